@@ -12,12 +12,13 @@ interval.
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from opinionpool.estimation.coefficients import Coefficients
-from opinionpool.estimation.regression import Observations, Regression
+from opinionpool.estimation.regression import Observations, Regression, fit_batch
 from opinionpool.learning.beliefs import Beliefs
 from opinionpool.learning.prior import Believed
 from opinionpool.learning.weight_beliefs import weight_beliefs
@@ -87,7 +88,7 @@ def row(t: int, n: int, apart: float, number: int = SAMPLES) -> tuple[float, flo
     """One line of the table: a panel's approximation against its posterior."""
     rng = np.random.default_rng([t, n, round(100 * apart)])
     task = simulated(t, n, apart, rng)
-    return compared(task.fit(apart), samples(task, apart, number, rng), rng)
+    return compared(fit_batch([replace(task, deviation=apart)])[0], samples(task, apart, number, rng), rng)
 
 
 def main(number: int) -> None:

@@ -5,7 +5,9 @@ import pytest
 
 from opinionpool.estimation.anchor import Anchor
 from opinionpool.estimation.grouped import Both, GroupedEvents
-from opinionpool.estimation.posterior import posterior_mode
+from opinionpool.estimation.likelihood import Design
+from opinionpool.estimation.newton import Quadratic, posterior_modes
+from opinionpool.logodds import metric
 
 # K - 1, shared coefficients, those of a group, events, groups, events in none.
 SHAPES = [(1, 3, 2, 40, 3, 5), (2, 4, 3, 30, 4, 0), (1, 6, 2, 5, 3, 0), (1, 0, 2, 50, 4, 3), (1, 3, 0, 20, 2, 1)]
@@ -30,10 +32,17 @@ def test_mode_and_covariance_are_those_of_one_design(shape, anchored):
     for g in range(groups):
         rows = slice(first[g], first[g] + sizes[g])
         design[rows, p + g * q : p + (g + 1) * q] = own[rows].swapaxes(1, 2)
-    dense = posterior_mode(design, outcomes, offset, weight, anchor=anchor)
+    pull = None
+    if anchor is not None:
+        inner, both = metric(d + 1), anchor.own + anchor.common
+        curvature = np.einsum("t,tpk,kl,tql->pq", both, design, inner, design)
+        pull = Quadratic(
+            curvature[None], np.einsum("t,tpk,kl,tl->p", anchor.common, design, inner, anchor.distance)[None]
+        )
+    (dense,) = posterior_modes(Design.of(design, outcomes, offset, weight), pull=pull)
     both = np.r_[found.coefficients.shared, found.coefficients.own.ravel()]
     np.testing.assert_allclose(both, dense.coefficients, atol=1e-9)
-    assert found.evidence == pytest.approx(dense.evidence, abs=1e-5)
+    assert found.evidence == pytest.approx(dense.log_marginal_likelihood, abs=1e-5)
     common, beside, covariance = found.precision.covariance
     np.testing.assert_allclose(common, dense.covariance[:p, :p], atol=1e-6)
     for g in range(groups):

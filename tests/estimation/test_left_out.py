@@ -1,10 +1,12 @@
 """Steps of Newton's method without sets of events, against those of a likelihood without them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from opinionpool.estimation.feature_likelihood import FeatureLikelihood
 from opinionpool.estimation.left_out import LeftOut
+from opinionpool.estimation.likelihood import Design, value
 
 
 @pytest.mark.parametrize(("k", "t", "f", "kept", "sizes"), [(3, 60, 6, 4, 12), (5, 90, 30, 30, 10), (2, 40, 3, 3, 4)])
@@ -13,19 +15,23 @@ def test_a_step_without_each_set(k, t, f, kept, sizes):
     rng, d = np.random.default_rng(k), k - 1
     member = rng.integers(0, sizes, t)
     member[: t // 2] = 0
-    likelihood = FeatureLikelihood(
-        rng.normal(size=(t, f)), rng.normal(size=(d, d)), rng.integers(0, k, t), rng.normal(size=(t, d)), rng.random(t)
+    design = Design(
+        np.empty((0, d, t)),
+        rng.normal(size=(f, t)),
+        rng.normal(size=(d, t)),
+        rng.integers(0, k, t),
+        rng.random(t),
+        basis=rng.normal(size=(d, d)),
     )
     at, precision = 0.2 * rng.normal(size=f * d), 4.0 * rng.random(kept * d) + 0.1
     at[kept * d :] = 0.0
     sets = [np.flatnonzero(member == g) for g in range(sizes)]
-    found = LeftOut(likelihood, sets, at).moved(precision)
+    found = LeftOut(design, sets, at).moved(precision)
     for rows in sets:
-        others = np.setdiff1d(np.arange(t), rows)
-        some = [part[others] for part in (likelihood.features, likelihood.outcomes, likelihood.offset)]
-        without = FeatureLikelihood(some[0], likelihood.turn, *some[1:], likelihood.weight[others])
-        value, p = without.value(at), kept * d
-        hessian = without.events * value.hessian[:p, :p] + np.diag(precision)
+        p, weight = kept * d, design.weight.copy()
+        weight[rows] = 0.0
+        without = value(replace(design, weight=weight), at[None])
+        hessian = without.hessian[0, :p, :p] + np.diag(precision)
         after = at.copy()
-        after[:p] -= np.linalg.solve(hessian, without.events * value.gradient[:p] + precision * at[:p])
-        assert found[rows] == pytest.approx(likelihood.ratios(after)[rows], abs=1e-9)
+        after[:p] -= np.linalg.solve(hessian, without.gradient[0, :p] + precision * at[:p])
+        assert found[rows] == pytest.approx(design.ratios(after[None])[0].T[rows], abs=1e-9)

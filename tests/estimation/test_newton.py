@@ -11,6 +11,7 @@ from opinionpool.logodds import metric
 
 
 def drawn(t=60, n=3, classes=3, features=0, seed=0):
+    """Random events; the coefficients of two features have a basis."""
     rng = np.random.default_rng(seed)
     d = classes - 1
     offset = rng.normal(size=(d, t))
@@ -20,6 +21,7 @@ def drawn(t=60, n=3, classes=3, features=0, seed=0):
         offset,
         rng.integers(0, classes, t),
         rng.integers(1, 3, t).astype(float),
+        basis=rng.normal(size=(d, d)) if features == 2 else None,
     )
 
 
@@ -27,6 +29,7 @@ def loss(design, theta):
     """The loss, event by event, without any of what the module does."""
     d, total = design.columns.shape[1], 0.0
     own = theta[: len(design.features) * d].reshape(-1, d)
+    own = own if design.basis is None else own @ design.basis
     for t, outcome in enumerate(design.outcomes):
         ratios = design.offset[:, t] + own.T @ design.features[:, t] + theta[own.size :] @ design.columns[..., t]
         full = np.append(0.0, ratios)
@@ -73,6 +76,7 @@ class TestValue:
     def test_products_are_in_the_metric(self, classes, features):
         design, size = drawn(t=40, classes=classes, features=features), np.random.default_rng(3).uniform(size=(2, 40))
         eye = np.eye(classes - 1)
+        eye = eye if design.basis is None else design.basis
         own = np.einsum("ft,dk->fdkt", design.features, eye).reshape(-1, classes - 1, 40)
         rows = np.concatenate([own, design.columns])
         expected = np.einsum("pjt,jk,qkt,st->spq", rows, metric(classes), rows, size)
@@ -146,11 +150,13 @@ class TestModes:
             assert mode.log_marginal_likelihood == pytest.approx(exact + pulled, abs=1e-6)
 
     def test_marginal_likelihood_is_the_integral(self):
-        design = drawn(8, 1, 2)
-        grid = np.linspace(-9, 9, 4001)
-        joint = np.exp([-loss(design, np.array([at])) - at**2 * 4.0 / 2 for at in grid]) * np.sqrt(4.0 / (2 * np.pi))
-        (mode,) = posterior_modes(design, precision=np.array([[4.0]]))
-        assert mode.log_marginal_likelihood == pytest.approx(np.log(np.trapezoid(joint, grid)), abs=0.01)
+        """On a grid of two coefficients."""
+        design = drawn(25, 2, 2)
+        axis = np.linspace(-6, 6, 121)
+        joint = [[np.exp(-loss(design, np.array([a, b])) - (a**2 + b**2) / 2) for a in axis] for b in axis]
+        (mode,) = posterior_modes(design)
+        exact = np.log(np.sum(joint) * (axis[1] - axis[0]) ** 2 / (2 * np.pi))
+        assert mode.log_marginal_likelihood == pytest.approx(exact, abs=0.05)
 
     def test_coefficients_that_no_event_sees(self):
         design = drawn(4, 20, 3)

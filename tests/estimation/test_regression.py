@@ -1,35 +1,27 @@
+"""Regressions fitted together against a general optimiser of the same posterior, and against one by one."""
+
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.integrate import dblquad
 from scipy.optimize import minimize
+from scipy.special import log_expit, logsumexp
 
-from opinionpool.errors import LearningError
-from opinionpool.estimation import side_by_side
-from opinionpool.estimation.anchor import Quadratic
-from opinionpool.estimation.binary import BinaryEvents, BinaryLikelihoods, keep_pairs
-from opinionpool.estimation.coefficients import WeightBeliefs
-from opinionpool.estimation.posterior import modes
-from opinionpool.estimation.regression import Observations, Regression
-from opinionpool.estimation.side_by_side import Task, fit_all, together
-from opinionpool.logodds import signature
+from opinionpool.estimation import regression as module
+from opinionpool.estimation.coefficients import WeightBeliefs, left_open
+from opinionpool.estimation.regression import Observations, Regression, fit_batch
+from opinionpool.logodds import centred, signature, softmax
 
 DEVIATIONS = (0.0, 0.1, 0.6)
 BELIEFS = WeightBeliefs(np.array([0.5, 0.2, 0.3]), 0.4, 0.3, lambda deviation: deviation)
 
 
-def regression(t, scale, beliefs=BELIEFS, n=3, k=2):
+def observations(t, scale=1.0, n=3, k=2, expected=None):
     rng = np.random.default_rng(t)
     outcomes, weight = rng.integers(0, k, t), rng.integers(1, 4, t).astype(float)
     contrasts = scale * (rng.normal(size=(t, n, k - 1)) + signature(k)[outcomes][:, None])
-    offset = rng.normal(size=(t, k - 1))
-    return Regression(Observations(contrasts, offset, outcomes, weight, beliefs.mean + 0.1), beliefs)
-
-
-def alike(found, expected):
-    assert found.values == pytest.approx(expected.values, abs=1e-8)
-    assert found.evidence == pytest.approx(expected.evidence, abs=1e-6)
-    assert found.covariance() == pytest.approx(expected.covariance(), abs=1e-6)
+    return Observations(contrasts, rng.normal(size=(t, k - 1)), outcomes, weight, expected)
 
 
 def rooted(n):
@@ -37,125 +29,167 @@ def rooted(n):
     return WeightBeliefs(np.linspace(0.1, 0.5, n), 0.0, 0.3, lambda deviation: deviation * root)
 
 
-def tasks_of(regressions, starts=None):
-    return [
-        Task(each, deviation, starts and starts[i])
-        for each in regressions
-        for i, deviation in enumerate(DEVIATIONS)
-        if len(each.beliefs.mean) > 1 or deviation == 0
-    ]
+def squares(ratios):
+    """Squared lengths of log-ratios in their metric."""
+    return 2.0 * (centred(ratios) ** 2).sum(axis=1)
 
 
-class TestSideBySide:
-    @pytest.mark.parametrize(
-        "beliefs",
-        [
-            BELIEFS,
-            replace(BELIEFS, intercept_spread=0.0),
-            replace(BELIEFS, guide=np.array([0.2, -0.3, 0.0])),
-            replace(BELIEFS, mean=np.array([0.4]), deviation=lambda _: 0.0),
-            rooted(3),
-        ],
-        ids=["alike", "without intercept", "with a guide", "one expert", "each of its own"],
+def posterior(regression):
+    """The logarithm of the posterior of standard normal coefficients, without what anchors them and with it."""
+    observed, beliefs = regression.observed, regression.beliefs
+    d, root = observed.free, beliefs.root(regression.deviation, observed.free)
+    mean = np.append(np.zeros(d), beliefs.mean)
+    anchor = observed.anchor(beliefs.mean)
+
+    def ratios(theta):
+        values = mean + root @ theta
+        return observed.offset + values[:d] + np.einsum("tnd,n->td", observed.contrasts, values[d:])
+
+    def plain(theta):
+        full = np.concatenate([np.zeros((len(observed.outcomes), 1)), ratios(theta)], axis=1)
+        loss = logsumexp(full, axis=1) - full[np.arange(len(full)), observed.outcomes]
+        return -float(observed.weight @ loss) - theta @ theta / 2.0
+
+    def whole(theta):
+        if anchor is None or not regression.anchored:
+            return plain(theta)
+        own, far = squares(ratios(theta) - ratios(0 * theta)), ratios(theta) - observed.answers(observed.expected)
+        return plain(theta) - float(anchor.own @ own + anchor.common @ squares(far)) / 2.0
+
+    return plain, whole, mean, root
+
+
+def check(regression, found, close=1e-4):
+    plain, whole, mean, root = posterior(regression)
+    best = minimize(lambda theta: -whole(theta), np.zeros(root.shape[1]), method="BFGS", options={"gtol": 1e-5})
+    assert found.values == pytest.approx(mean + root @ best.x, abs=close)
+    theta = found.mode.coefficients
+    assert whole(theta) >= -best.fun - 1e-9
+    assert mean + root @ theta == pytest.approx(found.values, abs=1e-12)
+    precision = np.linalg.inv(found.mode.covariance)
+    score = plain(theta) - np.linalg.slogdet(precision)[1] / 2.0
+    assert found.log_marginal_likelihood == pytest.approx(score, abs=1e-6)
+    observed = regression.observed
+    p = softmax(observed.offset + observed.contributions(found.values))[:, 1:]
+    middle = np.einsum("td,de->tde", p, np.eye(observed.free)) - p[:, :, None] * p[:, None, :]
+    rows = np.concatenate(
+        [np.broadcast_to(np.eye(observed.free), (len(p), observed.free, observed.free)), observed.contrasts], axis=1
     )
-    @pytest.mark.parametrize("wide", [1, side_by_side._WIDE])
+    hessian = np.einsum("t,tpd,tde,tqe->pq", observed.weight, rows, middle, rows, optimize=True)
+    assert precision == pytest.approx(np.eye(len(theta)) + root.T @ hessian @ root, rel=1e-5, abs=1e-6)
+
+
+KINDS = {
+    "alike": BELIEFS,
+    "without intercept": replace(BELIEFS, intercept_spread=0.0),
+    "with a guide": replace(BELIEFS, guide=np.array([0.2, -0.3, 0.0])),
+    "one expert": replace(BELIEFS, mean=np.array([0.4]), deviation=lambda _: 0.0),
+    "each of its own": rooted(3),
+}
+
+
+class TestFit:
+    @pytest.mark.parametrize("kind", KINDS)
     @pytest.mark.parametrize("k", [2, 3, 7])
-    def test_are_the_fits_one_by_one(self, monkeypatch, beliefs, k, wide):
-        monkeypatch.setattr(side_by_side, "_WIDE", wide)
-        tasks = tasks_of([regression(60, scale, beliefs, len(beliefs.mean), k) for scale in (0.5, 1.0, 8.0)])
-        for task, found in zip(tasks, fit_all(tasks), strict=True):
-            alike(found, task.regression.fit(task.deviation))
+    @pytest.mark.parametrize("scale", [0.5, 8.0])
+    def test_is_the_most_probable_one(self, kind, k, scale):
+        beliefs = KINDS[kind]
+        observed = observations(60, scale, len(beliefs.mean), k, beliefs.mean + 0.1)
+        several = [Regression(observed, beliefs, each, each != 0.1) for each in DEVIATIONS[: len(beliefs.mean)]]
+        for each, found in zip(several, fit_batch(several), strict=True):
+            check(each, found)
+
+    @pytest.mark.parametrize("k", [2, 3])
+    @pytest.mark.parametrize("beliefs", [None, rooted(20), "guide"], ids=["alike", "each of its own", "with a guide"])
+    @pytest.mark.parametrize("anchored", [False, True])
+    def test_of_more_experts_than_events(self, k, beliefs, anchored):
+        """Coefficients that no event sees stay as they are believed to be."""
+        alike = WeightBeliefs(np.linspace(0.0, 0.1, 20), 0.4, 0.3, lambda deviation: deviation)
+        if beliefs == "guide":
+            beliefs = replace(alike, guide=np.linspace(-0.1, 0.3, 20))
+        beliefs = beliefs or alike
+        observed = observations(5, 1.0, 20, k, beliefs.mean + 0.02 if anchored else None)
+        assert observed.basis is not None
+        several = [Regression(observed, beliefs, each) for each in DEVIATIONS]
+        for each, found in zip(several, fit_batch(several), strict=True):
+            check(each, found)
 
     @pytest.mark.parametrize("k", [2, 4])
-    def test_wherever_they_begin(self, k):
-        regressions, far = [regression(t, 1.0, k=k) for t in (60, 90)], regression(60, 9.0, k=k)
-        starts = [far.fit(deviation) for deviation in DEVIATIONS]
-        for given in (starts, [starts[0]] * 3):
-            tasks = tasks_of(regressions, given)
-            for task, found in zip(tasks, fit_all(tasks), strict=True):
-                alike(found, task.regression.fit(task.deviation))
-
     @pytest.mark.parametrize("t", [5, 60])
-    def test_beliefs_may_differ(self, t):
-        tasks = [
-            Task(
-                replace(regression(t, 1.0), beliefs=replace(BELIEFS, mean=size * BELIEFS.mean), anchored=size > 1), 0.2
-            )
-            for size in (1, 9)
+    def test_does_not_depend_on_starts_or_company(self, monkeypatch, k, t):
+        observed, far = observations(t, k=k, expected=BELIEFS.mean), observations(60, 9.0, k=k)
+        plain = [
+            Regression(observed, replace(BELIEFS, mean=s * BELIEFS.mean), each) for s in (1, 9) for each in (0.0, 0.2)
         ]
-        for task, found in zip(tasks, fit_all(tasks), strict=True):
-            alike(found, task.regression.fit(0.2))
-
-    @pytest.mark.parametrize("wide", [1, 30, side_by_side._WIDE])
-    @pytest.mark.parametrize("k", [2, 3])
-    def test_so_may_events_and_experts(self, monkeypatch, k, wide):
-        """Few and many events, of three, two and forty experts, some with a design of their own."""
-        monkeypatch.setattr(side_by_side, "_WIDE", wide)
-        several = [
-            regression(t, 1.0, replace(BELIEFS, mean=np.full(n, 0.9 / n)), n, k)
-            for t, n in ((60, 3), (200, 40), (7, 3), (500, 2), (61, 3))
-        ]
-        tasks = tasks_of(several)
-        for task, found in zip(tasks, fit_all(tasks), strict=True):
-            alike(found, task.regression.fit(task.deviation))
+        alone = [fit_batch([each])[0] for each in plain]
+        starts = fit_batch([Regression(far, BELIEFS, each.deviation) for each in plain])
+        for begin in (starts, starts[::-1], [3.0] * 4):
+            begun = fit_batch([replace(each, start=start) for each, start in zip(plain, begin, strict=True)])
+            for one, other in zip(begun, alone, strict=True):
+                assert one.values == pytest.approx(other.values, abs=1e-9)
+                assert one.log_marginal_likelihood == pytest.approx(other.log_marginal_likelihood, abs=1e-7)
+        monkeypatch.setattr(module, "_HESSIANS", 1)
+        for one, other in zip(fit_batch(plain), alone, strict=True):
+            assert one.values == pytest.approx(other.values, abs=1e-9)
 
 
-class TestTogether:
-    def test_work_is_done_as_it_would_be_by_itself(self):
-        """Each asks as often as it likes, and gets its own fits."""
+class TestMarginalLikelihood:
+    @pytest.mark.parametrize("t", [1, 3, 8])
+    def test_is_the_integral_over_intercept_and_slope(self, t):
+        rng = np.random.default_rng(t)
+        beliefs, contrasts = WeightBeliefs(np.array([0.7, 0.7]), 0.4, 0.3, lambda own: own), rng.normal(size=(t, 2, 1))
+        observed = Observations(contrasts, np.zeros((t, 1)), rng.integers(0, 2, t), np.ones(t))
+        sign = 2.0 * observed.outcomes - 1.0
 
-        def work(events, times):
-            task = regression(events, 1.0)
-            found = [task.fit(0.1)]
-            for _ in range(times):
-                found = yield [Task(task, 0.1, found[0]), Task(task, 0.6)]
-            return events, [each.values for each in found]
+        def joint(intercept, slope):
+            weights = beliefs.mean * (1.0 + 0.4 / beliefs.mean.sum() * slope)
+            answer = 0.3 * intercept + contrasts[..., 0] @ weights
+            prior = np.exp(-(intercept**2 + slope**2) / 2.0) / (2.0 * np.pi)
+            return prior / np.prod(1.0 + np.exp(-sign * answer))
 
-        works = [(60, 2), (61, 0), (62, 1), (5, 3)]
-        for (events, values), (t, times) in zip(together([work(*each) for each in works]), works, strict=True):
-            assert events == t
-            for value, deviation in zip(values, (0.1, 0.6), strict=times > 0):
-                assert value == pytest.approx(regression(t, 1.0).fit(deviation).values, abs=1e-8)
+        whole = dblquad(joint, -8, 8, -8, 8, epsabs=1e-9)[0]
+        slope = dblquad(lambda b, a: a * joint(b, a), -8, 8, -8, 8, epsabs=1e-9)[0] / whole
+        (found,) = fit_batch([Regression(observed, beliefs)])
+        assert found.log_marginal_likelihood == pytest.approx(np.log(whole), abs=0.01)
+        assert found.values[1:].sum() == pytest.approx(1.4 + 0.4 * slope, abs=0.02)
 
-    def test_an_error_is_passed_on(self):
-        def failing():
-            yield [Task(regression(60, 1.0), 0.1)]
-            raise LearningError("no")
+    def test_is_the_integral_over_sum_and_guide(self):
+        """With mean and spread of the answer to an event, on a grid of the two coefficients."""
+        rng = np.random.default_rng(6)
+        mean, guide = np.array([0.5, 0.3, 0.2]), np.array([0.2, 0.0, -0.2])
+        contrasts, y = 1.5 * rng.normal(size=(30, 3)), rng.integers(0, 2, 30)
+        beliefs = WeightBeliefs(mean, 0.3, 0.0, lambda deviation: deviation, guide)
+        (found,) = fit_batch(
+            [Regression(Observations(contrasts[..., None], np.zeros((30, 1)), y, np.ones(30)), beliefs)]
+        )
+        axis = np.linspace(-5, 5, 201)
+        a, b = np.meshgrid(axis, axis)
+        weights = mean + 0.3 * a[..., None] * mean + b[..., None] * guide
+        density = log_expit((2 * y - 1) * (weights @ contrasts.T)).sum(axis=-1) - (a**2 + b**2) / 2 - np.log(2 * np.pi)
+        total = np.exp(density).sum()
+        assert found.log_marginal_likelihood == pytest.approx(np.log(total * (axis[1] - axis[0]) ** 2), abs=0.05)
+        new = np.array([1.0, -0.5, -1.0])
+        answer, share = weights @ new, np.exp(density) / total
+        exact = float((share * answer).sum())
+        spread = np.sqrt((share * (answer - exact) ** 2).sum())
+        assert found.values[1:] @ new == pytest.approx(exact, abs=0.1 * spread)
+        assert np.sqrt(new @ found.covariance()[1:, 1:] @ new) == pytest.approx(spread, rel=0.05)
+        assert found.rows().T @ found.rows() == pytest.approx(found.covariance(), abs=1e-9)
 
-        with pytest.raises(LearningError, match="no"):
-            together([failing()])
 
+def test_what_alternatives_leave_open():
+    """Less certain ones add what they are less certain of, and where they differ; surer ones where they differ."""
+    observed = observations(20)
 
-@pytest.mark.parametrize(("experts", "events"), [(3, 50), (3, 200_000), (20, 700), (40, 700)])
-@pytest.mark.parametrize("kept", [False, True])
-def test_products_of_a_design(experts, events, kept):
-    """In blocks or at once, with products of pairs made before or not."""
-    rng = np.random.default_rng(experts)
-    design, size = rng.normal(size=(experts, events)), rng.uniform(size=(3, events))
-    size[2] = size[1]
-    one = BinaryEvents(design, np.zeros(events), np.ones(events), np.ones(events))
-    if kept:
-        keep_pairs([one, one])
-        assert (one.pairs is not None) == (experts < 40 and events < 100_000)
-    for found, each in zip(one.products(size), size, strict=True):
-        assert found == pytest.approx((design * each) @ design.T, rel=1e-10, abs=1e-9)
+    def fit(spread):
+        beliefs = WeightBeliefs(np.full(3, 0.4), spread, 0.3, lambda deviation: deviation)
+        return fit_batch([Regression(observed, beliefs)])[0]
 
-
-@pytest.mark.parametrize("events", [7, 3_000])
-def test_modes_minimise_each_sum(events):
-    rng = np.random.default_rng(events)
-    design, sign = rng.normal(size=(events, 30)), rng.choice([-1.0, 1.0], events)
-    roots, offsets = [rng.normal(size=(30, 2)), 5.0 * rng.normal(size=(30, 2))], rng.normal(size=(2, events))
-    weight, slopes = rng.uniform(0.5, 2.0, events), rng.normal(size=(2, 2))
-    pulls = Quadratic(np.stack([np.eye(2), 3.0 * np.eye(2)]), slopes)
-    sets = [BinaryEvents(design.T, offset, sign, weight) for offset in offsets]
-    likelihoods = BinaryLikelihoods(sets, np.arange(2), np.zeros((2, 30)), np.stack(roots))
-    found = modes(likelihoods, np.full((2, 2), 4.0), pulls)
-    for i, each in enumerate(found):
-
-        def cost(theta, i=i):
-            loss = np.logaddexp(0.0, -sign * (offsets[i] + design @ (roots[i] @ theta)))
-            return weight @ loss + theta @ (np.eye(2) + pulls.curvature[i]) @ theta / 2 + slopes[i] @ theta
-
-        best = minimize(cost, np.zeros(2), method="BFGS", options={"gtol": 1e-6})
-        assert each.coefficients == pytest.approx(best.x, abs=1e-5)
+    sure, unsure = fit(0.2), fit(2.0)
+    off = np.outer(unsure.values - sure.values, unsure.values - sure.values)
+    more, less = (left_open(*pair) for pair in ((sure, [unsure], np.ones(1)), (unsure, [sure], np.ones(1))))
+    found, whole = more.T @ more, off + unsure.covariance() - sure.covariance()
+    assert (np.linalg.eigvalsh(found - whole) >= -1e-9).all()
+    assert np.trace(found) == pytest.approx(np.trace(whole), rel=0.05)
+    assert (np.linalg.eigvalsh(less.T @ less - off) >= -1e-9).all()
+    assert np.trace(less.T @ less) < np.trace(found)

@@ -10,8 +10,8 @@ import opinionpool as op
 from opinionpool import logodds
 from opinionpool.errors import ArgumentError
 from opinionpool.estimation.coefficients import intercept_root
-from opinionpool.estimation.feature_likelihood import FeatureLikelihood
-from opinionpool.estimation.posterior import posterior_mode
+from opinionpool.estimation.likelihood import Design
+from opinionpool.estimation.newton import posterior_modes
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning import class_model as classmodel
 from opinionpool.learning.class_model import WORTH, ClassEvidence
@@ -242,12 +242,14 @@ def test_gains_are_those_of_weights_learned_without_each_set():
     turn = np.linalg.inv(np.linalg.cholesky(logodds.metric(3)))
     p = logodds.softmax(offset + features @ rng.normal(size=(f, 2)) @ turn)
     outcomes, member = (rng.random((t, 1)) > p.cumsum(axis=1)[:, :-1]).sum(axis=1), np.arange(t) % sets
-    evidence = ClassEvidence(FeatureLikelihood(features, turn, outcomes, offset, np.ones(t)), member)
+    evidence = ClassEvidence(
+        Design(np.empty((0, 2, t)), features.T, offset.T, outcomes, np.ones(t), basis=turn), member
+    )
     design = np.einsum("tf,dk->tfdk", features, turn).reshape(t, f * 2, 2) * roots[:, None]
     gained, lost = np.empty(sets), np.empty(sets)
     for g in range(sets):
         out = member == g
-        mode = posterior_mode(design[~out], outcomes[~out], offset[~out], np.ones((~out).sum()))
+        (mode,) = posterior_modes(Design.of(design[~out], outcomes[~out], offset[~out]))
         before = logodds.softmax(offset[out])
         after = logodds.softmax(offset[out] + np.einsum("tpk,p->tk", design[out], mode.coefficients))
         gain = np.log(after / before)
@@ -272,7 +274,7 @@ def test_the_first_spreads_say_whether_weights_are_worth_learning(monkeypatch):
     for seed in range(12):
         learn(drawn(seed, 3, 4, 120, 0.2 * (seed % 4))[2])
         weights, found = evidence[-1]
-        symmetric = found.near(np.zeros(found.likelihood.size))
+        symmetric = found.near(np.zeros(found.design.size))
         gains = [found.gain(weights.feature_roots(each), symmetric) for each in classmodel.SPREADS]
         clear.append(max(gains).clear)
         assert max(gains[: classmodel.FIRST]).clear == clear[-1]

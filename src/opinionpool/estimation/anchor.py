@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from opinionpool.arrays import Array, Index, Mask
-from opinionpool.logodds import softmax, whitened
+from opinionpool.arrays import Array, Index
+from opinionpool.logodds import softmax
 
 # Each event says with this precision that its log-ratios are those of the mean coefficients, and the less the more
 # events there are beside so many: differences between experts are learned a little later.
@@ -23,40 +23,6 @@ PRECISION, EVENTS = 0.005, 80.0
 # is taken to say what is believed of any panel; this too fades as events become many, and soon beyond hundreds, where
 # extreme answers may be right and their outcomes together say so.
 INFORMATION, INFORMED = 0.045, 400.0
-
-
-@dataclass(frozen=True, eq=False)
-class Quadratic:
-    """Quadratic functions of P coefficients that are 0 where these all are.
-
-    Attributes
-    ----------
-    curvature : ndarray, shape (..., P, P)
-    slope : ndarray, shape (..., P)
-        Where all coefficients are 0.
-    """
-
-    curvature: Array
-    slope: Array
-
-    def at(self, theta: Array) -> Array:
-        """The values at coefficients (..., P), (...)."""
-        return np.asarray(((self._turned(theta) / 2.0 + self.slope) * theta).sum(axis=-1))
-
-    def gradient(self, theta: Array) -> Array:
-        """The derivatives there, (..., P)."""
-        return self._turned(theta) + self.slope
-
-    def _turned(self, theta: Array) -> Array:
-        return np.asarray((self.curvature @ theta[..., None])[..., 0])
-
-    def some(self, which: Index | Mask) -> Quadratic:
-        """Some of the functions."""
-        return Quadratic(self.curvature[which], self.slope[which])
-
-    def of(self, root: Array) -> Quadratic:
-        """The same as a function of other coefficients, (R,), from which root (P, R) makes these."""
-        return Quadratic(root.T @ self.curvature @ root, self.slope @ root)
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,10 +64,3 @@ class Anchor:
     def among(self, rows: Index) -> Anchor:
         """That of some of the events."""
         return Anchor(self.own[rows], self.common[rows], self.distance[rows])
-
-    def quadratic(self, design: Array) -> Quadratic:
-        """What coefficients cost, by their design (T, P, K - 1)."""
-        _, p, d = design.shape
-        flat = np.swapaxes(whitened(design), 1, 2).reshape(-1, p)
-        both, common = np.repeat(self.own + self.common, d), np.repeat(self.common, d)
-        return Quadratic(flat.T @ (flat * both[:, None]), flat.T @ (common * whitened(self.distance).ravel()))

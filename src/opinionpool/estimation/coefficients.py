@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property
 
 import numpy as np
 
 from opinionpool.arrays import Array
-from opinionpool.estimation.posterior import Mode
+from opinionpool.estimation.newton import Mode
 from opinionpool.logodds import whitened
 
 
@@ -38,18 +38,38 @@ class WeightBeliefs:
     deviation: Callable[[float], float | Array]
     guide: Array | None = None
 
-    def root(self, deviation: float, d: int) -> Array:
-        """Root of the covariance of intercept and weights, (K - 1 + N, P), for d = K - 1."""
+    def root(self, deviation: float, d: int, basis: Array | None = None) -> Array:
+        """Return the root of the covariance of intercept and weights, (K - 1 + N, P), for d = K - 1.
+
+        With an orthonormal basis (N, M) that holds equal weights, of weights along it only, (K - 1 + M, P): the last of
+        the coefficients are then those along `basis_of`.
+        """
         n, own, first = len(self.mean), self.deviation(deviation), self.common(d)
-        root = np.zeros((d + n, first + n if moves(own, n) else first))
+        size = n if basis is None else basis.shape[1]
+        root = np.zeros((d + size, first + size if moves(own, n) else first))
         root[:d, self.shared : first] = self.intercept_root(d)
-        root[d:, : self.shared] = self.together
+        root[d:, : self.shared] = self.together if basis is None else basis.T @ self.together
         if isinstance(own, np.ndarray):
-            root[d:, first:] = own
+            root[d:, first:] = own if basis is None else np.linalg.qr(own.T @ basis)[1].T
         elif moves(own, n):
-            root[d:, first:] = -own / n
-            np.einsum("ii->i", root[d:, first:])[:] += own
+            one = np.ones(n) if basis is None else basis.sum(axis=0)
+            root[d:, first:] = own * (np.eye(size) - np.outer(one, one) / n)
         return root
+
+    def basis_of(self, deviation: float, basis: Array) -> Array:
+        """Return an orthonormal basis of the deviations that move weights along a basis (N, M), (N, M)."""
+        own = self.deviation(deviation)
+        return np.linalg.qr(own.T @ basis)[0] if isinstance(own, np.ndarray) else basis
+
+    def values(self, theta: Array, deviation: float, d: int) -> Array:
+        """Return intercept and weights by standard normal coefficients (P,), (K - 1 + N,)."""
+        own, first = self.deviation(deviation), self.common(d)
+        weights = self.mean + self.together @ theta[: self.shared]
+        if isinstance(own, np.ndarray):
+            weights = weights + own @ theta[first:]
+        elif moves(own, len(self.mean)):
+            weights = weights + own * (theta[first:] - theta[first:].mean())
+        return np.concatenate([self.intercept_root(d) @ theta[self.shared : first], weights])
 
     @cached_property
     def total(self) -> float:
@@ -81,31 +101,6 @@ class WeightBeliefs:
         return np.asarray(_unit_inverse(len(intercept)) @ intercept / self.intercept_spread)
 
 
-def roots(each: Sequence[WeightBeliefs], deviations: Sequence[float], d: int) -> tuple[Array, list[int], Array | None]:
-    """Roots of several beliefs about the same experts, (F, d + N, P), and how many columns each has, for d = K - 1.
-
-    Fewer columns have zeros behind them. Last, how much weights differ about their mean, (F,); None where they do not,
-    or not alike.
-    """
-    n, shared = len(each[0].mean), each[0].shared
-    own = [beliefs.deviation(deviation) for beliefs, deviation in zip(each, deviations, strict=True)]
-    intercepts = [beliefs.intercept_root(d) for beliefs in each]
-    first = each[0].common(d)
-    sizes = [first + n if moves(one, n) else first for one in own]
-    root = np.zeros((len(each), d + n, max(sizes)))
-    root[:, :d, shared:first] = intercepts
-    root[:, d:, :shared] = [beliefs.together for beliefs in each]
-    if max(sizes) == first:
-        return root, sizes, None
-    if any(isinstance(one, np.ndarray) for one in own):
-        root[:, d:, first:] = own
-        return root, sizes, None
-    spread = np.array(own)
-    root[:, d:, first:] = (-spread / n)[:, None, None]
-    np.einsum("fii->fi", root[:, d:, first:])[:] += spread[:, None]
-    return root, sizes, spread
-
-
 def moves(own: float | Array, n: int) -> bool:
     """Whether n weights differ."""
     return isinstance(own, np.ndarray) or (own > 0 and n > 1)
@@ -119,8 +114,8 @@ class Coefficients:
     ----------
     values : ndarray, shape (K - 1 + N,)
         Intercept and weights.
-    evidence : float
-        Log probability of the outcomes under the beliefs.
+    log_marginal_likelihood : float
+        Logarithm of the probability of the outcomes under the beliefs.
     mode : Mode
         The standardised coefficients.
     beliefs : WeightBeliefs
@@ -129,7 +124,7 @@ class Coefficients:
     """
 
     values: Array
-    evidence: float
+    log_marginal_likelihood: float
     mode: Mode
     beliefs: WeightBeliefs
     deviation: float

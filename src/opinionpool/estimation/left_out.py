@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from opinionpool.arrays import Array, Index
-from opinionpool.estimation.feature_likelihood import FeatureLikelihood, log_probabilities
+from opinionpool.estimation.likelihood import Design, covariance, softmax, value
 
 # Squared, relative to the step, in the norm that the Hessian makes.
 _TOLERANCE = 1e-22
@@ -27,24 +27,33 @@ class LeftOut:
 
     Attributes
     ----------
-    likelihood : FeatureLikelihood
-        With F features, and P = F (K - 1) coefficients.
+    design : Design
+        With F features and their basis, and P = F (K - 1) coefficients.
     sets : sequence of S arrays of int
         The events of each.
     at : ndarray, shape (P,)
     """
 
-    likelihood: FeatureLikelihood
+    design: Design
     sets: Sequence[Index]
     at: Array
 
     @cached_property
     def _slopes(self) -> tuple[Array, Array, Array]:
         """Gradients without each set, (S, P), the Hessian of all, (P, P), and the curvature of each event by set."""
-        likelihood, order = self.likelihood, np.concatenate(self.sets)
-        surprise, curvature = likelihood.slopes(log_probabilities(likelihood.ratios(self.at)))
-        each = np.stack([(likelihood.features[rows].T @ surprise[rows]).ravel() for rows in self.sets])
-        return each.sum(axis=0) - each, likelihood.hessian(curvature), likelihood.square(curvature[order])
+        design, basis = self.design, self._basis
+        happened = design.happened()
+        _, p, rest = softmax(design.ratios(self.at[None]), happened)
+        surprise = basis @ ((p[0] - happened) * design.weight)
+        each = np.stack([(design.features[:, rows] @ surprise[:, rows].T).ravel() for rows in self.sets])
+        curvature = (covariance(p, rest)[0] * design.weight)[..., np.concatenate(self.sets)]
+        turned = basis @ np.moveaxis(curvature, -1, 0) @ basis.T
+        return each.sum(axis=0) - each, value(design, self.at[None]).hessian[0], turned
+
+    @property
+    def _basis(self) -> Array:
+        assert self.design.basis is not None
+        return self.design.basis
 
     def moved(self, precision: Array) -> Array:
         """Log-ratios of each event, (T, K - 1), after a step without its set.
@@ -54,14 +63,14 @@ class LeftOut:
         precision : ndarray, shape (p,)
             Of the first p coefficients about 0; the others stay as they are.
         """
-        likelihood, d, kept = self.likelihood, len(self.likelihood.turn), len(precision)
+        design, kept = self.design, len(precision)
         gradient, hessian, curvature = self._slopes
         whole = hessian[:kept, :kept] + np.diag(precision)
-        own = _Sets([likelihood.features[rows, : kept // d] for rows in self.sets], curvature)
+        own = _Sets([design.features[: kept // design.free, rows].T for rows in self.sets], curvature)
         step = own.solve(whole, gradient[:, :kept] + precision * self.at[:kept])
-        found = likelihood.ratios(self.at)
-        found[np.concatenate(self.sets)] -= own.along(step) @ likelihood.turn
-        return found
+        found = design.ratios(self.at[None])[0].T
+        found[np.concatenate(self.sets)] -= own.along(step) @ self._basis
+        return np.asarray(found)
 
 
 @dataclass(frozen=True, eq=False)

@@ -40,6 +40,8 @@ class Design:
         0 .. K - 1.
     weight : ndarray, shape (T,)
         Frequencies.
+    basis : ndarray, shape (K - 1, K - 1), optional
+        The coefficients of a feature times this are those of the classes; the identity unless given.
     """
 
     columns: Array
@@ -47,6 +49,7 @@ class Design:
     offset: Array
     outcomes: Index
     weight: Array
+    basis: Array | None = None
 
     @classmethod
     def of(
@@ -66,9 +69,29 @@ class Design:
         return cls(np.moveaxis(contrasts, 0, -1), features, offset, outcomes, weight)
 
     @property
+    def free(self) -> int:
+        """K - 1."""
+        return int(self.columns.shape[-2])
+
+    @property
     def size(self) -> int:
         """Q."""
-        return int(len(self.features) * self.columns.shape[-2] + self.columns.shape[-3])
+        return len(self.features) * self.free + int(self.columns.shape[-3])
+
+    def ratios(self, coefficients: Array, rows: slice = slice(None)) -> Array:
+        """Return log-ratios of events by coefficients (S, Q), (S, K - 1, T)."""
+        s, d, first = len(coefficients), self.free, len(self.features) * self.free
+        z, own = self.columns[..., rows], coefficients[:, :first].reshape(s, len(self.features), d)
+        t = z.shape[-1]
+        found = (coefficients[:, None, first:] @ z.reshape(*z.shape[:-2], d * t)).reshape(s, d, t)
+        found += self.offset[..., rows]
+        if first:
+            found += np.swapaxes(own if self.basis is None else own @ self.basis, 1, 2) @ self.features[:, rows]
+        return found
+
+    def happened(self, rows: slice = slice(None)) -> Mask:
+        """Return which of the classes but the first happened, (K - 1, T)."""
+        return np.asarray(self.outcomes[rows] == np.arange(1, self.free + 1)[:, None])
 
     def through(self, mean: Array, root: Array) -> Design:
         """Return the design of coefficients θ (S, P) that make these as mean (S, Q) + root (S, Q, P) θ."""
@@ -77,10 +100,10 @@ class Design:
         columns = (np.swapaxes(root[:, first:], 1, 2) @ flat).reshape(len(root), root.shape[2], d, t)
         offset = self.offset + (mean[:, None, first:] @ flat).reshape(len(root), d, t)
         if first:
-            columns += np.einsum(
-                "sfdp,ft->spdt", root[:, :first].reshape(len(root), -1, d, root.shape[2]), self.features
-            )
-            offset += np.swapaxes(mean[:, :first].reshape(len(root), -1, d), 1, 2) @ self.features
+            basis, (s, f) = np.eye(d) if self.basis is None else self.basis, (len(root), len(self.features))
+            by_class = np.einsum("sfjp,jk->spkf", root[:, :first].reshape(s, f, d, -1), basis)
+            columns += by_class @ self.features
+            offset += np.swapaxes(mean[:, :first].reshape(s, f, d) @ basis, 1, 2) @ self.features
         return replace(self, columns=columns, offset=offset, features=self.features[:0])
 
     @property
@@ -117,36 +140,30 @@ def value(design: Design, coefficients: Array) -> Value:
     >>> [part.round(4).tolist() for part in value(design, np.array([[1.0]]))]
     [[0.6265], [[-0.5379]], [[[0.3932]]]]
     """
-    s, d = len(coefficients), design.columns.shape[-2]
-    first = len(design.features) * d
-    by_class = np.swapaxes(coefficients[:, :first].reshape(s, -1, d), 1, 2)
+    s, d, first = len(coefficients), design.free, len(design.features) * design.free
     found = Value(np.zeros(s), np.zeros(coefficients.shape), np.zeros((s, design.size, design.size)))
     for rows in _blocks(design, s):
-        z, features, weight = design.columns[..., rows], design.features[:, rows], design.weight[rows]
-        t = len(weight)
-        flat = z.reshape(*z.shape[:-2], d * t)
-        ratios = (coefficients[:, None, first:] @ flat).reshape(s, d, t) + design.offset[..., rows]
-        if first:
-            ratios += by_class @ features
-        happened = design.outcomes[rows] == np.arange(1, d + 1)[:, None]
-        loss, p, rest = softmax(ratios, happened)
+        z, happened, weight = design.columns[..., rows], design.happened(rows), design.weight[rows]
+        loss, p, rest = softmax(design.ratios(coefficients, rows), happened)
         found.loss[:] += loss @ weight
         slope = (p - happened) * weight
-        found.gradient[:, first:] += (flat @ slope.reshape(s, d * t, 1))[..., 0]
+        columns = z.reshape(*z.shape[:-2], d * len(weight))
+        found.gradient[:, first:] += (columns @ slope.reshape(s, d * len(weight), 1))[..., 0]
         if first:
-            found.gradient[:, :first] += np.swapaxes(slope @ features.T, 1, 2).reshape(s, first)
-        _add_curvature(found.hessian, z, features, p, rest, weight)
+            slope = slope if design.basis is None else design.basis @ slope
+            found.gradient[:, :first] += np.swapaxes(slope @ design.features[:, rows].T, 1, 2).reshape(s, first)
+        _add_curvature(found.hessian, design, rows, p, rest, weight)
     return found
 
 
 def products(design: Design, size: Array) -> Array:
     """Return Σ_t size_t Z_t M Z_t' for the metric M of log-ratios and several sizes (S, T), (S, Q, Q)."""
-    k, found = design.columns.shape[-2] + 1, np.zeros((len(size), design.size, design.size))
+    k, found = design.free + 1, np.zeros((len(size), design.size, design.size))
     for rows in _blocks(design, len(size)):
         # The covariance of equally probable classes is the metric over 2 K.
         weight = 2.0 * k * size[:, None, rows]
         even = np.full((len(size), k - 1, weight.shape[2]), 1.0 / k)
-        _add_curvature(found, design.columns[..., rows], design.features[:, rows], even, even[:, 0], weight)
+        _add_curvature(found, design, rows, even, even[:, 0], weight)
     return found
 
 
@@ -167,28 +184,37 @@ def softmax(ratios: Array, happened: Mask) -> tuple[Array, Array, Array]:
     return np.log(total) + top - loss, p, rest / total
 
 
-def _add_curvature(hessian: Array, z: Array, features: Array, p: Array, rest: Array, weight: Array) -> None:
+def covariance(p: Array, rest: Array) -> Array:
+    """Return diag(p) − pp' for probabilities (S, K - 1, T) and that of the first class, (S, K - 1, K - 1, T)."""
+    if p.shape[1] == 1:
+        # Not p − p², for what is nearly certain.
+        return (p * rest[:, None])[:, None]
+    found = -p[:, None] * p[:, :, None]
+    each = np.arange(p.shape[1])
+    found[:, each, each] += p
+    return found
+
+
+def _add_curvature(hessian: Array, design: Design, rows: slice, p: Array, rest: Array, weight: Array) -> None:
     """Add Σ_t v_t Z_t (diag(p) − pp') Z_t' of a block of events to Hessians (S, Q, Q)."""
-    (s, d, t), f = p.shape, len(features)
-    first, likely = f * d, p * weight
+    (s, d, t), (f, n), z = p.shape, (len(design.features), design.columns.shape[-3]), design.columns[..., rows]
+    first, features, likely = f * d, design.features[:, rows], p * weight
     if d == 1:
-        # p (1 − p) z and not p (z − p z), for what is nearly certain.
-        likely *= rest[:, None]
-        bent = likely[:, None] * z
+        bent = (likely * rest[:, None])[:, None] * z
     else:
         bent = likely[:, None] * (z - (p[:, None] * z).sum(axis=2, keepdims=True))
-    flat = np.swapaxes(z.reshape(*z.shape[:-2], d * t), -1, -2)
-    hessian[:, first:, first:] += bent.reshape(s, bent.shape[1], d * t) @ flat
+    columns = np.swapaxes(z.reshape(*z.shape[:-2], d * t), -1, -2)
+    hessian[:, first:, first:] += bent.reshape(s, n, d * t) @ columns
     if not f:
         return
-    beside = np.swapaxes(bent @ features.T, 2, 3).reshape(s, bent.shape[1], first)
+    beside, spread = bent @ features.T, covariance(p, rest) * weight[..., None, :]
+    if design.basis is not None:
+        beside = design.basis @ beside
+        spread = np.einsum("ij,sjkt,lk->silt", design.basis, spread, design.basis, optimize=True)
+    beside = np.swapaxes(beside, 2, 3).reshape(s, n, first)
     hessian[:, first:, :first] += beside
     hessian[:, :first, first:] += np.swapaxes(beside, 1, 2)
-    spread = likely[:, None]
-    if d > 1:
-        spread = -spread * p[:, :, None]
-        spread[:, np.arange(d), np.arange(d)] += likely
-    own = (spread[:, :, :, None] * features).reshape(s, -1, t) @ features.T
+    own = (spread[:, :, :, None] * features).reshape(s, d * d * f, t) @ features.T
     hessian[:, :first, :first] += own.reshape(s, d, d, f, f).transpose(0, 3, 1, 4, 2).reshape(s, first, first)
 
 

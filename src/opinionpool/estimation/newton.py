@@ -189,9 +189,8 @@ def posterior_modes(
     prior: Prior | None = None,
     start: Array | None = None,
     pull: Quadratic | None = None,
-    precision: Array | None = None,
 ) -> list[Mode]:
-    """Return the modes of S regressions of the same outcomes on normal coefficients θ with mean 0.
+    """Return the modes of S regressions of the same outcomes on standard normal coefficients θ.
 
     Parameters
     ----------
@@ -204,8 +203,6 @@ def posterior_modes(
     pull : Quadratic, optional
         S functions of the design's coefficients less their prior mean: moves the modes, and is left out of marginal
         likelihoods and precisions.
-    precision : ndarray, shape (P, P), optional
-        Prior precision of θ; the identity unless given.
 
     Examples
     --------
@@ -221,17 +218,11 @@ def posterior_modes(
     size, s = (design.size, design.sets) if prior is None else (prior.root.shape[2], len(prior.root))
     pull = Quadratic(np.zeros((s, size, size)), np.zeros((s, size))) if pull is None else pull
     begun = np.zeros((s, size)) if start is None else start
-    believed = np.eye(size) if precision is None else precision
-    found = newton(_loss(design, prior), Quadratic(pull.curvature + believed, pull.slope), begun)
-    posterior = found.hessian + believed
-    score = -found.loss - ((found.theta @ believed) * found.theta).sum(axis=1) / 2.0
-    score -= _half_log_determinants(posterior) - _half_log_determinants(believed)
-    return [Mode(*each) for each in zip(found.theta, score.tolist(), posterior, strict=True)]
-
-
-def _half_log_determinants(precision: Array) -> Array:
-    """Return halves of the logarithms of determinants of precisions (..., P, P), (...)."""
-    return np.asarray(np.log(np.diagonal(np.linalg.cholesky(precision), axis1=-2, axis2=-1)).sum(axis=-1))
+    found = newton(_loss(design, prior), Quadratic(pull.curvature + np.eye(size), pull.slope), begun)
+    precision = found.hessian + np.eye(size)
+    half_log_determinant = np.log(np.einsum("spp->sp", np.linalg.cholesky(precision))).sum(axis=1)
+    score = -found.loss - (found.theta**2).sum(axis=1) / 2.0 - half_log_determinant
+    return [Mode(*each) for each in zip(found.theta, score.tolist(), precision, strict=True)]
 
 
 def _loss(design: Design, prior: Prior | None) -> Loss:

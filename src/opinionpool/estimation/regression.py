@@ -1,23 +1,22 @@
-"""The outcomes of events as a regression on what experts contribute, and its fit."""
+"""Regressions of the outcomes of events on what experts contribute to them, many at once."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property, partial
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from opinionpool.arrays import Array
 from opinionpool.estimation.anchor import Anchor
-from opinionpool.estimation.binary import BinaryEvents
-from opinionpool.estimation.class_events import ClassEvents
 from opinionpool.estimation.coefficients import Coefficients, WeightBeliefs, moves
-from opinionpool.estimation.dual import binary_mode
-from opinionpool.estimation.posterior import Mode, posterior_mode
+from opinionpool.estimation.likelihood import Design, products, row_basis
+from opinionpool.estimation.newton import Mode, Prior, Quadratic, posterior_modes
 
-# Of up to so many binary events for each coefficient, a mode is found faster in terms of the events.
-FEWER = 2
+# Numbers in the Hessians of regressions that are fitted together.
+_HESSIANS = 1 << 22
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,40 +42,60 @@ class Observations:
     weight: Array
     expected: Array | None = None
 
+    @property
+    def free(self) -> int:
+        """K - 1."""
+        return int(self.contrasts.shape[2])
+
     def answers(self, weights: Array) -> Array:
-        """Log-ratios by weights (N,) and no intercept, (T, K - 1)."""
-        if self.contrasts.shape[2] == 1:
-            return self.offset + (self.contrasts[..., 0] @ weights)[:, None]
+        """Return log-ratios by weights (N,) and no intercept, (T, K - 1)."""
         return np.asarray(self.offset + np.einsum("tnd,n->td", self.contrasts, weights))
 
+    def contributions(self, coefficients: Array) -> Array:
+        """Return what an intercept and weights (K - 1 + N,) add to the log-ratios, (T, K - 1)."""
+        return np.asarray(coefficients[: self.free] + np.einsum("tnd,n->td", self.contrasts, coefficients[self.free :]))
+
     def anchor(self, mean: Array) -> Anchor | None:
-        """What keeps one outcome from moving much where mean weights (N,) are believed of this panel."""
+        """Return what keeps one outcome from moving much where mean weights (N,) are believed of this panel."""
         if self.expected is None:
             return None
         return Anchor.at(self.answers(self.expected), self.answers(mean), self.weight)
 
     @cached_property
-    def precisions(self) -> Array:
-        """By that, of intercept and weights: in all, and about the expected ones, (2, K - 1 + N, K - 1 + N)."""
+    def basis(self) -> Array | None:
+        """An orthonormal basis of equal weights and what contrasts span, (N, M); None where that is everything."""
+        t, n, d = self.contrasts.shape
+        if n <= t * d + 1:
+            return None
+        rows = np.swapaxes(self.contrasts, 1, 2).reshape(t * d, n)
+        return row_basis(np.concatenate([np.ones((1, n)), rows]))
+
+    def along(self, weights: Array) -> Array:
+        """Return weights (..., N) in coordinates of the basis, (..., M)."""
+        return weights if self.basis is None else weights @ self.basis
+
+    @cached_property
+    def design(self) -> Design:
+        """Intercept and weights, these along the basis."""
+        seen = np.swapaxes(self.along(np.swapaxes(self.contrasts, 1, 2)), 1, 2)
+        design = Design.of(seen, self.outcomes, self.offset, self.weight, intercept=True)
+        return replace(design, columns=np.ascontiguousarray(design.columns), offset=np.ascontiguousarray(design.offset))
+
+    @cached_property
+    def _precisions(self) -> Array:
+        """Precisions of intercept and weights by the anchor, in all and about the expected ones, (2, Q, Q)."""
         assert self.expected is not None
         anchor = Anchor.at(*(2 * (self.answers(self.expected),)), self.weight)
-        return self.events.products(np.stack([anchor.own + anchor.common, anchor.common]))
+        return products(self.design, np.stack([anchor.own + anchor.common, anchor.common]))
 
-    @cached_property
-    def events(self) -> BinaryEvents | ClassEvents:
-        """The same, whose coefficients are the intercept and the weights."""
-        if self.contrasts.shape[2] > 1:
-            return ClassEvents(self.contrasts, self.offset, self.outcomes, self.weight)
-        design = np.ones((1 + self.contrasts.shape[1], len(self.contrasts)))
-        design[1:] = self.contrasts[..., 0].T
-        return BinaryEvents(design, self.offset[:, 0], np.where(self.outcomes == 1, 1.0, -1.0), self.weight)
-
-    @cached_property
-    def products(self) -> Array:
-        """Inner products of the contrasts of binary events about their means, (T, T)."""
-        plain = self.contrasts[..., 0]
-        centred = plain - plain.mean(axis=1, keepdims=True)
-        return np.asarray(centred @ centred.T)
+    def pull(self, mean: Array, anchored: npt.NDArray[np.bool_]) -> Quadratic | None:
+        """Return what anchors intercepts and weights about means (S, K - 1 + M), for some of S regressions."""
+        if self.expected is None or not anchored.any():
+            return None
+        both, common = self._precisions
+        beyond = mean.copy()
+        beyond[:, self.free :] -= self.along(self.expected)
+        return Quadratic(anchored[:, None, None] * both, anchored[:, None] * (beyond @ common))
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,108 +106,88 @@ class Regression:
     ----------
     observed : Observations
     beliefs : WeightBeliefs
+    deviation : float
+        How much weights differ from each other.
     anchored : bool
         Whether one outcome is to move little.
+    start : Coefficients or float, optional
+        Where to begin, or the sum of the weights there; the answer does not depend on it.
     """
 
     observed: Observations
     beliefs: WeightBeliefs
+    deviation: float = 0.0
     anchored: bool = True
-
-    def fit(self, deviation: float, start: Coefficients | None = None) -> Coefficients:
-        """The most probable coefficients if weights differ from each other by about `deviation`."""
-        t, _, d = self.observed.contrasts.shape
-        several, root = self.several(deviation), self.beliefs.intercept_root(d)
-        free, first = root.shape[1], self._first(deviation, start)
-        if d == 1 and several and not self.side_by_side:
-            return self.found(deviation, self._by_events(deviation, start))
-        columns = self._columns(deviation)
-        columns.insert(1, np.broadcast_to(root.T, (t, free, d)))
-        outcomes, weight = self.observed.outcomes, self.observed.weight
-        mode = posterior_mode(np.concatenate(columns, axis=1), outcomes, self.mean_answers, weight, first, self.anchor)
-        return self.found(deviation, mode)
+    start: Coefficients | float | None = None
 
     @property
-    def side_by_side(self) -> bool:
-        """Whether it is fitted together with others (`opinionpool.estimation.side_by_side`), not in terms of events."""
-        t, n, d = self.observed.contrasts.shape
-        size = self.beliefs.common(d) + n
-        return bool(FEWER * size <= t if d == 1 else size <= t * d)
-
-    def several(self, deviation: float) -> bool:
+    def several(self) -> bool:
         """Whether weights differ."""
-        return moves(self.beliefs.deviation(deviation), self.observed.contrasts.shape[1])
+        return moves(self.beliefs.deviation(self.deviation), len(self.beliefs.mean))
 
-    def _first(self, deviation: float, start: Coefficients | None) -> Array | None:
-        """Coefficients of another fit to begin with, if they are as many."""
-        _, n, d = self.observed.contrasts.shape
-        size = self.beliefs.common(d) + (n if self.several(deviation) else 0)
-        return None if start is None or len(start.mode.coefficients) != size else start.mode.coefficients
+    def begin(self, size: int) -> Array:
+        """Return coefficients (P,) to begin with: those of the start, or with its intercept and sum of weights."""
+        theta, beliefs, start = np.zeros(size), self.beliefs, self.start
+        if start is None:
+            return theta
+        if isinstance(start, Coefficients):
+            d = self.observed.free
+            if len(start.mode.coefficients) == size:
+                theta[:] = start.mode.coefficients
+            if beliefs.intercept_spread > 0:
+                theta[beliefs.shared : beliefs.shared + d] = beliefs.of_intercept(start.values[:d])
+        if beliefs.slope_spread > 0:
+            total = start if isinstance(start, float) else start.total
+            theta[0] = (total - beliefs.total) / beliefs.slope_spread
+        return theta
 
-    @cached_property
-    def mean_answers(self) -> Array:
-        """Log-ratios by the weights that are believed on average, (T, K - 1)."""
-        return self.observed.answers(self.beliefs.mean)
 
-    @cached_property
-    def anchor(self) -> Anchor | None:
-        """What keeps one outcome from moving much."""
-        return self.observed.anchor(self.beliefs.mean) if self.anchored else None
+def fit_batch(regressions: Sequence[Regression]) -> list[Coefficients]:
+    """Return the most probable coefficients of regressions of the same observations."""
+    found: dict[int, Coefficients] = {}
+    for several in (False, True):
+        alike = [i for i, each in enumerate(regressions) if each.several == several]
+        size = regressions[0].observed.design.size if several else 1
+        most = max(1, _HESSIANS // size**2)
+        for some in (alike[first : first + most] for first in range(0, len(alike), most)):
+            found.update(zip(some, _fit_alike([regressions[i] for i in some]), strict=True))
+    return [found[i] for i in range(len(regressions))]
 
-    def found(self, deviation: float, mode: Mode) -> Coefficients:
-        """Intercept and weights by the coefficients at a mode."""
-        beliefs, own, theta = self.beliefs, self.beliefs.deviation(deviation), mode.coefficients
-        root, shared = beliefs.intercept_root(self.observed.contrasts.shape[2]), beliefs.shared
-        before = shared + root.shape[1]
-        weights = beliefs.mean + beliefs.together @ theta[:shared]
-        if isinstance(own, np.ndarray):
-            weights = weights + own @ theta[before:]
-        elif moves(own, len(beliefs.mean)):
-            found = own * theta[before:]
-            weights = weights + (found - found.mean())
-        values = np.concatenate([root @ theta[shared:before], weights])
-        return Coefficients(values, mode.evidence, mode, beliefs, deviation)
 
-    def _columns(self, deviation: float) -> list[Array]:
-        """What multiplies the coefficients but the intercept's, (T, P, K - 1) in parts."""
-        beliefs, own = self.beliefs, self.beliefs.deviation(deviation)
-        columns = [np.swapaxes(np.swapaxes(self.observed.contrasts, 1, 2) @ beliefs.together, 1, 2)]
-        if isinstance(own, np.ndarray):
-            columns.append(np.swapaxes(np.swapaxes(self.observed.contrasts, 1, 2) @ own, 1, 2))
-        elif moves(own, self.observed.contrasts.shape[1]):
-            columns.append(own * (self.observed.contrasts - self.observed.contrasts.mean(axis=1)[:, None, :]))
-        return columns
+def _fit_alike(regressions: Sequence[Regression]) -> list[Coefficients]:
+    """Return the fits of regressions with as many coefficients each."""
+    observed, d = regressions[0].observed, regressions[0].observed.free
+    mean = np.zeros((len(regressions), observed.design.size))
+    mean[:, d:] = observed.along(np.array([each.beliefs.mean for each in regressions]))
+    root = np.array([each.beliefs.root(each.deviation, d, observed.basis) for each in regressions])
+    bases = [_basis(each) for each in regressions]
+    start = np.array(
+        [
+            each.begin(root.shape[2]) if basis is None else each.begin(len(basis)) @ basis
+            for each, basis in zip(regressions, bases, strict=True)
+        ]
+    )
+    pull = observed.pull(mean, np.array([each.anchored for each in regressions]))
+    modes = posterior_modes(observed.design, Prior(mean, root), start, pull)
+    return [
+        _coefficients(each, mode if basis is None else mode.among(basis))
+        for each, basis, mode in zip(regressions, bases, modes, strict=True)
+    ]
 
-    def _by_events(self, deviation: float, start: Coefficients | None) -> Mode:
-        """The mode of more coefficients than binary events, without a design, which is as large as the forecasts."""
-        own, root = self.beliefs.deviation(deviation), self.beliefs.intercept_root(1)
-        if isinstance(own, np.ndarray):
-            design = self._binary_design(deviation)
-            products = design @ design.T
-        else:
-            along = self.observed.contrasts[..., 0] @ self.beliefs.together
-            shared = np.column_stack([along, np.full(len(along), np.sqrt((root**2).sum()))])
-            products = own**2 * self.observed.products
-            products += shared @ shared.T
-        before = None if start is None else self._beyond_mean(start.values)
-        dual = binary_mode(
-            products, self.observed.outcomes, self.mean_answers[:, 0], self.observed.weight, before, self.anchor
-        )
-        if isinstance(own, np.ndarray):
-            theta = design.T @ dual.amounts
-        else:
-            free = own * (dual.amounts @ self.observed.contrasts[..., 0])
-            level = np.full(root.shape[1], dual.amounts.sum() * root.sum())
-            theta = np.concatenate([dual.amounts @ along, level, free - free.mean()])
-        design_again = partial(self._binary_design, deviation)
-        return Mode(theta, dual.evidence, np.empty((0, 0)), dual=dual, design=design_again)
 
-    def _beyond_mean(self, values: Array) -> Array:
-        """Log-odds of two classes by an intercept and weights, (1 + N,), beyond those by the mean weights, (T,)."""
-        return np.asarray(values[0] + self.observed.contrasts[..., 0] @ (values[1:] - self.beliefs.mean))
+def _basis(regression: Regression) -> Array | None:
+    """Return an orthonormal basis of the standard normal coefficients that events see, (P, R); None if they see all."""
+    observed, beliefs = regression.observed, regression.beliefs
+    if observed.basis is None or not regression.several:
+        return None
+    own, first = beliefs.basis_of(regression.deviation, observed.basis), beliefs.common(observed.free)
+    basis = np.zeros((first + own.shape[0], first + own.shape[1]))
+    basis[:first, :first], basis[first:, first:] = np.eye(first), own
+    return basis
 
-    def _binary_design(self, deviation: float) -> Array:
-        """The design of two classes, (T, P)."""
-        columns, root = self._columns(deviation), self.beliefs.intercept_root(1)
-        columns.insert(1, np.broadcast_to(root.T, (len(self.observed.contrasts), root.shape[1], 1)))
-        return np.concatenate(columns, axis=1)[..., 0]
+
+def _coefficients(regression: Regression, mode: Mode) -> Coefficients:
+    """Return intercept and weights by the coefficients at a mode."""
+    beliefs, deviation = regression.beliefs, regression.deviation
+    values = beliefs.values(mode.coefficients, deviation, regression.observed.free)
+    return Coefficients(values, mode.log_marginal_likelihood, mode, beliefs, deviation)

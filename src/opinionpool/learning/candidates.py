@@ -9,9 +9,8 @@ import numpy as np
 
 from opinionpool.arrays import Array
 from opinionpool.estimation.coefficients import Coefficients, WeightBeliefs
-from opinionpool.estimation.posterior import posterior_probabilities
-from opinionpool.estimation.regression import Regression
-from opinionpool.estimation.side_by_side import Task
+from opinionpool.estimation.newton import posterior_probabilities
+from opinionpool.estimation.regression import Observations, Regression, fit_batch
 from opinionpool.learning.prior import (
     SPREAD_PROBABILITIES,
     SPREADS,
@@ -56,17 +55,19 @@ class Candidates:
         probability = np.concatenate([(1.0 - unlike) * spreads, unlike * spreads])
         return cls(beliefs, (0,) * several + (1,) * several, SPREADS[:several] * 2, probability)
 
-    def tasks(self, regression: Regression, starts: Sequence[Coefficients]) -> list[Task]:
-        """The fit of each, to begin at a start of its own, or at the only one that there is."""
-        each = [Regression(regression.observed, one, regression.anchored) for one in self.beliefs]
-        return [
-            Task(each[k], deviation, starts[i] if len(starts) > 1 else starts[0])
-            for i, (k, deviation) in enumerate(zip(self.kind, self.deviation, strict=True))
-        ]
+    def fit(self, observed: Observations, starts: Sequence[Coefficients]) -> list[Coefficients]:
+        """Return the fit of each, which begins at a start of its own, or at the only one that there is."""
+        starts = starts if len(starts) > 1 else [starts[0]] * len(self.kind)
+        return fit_batch(
+            [
+                Regression(observed, self.beliefs[k], deviation, start=start)
+                for k, deviation, start in zip(self.kind, self.deviation, starts, strict=True)
+            ]
+        )
 
     def posterior(self, found: list[Coefficients]) -> Array:
         """Their probabilities given the outcomes, (C,)."""
-        return posterior_probabilities([each.evidence for each in found], self.probability)
+        return posterior_probabilities([each.log_marginal_likelihood for each in found], self.probability)
 
     def mean(self, found: list[Coefficients]) -> Array:
         """Intercept and weights on average, (K - 1 + N,)."""
@@ -74,7 +75,7 @@ class Candidates:
 
     def score(self, found: list[Coefficients]) -> float:
         """Log evidence of all together."""
-        return float(np.logaddexp.reduce(np.log(self.probability) + [each.evidence for each in found]))
+        return float(np.logaddexp.reduce(np.log(self.probability) + [each.log_marginal_likelihood for each in found]))
 
     def kept(self, found: list[Coefficients], least: float = NEGLIGIBLE) -> tuple[Candidates, list[Coefficients]]:
         """Those that are more probable than this, and their fits."""

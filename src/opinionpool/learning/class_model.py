@@ -20,9 +20,9 @@ from opinionpool.arrays import Array, Index, Mask
 from opinionpool.blocks import blocks
 from opinionpool.clusters import by_date, by_group
 from opinionpool.errors import LearningError, Note
-from opinionpool.estimation.feature_likelihood import FeatureLikelihood, feature_mode, log_probabilities
 from opinionpool.estimation.left_out import LeftOut
-from opinionpool.estimation.posterior import Mode, posterior_probabilities
+from opinionpool.estimation.likelihood import Design, row_basis
+from opinionpool.estimation.newton import Mode, posterior_modes, posterior_probabilities
 from opinionpool.estimation.sampling import size_ranks, spread_evenly
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.class_weights import ClassUncertainty, ClassWeights, Spreads
@@ -70,13 +70,13 @@ class ClassEvidence:
 
     Attributes
     ----------
-    likelihood : FeatureLikelihood
+    design : Design
         Of T events, each of which counts for so many independent ones; offsets are log-ratios by the symmetric panel.
     member : ndarray of int, shape (T,)
         The set of events, 0 to S - 1, that is left out with it.
     """
 
-    likelihood: FeatureLikelihood
+    design: Design
     member: Index
 
     @cached_property
@@ -87,17 +87,16 @@ class ClassEvidence:
 
     def near(self, coefficients: Array) -> LeftOut:
         """The likelihood without each set near some coefficients."""
-        return LeftOut(self.likelihood, self.sets, coefficients)
+        return LeftOut(self.design, self.sets, coefficients)
 
     def gain(self, roots: Array, near: LeftOut) -> Gain:
         """What weights learned without the events that they predict gain, by a step of Newton's.
 
         `roots` are standard deviations of the coefficients, 0 for none but the last ones that are no part of this.
         """
-        likelihood = self.likelihood
         after = near.moved(roots[: np.count_nonzero(roots)] ** -2.0)
-        before, after = log_probabilities(likelihood.offset), log_probabilities(after)
-        happened, weight = likelihood.outcomes[:, None], likelihood.weight
+        before, after = _log_probabilities(self.design.offset.T), _log_probabilities(after)
+        happened, weight = self.design.outcomes[:, None], self.design.weight
         gained = self._sums(weight * np.take_along_axis(after - before, happened, axis=1)[:, 0])
         lost = float(np.einsum("t,tk,tk->", weight, np.exp(before), before - after))
         events, total = self._sums(weight), weight.sum()
@@ -108,10 +107,17 @@ class ClassEvidence:
 
     def fit(self, roots: Array, start: Array | None = None) -> Found:
         """The most probable coefficients, which do not depend on where to start."""
-        kept, d, coefficients = int(np.count_nonzero(roots)), len(self.likelihood.turn), np.zeros(len(roots))
+        kept, d, coefficients = int(np.count_nonzero(roots)), self.design.free, np.zeros(len(roots))
         scale = roots[:kept]
-        own = replace(self.likelihood, features=self.likelihood.features[:, : kept // d] * scale[::d])
-        mode = feature_mode(own, np.zeros(kept) if start is None else start[:kept] / scale)
+        features = self.design.features[: kept // d] * scale[::d, None]
+        begun, basis = np.zeros(kept) if start is None else start[:kept] / scale, None
+        if len(features) > features.shape[1]:
+            # Coefficients that no event sees stay at 0: solve among the others.
+            own = row_basis(features.T)
+            features, basis = own.T @ features, np.asarray(np.kron(own, np.eye(d)))
+            begun = begun @ basis
+        (mode,) = posterior_modes(replace(self.design, features=features), start=begun[None])
+        mode = mode if basis is None else mode.among(basis)
         coefficients[:kept] = scale * mode.coefficients
         return Found(coefficients, mode, scale)
 
@@ -188,7 +194,7 @@ def _chosen(learned: FittedPanel, weights: ClassWeights, evidence: ClassEvidence
     if len(evidence.sets) < FEWEST:
         return _with(learned, _few_sets())
     roots = [weights.feature_roots(spreads) for spreads in SPREADS]
-    symmetric = evidence.near(np.zeros(evidence.likelihood.size))
+    symmetric = evidence.near(np.zeros(evidence.design.size))
     gain = max(evidence.gain(each, symmetric) for each in roots[:FIRST])
     if gain.clear:
         found, probability = _fits(weights, evidence)
@@ -204,7 +210,8 @@ def _fits(weights: ClassWeights, evidence: ClassEvidence) -> tuple[list[Found], 
     found: list[Found] = []
     for spreads in SPREADS:
         found.append(evidence.fit(weights.feature_roots(spreads), found[-1].coefficients if found else None))
-    return found, posterior_probabilities([each.mode.evidence for each in found], (1.0 / len(SPREADS),) * len(SPREADS))
+    score = [each.mode.log_marginal_likelihood for each in found]
+    return found, posterior_probabilities(score, (1.0 / len(SPREADS),) * len(SPREADS))
 
 
 def _average(found: list[Found], probability: Array) -> tuple[Array, Array]:
@@ -245,8 +252,15 @@ def _evidence(weights: ClassWeights, forecasts: Forecasts, data: DenseContrasts,
         rows, member = rows[kept], np.unique(member[kept], return_inverse=True)[1]
     believed = weights.panel.settings.extremes.believed(data.contrasts[rows])
     offset = data.reference[rows] + weights.pooled(believed)
-    features, turn = weights.features(believed), weights.feature_turn
-    return ClassEvidence(FeatureLikelihood(features, turn, data.outcomes[rows], offset, worth), member)
+    design = Design.of(np.empty((len(rows), 0, weights.free)), data.outcomes[rows], offset, worth)
+    features = np.ascontiguousarray(weights.features(believed).T)
+    return ClassEvidence(replace(design, features=features, basis=weights.feature_turn), member)
+
+
+def _log_probabilities(ratios: Array) -> Array:
+    """Return log-probabilities (T, K) of log-ratios (T, K - 1)."""
+    full = np.concatenate([np.zeros((len(ratios), 1)), ratios], axis=1)
+    return np.asarray(full - np.logaddexp.reduce(full, axis=1, keepdims=True))
 
 
 def _sizes(contrasts: Array, rows: Index) -> Array:

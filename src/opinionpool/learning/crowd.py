@@ -27,7 +27,6 @@ from opinionpool import logodds
 from opinionpool.arrays import Array, Index, Mask
 from opinionpool.errors import Note
 from opinionpool.estimation.newton import Mode, posterior_probabilities
-from opinionpool.estimation.posterior import harmonic_mean
 from opinionpool.estimation.sampling import spread_evenly
 from opinionpool.estimation.unused import constant_notes
 from opinionpool.labels import UNRESOLVED
@@ -44,7 +43,7 @@ from opinionpool.learning.crowd_dependence import (
 )
 from opinionpool.learning.duplicates import ROUNDING, Duplicates
 from opinionpool.learning.hierarchy import Differences, Hierarchy, Start, nested_correlation
-from opinionpool.learning.prior import LIMIT_PROBABILITIES, LIMITS
+from opinionpool.learning.prior import LIMIT_PROBABILITIES, LIMITS, harmonic_mean
 from opinionpool.learning.problem import SparseContrasts
 from opinionpool.model.contrasts import Extremes
 from opinionpool.model.features import Parts

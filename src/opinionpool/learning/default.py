@@ -24,9 +24,8 @@ import numpy as np
 from opinionpool.arrays import Array
 from opinionpool.errors import ArgumentError
 from opinionpool.estimation.coefficients import Coefficients
-from opinionpool.estimation.posterior import harmonic_mean, posterior_probabilities
-from opinionpool.estimation.regression import Observations, Regression
-from opinionpool.estimation.side_by_side import Steps, Task
+from opinionpool.estimation.newton import posterior_probabilities
+from opinionpool.estimation.regression import Observations, Regression, fit_batch
 from opinionpool.learning.agreement import Agreement
 from opinionpool.learning.candidates import MINOR, Candidates, unlike_probability
 from opinionpool.learning.duplicates import Duplicates
@@ -39,6 +38,7 @@ from opinionpool.learning.prior import (
     SLOPE,
     UNLIKE,
     Believed,
+    harmonic_mean,
 )
 from opinionpool.learning.problem import DenseContrasts
 from opinionpool.learning.rows import Rows, each_expert, rows_of
@@ -75,8 +75,8 @@ OPEN_EVENTS = 10.0
 LEAST_WEIGHT = 1e-6
 
 
-def default_steps(data: DenseContrasts, believed: Believed, *, answers_only: bool = False) -> Steps[DefaultFit]:
-    """Learn from contrasts, whatever there is of them, by steps that may be taken together with those of other fits.
+def default_fit(data: DenseContrasts, believed: Believed, *, answers_only: bool = False) -> DefaultFit:
+    """Learn from contrasts, whatever there is of them.
 
     Parameters
     ----------
@@ -113,9 +113,7 @@ def default_steps(data: DenseContrasts, believed: Believed, *, answers_only: boo
             notes.append(agreement_note(believed.agreement, [experts[i] for i in duplicates.first.tolist()]))
         found = replace(found, notes=tuple(notes))
     else:
-        found = yield from _learned(
-            rows_of(data, distinct, duplicates.first, used), believed, answers_only=answers_only
-        )
+        found = _learned(rows_of(data, distinct, duplicates.first, used), believed, answers_only=answers_only)
     centre, newcomers = found.extremes.centre, _newcomers(duplicates, of_all, contrasts.shape[2])
     return DefaultFit(
         _as_believed(duplicates.parts(found.parts), duplicates, of_all),
@@ -166,7 +164,7 @@ def _uncertainty_of_all(
     )
 
 
-def _learned(rows: Rows, believed: Believed, *, answers_only: bool) -> Steps[DefaultFit]:
+def _learned(rows: Rows, believed: Believed, *, answers_only: bool) -> DefaultFit:
     rows = replace(rows, expected=believed.weights(believed.rho))
     few, n, events = rows.thinned(), rows.contrasts.shape[1], float(rows.weight.sum())
     limits, prior = (LIMITS, LIMIT_PROBABILITIES) if believed.limit is None else ((believed.limit,), (1.0,))
@@ -176,16 +174,16 @@ def _learned(rows: Rows, believed: Believed, *, answers_only: bool) -> Steps[Def
     fill = CommonCorrelation(n, believed.rho if n > 1 else 0.0)
     observed = partial(few.observed, spread, fill)
     middle = Extremes(limits[len(limits) // 2], centre)
-    candidates, alternatives, found = yield from _candidates(few, observed(middle), believed, events)
+    candidates, alternatives, found = _candidates(few, observed(middle), believed, events)
     equal, some = found[0], candidates.kept(found, MINOR)
     candidates, found = candidates.kept(found)
-    limited = yield from _by_limit([Extremes(limit, centre) for limit in limits], observed, *some)
+    limited = _by_limit([Extremes(limit, centre) for limit in limits], observed, *some)
     scores = [some[0].score(each) for each in limited]
     probability = posterior_probabilities(scores, prior, RATE * events / (EXTREMES_EVENTS + events))
     extremes = Extremes(harmonic_mean(limits, probability), centre)
     evidence = rows.evidence(extremes.believed(rows.contrasts, each_expert(rows.absent)))
     shrunken = marginal_features(evidence, believed)
-    values, uncertainty, topics = yield from _coefficients(
+    values, uncertainty, topics = _coefficients(
         rows, few, shrunken, believed, extremes, candidates, found, answers_only=answers_only
     )
     if uncertainty is not None:
@@ -204,13 +202,10 @@ def _learned(rows: Rows, believed: Believed, *, answers_only: bool) -> Steps[Def
 
 def _by_limit(
     each: Sequence[Extremes], observed: Callable[[Extremes], Observations], some: Candidates, fitted: list[Coefficients]
-) -> Steps[list[list[Coefficients]]]:
+) -> list[list[Coefficients]]:
     """Fits of some candidates for each belief in extremes, the middle one's being known."""
     middle = len(each) // 2
-    others = [Regression(observed(extremes), some.beliefs[0]) for extremes in (*each[:middle], *each[middle + 1 :])]
-    more = yield [task for regression in others for task in some.tasks(regression, fitted)]
-    found = [more[i : i + len(fitted)] for i in range(0, len(more), len(fitted))]
-    return [*found[:middle], fitted, *found[middle:]]
+    return [fitted if i == middle else some.fit(observed(extremes), fitted) for i, extremes in enumerate(each)]
 
 
 def _centre(rows: Rows, believed: Believed, limit: float) -> Array:
@@ -242,7 +237,7 @@ def _shares(weights: Array) -> Array:
 
 def _candidates(
     rows: Rows, observed: Observations, believed: Believed, events: float
-) -> Steps[tuple[Candidates, Alternatives, list[Coefficients]]]:
+) -> tuple[Candidates, Alternatives, list[Coefficients]]:
     """Candidates for experts as dependent as they turn out to be; what may be instead; and the fit of each candidate.
 
     The rows may be some of more `events`. Intervals allow for each correlation, and for a sum of weights that is
@@ -254,8 +249,8 @@ def _candidates(
     beliefs.append(rows.beliefs(believed, believed.rho, UNLIKE))
     # Independent experts are believed to add up to so much that their own mean is a bad start.
     begin, free = beliefs[0].total, len(correlations)
-    found = yield [Task(Regression(observed, each, i < free), 0.0, begin) for i, each in enumerate(beliefs)]
-    evidence = np.array([each.evidence for each in found])
+    found = fit_batch([Regression(observed, each, 0.0, i < free, begin) for i, each in enumerate(beliefs)])
+    evidence = np.array([each.log_marginal_likelihood for each in found])
     seen = float(rows.weight.sum())
     rate = min(RATE, max(DEPENDENCE_EVENTS / (DEPENDENCE_EVENTS + seen), seen / (DEPENDENCE_LEARNED + seen)))
     probability = posterior_probabilities(evidence[:-1], prior, rate)
@@ -267,8 +262,7 @@ def _candidates(
     unlike = unlike_probability(seen)
     among_all = posterior_probabilities(evidence, np.append((1.0 - unlike) * np.array(prior), unlike))
     likeliest = found[int(probability.argmax())]
-    fitted = yield candidates.tasks(Regression(observed, candidates.beliefs[0]), [likeliest])
-    return candidates, Alternatives(found, among_all, Regression(observed, beliefs[-1])), fitted
+    return candidates, Alternatives(found, among_all, observed), candidates.fit(observed, [likeliest])
 
 
 def _mean_correlation(probability: Array, n: int) -> tuple[float, float]:
@@ -290,46 +284,44 @@ def _coefficients(
     starts: list[Coefficients],
     *,
     answers_only: bool,
-) -> Steps[tuple[Array, Uncertainty | None, TopicEffects | None]]:
+) -> tuple[Array, Uncertainty | None, TopicEffects | None]:
     """Intercept and weights, (K - 1 + N,), averaged over candidates; what is open about them; topics."""
     fill = common_dependence(shrunken, believed, float(rows.weight.sum()))
-    regression = Regression(few.observed(shrunken.spread, fill, extremes), candidates.beliefs[0])
-    found = yield candidates.tasks(regression, starts)
-    candidates, found = candidates.kept(found)
-    share, among = candidates.posterior(found), regression
+    observed = among = few.observed(shrunken.spread, fill, extremes)
+    candidates, found = candidates.kept(candidates.fit(observed, starts))
+    share = candidates.posterior(found)
     uncertain = not answers_only and rows.topics is None and rows.contrasts.shape[1] <= MOST_UNCERTAIN
-    uncertainty = Average(found, share).uncertainty(candidates, regression) if uncertain else None
+    uncertainty = Average(found, share).uncertainty(candidates, observed) if uncertain else None
     if few is not rows:
-        regression = Regression(rows.observed(shrunken.spread, fill, extremes), candidates.beliefs[0])
+        observed = rows.observed(shrunken.spread, fill, extremes)
         if rows.topics is None:
-            found = yield candidates.tasks(regression, found)
+            found = candidates.fit(observed, found)
     average = Average(found, share)
     if rows.topics is not None:
-        return _by_topic(rows, regression, few, among, average.mean, candidates)
+        return _by_topic(rows, observed, few, among, average.mean, candidates)
     return average.mean, uncertainty, None
 
 
 def _by_topic(
     rows: Rows,
-    regression: Regression,
+    observed: Observations,
     few: Rows,
-    among: Regression,
+    among: Observations,
     plain: Array,
     candidates: Candidates,
 ) -> tuple[Array, Uncertainty, TopicEffects]:
     """The same where events have topics; slopes multiply what `plain` coefficients add to the prior."""
-    d, beliefs = rows.free, regression.beliefs
+    d, mean = rows.free, candidates.beliefs[0].mean
 
-    def events(some: Rows, its: Regression) -> TopicEvents:
+    def events(some: Rows, its: Observations) -> TopicEvents:
         assert some.topics is not None
         # What is common to topics counts with them, in full.
-        whole = replace(its, observed=replace(its.observed, weight=some.weight))
-        return TopicEvents.of(whole, some.topics, plain, some.base_intercept)
+        return TopicEvents.of(replace(its, weight=some.weight), mean, some.topics, plain, some.base_intercept)
 
     common = Common(candidates.roots(d), candidates.probability.tolist())
     weights = rows.contrasts.shape[1] > 1 and weights_looked_at(len(rows.experts), rows.topics, d)
     chosen_by = None if few is rows else events(few, among)
-    found = learn_topics(events(rows, regression), common, weights=weights, few=chosen_by)
+    found = learn_topics(events(rows, observed), common, weights=weights, few=chosen_by)
     values = found.values.copy()
-    values[d:] += beliefs.mean
+    values[d:] += mean
     return values, Uncertainty(found.covariance), replace(found.effects, plain=plain - values)

@@ -12,10 +12,10 @@ from opinionpool import logodds
 from opinionpool.arrays import Array, Index
 from opinionpool.clusters import Clusters, by_date, by_group, by_settlement
 from opinionpool.errors import Note
-from opinionpool.estimation.posterior import harmonic_mean, posterior_probabilities
+from opinionpool.estimation.newton import posterior_probabilities
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.duplicates import Duplicates, counted_once
-from opinionpool.learning.prior import LIMIT_PROBABILITIES, LIMITS, believed_slope
+from opinionpool.learning.prior import LIMIT_PROBABILITIES, LIMITS, believed_slope, harmonic_mean
 from opinionpool.model.contrasts import Extremes, contrasts
 from opinionpool.text import counted
 

@@ -11,10 +11,9 @@ from opinionpool import logodds
 from opinionpool.arrays import Array
 from opinionpool.errors import ArgumentError, LearningError, Note, PanelError
 from opinionpool.estimation.sampling import bounded_sample, sample_note
-from opinionpool.estimation.side_by_side import Steps, together
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.beliefs import Beliefs
-from opinionpool.learning.default import default_steps
+from opinionpool.learning.default import default_fit
 from opinionpool.learning.dependent_events import independent_weight
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.learning.leakage import leakage_notes
@@ -96,11 +95,6 @@ def learn_from(source: Source, request: Request) -> FittedPanel:
 
     Counts are those of the source; notes say what stands out among its forecasts.
     """
-    return together([learning_steps(source, request)])[0]
-
-
-def learning_steps(source: Source, request: Request) -> Steps[FittedPanel]:
-    """The same by steps that may be taken together with those of other panels."""
     request = request.about(len(source.classes), options=source.has_options)
     learned: Sums | Problem
     if request.by_moments:
@@ -111,7 +105,7 @@ def learning_steps(source: Source, request: Request) -> Steps[FittedPanel]:
         if request.believed is None:
             found = _learn_full(learned, request.settings)
         else:
-            found = yield from _learn_by_beliefs(learned, request.believed, request)
+            found = _learn_by_beliefs(learned, request.believed, request)
     seen = learned.seen
     notes = found.notes + leakage_notes(source.experts, learned.leaked)
     if not source.has_options:
@@ -122,7 +116,7 @@ def learning_steps(source: Source, request: Request) -> Steps[FittedPanel]:
     return replace(found, events=seen.events, counts=seen.counts, present=seen.present, notes=notes)
 
 
-def _learn_by_beliefs(problem: Problem, beliefs: Beliefs, request: Request) -> Steps[FittedPanel]:
+def _learn_by_beliefs(problem: Problem, beliefs: Beliefs, request: Request) -> FittedPanel:
     """The default pool, or a crowd, with recency and topics."""
     floor, crowd, recency = request.settings.floor, is_crowd(problem.forecasts, problem.weight), None
     timed = problem.forecasts.made is not None and not Believed.of(beliefs, problem.experts).assessed
@@ -142,23 +136,23 @@ def _learn_by_beliefs(problem: Problem, beliefs: Beliefs, request: Request) -> S
             resolved = int(problem.forecasts.resolved.sum())
             problem, reduced = replace(problem.select(*drawn), estimated=False), reduced[drawn[0]] * drawn[1]
             notes = (*notes, sample_note(int(problem.forecasts.resolved.sum()), resolved))
-        found = yield from _learn_dependent(problem, reduced, beliefs, request)
+        found = _learn_dependent(problem, reduced, beliefs, request)
     about = () if found.topics is None else (found.topics.note(),)
     notes = (*found.notes, *about, *notes, *(() if recency is None else (recency.note(),)))
     return replace(found, recency=recency, notes=notes)
 
 
-def _learn_dependent(problem: Problem, reduced: Array, beliefs: Beliefs, request: Request) -> Steps[FittedPanel]:
+def _learn_dependent(problem: Problem, reduced: Array, beliefs: Beliefs, request: Request) -> FittedPanel:
     """The default pool of events that count less where they depend on each other, and that are no less uncertain."""
     fewer = replace(problem, weight=reduced)
     if problem.forecasts.topics is not None:
         # What topics have in common is learned from how uncertain answers are.
         request = replace(request, answers_only=False)
-    found = _with_topics((yield from _learn_default(fewer, beliefs, request)), fewer)
+    found = _with_topics(_learn_default(fewer, beliefs, request), fewer)
     if request.answers_only or not (reduced < problem.weight).any():
         return found
     alike = replace(request, class_model=found.class_model)
-    independent = _with_topics((yield from _learn_default(problem, beliefs, alike)), problem)
+    independent = _with_topics(_learn_default(problem, beliefs, alike), problem)
     return found.at_least_as_uncertain_as(independent, problem.forecasts, public_probabilities(problem.reference))
 
 
@@ -188,7 +182,7 @@ def _dense_size(forecasts: Forecasts) -> int:
     return t * n * (len(forecasts.classes) - 1)
 
 
-def _learn_default(problem: Problem, beliefs: Beliefs, request: Request) -> Steps[FittedPanel]:
+def _learn_default(problem: Problem, beliefs: Beliefs, request: Request) -> FittedPanel:
     """The default pool, for any number of resolved events."""
     events, counts, present = problem.events, problem.counts, problem.present
     if _dense_size(problem.forecasts) > LARGE:
@@ -196,7 +190,7 @@ def _learn_default(problem: Problem, beliefs: Beliefs, request: Request) -> Step
         problem = problem.select(problem.forecasts.resolved)
     data = problem.dense(request.settings.floor)
     believed = Believed.of(beliefs, problem.experts)
-    found = yield from default_steps(data, believed, answers_only=request.answers_only)
+    found = default_fit(data, believed, answers_only=request.answers_only)
     settings = request.settings._replace(extremes=found.extremes)
     bias = logodds.public_log_odds(found.bias)
     panel = Panel.from_parts(found.parts, bias, problem.experts, problem.classes, settings)

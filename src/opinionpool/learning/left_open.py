@@ -8,11 +8,51 @@ from typing import NamedTuple
 import numpy as np
 
 from opinionpool.arrays import Array
-from opinionpool.estimation.coefficients import Coefficients, left_open
-from opinionpool.estimation.regression import Regression
-from opinionpool.estimation.total import along_sum, given_sum
+from opinionpool.estimation.coefficients import Coefficients, covariance_rows, left_open
+from opinionpool.estimation.likelihood import softmax
+from opinionpool.estimation.regression import Observations
 from opinionpool.learning.candidates import Candidates
 from opinionpool.learning.uncertainty import OtherLimits, OtherSums, Uncertainty
+
+# Values that are looked at: so many, and so many standard deviations to both sides, the closer the nearer. Of a normal
+# posterior they give the variance of either half to 1%.
+VALUES, REACH, CLOSENESS = 15, 8.0, 3.0
+# A value less probable than this is left out.
+LEAST = 1e-4
+
+
+class Sums(NamedTuple):
+    """Coefficients along the sum of the weights, M values of it."""
+
+    values: Array  # (M, K - 1 + N); intercept and weights
+    probability: Array  # (M,)
+
+
+def along_sum(observed: Observations, found: Coefficients) -> Sums:
+    """Return the posterior of the sum as weights move in proportion, all else being most probable given the sum."""
+    covariance, d = found.mode.covariance, observed.free
+    error = np.sqrt(float(covariance[0, 0]))
+    direction = covariance[:, 0] / error
+    step = REACH * np.sinh(np.linspace(-CLOSENESS, CLOSENESS, VALUES)) / np.sinh(CLOSENESS)
+    along = found.root @ direction
+    theta = found.mode.coefficients + step[:, None] * direction
+    start, slope = (observed.contributions(each) for each in (found.values, along))
+    ratios = (observed.offset + start).T + step[:, None, None] * slope.T
+    happened = observed.outcomes == np.arange(1, d + 1)[:, None]
+    likelihood = -softmax(ratios, happened)[0] @ observed.weight
+    log_density = likelihood - (theta**2).sum(axis=1) / 2.0
+    density = np.exp(log_density - log_density.max()) * np.gradient(step)
+    kept = density > LEAST * density.sum()
+    return Sums(found.values + step[kept, None] * along, density[kept] / density[kept].sum())
+
+
+def given_sum(found: Coefficients) -> Array:
+    """Covariance of intercept and weights given the sum, as they move in proportion, (K - 1 + N, K - 1 + N)."""
+    covariance = found.mode.covariance
+    given = covariance[1:, 1:] - np.outer(covariance[1:, 0], covariance[1:, 0]) / covariance[0, 0]
+    # As the product of rows no variance is below 0, however little is left.
+    rows = covariance_rows(given) @ found.root[:, 1:].T
+    return np.asarray(rows.T @ rows)
 
 
 class Average(NamedTuple):
@@ -26,8 +66,8 @@ class Average(NamedTuple):
         """Intercept and weights, (K - 1 + N,)."""
         return np.asarray(self.share @ np.array([each.values for each in self.found]))
 
-    def uncertainty(self, candidates: Candidates, regression: Regression) -> Uncertainty:
-        """What is open about them; `regression` is what they are fits of."""
+    def uncertainty(self, candidates: Candidates, observed: Observations) -> Uncertainty:
+        """What is open about them; `observed` is what they are fits of."""
         mean, unlike = self.mean, np.array(candidates.kind) == 1
         covariance = np.zeros((len(mean), len(mean)))
         like = float(self.share[~unlike].sum())
@@ -36,8 +76,7 @@ class Average(NamedTuple):
             covariance += share / like * (each.covariance() + np.outer(off, off))
         if not unlike.any():
             return Uncertainty(covariance)
-        regression = replace(regression, beliefs=candidates.beliefs[1])
-        other = _other_sums(regression, self._some(unlike), self.share[unlike], mean)
+        other = _other_sums(observed, self._some(unlike), self.share[unlike], mean)
         return Uncertainty(covariance, sums=((other,),))
 
     def _some(self, which: Array) -> list[Coefficients]:
@@ -53,27 +92,27 @@ class Alternatives:
     found : list of Coefficients
         Of the last one, the sum of the weights is nothing like what is believed.
     probability : ndarray
-    regression : Regression
-        With the beliefs of the last one.
+    observed : Observations
+        What they are fits of.
     """
 
     found: list[Coefficients]
     probability: Array
-    regression: Regression
+    observed: Observations
 
     def beyond(self, open_: Uncertainty, answer: Coefficients, share: float) -> Uncertainty:
         """With what they leave open beyond the answer if weights are equal; of the others `share` of what they do."""
         rows = left_open(answer, self.found[:-1], self.probability[:-1])
-        other = _other_sums(self.regression, self.found[-1:], self.probability[-1:], answer.values)
+        other = _other_sums(self.observed, self.found[-1:], self.probability[-1:], answer.values)
         return replace(open_, covariance=open_.covariance + share * rows.T @ rows, sums=(*open_.sums, (other,)))
 
 
-def _other_sums(regression: Regression, found: list[Coefficients], probability: Array, answer: Array) -> OtherSums:
+def _other_sums(observed: Observations, found: list[Coefficients], probability: Array, answer: Array) -> OtherSums:
     """How the sum may be anything, by fits that differ in how far weights do: along the most probable one's sums."""
     total, best = float(probability.sum()), found[int(probability.argmax())]
     share, values = probability / total, np.array([each.values for each in found])
     mean = share @ values
-    sums = along_sum(regression, best)
+    sums = along_sum(observed, best)
     moves = np.sqrt(sums.probability)[:, None] * (sums.values + (mean - best.values - answer))
     covariance = np.einsum("s,si,sj->ij", share, values - mean, values - mean)
     for part, each in zip(share, found, strict=True):

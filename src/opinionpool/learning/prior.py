@@ -61,6 +61,12 @@ def believed_slope(n: int, correlation: float = CORRELATION) -> float:
     return CALIBRATION * n / (1.0 + (n - 1) * correlation)
 
 
+def harmonic_mean(values: npt.ArrayLike, probability: npt.ArrayLike) -> float:
+    """Return the harmonic mean of positive values of given probabilities; infinite if all are."""
+    inverse = float(np.asarray(probability) @ (1.0 / np.asarray(values, dtype=np.float64)))
+    return 1.0 / inverse if inverse > 0 else np.inf
+
+
 @dataclass(frozen=True, eq=False)
 class Feature:
     """What is believed of one feature of N experts.

@@ -22,8 +22,8 @@ from opinionpool.arrays import Array, Index
 from opinionpool.estimation.anchor import Anchor
 from opinionpool.estimation.coefficients import intercept_root
 from opinionpool.estimation.grouped import Both, GroupedEvents, GroupedMode
-from opinionpool.estimation.posterior import posterior_probabilities
-from opinionpool.estimation.regression import Regression
+from opinionpool.estimation.newton import posterior_probabilities
+from opinionpool.estimation.regression import Observations
 from opinionpool.learning.topics import (
     DEVIATION_PROBABILITIES,
     DEVIATIONS,
@@ -82,13 +82,13 @@ class TopicEvents:
     anchor: Anchor | None = None
 
     @classmethod
-    def of(cls, regression: Regression, topics: Labels, plain: Array, base_intercept: Array) -> TopicEvents:
-        """Those of a regression on some topics, whose coefficients, if topics do not differ, are `plain`."""
-        observed = regression.observed
-        u, d = observed.contrasts, observed.contrasts.shape[2]
-        beyond = plain[:d] - base_intercept + np.einsum("tnd,n->td", u, plain[d:])
-        mean, anchor = regression.mean_answers, regression.anchor
-        return cls(topics, mean, beyond, observed.outcomes, observed.weight, u, anchor)
+    def of(
+        cls, observed: Observations, mean: Array, topics: Labels, plain: Array, base_intercept: Array
+    ) -> TopicEvents:
+        """Those of some topics, about mean weights (N,); if topics do not differ, coefficients are `plain`."""
+        beyond = observed.contributions(plain) - base_intercept
+        answers, anchor = observed.answers(mean), observed.anchor(mean)
+        return cls(topics, answers, beyond, observed.outcomes, observed.weight, observed.contrasts, anchor)
 
     def ordered(self) -> TopicEvents:
         """By topic, those without one first."""

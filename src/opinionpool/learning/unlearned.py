@@ -8,7 +8,6 @@ import numpy as np
 
 from opinionpool.arrays import Array
 from opinionpool.errors import Note
-from opinionpool.estimation.posterior import harmonic_mean
 from opinionpool.learning.agreement import Agreement
 from opinionpool.learning.prior import (
     ACCURACY,
@@ -19,6 +18,7 @@ from opinionpool.learning.prior import (
     SPREAD_PROBABILITIES,
     SPREADS,
     Believed,
+    harmonic_mean,
 )
 from opinionpool.learning.shrinkage import (
     MarginalFeatures,

@@ -12,11 +12,10 @@ import numpy.typing as npt
 from opinionpool.arguments import chosen_name
 from opinionpool.arrays import Array, Mask
 from opinionpool.errors import ArgumentError, Note
-from opinionpool.estimation.side_by_side import Steps, together
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.beliefs import Beliefs
 from opinionpool.learning.leakage import leakage_notes
-from opinionpool.learning.learn import learning_steps
+from opinionpool.learning.learn import learn_from
 from opinionpool.learning.problem import Problem, Source
 from opinionpool.learning.request import Request
 from opinionpool.logodds import FLOOR, POOL_FLOOR
@@ -144,7 +143,7 @@ def fit_problems(
     intervals, and what each expert is like by itself.
     """
     settings = Settings(floor, pool_floor)
-    return together([_fit_steps(problem, name, settings, answers_only=answers_only, **options) for problem in problems])
+    return [_fit_steps(problem, name, settings, answers_only=answers_only, **options) for problem in problems]
 
 
 def fit_from(
@@ -154,7 +153,7 @@ def fit_from(
     **options: Any,  # noqa: ANN401
 ) -> Fitted:
     """The same of one, wherever resolved events come from."""
-    return together([_fit_steps(source, name, settings, answers_only=False, **options)])[0]
+    return _fit_steps(source, name, settings, answers_only=False, **options)
 
 
 def _fit_steps(
@@ -164,7 +163,7 @@ def _fit_steps(
     *,
     answers_only: bool,
     **options: Any,  # noqa: ANN401
-) -> Steps[Fitted]:
+) -> Fitted:
     """The same by steps that may be taken together with those of other fits."""
     pool = POOLS[chosen_name(name, "pool", tuple(POOLS))]
     for option in options:
@@ -175,7 +174,7 @@ def _fit_steps(
                 + suggestion(option, tuple(pool.options), f"its options are: {known}")
             )
     if isinstance(pool, Gaussian):
-        return (yield from learning_steps(source, Request(**options, settings=settings, answers_only=answers_only)))
+        return learn_from(source, Request(**options, settings=settings, answers_only=answers_only))
     problem = source.problem()
     sample = Sample.of(problem, settings.floor)
     defaults = {key: option.default for key, option in pool.options.items()}

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from opinionpool.estimation.coefficients import WeightBeliefs
-from opinionpool.estimation.regression import Observations, Regression
-from opinionpool.estimation.total import along_sum, given_sum
+from opinionpool.estimation.regression import Observations, Regression, fit_batch
+from opinionpool.learning.left_open import along_sum, given_sum
 
 
 def regression(accuracy, events, classes=2):
@@ -37,8 +37,8 @@ def halves(weight, probability, about):
 @pytest.mark.parametrize(("accuracy", "events"), [(0.5, 200), (2.0, 40), (8.0, 40)])
 def test_both_halves_are_as_long_as_those_of_the_exact_posterior(accuracy, events):
     task = regression(accuracy, events)
-    found = task.fit(0.0)
-    sums, values = along_sum(task, found), np.linspace(-4.0, 12.0, 801)
+    (found,) = fit_batch([task])
+    sums, values = along_sum(task.observed, found), np.linspace(-4.0, 12.0, 801)
     down, up = halves(values, exact(task, values).sum(axis=1), found.values[1])
     # Of the lengths, a tenth.
     assert halves(sums.values[:, 1], sums.probability, found.values[1]) == pytest.approx([down, up], rel=0.2)
@@ -50,8 +50,8 @@ def test_both_halves_are_as_long_as_those_of_the_exact_posterior(accuracy, event
 @pytest.mark.parametrize("classes", [2, 4])
 def test_of_many_events_it_is_the_normal_approximation(classes):
     task = regression(0.5, 4000, classes)
-    found = task.fit(0.0)
-    sums = along_sum(task, found)
+    (found,) = fit_batch([task])
+    sums = along_sum(task.observed, found)
     off = sums.values - found.values
     both = (off.T * sums.probability) @ off + given_sum(found)
     assert both == pytest.approx(found.covariance(), rel=0.02, abs=1e-6)
