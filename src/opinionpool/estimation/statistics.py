@@ -112,8 +112,9 @@ class RawSums(NamedTuple):
 
     def moments(self, origin: float, ratios: Array) -> PatternMoments:
         """Moments, given what was subtracted from log-ratios and how levels become these, (K - 1, K - 1)."""
+        scatter = self.scatter()  # first, as the means of many classes are large
         mean = np.einsum("dgn,de->gne", self.total / np.where(self.weight > 0, self.weight, 1.0)[:, None], ratios)
-        return PatternMoments(self.weight, np.where(self.weight[:, None, None] > 0, mean + origin, 0.0), self.scatter())
+        return PatternMoments(self.weight, np.where(self.weight[:, None, None] > 0, mean + origin, 0.0), scatter)
 
 
 def enough_digits(sums: Mapping[tuple[int, ...], RawSums], experts: int, kind: np.dtype[Any]) -> bool:
@@ -179,6 +180,7 @@ class PatternMoments:
         delta = other.mean - self.mean
         mean = np.where(empty[:, None, None], 0.0, self.mean + share[:, None, None] * delta)
         between, difference = np.where(empty, 0.0, self.weight * share), whitened(delta)
+        del delta  # as large as the means, which are many where classes are
         scatter = self.scatter + sign * other.scatter
         for i, part in enumerate((slice(-1), slice(-1, None))):
             scatter[i] += np.einsum("g,gnd,gmd->nm", between[part], difference[part], difference[part], optimize=True)
