@@ -81,26 +81,25 @@ def test_a_column_called_probability_is_no_expert_beside_another_number(header, 
 
 def test_a_weight_is_no_second_probability_where_no_name_says_which_is():
     text = "question,name,p1,weight\nrain?,ann,.2,.9\nrain?,bob,.3,.8\n"
-    (options, found), _ = ways(text)
-    assert options == ["--column", "expert=name", "--column", "probability=p1"]
+    found = read(text)
     assert (found.events, found.experts) == (("rain?",), ("ann", "bob"))
     same(found, [[0.2, 0.3]])
 
 
-def test_one_question_whose_answers_were_revised_is_read_or_asked_about():
+def test_one_question_whose_answers_were_revised_is_read_where_a_name_says_who_answered():
     text = "{};Frage;Prognose;Zeitstempel\nAnna;S?;80 %;17.11.2026 09:00\nAnna;S?;20 %;03.11.2026 09:00\n"
     text += "Bernd;S?;60 %;03.11.2026 10:00\n"
-    found = read(text.format("Teilnehmer"), duplicates="last")
-    same(found, [[0.8, 0.6]])
-    with pytest.raises(LayoutError, match=r"'Frage' has one question on every row.*--column expert=Wer$"):
-        read(text.format("Wer"), duplicates="last")
-    ((options, found),) = ways(text.format("Wer"))
-    assert options == ["--column", "expert=Wer", "--duplicates", "last"]
-    same(found, [[0.8, 0.6]])
+    for header in ("Teilnehmer", "Wer"):
+        same(read(text.format(header), duplicates="last"), [[0.8, 0.6]])
+    with pytest.raises(DuplicateError, match="say which counts: --duplicates last"):
+        read(text.format("Wer"))
+    with pytest.raises(LayoutError) as caught:
+        read(text.format("Abteilung"))
+    assert {"columns": {"expert": "Abteilung"}} in caught.value.remedies
 
 
 def test_one_question_and_nobody_named_is_an_error():
-    with pytest.raises(LayoutError, match=r"no column is known to say whose: name it with --column expert=NAME"):
+    with pytest.raises(LayoutError, match=r"all rows are about one event, by 'Frage'"):
         read("Nr;Frage;Prognose\n1;S?;0,8\n2;S?;0,6\n")
 
 
@@ -108,8 +107,9 @@ def test_one_question_and_nobody_named_is_an_error():
 def test_one_question_on_all_rows_of_a_wide_table_is_asked_about(dates):
     text = "question,date,ann,bob\n" if dates[0] else "question,ann,bob\n"
     text += f"rain?,{dates[0]}.2,.3\nrain?,{dates[1]}.4,.3\n"
-    with pytest.raises(LayoutError, match="'question' has one question on every row: say --column event=question if"):
+    with pytest.raises(LayoutError, match="all rows are about one event, by 'question'") as caught:
         read(text)
+    assert caught.value.remedies == ({"columns": {"event": "question"}}, {"columns": {"event": None}})
     found = read(text, columns={"event": "question"}, duplicates="last")
     assert (found.events, found.experts) == (("rain?",), ("ann", "bob"))
     same(found, [[0.4, 0.3]])
@@ -390,10 +390,10 @@ ANSWERS = [[0.65, 0.7, 0.4], [0.2, NAN, 0.35], [0.05, 0.1, NAN]]
 
 @pytest.mark.parametrize("text", [PEOPLE, FORM])
 def test_people_in_rows_and_questions_in_columns(text):
-    with pytest.raises(
-        LayoutError, match=r"'Q1', 'Q2', 'Q3' read as questions: .*--column expert=Name; if a row is an"
-    ):
-        read(text)
+    if text == PEOPLE:
+        with pytest.raises(LayoutError, match="columns are experts, though they are called as questions") as caught:
+            read(text)
+        assert caught.value.remedies == ({"columns": {"expert": "Name"}}, {"columns": {"event": "Name"}})
     by_people = read(text, columns={"expert": "Name"})
     joined = read(text, "question,outcome\nQ1,1\nQ2,\nQ3,0\n")
     for found in (by_people, joined):
@@ -401,7 +401,7 @@ def test_people_in_rows_and_questions_in_columns(text):
         assert found.experts == ("Anna", "Bernd", "Cara")
         same(found, ANSWERS)
     assert joined.outcomes.tolist() == [1, -1, 0]
-    assert "expert = Name (by what it holds)" in notes(joined)["layout"]
+    assert "expert = Name" in notes(joined)["layout"]
 
 
 def test_what_is_no_question_is_named():
@@ -424,10 +424,12 @@ def test_weights_and_experience_of_people_are_no_questions(header, values, answe
     assert notes(found)["unused-columns"] == f"not used: '{header}'"
 
 
-def test_names_of_rows_stay_events_where_columns_are_no_questions():
-    found = read("Name,Anna,Bernd\nRegen,0.2,0.4\nSchnee,0.1,0.3\n")
-    assert found.events == ("Regen", "Schnee")
-    assert "event = Name (by what it holds; if these are experts, say --column expert=Name)" in notes(found)["layout"]
+def test_names_of_rows_may_be_those_of_events_or_of_experts():
+    text = "Name,Anna,Bernd\nRegen,0.2,0.4\nSchnee,0.1,0.3\n"
+    with pytest.raises(LayoutError) as caught:
+        read(text)
+    assert caught.value.remedies == ({"columns": {"event": "Name"}}, {"columns": {"expert": "Name"}})
+    assert read(text, **caught.value.remedies[0]).events == ("Regen", "Schnee")
     # What a column calls its rows wins over how the others read.
     assert read("event,Q1,Q2\na,0.2,0.4\nb,0.1,0.3\n").experts == ("Q1", "Q2")
 
@@ -440,12 +442,14 @@ def test_events_that_hardly_differ_are_noted():
     assert "similar-events" not in notes(read("event,ann\n1-1,0.5\n11,0.4\nT 5,0.3\nT -5,0.3\n"))
 
 
-def test_columns_of_weights_and_of_confidence_are_noted():
-    found = read("event,ann,bob,Confidence,Gewicht\nq1,0.8,0.7,0.9,1\nq2,0.3,0.2,0.7,0.5\n")
-    assert notes(found)["totals"] == (
-        "columns 'Confidence', 'Gewicht' are no experts, by the name, and count as 2 experts: if not, "
-        "--exclude Confidence --exclude Gewicht"
-    )
+def test_a_weight_is_no_expert_and_a_confidence_is_asked_about():
+    text = "event,ann,bob,Confidence,Gewicht\nq1,0.8,0.7,0.9,1\nq2,0.3,0.2,0.7,0.5\n"
+    with pytest.raises(LayoutError, match="'Confidence' is no forecast") as caught:
+        read(text)
+    assert {"columns": {"probability": ("ann", "bob")}} in caught.value.remedies
+    found = read(text, columns={"probability": ["ann", "bob"]})
+    assert found.experts == ("ann", "bob")
+    assert notes(found)["unused-columns"] == "not used: 'Confidence', 'Gewicht'"
 
 
 def test_per_cent_signs_on_some_numbers_are_asked_about():

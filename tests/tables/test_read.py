@@ -219,9 +219,10 @@ def test_outcomes_are_trimmed_and_compared_in_any_case():  # case 62
 
 
 def test_a_fraction_is_no_outcome():  # case 64
-    with pytest.raises(
-        CellError, match=r"line 2, column 'y': outcome '0.61' is neither 0 nor 1.*settled at a fraction"
-    ):
+    told = r"line 2, column 'outcome': outcome '0.61' is neither 0 nor 1.*settled at a fraction"
+    with pytest.raises(CellError, match=told):
+        read("event,A,outcome\nq1,.7,0.61\n")
+    with pytest.raises(LayoutError, match="'y' is a forecast, and not what happened"):
         read("event,A,y\nq1,.7,0.61\n")
 
 
@@ -318,10 +319,13 @@ def test_an_event_that_closes_after_the_cutoff_had_no_outcome_then():
 
 
 def test_a_column_of_numbers_is_not_read_as_events_that_are_all_open():
-    with pytest.raises(CellError, match="if column 'y' holds no outcomes, say --column outcome=") as caught:
-        read("event,x,y\nq1,.8,.7\nq2,.2,.4\n")
-    assert caught.value.remedies == ({"columns": {"outcome": None}},)
-    assert read("event,x,y\nq1,.8,.7\nq2,.2,.4\n", **caught.value.remedies[0]).experts == ("x", "y")
+    text = "event,x,{}\nq1,.8,.7\nq2,.2,.4\n"
+    with pytest.raises(CellError, match="if column 'result' holds no outcomes, say --column outcome=") as raised:
+        read(text.format("result"))
+    assert raised.value.remedies == ({"columns": {"outcome": None}},)
+    with pytest.raises(LayoutError, match="'y' is a forecast, and not what happened") as caught:
+        read(text.format("y"))
+    assert read(text.format("y"), **caught.value.remedies[0]).experts == ("x", "y")
 
 
 def test_void_events_do_not_count_among_exact_forecasts():
@@ -421,8 +425,9 @@ def test_a_forecast_needs_every_class():
 
 def test_experts_are_chosen_by_name():
     wide, long = "event,A,B,n\nq1,.5,.25,57\n", "event,expert,p\nq1,A,.5\nq1,B,.25\nq1,n,.1\n"
-    with pytest.raises(CellError, match=r"column 'n': 57 is not between 0 and 1; .*--exclude n"):
-        read(wide)
+    with pytest.raises(CellError, match=r"column 'c': 57 is not between 0 and 1; .*--exclude c"):
+        read(wide.replace("n\n", "c\n"))
+    assert read(wide).experts == ("A", "B")  # which is a count by its name
     for text in (wide, long):
         assert read(text, exclude=["n"]).experts == ("A", "B")
         assert read(text, include=["B", "A"]).experts == ("A", "B")
@@ -436,14 +441,13 @@ def test_experts_are_chosen_by_name():
 def test_a_long_table_that_reads_like_a_wide_one():
     text = "event,Skribent,Sanno\nq1,A,.5\nq1,B,.25\nq2,A,.75\n"
     columns = {"expert": "Skribent", "probability": "Sanno"}
-    for found in (read(text), read(text, columns=columns)):
-        same(found, [[0.5, 0.25], [0.75, NAN]])
-    told = "expert = Skribent (by what it holds), probability = Sanno (by what it holds)"
-    assert told in notes(read(text))["layout"].text
-    with pytest.raises(DuplicateError, match=r"--column expert=Skribent --column probability=Sanno$"):
-        read("event,Skribent,Sanno\nq1,A,.5\nq1,B,.25\n")
-    with pytest.raises(DuplicateError, match=r"one of the columns a, b says .* --column expert=NAME --column prob"):
-        read("event,a,b,p\nq1,A,x,.5\nq1,B,y,.25\n")
+    same(read(text, columns=columns), [[0.5, 0.25], [0.75, NAN]])
+    with pytest.raises(LayoutError, match="'Skribent', which distinguishes 1 row, says nothing of 'event'") as asked:
+        read(text)
+    assert {"columns": columns} in asked.value.remedies
+    with pytest.raises(LayoutError) as asked:
+        read("event,a,b,p\nq1,A,x,.5\nq1,B,y,.25\nq2,A,y,.75\n")
+    assert {"columns": {"expert": "a"}} in asked.value.remedies
     with pytest.raises(DuplicateError) as caught:
         read("event,p\nq1,.5\nq1,.25\n")
     assert "--column" not in str(caught.value)
@@ -454,7 +458,7 @@ def test_a_column_that_numbers_the_rows_may_be_the_events():
     for found in (read(text), read(text, columns={"event": "sample_id"})):
         assert found.events == ("0", "1", "2", "3", "4", "5")
     counts = text.replace("sample_id", "seen").replace("5,", "7,")
-    with pytest.raises(CellError, match=r"2 is not between 0 and 1; .*--column event=seen; .*--exclude") as e:
+    with pytest.raises(CellError, match=r"2 is not between 0 and 1; .*--exclude seen if that is no expert") as e:
         read(counts)
     assert "--missing-value" not in str(e.value)
 
@@ -467,30 +471,27 @@ def test_a_year_is_no_code_for_no_answer():
         read("event,B,A\nq1,-1,.5\nq2,-1,.25\n")
 
 
-def test_columns_of_0_and_1_are_told():
-    def table(*columns, rows=10):
-        lines = [[f"q{i}", *(str(cell(i)) for _, cell in columns)] for i in range(rows)]
-        return "\n".join(map(",".join, [["event", *(name for name, _ in columns)], *lines]))
+@pytest.mark.parametrize("outcome", ["", "outcome"])
+@pytest.mark.parametrize("name", ["target_label", "graded", "home_win"])
+def test_a_column_of_0_and_1_among_probabilities_is_asked_about(name, outcome):
+    rows = [f"q{i},{0.3 + i / 50},{i % 2},{i % 3 % 2 if i < 5 else ''}" for i in range(10)]
+    text = "\n".join([f"event,A,{name},{outcome or 'note'}", *rows]) + "\n"
+    with pytest.raises(LayoutError, match=f"'{name}', which is 0 or 1, is a forecast") as caught:
+        read(text)
+    commands = [remedy["columns"] for remedy in caught.value.remedies]
+    assert {"probability": ("A", name)} in commands
+    assert ({"probability": "A"} if outcome else {"outcome": name}) in commands
+    for columns in commands:
+        found = read(text, columns=columns)
+        assert found.experts == (("A", name) if name in columns.get("probability", ()) else ("A",))
+        assert bool(found.resolved.any()) == (bool(outcome) or "outcome" in columns)
 
-    def told(text):
-        return notes(read(text))["only-0-and-1"].text
 
-    plain, outcome = ("A", lambda i: 0.3 + i / 50), ("outcome", lambda i: i % 2)
-    bit, other = ("target_label", lambda i: i % 2), ("y_pred", lambda i: i % 3 % 2)
-    assert told(table(plain, bit)) == (
-        "column 'target_label' holds only 0 and 1: an outcome? "
-        "say --column outcome=target_label or --exclude target_label"
-    )
-    assert "hold only 0 and 1: an outcome? say --column outcome=NAME" in told(table(bit, other))
-    assert told(table(plain, bit, outcome)).endswith("if that is no forecast, say --exclude target_label")
-    half = ("graded", lambda i: i % 2 if i < 5 else "")
-    assert "an outcome? say --column outcome=graded" in told(table(plain, half))
-    other_half = ("voter", lambda i: i % 3 % 2 if i < 5 else "")
-    quiet = (table(half, other_half), table(plain, half, outcome))
-    for usual in (table(plain, outcome), table(bit, other, outcome), table(plain, bit, rows=4), *quiet):
-        assert "only-0-and-1" not in notes(read(usual))
-    votes = "event,expert,p\n" + "".join(f"q{i},A,{i % 2}\n" for i in range(9))
-    assert "only-0-and-1" not in notes(read(votes))
+def test_columns_of_0_and_1_alone_are_experts():
+    text = "event,a,b\n" + "".join(f"q{i},{i % 2},{i % 3 % 2}\n" for i in range(10))
+    assert read(text).experts == ("a", "b")
+    long = "event,expert,p\n" + "".join(f"q{i},A,{i % 2}\n" for i in range(9))
+    assert "only-0-and-1" not in notes(read(long))
 
 
 def test_somebody_must_be_left():
@@ -703,9 +704,7 @@ def test_a_category_with_blanks_may_be_what_events_are_about(tmp_path):
     file = tmp_path / "f.csv"
     rows = ["q,ann,.9,sport,1", "q,bob,.8,sport,1", "r,ann,.3,,0", "s,bob,.3,prices,0"]
     file.write_text("event,expert,probability,category,outcome\n" + "\n".join(rows) + "\n")
-    with pytest.raises(op.CellError, match="if it says what they are about, say --topic category") as caught:
-        op.read_forecasts(file)
-    assert caught.value.remedies == ({"columns": {"topic": "category"}}, {"columns": {"class": None}})
+    assert op.read_forecasts(file).topics is None
     assert op.read_forecasts(file, columns={"topic": "category"}).topics.tolist() == ["sport", "", "prices"]
     # Where events have several, they are classes.
     file.write_text("event,expert,probability,category,outcome\n" + "\n".join([*rows, "q,ann,.1,prices,1"]) + "\n")

@@ -25,13 +25,15 @@ def notes(found):
 
 def test_no_event_column_where_none_is_wanted():
     text = "a,b,outcome,region\n0.8,0.7,1,north\n0.3,0.2,0,south\n0.6,0.9,1,north\n0.2,0.1,0,south\n"
-    for found in (read(text, columns={"event": None}), read(text)):
-        assert found.events == ("1", "2", "3", "4")
-        assert found.experts == ("a", "b")
+    with pytest.raises(LayoutError) as caught:
+        read(text)
+    assert caught.value.remedies == ({"columns": {"event": None}},)
+    found = read(text, columns={"event": None})
+    assert (found.events, found.experts) == (("1", "2", "3", "4"), ("a", "b"))
     names = text.replace("region", "where").replace("south\n0.6", "East\n0.6").replace("0,south\n", "0,West\n")
     names = names.replace("1,north\n0.2", "1,South\n0.2")
     assert read(names).events == ("north", "East", "South", "West")
-    assert "event = where (by what it holds)" in notes(read(names))["layout"]
+    assert "event = where (the column left that names each row)" in notes(read(names))["layout"]
     assert read(names, columns={"event": None}).events == ("1", "2", "3", "4")
 
 
@@ -40,9 +42,9 @@ def test_a_row_for_each_respondent_is_no_row_for_each_event():
     found = read(text, percent=True)
     assert (found.events, found.experts) == (("q1", "q2"), ("ann", "bob", "cy"))
     np.testing.assert_allclose(found.X, [[0.8, 0.7, 0.9], [0.3, 0.2, NAN]])
-    with pytest.raises(LayoutError, match="each row has a 'respondent' of its own") as raised:
+    with pytest.raises(LayoutError, match="columns are experts, though they are called as questions") as raised:
         read(text, percent=True, columns={"expert": None})
-    assert raised.value.remedies[0] == {"columns": {"expert": "respondent"}}
+    assert raised.value.remedies == ({"columns": {"event": "respondent"}},)
     assert read(text, percent=True, columns={"expert": None, "event": "respondent"}).events == ("ann", "bob", "cy")
 
 
@@ -66,9 +68,10 @@ def test_a_label_beside_the_gold_label_is_what_its_annotator_answered():
 
 def test_confidence_below_a_half_in_a_verdict_is_asked_about():
     text = "item,judge,verdict,confidence\ni1,a,yes,0.9\ni2,a,no,0.2\ni3,a,no,0.7\n"
-    with pytest.raises(LayoutError, match="how sure each is of its own 'verdict', or the probability") as raised:
+    with pytest.raises(LayoutError, match="'confidence' is no matter of 'verdict'") as raised:
         read(text)
-    sure, plain = (read(text, **remedy) for remedy in raised.value.remedies)
+    assert raised.value.remedies == ({"columns": {"verdict": None}}, {"columns": {"verdict": "verdict"}})
+    plain, sure = (read(text, **remedy) for remedy in raised.value.remedies)
     np.testing.assert_allclose(sure.X.ravel(), [0.9, 0.8, 0.3])
     np.testing.assert_allclose(plain.X.ravel(), [0.9, 0.2, 0.7])
     with pytest.raises(LayoutError):
@@ -272,7 +275,9 @@ def test_one_forecast_over_classes_in_columns_is_no_panel_of_experts():
     assert found.classes == ("home", "draw", "away")
     np.testing.assert_allclose(found.X[:, 0], [[0.5, 0.3, 0.2], [0.2, 0.2, 0.6], [0.1, 0.1, 0.8]])
     assert list(found.happened) == ["home", "away", None]
-    assert read(text.replace("home\n", "1\n").replace("Away", "0")).experts == ("home", "draw", "away")
+    with pytest.raises(LayoutError, match="columns that add up to 1 are experts and no classes") as caught:
+        read(text.replace("home\n", "1\n").replace("Away", "0"))
+    assert caught.value.remedies == ({"columns": {"probability": ("home", "draw", "away")}},)
 
 
 def test_rows_of_a_forecast_without_class_and_probability_are_asked_about():

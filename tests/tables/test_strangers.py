@@ -73,6 +73,7 @@ STRANGERS = [
         "a column of few words beside a row per event",
         {"games.csv": "m1,m2,home_win,region\n.8,.6,1,north\n.3,.1,0,south\n.5,.9,1,north\n.2,.4,0,south\n"},
         {"1": 0.7, "2": 0.2, "3": 0.7, "4": 0.3},
+        runs=1,
         experts=2,
         resolved=4,
     ),
@@ -350,6 +351,7 @@ STRANGERS = [
             "NV,alpha,0.6,\n"
         },
         {"OH": 0.3, "PA": 0.6, "NV": 0.6},
+        runs=1,
         experts=2,
         resolved=2,
     ),
@@ -470,6 +472,7 @@ STRANGERS = [
             )
         },
         {"r1": {"pass": 0.7, "fail": 0.3}, "r2": {"pass": 0.2, "fail": 0.8}, "r3": {"pass": 0.7, "fail": 0.3}},
+        runs=1,
         experts=2,
         resolved=2,
     ),
@@ -576,6 +579,7 @@ STRANGERS = [
             "e2,0.2,0.8,0.6,0.4,fail\ne3,0.9,0.1,,,\n"
         },
         {"e1": {"pass": 0.6, "fail": 0.4}, "e2": {"pass": 0.4, "fail": 0.6}, "e3": {"pass": 0.9, "fail": 0.1}},
+        runs=1,
         experts=2,
         resolved=2,
     ),
@@ -599,6 +603,7 @@ STRANGERS = [
         },
         {"1 / Rain": 0.7, "1 / Snow": 0.2, "2 / Rain": 0.3, "2 / Snow": 0.2},
         runs=1,
+        choice="--column event=Week --column event=Q",
         experts=2,
         resolved=3,
     ),

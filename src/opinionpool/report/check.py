@@ -245,7 +245,8 @@ def _unreported(findings: Findings) -> list[Check]:
 def _in_the_way(findings: Findings) -> list[tuple[str, str]]:
     if not findings.obstacles:
         return [("in the way", "nothing: these forecasts can be pooled")]
-    return [("in the way", text) for text in findings.obstacles]
+    lines = [(i, line) for text in findings.obstacles for i, line in enumerate(text.split("\n"))]
+    return [("" if i else "in the way", line) for i, line in lines]
 
 
 def _outcomes(forecasts: Forecasts) -> str:

@@ -48,7 +48,7 @@ class View:
     notes : sequence of Note
         What was coerced, dropped or assumed, and what to beware of.
     below : sequence of sequences of Column, or str
-        Further tables and sentences of the table format.
+        Further tables and sentences of the table format; a line that begins with two spaces is never folded.
     table : sequence of Column or None
         The columns as the table format shows them, where it leaves out rows.
     nested : iterable of mapping or None
@@ -86,7 +86,10 @@ def write_view(view: View, kind: str, out: TextIO) -> None:
             out.write("\n" if view.above else "")
             write_table(columns, out)
         for part in view.below:
-            if isinstance(part, str):
+            if isinstance(part, str) and part.startswith("  "):
+                # What is typed is one line, however long.
+                out.write(f"{printable(part)}\n")
+            elif isinstance(part, str):
                 write_text(part, out)
             elif part:
                 out.write("\n")

@@ -15,7 +15,7 @@ import numpy as np
 
 from opinionpool.errors import LayoutError, Note, TableError
 from opinionpool.findings import finding
-from opinionpool.tables.contents import Contents
+from opinionpool.tables.choice import UserRoles
 from opinionpool.tables.engine import (
     Progress,
     connect,
@@ -24,9 +24,9 @@ from opinionpool.tables.engine import (
 from opinionpool.tables.file_table import FileTable
 from opinionpool.tables.files import expand, prepare
 from opinionpool.tables.frames import FrameTable
-from opinionpool.tables.layout import WIDE
+from opinionpool.tables.layout import find_layout
 from opinionpool.tables.loading import read_file
-from opinionpool.tables.recognise import recognise
+from opinionpool.tables.profile import Profile
 from opinionpool.tables.sources import Workspace
 from opinionpool.tables.where import parse_where
 from opinionpool.text import listed
@@ -109,10 +109,10 @@ def _experts_are_files(tables: Sequence[FileTable]) -> bool:
     """Whether each of several files has a single column of forecasts, and none that says whose they are."""
     for table in tables:
         try:
-            layout = recognise(Contents(table))
+            layout = find_layout(Profile(table), UserRoles())
         except LayoutError:
             return False
-        if layout.shape != WIDE or len(layout.experts) != 1:
+        if not layout.wide or len(layout.forecasts) != 1:
             return False
     return len({table.names for table in tables}) == 1
 

@@ -1,113 +1,352 @@
-"""The shape of a table and the column of each role: what was recognised, as notes and errors tell it."""
+"""The shape of a table and the column of each role, and the question where names leave more than one reading."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
+from typing import TypeAlias
 
-from opinionpool.errors import LayoutError, Note
-from opinionpool.tables.roles import PEOPLE, normal
-from opinionpool.text import counted, listed, quoted, shown
+from opinionpool.errors import Note, OpinionPoolError
+from opinionpool.findings import Place, Remedy, fault, typed_options
+from opinionpool.tables.choice import (
+    CLASSES,
+    FACTS,
+    GRID,
+    ONE,
+    ONE_CLASSES,
+    RESPONDENTS,
+    SURE,
+    WIDE,
+    Beside,
+    Choice,
+    Reading,
+    Shape,
+    UserRoles,
+    best,
+)
+from opinionpool.tables.profile import Profile
+from opinionpool.tables.roles import BETWEEN, PROBABILITY, ROLES, SYNONYMS, TEXT, class_names, normal, position
+from opinionpool.text import counted, listed, quoted, shown, typed
 
-LONG, WIDE, CLASSES, RESPONDENTS = "a row per forecast", "a row per event", "a column per class", "a row per expert"
+# Readings that a question offers, and columns that it shows.
+_OFFERED, _SHOWN = 6, 30
+# Columns at most whose roles a reading that is offered guesses.
+_GUESSES = 2
+
+
+# What the user says of a role: its column, several, or none.
+Named: TypeAlias = str | tuple[str, ...] | None
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The columns of a table by role, as positions."""
+    """The columns of a table by role, as positions.
 
-    roles: Mapping[str, int]  # from role to column
-    experts: tuple[int, ...] = ()  # the columns that hold forecasts; empty where `roles` has a column of probabilities
-    # whose forecasts, and of which class, each of `experts` holds; None where rows say it, or nothing does
+    Attributes
+    ----------
+    shape : Shape
+    roles : mapping
+        From role to column.
+    forecasts : tuple of int
+        The columns that hold forecasts; empty where `roles` has a column of probabilities.
+    cells : tuple of (str or None, str or None)
+        The expert and the class of each of these; None where rows say it, or nothing does.
+    unused : tuple of int
+        Columns that play no role.
+    priors : mapping
+        From class to the column of its priors.
+    events : tuple of str
+        What each of `forecasts` is about, where a row is one expert's.
+    guessed : tuple of str
+        Roles that no name says.
+    """
+
+    shape: Shape
+    roles: Mapping[str, int]
+    forecasts: tuple[int, ...] = ()
     cells: tuple[tuple[str | None, str | None], ...] = ()
-    unused: tuple[int, ...] = ()  # columns that play no role
-    priors: Mapping[str, int] = field(default_factory=dict)  # columns of priors, by class
-    events: tuple[str, ...] = ()  # what each of `experts` is about, where a row is one expert's
-    guessed: tuple[str, ...] = ()  # roles that were given by what a column holds, and not by its name
+    unused: tuple[int, ...] = ()
+    priors: Mapping[str, int] = field(default_factory=dict)
+    events: tuple[str, ...] = ()
+    guessed: tuple[str, ...] = ()
 
     @property
     def long(self) -> bool:
         """Whether each row is one forecast, or one of a class."""
-        return not self.experts
+        return not self.forecasts
 
     @property
-    def shape(self) -> str:
-        """How rows and columns are laid out."""
-        if self.long:
-            return LONG
-        if self.events:
-            return RESPONDENTS
-        return CLASSES if "expert" in self.roles else WIDE
+    def wide(self) -> bool:
+        """Whether each row is an event."""
+        return self.shape.numbered
 
 
-def split_classes(layout: Layout, outcomes: Sequence[str]) -> Layout:
-    """A wide layout with headers of the form ``expert:class`` split in two, if that is what they are.
-
-    They are if every expert has the same classes, two or more, or if what happened is among the classes; else a
-    colon is part of the experts' names. Beside a full grid of three classes or more, other columns are left over.
+def find_layout(
+    profile: Profile, given_roles: UserRoles, beside: Beside | None = None, void: Collection[str] = ()
+) -> Layout:
+    """The layout of a table of forecasts.
 
     Parameters
     ----------
-    layout : Layout
-    outcomes : sequence of str
-        The distinct outcomes of resolved events, in lower case.
+    profile : Profile
+        What its columns hold.
+    given_roles : UserRoles
+        What the user says of them.
+    beside : Beside, optional
+        What a table of outcomes says.
+    void : collection of str
+        Words for "void" and "not known", in lower case, beside the usual ones.
 
     Raises
     ------
     LayoutError
-        If an expert lacks a class that others have.
+        If names leave several readings, or none.
     """
-    if layout.shape != WIDE:
-        return layout
-    pairs = [str(name).rpartition(":") for name, _ in layout.cells]
-    split = [bool(colon and expert.strip() and label.strip()) for expert, colon, label in pairs]
-    kept = [pair for pair, whole in zip(pairs, split, strict=True) if whole]
-    if not all(split) and not _full_grid(kept):
-        return layout
-    pairs = kept
-    if not pairs:
-        return layout
-    cells = tuple((expert.strip(), label.strip()) for expert, _, label in pairs)
-    classes = list(dict.fromkeys(label for _, label in cells))
-    named = bool(outcomes) and set(outcomes) <= {label.lower() for label in classes}
-    experts = dict.fromkeys(expert for expert, _ in cells)
-    there = set(cells)
-    lacking = [(expert, label) for expert in experts for label in classes if (expert, label) not in there]
-    if (outcomes and not named) or (not outcomes and (lacking or len(classes) < 2)):
-        return layout
-    if lacking:
-        expert, label = lacking[0]
-        raise LayoutError(
-            f"expert {shown(expert)} has no column for class {shown(label)}: there should be one called "
-            f"{shown(f'{expert}:{label}')}, since others have one"
+    check_names(profile)
+    for names in given_roles.columns.values():
+        for name in (names,) if isinstance(names, str) else names or ():
+            position(profile.table.name, profile.table.names, name)
+    choice = Choice(profile, given_roles, beside, void)
+    fit, offered = _readings(choice)
+    if fit is None:
+        raise _question(choice, offered)
+    return _layout(choice, fit)
+
+
+def check_names(profile: Profile) -> None:
+    """Raise unless columns that hold something have different names; the first may have none."""
+    names = [column.name for column in profile.columns if column.name]
+    table = Place(profile.table.name)
+    if len(set(names)) < len(names):
+        raise fault("same-header", table, name=next(name for name in names if names.count(name) > 1))
+    full = next((column.place for column in profile.columns[1:] if not column.name and column.kind), None)
+    if full is not None:
+        raise fault("no-header", table, number=full + 1)
+
+
+def _readings(choice: Choice) -> tuple[Reading | None, list[Reading]]:
+    """The one reading that is left, or those that may be offered."""
+    judged = list(choice.readings())
+    fit = best(choice, (one for one in judged if not one.caveats))
+    known = {choice.meaning(one) for one in fit}
+    questionable = [
+        one
+        for one in best(choice, (one for one in judged if one.caveats))
+        if choice.meaning(one) not in known
+        and not any(one.within(other) or choice.outdone(one, other) for other in fit)
+    ]
+    if any(one.roles.get("outcome") for one in fit):
+        questionable = [one for one in questionable if one.roles.get("outcome") or one.shape == RESPONDENTS]
+    if len(fit) == 1 and not questionable:
+        whole = list(_with_facts(choice, fit[0]))
+        return (whole[0], []) if len(whole) == 1 else (None, whole)
+    if fit:
+        return None, [*fit, *questionable]
+    loose = [one for one in choice.readings(loose=True) if choice.guesses(one) <= _GUESSES]
+    able = best(choice, [*questionable, *(one for one in loose if not one.caveats)]) or best(choice, loose)
+    least = min((choice.guesses(one) for one in able if not one.caveats), default=_GUESSES)
+    able.sort(key=choice.guesses)
+    return None, [one for one in able if choice.guesses(one) <= least + 1]
+
+
+def _with_facts(choice: Choice, reading: Reading) -> Iterator[Reading]:
+    """A reading with the columns of facts about events and forecasts; several where names leave several."""
+    wanted = FACTS[:1] if reading.shape == RESPONDENTS else FACTS
+    players = {role: places for role in wanted if (places := _players(choice, reading, role))}
+    for chosen in product(*players.values()):
+        facts = {role: (place,) for role, place in zip(players, chosen, strict=True)}
+        if len(set(facts.values())) == len(facts):
+            yield replace(reading, roles={**reading.roles, **facts})
+
+
+def _players(choice: Choice, reading: Reading, role: str) -> list[int]:
+    """The columns that may hold a fact, of those that say the same the first, its own name before others."""
+    look, event = choice.profile, reading.roles.get("event", ())
+    if role in choice.given:
+        return list(choice.given[role])
+    found = [c for c in choice.free if role in choice.roles(c) and c.place not in reading.used]
+    found = [c for c in found if not c.name.lower().startswith("prior:")]
+    if role in {"time", "expires"}:
+        # What all forecasts on an event have in common is when it begins or ends itself.
+        own = [c for c in found if normal(c.name) not in {"start_time", "end_time"}]
+        found = [c for c in found if c in own or c.present < 1 or (event and look.varies_within(c.place, event))]
+    found.sort(
+        key=lambda c: SYNONYMS[role].index(normal(c.name)) if role == TEXT and normal(c.name) in SYNONYMS[role] else 0
+    )
+    named = [c for c in found if normal(c.name) == SYNONYMS[role][0]] or found
+    first = named[:1]
+    return [c.place for c in (first if role == TEXT else named) if c in first or not look.same(c.place, first[0].place)]
+
+
+def _layout(choice: Choice, reading: Reading) -> Layout:
+    """The layout that a reading is."""
+    columns, shape = choice.profile.columns, reading.shape
+    roles = {role: places[0] for role, places in reading.roles.items() if places}
+    forecasts = reading.forecasts
+    priors = {}
+    for c in choice.free:
+        head, colon, label = c.name.partition(":")
+        if colon and normal(head) == "prior" and c.place not in reading.used:
+            priors[label.strip()] = c.place
+    if shape in {ONE, WIDE} and PROBABILITY not in choice.given:
+        # An expert without a forecast yet is one.
+        blank_columns = [c.place for c in choice.numbers if not c.kind and not c.says and c.place not in reading.used]
+        forecasts = tuple(sorted({*forecasts, *blank_columns}))
+    names = [columns[place].name for place in forecasts]
+    cells: tuple[tuple[str | None, str | None], ...] = tuple((name, None) for name in names)
+    if shape == GRID:
+        cells = choice.grid(reading) or cells
+    elif shape in {CLASSES, ONE_CLASSES}:
+        expert = None if shape == CLASSES else "forecast"
+        cells = tuple((expert, label) for label in class_names(names, choice.happened(reading)))
+    elif shape == RESPONDENTS:
+        cells = tuple((None, None) for _ in names)
+    if shape == ONE:
+        roles.pop(PROBABILITY)
+    free = [c.place for c in choice.free if c.place not in {*reading.used, *forecasts, *priors.values()}]
+    return Layout(
+        shape,
+        roles,
+        forecasts if shape.columns or shape == ONE else (),
+        cells if shape.columns or shape == ONE else (),
+        tuple(free),
+        priors,
+        tuple(names) if shape == RESPONDENTS else (),
+        tuple(role for role in roles if role not in choice.given and role not in columns[roles[role]].roles),
+    )
+
+
+def _question(choice: Choice, readings: Sequence[Reading]) -> OpinionPoolError:
+    """The question where names leave several readings or none: what columns hold, and how to say what is meant."""
+    offers: list[tuple[Reading, Mapping[str, object]]] = []
+    for reading in readings:
+        remedy = _remedy(choice, reading, readings)
+        if remedy is not None and len(offers) < _OFFERED:
+            offers.append((reading, remedy))
+    lines = []
+    for reading, remedy in offers:
+        caveats = f", if {' and '.join(reading.caveats)}" if reading.caveats else ""
+        lines.append(f"  {_line(choice, reading)}{caveats}: {' '.join(map(typed, typed_options(remedy)))}")
+    lines += _columns(choice, offers[0][0] if offers else None)
+    able = offers or any(column.forecasts and column.kind for column in choice.free)
+    where, ways = Place(choice.profile.table.name), [Remedy(remedy) for _, remedy in offers]
+    params = {"readings": "\n".join(["; it may be" if offers else "", *lines, ""]), "roles": ", ".join(ROLES)}
+    if able:
+        return fault("unclear-columns", where, ways, **params)
+    return fault("no-forecast-column", where, ways, **params)
+
+
+def _line(choice: Choice, reading: Reading) -> str:
+    """What a reading takes for what."""
+    columns = choice.profile.columns
+    parts = [
+        f"{role} = {' + '.join(shown(columns[p].name) for p in places)}"
+        for role, places in reading.roles.items()
+        if places
+    ]
+    parts += ["rows are numbered"] if reading.shape.numbered and not reading.roles.get("event") else []
+    parts += [f"forecasts = {listed([columns[p].name for p in reading.forecasts], 6)}"] if reading.shape.columns else []
+    return f"{reading.shape.name}: {', '.join(parts)}"
+
+
+def _columns(choice: Choice, reading: Reading | None) -> list[str]:
+    """A line for each column: its name, type, distinct values, range or example, and the role it would have."""
+    rows = [("column", "holds", "", "range or example", "would be" if reading else "may be")]
+    for column in choice.profile.columns[:_SHOWN]:
+        played = [] if reading is None else [role for role, places in reading.roles.items() if column.place in places]
+        if reading is not None and column.place in reading.forecasts and not played:
+            played = ["forecasts"]
+        role = ", ".join(played or sorted(choice.roles(column) - {"other", "sureness"}) if reading is None else played)
+        rows.append(
+            column.line(role or ("never forecasts" if "never" in column.says else "nothing" if reading else "?"))
         )
-    columns = tuple(column for column, whole in zip(layout.experts, split, strict=True) if whole)
-    others = set(layout.experts) - set(columns)
-    return replace(layout, experts=columns, cells=cells, unused=tuple(sorted({*layout.unused, *others})))
+    widths = [min(40, max(len(row[i]) for row in rows)) for i in range(4)]
+    more = len(choice.profile.columns) - _SHOWN
+    lines = ["  " + "  ".join([*(cell.ljust(w) for cell, w in zip(row, widths, strict=False)), row[4]]) for row in rows]
+    return lines + ([f"  and {counted(more, 'column')} more"] if more > 0 else [])
 
 
-def _full_grid(pairs: Sequence[tuple[str, str, str]]) -> bool:
-    """Whether there are three classes or more, and every expert has a column for each."""
-    experts, classes = {expert for expert, *_ in pairs}, {label for *_, label in pairs}
-    return len(classes) > 2 and len(pairs) == len(experts) * len(classes)
+def _remedy(choice: Choice, reading: Reading, others: Sequence[Reading]) -> Mapping[str, object] | None:
+    """The fewest columns, of those that readings differ in or of all, that make a table be read in one way."""
+    columns = choice.profile.columns
+    named: dict[str, Named] = {}
+    for role, places in reading.roles.items():
+        names = tuple(columns[place].name for place in places)
+        named[role] = None if not names else names[0] if len(names) == 1 else names
+    forecasts = tuple(columns[place].name for place in reading.forecasts)
+    if reading.shape != SURE and choice.votes(reading):
+        named["verdict"] = None
+    if reading.shape.columns:
+        named[PROBABILITY] = forecasts[0] if len(forecasts) == 1 else forecasts
+    roles = [role for role in named if role not in choice.given]
+    differing = [
+        role for role in roles if any(other.roles.get(role, ()) != reading.roles.get(role, ()) for other in others)
+    ]
+    guessed = [
+        role
+        for role in roles
+        if any(role not in columns[p].roles for p in reading.roles.get(role, ())) or role in differing
+    ]
+    plain = [role for role in roles if role != PROBABILITY or not reading.shape.columns]
+    for some in (
+        guessed,
+        [*dict.fromkeys([*guessed, "event"])],
+        plain,
+        [*dict.fromkeys([*guessed, PROBABILITY])],
+        roles,
+    ):
+        remedy = {role: named[role] for role in some if role in named}
+        if remedy and _leads(choice, remedy, reading):
+            return {"columns": _least(choice, remedy, reading)}
+    return None
+
+
+def _least(choice: Choice, remedy: Mapping[str, Named], reading: Reading) -> Mapping[str, Named]:
+    """What a remedy must say, the rest being read so anyway."""
+    for role in sorted(remedy, key=lambda role: remedy[role] is not None):
+        fewer = {other: names for other, names in remedy.items() if other != role}
+        if fewer and _leads(choice, fewer, reading):
+            remedy = fewer
+    return remedy
+
+
+def _leads(choice: Choice, remedy: Mapping[str, Named], reading: Reading) -> bool:
+    """Whether a table is read in a certain way once the user says this of its columns."""
+    profile, columns, parts = choice.profile, dict(choice.given_roles.columns), [*choice.given_roles.parts]
+    for role, names in remedy.items():
+        columns[role] = names
+        if isinstance(names, tuple) and role != PROBABILITY:
+            columns[role], profile = BETWEEN.join(names), profile.with_key(names)
+            parts += names
+    again = Choice(profile, replace(choice.given_roles, columns=columns, parts=parts), choice.beside, choice.void)
+    found, _ = _readings(again)
+    return (
+        found is not None
+        and again.meaning(found)[:3] == choice.meaning(reading)[:3]
+        and _same(choice, reading, again, found)
+    )
+
+
+def _same(choice: Choice, one: Reading, again: Choice, other: Reading) -> bool:
+    """Whether two readings make the same forecasts of the same events, with the same outcomes."""
+    return all(
+        choice.profile.key(one.roles.get(role, ())).tolist() == again.profile.key(other.roles.get(role, ())).tolist()
+        for role in ("event", "expert", "class", "verdict", "outcome")
+    )
 
 
 def layout_notes(layout: Layout, names: Sequence[str], times: Sequence[str] = ()) -> list[Note]:
     """What each column was taken for, in one line, and what is not used; `times` are columns of times among that."""
-    roles = ", ".join(_played(layout, role, names[column]) for role, column in layout.roles.items())
+    experts = list(dict.fromkeys(expert for expert, _ in layout.cells if expert is not None))
     classes = list(dict.fromkeys(label for _, label in layout.cells if label is not None))
-    text = layout.shape
-    if layout.shape == WIDE:
-        experts = list(dict.fromkeys(expert for expert, _ in layout.cells))
-        text += f", a column per expert: {counted(len(experts), 'expert')} ({listed(experts)})"
-    elif layout.shape == RESPONDENTS:
-        text += f", a column per event: {counted(len(layout.events), 'event')} ({listed(layout.events)})"
-    elif layout.shape == CLASSES:
-        text = f"a row per forecast, {layout.shape}"
-    text += f" ({listed(classes)})" if layout.shape == CLASSES else f" by class ({listed(classes)})" if classes else ""
+    text = layout.shape.name
+    text += f": {counted(len(experts), 'expert')} ({listed(experts)})" if experts else ""
+    text += f": {counted(len(layout.events), 'event')} ({listed(layout.events)})" if layout.events else ""
+    text += f", by class ({listed(classes)})" if classes else ""
+    roles = ", ".join(_played(layout, role, names[column]) for role, column in layout.roles.items())
     text += f"{': ' if layout.long else '; '}{roles}" if roles else ""
-    if layout.shape == WIDE and "event" not in layout.roles:
-        text += "; no event column, so rows are numbered"
+    text += "; no event column, so rows are numbered" if layout.wide and "event" not in layout.roles else ""
     notes = [Note("layout", text)]
     if layout.unused:
         unused = f"not used: {listed([names[i] for i in layout.unused])}"
@@ -119,16 +358,6 @@ def layout_notes(layout: Layout, names: Sequence[str], times: Sequence[str] = ()
 
 
 def _played(layout: Layout, role: str, name: str) -> str:
-    how = " (by what it holds)" if role in layout.guessed else ""
-    if how and role == "event" and layout.shape == WIDE and normal(name) in PEOPLE:
-        how = f" (by what it holds; if these are experts, say --column expert={quoted(name)})"
+    """A role and its column, and whether no name says so."""
+    how = " (the column left that names each row)" if role in layout.guessed else ""
     return f"{role} = {name or 'the first column'}{how}"
-
-
-def guesses(layout: Layout, names: Sequence[str]) -> str:
-    """What was taken by what it holds, for errors that may follow from it."""
-    found = [f"{role} = {names[layout.roles[role]]}" for role in layout.guessed if role in layout.roles]
-    if not found:
-        return ""
-    ways = ", ".join(f"--column {role}=NAME" for role in layout.guessed if role in layout.roles)
-    return f"; this takes {', '.join(found)} by what the columns hold: if that is wrong, say {ways}"

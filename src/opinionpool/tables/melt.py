@@ -21,10 +21,9 @@ from opinionpool.tables.cells import (
     unmarked_percent,
     written_numbers,
 )
-from opinionpool.tables.contents import Contents
 from opinionpool.tables.forecast_counts import ForecastCounts
 from opinionpool.tables.frames import BLANK, Numbers, Table, Words, cell_error, encode
-from opinionpool.tables.layout import WIDE, Layout, guesses
+from opinionpool.tables.layout import Layout
 from opinionpool.tables.options import ReadOptions
 from opinionpool.tables.statements import LongRows, withdrawn_only
 from opinionpool.tables.times import Times, read_times
@@ -302,7 +301,7 @@ def _other_of(word: str) -> str:
     return f"not {word}" if family is None else family[1 - family.index(word.lower())]
 
 
-def melt_columns(table: Table, layout: Layout, contents: Contents, reading: Reading) -> Melted:
+def melt_columns(table: Table, layout: Layout, reading: Reading) -> Melted:
     """Columns of forecasts: a row per event, a row per forecast with a column per class, or a row per expert."""
     events = row_events(table, layout)
     by_row = _expert_words(table, layout.roles["expert"], reading) if "expert" in layout.roles else None
@@ -313,13 +312,13 @@ def melt_columns(table: Table, layout: Layout, contents: Contents, reading: Read
         by_expert = by_row.expand(codes, BLANK)
     classes = list(dict.fromkeys(label for _, label in layout.cells if label is not None))
     parts: list[tuple[Index, Index, Index, Index, Index, Array]] = []
-    plain = reading.numbers(table, layout.experts)
-    if layout.shape == WIDE:
-        _check_columns(table, layout, contents, plain, position, reading)
-    for i, (column, (expert, label)) in enumerate(zip(layout.experts, layout.cells, strict=True)):
+    plain = reading.numbers(table, layout.forecasts)
+    if layout.wide:
+        _check_columns(table, layout, plain, position, reading)
+    for i, (column, (expert, label)) in enumerate(zip(layout.forecasts, layout.cells, strict=True)):
         if by_row is None and expert not in position:
             continue
-        ways = _ways_out(table, layout, contents, column, expert)
+        ways = _ways_out(table, layout, column, expert)
         units = None
         if by_row or expert != table.names[column]:
             names = by_row.values if by_row else [str(expert)]
@@ -363,47 +362,36 @@ def melt_columns(table: Table, layout: Layout, contents: Contents, reading: Read
 def _check_columns(
     table: Table,
     layout: Layout,
-    contents: Contents,
     plain: Sequence[Numbers | None],
     kept: Mapping[str, int],
     reading: Reading,
 ) -> None:
     """Refuse columns of percentages beside columns of fractions where each expert has a column."""
     found = Written(table)
-    for column, numbers, (expert, _) in zip(layout.experts, plain, layout.cells, strict=True):
-        asked = "event" not in layout.roles and contents.numbers_rows(column)
-        if str(expert) in kept and not asked and str(expert) not in reading.rules.units:
+    for column, numbers, (expert, _) in zip(layout.forecasts, plain, layout.cells, strict=True):
+        if str(expert) in kept and str(expert) not in reading.rules.units:
             written = reading.written(table, column, numbers)
             if written is not None:
                 found.add(str(expert), written, column)
     found.check(columns=True)
 
 
-def _ways_out(
-    table: Table, layout: Layout, contents: Contents, column: int, expert: str | None
-) -> tuple[str, tuple[Remedy, ...]]:
+def _ways_out(table: Table, layout: Layout, column: int, expert: str | None) -> tuple[str, tuple[Remedy, ...]]:
     """What to do where a column turns out to hold no forecasts, in words and as options."""
-    name = table.names[column]
-    if layout.shape != WIDE:
+    if not layout.wide:
         return "", ()
-    hint = f"if column {shown(name)} is not an expert's, say --exclude {quoted(str(expert))}"
-    remedies: tuple[Remedy, ...] = ({"exclude": (str(expert),)},)
-    if "event" not in layout.roles and contents.numbers_rows(column):
-        hint = f"if it says which event a row is about, say --column event={quoted(name)}; {hint}"
-        remedies = ({"columns": {"event": name}},)
-    return hint, remedies
+    hint = f"if column {shown(table.names[column])} is not an expert's, say --exclude {quoted(str(expert))}"
+    return hint, ({"exclude": (str(expert),)},)
 
 
 def _nameless(table: Table, layout: Layout, column: int, row: int, what: str, count: int) -> CellError:
     """The error for a forecast in a row that does not say whose or on what it is."""
     own = table.names[layout.roles[what]]
-    guess = guesses(layout, table.names)
     return cell_error(
         table,
         row,
         column,
-        f"a forecast in a row without an {what}: column {shown(own)} is blank there; --where can leave such rows "
-        f"out{guess}",
+        f"a forecast in a row without an {what}: column {shown(own)} is blank there; --where can leave such rows out",
         remedies=[{"where": f'"{own}" is not blank'}],
         count=count,
     )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 from opinionpool.arguments import brief, expect_type, labels_given, one_of
 from opinionpool.errors import ArgumentError, Remedy
 from opinionpool.findings import option_name, typed_options
-from opinionpool.tables.roles import BETWEEN, Columns, check_columns
+from opinionpool.tables.roles import BETWEEN, KEYED, Columns, check_columns
 from opinionpool.text import shown, suggestion, toml, typed
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ class ReadOptions:
         "is of), outcome, time (of the forecast), closes (when the event does), resolved_at (when the outcome was "
         "known), expires (when the forecast does), prior (of the event), group (of events whose outcomes are related), "
         "topic or text (the question), where its name does not say so. Nothing after = means: no column. Repeatable; "
-        "event or expert named twice: the columns together are the name.",
+        "event or expert named twice: the columns together are the name; probability: each holds forecasts.",
         metavar="ROLE=NAME",
         check=check_columns,
     )
@@ -278,14 +278,17 @@ class ReadOptions:
         return Asked(None if self.positive is None else str(self.positive), tuple(map(str, self.classes)))
 
     @property
-    def keys(self) -> dict[str, str | None]:
-        """The column of each role; that of several together is called after all of them."""
-        return {role: BETWEEN.join(of) if isinstance(of, tuple) else of for role, of in self.columns.items()}  # type: ignore[misc]
+    def keys(self) -> dict[str, str | tuple[str, ...] | None]:
+        """The column of each role, or those of forecasts; that of several together is called after all of them."""
+        several = {role: of for role, of in self.columns.items() if isinstance(of, tuple) and role in KEYED}
+        return {**self.columns, **{role: BETWEEN.join(of) for role, of in several.items()}}  # type: ignore[dict-item]
 
     @property
     def parts(self) -> tuple[str, ...]:
         """The columns that are keys together."""
-        return tuple(name for of in self.columns.values() if isinstance(of, tuple) for name in of)
+        return tuple(
+            name for role, of in self.columns.items() if isinstance(of, tuple) and role in KEYED for name in of
+        )
 
     @property
     def rules(self) -> NumberRules:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from opinionpool.arrays import Index
 from opinionpool.errors import LayoutError, Note
+from opinionpool.tables.choice import Beside
 from opinionpool.tables.frames import BLANK, Table
-from opinionpool.tables.roles import TEXT, find_roles, single, text_column
+from opinionpool.tables.options import ReadOptions
+from opinionpool.tables.profile import Profile
+from opinionpool.tables.roles import SYNONYMS, TEXT, Columns, normal
 from opinionpool.tables.times import are_times
 from opinionpool.text import counted, listed, quoted, shown
 
@@ -27,7 +30,7 @@ class Joined:
     notes: list[Note]  # what did not match
 
 
-def join_outcomes(table: Table, columns: Mapping[str, str | None], events: Sequence[str], forecasts: str) -> Joined:
+def join_outcomes(table: Table, columns: Columns, events: Sequence[str], forecasts: str) -> Joined:
     """A table of outcomes beside the events that it is about.
 
     Parameters
@@ -70,12 +73,14 @@ def join_outcomes(table: Table, columns: Mapping[str, str | None], events: Seque
     return Joined(table, roles, words.expand(matched, BLANK), notes)
 
 
-def named_events(table: Table, columns: Mapping[str, str | None]) -> list[str]:
-    """The events that a table of outcomes names; none where no column is known to hold them."""
+def beside(table: Table, request: ReadOptions, names: Sequence[str]) -> Beside:
+    """What a table of outcomes says of forecasts; nothing where it is not known which column holds what."""
     try:
-        return table.words(_roles(table, columns)["event"]).values
+        roles = _roles(table, request.keys, names)
     except LayoutError:
-        return []
+        return Beside(set(table.names))
+    happened = {word.lower() for word in table.words(roles["outcome"]).values}
+    return Beside(set(table.names), set(table.words(roles["event"]).values), happened - request.no_outcome.every)
 
 
 def _unused(table: Table, roles: Mapping[str, int]) -> list[Note]:
@@ -91,33 +96,55 @@ def _unused(table: Table, roles: Mapping[str, int]) -> list[Note]:
     return [Note("unused-columns", text, len(left))]
 
 
-def _roles(table: Table, columns: Mapping[str, str | None]) -> dict[str, int]:
+def _roles(table: Table, columns: Columns, names: Sequence[str] = ()) -> dict[str, int]:
+    """The columns of a table of outcomes by role, `names` being those of the forecasts' columns."""
     # That there are no times holds for both tables; that there are no outcomes, for the other one.
     given = {
         role: name
         for role, name in columns.items()
         if role in _ROLES and (name in table.names or (name is None and role in {"closes", "resolved_at"}))
     }
-    found = find_roles(table.name, table.names, given, (*_ROLES, "class"))
-    of_class = found.pop("class", None)
-    if "outcome" not in found and of_class:
-        found["outcome"] = of_class
-    roles = single(table.name, table.names, found, _ROLES)
-    free = [i for i in range(len(table.names)) if i not in roles.values()]
-    if len(table.names) == 2:
-        for role in ("event", "outcome"):
-            if role not in roles:
-                roles[role] = free.pop(0)
+    roles = {role: table.names.index(str(name)) for role, name in given.items() if name is not None}
+    profile = Profile(table)
+    for role in (*_ROLES, TEXT):
+        if role not in given:
+            found = _candidates(profile, role, {*roles.values()}, names)
+            if len(found) > 1:
+                several = listed([table.names[place] for place in found])
+                raise LayoutError(
+                    f"{table.name}: columns {several} could each be the {role}; say which with --column {role}=NAME",
+                    remedies=[{"columns": {role: table.names[place]}} for place in found],
+                )
+            roles |= {role: found[0]} if found else {}
     for role in ("event", "outcome"):
-        if role not in roles:
+        free = [place for place in range(len(table.names)) if place not in roles.values()]
+        if role not in roles and len(table.names) == 2 and free:
+            roles[role] = free[0]
+        elif role not in roles:
             raise LayoutError(
                 f"{table.name}: none of its columns {listed(table.names)} is called {role} or a synonym of it; "
                 f"name it with --column {role}=NAME"
             )
-    text = text_column(table.names, [i for i in free if i not in roles.values()])
     if TEXT in columns:
-        text = table.names.index(str(columns[TEXT])) if columns[TEXT] in table.names else None
-    return roles if text is None else {**roles, TEXT: text}
+        roles.pop(TEXT, None)
+        roles |= {TEXT: table.names.index(str(columns[TEXT]))} if columns[TEXT] in table.names else {}
+    return roles
+
+
+def _candidates(profile: Profile, role: str, taken: Collection[int], names: Sequence[str]) -> list[int]:
+    """The columns that may play a role: by its own name, else by others, of those that say the same the first."""
+    words = ("outcome", "class", "verdict") if role == "outcome" else (role,)
+    for word in words:
+        found = [c for c in profile.columns if word in c.roles and c.place not in taken]
+        found = [c for c in found if normal(c.name) == SYNONYMS[word][0]] or found
+        ids = [c for c in found if normal(c.name).endswith("_id")]
+        found = ids if len(ids) == 1 and role == "event" else found
+        if found:
+            return [c.place for c in found[:1] if role == TEXT] or [
+                c.place for c in found if c is found[0] or not profile.same(c.place, found[0].place)
+            ]
+    shared = [place for place, name in enumerate(profile.table.names) if name in names and place not in taken]
+    return shared if role == "event" and len(shared) == 1 else []
 
 
 def _hint(there: Sequence[str], here: Sequence[str]) -> str:

@@ -11,34 +11,33 @@ import numpy.typing as npt
 
 from opinionpool.arrays import Array, Index
 from opinionpool.earlier import Earlier
-from opinionpool.errors import ArgumentError, CellError, DuplicateError, LayoutError, Note, Remedy
+from opinionpool.errors import ArgumentError, LayoutError, Note
 from opinionpool.forecasts import Forecasts, History
 from opinionpool.tables.cells import NumberRules
+from opinionpool.tables.choice import UserRoles
 from opinionpool.tables.class_rows import SharedClasses, fold_rows
 from opinionpool.tables.classes import as_listed
-from opinionpool.tables.contents import Contents
 from opinionpool.tables.earlier_rows import earlier_forecasts
 from opinionpool.tables.event_facts import Facts, class_order, read_facts, time_notes
 from opinionpool.tables.event_options import EventOptions, find_options
 from opinionpool.tables.forecast_counts import ForecastCounts
 from opinionpool.tables.frames import Table, Words
 from opinionpool.tables.known import in_time, known_by, void_by, without_void
-from opinionpool.tables.layout import WIDE, Layout, guesses, layout_notes, split_classes
+from opinionpool.tables.layout import Layout, find_layout, layout_notes
 from opinionpool.tables.lives import Standing, coverage_note, standing
 from opinionpool.tables.melt import Melted, Reading, melt_columns, melt_long, row_events
 from opinionpool.tables.name_notes import alike_event_notes, alike_notes, formula_notes
 from opinionpool.tables.options import ReadOptions
-from opinionpool.tables.outcome_files import Joined, join_outcomes, named_events
-from opinionpool.tables.outcomes import Observed, Settled, absent_void_notes, distinct_outcomes, settle, settle_among
-from opinionpool.tables.people import person_column
-from opinionpool.tables.recognise import recognise
+from opinionpool.tables.outcome_files import Joined, beside, join_outcomes
+from opinionpool.tables.outcomes import Observed, Settled, absent_void_notes, settle, settle_among
+from opinionpool.tables.profile import Profile
 from opinionpool.tables.silence import with_silence
 from opinionpool.tables.sources import check_classes
 from opinionpool.tables.statements import LongRows, drop_expired, one_each
-from opinionpool.tables.totals import refuse_totals, total_notes
+from opinionpool.tables.totals import refuse_totals
 from opinionpool.tables.units import check_percent, small_percent_notes
 from opinionpool.tables.unnamed_times import UnnamedTimes
-from opinionpool.text import counted, quoted, shown, suggestion
+from opinionpool.text import counted, shown, suggestion
 
 
 @dataclass(frozen=True)
@@ -58,27 +57,18 @@ def read_table(
 ) -> Forecasts:
     """From open tables to forecasts; for a part of a table, as was decided for the whole."""
     reading = Reading.of(request) if reading is None else reading
-    contents = Contents(table, reading.rules.missing_words)
-    layout = _layout(contents, other, request) if whole is None else whole.layout
-    try:
-        return _read_as(_Known(table, other, request, reading, whole, contents, layout))
-    except CellError as error:
-        guessed = guesses(layout, table.names)
-        if not guessed or guessed in str(error):
-            raise
-        raise CellError(f"{error}{guessed}", remedies=error.remedies, count=error.count) from None
+    profile = Profile(table, reading.rules.missing_words)
+    layout = layout_of(profile, other, request) if whole is None else whole.layout
+    return _read_as(_Known(table, other, request, reading, whole, profile, layout))
 
 
-def _layout(contents: Contents, other: Table | None, request: ReadOptions) -> Layout:
-    """What is where; rows are people where columns are called as events that have outcomes."""
-    own = _own(request, contents.table, other)
-    if other is None or not {"event", "expert"}.isdisjoint(own):
-        return recognise(contents, own, request.parts)
-    person = person_column(contents, named_events(other, request.keys))
-    if person is None:
-        return recognise(contents, own, request.parts)
-    found = recognise(contents, {**own, "expert": person}, request.parts)
-    return replace(found, guessed=(*found.guessed, "expert"))
+def layout_of(profile: Profile, other: Table | None, request: ReadOptions) -> Layout:
+    """What is where in a table, by names, by the user, and by what a table of outcomes says."""
+    names = () if other is None else other.names
+    own = {role: name for role, name in request.keys.items() if name in profile.table.names or name not in names}
+    given_roles = UserRoles(own, request.parts, tuple(map(str, request.include)), tuple(map(str, request.exclude)))
+    known = None if other is None else beside(other, request, profile.table.names)
+    return find_layout(profile, given_roles, known, request.no_outcome.every)
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +80,7 @@ class _Known:
     request: ReadOptions
     reading: Reading
     whole: Whole | None
-    contents: Contents
+    profile: Profile
     layout: Layout
 
 
@@ -154,8 +144,7 @@ def _parse(known: _Known) -> _Parsed:
     without = request.no_outcome
     if known.whole is None:
         refuse_totals(table, layout, events, [column.words for column in observed if column.table is table])
-        layout = split_classes(layout, distinct_outcomes(observed, without))
-    melted = melt_long(table, layout, reading) if layout.long else melt_columns(table, layout, known.contents, reading)
+    melted = melt_long(table, layout, reading) if layout.long else melt_columns(table, layout, reading)
     _check_unit_names(table, melted.long_rows.experts, request)
     options = find_options(melted, layout, request.options, request.asked)
     if options is not None:
@@ -187,13 +176,9 @@ def _choose(known: _Known, parsed: _Parsed, timed: LongRows) -> _Chosen:
     table, request, layout, facts = known.table, known.request, parsed.layout, parsed.facts
     time_column = table.names[layout.roles["time"]] if "time" in layout.roles else None
     ends = facts.asked(request.cutoff, parsed.settled.outcomes, request.ahead)
-    try:
-        long_rows, repeated = one_each(
-            timed, request.duplicates, time_column, layout.unused, ends, _unnamed_times(known, layout)
-        )
-    except DuplicateError as error:
-        hint, remedies = _long_hint(table, layout, known.contents)
-        raise DuplicateError(f"{error}{hint}", remedies=(*remedies, *error.remedies), count=error.count) from None
+    long_rows, repeated = one_each(
+        timed, request.duplicates, time_column, layout.unused, ends, _unnamed_times(known, layout)
+    )
     repeats = len(long_rows.value) < len(timed.value)
     long_rows, expired = drop_expired(long_rows, request.cutoff, facts.closes, facts.resolved_at)
     earlier = None
@@ -213,7 +198,7 @@ def _choose(known: _Known, parsed: _Parsed, timed: LongRows) -> _Chosen:
 def _unnamed_times(known: _Known, layout: Layout) -> UnnamedTimes:
     """Columns of times that play no role, unless no column is to be one of times."""
     given = layout if "time" not in known.request.keys else replace(layout, unused=())
-    return UnnamedTimes.of(given, known.contents, known.reading.rules.missing_words, known.reading.dates)
+    return UnnamedTimes.of(given, known.profile, known.reading.rules.missing_words, known.reading.dates)
 
 
 def _reading_notes(known: _Known, parsed: _Parsed, chosen: _Chosen, times: Sequence[Note]) -> tuple[Note, ...]:
@@ -222,7 +207,6 @@ def _reading_notes(known: _Known, parsed: _Parsed, chosen: _Chosen, times: Seque
     return (
         *known.table.notes,
         *layout_notes(parsed.layout, known.table.names, _unnamed_times(known, parsed.layout).names),
-        *total_notes(parsed.layout, experts),
         *times,
         *known.reading.log.notes(),
         *known.reading.notes,
@@ -328,28 +312,6 @@ def _with_options(
         forecasts = forecasts.select_events(known)
     labels = tuple(labels for labels, kept in zip(options.of_events, known.tolist(), strict=True) if kept)
     return replace(forecasts, options=labels, notes=(*forecasts.notes, *notes)), void[known]
-
-
-def _long_hint(table: Table, layout: Layout, contents: Contents) -> tuple[str, list[Remedy]]:
-    """How to read a table as a long one, if it was read as a wide one and has a column that may name experts."""
-    names = [table.names[i] for i in layout.unused if layout.shape == WIDE and contents.kind(i) == "words"]
-    if not names:
-        return "", []
-    words = [quoted(name) for name in names]
-    who = words[0] if len(words) == 1 else "NAME"
-    value = quoted(table.names[layout.experts[0]]) if len(layout.experts) == 1 else "NAME"
-    which = f"column {words[0]}" if len(words) == 1 else f"one of the columns {', '.join(words)}"
-    hint = f"; if {which} says whose forecast a row is, say --column expert={who} --column probability={value}"
-    if len(layout.experts) > 1:
-        return hint, []
-    value = table.names[layout.experts[0]]
-    return hint, [{"columns": {"expert": name, "probability": value}} for name in names]
-
-
-def _own(request: ReadOptions, table: Table, other: Table | None) -> dict[str, str | None]:
-    """The roles that the user named, without those that only the table of outcomes has a column for."""
-    names = () if other is None else other.names
-    return {role: name for role, name in request.keys.items() if name in table.names or name not in names}
 
 
 def _observed(table: Table, layout: Layout, events: Words, joined: Joined | None) -> list[Observed]:

@@ -24,18 +24,17 @@ from opinionpool.blocks import in_order
 from opinionpool.errors import CellError, Note, Remedy
 from opinionpool.forecasts import Forecasts
 from opinionpool.tables.classes import as_listed
-from opinionpool.tables.contents import Contents
 from opinionpool.tables.engine import SPACE, Progress
 from opinionpool.tables.file_table import FileTable
 from opinionpool.tables.forecast_counts import ForecastCounts
 from opinionpool.tables.frames import BLANK, Numbers, Table, Words, place
-from opinionpool.tables.layout import LONG, WIDE, Layout, split_classes
+from opinionpool.tables.layout import Layout
 from opinionpool.tables.melt import Reading
 from opinionpool.tables.options import ReadOptions
-from opinionpool.tables.outcomes import Observed, absent_void_notes, distinct_outcomes, find_classes
-from opinionpool.tables.parse import Whole, forecast_notes, read_table
+from opinionpool.tables.outcomes import Observed, absent_void_notes, find_classes
+from opinionpool.tables.parse import Whole, forecast_notes, layout_of, read_table
+from opinionpool.tables.profile import Profile
 from opinionpool.tables.read import open_table
-from opinionpool.tables.recognise import recognise
 from opinionpool.text import shown
 
 # Bytes of text from which on a file is read in parts; what one byte of a compressed or a Parquet file makes.
@@ -172,9 +171,9 @@ def open_parts(source: object, request: ReadOptions, progress: Progress | None) 
         As for `opinionpool.tables.read.read_forecasts`.
     """
     with open_table(source, request, progress, on_disk=True) as table:
-        layout = recognise(Contents(table, request.rules.missing_words), request.keys, request.parts)
+        layout = layout_of(Profile(table, request.rules.missing_words), None, request)
         whole = request.options == "event" or request.merge_names or request.silence is not None
-        if whole or not {"class", "verdict"}.isdisjoint(layout.roles) or layout.shape not in {LONG, WIDE}:
+        if whole or not {"class", "verdict"}.isdisjoint(layout.roles) or layout.long == layout.wide:
             yield None
             return
         yield _parts(cast("FileTable", table), request, layout)
@@ -188,7 +187,6 @@ def _parts(table: FileTable, request: ReadOptions, layout: Layout) -> Parts:
         column = layout.roles["outcome"]
         words = _tally(table, column)
         observed = [Observed(table, column, words, np.full(len(words.values), BLANK))]
-    layout = split_classes(layout, distinct_outcomes(observed, without))
     written = [*dict.fromkeys(label for _, label in layout.cells if label is not None)]
     asked = as_listed(request.asked, written, long=layout.long)
     whole = Whole(layout, find_classes(observed, written, asked, without))
@@ -197,7 +195,7 @@ def _parts(table: FileTable, request: ReadOptions, layout: Layout) -> Parts:
         expert = layout.roles["expert"]
         known[expert] = _tally(table, expert).values
     table = table.with_different([*known, *(column.column for column in observed)])
-    rows = max(1, CELLS // max(len(layout.experts), 1))
+    rows = max(1, CELLS // max(len(layout.forecasts), 1))
     notes: tuple[Note, ...] = tuple(absent_void_notes(observed, without))
     spans = [(first, min(rows, table.rows - first)) for first in range(0, table.rows, rows)]
     if "event" in layout.roles:

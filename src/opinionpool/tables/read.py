@@ -14,7 +14,7 @@ from opinionpool.progress import Progress, advancing
 from opinionpool.tables.frames import FrameTable, Table
 from opinionpool.tables.options import ReadOptions, documented, options_given
 from opinionpool.tables.parse import read_table
-from opinionpool.tables.roles import position
+from opinionpool.tables.roles import KEYED, position
 
 if TYPE_CHECKING:
     from opinionpool.tables.file_table import FileTable
@@ -134,8 +134,8 @@ def _open(
 
 def _keyed(table: Table, options: ReadOptions, optional: bool = False) -> Table:
     """The table with a column for each key of several columns."""
-    for parts in options.columns.values():
-        if isinstance(parts, tuple):
+    for role, parts in options.columns.items():
+        if isinstance(parts, tuple) and role in KEYED:
             there = all(name in table.names for name in parts)
             if there or not optional:
                 table = table.with_key([position(table.name, table.names, name) for name in parts])

@@ -1,10 +1,15 @@
-"""Names of columns: which role a header stands for, as forecasting sites, surveys and evaluation scripts call it."""
+"""Names of columns: which role a header stands for, as forecasting sites, surveys and evaluation scripts call it.
+
+The lists are data, in ``roles.toml``.
+"""
 
 from __future__ import annotations
 
 import re
+import tomllib
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from importlib.resources import files
 from typing import TypeAlias
 
 from opinionpool.arguments import expect_type, names_given
@@ -13,98 +18,30 @@ from opinionpool.text import listed, meant, shown, suggestion
 
 # Between the parts of a key of several columns.
 BETWEEN = " / "
+# Between the parts of a key of several columns.
+BETWEEN = " / "
 # From a role to its column, to several that are its key together, or to None if no column plays it.
 Columns: TypeAlias = Mapping[str, "str | Sequence[str] | None"]
 
-# The first name of a role wins over its synonyms, which are equals.
-_NAMES = """
-event: event event_id question question_id questionid id item item_id claim claim_id case case_id problem problem_id
-    market market_id statement statement_id task task_id match match_id contract contract_id race race_id game game_id
-    fixture prompt_id example_id
-    ereignis frage evenement evento pregunta
-expert: expert expert_id forecaster forecaster_id user user_id userid username user_name model model_id model_name
-    source judge judge_id participant participant_id respondent respondent_id rater rater_id annotator annotator_id
-    predictor method agent worker worker_id pollster bookmaker bookie trader trader_id bettor bettor_id pundit analyst
-    grader labeler labeller evaluator classifier forecaster_name forecaster_username your_name full_name
-    participant_name respondent_name email email_address e_mail e_mail_address
-    experte expertin prognostiker prognostikerin teilnehmer teilnehmerin teilnehmende teilnehmender teilnehmer/in
-    teilnehmer:in teilnehmer*in teilnehmer_id teilnehmername befragte befragter befragte/r befragte(r) befragte:r
-    benutzer benutzerin benutzername nutzer nutzerin nutzername gutachter gutachterin bewerter schatzer ihr_name
-    dein_name e_mail_adresse
-    participante participant(e) participant·e repondant repondante repondant(e) repondant·e
-    utilisateur utilisatrice previsionniste evaluateur votre_nom nom_d'utilisateur adresse_e_mail
-    experto experta encuestado encuestada encuestado/a usuario usuaria pronosticador evaluador su_nombre tu_nombre
-    nombre_de_usuario correo_electronico
-probability: probability prob p forecast forecast_probability prediction predicted predicted_probability estimate value
-    p_yes prob_yes probability_yes yes_probability prob_1 confidence certainty percent percentage probability_percent
-    probability_pct prob_pct win_prob win_probability p_win prob_win prob_after probability_after
-    wahrscheinlichkeit prognose vorhersage schatzung schaetzung einschatzung probabilite prevision pourcentage
-    probabilidad pronostico prediccion porcentaje
-class: class class_label option category choice answer_option outcome_class candidate party
-    klasse kategorie antwortoption antwortmoglichkeit classe categorie clase categoria opcion
-outcome: outcome result resolution y label truth answer actual y_true ground_truth resolved_to observed target gold
-    gold_label winner human human_label correct_answer true_label true_class true_outcome
-    observation
-    ergebnis ausgang eingetreten eingetroffen resultat resultado
-verdict: verdict vote decision judgement judgment predicted_label predicted_class predicted_outcome
-time: time timestamp date datetime created_at created created_time forecast_time forecast_date forecasted_at made_at
-    submitted submitted_at submission_time updated_at entered entered_at entered_on
-    submission_date submit_date submitdate date_submitted submitted_on recorded_date response_date answered_at
-    responded_at
-    zeit zeitpunkt datum zeitstempel erstellt_am abgegeben_am abgabedatum abgabezeit abgabezeitpunkt
-    eingereicht_am prognosedatum prognosezeitpunkt fertigstellungszeit
-    heure horodateur horodatage date_et_heure cree_le soumis_le envoye_le date_de_creation date_de_soumission
-    date_de_reponse
-    fecha hora marca_temporal marca_de_tiempo fecha_y_hora creado_el enviado_el fecha_de_creacion fecha_de_envio
-    fecha_de_respuesta
-closes: closes closes_at closes_on close_time close_date closing_time closing_date closed_at closed_on closed deadline
-    scheduled_close_time actual_close_time schließt schließt_am schliesst schliesst_am endet_am
-    geschlossen_am einsendeschluss
-    ferme_le cloture_le date_de_cloture cierra_el fecha_de_cierre
-resolved_at: resolved_at resolve_time resolution_time resolution_date resolve_date resolved_on resolved_time
-    actual_resolve_time settled_at settled_on settlement_date
-    aufgelost_am aufgeloest_am entschieden_am auflosungsdatum resolu_le date_de_resolution resuelto_el
-    fecha_de_resolucion
-expires: expires expires_at expiry expiry_date expiration expired_at valid_until
-    gultig_bis valable_jusqu_au valido_hasta
-prior: prior prior_probability reference_prior
-group: group
-text: text question_text question_title question_name event_text event_title event_name market_title question title
-    claim statement prompt
-topic: topic
-"""
-SYNONYMS: Mapping[str, tuple[str, ...]] = {
-    role: tuple(names.split()) for role, names in re.findall(r"^(\w+):((?: .*\n)(?:    .*\n)*)", _NAMES, re.MULTILINE)
-}
+_DATA = tomllib.loads(files("opinionpool.tables").joinpath("roles.toml").read_text(encoding="utf-8"))
+_NAMES: Mapping[str, tuple[str, ...]] = {role: tuple(names.split()) for role, names in _DATA["roles"].items()}
+_WORDS: Mapping[str, frozenset[str]] = {kind: frozenset(words.split()) for kind, words in _DATA["words"].items()}
+# Lists of `roles.toml` that say how a column is to be read, and are no roles that a user can give.
+_HINTS = ("sureness", "other")
+SYNONYMS: Mapping[str, tuple[str, ...]] = {role: names for role, names in _NAMES.items() if role not in _HINTS}
 ROLES = tuple(SYNONYMS)
-# What an event is called for people, such as the wording of a question: it is shown and otherwise plays no part, so a
-# column is taken for it only where no other role has it.
+# What an event is called for people, such as the wording of a question: it is shown and otherwise plays no part.
 TEXT = "text"
-# Roles that several columns can play together.
+# Roles that several columns can play together, as a key.
 KEYED = ("event", "expert")
-# Names of numbers that say how sure somebody is of a verdict.
-CONFIDENCE = frozenset({"confidence", "certainty"})
-# What people call columns that say how much a row or a forecast counts.
-WEIGHTS = frozenset(
-    {
-        *("weight", "weights", "confidence", "certainty", "importance", "gewicht", "gewichtung", "konfidenz"),
-        *("sicherheit", "poids", "confiance", "certitude", "peso", "confianza", "certeza"),
-    }
-)
-# Headers over the names of people, which may as well be those of events.
-PEOPLE = frozenset(
-    {
-        *("name", "names", "first_name", "last_name", "surname", "person", "who", "member", "vorname", "nachname"),
-        *("wer", "mitglied", "nom", "prenom", "personne", "qui", "nombre", "apellido", "persona", "quien"),
-    }
-)
-# What a column of 0 and 1 beside forecasts is called where it says what came of it.
-_HAPPENED = re.compile(r"(?:^|.*_)(?:win|won|wins|happened|occurred|came_true|success|passed)$")
-
-
-def says_outcome(name: str) -> bool:
-    """Whether a header is that of an outcome though it is no synonym, as ``home_win``."""
-    return bool(_HAPPENED.fullmatch(normal(name)))
+# The role of columns of forecasts, of which there may be several.
+PROBABILITY = "probability"
+# Roles that a value within an object can play by its own name, as in "question.resolution".
+_WITHIN = frozenset({"event", "expert", "outcome", "time", "closes", "resolved_at", "topic", TEXT})
+_QUESTION = re.compile(rf"(?:{'|'.join(_WORDS['question'])})_?\d+[a-z]?(?![^\W_])")
+_SAYS_PROBABILITY = re.compile(r"[\W_]+(?:p|prob|probs|proba|probability)$", re.IGNORECASE)
+# German writes several words as one.
+_COMPOUND = tuple(word for word in _WORDS["head"] if len(word) > 4)
 
 
 def normal(name: str) -> str:
@@ -118,72 +55,108 @@ def normal(name: str) -> str:
     return re.sub(r"[\s_\-.]+", "_", spaced).strip("_").lower()
 
 
-def find_roles(table: str, names: Sequence[str], given: Columns, wanted: Sequence[str]) -> dict[str, list[int]]:
-    """Candidates for each role: one where it was named or has its own name, several where synonyms compete.
+def roles_of(name: str) -> frozenset[str]:
+    """The roles that a header is a word for.
 
-    Raises
-    ------
-    LayoutError
-        If a named column does not exist.
+    >>> sorted(roles_of("Forecaster")), sorted(roles_of("contract.resolution")), sorted(roles_of("prior:home"))
+    (['expert'], ['outcome'], ['prior'])
     """
-    found: dict[str, list[int]] = {}
-    taken: set[int] = set()
-    for role, name in given.items():
-        if name is not None:
-            found[role] = [position(table, names, str(name))]
-            taken.add(found[role][0])
-    normals = [normal(name) for name in names]
-    for role in wanted:
-        if role in given or role == TEXT:
-            continue
-        for accepted in (SYNONYMS[role][:1], SYNONYMS[role][1:]):
-            hits = [i for i, name in enumerate(normals) if name in accepted and i not in taken]
-            ids = [i for i in hits if normals[i].endswith("_id")]
-            if hits:
-                hits = ids if len(ids) == 1 else hits
-                found[role] = hits
-                break
-        else:
-            hits = [i for i in within(names, role) if i not in taken]
-            if hits:
-                found[role] = hits
-    return found
+    outer, _, own = name.rpartition(".")
+    whole = normal(name)
+    found = frozenset(role for role, names in _NAMES.items() if whole in names)
+    if not found and outer:
+        inner = normal(own)
+        found = frozenset(role for role in _WITHIN if inner in _NAMES[role])
+    return found | ({"prior"} if normal(name.partition(":")[0]) == "prior" else set())
 
 
-# Roles that a value within an object can play by its own name, as "question.resolution".
-_WITHIN = ("event", "expert", "outcome", "time", "closes", "resolved_at", "topic", TEXT)
+def words_of(name: str) -> frozenset[str]:
+    """The kinds of words in a header, as ``roles.toml`` lists them; those of a question say nothing else.
 
-
-def within(names: Sequence[str], role: str) -> list[int]:
-    """Columns from objects in a row whose own name, after the last full stop, is one of a role's.
-
-    >>> within(["id", "contract.resolution", "contract.closeTime", "p.1"], "outcome")
-    [1]
+    >>> [sorted(words_of(name)) for name in ("row_id", "prob_win", "Q1: on time", "Will it rain?", "ann")]
+    [['never'], ['head', 'unsure'], ['question'], ['question'], []]
     """
-    if role not in _WITHIN:
-        return []
-    parts = [name.rpartition(".") for name in names]
-    return [i for i, (outer, _, own) in enumerate(parts) if outer and normal(own) in SYNONYMS[role]]
+    own = normal(name.rpartition(".")[2])
+    if name.rstrip().endswith("?") or _QUESTION.match(own):
+        return frozenset({"question"})
+    # A word before a number, as in "expert number 3", is part of a name.
+    parts = re.sub(r"_[^\W\d_]+_(?=\d+$)", "_", re.sub(r"(?<=[a-z])(?=\d)", "_", own)).split("_")
+    found = {kind for kind, words in _WORDS.items() if own in words or not words.isdisjoint(parts)}
+    if "never" in found and own not in _WORDS["never"] and not {parts[0], parts[-1]} & _WORDS["never"]:
+        # In the middle of a name it says less.
+        found = found - {"never"} | {"summary"}
+    found |= {"head"} if any(part.endswith(_COMPOUND) for part in parts) else set()
+    found |= {"never"} if not own or name.startswith("Unnamed:") else set()
+    found |= {"percent"} if re.search(r"(?<!\d)%", name) else set()
+    return frozenset(found - {"question", "totals"})
 
 
-def text_column(names: Sequence[str], free: Sequence[int]) -> int | None:
-    """The column, of those that play no role, that words what each event is about; None if none is called so.
+def is_never(name: str) -> bool:
+    """Whether a whole header, and no part of it, is a word for what is no forecast."""
+    own = normal(name)
+    return not own or own in _WORDS["never"] | _WORDS["score"]
 
-    >>> text_column(["id", "url", "Question title", "title"], [1, 2, 3])
-    2
+
+def names_total(name: str) -> bool:
+    """Whether a name is that of a summary of others.
+
+    >>> names_total("Mean:"), names_total("Column average"), names_total("Mean reversion?")
+    (True, True, False)
     """
-    normals = {i: normal(names[i]) for i in free}
-    own = next((i for text in SYNONYMS[TEXT] for i in free if normals[i] == text), None)
-    return own if own is not None else next((i for i in within(names, TEXT) if i in free), None)
+    return normal(name.rstrip(" :=")) in _WORDS["totals"]
+
+
+def split_names(names: Sequence[str], mark: str) -> tuple[tuple[str, str], ...] | None:
+    """Expert and class of each header, after the last mark, or the last that is no letter; None unless all have all.
+
+    >>> split_names(["a:x:home", "a:x:away"], ":"), split_names(["vit_prob_cat", "vit_prob_dog"], "")
+    ((('a:x', 'home'), ('a:x', 'away')), (('vit', 'cat'), ('vit', 'dog')))
+    >>> split_names(["openai:a", "other:b"], ":")
+    """
+    cut = [name.rpartition(mark)[::2] for name in names] if mark else []
+    pairs = [(expert.strip(), label.strip()) for expert, label in cut]
+    if not mark:
+        parts = [re.fullmatch(r"(.*[^\W_])[\W_]+([^\W_]+)", name) for name in names if ":" not in name]
+        pairs = [(_SAYS_PROBABILITY.sub("", part[1]) or part[1], part[2]) for part in parts if part is not None]
+    experts, classes = dict.fromkeys(one for one, _ in pairs), dict.fromkeys(label for _, label in pairs)
+    whole = len(pairs) == len(set(pairs)) == len(names) == len(experts) * len(classes)
+    return tuple(pairs) if whole and pairs and "" not in {*experts, *classes} else None
+
+
+def class_names(headers: Sequence[str], happened: Collection[str] = ()) -> list[str]:
+    """The classes that columns of probabilities are about, by their headers.
+
+    What all of them begin with is no part of the names where it is an object that holds them, a word for
+    probabilities, or where what is left are outcomes.
+
+    >>> class_names(["probs.safe", "probs.unsafe"]), class_names(["model_yes", "model_no"], ["yes", "no"])
+    (['safe', 'unsafe'], ['yes', 'no'])
+    >>> class_names(["model_yes", "model_no"]), class_names(["prob_a", "b"])
+    (['model_yes', 'model_no'], ['a', 'b'])
+    """
+    first, last = min(headers), max(headers)
+    common = first[
+        : next((i for i, pair in enumerate(zip(first, last, strict=False)) if pair[0] != pair[1]), len(first))
+    ]
+    inner = common[: common.rfind(".") + 1]
+    names = [header[len(inner) :] if inner else _without_prefix(header) for header in headers]
+    left = [header[len(common) :] for header in headers]
+    # The common beginning must end where a word does, or "pass" and "past" would be "s" and "t".
+    return left if re.search(r"[\W_]$", common) and not {word.lower() for word in left}.isdisjoint(happened) else names
+
+
+def _without_prefix(header: str) -> str:
+    """A header without a word for probabilities before it."""
+    return re.sub(r"^(?:probability|prob|p)_(?=.)", "", header, flags=re.IGNORECASE)
 
 
 def check_columns(columns: Columns | None) -> dict[str, str | tuple[str, ...] | None]:
-    """The columns that the user named, by role; several are the parts of a key.
+    """The columns that the user named, by role; several are the parts of a key, or hold forecasts.
 
     Raises
     ------
     ArgumentError
-        If a role does not exist, or has several columns and is not one that names something.
+        If a role does not exist, or has several columns and is neither a key nor that of forecasts.
     """
     found: dict[str, str | tuple[str, ...] | None] = {}
     if columns is not None:
@@ -195,7 +168,7 @@ def check_columns(columns: Columns | None) -> dict[str, str | tuple[str, ...] | 
             found[role] = names
         elif not names_given(names, f"columns, for the {role},"):
             raise ArgumentError(f"columns: no column is named for the {role}; None says that there is none")
-        elif role in KEYED or len(names) == 1:
+        elif role in (*KEYED, PROBABILITY) or len(names) == 1:
             found[role] = names[0] if len(names) == 1 else tuple(map(str, names))
         else:
             raise ArgumentError(
@@ -210,29 +183,3 @@ def position(table: str, names: Sequence[str], name: str) -> int:
     if name in names:
         return list(names).index(name)
     raise LayoutError(f"{table}: there is no column {shown(name)}; {suggestion(name, names, 'its columns are')}")
-
-
-def single(table: str, names: Sequence[str], found: Mapping[str, list[int]], roles: Sequence[str]) -> dict[str, int]:
-    """One column a role.
-
-    Raises
-    ------
-    LayoutError
-        Where two columns could play one role, or one column several.
-    """
-    chosen: dict[str, int] = {}
-    for role in roles:
-        hits = found.get(role, [])
-        if len(hits) > 1:
-            raise LayoutError(
-                f"{table}: columns {listed([names[i] for i in hits])} could each be the {role}; "
-                f"say which with --column {role}=NAME",
-                remedies=[{"columns": {role: names[i]}} for i in hits],
-            )
-        if hits:
-            chosen[role] = hits[0]
-    for role, column in chosen.items():
-        other = next((r for r, c in chosen.items() if c == column and r != role), None)
-        if other is not None:
-            raise LayoutError(f"{table}: column {shown(names[column])} cannot be both the {role} and the {other}")
-    return chosen

@@ -5,35 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from opinionpool.errors import LayoutError, Note
+from opinionpool.errors import LayoutError
 from opinionpool.labels import FAMILIES
 from opinionpool.tables.cells import looks_numeric
 from opinionpool.tables.classes import key
 from opinionpool.tables.engine import literal
 from opinionpool.tables.frames import BLANK, Table, Words, place
-from opinionpool.tables.layout import WIDE, Layout
-from opinionpool.tables.roles import WEIGHTS, normal
-from opinionpool.text import counted, listed, quoted, typed
+from opinionpool.tables.layout import Layout
+from opinionpool.tables.roles import names_total, normal
+from opinionpool.text import listed, typed
 
-# What programs and people call them; "Max" is a name, and "n" may be an event.
-_NAMES = frozenset(
-    {
-        *("total", "totals", "grand_total", "subtotal", "sum", "average", "averages", "avg", "mean", "median"),
-        *("column_average", "column_mean", "standard_deviation", "std_dev", "stdev"),
-        *("summe", "gesamt", "gesamtsumme", "mittelwert", "durchschnitt", "moyenne", "somme", "promedio", "totale"),
-    }
-)
 # What may be an event, unless its outcome is a number such as only sums are.
 _COUNTS = frozenset({"n", "count", "number"})
-
-
-def names_total(name: str) -> bool:
-    """Whether a name is that of a summary of others.
-
-    >>> names_total("Mean:"), names_total("Column average"), names_total("Mean reversion?")
-    (True, True, False)
-    """
-    return normal(name.rstrip(" :=")) in _NAMES
 
 
 def refuse_totals(table: Table, layout: Layout, events: Words, outcomes: Sequence[Words]) -> None:
@@ -53,7 +36,7 @@ def refuse_totals(table: Table, layout: Layout, events: Words, outcomes: Sequenc
     LayoutError
         Names them, and the condition that leaves them out.
     """
-    if layout.shape != WIDE or "event" not in layout.roles:
+    if not layout.wide or "event" not in layout.roles:
         return
     rows: list[int] = []
     for row in range(len(events.codes) - 1, 0, -1):
@@ -92,17 +75,3 @@ def _sums_up(outcomes: Words, row: int) -> bool:
 def _column(name: str) -> str:
     """A column in a condition."""
     return name if re.fullmatch(r"[^\W\d]\w*", name) else '"' + name.replace('"', '""') + '"'
-
-
-def total_notes(layout: Layout, experts: Sequence[str]) -> list[Note]:
-    """A note on experts whose columns sum up those of the others, or say what they weigh, by their names."""
-    sums = [name for name in experts if len(experts) > 2 and names_total(name)]
-    found = [name for name in experts if name in sums or normal(name) in WEIGHTS]
-    if layout.shape != WIDE or not found or len(found) == len(experts):
-        return []
-    ways = " ".join(f"--exclude {quoted(name)}" for name in found)
-    one = len(found) == 1
-    verbs = ("sums up the others", "sum up the others") if sums == found else ("is no expert", "are no experts")
-    what = f"{'column' if one else 'columns'} {listed(found)} {verbs[0] if one else verbs[1]}, by the name"
-    text = f"{what}, and {'counts' if one else 'count'} as {counted(len(found), 'expert')}: if not, {ways}"
-    return [Note("totals", text, len(found), serious=True)]

@@ -8,10 +8,10 @@ import numpy as np
 
 from opinionpool.arrays import Index
 from opinionpool.errors import CellError, DuplicateError, LayoutError, Remedy
-from opinionpool.tables.contents import Contents
 from opinionpool.tables.frames import Table
 from opinionpool.tables.layout import Layout
-from opinionpool.tables.times import read_times
+from opinionpool.tables.profile import Profile
+from opinionpool.tables.times import are_times, read_times
 from opinionpool.text import listed, quoted
 
 
@@ -36,13 +36,17 @@ class UnnamedTimes:
     dates: str | None
 
     @classmethod
-    def of(cls, layout: Layout, contents: Contents, missing: frozenset[str], dates: str | None) -> UnnamedTimes:
+    def of(cls, layout: Layout, profile: Profile, missing: frozenset[str], dates: str | None) -> UnnamedTimes:
         """Those of a table; none where a column says when forecasts were made."""
         event = layout.roles.get("event")
-        found = () if "time" in layout.roles else tuple(i for i in layout.unused if contents.times(i))
+        found = (
+            ()
+            if "time" in layout.roles
+            else tuple(i for i in layout.unused if are_times(profile.columns[i].words.values[:50]))
+        )
         if event is not None:
-            found = tuple(i for i in found if contents.varies_within(i, [event]))
-        return cls(contents.table, found, missing, dates)
+            found = tuple(i for i in found if profile.varies_within(i, [event]))
+        return cls(profile.table, found, missing, dates)
 
     @property
     def names(self) -> list[str]:

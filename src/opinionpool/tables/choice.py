@@ -1,0 +1,616 @@
+"""Which column of a table plays which role: names choose, contents only veto, and everything else is asked.
+
+A layout is one of a few shapes with a column for each role that it needs. All assignments that names allow are judged;
+what speaks against one is final, or a caveat that the user may dispel. Where exactly one is left, and no other has but
+caveats, the table is read so. One exception: in a table without an expert column, the columns of numbers whose names
+are words for nothing else are the experts, and the one column of unique words left is the event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain, combinations, islice, product
+
+import numpy as np
+
+from opinionpool.labels import FAMILIES, UNSETTLED, VOID
+from opinionpool.tables.frames import BLANK
+from opinionpool.tables.profile import Column, Profile
+from opinionpool.tables.roles import PROBABILITY, SYNONYMS, TEXT, class_names, is_never, normal, split_names
+from opinionpool.text import counted, listed, shown
+
+# Assignments of columns to the roles of a shape that are tried, columns that are tried for a role where no name says
+# which, and readings that a question offers.
+_TRIED, _GUESSED, _OFFERED = 2000, 12, 6
+# More events than this, and than this share, with several outcomes: these are answers, and no mistakes.
+_FEW, _SHARE = 2, 0.1
+# Roles of facts about events and forecasts, which are given to what is left once the forecasts are known.
+FACTS = ("time", "expires", "closes", "resolved_at", "prior", "group", "topic", TEXT)
+_TRUTH = frozenset(word for family in FAMILIES for word in family) | {"pass", "fail", "win", "loss", "won", "lost"}
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A layout: the roles that it needs, those whose names it must not have, and where its forecasts are."""
+
+    name: str
+    needs: tuple[str, ...]
+    forbids: tuple[str, ...] = ()
+    key: tuple[str, ...] = ("event",)  # the roles that distinguish its rows
+    columns: str = ""  # what each column of forecasts is one of: "expert", "class", "expert and class", "event"
+
+    @property
+    def numbered(self) -> bool:
+        """Whether rows are events, which may have no column of names."""
+        return self.key == ("event",)
+
+
+_PAIR = ("event", "expert")
+LONG = Shape("a row per forecast", (*_PAIR, PROBABILITY), ("class",), _PAIR)
+SURE = Shape("a row per forecast, sure of a verdict", (*_PAIR, PROBABILITY, "verdict"), ("class",), _PAIR)
+LONG_CLASSES = Shape("a row per forecast and class", (*_PAIR, PROBABILITY, "class"), (), (*_PAIR, "class"))
+CLASSES = Shape("a row per forecast, a column per class", _PAIR, (PROBABILITY,), _PAIR, "class")
+ONE = Shape("a row per event, one forecaster", ("event", PROBABILITY), ("expert", "class", "verdict"))
+WIDE = Shape("a row per event, a column per expert", ("event",), ("expert", PROBABILITY, "verdict"), columns="expert")
+GRID = replace(WIDE, name="a row per event, a column per expert and class", columns="expert and class")
+ONE_CLASSES = replace(WIDE, name="a row per event, a column per class", columns="class")
+RESPONDENTS = Shape("a row per expert, a column per event", ("expert",), ("event", PROBABILITY), ("expert",), "event")
+SHAPES = (LONG, SURE, LONG_CLASSES, CLASSES, ONE, WIDE, GRID, ONE_CLASSES, RESPONDENTS)
+
+# Roles to the places of their columns; none where no column plays the role.
+Roles = Mapping[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One way to read a table."""
+
+    shape: Shape
+    roles: Roles
+    forecasts: tuple[int, ...]
+    caveats: tuple[str, ...] = ()
+
+    @property
+    def used(self) -> frozenset[int]:
+        """The columns that play a part."""
+        return frozenset(self.forecasts).union(*self.roles.values())
+
+    def within(self, other: Reading) -> bool:
+        """Whether it leaves out a role that another reading gives, and is the same otherwise."""
+        same = self.shape == other.shape or (self.shape, other.shape) == (LONG, LONG_CLASSES)
+        mine, its = ({role: at for role, at in each.roles.items() if at} for each in (self, other))
+        same = same and mine.get("event") == its.get("event") and self.forecasts == other.forecasts
+        return same and mine.items() < its.items() and set(other.caveats) <= set(self.caveats)
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What is known from a table of outcomes: its headers, its events, and what happened, in lower case."""
+
+    names: Collection[str] = ()
+    events: Collection[str] = ()
+    happened: Collection[str] = ()
+
+
+@dataclass(frozen=True)
+class UserRoles:
+    """What the user says of columns: roles to names, parts of keys, and experts to keep or to leave out."""
+
+    columns: Mapping[str, str | tuple[str, ...] | None] = field(default_factory=dict)
+    parts: Collection[str] = ()
+    include: Collection[str] = ()
+    exclude: Collection[str] = ()
+
+    def settles(self, name: str) -> bool:
+        """Whether it says of an expert of that name that it is one, or to be left out."""
+        return name in self.exclude or name in self.include or bool(self.include)
+
+
+class Choice:
+    """The readings of a table that names, and a user, leave."""
+
+    def __init__(
+        self, profile: Profile, given_roles: UserRoles, beside: Beside | None = None, void: Collection[str] = ()
+    ) -> None:
+        self.profile, self.given_roles, self.beside, self.void = profile, given_roles, beside or Beside(), void
+        at = {column.name: column.place for column in reversed(profile.columns)}
+        self.given = {
+            role: () if names is None else tuple(at[name] for name in ((names,) if isinstance(names, str) else names))
+            for role, names in given_roles.columns.items()
+        }
+        taken = {place for places in self.given.values() for place in places}
+        aside = {at[name] for name in given_roles.parts if name in at}
+        self.free = [c for c in profile.columns if c.place not in taken | aside and (c.name or c.kind or not c.place)]
+        self._roles = {column.place: self._able(column) for column in self.free}
+        # An expert whose name is a word for one role may be one where it cannot play that role.
+        self._plain = [
+            c for c in self.free if not self.roles(c) and (self._named(c) <= {"expert"} or len(normal(c.name)) == 1)
+        ]
+        named = {*given_roles.include, *given_roles.exclude}
+        self.numbers = [c for c in self._plain if c.forecasts and (c.name in named or not {"never", "score"} & c.says)]
+        self.labels = [
+            c
+            for c in self._plain
+            if c.kind in {"text", "mixed"} or (c.kind == "number" and c.whole == 1 and (_is_id(c) or not c.forecasts))
+        ]
+
+    def roles(self, column: Column) -> frozenset[str]:
+        """The roles that a column's name says and its contents allow."""
+        return self._roles.get(column.place, frozenset())
+
+    def _named(self, column: Column) -> frozenset[str]:
+        return frozenset(role for role in column.roles if self.given.get(role) != ())
+
+    def _able(self, column: Column) -> frozenset[str]:
+        """The roles that a column's name says, without those that the user gave, and those that it cannot play."""
+        words = {word.lower() for word in column.words.values}
+        least = 0.5 if len(column.roles) > 1 else -1.0
+        barred = {
+            "event": column.fractions or column.present <= least,
+            "expert": column.fractions or column.binary or column.present <= least,
+            PROBABILITY: not column.forecasts and column.kind != "mixed",
+            "sureness": not column.forecasts,
+            "class": not column.distinct,
+            "outcome": column.fractions and (column.roles != {"outcome"} or len(normal(column.name)) == 1),
+            "verdict": column.fractions or not column.distinct,
+            **dict.fromkeys(FACTS[:4], words <= _TRUTH and bool(words)),
+            "prior": column.kind in {"text", "time"},
+        }
+        return frozenset(role for role in column.roles if role not in self.given and not barred.get(role))
+
+    def called(self, role: str) -> list[int]:
+        """Columns whose names are words for one role only."""
+        return [c.place for c in self.free if self.roles(c) == {role}]
+
+    def readings(self, loose: bool = False) -> Iterator[Reading]:
+        """The readings against which nothing final speaks; loosely, also those that contents allow."""
+        for shape in SHAPES:
+            players = {role: self._players(role, shape, loose) for role in shape.needs}
+            if shape != RESPONDENTS:
+                players["outcome"] = [
+                    *self._players("outcome", shape, loose),
+                    *([] if "outcome" in self.given else [()]),
+                ]
+            for chosen in islice(product(*players.values()), _TRIED):
+                used = [place for places in chosen for place in places]
+                if len(set(used)) < len(used):
+                    continue
+                roles = dict(zip(players, chosen, strict=True))
+                if any(not roles[role] for role in shape.needs if not (role == "event" and shape.numbered)):
+                    continue
+                for forecasts in self._forecasts(shape, roles, loose):
+                    reading = Reading(shape, roles, forecasts)
+                    if not any(self._vetoes(reading)):
+                        yield replace(reading, caveats=tuple(self._caveats(reading)))
+
+    def _players(self, role: str, shape: Shape, loose: bool) -> list[tuple[int, ...]]:
+        """What may play a role: what the user named, else what names say; loosely, what contents allow, too."""
+        if role in self.given:
+            return [self.given[role]]
+        word = "sureness" if role == PROBABILITY and shape == SURE else role
+        named = [c.place for c in self.free if word in self.roles(c)]
+        named.sort(key=lambda place: self._rank(role, place))
+        if role == "event":
+            named = self._events(named)
+        found: list[tuple[int, ...]] = [(place,) for place in named]
+        if role == "event" and not found and shape.numbered:
+            found = self._row_names()
+        elif role == PROBABILITY and not found and shape != SURE:
+            heads = [c for c in self.numbers if "head" in c.says]
+            found = [(heads[0].place,)] if len(heads) == 1 else []
+        if loose and not (role == "expert" and found):
+            found += [places for places in self._guesses(role) if places not in found]
+        return found
+
+    def _events(self, named: Sequence[int]) -> list[int]:
+        """Columns for the event, without those that may be the text beside an id, or the expert beside an event."""
+        columns = [self.profile.columns[place] for place in named]
+        ids = any(normal(c.name).endswith("_id") for c in columns)
+        plain = [c.place for c in columns if not (TEXT in c.roles and ids) and "expert" not in c.roles]
+        return plain or list(named)
+
+    def _rank(self, role: str, place: int) -> tuple[bool, bool]:
+        """The order of columns for a role: its own name, then an id, then others."""
+        name = normal(self.profile.columns[place].name)
+        return name != SYNONYMS[role][0], not name.endswith("_id")
+
+    def _row_names(self) -> list[tuple[int, ...]]:
+        """What names the rows of a table with a row per event: the one column of unique words, else of numbers."""
+        texts = [
+            c
+            for c in self.free
+            if c.kind == "text" and self.roles(c) <= {TEXT, "other"} and ("never" not in c.says or not c.name)
+        ]
+        for columns in (texts, [c for c in self.labels if c.kind == "number" and "never" in c.says]):
+            unique = [c for c in columns if c.present == 1 and not self.profile.repeated([c.place])]
+            if len(unique) == 1:
+                return [(unique[0].place,)]
+            if unique:
+                return []
+        return [()] if not any(c.kind != "number" for c in self.labels) else []
+
+    def _guesses(self, role: str) -> Iterator[tuple[int, ...]]:
+        """Columns that contents allow to play a role that no name says."""
+        label = [c.place for c in self.labels if c.present > 0.5 and not {"never", "unsure"} & c.says]
+        if role == "event":
+            shared = tuple(c.place for c in self.free if c.name in self.beside.names and not c.forecasts)
+            parts = [c.place for c in self.free if self.roles(c) & {"event", "time"} or self._counter(c)]
+            own = [(place,) for place in dict.fromkeys([*self._ids(), *label])][:_GUESSED]
+            keys = list(dict.fromkeys([*self._ids(), *label, *parts]))[:_GUESSED]
+            count = self.profile.count
+            pairs = [
+                pair for pair in combinations(sorted(keys), 2) if count(pair) > max(count(pair[:1]), count(pair[1:]))
+            ]
+            yield from [shared] if shared else chain(own, pairs, [()])
+        elif role == "expert":
+            yield from ((c.place,) for c in self.labels if c.kind == "text" and c.place in label[:_GUESSED])
+        elif role == PROBABILITY:
+            scores = [c for c in self._plain if "score" in c.says and c.forecasts]
+            yield from ((c.place,) for c in [*self.numbers, *scores][:_GUESSED] if c.kind and not c.binary)
+        elif role == "outcome":
+            able = [c for c in self.free if {"unsure"} & c.says or self.roles(c) & {"verdict"} or c.binary]
+            able = [c for c in able if c.kind != "time" and not c.fractions and c.distinct and "never" not in c.says]
+            yield from ((c.place,) for c in able)
+
+    def _counter(self, column: Column) -> bool:
+        """Whether a column numbers rounds or the like: whole numbers that come again, by name no forecasts."""
+        counts = "never" in column.says and column.kind == "number" and column.whole == 1
+        return counts and column.present == 1 and bool(self.profile.repeated([column.place]))
+
+    def _ids(self) -> list[int]:
+        """Columns of ids that come again."""
+        return [c.place for c in self._plain if _is_id(c) and c.present > 0.5 and self.profile.repeated([c.place])]
+
+    def _forecasts(self, shape: Shape, roles: Roles, loose: bool) -> list[tuple[int, ...]]:
+        """The columns that hold forecasts, in one way or, loosely, in several."""
+        if not shape.columns:
+            return [roles[PROBABILITY]]
+        if PROBABILITY in self.given:
+            return [self.given[PROBABILITY]]
+        used = {place for places in roles.values() for place in places}
+        free = [c for c in self.numbers if c.place not in used]
+        free = [c for c in free if c.kind] or free
+
+        sure = [c for c in free if self.given_roles.settles(c.name) or "head" in c.says]
+        plain = [c for c in free if c in sure or not {"unsure", "summary"} & c.says]
+        colons = [c for c in free if ":" in c.name]
+        ways = [free, plain, [c for c in plain if c in sure or not c.binary], *([colons] if loose else [])]
+        return list(dict.fromkeys(tuple(c.place for c in way) for way in ways if way or not free))
+
+    def _vetoes(self, reading: Reading) -> Iterator[str]:
+        """What speaks against a reading for good."""
+        shape, roles, look = reading.shape, reading.roles, self.profile
+        forecasts = [look.columns[place] for place in reading.forecasts]
+        unused = [role for role, places in self.given.items() if places and role not in {*roles, *FACTS}]
+        if unused and not (unused == [PROBABILITY] and shape.columns):
+            yield f"no column is the {unused[0]}, as the user has it"
+        for role in shape.forbids:
+            played = {other for other, places in roles.items() if places}
+            called = [c for c in self.free if c.place not in reading.used and self.roles(c) - played == {role}]
+            yield from (f"{c.name} is called the {role}" for c in called)
+        if (
+            not forecasts
+            or (not shape.columns and len(forecasts) > 1)
+            or any(not c.forecasts for c in forecasts if c.kind not in {"mixed", "number"})
+        ):
+            yield "no column of numbers is left"
+        event, expert = roles.get("event", ()), roles.get("expert", ())
+        if event and "event" not in self.given:
+            yield from self._event_vetoes(reading, look.columns[event[0]])
+        if shape == RESPONDENTS and look.repeated(expert):
+            yield "experts come again"
+        if shape == RESPONDENTS and len(forecasts) == 1 and not self._asked(forecasts[0]):
+            yield "one column is no list of events"
+        outcomes_of = {c.name for c in forecasts} & {*self.beside.events}
+        if self.beside.events and bool(outcomes_of) != (shape == RESPONDENTS) and (outcomes_of or shape == RESPONDENTS):
+            yield "the table of outcomes has others for events"
+        yield from self._class_vetoes(reading, [c for c in forecasts if c.kind])
+        if shape != SURE and self._sure(reading) and "verdict" not in self.given:
+            own = any(self._differs(c, reading) for c in self.votes(reading))
+            if own and not any(self._sure_caveats(forecasts[0])):
+                yield "it is how sure each is of a verdict of its own"
+        of_class = look.columns[roles["class"][0]] if shape == LONG_CLASSES and "class" not in self.given else None
+        if of_class is not None and "other" in of_class.roles and not self._distinguishes(reading):
+            yield "the class distinguishes no rows"
+        if roles.get("outcome") and "outcome" not in self.given:
+            yield from self._outcome_vetoes(reading, look.columns[roles["outcome"][0]])
+
+    def _event_vetoes(self, reading: Reading, column: Column) -> Iterator[str]:
+        """What speaks against a column naming events: it numbers rows, or another is called so and fits better."""
+        look, expert = self.profile, reading.roles.get("expert", ())
+        named = [
+            c for c in self.free if "event" in self.roles(c) and c.place not in reading.used and "expert" not in c.roles
+        ]
+        repeated = [bool(look.repeated([c.place])) for c in named]
+        if reading.shape.numbered:
+            if look.repeated(reading.roles["event"]) and ("event" not in column.roles or not all(repeated)):
+                yield "it comes again"
+            return
+        event = reading.roles["event"]
+        numbers = (normal(column.name) == "id" or "event" not in column.roles) and not look.repeated(event)
+        if numbers and (any(repeated) or (expert and look.repeated(expert))):
+            yield "it numbers the rows"
+        if any(look.count([column.place]) > look.count([c.place]) for c in named if TEXT not in c.roles):
+            yield "another column that is called an event holds fewer"
+
+    def _differs(self, column: Column, reading: Reading) -> bool:
+        """Whether verdicts differ within an event, or from what happened."""
+        look, event = self.profile, reading.roles.get("event", ())
+        if event and look.varies_within(column.place, event):
+            return True
+        happened = [c.words for c in self.free if "outcome" in self.roles(c) and c is not column]
+        own = [word.lower() for word in column.words.values]
+        for words in happened:
+            pairs = set(zip(column.words.codes.tolist(), words.codes.tolist(), strict=True))
+            if any(BLANK not in pair and own[pair[0]] != words.values[pair[1]].lower() for pair in pairs):
+                return True
+        return False
+
+    def _class_vetoes(self, reading: Reading, forecasts: Sequence[Column]) -> Iterator[str]:
+        """What speaks against columns being of classes, or against their being of none."""
+        shape, look = reading.shape, self.profile
+        places = [c.place for c in forecasts]
+        grid = self.grid(reading)
+        if shape == GRID and grid is None:
+            yield "headers are not those of experts and classes"
+        elif shape == WIDE and grid is not None:
+            yield "headers are those of experts and classes"
+        elif (shape == CLASSES and not look.add_up(places)) or (
+            shape == ONE_CLASSES and (grid is not None or not self._adds(reading))
+        ):
+            yield "columns do not add up to 1 as those of classes do"
+        elif shape == WIDE and self._adds(reading) and self._names_classes(reading):
+            yield "outcomes are the names of columns that add up to 1"
+
+    def _adds(self, reading: Reading) -> bool:
+        """Whether columns of forecasts add up to 1, in more than a few rows if what happened does not name them."""
+        return self.profile.add_up(reading.forecasts, 1 if self._names_classes(reading) else _FEW + 1)
+
+    def _names_classes(self, reading: Reading) -> bool:
+        """Whether what happened is called as the columns of forecasts are, or what is left of their names."""
+        labels = {label.lower() for label in class_names([self.profile.columns[p].name for p in reading.forecasts])}
+        able = [(c.place,) for c in self.free if "outcome" in self.roles(c)]
+        for places in (reading.roles.get("outcome", ()), *able):
+            happened = self.happened(replace(reading, roles={"outcome": places}))
+            if happened and happened <= labels:
+                return True
+        return False
+
+    def happened(self, reading: Reading) -> frozenset[str]:
+        """What happened, in lower case, without the words for "not resolved"."""
+        words = [self.profile.columns[p].words.values for p in reading.roles.get("outcome", ())]
+        found = {word.lower() for word in chain(*words, self.beside.happened)}
+        return frozenset(found - VOID - UNSETTLED - {*self.void})
+
+    def grid(self, reading: Reading) -> tuple[tuple[str, str], ...] | None:
+        """Expert and class of each column of forecasts, where headers have both, all with all; else None."""
+        names = [self.profile.columns[place].name for place in reading.forecasts]
+        found = split_names(names, ":")
+        if found is not None:
+            experts = {expert for expert, _ in found}
+            happened, classes = self.happened(reading), {label.lower() for _, label in found}
+            adds = all(self._adds_up(reading, found, expert) for expert in experts)
+            if happened:
+                return found if happened <= classes else None
+            return found if len(classes) > 1 and (len(experts) > 1 or adds) else None
+        found = split_names(names, "")
+        if found is None or len({expert for expert, _ in found}) in {1, len(found)}:
+            return None
+        return found if all(self._adds_up(reading, found, expert) for expert, _ in found) else None
+
+    def _adds_up(self, reading: Reading, pairs: Sequence[tuple[str, str]], expert: str) -> bool:
+        """Whether the columns of an expert add up to 1."""
+        own = [place for place, (name, _) in zip(reading.forecasts, pairs, strict=True) if name == expert]
+        return self.profile.add_up(own)
+
+    def _outcome_vetoes(self, reading: Reading, column: Column) -> Iterator[str]:
+        """What speaks against a column being what happened."""
+        look, event = self.profile, reading.roles.get("event", ())
+        called = self.called("outcome")
+        if called and column.place not in called:
+            yield "another column is called the outcome"
+        if "verdict" in column.roles and not reading.shape.numbered and not look.repeated(event):
+            yield "it may as well be a verdict of each"
+        if event and look.varies_within(column.place, event):
+            others = [c.place for c in self.free if "outcome" in self.roles(c) and c is not column]
+            own = called or ("outcome" in column.roles and not _many(*self._differing(reading, column)))
+            if not own or not all(look.varies_within(place, event) for place in others):
+                yield "it differs within an event"
+        named = "outcome" in self.roles(column) and "other" not in self.roles(column)
+        if column.distinct == 1 < look.count(event) and not named and column.words.values[0].lower() not in _TRUTH:
+            yield "it holds one word throughout"
+
+    def _outcome_caveats(self, reading: Reading, column: Column) -> Iterator[str]:
+        """What speaks against a column being what happened: it differs within many events."""
+        differing, events = self._differing(reading, column)
+        if _many(differing, events) or (differing and reading.shape.numbered and 2 * differing > events > 1):
+            yield f"{shown(column.name)} is what happened, though it differs within {counted(differing, 'event')}"
+
+    def _differing(self, reading: Reading, column: Column) -> tuple[int, int]:
+        """In how many events a column says different things, and how many there are."""
+        key, codes = self.profile.key(reading.roles.get("event", ())), column.words.codes
+        there = (key != BLANK) & (codes != BLANK)
+        pairs = np.unique(np.stack([key[there], codes[there]]), axis=1)[0]
+        events, outcomes = np.unique(pairs, return_counts=True)
+        return int((outcomes > 1).sum()), len(events)
+
+    def _caveats(self, reading: Reading) -> Iterator[str]:
+        """What speaks against a reading unless the user says so."""
+        shape, roles, look = reading.shape, reading.roles, self.profile
+        if "event" not in self.given or not roles.get("event"):
+            yield from self._key_caveats(reading)
+        if "outcome" not in self.given and roles.get("outcome"):
+            yield from self._outcome_caveats(reading, look.columns[roles["outcome"][0]])
+        elif "outcome" not in self.given and shape != RESPONDENTS:
+            yield from (f"{shown(look.columns[p].name)} is no outcome" for p in self.called("outcome"))
+        votes = self.votes(reading)
+        if shape != SURE and self._sure(reading) and votes and "verdict" not in self.given:
+            yield f"{shown(look.columns[reading.forecasts[0]].name)} is no matter of {shown(votes[0].name)}"
+        if shape == SURE and "verdict" not in self.given:
+            yield from self._sure_caveats(look.columns[reading.forecasts[0]])
+            if not self._differs(look.columns[roles["verdict"][0]], reading):
+                yield f"{shown(look.columns[roles['verdict'][0]].name)} is the verdict of each, though all agree"
+        if PROBABILITY not in self.given:
+            yield from self._column_caveats(reading) if shape.columns else self._number_caveats(reading)
+
+    def _sure(self, reading: Reading) -> bool:
+        """Whether a forecast may say how sure somebody is of a verdict."""
+        return any("sureness" in self.profile.columns[place].roles for place in reading.forecasts)
+
+    def votes(self, reading: Reading) -> list[Column]:
+        """Columns that may be verdicts, and play no part."""
+        return [c for c in self.free if "verdict" in self.roles(c) and c.place not in reading.used]
+
+    def _sure_caveats(self, column: Column) -> Iterator[str]:
+        """What speaks against numbers saying how sure somebody is: some are below a half."""
+        half = 50 if column.span[1] > 1 else 0.5
+        if column.span[0] < half:
+            yield f"{shown(column.name)} is how sure each is, though some are below a half"
+
+    def _distinguishes(self, reading: Reading) -> bool:
+        """Whether a class distinguishes rows about one event by one expert."""
+        pair = [place for role in _PAIR for place in reading.roles[role]]
+        return self.profile.varies_within(reading.roles["class"][0], pair)
+
+    def _key_caveats(self, reading: Reading) -> Iterator[str]:
+        """What speaks against the columns that name events: rows repeat them, and another column distinguishes them."""
+        look, shape = self.profile, reading.shape
+        if shape.numbered and not reading.roles["event"]:
+            yield from (f"{shown(look.columns[p].name)} names no event" for p in self.called("event"))
+        if shape != RESPONDENTS:
+            shared = [c for c in self.free if c.name in self.beside.names and not c.forecasts]
+            unused = [c for c in shared if c.place not in reading.roles["event"]]
+            yield from (f"{shown(c.name)} names no event, though the outcomes have it" for c in unused)
+        places = [place for role in shape.key for place in reading.roles[role]]
+        repeated = look.repeated(places) if places else 0
+        if not repeated:
+            return
+        names = listed([look.columns[place].name for place in places])
+        if shape.numbered and look.count(places) == 1 and normal(look.columns[places[0]].name) != "event":
+            yield f"all rows are about one event, by {names}"
+            return
+        timed = "time" in self.given or any("time" in self.roles(c) for c in self.free)
+        for c in self.free:
+            able = c in self.labels or (shape.numbered and (c.kind == "time" or ("never" in c.says and c.whole == 1)))
+            able = able and not (timed and not shape.numbered) and c.place not in reading.used and c.present == 1
+            if able and "unsure" not in c.says and look.repeated([c.place]) and not look.repeated([*places, c.place]):
+                yield f"{shown(c.name)}, which distinguishes {counted(repeated, 'row')}, says nothing of {names}"
+
+    def _number_caveats(self, reading: Reading) -> Iterator[str]:
+        """What speaks against the one column of forecasts: others that may be some, where no name says which."""
+        column = self.profile.columns[reading.forecasts[0]]
+        if reading.shape == ONE or PROBABILITY not in self.roles(column):
+            named = PROBABILITY in self.roles(column)
+            left = [c for c in self.numbers if c.place not in reading.used and c.kind and not c.binary]
+            names = [c.name for c in left if not (named and "summary" in c.says)]
+            if names:
+                yield f"{listed(names, 4)} {'holds' if len(names) == 1 else 'hold'} no forecasts"
+
+    def _column_caveats(self, reading: Reading) -> Iterator[str]:
+        """What speaks against columns holding forecasts, where no user says so."""
+        shape, look = reading.shape, self.profile
+        forecasts = [look.columns[place] for place in reading.forecasts]
+        open_ = [c for c in forecasts if not self.given_roles.settles(c.name)]
+        if shape in (WIDE, RESPONDENTS):
+            yield from (
+                f"{shown(c.name)} is a forecast, and not what happened"
+                for c in open_
+                if "unsure" in c.says and "head" not in c.says
+            )
+        yield from (f"{shown(c.name)} is a forecast of its own" for c in open_ if "summary" in c.says)
+        heads = [c for c in forecasts if "head" in c.says]
+        if not reading.roles.get("outcome"):
+            yield from (
+                f"{shown(c.name)} is a forecast, and not what happened"
+                for c in open_
+                if "outcome" in c.roles and "unsure" not in c.says
+            )
+        if heads and len(heads) < len(forecasts):
+            others = listed([c.name for c in forecasts if c not in heads], 3)
+            yield f"{others} are forecasts, as {shown(heads[0].name)} is"
+        if any(c.fractions for c in forecasts):
+            yield from (f"{shown(c.name)}, which is 0 or 1, is a forecast" for c in open_ if c.binary)
+        yield from self._aside_caveats(reading, forecasts)
+        if (shape == WIDE and self._adds(reading)) or (shape == ONE_CLASSES and not self._names_classes(reading)):
+            what = "experts and no classes" if shape == WIDE else "classes and no experts"
+            yield f"columns that add up to 1 are {what}"
+        asked = all(map(self._asked, forecasts))
+        event = reading.roles.get("event", ())
+        if (
+            shape == WIDE
+            and asked
+            and len(forecasts) > 1
+            and not (set(event) & {*self.called("event")} or "event" in self.given)
+        ):
+            yield "columns are experts, though they are called as questions"
+        if shape == RESPONDENTS and not asked and "expert" not in self.given:
+            yield "columns are events, though they are not called as questions"
+
+    def _asked(self, column: Column) -> bool:
+        """Whether a header is that of a question, or of an event that has an outcome."""
+        return "question" in column.says or column.name in self.beside.events
+
+    def _aside_caveats(self, reading: Reading, forecasts: Sequence[Column]) -> Iterator[str]:
+        """Columns that hold numbers as the forecasts do, or a mixture of words and numbers, and play no part."""
+        scales = {c.span[1] > 1 for c in forecasts if len(c.known)}
+        for c in self.free:
+            if c.place in reading.used or self.given_roles.settles(c.name) or self.roles(c) & {"prior", *FACTS}:
+                continue
+            if {"never", "score"} & c.says and (not c.fractions or is_never(c.name)):
+                continue
+            alike = c.forecasts and len(c.known) and not c.binary and {c.span[1] > 1} == scales
+            if alike or (c in self.numbers and c.kind) or (c.kind == "mixed" and c in self._plain):
+                yield f"{shown(c.name)} is no forecast"
+
+    def outdone(self, one: Reading, other: Reading) -> bool:
+        """Whether another reading differs from one only in that columns have the roles' own names."""
+        if (
+            one.shape != other.shape
+            or not set(other.caveats) <= set(one.caveats)
+            or one.roles.keys() != other.roles.keys()
+        ):
+            return False
+        differing = [role for role, places in one.roles.items() if places != other.roles[role]]
+        own = {role: [normal(self.profile.columns[place].name) for place in other.roles[role]] for role in differing}
+        return bool(differing) and all(own[role] == [SYNONYMS[role][0]] for role in differing)
+
+    def guesses(self, reading: Reading) -> int:
+        """How many columns play a role that their names do not say, and the user did not either."""
+        guessed = [
+            place
+            for role, places in reading.roles.items()
+            for place in places
+            if role not in self.given
+            and role not in self.profile.columns[place].roles
+            and not (role == PROBABILITY and "head" in self.profile.columns[place].says)
+        ]
+        shared = {c.place for c in self.free if c.name in self.beside.names}
+        return len([place for place in guessed if place not in shared])
+
+    def meaning(self, reading: Reading) -> tuple[object, ...]:
+        """What is the same for readings that make the same forecasts of the same events."""
+        played = {role: places for role, places in reading.roles.items() if role != PROBABILITY}
+        groups = (
+            (role, self.profile.key(places).tobytes() if places else b"") for role, places in sorted(played.items())
+        )
+        return (reading.shape.key, "verdict" in played, reading.forecasts, *groups)
+
+
+def _is_id(column: Column) -> bool:
+    """Whether a header is that of ids."""
+    return normal(column.name).endswith("_id")
+
+
+def _many(some: int, of: int) -> bool:
+    """Whether some cases of so many are more than a few mistakes."""
+    return some > max(_FEW, _SHARE * of)
+
+
+def best(choice: Choice, readings: Iterable[Reading]) -> list[Reading]:
+    """Readings of different meanings, without those that others say more of, or by names that are the roles' own."""
+    found: dict[object, Reading] = {}
+    for reading in readings:
+        found.setdefault(choice.meaning(reading), reading)
+    left = list(found.values())
+    return [one for one in left if not any(one.within(other) or choice.outdone(one, other) for other in left)]

@@ -1,0 +1,211 @@
+"""What the columns of a table hold, as far as that tells what they are: looked at in some rows, not in all of many."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from copy import copy
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from opinionpool.arrays import Array, Index
+from opinionpool.tables.cells import MISSING, looks_numeric, written_numbers
+from opinionpool.tables.frames import BLANK, Table, Words
+from opinionpool.tables.roles import BETWEEN, roles_of, words_of
+from opinionpool.tables.times import are_times
+from opinionpool.text import counted, shown
+
+# Cells that are looked at, and from how many places of a large table.
+CELLS, LOOKS = 1 << 18, 9
+# How far probabilities over classes may be off 1 by rounding.
+_OFF = 0.02
+_DATE = re.compile(r"(?:\d{4}([-/.])\d{1,2}\1\d{1,2}|\d{1,2}([-/.])\d{1,2}\2\d{2,4})(?!\d)", re.ASCII)
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """A column: what its name says, and what its cells hold.
+
+    Attributes
+    ----------
+    place : int
+        Its position in the table.
+    name : str
+    words : Words
+        The cells that were looked at, words for "no answer" blank.
+    values : ndarray of float64, shape (rows,)
+        Their numbers as they are written, with a per cent sign or not; NaN where there is none.
+    kind : {"number", "text", "mixed", "time", ""}
+        What most cells hold; "" where all are blank.
+    """
+
+    place: int
+    name: str
+    words: Words
+    values: Array
+    kind: str
+
+    @classmethod
+    def of(cls, place: int, name: str, words: Words) -> Column:
+        """The column with these cells."""
+        numbers = written_numbers(Words(np.arange(len(words.values)), words.values))
+        numeric = np.array(list(map(looks_numeric, words.values)), dtype=bool)
+        meant, some = int(words.counts[numeric].sum()), int(words.counts.sum())
+        dated = sum(bool(_DATE.match(word)) for word in words.values) > 0.9 * len(words.values)
+        kind = "number" if 2 * meant >= some else "mixed" if not np.isnan(numbers).all() else "text"
+        kind = "" if not words.values else "time" if dated or are_times(words.values[:50]) else kind
+        return cls(place, name, words, words.expand(numbers, np.nan), kind)
+
+    @cached_property
+    def known(self) -> Array:
+        """The numbers that are there."""
+        return self.values[~np.isnan(self.values)]
+
+    @cached_property
+    def roles(self) -> frozenset[str]:
+        """The roles that its name is a word for."""
+        return roles_of(self.name)
+
+    @cached_property
+    def says(self) -> frozenset[str]:
+        """The kinds of words in its name: "never", "summary", "score", "unsure", "head", "percent", "question"."""
+        return words_of(self.name)
+
+    @property
+    def distinct(self) -> int:
+        """How many different words it holds."""
+        return len(self.words.values)
+
+    @cached_property
+    def present(self) -> float:
+        """The share of cells that hold something."""
+        return float((self.words.codes != BLANK).mean()) if len(self.words.codes) else 0.0
+
+    @cached_property
+    def whole(self) -> float:
+        """The share of integers among its numbers."""
+        return float((self.known == np.round(self.known)).mean()) if len(self.known) else 0.0
+
+    @cached_property
+    def span(self) -> tuple[float, float]:
+        """The least and the largest number; NaN where there is none."""
+        return (float(self.known.min()), float(self.known.max())) if len(self.known) else (np.nan, np.nan)
+
+    @cached_property
+    def binary(self) -> bool:
+        """Whether it holds both 0 and 1, and nothing else."""
+        return self.kind == "number" and self.span == (0.0, 1.0) and self.whole == 1.0
+
+    @cached_property
+    def fractions(self) -> bool:
+        """Whether it holds numbers within 0 and 1, few of them these two."""
+        return self.kind == "number" and self.span[0] >= 0 and self.span[1] <= 1 and self.whole < 0.8
+
+    @cached_property
+    def forecasts(self) -> bool:
+        """Whether it can hold forecasts: its numbers go to 100 at most, but for few, and do not count the rows."""
+        if self.kind != "number" or not len(self.known):
+            return self.kind in {"number", ""}
+        return float((np.abs(self.known) <= 100).mean()) >= 0.5 and not self.counts
+
+    @cached_property
+    def counts(self) -> bool:
+        """Whether it numbers the rows, one after the other."""
+        return len(self.known) > 2 and self.whole == 1.0 and bool((np.diff(self.known) == 1).all())
+
+    def line(self, role: str) -> tuple[str, str, str, str, str]:
+        """Its name, type, distinct values, range or example, and role, as a question shows them."""
+        kind = {"number": "numbers", "text": "text", "mixed": "numbers and text", "time": "times", "": "blank"}
+        low, high = self.span
+        range_ = f"{low:g} to {high:g}" if self.kind == "number" and len(self.known) else ""
+        example = shown(self.words.values[0][:24]) if self.words.values else ""
+        return self.name or "(no name)", kind[self.kind], counted(self.distinct, "value"), range_ or example, role
+
+
+class Profile:
+    """The columns of a table in some of its rows.
+
+    Parameters
+    ----------
+    table : Table
+    missing : frozenset of str
+        Words for "no answer", in lower case.
+    """
+
+    def __init__(self, table: Table, missing: frozenset[str] = MISSING) -> None:
+        self.table = table
+        rows = min(table.rows, max(1, CELLS // max(len(table.names), 1)))
+        parts: Sequence[Table] = [table]
+        if rows < table.rows:
+            each = max(1, rows // LOOKS)
+            parts = table.looks([(int(first), each) for first in np.unique(np.linspace(0, table.rows - each, LOOKS))])
+        self.rows = sum(part.rows for part in parts)
+        self.columns = [
+            Column.of(i, name, _together([part.words(i) for part in parts], missing))
+            for i, name in enumerate(table.names)
+        ]
+        self._keys: dict[tuple[int, ...], Index] = {}
+
+    def with_key(self, names: Sequence[str]) -> Profile:
+        """The profile with a further column: several columns together."""
+        found = copy(self)
+        at = {column.name: column.place for column in reversed(self.columns)}
+        key, name = self.key([at[name] for name in names]), BETWEEN.join(names)
+        words = Words(key, [f"key {i}" for i in range(int(key.max(initial=0)) + 1)])
+        found.columns = [*self.columns, Column.of(len(self.columns), name, words)]
+        return found
+
+    def key(self, places: Iterable[int]) -> Index:
+        """A number for each combination of what columns hold, (rows,), the same where it is; -1 where one is blank."""
+        places = tuple(places)
+        if places not in self._keys:
+            key, absent = np.zeros(self.rows, dtype=np.intp), np.zeros(self.rows, dtype=bool)
+            for place in places:
+                codes = self.columns[place].words.codes
+                absent |= codes == BLANK
+                _, key = np.unique(key * (codes.max(initial=0) + 2) + codes + 1, return_inverse=True)
+            self._keys[places] = np.where(absent, BLANK, key)
+        return self._keys[places]
+
+    def count(self, places: Iterable[int]) -> int:
+        """How many different things columns hold together."""
+        key = self.key(places)
+        return len(np.unique(key[key != BLANK]))
+
+    def repeated(self, places: Iterable[int]) -> int:
+        """How many rows hold the same in these columns as one before."""
+        key = self.key(places)
+        return int((key != BLANK).sum()) - self.count(places)
+
+    def varies_within(self, place: int, places: Iterable[int]) -> bool:
+        """Whether a column holds different things in rows that hold the same in others."""
+        key, codes = self.key(places), self.columns[place].words.codes
+        there = (key != BLANK) & (codes != BLANK)
+        return len(np.unique(np.stack([key[there], codes[there]]), axis=1).T) > len(np.unique(key[there]))
+
+    def same(self, one: int, other: int) -> bool:
+        """Whether two columns say the same in other words."""
+        return not self.varies_within(one, [other]) and not self.varies_within(other, [one])
+
+    def add_up(self, places: Sequence[int], rows: int = 1) -> bool:
+        """Whether several columns add up to 1, or 100, in nearly all of so many rows, or more, that have them all."""
+        sums = np.sum([self.columns[place].values for place in places], axis=0)
+        sums = sums[~np.isnan(sums)]
+        total = 100.0 if any(self.columns[place].span[1] > 1 for place in places) else 1.0
+        near = np.abs(sums / total - 1.0) <= _OFF
+        return len(places) > 1 and len(sums) >= rows and float(near.mean()) >= 0.9
+
+
+def _together(parts: Sequence[Words], missing: frozenset[str]) -> Words:
+    """The cells of several parts of a table as those of one column, what stands for no value blank."""
+    position: dict[str, int] = {}
+    codes = [
+        np.append(
+            [BLANK if word.lower() in missing else position.setdefault(word, len(position)) for word in part.values],
+            BLANK,
+        )[part.codes]
+        for part in parts
+    ]
+    return Words(np.concatenate(codes).astype(np.intp), list(position))
