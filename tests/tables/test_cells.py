@@ -1,5 +1,6 @@
 """Cells of numbers: what is understood, in which unit, and what is refused with which words."""
 
+import io
 import math
 from decimal import Decimal
 
@@ -7,9 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from opinionpool.errors import ArgumentError, CellError
+from opinionpool.errors import ArgumentError, CellError, TableError
 from opinionpool.tables.cells import Coerced, NumberRules, half_units, is_text, looks_numeric, read_probabilities
 from opinionpool.tables.frames import encode, read_frame
+from opinionpool.tables.read import read_forecasts
 
 
 def read(cells, name="A", **rules):
@@ -39,7 +41,7 @@ def test_a_column_that_mixes_marked_and_unmarked_names_one_of_each():
 
 def test_the_unit_is_decided_for_the_column_and_never_for_a_cell():
     assert read(["0.5", "1", "40"], percent=True)[0] == [0.005, 0.01, 0.4]
-    with pytest.raises(CellError, match=r"row 2, column 'A': 40 is not between 0 and 1; .*say --percent; .*value 40"):
+    with pytest.raises(CellError, match=r"row 2, column 'A': 40 is not between 0 and 1; correct the cell"):
         read(["0.5", "1", "40"])
 
 
@@ -168,3 +170,40 @@ def test_words_are_told_from_unreadable_numbers():
     assert [looks_numeric(word) for word in ("2024-01-01", "−0,5", "3 : 1", "inf", "Q1", "1st")] == [True] * 4 + [
         False
     ] * 2
+
+
+# Kinds of numbers that are no probabilities: what the error says, and the options that `check` may print.
+KINDS = [
+    ("levels of a scale", ["8", "3", "10", "6"], "whole numbers from 3 to 10 are a scale", []),
+    ("ratings", ["5", "1", "4", "1"], "whole numbers from 1 to 5 are a scale", []),
+    ("decimal odds", ["1.80", "2.10", "3.4", "15"], "may be decimal odds", []),
+    ("one stray number", ["0.2", "0.7", "8", "0.4"], "correct the cell", []),
+    ("no answer", ["0.2", "-1", "0.7", "-1", "0.3", "0.9"], "stands for no answer", [{"missing_values": ("-1",)}]),
+    ("percentages", ["20", "75", "8", "40"], "holds percentages", [{"percent": True}]),
+]
+
+
+@pytest.mark.parametrize(("numbers", "text", "remedies"), [row[1:] for row in KINDS], ids=[row[0] for row in KINDS])
+def test_numbers_that_are_no_probabilities_are_recognised(numbers, text, remedies):
+    rows = "".join(f"q{i},{number},{i % 2}\n" for i, number in enumerate(numbers))
+    with pytest.raises(CellError, match=text) as caught:
+        read_forecasts(io.BytesIO(f"event,ann,outcome\n{rows}".encode()))
+    assert [dict(each) for each in caught.value.remedies] == remedies
+
+
+def test_a_remedy_for_a_half_settled_market_takes_no_forecast_away():
+    rows = "event,ann,outcome\na,0.5,1\nb,0.3,0\nc,0.5,0.5\nd,0.6,1\n"
+    with pytest.raises(TableError) as caught:
+        read_forecasts(io.BytesIO(rows.encode()))
+    (remedy,) = caught.value.remedies
+    assert remedy == {"void_values": ("0.5",)}
+    found = read_forecasts(io.BytesIO(rows.encode()), **remedy)
+    assert found.probabilities.tolist() == [0.5, 0.3, 0.6]
+    assert found.void.events == ("c",)
+
+
+def test_words_of_markets_that_were_called_off_are_void():
+    rows = "event,ann,outcome\na,0.5,yes\nb,0.3,no\nc,0.5,CANCEL\nd,0.6,MKT\n"
+    found = read_forecasts(io.BytesIO(rows.encode()), positive="yes")
+    assert found.void.events == ("c", "d")
+    assert "void" in {note.code for note in found.notes}

@@ -197,20 +197,43 @@ def _within_bounds(
         words = table.words(column)
         cell = words.values[words.codes[row]]
         problem = f"{cell} is not between {'0% and 100%' if percent else '0 and 1'}"
-        outs, found, count = [], [*remedies], int(far.sum())
-        inside = values[~np.isnan(values)]
-        if not percent and 1 < inside.max() <= 100 and inside.min() >= 0:
+        inside, count = values[~np.isnan(values)], int(far.sum())
+        if not percent and _is_scale(inside):
+            span = f"{inside.min():g} to {inside.max():g}"
+            raise cell_error(
+                table, row, column, f"{problem}: whole numbers from {span} are a scale, and no percentages"
+            )
+        if not percent and _are_odds(inside):
+            odds = "numbers from 1 on, few of them above 20, may be decimal odds, which are not read: write 1/odds"
+            raise cell_error(table, row, column, f"{problem}: {odds}; if they are percentages, say --percent")
+        outs, found, single = [], [*remedies], count == 1 < len(inside) - 1
+        if not percent and not single and 1 < inside.max() <= 100 and inside.min() >= 0:
             outs.append("if the column holds percentages, say --percent")
             found = [{"percent": True}] if _percentages(inside) else []
         if np.isfinite(values[row]) and (percent or not _counts(values)):
             outs.append(f"if {cell} stands for no answer, say --missing-value {quoted(cell)}")
             others = np.unique(words.codes[far])
             codes = tuple(words.values[code] for code in others.tolist()[:5])
-            found = found or [{"missing_values": codes}]
+            again = len(others) < count < len(inside) - count
+            found = [{"missing_values": codes}] if again or not found else found
         outs += [hint] if hint else []
+        if single:
+            # An option for one number would change all like it: the cell is what is wrong.
+            outs, found = [f"correct the cell, or {outs[0]}" if outs else "correct the cell", *outs[1:]], []
         raise cell_error(table, row, column, "; ".join([problem, *outs]), remedies=found, count=count)
     log.overshoot += int(outside.sum())
     return np.clip(values, 0.0, 1.0)
+
+
+def _is_scale(values: Array) -> bool:
+    """Whether numbers are whole and within 0 to 10, some of them above 1: levels of a scale."""
+    return bool((values == np.round(values)).all() and values.min() >= 0 and 1 < values.max() <= 10)
+
+
+def _are_odds(values: Array) -> bool:
+    """Whether numbers are all at least 1, broken, and few of them above 20, as decimal odds are."""
+    broken = (values != np.round(values)).any()
+    return bool(len(values) > 1 and broken and values.min() >= 1 and (values > 20).mean() <= 0.1)
 
 
 def _percentages(values: Array) -> bool:

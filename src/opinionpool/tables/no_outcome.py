@@ -11,8 +11,8 @@ from opinionpool.tables.cells import MISSING, looks_numeric
 from opinionpool.tables.classes import key
 from opinionpool.text import quoted
 
-# In files, "n/a" is what sites write for questions that were annulled.
-_VOID = VOID | {"n/a"}
+# In files, this is what sites write for questions that were annulled, or settled at the market's price.
+_VOID = VOID | {"n/a", "cancel", "mkt"}
 
 
 @dataclass(frozen=True)
@@ -61,13 +61,22 @@ USUAL = NoOutcome()
 
 def none_text(word: str) -> str:
     """What to say of a word that may stand for no outcome."""
-    return (
-        f"if it means that the event is not resolved, leave it empty or say --missing-value {quoted(word)}; if it "
-        f"means that the event is void, --void-value {quoted(word)}"
-    )
+    unknown = "leave it empty" if _may_be_forecast(word) else f"leave it empty or say --missing-value {quoted(word)}"
+    return f"if the event is not resolved, {unknown}; if it is void, --void-value {quoted(word)}"
 
 
 def none_remedies(word: str) -> list[Remedy]:
-    """That as options: a number is more likely unknown than void."""
+    """That as options: a number is more likely unknown than void, but for one that forecasts may be, too."""
     unknown: list[Remedy] = [{"missing_values": (word,)}]
-    return unknown if looks_numeric(word) else [*unknown, {"void_values": (word,)}]
+    void: list[Remedy] = [{"void_values": (word,)}]
+    if _may_be_forecast(word):
+        return void
+    return unknown if looks_numeric(word) else [*unknown, *void]
+
+
+def _may_be_forecast(word: str) -> bool:
+    """Whether a word is a number from 0 to 1, so that calling it missing would take forecasts away."""
+    try:
+        return 0.0 <= float(word.replace(",", ".")) <= 1.0
+    except ValueError:
+        return False
