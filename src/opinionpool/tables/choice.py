@@ -132,7 +132,8 @@ class Choice:
         self.labels = [
             c
             for c in self._plain
-            if c.kind in {"text", "mixed"} or (c.kind == "number" and c.whole == 1 and (_is_id(c) or not c.forecasts))
+            if c.kind in {"text", "mixed"}
+            or (c.kind == "number" and c.whole == 1 and (is_never(c.name) or _is_id(c) or not c.forecasts))
         ]
 
     def roles(self, column: Column) -> frozenset[str]:
@@ -295,13 +296,11 @@ class Choice:
             or any(not c.forecasts for c in forecasts if c.kind not in {"mixed", "number"})
         ):
             yield "no column of numbers is left"
-        event, expert = roles.get("event", ()), roles.get("expert", ())
+        event = roles.get("event", ())
         if event and "event" not in self.given:
             yield from self._event_vetoes(reading, look.columns[event[0]])
-        if shape == RESPONDENTS and look.repeated(expert):
-            yield "experts come again"
-        if shape == RESPONDENTS and len(forecasts) == 1 and not self._asked(forecasts[0]):
-            yield "one column is no list of events"
+        if shape == RESPONDENTS:
+            yield from self._respondent_vetoes(look.columns[roles["expert"][0]], forecasts)
         outcomes_of = {c.name for c in forecasts} & {*self.beside.events}
         if self.beside.events and bool(outcomes_of) != (shape == RESPONDENTS) and (outcomes_of or shape == RESPONDENTS):
             yield "the table of outcomes has others for events"
@@ -315,6 +314,13 @@ class Choice:
             yield "the class distinguishes no rows"
         if roles.get("outcome") and "outcome" not in self.given:
             yield from self._outcome_vetoes(reading, look.columns[roles["outcome"][0]])
+
+    def _respondent_vetoes(self, expert: Column, forecasts: Sequence[Column]) -> Iterator[str]:
+        """What speaks against rows being experts, and columns events."""
+        if self.profile.repeated([expert.place]) or ("expert" not in self.given and "other" in expert.roles):
+            yield "the column is no list of experts"
+        if len(forecasts) == 1 and not self._asked(forecasts[0]):
+            yield "one column is no list of events"
 
     def _event_vetoes(self, reading: Reading, column: Column) -> Iterator[str]:
         """What speaks against a column naming events: it numbers rows, or another is called so and fits better."""

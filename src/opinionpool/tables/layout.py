@@ -229,7 +229,7 @@ def _question(choice: Choice, readings: Sequence[Reading]) -> OpinionPoolError:
         caveats = f", if {' and '.join(reading.caveats)}" if reading.caveats else ""
         lines.append(f"  {_line(choice, reading)}{caveats}: {' '.join(map(typed, typed_options(remedy)))}")
     lines += _columns(choice, offers[0][0] if offers else None)
-    able = offers or any(column.forecasts and column.kind for column in choice.free)
+    able = offers or choice.numbers or any(PROBABILITY in choice.roles(column) for column in choice.free)
     where, ways = Place(choice.profile.table.name), [Remedy(remedy) for _, remedy in offers]
     params = {"readings": "\n".join(["; it may be" if offers else "", *lines, ""]), "roles": ", ".join(ROLES)}
     if able:
