@@ -20,7 +20,7 @@ from opinionpool.learning.beliefs import Beliefs
 from opinionpool.learning.leakage import leakage_notes, leaked_experts
 from opinionpool.learning.learn import is_crowd
 from opinionpool.learning.prior import Believed
-from opinionpool.logodds import FLOOR, public_probabilities
+from opinionpool.logodds import FLOOR
 from opinionpool.pools.fit import Configured, FitOptions, PoolLike, configured
 from opinionpool.pools.registry import POOLS
 from opinionpool.priors import with_priors
@@ -37,9 +37,10 @@ from opinionpool.scoring.comparison import (
 )
 from opinionpool.scoring.cross_validation import Trial, run_trial
 from opinionpool.scoring.intervals import Intervals, Sums, difference_intervals
+from opinionpool.scoring.leaderboard import own_scores
 from opinionpool.scoring.occasions import Occasions
 from opinionpool.scoring.plan import Plan, Splits, clusters_of
-from opinionpool.scoring.scores import at_floor, log_score
+from opinionpool.scoring.scores import at_floor
 from opinionpool.text import counted
 
 # Names of pools, pools of `opinionpool.estimators` with their options, or either by what they are to be called.
@@ -304,11 +305,8 @@ def _spread(intervals: Intervals) -> list[Difference]:
 def _expert_scores(occasions: Occasions, own: Array, clusters: Index, seed: int) -> tuple[ExpertScore, ...]:
     """Each expert who answered on a scored occasion, beside a pool whose scores are `own`, (S,)."""
     sample, n = occasions.forecasts, len(occasions.forecasts.experts)
-    scores, lost = np.full(sample.shape, np.nan), np.zeros(n, dtype=np.intp)
-    even = None if sample.even is None else public_probabilities(sample.even)
-    scored = ~np.isnan(own)
+    scores, lost, scored = own_scores(sample), np.zeros(n, dtype=np.intp), ~np.isnan(own)
     for i in range(n):
-        scores[:, i] = log_score(sample.X[:, i], sample.outcomes, even, floor=FLOOR)
         at = at_floor(sample.X[:, i], sample.outcomes, FLOOR) & scored
         lost[i] = len(np.unique(occasions.event[at]))
     scores[~scored] = np.nan

@@ -56,13 +56,13 @@ def leaderboard(forecasts: Forecasts) -> list[Standing]:
     t, n = some.shape
     even = None if some.even is None else public_probabilities(some.even)
 
-    def scored(p: Array, floor: float = FLOOR) -> Array:
-        return log_score(p, some.outcomes, even, floor=floor)
+    def scored(p: Array) -> Array:
+        return log_score(p, some.outcomes, even, floor=FLOOR)
 
-    scores, briers = np.full((t, n), np.nan), np.full((t, n), np.nan)
+    scores, briers = own_scores(some), np.full((t, n), np.nan)
     brier = brier_score if some.probabilities.ndim == 1 else brier_sum
     for i in range(n):
-        scores[:, i], briers[:, i] = scored(some.X[:, i]), brier(some.X[:, i], some.outcomes)
+        briers[:, i] = brier(some.X[:, i], some.outcomes)
     starts = some.starts[:-1]
     mean = np.add.reduceat(some.probabilities, starts) / np.diff(some.starts).reshape(-1, *[1] * (some.X.ndim - 2))
     base = np.zeros(t) if even is not None else scored(_base_rate(some))
@@ -83,6 +83,15 @@ def leaderboard(forecasts: Forecasts) -> list[Standing]:
         for i in np.flatnonzero(events).tolist()
     ]
     return sorted(found, key=lambda each: -each.gain.mean)
+
+
+def own_scores(forecasts: Forecasts) -> Array:
+    """Normalised log scores of each expert's own forecasts, (T, N), NaN where there is none."""
+    even = None if forecasts.even is None else public_probabilities(forecasts.even)
+    scores = np.full(forecasts.shape, np.nan)
+    for i in range(len(forecasts.experts)):
+        scores[:, i] = log_score(forecasts.X[:, i], forecasts.outcomes, even, floor=FLOOR)
+    return scores
 
 
 def _base_rate(some: Forecasts) -> Array:
