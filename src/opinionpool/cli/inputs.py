@@ -86,11 +86,15 @@ def _is_large(reading: Reading) -> bool:
 
 def command_lines(reading: Reading, ways: Sequence[ReadOptions], *, again: bool = False) -> list[str]:
     """What is typed to pool files, read in each of these ways, or to run the present command once more."""
-    from opinionpool.tables.options import command_line
+    return [" ".join(map(typed, command_words(reading, way, again=again))) for way in ways]
+
+
+def command_words(reading: Reading, way: ReadOptions, *, again: bool) -> list[str]:
+    """The words of such a command, every option spelled out."""
+    from opinionpool.tables.options import command_words as reading_words
 
     name, arguments, options = _typed() if again else ("pool", [], [])
-    files = [*reading.files, *arguments]
-    return [command_line(name, files, reading.outcomes, way) + "".join(options) for way in ways]
+    return [*reading_words(name, [*reading.files, *arguments], reading.outcomes, way), *options]
 
 
 def find(reading: Reading, panel: str | None = None, model: tuple[str, TrainedPool] | None = None) -> Findings:
@@ -131,6 +135,6 @@ def _typed() -> tuple[str, list[str], list[str]]:
             arguments += [value] if isinstance(value, str) and parameter.name != "files" else []
             continue
         given = value if isinstance(value, list) else [value]
-        words = ["" if isinstance(each, bool) else f" {typed(str(each))}" for each in given]
-        options += [f" {parameter.opts[-1]}{word}" for word in words]
+        for each in given:
+            options += [parameter.opts[-1]] if isinstance(each, bool) else [parameter.opts[-1], str(each)]
     return context.info_name or "pool", arguments, options

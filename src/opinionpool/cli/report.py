@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shlex
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -13,7 +12,7 @@ import click
 
 from opinionpool.cli.arguments import Earlier, Pooling, Reading, Writing, prior_option
 from opinionpool.cli.help import SectionedCommand
-from opinionpool.cli.inputs import command_lines, read
+from opinionpool.cli.inputs import command_words, read
 from opinionpool.cli.options import earlier, pooling, repeats_option, split_by
 from opinionpool.cli.output import destination, progress, tell
 from opinionpool.cli.reading_options import reading
@@ -149,7 +148,7 @@ def _source(title: str | None, reading: Reading, paths: list[str], inputs: list[
     from opinionpool.report.findings import Source
 
     # With every option spelled out, also those that a file of options gave.
-    line = shlex.split(command_lines(reading, [reading.options], again=True)[0])
+    line = command_words(reading, reading.options, again=True)
     words = [os.path.basename(word) if word in paths else word for word in line]
     named = "standard input" if reading.files == ("-",) else os.path.basename(os.path.normpath(reading.files[0]))
     today = datetime.now(tz=UTC).astimezone()

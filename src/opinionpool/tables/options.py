@@ -11,7 +11,7 @@ from opinionpool.arguments import brief, expect_type, labels_given, one_of
 from opinionpool.errors import ArgumentError, Remedy
 from opinionpool.findings import option_name, typed_options
 from opinionpool.tables.roles import BETWEEN, KEYED, Columns, check_columns
-from opinionpool.text import shown, suggestion, toml, typed
+from opinionpool.text import shown, suggestion, toml
 
 if TYPE_CHECKING:
     import numpy as np
@@ -428,11 +428,10 @@ def _check_kind(path: str, key: str, kind: str, value: object) -> None:
         raise ArgumentError(f"{path}: {key} is {what}, and not {value!r}")
 
 
-def command_line(command: str, files: Sequence[str], outcomes: object, options: ReadOptions) -> str:
-    """Return what is typed to read files with these options."""
-    words = ["opinionpool", command, *files]
-    words += [] if outcomes is None else ["--outcomes", str(outcomes)]
-    return " ".join(map(typed, [*words, *options.arguments()]))
+def command_words(command: str, files: Sequence[str], outcomes: object, options: ReadOptions) -> list[str]:
+    """Return the words of a command that reads files with these options."""
+    named = [] if outcomes is None else ["--outcomes", str(outcomes)]
+    return ["opinionpool", command, *files, *named, *options.arguments()]
 
 
 def _texts(values: object, name: str) -> tuple[str, ...]:
