@@ -54,10 +54,6 @@ class DualMode:
     root: Array
     lower: Array
 
-    def reduction(self, design: Array) -> Array:
-        """R (T, P), by which events reduce what is open: the covariance of the coefficients is I − RᵀR."""
-        return _divided(self.lower, self.root[:, None] * design)
-
 
 def _divided(lower: Array, values: Array) -> Array:
     """L⁻¹ of values."""

@@ -139,7 +139,7 @@ def fit_problems(
 ) -> list[Fitted]:
     """The same of several, each with forecasts, prior and frequencies in one, which other fits may share.
 
-    Panels are learned together, which is faster. With `answers_only`, what answers do not need is not found out:
+    With `answers_only`, what answers do not need is not found out:
     intervals, and what each expert is like by itself.
     """
     settings = Settings(floor, pool_floor)

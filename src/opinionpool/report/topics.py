@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from opinionpool.pools.fitted_pool import Fitted
 from opinionpool.report.blocks import Block, Section, long_table
-from opinionpool.report.listing import Column, records, write_table
+from opinionpool.report.listing import Column, records
 from opinionpool.report.numbers import decimal, hundredths, signed, whole
 from opinionpool.scoring.comparison import AVERAGE, Comparison
 
@@ -94,13 +94,6 @@ def score_columns(found: Comparison) -> list[Column]:
         mean = (total[ordered] / count[ordered]).tolist()
         columns.append(Column(pool.pool, mean, pool.pool, decimal, spare=0 if pool.pool == AVERAGE else place))
     return columns
-
-
-def write_below(columns: list[Column], out: TextIO) -> None:
-    """A further table for people, if there is one."""
-    if columns:
-        out.write("\n")
-        write_table(columns, out)
 
 
 def topic_facts(columns: list[Column], weights: Sequence[Column] = ()) -> dict[str, object]:

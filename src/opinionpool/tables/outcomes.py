@@ -205,12 +205,6 @@ def _none_of(event: str, word: str, labels: Sequence[object]) -> str:
     return f"outcome {shown(word)} is none of the options of event {shown(event)}: {listed(labels)}; {none_text(word)}"
 
 
-def distinct_outcomes(observed: Sequence[Observed], without: NoOutcome = USUAL) -> list[str]:
-    """What happened, in lower case, without the words for "not resolved"."""
-    words = {key(word) for column in observed for word in column.words.values}
-    return sorted(words - without.every)
-
-
 def _spellings(cells: Sequence[_Outcome]) -> dict[str, str]:
     """For each class, by its key, the spelling that is used most."""
     rows = {id(column): column.words.counts for column, *_ in cells}
