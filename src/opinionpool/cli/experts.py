@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import click
 
 from opinionpool.cli.arguments import Keeping, Pooling, Reading, Writing, prior_option
@@ -51,25 +53,24 @@ def experts(reading: Reading, pooling: Pooling, writing: Writing, model: str | N
     prior = prior_option("--prior", pooling.prior, forecasts)
     from opinionpool.cli.kept import keep
     from opinionpool.report import answers, panel, summary, topics
-    from opinionpool.report.leaderboard import leaderboard_columns, leaderboard_lines
     from opinionpool.report.view import View
-    from opinionpool.scoring.leaderboard import leaderboard
 
     kept = keep(forecasts, pooling.pool, prior, pooling.options(belief_file.beliefs), trained, learning=False)
     state = kept.answered_with
     about, by_topic = topics.topic_columns(state), topics.weight_columns(state)
-    board = leaderboard(forecasts) if scores else []
-    columns = leaderboard_columns(board) if scores else answers.expert_columns(kept.forecasts, state)
     whole = panel.together(state)
     facts = summary.pool_facts(forecasts, kept.name, state, None) | summary.belief_facts(belief_file.beliefs)
     facts |= kept.facts(None) | panel.together_facts(whole) | topics.topic_facts(about, by_topic)
-    lines = [
-        summary.size_line(forecasts),
-        *(leaderboard_lines() if scores else [summary.pool_line(forecasts, kept.name, state, kept.given, None)]),
-        *kept.lines(None),
-        *([] if scores else panel.together_lines(whole)),
-        *summary.belief_lines(belief_file.file, belief_file.beliefs),
-    ]
+    size, assumed = summary.size_line(forecasts), summary.belief_lines(belief_file.file, belief_file.beliefs)
+    used = summary.pool_line(forecasts, kept.name, state, kept.given, None)
+    lines = [size, used, *kept.lines(None), *panel.together_lines(whole), *assumed]
     notes = (*forecasts.notes, *kept.notes, *answers.expert_notes(state))
-    below = [] if scores else [about, by_topic]
-    present(View("experts", columns, facts, lines, notes, below, forecasts=forecasts), writing)
+    columns = answers.expert_columns(kept.forecasts, state)
+    view = View("experts", columns, facts, lines, notes, [about, by_topic], forecasts=forecasts)
+    if scores:
+        from opinionpool.report.leaderboard import leaderboard_columns, leaderboard_lines
+        from opinionpool.scoring.leaderboard import leaderboard
+
+        lines = [size, *leaderboard_lines(), *kept.lines(None), *assumed]
+        view = replace(view, columns=leaderboard_columns(leaderboard(forecasts)), lines=lines, below=())
+    present(view, writing)

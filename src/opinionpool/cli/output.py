@@ -114,7 +114,7 @@ def present(view: View, writing: Writing, *, people: bool = False) -> None:
     kind = writing.chosen(people=people)
     with destination(writing.output) as out:
         write_view(view, kind, out)
-    conclude(kind, *view.lines, *note_lines(view, writing.most_notes))
+    conclude(kind, *view.lines, *note_lines(view.notes, view.forecasts, writing.most_notes))
 
 
 def conclude(kind: str, *lines: str) -> None:

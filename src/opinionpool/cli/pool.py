@@ -25,7 +25,7 @@ from opinionpool.report.answers import Pooled
 from opinionpool.report.listing import write_json, write_listing
 from opinionpool.report.order import open_rows, ordered
 from opinionpool.report.summary import Totals
-from opinionpool.report.view import View, note_lines, note_records
+from opinionpool.report.view import note_lines, note_records
 from opinionpool.tables.parts import PartNotes, Parts
 
 if TYPE_CHECKING:
@@ -268,5 +268,5 @@ def _write(pool: _Pool, rate: float | Array | None, listing: Listing, writing: W
         summary.size_line(found.size),
         summary.pool_line(pool.some, pool.name, pool.state, pool.given, rate),
         *pool.lines,
-        *note_lines(View("events", (), notes=found.notes(), forecasts=pool.some), writing.most_notes),
+        *note_lines(found.notes(), pool.some, writing.most_notes),
     )

@@ -60,14 +60,14 @@ def value(
     forecasts = _nobody(beliefs, experts) if reading is None else read(reading)
     from opinionpool.learning.beliefs import Beliefs
     from opinionpool.learning.learn import learn
-    from opinionpool.report import basis, panel as panels, summary
+    from opinionpool.report import effects as varied, panel as panels, summary
     from opinionpool.report.view import View
 
     state = learn(forecasts, prior=prior, beliefs=beliefs or Beliefs())
     found = panels.expert_worth(state, prior)
     event, effects = ("", []) if reading is None else _effects(forecasts, beliefs, prior)
-    facts = summary.facts(forecasts) | panels.worth_facts(found) | {"sensitivity": basis.effect_facts(effects)}
-    lines = [*panels.worth_lines(found), *basis.effect_lines(effects, event), *summary.belief_lines(panel, beliefs)]
+    facts = summary.facts(forecasts) | panels.worth_facts(found) | {"sensitivity": varied.effect_facts(effects)}
+    lines = [*panels.worth_lines(found), *varied.effect_lines(effects, event), *summary.belief_lines(panel, beliefs)]
     notes = (*forecasts.notes, *state.notes)
     present(View("experts", panels.worth_columns(found), facts, lines, notes, forecasts=forecasts), writing)
 

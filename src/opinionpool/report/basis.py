@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+import numpy as np
+
+from opinionpool.analysis.near_duplicates import REDUNDANT, clusters
+from opinionpool.analysis.residuals import SharedErrors
 from opinionpool.analysis.sensitivity import Effect
 from opinionpool.analysis.value import expected_auc
+from opinionpool.errors import OpinionPoolError
 from opinionpool.learning.beliefs import Belief, Beliefs, ExpertBeliefs
 from opinionpool.learning.prior import ACCURACY, CALIBRATION, CORRELATION
-from opinionpool.report.blocks import Block, Section, Table, note
-from opinionpool.report.charts import range_bar
-from opinionpool.report.findings import Findings
+from opinionpool.report.blocks import Block, Definitions, Section, Table, missing, note
+from opinionpool.report.charts import range_bar, two
+from opinionpool.report.effects import LABELS, effect_ends, effect_name
+from opinionpool.report.findings import Findings, Missing
 from opinionpool.report.html import name
-from opinionpool.report.listing import Column, printable
-from opinionpool.report.numbers import as_is, brief, percent
+from opinionpool.report.listing import Column
+from opinionpool.report.numbers import as_is, brief, decimal, whole
+from opinionpool.report.panel import NAMED, expected_words, gain_words, panel_worth
 from opinionpool.scoring.comparison import DEFAULT
-from opinionpool.text import counted
-
-LABELS = {"auc": "AUC", "accuracy": "AUC", "correlation": "correlation of errors"}
+from opinionpool.text import counted, listed
 
 
 def basis_section(f: Findings) -> Section | None:
@@ -78,19 +83,6 @@ def assumed_words(beliefs: Beliefs, experts: Sequence[str]) -> str:
     return f"Assumed of experts where nobody assessed it: {which}. A belief about one expert takes precedence."
 
 
-def effect_name(effect: Effect) -> str:
-    """What is varied, and of whom."""
-    what = LABELS.get(effect.what, effect.what)
-    what += f" of {effect.expert}" if effect.expert else ""
-    return what if effect.assessed else f"{what} (assumed)"
-
-
-def effect_ends(effect: Effect) -> tuple[str, str]:
-    """Both ends of the range over which it is varied."""
-    low, high = (brief(x) if effect.what in {"forecast", "prior"} else f"{x:.2f}" for x in effect.values)
-    return low, high
-
-
 def effect_columns(effects: Sequence[Effect], p: float) -> list[Column]:
     """What an answer becomes at both ends of the range of each belief, the largest effect first."""
     return [
@@ -101,21 +93,72 @@ def effect_columns(effects: Sequence[Effect], p: float) -> list[Column]:
     ]
 
 
-def effect_facts(effects: Sequence[Effect]) -> list[dict[str, object]]:
-    """The same for JSON."""
-    return [
-        {
-            "what": effect.what, "expert": effect.expert or None, "assessed": effect.assessed,
-            "values": list(effect.values), "answers": list(effect.answers),
-        }
-        for effect in effects
-    ]  # fmt: skip
+def worth_section(f: Findings) -> Section:
+    """What the panel is worth, measured or expected, and what one more expert would add."""
+    entries = [*_measured(f), *_by_model(f)]
+    if not isinstance(f.errors, Missing):
+        entries.append(("Near-duplicates", _redundant_words(f.errors)))
+    parts: list[Block] = [Definitions(entries)]
+    return Section(
+        "worth",
+        "Value of the panel",
+        parts if entries else [missing("one expert is worth what the table of experts says of it")],
+    )
 
 
-def effect_lines(effects: Sequence[Effect], event: str) -> list[str]:
-    """The same for people."""
-    lines = [f"{event}: how the answer depends on {counted(len(effects), 'belief')}"] if effects else []
-    for effect in effects:
-        at_low, at_high = map(percent, effect.answers)
-        lines.append(f"  {effect_name(effect)} {' to '.join(effect_ends(effect))}: {at_low} to {at_high}")
-    return [*map(printable, lines)]
+def _by_model(f: Findings) -> Iterator[tuple[str, str]]:
+    """What follows from what was learned or assumed, if the model holds."""
+    try:
+        found = panel_worth(f.learned) if len(f.learned.panel) > 1 else None
+    except OpinionPoolError:
+        return
+    if found is None:
+        return
+    value = found.value
+    yield "If every expert gives a forecast", f"The method expects of new events: {expected_words(found)}."
+    yield (
+        "Effective number of experts",
+        f"{value.effective:.1f} of {whole(len(value.experts))}: as their errors correlate, together they are worth "
+        f"about as much as {value.effective:.1f} experts who are as good as these on average and whose errors are "
+        "unrelated.",
+    )
+    words = gain_words(found)
+    if words:
+        yield "One more expert", f"{words[:1].upper()}{words[1:]}."
+
+
+def _measured(f: Findings) -> list[tuple[str, str]]:
+    """How well the pool discriminates, out of sample."""
+    if isinstance(f.comparison, Missing) or not f.binary:
+        return []
+    own = next(pool for pool in f.comparison.pools if pool.pool == f.pool)
+    if not math.isfinite(own.auc) or own.over_average.verdict == "too few events":
+        return []
+    forecast, outcomes = f.comparison.answers[f.pool], f.forecasts.outcomes
+    scored = ~np.isnan(forecast)
+    right = (forecast[scored] > 0.5) == (outcomes[scored] == 1)
+    phrase = (
+        f"Its answer was on the right side of 50% for {100 * right.mean():.1f}% of events. Of two events, one that "
+        f"happened and one that did not, it gave the former the higher probability in {100 * own.auc:.1f}% of pairs "
+        f"(AUC {decimal(own.auc)}; the simple average {decimal(f.comparison.average.auc)}). Both are from the "
+        "test described above."
+    )
+    return [("The pool", phrase)]
+
+
+def redundant(errors: SharedErrors) -> list[list[str]]:
+    """Names of experts in clusters that say nearly the same."""
+    if len(errors.experts) < 2:
+        return []
+    return [[errors.experts[i] for i in group] for group in clusters(errors.correlation).groups(REDUNDANT)]
+
+
+def _redundant_words(errors: SharedErrors) -> str:
+    groups: Sequence[Sequence[str]] = redundant(errors)
+    among = f" among the {len(errors.experts)} looked at" if errors.left_out else ""
+    if not groups:
+        return f"None{among}: no two experts’ errors correlate by {two(REDUNDANT)} or more."
+    phrase = "; ".join(listed(group, NAMED) for group in groups)
+    return (
+        f"Errors correlate by {two(REDUNDANT)} or more{among} in these groups; one of each says nearly all: {phrase}."
+    )

@@ -221,7 +221,7 @@ def comparison_view(found: Comparison, *, table: bool) -> View:
     below += [score_columns(found), "", *verdict_lines(found), "", how_line(found), *meaning_lines(found)]
     return View(
         "pools",
-        pools if table else with_experts(pools, experts),
+        with_experts(pools, experts),
         comparison_facts(found),
         [] if table else verdict_lines(found),
         below=below,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Sequence
 
 import numpy as np
@@ -62,13 +63,13 @@ def _columns(f: Findings, weights: WeightTable | None) -> list[Column]:
 
 def _grouped(columns: Sequence[Column]) -> list[Column]:
     """The same with experts of whom all else is the same, as shown, in one row that names them when it is unfolded."""
-    texts = zip(*([str(v) if v is None else c.show(v) for v in c.values] for c in columns[1:]), strict=True)
-    alike: dict[tuple[str, ...], list[int]] = {}
-    for i, row in enumerate(texts):
-        alike.setdefault(row, []).append(i)
+    shown = ([str(v) if v is None else c.show(v) for v in c.values] for c in columns[1:])
+    rows, alike = list(zip(*shown, strict=True)), defaultdict[tuple[str, ...], list[int]](list)
+    for i, row in enumerate(rows):
+        alike[row].append(i)
     kept, names = [], []
-    for i, own in enumerate(columns[0].values):
-        group = next(each for each in alike.values() if i in each) if len(alike) < len(columns[0].values) else [i]
+    for i, (own, row) in enumerate(zip(columns[0].values, rows, strict=True)):
+        group = alike[row]
         if len(group) < ALIKE:
             kept.append(i)
             names.append(own)

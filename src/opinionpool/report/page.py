@@ -9,7 +9,7 @@ from opinionpool.forecasts import Forecasts
 from opinionpool.learning.beliefs import Beliefs
 from opinionpool.pools.fit import FitOptions, PoolLike
 from opinionpool.progress import Progress
-from opinionpool.report.basis import basis_section
+from opinionpool.report.basis import basis_section, worth_section
 from opinionpool.report.blocks import Section, Text, rendered
 from opinionpool.report.changes import changes_section
 from opinionpool.report.evidence import checks_section, evidence_sections, method_section
@@ -18,7 +18,6 @@ from opinionpool.report.findings import Findings, ReportOptions, Source, find
 from opinionpool.report.gains import gains_section, headline
 from opinionpool.report.html import STYLE, document, joined, markup, name
 from opinionpool.report.open_events import answers_section, explanation_section
-from opinionpool.report.panel import worth_section
 from opinionpool.report.summary import size_line
 from opinionpool.report.topics import topics_section
 from opinionpool.scoring.plan import Splits

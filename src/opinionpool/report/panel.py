@@ -6,25 +6,17 @@ ideal weights* what the best weights for the same experts would, which nobody kn
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
-from opinionpool.analysis.near_duplicates import REDUNDANT, clusters, redundant_groups
-from opinionpool.analysis.residuals import SharedErrors
+from opinionpool.analysis.near_duplicates import REDUNDANT, redundant_groups
 from opinionpool.analysis.selection import Gain, gain_from_one_more, subset_path
 from opinionpool.analysis.value import PanelValue, known_panel, learned_value, panel_value
 from opinionpool.errors import ArgumentError, OpinionPoolError
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.model.panel import Panel
 from opinionpool.pools.fitted_pool import Fitted
-from opinionpool.report.blocks import Block, Definitions, Section, missing
-from opinionpool.report.charts import two
-from opinionpool.report.findings import Findings, Missing
 from opinionpool.report.listing import Column, printable
-from opinionpool.report.numbers import decimal, percent, whole
+from opinionpool.report.numbers import decimal, percent
 from opinionpool.text import listed
 
 # Of more experts, the panel without each of them is not valued; nor are groups that repeat each other looked for.
@@ -65,7 +57,7 @@ def _gain(panel: Panel, prior: float, correlation: float | None) -> Gain | None:
         return None
 
 
-def _expected(found: PanelWorth) -> str:
+def expected_words(found: PanelWorth) -> str:
     """What the panel together is expected to do."""
     value = found.value
     if value.joint_score is None:
@@ -76,7 +68,8 @@ def _expected(found: PanelWorth) -> str:
     return words
 
 
-def _gain_words(found: PanelWorth) -> str:
+def gain_words(found: PanelWorth) -> str:
+    """What one more expert would add."""
     kinds = ("one more expert like these", "one as accurate whose errors are unrelated to theirs")
     gains = [
         f"{kind} would raise the expected score by {f'{gain.score:.3f}' if gain.score >= 5e-4 else 'next to nothing'}"
@@ -111,12 +104,12 @@ def together_lines(found: PanelWorth | None) -> list[str]:
         return []
     n = len(found.value.experts)
     who = "the expert" if n == 1 else f"all {n:,} together"
-    lines = [f"{who}, if the model holds: {_expected(found)}; 0 = uninformed, 1 = perfect"]
+    lines = [f"{who}, if the model holds: {expected_words(found)}; 0 = uninformed, 1 = perfect"]
     if n > 1:
         lines.append(
             f"with ideal weights worth {found.value.effective:.1f} independent experts of their average accuracy"
         )
-    lines += [_gain_words(found)] if _gain_words(found) else []
+    lines += [gain_words(found)] if gain_words(found) else []
     lines += [
         printable(f"{listed(group, NAMED)} say nearly the same (correlated at {REDUNDANT:g} or more)")
         for group in found.redundant[:GROUPS]
@@ -203,74 +196,3 @@ def worth_lines(found: ExpertWorth) -> list[str]:
         names = listed([name for name, _ in found.order], ASKED)
         lines.append(printable(f"ask first: {names}, who have {percent(found.order[-1][1])} of the panel's accuracy"))
     return lines
-
-
-def worth_section(f: Findings) -> Section:
-    """What the panel is worth, measured or expected, and what one more expert would add."""
-    entries = [*_measured(f), *_by_model(f)]
-    if not isinstance(f.errors, Missing):
-        entries.append(("Near-duplicates", _redundant_words(f.errors)))
-    parts: list[Block] = [Definitions(entries)]
-    return Section(
-        "worth",
-        "Value of the panel",
-        parts if entries else [missing("one expert is worth what the table of experts says of it")],
-    )
-
-
-def _by_model(f: Findings) -> Iterator[tuple[str, str]]:
-    """What follows from what was learned or assumed, if the model holds."""
-    try:
-        found = panel_worth(f.learned) if len(f.learned.panel) > 1 else None
-    except OpinionPoolError:
-        return
-    if found is None:
-        return
-    value = found.value
-    yield "If every expert gives a forecast", f"The method expects of new events: {_expected(found)}."
-    yield (
-        "Effective number of experts",
-        f"{value.effective:.1f} of {whole(len(value.experts))}: as their errors correlate, together they are worth "
-        f"about as much as {value.effective:.1f} experts who are as good as these on average and whose errors are "
-        "unrelated.",
-    )
-    words = _gain_words(found)
-    if words:
-        yield "One more expert", f"{words[:1].upper()}{words[1:]}."
-
-
-def _measured(f: Findings) -> list[tuple[str, str]]:
-    """How well the pool discriminates, out of sample."""
-    if isinstance(f.comparison, Missing) or not f.binary:
-        return []
-    own = next(pool for pool in f.comparison.pools if pool.pool == f.pool)
-    if not math.isfinite(own.auc) or own.over_average.verdict == "too few events":
-        return []
-    forecast, outcomes = f.comparison.answers[f.pool], f.forecasts.outcomes
-    scored = ~np.isnan(forecast)
-    right = (forecast[scored] > 0.5) == (outcomes[scored] == 1)
-    phrase = (
-        f"Its answer was on the right side of 50% for {100 * right.mean():.1f}% of events. Of two events, one that "
-        f"happened and one that did not, it gave the former the higher probability in {100 * own.auc:.1f}% of pairs "
-        f"(AUC {decimal(own.auc)}; the simple average {decimal(f.comparison.average.auc)}). Both are from the "
-        "test described above."
-    )
-    return [("The pool", phrase)]
-
-
-def redundant(errors: SharedErrors) -> list[list[str]]:
-    """Names of experts in clusters that say nearly the same."""
-    if len(errors.experts) < 2:
-        return []
-    return [[errors.experts[i] for i in group] for group in clusters(errors.correlation).groups(REDUNDANT)]
-
-
-def _redundant_words(errors: SharedErrors) -> str:
-    groups: Sequence[Sequence[str]] = redundant(errors)
-    among = f" among the {len(errors.experts)} looked at" if errors.left_out else ""
-    if not groups:
-        return f"None{among}: no two experts’ errors correlate by {two(REDUNDANT)} or more."
-    phrase = "; ".join(listed(group, NAMED) for group in groups)
-    return (
-        f"Errors correlate by {two(REDUNDANT)} or more{among} in these groups; one of each says nearly all: {phrase}."
-    )

@@ -114,9 +114,9 @@ def remarkable(forecasts: Forecasts | None, note: Note) -> bool:
     return note.code not in DESCRIPTIVE
 
 
-def note_lines(view: View, most: int | None = None) -> list[str]:
-    """The notes for people, those that matter most first where not all are shown."""
-    notes = [each for each in view.notes if remarkable(view.forecasts, each)]
+def note_lines(notes: Iterable[Note], forecasts: Forecasts | None, most: int | None) -> list[str]:
+    """Notes about forecasts for people, those that matter most first where not all are shown."""
+    notes = [each for each in notes if remarkable(forecasts, each)]
     if most is not None and len(notes) > most:
         notes.sort(key=lambda each: (not each.serious, each.code in EXPLAINING))
         left = len(notes) - most
