@@ -8,15 +8,20 @@ of 100 new events whose true probability lies inside their interval, with its st
 experts who are independent and twice too timid, about the opposite of what is believed. The last table is of
 calibrated experts with a common correlation of 0.5, whom the beliefs about extremes do not fit: the more accurate they
 are, the more they say is extreme, and all of it is true. A cell is the share inside and the median width. The very last
-lines are about the weights, too, of such experts whose accuracies' logarithms have a standard deviation of 0.6.
+lines are about the weights, too, of such experts whose accuracies' logarithms have a standard deviation of 0.6; then
+the mean over the twelve kinds of panel of `default_pool.py`, and experts whose errors follow a t distribution with
+three degrees of freedom (so that extreme forecasts say less than the model takes them to say).
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
+from default_pool import HEAVY, KINDS, common_correlation, drawn, log_ratios_of_t
 
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning import prior as believed
@@ -24,6 +29,8 @@ from opinionpool.learning.learn import learn
 from opinionpool.logodds import expit
 from opinionpool.model.contrasts import Extremes
 from opinionpool.model.panel import Panel
+
+Array = npt.NDArray[np.float64]
 
 EVENTS, EXPERTS, CORRELATIONS = (10, 30, 100), (3, 10), (0.0, 0.5)
 REPEATS, NEW = 200, 100
@@ -98,6 +105,42 @@ def accurate(
     return Found(inside, error, width, weights, weight_width)
 
 
+def of_truth(
+    draw: Callable[[np.random.Generator, int], tuple[Array, Array, Array]], events: int, seed: list[int], repeats: int
+) -> tuple[float, float]:
+    """Mean share of true probabilities of new events inside the interval, and median width, over panels drawn."""
+    found = []
+    for repeat in range(repeats):
+        x, y, truth = draw(np.random.default_rng([*seed, repeat]), events + NEW)
+        probability = np.clip(expit(truth[events:]), 1e-8, 1.0 - 1e-8)
+        low, high = learn(Forecasts.from_array(x[:events], y[:events])).interval(x[events:])
+        inside = (probability >= low - 1e-12) & (probability <= high + 1e-12)
+        found.append((inside.mean(), np.median(high - low)))
+    inside, width = np.mean(found, axis=0).tolist()
+    return inside, width
+
+
+def kinds(events: int, repeats: int) -> tuple[float, float]:
+    """The same over the twelve kinds of panel, of three and of twelve experts."""
+    cells = [
+        of_truth(lambda rng, t, kind=kind, n=n: drawn(kind, rng, t, n), events, [3, events, n], repeats)
+        for kind in KINDS
+        for n in (3, 12)
+    ]
+    inside, width = np.mean(cells, axis=0).tolist()
+    return inside, width
+
+
+def heavy_tailed(rng: np.random.Generator, t: int, n: int = 5) -> tuple[Array, Array, Array]:
+    """Forecasts, outcomes and true log-odds of calibrated experts whose errors follow a t distribution."""
+    y = (rng.random(t) < 0.5).astype(float)
+    z = np.sqrt(0.5) * rng.normal(size=(t, 1)) + np.sqrt(0.5) * rng.normal(size=(t, n))
+    z = z * np.sqrt(HEAVY / rng.chisquare(HEAVY, size=(t, 1)))
+    mean, covariance = np.ones(n), 2 * common_correlation(n, 0.5)
+    contrasts = (2 * y - 1)[:, None] + np.sqrt(2) * z
+    return expit(contrasts), y, log_ratios_of_t(contrasts, mean, covariance, HEAVY)
+
+
 def main(repeats: int) -> None:
     """Print the table."""
     print("| events | " + " | ".join(f"{n} experts, ρ = {rho:g}" for n in EXPERTS for rho in CORRELATIONS) + " |")
@@ -121,6 +164,21 @@ def main(repeats: int) -> None:
             each = accurate(accuracy, 100, n, max(2, repeats // 4), unequal=0.6)
             cells = f"{each.inside:.2f} ± {each.error:.2f} | {each.weights:.2f} | {each.weight_width:.2f}"
             print(f"| {accuracy:g} | {n} | {cells} |", flush=True)
+    for n, events in ((10, 30), (8, 100)):
+        each = accurate(1.0, events, n, repeats, unequal=0.6)
+        print(
+            f"the same, {n} experts, {events} events: {each.inside:.3f} ± {each.error:.3f}, {each.width:.2f}",
+            flush=True,
+        )
+    for name, find in (
+        ("twelve kinds of panel", lambda events: kinds(events, max(2, repeats // 10))),
+        ("t distribution", lambda events: of_truth(heavy_tailed, events, [2, events], repeats)),
+    ):
+        rows = ((events, *find(events)) for events in ((5, 20, 80) if "kinds" in name else (20, 100)))
+        print(
+            f"{name}: " + ", ".join(f"{inside:.3f}, {width:.2f} ({events})" for events, inside, width in rows),
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

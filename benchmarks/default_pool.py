@@ -65,17 +65,22 @@ def drawn(kind: str, rng: np.random.Generator, t: int, n: int) -> tuple[Array, A
     log_prior, mean, spread = np.log(base / (1 - base)), accuracy / kappa, np.sqrt(2 * accuracy) / kappa
     contrasts = (2 * y - 1)[:, None] * mean + spread * z
     x = expit(log_prior + bias + contrasts)
-    match kind:
-        case "zeros and ones":
-            x = np.round(x, 1)
-        case "missing":
-            x[rng.random((t, n)) < 0.6] = np.nan
-        case "many halves":
-            x[rng.random((t, n)) < 0.15] = 0.5
+    _coarsen(x, kind, rng)
     covariance = np.outer(spread, spread) * common_correlation(n, rho)
     if kind == "heavy tails":
         return x, y, log_prior + log_ratios_of_t(contrasts, mean, covariance, HEAVY)
     return x, y, log_prior + log_ratios(np.where(np.isnan(x), np.nan, contrasts), mean, covariance)
+
+
+def _coarsen(x: Array, kind: str, rng: np.random.Generator) -> None:
+    """Round forecasts, or lose some, in place, if the kind is one of that sort."""
+    match kind:
+        case "zeros and ones":
+            np.round(x, 1, out=x)
+        case "missing":
+            x[rng.random(x.shape) < 0.6] = np.nan
+        case "many halves":
+            x[rng.random(x.shape) < 0.15] = 0.5
 
 
 def panel(kind: str, rng: np.random.Generator, t: int, n: int) -> tuple[Array, Array]:
@@ -197,11 +202,8 @@ def hard(repeats: int) -> None:
         regret.append(found)
         worst.append(excess)
         print(f"| {kind} | " + " | ".join(f"{value:+.3f}" for value in found) + f" | {excess:+.3f} |", flush=True)
-    print(
-        f"mean {np.mean(regret):.4f}, worst of a kind {np.mean(regret, axis=1).max():.3f}, of a cell {np.max(regret):.3f}",
-        end="",
-    )
-    print(f", over the average {max(worst):.3f}")
+    by_kind = np.mean(regret, axis=1)
+    print(f"mean {by_kind.mean():.4f}, worst kind {by_kind.max():.3f}, worst over the average {max(worst):.3f}")
 
 
 def main(repeats: int) -> None:

@@ -1,6 +1,7 @@
 """How far one outcome more moves the answers about other events.
 
     python benchmarks/stability.py [--draws N] [--data FOLDER] [--pool NAME] [NAME ...]
+    python benchmarks/stability.py --large
 
 Of each binary panel of FOLDER (files ``*.csv.gz`` as `read_forecasts` takes them) n outcomes are known, drawn at random
 with at least five of each kind, and the rest of up to 200 other events is open. Each of the n is left out in turn, and
@@ -11,6 +12,9 @@ stands twice: as they are, days of forecasting, and taken as the days on which t
 The pool is the default one, or, to compare, logistic regression: ``recalibrated``, of the mean log-odds, with beliefs
 N(1, 1) about the slope and N(0, 1) about the intercept, or ``ridge``, of all experts' log-odds, with N(0, 0.1) about
 each weight, missing ones taken as the mean of the others'.
+
+With --large, panels of twenty simulated experts: the largest difference between probabilities, of 2,000 other events,
+after one event less, after one more, after experts are named anew and put in another order, and after events are.
 """
 
 from __future__ import annotations
@@ -29,12 +33,14 @@ from opinionpool.forecasts import Forecasts
 from opinionpool.labels import UNRESOLVED
 from opinionpool.learning.learn import learn
 from opinionpool.logodds import FLOOR, logit
+from opinionpool.model.panel import Panel
 from opinionpool.tables.read import read_forecasts
 
 Array = npt.NDArray[np.float64]
 
 SIZES, EACH, OPEN = (40, 80, 160), 5, 200
 MEDIAN, WORST = 2.0, 15.0
+LARGE = (5000, 20001, 30000)
 
 
 def panels(folder: Path, names: list[str]) -> Iterator[tuple[str, Forecasts]]:
@@ -113,6 +119,37 @@ def shifts(sample: Forecasts, known: npt.NDArray[np.intp], rule: Callable[[Forec
     return np.array(found)
 
 
+def large(events: int, n: int = 20, new: int = 2000) -> list[float]:
+    """Largest differences between answers about other events after each of the changes."""
+    rng = np.random.default_rng(events)
+    mean, root = rng.lognormal(0.0, 0.5, n), 0.5 + 0.5 * np.eye(n)
+    panel = Panel(mean, root * np.outer(np.sqrt(2 * mean), np.sqrt(2 * mean)))
+    x, y = panel.simulate(events + 1 + new, seed=events)
+    x, y, other = x[: events + 1], y[: events + 1], x[events + 1 :]
+    names = [f"expert {i}" for i in range(n)]
+
+    def answers(rows: npt.NDArray[np.intp], columns: npt.NDArray[np.intp], prefix: str = "") -> Array:
+        known = Forecasts.from_array(x[np.ix_(rows, columns)], y[rows], experts=[prefix + names[i] for i in columns])
+        return np.asarray(learn(known).pool(other[:, columns]))
+
+    rows, columns = np.arange(events), np.arange(n)
+    before = answers(rows, columns)
+    changed = (
+        answers(rows[1:], columns),
+        answers(np.arange(events + 1), columns),
+        answers(rows, rng.permutation(n), "another "),
+        answers(rng.permutation(events), columns),
+    )
+    return [float(np.abs(each - before).max()) for each in changed]
+
+
+def print_large() -> None:
+    """Print the table of large panels."""
+    print("| events | one less | one more | names and order of experts | order of events |\n" + "| --- " * 5 + "|")
+    for events in LARGE:
+        print(f"| {events:,} | " + " | ".join(f"{each:.1e}" for each in large(events)) + " |", flush=True)
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -120,8 +157,12 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=3)
     parser.add_argument("--data", type=Path, default=Path(__file__).resolve().parents[2] / "shared" / "data")
     parser.add_argument("--pool", choices=RULES, default="default")
+    parser.add_argument("--large", action="store_true")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
+    if options.large:
+        print_large()
+        return
     print("| panel | " + " | ".join(f"median × n, n = {n} | worst × n" for n in SIZES) + " |")
     print("| --- |" + " --- | --- |" * len(SIZES))
     for name, forecasts in panels(options.data, options.names):
