@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from opinionpool.arrays import Array, Index
-from opinionpool.estimation.likelihood import Design, covariance, softmax, value
+from opinionpool.estimation.likelihood import Design, softmax, value
 
 # Squared, relative to the step, in the norm that the Hessian makes.
 _TOLERANCE = 1e-22
@@ -43,12 +43,14 @@ class LeftOut:
         """Gradients without each set, (S, P), the Hessian of all, (P, P), and the curvature of each event by set."""
         design, basis = self.design, self._basis
         happened = design.happened()
-        _, p, rest = softmax(design.ratios(self.at[None]), happened)
+        _, p, _ = softmax(design.ratios(self.at[None]), happened)
         surprise = basis @ ((p[0] - happened) * design.weight)
         each = np.stack([(design.features[:, rows] @ surprise[:, rows].T).ravel() for rows in self.sets])
-        curvature = (covariance(p, rest)[0] * design.weight)[..., np.concatenate(self.sets)]
-        turned = basis @ np.moveaxis(curvature, -1, 0) @ basis.T
-        return each.sum(axis=0) - each, value(design, self.at[None]).hessian[0], turned
+        order = np.concatenate(self.sets)
+        likely, weight = p[0].T[order], design.weight[order, None, None]
+        mean = likely @ basis.T
+        curvature = (basis * likely[:, None]) @ basis.T - mean[:, :, None] * mean[:, None]
+        return each.sum(axis=0) - each, value(design, self.at[None]).hessian[0], weight * curvature
 
     @property
     def _basis(self) -> Array:

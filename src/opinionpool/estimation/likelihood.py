@@ -184,43 +184,38 @@ def softmax(ratios: Array, happened: Mask) -> tuple[Array, Array, Array]:
     return np.log(total) + top - loss, p, rest / total
 
 
-def covariance(p: Array, rest: Array) -> Array:
-    """Return diag(p) − pp' for probabilities (S, K - 1, T) and that of the first class, (S, K - 1, K - 1, T)."""
-    if p.shape[1] == 1:
-        # Not p − p², for what is nearly certain.
-        return (p * rest[:, None])[:, None]
-    found = -p[:, None] * p[:, :, None]
-    each = np.arange(p.shape[1])
-    found[:, each, each] += p
-    return found
-
-
 def _add_curvature(hessian: Array, design: Design, rows: slice, p: Array, rest: Array, weight: Array) -> None:
     """Add Σ_t v_t Z_t (diag(p) − pp') Z_t' of a block of events to Hessians (S, Q, Q)."""
     (s, d, t), (f, n), z = p.shape, (len(design.features), design.columns.shape[-3]), design.columns[..., rows]
     first, features, likely = f * d, design.features[:, rows], p * weight
     if d == 1:
-        bent = (likely * rest[:, None])[:, None] * z
+        # p (1 − p) z and not p (z − p z), for what is nearly certain.
+        likely *= rest[:, None]
+        bent = likely[:, None] * z
     else:
         bent = likely[:, None] * (z - (p[:, None] * z).sum(axis=2, keepdims=True))
     columns = np.swapaxes(z.reshape(*z.shape[:-2], d * t), -1, -2)
     hessian[:, first:, first:] += bent.reshape(s, n, d * t) @ columns
     if not f:
         return
-    beside, spread = bent @ features.T, covariance(p, rest) * weight[..., None, :]
-    if design.basis is not None:
-        beside = design.basis @ beside
-        spread = np.einsum("ij,sjkt,lk->silt", design.basis, spread, design.basis, optimize=True)
+    beside, each, own = bent @ features.T, (likely[:, :, None] * features) @ features.T, np.zeros((s, f, d, f, d))
+    if design.basis is None:
+        np.einsum("sfjgj->sjfg", own)[:] = each
+    else:
+        beside, p = design.basis @ beside, design.basis @ p
+        own += np.einsum("ij,kj,sjfg->sfigk", design.basis, design.basis, each, optimize=True)
     beside = np.swapaxes(beside, 2, 3).reshape(s, n, first)
     hessian[:, first:, :first] += beside
     hessian[:, :first, first:] += np.swapaxes(beside, 1, 2)
-    own = (spread[:, :, :, None] * features).reshape(s, d * d * f, t) @ features.T
-    hessian[:, :first, :first] += own.reshape(s, d, d, f, f).transpose(0, 3, 1, 4, 2).reshape(s, first, first)
+    if d > 1:
+        mean = (features[:, None] * p[:, None]).reshape(s, first, t)
+        own -= ((mean * weight) @ np.swapaxes(mean, 1, 2)).reshape(s, f, d, f, d)
+    hessian[:, :first, :first] += own.reshape(s, first, first)
 
 
 def _blocks(design: Design, s: int) -> Iterator[slice]:
     """Yield the events in blocks, for S vectors of coefficients."""
     (n, d, t), f = design.columns.shape[-3:], len(design.features)
-    step = min(_BLOCK // max(1, s * d * max(n, d * f, 1)), _TERMS // max(1, n * n * d))
+    step = min(_BLOCK // max(1, s * d * max(n, f)), _TERMS // max(1, n * n * d))
     step = max(_FEWEST, step)
     return (slice(first, first + step) for first in range(0, t, step))

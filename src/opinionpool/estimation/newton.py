@@ -78,11 +78,12 @@ def newton(loss: Loss, penalty: Quadratic, start: Array) -> Optimum:
         step = np.asarray(np.linalg.solve(precision, at.gradient[..., None])[..., 0], dtype=np.float64)
         decrement = np.asarray((at.gradient * step).sum(axis=1))
         near = decrement < _TOLERANCE
+        if near.all():
+            at.end(found, step, decrement)
+            return found
         if near.any():
             at.some(near).end(found, step[near], decrement[near])
             at, step, decrement = at.some(~near), step[~near], decrement[~near]
-        if not len(step):
-            return found
         at = _moved(loss, at, step, decrement)
     at.end(found, np.zeros(at.theta.shape), decrement)
     return found
@@ -213,7 +214,8 @@ def posterior_modes(
     """
     if prior is not None:
         pull = None if pull is None else pull.through(prior.root)
-        if 2 * prior.root.shape[2] <= design.size:
+        if min(2 * prior.root.shape[2], len(design.outcomes) * design.free / 2) <= design.size:
+            # Few coefficients, or few events: a design for each takes less than products of each Hessian with roots.
             design, prior = design.through(prior.mean, prior.root), None
     size, s = (design.size, design.sets) if prior is None else (prior.root.shape[2], len(prior.root))
     pull = Quadratic(np.zeros((s, size, size)), np.zeros((s, size))) if pull is None else pull

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -76,10 +76,13 @@ class Observations:
 
     @cached_property
     def design(self) -> Design:
-        """Intercept and weights, these along the basis."""
-        seen = np.swapaxes(self.along(np.swapaxes(self.contrasts, 1, 2)), 1, 2)
-        design = Design.of(seen, self.outcomes, self.offset, self.weight, intercept=True)
-        return replace(design, columns=np.ascontiguousarray(design.columns), offset=np.ascontiguousarray(design.offset))
+        """Intercept and weights, these along the basis; of two classes, the intercept is a column."""
+        t, _, d = self.contrasts.shape
+        seen = np.transpose(self.along(np.swapaxes(self.contrasts, 1, 2)), (2, 1, 0))
+        one = np.ones((1, t))
+        columns, features = (np.concatenate([one[:, None], seen]), one[:0]) if d == 1 else (seen, one)
+        offset = np.ascontiguousarray(self.offset.T)
+        return Design(np.ascontiguousarray(columns), features, offset, self.outcomes, self.weight)
 
     @cached_property
     def _precisions(self) -> Array:
