@@ -1,11 +1,10 @@
-"""Maximum likelihood where forecasts are missing, by EM on the forecasts that are there (model.md, section 2.5).
+"""Maximum likelihood of a normal regression whose responses are partly missing, by EM (model.md, sections 2.5 and 3).
 
-The model is D_i = b_i + mu_i [k = Y] + noise with a full covariance Sigma between experts, and every event counts
-with the experts who answered it: nothing is filled in, and no covariance is computed pair by pair, which need not
-give a covariance at all. `opinionpool.estimation.e_step` says what a step needs. Steps are those by Fisher's
-information of the observed forecasts (`opinionpool.estimation.em`), which unlike EM's do not get shorter the more is
-missing; where such a step would lower the likelihood or leave the covariances, EM's own is taken, so that it never
-falls. Sigma is then multiplied by (K − 1)T/((K − 1)T − K), as from complete events.
+The responses of N variables have means B z, z being regressors, and one covariance Σ; every row counts with the
+variables that it has, so nothing is filled in. With K = Σ_oo⁻¹ of a set of variables, placed in zeros, and
+v = K (x − B z), EM's step needs only the sums of v vᵀ − K and of v zᵀ (Dempster, Laird and Rubin, JRSS B 39, 1977).
+Steps are combined by Anderson's acceleration, and EM's own is taken where that would lower the likelihood, so that it
+never falls (Walker and Ni, SIAM J. Numer. Anal. 49, 2011; Henderson and Varadhan, J. Comput. Graph. Stat. 28, 2019).
 
 It is assumed that who answers does not depend on missing forecasts, given those made and the outcome (missing at
 random). Where experts answer when they know, as in tournaments with a free choice of questions, what is learned about
@@ -16,203 +15,287 @@ that does to the mean of the forecasts. `benchmarks/missing.py` shows how far.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
 from opinionpool.arrays import Array, Index
+from opinionpool.blocks import blocks
 from opinionpool.errors import LearningError, Note
-from opinionpool.estimation.averages import Means, common_correlation
-from opinionpool.estimation.e_step import Model, Sample, Sums, gathered
-from opinionpool.estimation.rows import ResolvedEvents
-from opinionpool.estimation.statistics import Statistics
+from opinionpool.estimation.averages import Means
+from opinionpool.estimation.rows import ForecastRows, ResolvedEvents
+from opinionpool.estimation.statistics import PatternMoments, Statistics
 from opinionpool.labels import UNRESOLVED
-from opinionpool.logodds import metric
+from opinionpool.logodds import whitened
 
-# Numbers in the inverses that are kept.
-BUDGET = 1 << 20
-# How exactly a step is solved for, and in how many products at most.
-PRECISION, PRODUCTS = 0.01, 40
-
-
-@dataclass(frozen=True, eq=False)
-class _Inverse:
-    """Inverses K of some events: (T, n, n), their places in an N x N array, and their weights by outcome (K, T)."""
-
-    inverse: Array
-    place: Index
-    weight: Array
-
-
-@dataclass(frozen=True, eq=False)
-class Information:
-    """Information at a model."""
-
-    sigma: Array  # (N, N)
-    terms: float  # rows of the regression
-    inverses: tuple[_Inverse, ...]
-    scale: Array  # (N, N); root of how much rarer a pair is than an event; makes few products enough
-    design: Array  # (N, K, N, K); information on coefficients
-
-    @classmethod
-    def of(cls, sample: Sample, model: Model, sums: Sums) -> Information:
-        """The information of a sample, or of part of a long one, at a model whose sums are known."""
-        n, (k, d) = len(model.sigma), sample.shape.shape
-        inverses = tuple(_inverses(sample, model, sums))
-        by_outcome, together = np.zeros((k, n * n)), np.zeros(n * n)
-        for part in inverses:
-            for c in range(k):
-                gathered(part.place, part.inverse * part.weight[c][:, None, None], by_outcome[c])
-            count = np.broadcast_to(part.weight.sum(axis=0)[:, None, None], part.inverse.shape)
-            gathered(part.place, count, together)
-        scale = np.sqrt(sample.events.sum() / np.maximum(together, 1.0)).reshape(n, n)
-        outer = np.zeros((k, d + 1, d + 1))
-        outer[:, :d, :d] = np.eye(d)
-        outer[:, :d, d] = outer[:, d, :d] = sample.biased * sample.shape
-        outer[:, d, d] = (sample.shape**2).sum(axis=1)
-        design = np.einsum("cnm,cij->nimj", by_outcome.reshape(k, n, n), outer, optimize=True)
-        return cls(model.sigma, sample.terms, inverses, scale, design)
-
-    def step(self, sums: Sums) -> Model:
-        """Changes of coefficients and Sigma."""
-        n, k = sums.score.shape
-        system = self.design.reshape(n * k, n * k)
-        coefficients = np.linalg.solve(system, sums.score.ravel()).reshape(n, k)
-        return Model(np.asarray(coefficients, dtype=np.float64), self._solve(sums.curvature, k - 1))
-
-    def _solve(self, target: Array, d: int) -> Array:
-        """U with sum of K_t U K_t = target, by preconditioned conjugate gradients."""
-        found, left = np.zeros_like(target), target.copy()
-        near = self._nearly(left)
-        way, size = near, float((left * near).sum())
-        first = size
-        for _ in range(PRODUCTS):
-            if size <= PRECISION**2 * first:
-                break
-            product = d * self._times(way)
-            length = size / float((way * product).sum())
-            found += length * way
-            left -= length * product
-            near = self._nearly(left)
-            after = float((left * near).sum())
-            way = near + after / size * way
-            size = after
-        return (found + found.T) / 2.0
-
-    def _nearly(self, target: Array) -> Array:
-        """What U would be were the experts' answers independent of each other."""
-        return np.asarray(self.scale * (self.sigma @ (self.scale * target) @ self.sigma) / self.terms)
-
-    def _times(self, u: Array) -> Array:
-        """Sum of K_t U K_t."""
-        n, flat = len(u), u.ravel()
-        total = np.zeros(n * n)
-        for part in self.inverses:
-            product = part.inverse @ flat[part.place] @ part.inverse
-            product *= part.weight.sum(axis=0)[:, None, None]
-            gathered(part.place, product, total)
-        return total.reshape(n, n)
-
-
-def _inverses(sample: Sample, model: Model, sums: Sums) -> list[_Inverse]:
-    n, k = len(model.sigma), len(sample.events)
-    size = sum(batch.columns.shape[1] * len(batch.columns) ** 2 for batch in sample.batches)
-    share = min(1.0, BUDGET / max(size, 1))
-    inverses = []
-    for batch in sample.batches:
-        t = batch.columns.shape[1]
-        rows = np.linspace(0, t - 1, max(1, round(share * t))).astype(np.intp)
-        weight = np.zeros((k, len(rows)))
-        weight[batch.outcomes[rows], np.arange(len(rows))] = batch.weight[rows] * (t / len(rows))
-        inverses.append(_inverted(batch.columns[:, rows].T, weight, model.sigma, n))
-    known = zip(sample.groups, sums.inverses, strict=True)
-    return inverses + [_Inverse(inverse, group.place(n), group.weight.T) for group, inverse in known]
-
-
-def _inverted(columns: Index, weight: Array, sigma: Array, n: int) -> _Inverse:
-    place = columns[:, :, None] * n + columns[:, None, :]
-    return _Inverse(np.linalg.inv(sigma.ravel()[place]), place, weight)
-
-
-# Of the largest change in a step, in units of each expert's spread.
-TOLERANCE = 1e-7
-LIMIT = 200
+# Of the largest change in a step of EM, in coordinates in which Σ is 1; and steps.
+TOLERANCE, LIMIT = 1e-9, 2000
+# Steps that are combined.
+MEMORY = 10
 # A fall of the log-likelihood that is rounding, relative to it.
 ROUNDING = 1e-13
-# How much of a step is tried before EM's own is taken.
-LENGTHS = (1.0, 0.5, 0.25, 0.125)
-# Steps this short that do not raise the likelihood are at its maximum to rounding.
-STALLED = 1e-4
-# An expert with so little variance beyond the others is determined by them.
-SINGULAR = 1e-8
+# A variable with so little variance beyond the others is determined by them: nearer to a singular covariance, where the
+# likelihood may be highest, steps are as short as `TOLERANCE`.
+SINGULAR = 1e-6
 # Experts up to which a covariance is looked at.
 MOST = 2000
-# Where the iteration starts, correlations are no closer to their bounds than this.
-CAUTIOUS = 0.95
+# Seconds beyond which a note says so; steps that most panels need; seconds that a set of n variables takes in each,
+# EACH + CUBED n³, on one processor of 2024.
+LONG, USUAL, EACH, CUBED = 10.0, 100, 2e-6, 1e-9
+
+
+class Patterns(NamedTuple):
+    """P sets of n variables each, and the rows that have them as moments by group of equal regressors."""
+
+    columns: Index  # (P, n)
+    weight: Array  # (P, G)
+    mean: Array  # (P, G, n)
+    scatter: Array  # (P, n, n), or (1, n, n) if it is 0; about those means, summed over groups
+
+
+class NormalFit(NamedTuple):
+    """The most likely B (N, q) and Σ (N, N), and the log-likelihood, without its constant, after each step."""
+
+    coefficients: Array
+    covariance: Array
+    log_likelihood: tuple[float, ...]
+    note: Note  # that forecasts are missing
+
+
+class NoMaximumError(Exception):
+    """The likelihood rises towards a singular covariance."""
+
+    def __init__(self, covariance: Array) -> None:
+        super().__init__("the likelihood has no maximum")
+        self.covariance = covariance
 
 
 @dataclass(frozen=True, eq=False)
-class Report:
-    """How the iteration went."""
+class NormalRegression:
+    """Rows with missing responses."""
 
-    values: tuple[float, ...]  # log-likelihood after each step, without its constant; never falling but by rounding
-    passes: int  # E-steps over all events
-    step: float  # the largest change that the last step made, in units of each expert's spread
-    converged: bool
+    patterns: tuple[Patterns, ...]
+    regressors: Array  # (G, q)
+    size: int  # N
 
-    @property
-    def gain(self) -> float:
-        """What the log-likelihood gained in the last step."""
-        return self.values[-1] - self.values[-2] if len(self.values) > 1 else 0.0
+    @classmethod
+    def of(cls, evidence: ResolvedEvents, kept: Index, regressors: Array) -> NormalRegression:
+        """Resolved events as some of the experts answered them; a group is an outcome and a whitened class."""
+        found = _of_statistics(evidence, kept) if isinstance(evidence, Statistics) else _of_rows(evidence, kept)
+        return cls(tuple(found), regressors, len(kept))
 
+    @cached_property
+    def weight(self) -> Array:
+        """Weight of the rows of each group, (G,)."""
+        return np.asarray(sum(part.weight.sum(axis=0) for part in self.patterns))
 
-@dataclass(frozen=True, eq=False)
-class Likeliest:
-    """Maximum-likelihood estimates of N experts."""
+    def overlaps(self) -> Array:
+        """Weight of the rows that have both of two variables, (N, N)."""
+        total = np.zeros(self.size**2)
+        for part in self.patterns:
+            for rows in blocks(len(part.columns), part.columns.shape[1] ** 2):
+                place = _places(part.columns[rows], self.size)
+                weight = np.repeat(part.weight[rows].sum(axis=1), place[0].size)
+                total += np.bincount(place.ravel(), weight, len(total))
+        return total.reshape(self.size, self.size)
 
-    bias: Array  # (N, K - 1)
-    contrast: Array  # (N,)
-    covariance: Array  # (N, N); with the divisor (K − 1)T − K
-    report: Report
+    def start(self) -> Array:
+        """Least squares for each variable by itself, and no covariance, as `model` in `sums`."""
+        n, groups = self.size, len(self.regressors)
+        count, total, square = np.zeros((n, groups)), np.zeros((n, groups)), np.zeros(n)
+        for columns, weight, mean, scatter in self.patterns:
+            weighed = np.swapaxes(weight[:, :, None] * mean, 1, 2)
+            np.add.at(count, columns, weight[:, None, :])
+            np.add.at(total, columns, weighed)
+            np.add.at(square, columns, np.einsum("png,pgn->pn", weighed, mean) + np.einsum("pnn->pn", scatter))
+        design = np.einsum("ng,gi,gj->nij", count, self.regressors, self.regressors)
+        coefficients = np.linalg.solve(design, (total @ self.regressors)[..., None])[..., 0]
+        fitted = coefficients @ self.regressors.T
+        square += (count * fitted**2 - 2.0 * total * fitted).sum(axis=1)
+        return np.concatenate([coefficients, np.diag(square / count.sum(axis=1))], axis=1)
 
-    @property
-    def notes(self) -> list[Note]:
+    def sums(self, model: Array) -> tuple[Array, Array, float]:
+        """Sums of v vᵀ − K, (N, N), and of v zᵀ, (N, q); the log-likelihood. `model` is B and Σ, (N, q + N).
+
+        Raises
+        ------
+        LinAlgError
+            If Σ is not positive definite.
+        """
+        n, z = self.size, self.regressors
+        coefficients, covariance = model[:, : z.shape[1]], np.ascontiguousarray(model[:, z.shape[1] :]).ravel()
+        curvature, score, value = np.zeros(n * n), np.zeros_like(coefficients), 0.0
+        for part in self.patterns:
+            for rows in blocks(len(part.columns), part.columns.shape[1] ** 2):
+                columns, weight = part.columns[rows], part.weight[rows]
+                place, total = _places(columns, n), weight.sum(axis=1)
+                sigma = covariance[place]
+                pivots, inverse = np.linalg.cholesky(sigma).diagonal(axis1=1, axis2=2), np.linalg.inv(sigma)
+                off = part.mean[rows] - np.swapaxes(coefficients[columns] @ z.T, 1, 2)
+                solved = off @ inverse
+                weighed = np.swapaxes(weight[..., None] * solved, 1, 2)
+                products = weighed @ solved - total[:, None, None] * inverse
+                value -= float(total @ np.log(pivots).sum(axis=1)) + float(np.vdot(weighed, np.swapaxes(off, 1, 2))) / 2
+                if len(part.scatter) > 1 or part.scatter.any():
+                    within = part.scatter[rows]
+                    products += inverse @ within @ inverse
+                    value -= float(np.vdot(inverse, within)) / 2.0
+                curvature += np.bincount(place.ravel(), products.ravel(), n * n)
+                for j, column in enumerate(np.moveaxis(weighed @ z, 2, 0)):
+                    score[:, j] += np.bincount(columns.ravel(), column.ravel(), n)
+        return curvature.reshape(n, n), score, value
+
+    def step(self, model: Array, curvature: Array, score: Array) -> Array:
+        """EM's next model, given the sums at this one."""
+        q, rows = self.regressors.shape[1], self.weight.sum()
+        covariance, design = model[:, q:], (self.regressors.T * self.weight) @ self.regressors
+        change = covariance @ np.linalg.solve(design, score.T).T
+        sigma = covariance + covariance @ (curvature / rows) @ covariance - change @ (design / rows) @ change.T
+        return np.concatenate([model[:, :q] + change, (sigma + sigma.T) / 2.0], axis=1)
+
+    def fit(self) -> NormalFit:
+        """Maximum likelihood.
+
+        Raises
+        ------
+        NoMaximumError
+            If steps lead to a singular covariance, or do not end.
+        """
+        model, q = self.start(), self.regressors.shape[1]
+        (curvature, score, value), values, history = self.sums(model), list[float](), list[tuple[Array, Array]]()
+        while True:
+            values.append(value)
+            if len(values) > LIMIT or least_pivot(model[:, q:]) < SINGULAR:
+                raise NoMaximumError(model[:, q:])
+            after = self.step(model, curvature, score)
+            history = [*history[-MEMORY:], (model, after)]
+            left = _relative(history)
+            if np.abs(left[-1]).max() <= TOLERANCE:
+                return NormalFit(after[:, :q], after[:, q:], tuple(values), self._note(len(values)))
+            # Anderson's combination of steps, that which would change least.
+            share = np.linalg.lstsq(np.diff(left, axis=0).T, left[-1], rcond=1e-10)[0]
+            model = after - np.tensordot(share, np.diff([each for _, each in history], axis=0), 1)
+            sums = self._if_higher(model, value)
+            if sums is None:
+                history, model = history[-1:], after
+                sums = self.sums(model)
+            curvature, score, value = sums
+
+    def _if_higher(self, model: Array, value: float) -> tuple[Array, Array, float] | None:
+        """The sums at a model, if it is one and its likelihood is no lower but by rounding."""
+        if not least_pivot(model[:, self.regressors.shape[1] :]) > 0:
+            return None
+        sums = self.sums(model)
+        return sums if sums[2] >= value - ROUNDING * (1.0 + abs(value)) else None
+
+    def _note(self, steps: int) -> Note:
         """What a user must know."""
+        sizes = np.concatenate([np.full(len(part.columns), part.columns.shape[1]) for part in self.patterns])
+        seconds = USUAL * float((EACH + CUBED * sizes**3.0).sum())
+        long = f", about {seconds:.0f} seconds for {len(sizes):,} different sets of experts" if seconds > LONG else ""
         text = (
-            "forecasts are missing, so this is maximum likelihood on those that are there, found in "
-            f"{len(self.report.values) - 1} steps ({self.report.passes} passes over the forecasts); it assumes that "
-            "who answers does not depend on what happens"
+            f"forecasts are missing, so this is maximum likelihood on those that are there, found in {steps} steps"
+            f"{long}; it assumes that who answers does not depend on what happens"
         )
-        return [Note("maximum-likelihood", text)]
+        return Note("maximum-likelihood", text)
 
 
-def maximum_likelihood(
-    evidence: ResolvedEvents,
-    means: Means,
-    reference: Array,
-    experts: tuple[str, ...],
-    *,
-    tolerance: float = TOLERANCE,
-    limit: int = LIMIT,
-    plain: bool = False,
-) -> Likeliest:
-    """Estimates for the experts with a residual sum of squares above 0 in `means`; others get 0, and no covariance.
+def _places(columns: Index, size: int) -> Index:
+    """Where the pairs of each set stand in a flat N × N array, (P, n, n)."""
+    return np.asarray(columns[:, :, None] * size + columns[:, None, :])
+
+
+def _relative(history: list[tuple[Array, Array]]) -> Array:
+    """Changes of models in EM's steps, in coordinates in which the last Σ is 1, flat."""
+    n = len(history[-1][0])
+    inverse = np.linalg.inv(np.linalg.cholesky(history[-1][0][:, -n:]))
+    change = inverse @ np.array([after - before for before, after in history])
+    change[..., -n:] = change[..., -n:] @ inverse.T
+    return np.asarray(change.reshape(len(history), -1))
+
+
+def least_pivot(covariance: Array) -> float:
+    """The least share of its variance that a variable has beyond those before it; 0 if this is no covariance."""
+    variance = np.diag(covariance)
+    if not (variance > 0).all():
+        return 0.0
+    spread = np.sqrt(variance)
+    try:
+        return float((np.diag(np.linalg.cholesky(covariance / np.outer(spread, spread))) ** 2).min())
+    except np.linalg.LinAlgError:
+        return 0.0
+
+
+def _of_statistics(statistics: Statistics, kept: Index) -> Iterator[Patterns]:
+    """Each pattern by itself."""
+    position = np.full(len(statistics.experts), -1)
+    position[kept] = np.arange(len(kept))
+    for key, part in statistics.patterns.items():
+        columns = position[np.array(key, dtype=np.intp)]
+        active = np.flatnonzero(columns >= 0)
+        if len(active) and part.weight[:-1].any():
+            yield _pattern(part, columns[active], active)
+
+
+def _pattern(part: PatternMoments, columns: Index, active: Index | slice) -> Patterns:
+    """The resolved events of some experts who answered together, in groups of outcomes × whitened classes."""
+    mean = np.moveaxis(whitened(part.mean[:-1, active]), 2, 1).reshape(-1, len(columns))
+    weight = np.repeat(part.weight[:-1], part.mean.shape[2])
+    return Patterns(columns[None], weight[None], mean[None], part.scatter[:1, active][:, :, active])
+
+
+def _of_rows(rows: ForecastRows, kept: Index) -> Iterator[Patterns]:
+    """Patterns of one event each side by side, by their number of forecasts; others one by one."""
+    position, groups, d = np.full(rows.experts, -1), len(rows.design.signature), rows.classes - 1
+    position[kept] = np.arange(len(kept))
+    counted = (rows.outcomes != UNRESOLVED) & (rows.weight > 0)
+    cells = np.flatnonzero(counted[rows.event] & (position[rows.expert] >= 0))
+    cells = cells[np.lexsort((position[rows.expert[cells]], rows.event[cells]))]
+    crowd = np.bincount(rows.event[cells], minlength=len(rows.outcomes))
+    first = np.cumsum(crowd) - crowd
+    for n in np.unique(crowd[crowd > 0]).tolist():
+        events = np.flatnonzero(crowd == n)
+        place = cells[first[events][:, None] + np.arange(n)]
+        columns, ratios = position[rows.expert[place]], rows.ratios[place]
+        outcomes, weight = rows.outcomes[events], rows.weight[events]
+        different, which, count = np.unique(columns, axis=0, return_inverse=True, return_counts=True)
+        ordered = np.split(np.argsort(which.ravel(), kind="stable"), np.cumsum(count)[:-1])
+        for i in np.flatnonzero(count > 1).tolist():
+            its = ordered[i]
+            part = PatternMoments.of_rows(ratios[its], outcomes[its], weight[its], groups)
+            yield _pattern(part, different[i], slice(None))
+        single = np.array([ordered[i][0] for i in np.flatnonzero(count == 1).tolist()], dtype=np.intp)
+        if len(single):
+            where, shape = (np.arange(len(single)), outcomes[single]), (len(single), groups * d)
+            counts, mean = np.zeros((len(single), groups, d)), np.zeros((len(single), groups, d, n))
+            counts[where], mean[where] = weight[single, None], np.swapaxes(whitened(ratios[single]), 1, 2)
+            yield Patterns(columns[single], counts.reshape(shape), mean.reshape(*shape, n), np.zeros((1, n, n)))
+
+
+class Likeliest(NamedTuple):
+    """The most likely bias (N, K - 1), contrast (N,) and covariance (N, N), divided by (K − 1)T − K, and the fit."""
+
+    bias: Array
+    contrast: Array
+    covariance: Array
+    fit: NormalFit
+
+
+def maximum_likelihood(evidence: ResolvedEvents, means: Means, reference: Array, experts: tuple[str, ...]) -> Likeliest:
+    """The regression D = b + mu [k = Y] + noise with a full covariance between experts.
 
     Parameters
     ----------
-    evidence : ResolvedEvents
+    evidence : Statistics or ForecastRows
     means : Means
-        Least squares of each expert by itself; where the iteration starts.
+        Least squares of each expert by itself. Experts whose squares are 0 get 0, and no covariance.
     reference : ndarray, shape (K - 1,)
         What is subtracted from log-ratios.
     experts : tuple of str
         N names, for messages.
-    tolerance : float
-        Of the largest change in a step, in units of each expert's spread.
-    limit : int
-        E-steps.
-    plain : bool
-        Whether to take only EM's steps, to compare with.
 
     Raises
     ------
@@ -225,14 +308,9 @@ def maximum_likelihood(
 
     >>> from opinionpool.estimation.averages import sample_means
     >>> x = np.array([[2, 1], [0, 1], [1, 2], [3, np.nan], [0, -1], [-2, -2], [-1, -1], [-2, np.nan]])[..., None]
-    >>> event, expert = np.nonzero(~np.isnan(x[..., 0]))
-    >>> outcomes = np.array([1, 1, 1, 1, 0, 0, 0, 0])
-    >>> from opinionpool.estimation.rows import ForecastRows
-    >>> evidence = ForecastRows(event, expert, x[event, expert], outcomes, np.ones(8), 2)
-    >>> zero = np.zeros(1)
-    >>> found = maximum_likelihood(evidence, sample_means(evidence, zero), zero, ("ann", "bob"))
-    >>> found.contrast.round(3), found.report.converged
-    (array([1.375, 1.427]), True)
+    >>> rows, zero = ForecastRows.of_array(x, np.array([1, 1, 1, 1, 0, 0, 0, 0]), np.ones(8)), np.zeros(1)
+    >>> maximum_likelihood(rows, sample_means(rows, zero), zero, ("ann", "bob")).contrast.round(3)
+    array([1.375, 1.427])
     """
     kept: Index = np.flatnonzero(means.square > 0)
     if len(means.square) > MOST:
@@ -240,41 +318,25 @@ def maximum_likelihood(
             f"a full covariance is learned for up to {MOST} experts, and there are {len(means.square)}; use "
             "structure='common' or structure='auto'"
         )
-    names = tuple(experts[i] for i in kept)
-    classes = evidence.classes
-    together = overlaps(evidence)[np.ix_(kept, kept)]
-    _check_overlaps(together, names, classes)
-    sample = Sample.of(evidence, kept)
-    root = np.asarray(np.linalg.cholesky(metric(classes)), dtype=np.float64)
-    found, report = _climb(sample, _start(evidence, sample, means, reference, kept, root), tolerance, limit, plain)
-    if not report.converged or _least_pivot(found.sigma) < SINGULAR:
-        # Steps that do not end lead along a ridge to a singular covariance, or along a plain.
-        raise LearningError(_no_maximum(found.sigma, together, names))
-    n, d = len(means.contrast), classes - 1
+    d, (design, names) = evidence.classes - 1, (evidence.design, tuple(experts[i] for i in kept))
+    regressors = whitened(design.signature).reshape(-1, 1)
+    if design.biased:
+        regressors = np.concatenate([np.tile(np.eye(d), (len(design.signature), 1)), regressors], axis=1)
+    regression = NormalRegression.of(evidence, kept, regressors)
+    # A row for each coordinate.
+    together = regression.overlaps() / d
+    _check_overlaps(together, names, evidence.classes)
+    try:
+        fit = regression.fit()
+    except NoMaximumError as error:
+        raise LearningError(_no_maximum(error.covariance, together, names)) from None
+    n, rows = len(means.contrast), float(regression.weight.sum())
     bias, contrast, covariance = means.bias.copy(), np.zeros(n), np.zeros((n, n))
-    bias[kept] = found.coefficients[:, :d] @ np.linalg.inv(root) - reference
-    contrast[kept] = found.coefficients[:, d]
-    covariance[np.ix_(kept, kept)] = found.sigma * sample.terms / (sample.terms - means.design.coefficients)
-    return Likeliest(bias, contrast, covariance, report)
-
-
-def overlaps(evidence: ResolvedEvents) -> Array:
-    """Weight of the resolved events that each pair of experts both answered, (N, N)."""
-    if isinstance(evidence, Statistics):
-        n = len(evidence.experts)
-        total = np.zeros((n, n))
-        for key, part in evidence.patterns.items():
-            total[np.ix_(key, key)] += part.weight[:-1].sum()
-        return total
-    weight = np.where(evidence.outcomes != UNRESOLVED, evidence.weight, 0.0)
-    total = np.zeros((evidence.experts, evidence.experts))
-    size = max(1, (1 << 22) // evidence.experts)
-    for first in range(0, len(weight), size):
-        low, high = np.searchsorted(evidence.event, (first, first + size))
-        present = np.zeros((min(size, len(weight) - first), evidence.experts))
-        present[evidence.event[low:high] - first, evidence.expert[low:high]] = 1.0
-        total += (present.T * weight[first : first + size]) @ present
-    return total
+    if design.biased:
+        bias[kept] = fit.coefficients[:, :d] @ np.linalg.inv(whitened(np.eye(d))) - reference
+    contrast[kept] = fit.coefficients[:, -1]
+    covariance[np.ix_(kept, kept)] = fit.covariance * rows / (rows - design.coefficients)
+    return Likeliest(bias, contrast, covariance, fit)
 
 
 def _check_overlaps(together: Array, names: tuple[str, ...], classes: int) -> None:
@@ -291,89 +353,11 @@ def _check_overlaps(together: Array, names: tuple[str, ...], classes: int) -> No
         )
 
 
-def _start(evidence: ResolvedEvents, sample: Sample, means: Means, reference: Array, kept: Index, root: Array) -> Model:
-    """Each expert by itself, and each pair; where those are no covariances, one correlation for all."""
-    count = means.count.sum(axis=0)[kept] * (evidence.classes - 1)
-    spread = np.sqrt(means.square[kept] / count)
-    rho = float(np.clip(common_correlation(evidence, means, reference), 0.0, CAUTIOUS)) if len(kept) > 1 else 0.0
-    sigma = np.outer(spread, spread) * np.where(np.eye(len(kept), dtype=bool), 1.0, rho)
-    bias = (means.bias[kept] + reference) @ root
-    model = Model(np.concatenate([bias, means.contrast[kept, None]], axis=1), sigma)
-    pairs = sample.pairwise(model)
-    # Not a number where a pair is met in no group.
-    return replace(model, sigma=pairs) if _least_pivot(pairs) >= 1.0 - CAUTIOUS else model
-
-
-def _climb(sample: Sample, model: Model, tolerance: float, limit: int, plain: bool) -> tuple[Model, Report]:
-    """Up the likelihood until steps are short, or Sigma is as good as singular."""
-    sums = sample.sums(model)
-    values, passes, largest = [sums.log_likelihood], 1, np.inf
-    while largest > tolerance and passes < limit and _least_pivot(model.sigma) > SINGULAR:
-        after = None
-        if not plain:
-            change = Information.of(sample, model, sums).step(sums)
-            for length in LENGTHS:
-                trial = Model(model.coefficients + length * change.coefficients, model.sigma + length * change.sigma)
-                passes += _least_pivot(trial.sigma) > 0
-                after = _if_higher(sample, trial, sums.log_likelihood)
-                if after is not None:
-                    break
-        if after is None:
-            trial = _em_step(sample, model, sums)
-            passes += 1
-            after = _if_higher(sample, trial, sums.log_likelihood)
-        if after is None:
-            reached = _largest_change(model, trial) <= STALLED
-            return model, Report(tuple(values), passes, largest, reached)
-        largest = _largest_change(model, trial)
-        model, sums = trial, after
-        values.append(sums.log_likelihood)
-    return model, Report(tuple(values), passes, largest, largest <= tolerance)
-
-
-def _if_higher(sample: Sample, trial: Model, value: float) -> Sums | None:
-    """The sums at a model, if it is one and its likelihood is no lower but by rounding."""
-    if not _least_pivot(trial.sigma) > 0:
-        return None
-    try:
-        sums = sample.sums(trial)
-    except np.linalg.LinAlgError:
-        return None
-    return sums if sums.log_likelihood >= value - ROUNDING * (1.0 + abs(value)) else None
-
-
-def _em_step(sample: Sample, model: Model, sums: Sums) -> Model:
-    """The textbook's M-step, in terms of the model before."""
-    design, terms = sample.design, sample.terms
-    change = model.sigma @ np.linalg.solve(design, sums.score.T).T
-    sigma = model.sigma + model.sigma @ (sums.curvature / terms) @ model.sigma - change @ (design / terms) @ change.T
-    return Model(model.coefficients + change, (sigma + sigma.T) / 2.0)
-
-
-def _largest_change(before: Model, after: Model) -> float:
-    spread = np.sqrt(np.diag(before.sigma))
-    moved = np.abs(after.coefficients - before.coefficients) / spread[:, None]
-    return float(max(moved.max(), (np.abs(after.sigma - before.sigma) / np.outer(spread, spread)).max()))
-
-
-def _least_pivot(sigma: Array) -> float:
-    """The least share of its variance that an expert has beyond those before it; 0 if this is no covariance."""
-    variance = np.diag(sigma)
-    if not (variance > 0).all():
-        return 0.0
-    spread = np.sqrt(variance)
-    try:
-        return float((np.diag(np.linalg.cholesky(sigma / np.outer(spread, spread))) ** 2).min())
-    except np.linalg.LinAlgError:
-        return 0.0
-
-
 def _no_maximum(sigma: Array, together: Array, names: tuple[str, ...]) -> str:
     """Why there is nothing to find, with the pair that comes nearest to being duplicates."""
     spread = np.sqrt(np.diag(sigma))
     r = sigma / np.outer(spread, spread)
-    deviation = np.where(np.eye(len(r), dtype=bool), 0.0, np.abs(r))
-    i, j = np.unravel_index(int(np.argmax(deviation)), r.shape)
+    i, j = np.unravel_index(int(np.argmax(np.abs(np.triu(r, 1)))), r.shape)
     met = together[np.triu_indices(len(r), 1)]
     return (
         f"forecasts are missing, and those that are there do not determine a covariance of {len(names)} experts: its "

@@ -1,26 +1,27 @@
 """The full model from the data alone: K means and one covariance, linear discriminant analysis (model.md, section 3).
 
 From complete forecasts the means are those of each outcome, and Ω the products of what is left over T − K. Where
-forecasts are missing it is maximum likelihood on those that are there, by EM (Dempster, Laird and Rubin, JRSS B 39,
-1977), Ω then times T/(T − K); who answers must not depend on missing forecasts, given the rest.
+forecasts are missing it is maximum likelihood on those that are there (see `opinionpool.estimation.em`), Ω then times
+T/(T − K).
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool.arrays import Array, Index, Mask, each_pattern
+from opinionpool.arrays import Array, Index
 from opinionpool.errors import LearningError, Note, PanelError
+from opinionpool.estimation.em import NoMaximumError, NormalRegression
+from opinionpool.estimation.rows import ForecastRows
+from opinionpool.estimation.statistics import Design, PatternMoments
 from opinionpool.estimation.unused import constant_notes, no_forecast_notes
 from opinionpool.labels import UNRESOLVED
 from opinionpool.model.full_panel import Discriminant
 
-# Of the largest change in a step of EM, in units of each log-ratio's spread.
-TOLERANCE = 1e-7
-STEPS = 2000
 # Relative size below which a spread is rounding.
 ROUNDING = 1e-11
 # Free log-odds up to which a covariance is looked at.
@@ -34,13 +35,6 @@ class FullFit(NamedTuple):
     parts: Discriminant
     bias: Array  # (N, K - 1)
     notes: list[Note]
-
-
-class _Model(NamedTuple):
-    """Means (K, P) and covariance (P, P) of P log-ratios."""
-
-    means: Array
-    covariance: Array
 
 
 def full_fit(
@@ -88,17 +82,26 @@ def full_fit(
     kept, notes = _speakers(contrasts, experts)
     _check(contrasts[:, kept], outcomes, weight, [experts[i] for i in kept], classes)
     t, (n, d) = len(contrasts), contrasts.shape[1:]
-    rows = contrasts[:, kept].reshape(t, -1)
+    rows, k = contrasts[:, kept].reshape(t, -1, 1), len(classes)
     if np.isnan(rows).any():
-        found, steps = _likeliest(rows, outcomes, weight, len(classes))
-        notes.append(_missing_note(steps))
+        cells = replace(ForecastRows.of_array(rows, outcomes, weight), groups=Design(np.zeros((k, 1))))
+        try:
+            fit = NormalRegression.of(cells, np.arange(rows.shape[1]), np.eye(k)).fit()
+        except NoMaximumError:
+            raise LearningError(
+                "forecasts are missing, and those that are there do not determine the full model: its likelihood keeps "
+                f"rising towards a singular covariance; {_WAYS_OUT}, or leave experts out"
+            ) from None
+        notes.append(fit.note)
+        centres, scatter = fit.coefficients.T, fit.covariance * count.sum()
     else:
-        found = _moments(rows, outcomes, weight, np.zeros((rows.shape[1],) * 2), len(classes))
+        part = PatternMoments.of_rows(rows, outcomes, weight, k)
+        centres, scatter = part.mean[:-1, :, 0], (part.scatter[0] + part.scatter[0].T) / 2.0
     covariance = np.zeros((n, d, n, d))
-    block = (found.covariance * count.sum() / (count.sum() - len(classes))).reshape(len(kept), d, len(kept), d)
+    block = (scatter / (count.sum() - k)).reshape(len(kept), d, len(kept), d)
     covariance[kept[:, None], :, kept] = block.transpose(0, 2, 1, 3)
-    means = np.zeros((len(classes), n, d))
-    means[:, kept] = found.means.reshape(len(classes), len(kept), d)
+    means = np.zeros((k, n, d))
+    means[:, kept] = centres.reshape(k, len(kept), d)
     bias = means.mean(axis=0)
     parts = Discriminant(means - bias, covariance)
     spread = np.sqrt(np.einsum("papa->p", block) / d)
@@ -161,75 +164,3 @@ def _check(
             f"the full model needs at least {2 * d + k} resolved events for every pair of experts, and {names[i]!r} "
             f"and {names[j]!r} met on {together[i, j]:g}; {_WAYS_OUT}, or leave experts out"
         )
-
-
-def _moments(rows: Array, outcomes: npt.NDArray[np.intp], weight: Array, unsure: Array, classes: int) -> _Model:
-    """Means of the classes, and products of what is left, with what is unsure about it, over T."""
-    member = np.zeros((classes, len(rows)))
-    member[outcomes, np.arange(len(rows))] = weight
-    means = member @ rows / member.sum(axis=1, keepdims=True)
-    deviation = rows - means[outcomes]
-    products = (deviation.T * weight) @ deviation + unsure
-    return _Model(means, (products + products.T) / (2.0 * weight.sum()))
-
-
-def _likeliest(rows: Array, outcomes: npt.NDArray[np.intp], weight: Array, classes: int) -> tuple[_Model, int]:
-    """Maximum likelihood by EM, and in how many steps."""
-    present = ~np.isnan(rows)
-    patterns = list(each_pattern(present))
-    model = _start(rows, outcomes, weight, present, classes)
-    for step in range(STEPS):
-        filled, unsure = _expected(rows, outcomes, weight, patterns, model)
-        after = _moments(filled, outcomes, weight, unsure, classes)
-        spread = np.sqrt(np.diag(model.covariance))
-        moved = np.abs(after.means - model.means).max(axis=0) / spread
-        turned = np.abs(after.covariance - model.covariance) / np.outer(spread, spread)
-        model = after
-        if max(moved.max(), turned.max()) < TOLERANCE:
-            return model, step + 1
-    raise LearningError(
-        "forecasts are missing, and those that are there do not determine the full model: its likelihood keeps rising "
-        f"towards a singular covariance; {_WAYS_OUT}, or leave experts out"
-    )
-
-
-def _start(rows: Array, outcomes: npt.NDArray[np.intp], weight: Array, present: Mask, classes: int) -> _Model:
-    """Each log-ratio by itself."""
-    shrunken = np.where(present, rows, 0.0)
-    member = np.zeros((classes, len(rows)))
-    member[outcomes, np.arange(len(rows))] = weight
-    means = (member @ shrunken) / (member @ present)
-    square = weight @ np.where(present, shrunken - means[outcomes], 0.0) ** 2 / (weight @ present)
-    if not (square > 0).all():
-        raise LearningError(f"an expert always says the same of a class given the outcome; {_WAYS_OUT}")
-    return _Model(means, np.diag(square))
-
-
-def _expected(
-    rows: Array,
-    outcomes: npt.NDArray[np.intp],
-    weight: Array,
-    patterns: list[tuple[Index, Index]],
-    model: _Model,
-) -> tuple[Array, Array]:
-    """Rows with what is missing as expected from the rest and the outcome, and what remains unsure, summed."""
-    filled, unsure = rows.copy(), np.zeros_like(model.covariance)
-    for chosen, columns in patterns:
-        gone = np.setdiff1d(np.arange(rows.shape[1]), columns)
-        if len(gone) == 0:
-            continue
-        across = model.covariance[np.ix_(columns, gone)]
-        onto = np.linalg.solve(model.covariance[np.ix_(columns, columns)], across)
-        known = rows[np.ix_(chosen, columns)] - model.means[np.ix_(outcomes[chosen], columns)]
-        filled[np.ix_(chosen, gone)] = model.means[np.ix_(outcomes[chosen], gone)] + known @ onto
-        left = model.covariance[np.ix_(gone, gone)] - across.T @ onto
-        unsure[np.ix_(gone, gone)] += weight[chosen].sum() * left
-    return filled, unsure
-
-
-def _missing_note(steps: int) -> Note:
-    text = (
-        f"forecasts are missing, so this is maximum likelihood on those that are there, found in {steps} steps; it "
-        "assumes that who answers does not depend on what happens"
-    )
-    return Note("maximum-likelihood", text)

@@ -47,7 +47,7 @@ def sample_parts(
         likeliest = maximum_likelihood(evidence, means, reference, experts)
         means = replace(means, bias=likeliest.bias, contrast=likeliest.contrast)
         parts = _parts_of(likeliest)
-        notes += likeliest.notes
+        notes.append(likeliest.fit.note)
     elif kind == "full":
         parts, r = estimates.full_parts(evidence, means, reference)
         notes += _duplicate_notes(r, experts, uninformative)
