@@ -17,6 +17,7 @@ import pytest
 BLOCK = re.compile(r"^(?P<indent> *)```(?P<kind>\w+)\n(?P<body>.*?)^(?P=indent)```$", re.MULTILINE | re.DOTALL)
 PAGES = (
     "README.md",
+    "SKILL.md",
     "docs/beliefs.md",
     "docs/explain.md",
     "docs/quick-start.md",
