@@ -37,6 +37,7 @@ class FitState:
     notes: tuple[Note, ...] = ()  # about X
     stream: Stream | None = None  # what further batches are added to
     topics: bool = False  # whether the fit was given any
+    open_rows: int = 0  # rows without an outcome, which a stream does not keep
     forgotten: float | None = None  # weight of the events of a fit before, from which a stream does not learn
 
 

@@ -31,6 +31,7 @@ from opinionpool.labels import Labels, encode
 from opinionpool.pools.fitted_pool import Fitted
 from opinionpool.saving.files import write
 from opinionpool.streams.stream import Stream
+from opinionpool.text import counted
 
 
 class IncrementalPool(BasePool):
@@ -47,10 +48,18 @@ class IncrementalPool(BasePool):
     @property
     def notes_(self) -> tuple[Note, ...]:
         """What a user should know about the fit."""
-        notes, forgotten = super().notes_, self._known().forgotten
-        if forgotten is not None:
-            text = f"partial_fit began anew: the {forgotten:,.15g} events of the fit before it are not learned from"
+        notes, known = super().notes_, self._known()
+        if known.forgotten is not None:
+            text = (
+                f"partial_fit began anew: the {known.forgotten:,.15g} events of the fit before it are not learned from"
+            )
             notes = (*notes, Note("began-anew", text))
+        if known.open_rows:
+            text = (
+                f"partial_fit left out {counted(known.open_rows, 'row')} without an outcome: rows have no ids by which "
+                "outcomes could follow; op.Forecasts have, and are learned from while they are open"
+            )
+            notes = (*notes, Note("open-rows-left-out", text, known.open_rows))
         return notes
 
     def partial_fit(
@@ -66,7 +75,7 @@ class IncrementalPool(BasePool):
         """Learn from further events; see `opinionpool.streams.stream.Stream`, which `stream_` is.
 
         It begins anew after `fit`, which does not keep what it learned from; then `notes_` says so. Rows are new events
-        each time. Events in `op.Forecasts` have ids: those that are not resolved are kept until
+        each time; those without an outcome are left out, which `notes_` says, too. Events in `op.Forecasts` have ids: those that are not resolved are kept until
         they are, those that were learned before are not learned again, and other outcomes are corrections. A batch is
         learned from entirely or, whatever interrupts it, not at all.
 
@@ -156,8 +165,11 @@ class IncrementalPool(BasePool):
             topics=aligned(topics, keys, "topics"),
             times=None if times is None else times_by_expert(when, arranged, layout, names, who),
         )
+        fitted = replace(fitted, open_rows=fitted.open_rows + int((~known).sum()))
         if begun is None:
             self._begin(replace(fitted, stream=stream))
+        else:
+            self._fitted = fitted
 
     @property
     def _begun(self) -> Stream | None:
