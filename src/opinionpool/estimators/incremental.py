@@ -75,9 +75,9 @@ class IncrementalPool(BasePool):
         """Learn from further events; see `opinionpool.streams.stream.Stream`, which `stream_` is.
 
         It begins anew after `fit`, which does not keep what it learned from; then `notes_` says so. Rows are new events
-        each time; those without an outcome are left out, which `notes_` says, too. Events in `op.Forecasts` have ids: those that are not resolved are kept until
-        they are, those that were learned before are not learned again, and other outcomes are corrections. A batch is
-        learned from entirely or, whatever interrupts it, not at all.
+        each time; those without an outcome are left out, which `notes_` says, too. Events in `op.Forecasts` have ids:
+        those that are not resolved are kept until they are, those that were learned before are not learned again, and
+        other outcomes are corrections. A batch is learned from entirely or, whatever interrupts it, not at all.
 
         Parameters
         ----------
