@@ -72,7 +72,7 @@ class Simulated:
         with patch.dict(crowd.PROBABILITIES, dict(zip(crowd.PROBABILITIES, believed, strict=True))):
             found = crowd_fit(Problem.of(self.forecasts, 0.5, None).sparse(FLOOR))
         settings = Settings(extremes=found.extremes)
-        panel = Panel.from_parts(found.parts, found.bias[:, 0], self.forecasts.experts, settings=settings)
+        panel = Panel.from_parts(found.parts, found.bias, self.forecasts.experts, settings=settings)
         return found, self.loss(logit(panel.pool_forecasts(self.forecasts, 0.5)))
 
 

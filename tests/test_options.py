@@ -246,11 +246,11 @@ def test_answers_are_those_of_each_event_alone():
     f = simulated(40, (2, 3, 6), seed=11, missing=0.2)
     learned = learn(f)
     together = learned.pool_forecasts(f)
-    alone = op.Panel.from_parts(learned.panel.parts, 0.0, f.experts)
+    alone = op.Panel.from_parts(learned.panel.parts, None, f.experts)
     settings_ = learned.panel.settings._replace(extremes=Extremes(learned.panel.settings.extremes.limit))
     for t in range(40):
         k, q = len(f.options[t]), own(f, t)
-        panel = op.Panel.from_parts(alone.parts, 0.0, f.experts, range(k), settings_)
+        panel = op.Panel.from_parts(alone.parts, None, f.experts, range(k), settings_)
         p = panel.pool(q[:, 1] if k == 2 else q, 0.5 if k == 2 else np.full(k, 1 / k))
         np.testing.assert_allclose(together[t, :k], [1 - p, p] if k == 2 else p, rtol=1e-9)
         assert (together[t, k:] == 0).all()

@@ -327,7 +327,7 @@ class TestPoolingCells:
         x, rng = self.dense(1)
         extremes = Extremes(2.0, rng.normal(size=(6, 1)))
         parts = Panel.exchangeable(6, 0.9, 0.3).parts
-        panel = Panel.from_parts(parts, 0.0, settings=Settings(extremes=extremes))
+        panel = Panel.from_parts(parts, settings=Settings(extremes=extremes))
         f = Forecasts.from_array(x, experts=panel.names)
         assert panel.pool_forecasts(f) == pytest.approx(panel.pool(x), abs=1e-12)
 

@@ -299,7 +299,7 @@ class TestLearns:
             x, y = Panel([1.0, -0.5, 0.2], np.diag([2.0, 1.0, 3.0]), bias=[0.5, 2.0, -1.0]).simulate(60, seed=seed)
             contrasts, reference = logit(np.clip(x, 1e-4, 1 - 1e-4))[..., None], np.zeros((60, 1))
             found = default.default_fit(DenseContrasts(contrasts, reference, y, np.ones(60), ABC), ANY_PANEL)
-            panel = Panel.from_parts(found.parts, found.bias[:, 0], settings=Settings(1e-4, 1e-12, found.extremes))
+            panel = Panel.from_parts(found.parts, found.bias, settings=Settings(1e-4, 1e-12, found.extremes))
             u = found.extremes.believed(contrasts) - found.extremes.centre
             direct = (u[..., 0] - found.bias[:, 0] + found.extremes.centre[:, 0]) @ panel.weights
             assert logit(panel.pool(x)) == pytest.approx(direct, abs=1e-6)

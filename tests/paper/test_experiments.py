@@ -10,8 +10,7 @@ from hypothesis import given, settings, strategies as st
 from opinionpool.estimators.calibration import LogOddsTransformer
 from opinionpool.forecasts import Forecasts
 from opinionpool.logodds import expit, logit
-from opinionpool.model import accuracy as expected
-from opinionpool.paper import batch_fits, datasets, experiments
+from opinionpool.paper import batch_fits, datasets, expected_scores as expected, experiments
 from opinionpool.paper.datasets import DataSet, simulated, simulated_panel
 from opinionpool.paper.experiments import METHODS, draw, fit_five, run
 from opinionpool.plots import figures as plots

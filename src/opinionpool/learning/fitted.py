@@ -135,7 +135,9 @@ class FittedPanel(Tabular):
         batch = self.panel.read(q, prior)
         both = answer_rows(p, batch.classes)
         shift = self.topic_shift(both, batch, base_rate, topics)
-        return batch.shape_answers(shift.moved(both, batch.prior, self.panel.settings.pool_floor))
+        return batch.as_asked(
+            logodds.public_probabilities(shift.moved(both, batch.prior, self.panel.settings.pool_floor))
+        )
 
     def topic_shift(self, p: Array, batch: Batch, base_rate: npt.ArrayLike | None, topics: npt.ArrayLike) -> TopicShift:
         """What topics do to the common answers on T events, (T, K); nothing where nobody answered."""
@@ -178,7 +180,8 @@ class FittedPanel(Tabular):
             assert own is not None
             batch = self.panel.read(q, own)
             shift = self.topic_shift(both[rows], batch, rate, forecasts.topics[rows])
-            found[rows] = batch.shape_answers(shift.moved(both[rows], batch.prior, self.panel.settings.pool_floor))
+            moved = shift.moved(both[rows], batch.prior, self.panel.settings.pool_floor)
+            found[rows] = logodds.public_probabilities(moved)
         return found
 
     def interval(

@@ -192,8 +192,7 @@ def _learn_default(problem: Problem, beliefs: Beliefs, request: Request) -> Fitt
     believed = Believed.of(beliefs, problem.experts)
     found = default_fit(data, believed, answers_only=request.answers_only)
     settings = request.settings._replace(extremes=found.extremes)
-    bias = logodds.public_log_odds(found.bias)
-    panel = Panel.from_parts(found.parts, bias, problem.experts, problem.classes, settings)
+    panel = Panel.from_parts(found.parts, found.bias, problem.experts, problem.classes, settings)
     kind = "default" if counts.any() and not believed.assessed else "assumed"
     notes = found.notes + belief_notes(beliefs, problem.experts)
     about = found.marginal, found.uncertainty, found.topics
@@ -224,8 +223,8 @@ def _learn_crowd(problem: Problem, settings: Settings) -> FittedPanel:
     from opinionpool.learning.crowd import crowd_fit, dependence_in_words
 
     found = crowd_fit(problem.sparse(settings.floor))
-    settings, bias = settings._replace(extremes=found.extremes), logodds.public_log_odds(found.bias)
-    panel = Panel.from_parts(found.parts, bias, problem.experts, problem.classes, settings)
+    settings = settings._replace(extremes=found.extremes)
+    panel = Panel.from_parts(found.parts, found.bias, problem.experts, problem.classes, settings)
     counts = problem.counts
     answered = int((counts > 0).sum())
     text = (
@@ -247,8 +246,7 @@ def _learn_averages(sums: Sums, source: Source, request: Request) -> FittedPanel
     evidence, prior, experts, classes = sums.evidence, sums.prior, source.experts, source.classes
     reference = np.zeros(evidence.classes - 1) if prior is None else logodds.prior_log_ratios(prior)
     parts, bias, notes = sample_parts(evidence, reference, experts, classes, request.kind)
-    biases = logodds.public_log_odds(bias) if evidence.design.biased else 0.0
-    panel = Panel.from_parts(parts, biases, experts, classes, request.settings)
+    panel = Panel.from_parts(parts, bias if evidence.design.biased else None, experts, classes, request.settings)
     _check_weights(panel, evidence.events.sum())
     seen = sums.seen
     return FittedPanel(panel, prior, request.kind, seen.events, seen.counts, seen.present, tuple(notes))

@@ -150,7 +150,8 @@ class Uncertainty:
             most = 1.0 - floors @ (1.0 - np.eye(k))
             for end, own, sign in zip(ends, error, (-1.0, 1.0), strict=True):
                 end[rows] = np.clip(logodds.expit(odds + sign * width * own[rows]), floors, most)
-        return batch.shape_answers(ends[0]), batch.shape_answers(ends[1])
+        low, high = (batch.as_asked(logodds.public_probabilities(end)) for end in ends)
+        return low, high
 
     def errors(
         self,

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from math import erfc
 from statistics import NormalDist
 from types import MappingProxyType
 
@@ -19,11 +18,13 @@ import numpy.typing as npt
 
 from opinionpool.arrays import Array
 from opinionpool.errors import PanelError
-from opinionpool.logodds import FLOOR, POOL_FLOOR, expit
+from opinionpool.logodds import POOL_FLOOR, expit
 
-DRAWS = 100_000
 # Nodes of the integral, over so many standard deviations on either side.
 NODES, REACH = 20_001, 12.0
+# Between these accuracies lie all scores that floats tell from 0 and from 1.
+LEAST, MOST = 1e-9, 1e2
+_erfc = np.vectorize(math.erfc, otypes=[np.float64])
 
 
 def normal_score(mean: npt.ArrayLike, variance: npt.ArrayLike) -> Array:
@@ -39,81 +40,18 @@ def normal_score(mean: npt.ArrayLike, variance: npt.ArrayLike) -> Array:
     return np.asarray(1.0 + np.log2(given) @ (density / density.sum()))
 
 
-def gaussian_scores(numbers: npt.ArrayLike, correlation: float, variance: float) -> Array:
-    """Expected scores of the Gaussian pool of N experts: C* given Y = 1 is N(μ*, 2μ*), (25).
+def normal_cdf(x: npt.ArrayLike) -> Array:
+    """Φ(x), to the last digits in the lower tail too.
 
-    Parameters
-    ----------
-    numbers : array_like, shape (P,)
-        N.
-    correlation, variance : float
-        ρ and σ².
-
-    Examples
-    --------
-    >>> gaussian_scores([10], 0.5, 1.0).round(3), gaussian_scores([10], 0.5, 2.0).round(3)
-    (array([0.689]), array([0.455]))
+    >>> normal_cdf([-40.0, 0.0, 1.96]).round(4)
+    array([0.   , 0.5  , 0.975])
     """
-    n = np.asarray(numbers, dtype=np.float64)
-    accuracy = n / (1.0 + (n - 1.0) * correlation) * 2.0 / variance
-    return normal_score(accuracy, 2.0 * accuracy)
-
-
-def independent_scores(numbers: npt.ArrayLike, correlation: float, variance: float) -> Array:
-    """Expected scores of the independent pool (23), whose log-odds are the sum of the experts'.
-
-    Examples
-    --------
-    As good as the Gaussian pool where its weights happen to be 1, as at σ² = 1 with N = 1 + 1/ρ:
-
-    >>> independent_scores([3], 0.5, 1.0) - gaussian_scores([3], 0.5, 1.0)
-    array([0.])
-    """
-    n = np.asarray(numbers, dtype=np.float64)
-    return normal_score(n, variance * n * (1.0 + (n - 1.0) * correlation))
-
-
-def average_scores(most: int, correlation: float, variance: float, draws: int = DRAWS, seed: int = 0) -> Array:
-    """Expected scores of the average of 1 .. `most` experts, simulated, (most,).
-
-    Examples
-    --------
-    >>> average_scores(10, 0.5, 1.0, draws=20_000)[-1].round(2)
-    np.float64(0.45)
-    """
-    rng = np.random.default_rng(seed)
-    half = rng.standard_normal((draws // 2, most + 1))
-    z = np.concatenate([half, -half])
-    spread = np.sqrt(variance)
-    ratios = 1.0 + spread * (np.sqrt(correlation) * z[:, :1] + np.sqrt(1.0 - correlation) * z[:, 1:])
-    contrast = np.clip(expit(ratios), FLOOR, 1.0 - FLOOR)
-    n = np.arange(1, most + 1)
-    score = 1.0 + np.log2(contrast.cumsum(axis=1) / n).mean(axis=0)
-    # Sampling error in the experts' own scores, which are known, is that of their average's.
-    own = (1.0 + np.log2(contrast).mean(axis=0)).cumsum() / n
-    return np.asarray(score - (own - normal_score(1.0, variance)))
-
-
-_STEPS = 60
-# Between these lie all scores that floats tell from 0 and from 1.
-_LEAST, _MOST = 1e-9, 1e2
+    return np.asarray(0.5 * _erfc(-np.asarray(x, dtype=np.float64) / np.sqrt(2.0)))
 
 
 def accuracy_of_auc(auc: float) -> float:
-    """Accuracy μ* of the expert whose area under the ROC curve is Φ(√μ*).
+    """Accuracy μ* of the expert whose area under the ROC curve, between two classes, is Φ(√μ*).
 
-    Parameters
-    ----------
-    auc : float
-        Above 0.5 and below 1; for more than two classes, between two of them.
-
-    Raises
-    ------
-    PanelError
-        If it is not.
-
-    Examples
-    --------
     >>> round(accuracy_of_auc(0.8), 4)
     0.7083
     """
@@ -124,18 +62,6 @@ def accuracy_of_auc(auc: float) -> float:
 def accuracy_of_hit_rate(rate: float) -> float:
     """Accuracy μ* of the expert who is right on a share Φ(√(μ*/2)) of events of probability 1/2.
 
-    Parameters
-    ----------
-    rate : float
-        Above 0.5 and below 1.
-
-    Raises
-    ------
-    PanelError
-        If it is not.
-
-    Examples
-    --------
     >>> round(accuracy_of_hit_rate(0.75), 4)
     0.9099
     """
@@ -147,36 +73,22 @@ def accuracy_of_hit_rate(rate: float) -> float:
 def accuracy_of_score(score: float) -> float:
     """Accuracy μ* of the expert with this expected normalised log score (26) on events of probability 1/2.
 
-    Parameters
-    ----------
-    score : float
-        Above 0 and below 1.
-
-    Raises
-    ------
-    PanelError
-        If it is not.
-
-    Examples
-    --------
     >>> round(accuracy_of_score(0.2905), 3)
     1.0
     """
+    from scipy.optimize import brentq
+
+    def beyond(log_accuracy: float) -> float:
+        return float(normal_score(np.exp(log_accuracy), 2.0 * np.exp(log_accuracy))) - score
+
     _check("an expected score", score, 0.0)
-    low, high = math.log(_LEAST), math.log(_MOST)
-    if not _score(math.exp(low)) < score < _score(math.exp(high)):
+    if not beyond(np.log(LEAST)) < 0.0 < beyond(np.log(MOST)):
         raise PanelError(f"an expected score so close to 0 or 1 determines no accuracy, and it is {score!r}")
-    for _ in range(_STEPS):
-        middle = (low + high) / 2.0
-        low, high = (middle, high) if _score(math.exp(middle)) < score else (low, middle)
-    return math.exp((low + high) / 2.0)
-
-
-def _score(accuracy: float) -> float:
-    return float(normal_score(accuracy, 2.0 * accuracy))
+    return float(np.exp(brentq(beyond, np.log(LEAST), np.log(MOST), xtol=1e-15)))
 
 
 def _check(what: str, value: float, least: float) -> None:
+    """Raise a `PanelError` unless `value` lies between guessing and perfection."""
     if not least < value < 1.0:
         raise PanelError(
             f"{what} must lie above {least:g} (guessing) and below 1 (perfect), and it is {value!r}; leave out an "
@@ -188,14 +100,3 @@ def _check(what: str, value: float, least: float) -> None:
 ELICITED: Mapping[str, Callable[[float], float]] = MappingProxyType(
     {"auc": accuracy_of_auc, "score": accuracy_of_score, "hit_rate": accuracy_of_hit_rate}
 )
-
-
-def normal_cdf(x: npt.ArrayLike) -> Array:
-    """Φ(x), to the last digits in the lower tail too.
-
-    >>> normal_cdf([-40.0, 0.0, 1.96]).round(4)
-    array([0.   , 0.5  , 0.975])
-    """
-    scaled = -np.asarray(x, dtype=np.float64) / np.sqrt(2.0)
-    flat = np.array([0.5 * erfc(each) for each in scaled.ravel().tolist()])
-    return np.asarray(flat.reshape(scaled.shape)[()])

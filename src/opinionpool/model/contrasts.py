@@ -24,23 +24,9 @@ FEWEST = 64
 
 
 def contrasts(q: Array, prior: Array, floor: float, reference: Array | None = None) -> Array:
-    """What is forecast beyond the prior: floored log-ratios L less those of the prior, L°; bias is still in them.
+    """Contrasts (..., K - 1) of probabilities (...), or (..., K) when K > 2, NaN where missing; bias is still in them.
 
-    Parameters
-    ----------
-    q : ndarray
-        K = 2: probabilities of the second class, shape (...). K > 2: shape (..., K). NaN where missing.
-    prior : ndarray, shape (..., K)
-        Class probabilities that broadcast against the forecasts.
-    floor : float
-        As for `opinionpool.logodds.log_ratios`.
-    reference : ndarray, shape (..., K - 1), optional
-        Log-ratios of the prior, where they are known.
-
-    Returns
-    -------
-    ndarray, shape (..., K - 1)
-        NaN where the forecast is missing.
+    These are floored log-ratios L less those of the prior (..., K), which are the `reference` where they are known.
     """
     ratios = logodds.log_ratios(q, prior, floor)
     ratios -= logodds.prior_log_ratios(prior) if reference is None else reference
@@ -131,14 +117,9 @@ class Batch:
         """logit(base rate) − L° for every event, (T or 1, K - 1); 0 without a base rate (model.md, section 2.8)."""
         return np.asarray(self.start - self.base.ratios)
 
-    @property
-    def width(self) -> int:
-        """Numbers of an event."""
-        return math.prod(self.q.shape[1:])
-
     def blocks(self) -> Iterator[slice]:
         """Slices of events whose numbers stay in the cache."""
-        return blockwise.blocks(len(self.q), self.width)
+        return blockwise.blocks(len(self.q), math.prod(self.q.shape[1:]))
 
     def some(self, rows: Rows) -> Batch:
         """Some of the events."""
@@ -186,10 +167,6 @@ class Batch:
             return logodds.pooled_probabilities(ratios, self.base.prior, self.base.pool_floor)
         return within(logodds.expit(ratios[:, 0]), *self.base.answer_bounds)
 
-    def shape_answers(self, p: Array) -> Array:
-        """(T, K) answers in the shape of the question: (...) when K = 2, else (..., K)."""
-        return self.as_asked(logodds.public_probabilities(p))
-
     def as_asked(self, answers: Array) -> Array:
         """Answers (T, ...) in the shape of the question."""
         shaped: Array = answers.reshape(self.lead + answers.shape[1:])
@@ -205,13 +182,7 @@ def read_batch(
     floor: float = FLOOR,
     pool_floor: float = POOL_FLOOR,
 ) -> Batch:
-    """Forecasts and priors with checked shapes; binary probabilities are checked when log-odds are made of them.
-
-    Raises
-    ------
-    ProbabilityError, ShapeError
-        If they are not forecasts by that many experts on events of that many classes.
-    """
+    """The batch of forecasts and priors of checked shapes; binary probabilities are checked as log-odds are made."""
     q = as_numbers(probabilities)
     tail = (experts,) if classes == 2 else (experts, classes)
     if q.shape[q.ndim - len(tail) :] != tail:
@@ -242,17 +213,8 @@ def _check_options(q: Array, absent: Mask) -> None:
 def padded_cells(event: Index, events: int) -> Iterator[tuple[Index, Index, Mask]]:
     """Forecasts (M,) by event, in blocks of events with about as many forecasts each, in rows of their number.
 
-    Yields
-    ------
-    rows : ndarray of int, shape (t,)
-        Events.
-    cells : ndarray of int, shape (t, m)
-        Positions of their forecasts among the M; where a row has fewer than m, any.
-    present : ndarray of bool, shape (t, m)
-        Where a row has a forecast.
+    Events, (t,); positions of their forecasts among the M, (t, m); and where a row has as many, (t, m).
 
-    Examples
-    --------
     >>> [(rows.tolist(), present.sum(axis=1).tolist()) for rows, _, present in padded_cells(np.array([0, 0, 0, 2]), 3)]
     [([1, 2], [0, 1]), ([0], [3])]
     """
@@ -362,14 +324,7 @@ class Extremes:
             raise PanelError(f"extremes need a limit above 0 and a finite centre, not {self.limit} and {self.centre}")
 
     def believed(self, contrasts: Array, absent: Mask | None = None) -> Array:
-        """Contrasts (..., N, K - 1) as far as they are believed; NaN stays.
-
-        Parameters
-        ----------
-        contrasts : ndarray, shape (..., N, K - 1)
-        absent : ndarray of bool, optional
-            Classes that are no options of the event, see `opinionpool.logodds.no_options`; broadcast to `contrasts`.
-        """
+        """Contrasts (..., N, K - 1) as far as they are believed; `absent` classes are no options of the event."""
         if np.isinf(self.limit):
             return contrasts
         robust = self.deviation(contrasts, absent)

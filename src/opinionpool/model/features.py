@@ -85,14 +85,7 @@ class Parts:
         return solved
 
     def weights_for(self, present: Mask, experts: Index | None = None) -> Array:
-        """W = 2 Sigma_SS^-1 mu_S for the experts S present in each row, 0 elsewhere, (T, m).
-
-        Parameters
-        ----------
-        present : ndarray of bool, shape (T, m)
-        experts : ndarray of int, shape (T, m), optional
-            Whose column it is, row by row; if not given, column i is expert i.
-        """
+        """W = 2 Sigma_SS⁻¹ mu_S for the experts S present in each row, 0 elsewhere, (T, m); see `Solver`."""
         informative, scale = self.informative, self.scale
         if experts is not None:
             informative, scale = informative[experts], scale[experts]
@@ -123,56 +116,39 @@ class Parts:
         return np.where(present, values, self.times(self.solve(values, present, strict=False)))
 
     def fill(self, contrasts: Array) -> Array:
-        """Contrasts (T, N, K - 1) with E[C | the contrasts present] under Sigma itself where one is missing (NaN).
+        """Contrasts (T, N, K - 1) with E[C | those present] under Sigma where one is NaN; 0 of who says nothing.
 
-        With weights w for the whole panel, w'E[C | C_S] is the pool of the sub-panel S, whose weights are
-        2 Sigma_SS⁻¹ mu_S, for mu = Sigma w / 2. So a regression on these learns weights that hold for every sub-panel;
-        nothing is made up that the exact sub-panel does not imply. That is so for contrasts without bias. An intercept
-        that stands for a bias common to all counts in full in the regression, and in the sub-panel only with the sum of
-        its weights; with forecasts missing, the two agree the better the less of such a bias is left. Experts who say
-        nothing are 0 wherever another one is informative.
+        With weights w for the whole panel, w'E[C | C_S] is the pool of the sub-panel S, as Sigma w = 2 mu. So a
+        regression on filled contrasts learns weights that hold for every sub-panel, if contrasts have no bias: an
+        intercept for a common bias counts in full here, and in a sub-panel with the sum of its weights.
         """
         known = self.informative
-        if not known.all():
-            full, some = np.zeros_like(contrasts), np.flatnonzero(known)
-            if len(some):
-                full[:, some] = self.subset(some).fill(contrasts[:, some])
-            return full
-        present = ~np.isnan(contrasts[..., 0])
+        present = ~np.isnan(contrasts[..., 0]) & known
         if present.all():
             return contrasts
-        scaled = np.where(present[..., None], contrasts, 0.0) / self.spread[:, None]
-        full = np.stack([self.expected(column, present) for column in np.moveaxis(scaled, 2, 0)], axis=2)
-        return np.asarray(np.where(present[..., None], contrasts, full * self.spread[:, None]))
+        scaled = np.moveaxis(np.where(present[..., None], contrasts, 0.0) / self.scale[:, None], 2, 0)
+        full = np.stack([self.expected(column, present) for column in scaled], axis=2) * self.scale[:, None]
+        return np.where(present[..., None], contrasts, np.where(known[:, None], full, 0.0))
 
     def drawn(self, outcomes: Index, classes: int, rng: np.random.Generator) -> Array:
-        """Contrasts (T, N, K - 1) without bias.
-
-        Noise is drawn for each class and differenced, so that it does not depend on the reference class.
-        """
-        normal = rng.standard_normal((len(outcomes), classes, len(self.contrast)))
-        if self.source is None:
-            noise = self.dependence.correlate(normal)
-        else:
-            distinct, first = np.unique(self.source, return_index=True)
-            own = np.zeros((*normal.shape[:2], self.dependence.size))
-            own[..., distinct] = normal[..., first]
-            noise = self.dependence.correlate(own)[..., self.source]
-        noise = noise * (self.spread / np.sqrt(2.0))
+        """Contrasts (T, N, K - 1) without bias, of noise that is differenced, so that no class is a special one."""
+        source = np.arange(len(self.contrast)) if self.source is None else self.source
+        distinct, first = np.unique(source, return_index=True)
+        normal = np.zeros((len(outcomes), classes, self.dependence.size))
+        normal[..., distinct] = rng.standard_normal((len(outcomes), classes, len(source)))[..., first]
+        noise = self.dependence.correlate(normal)[..., source] * (self.spread / np.sqrt(2.0))
         expected = self.contrast[:, None] * signature(classes)[outcomes][:, None, :]
         return np.asarray(expected + np.swapaxes(noise[:, 1:] - noise[:, :1], 1, 2))
 
     def subset(self, positions: Index) -> Parts:
         """The parts of some of the experts."""
-        dependence, source = self.dependence, None
-        if self.source is None:
-            dependence = dependence.subset(positions)
-        else:
+        kept, source = positions, None
+        if self.source is not None:
             kept, source = np.unique(self.source[positions], return_inverse=True)
-            whole = len(kept) == len(positions)
-            dependence = dependence.subset(self.source[positions] if whole else kept)
-            source = None if whole else source.ravel()
-        return Parts(self.contrast[positions], self.spread[positions], dependence, self.absolute, source)
+            if len(kept) == len(positions):
+                kept, source = self.source[positions], None
+        own = self.contrast[positions], self.spread[positions]
+        return Parts(*own, self.dependence.subset(kept), self.absolute, source)
 
     def check_scale(self, what: str) -> None:
         """Raise an `AccuracyUnknownError` where accuracies are known relative to each other only."""
@@ -195,18 +171,8 @@ class Parts:
 def cell_weights(
     event: Index, expert: Index, contrast: Array, spread: Array, dependence: Dependence, events: int
 ) -> Array:
-    """Weights as `Parts.weights_for`, forecast by forecast, (M,).
+    """Weights as `Parts.weights_for`, of M forecasts from their event, expert, contrast mean and spread, (M,).
 
-    Parameters
-    ----------
-    event, expert : ndarray of int, shape (M,)
-    contrast, spread : ndarray, shape (M,)
-        Of the expert of each forecast.
-    dependence : Dependence
-    events : int
-
-    Examples
-    --------
     Two experts on the first event, one on the second:
 
     >>> event, expert = np.array([0, 0, 1]), np.array([0, 1, 0])
@@ -220,36 +186,26 @@ def cell_weights(
 
 
 def numbers(values: npt.ArrayLike, what: str) -> Array:
-    """A new array of float64.
-
-    Raises
-    ------
-    PanelError
-        If these are not numbers, or rows of several lengths.
-    """
+    """A new array of float64; a `PanelError` if these are not numbers, or rows of several lengths."""
     return np.array(as_numbers(values, what, PanelError))
 
 
-def vector(values: npt.ArrayLike, n: int | None, what: str) -> Array:
-    """`values` as n finite numbers; one number stands for n equal ones.
+def _refuse(bad: Mask, values: Array, rule: str) -> None:
+    """Raise a `PanelError` with the first bad value."""
+    if bad.any():
+        raise PanelError(f"{rule}, and one is {values[bad][0]:.15g}")
 
-    Raises
-    ------
-    ShapeError
-        If there are not n values.
-    PanelError
-        If one is not finite.
-    """
+
+def vector(values: npt.ArrayLike, n: int | None, what: str) -> Array:
+    """`values` as n finite numbers, one of which stands for n equal ones; a `ShapeError` or `PanelError` otherwise."""
     array = numbers(values, what)
     if array.ndim == 0 and n is not None:
         array = np.full(n, float(array))
     if array.ndim != 1 or len(array) == 0 or (n is not None and len(array) != n):
         wanted = f"one value or {n} values" if n is not None else "one value per expert"
         raise ShapeError(f"{what} needs {wanted}, and its shape is {array.shape}")
-    if not np.isfinite(array).all():
-        raise PanelError(f"each {what} must be finite, and one is {array[~np.isfinite(array)][0]}")
-    if (np.abs(array) > LARGEST).any():
-        raise PanelError(f"each {what} must be at most {LARGEST:g}, and one is {array[np.abs(array) > LARGEST][0]:g}")
+    _refuse(~np.isfinite(array), array, f"each {what} must be finite")
+    _refuse(np.abs(array) > LARGEST, array, f"each {what} must be at most {LARGEST:g}")
     return array
 
 
@@ -264,24 +220,22 @@ def bias_ratios(bias: npt.ArrayLike, n: int, classes: int) -> Array:
 
 
 def parts_of_parameters(contrast: npt.ArrayLike, covariance: npt.ArrayLike) -> Parts:
-    """Contrast means and covariance, checked."""
-    mean = vector(contrast, None, "contrast")
-    sigma = numbers(covariance, "covariance")
+    """Parts from contrast means and covariance, checked."""
+    mean, sigma = vector(contrast, None, "contrast"), numbers(covariance, "covariance")
     if sigma.shape != (len(mean), len(mean)):
         raise ShapeError(f"{len(mean)} contrasts need a covariance of shape {(len(mean),) * 2}, not {sigma.shape}")
     variance = np.diag(sigma)
     if not np.isfinite(sigma).all() or (variance < 0).any():
         raise PanelError(f"a covariance must be finite, with variances above 0, and the variances are {variance}")
-    still = variance == 0
-    if (mean[still] != 0).any() or (sigma[still] != 0).any():
+    constant = variance == 0
+    if (mean[constant] != 0).any() or (sigma[constant] != 0).any():
         raise PanelError("a covariance must be positive definite; an expert without variance must have contrast 0")
-    sizes = variance[~still]
-    if ((sizes > LARGEST) | (sizes < 1.0 / LARGEST)).any():
+    if ((variance > LARGEST) | (~constant & (variance < 1.0 / LARGEST))).any():
         raise PanelError(f"variances must lie between {1 / LARGEST:g} and {LARGEST:g}, and they are {variance}")
     spread = np.sqrt(variance)
-    scale = np.where(still, 1.0, spread)
+    scale = np.where(constant, 1.0, spread)
     r = sigma / np.outer(scale, scale)
-    r[still, still] = 1.0
+    r[constant, constant] = 1.0
     return Parts(mean, spread, matrix_correlation(r, "covariance, scaled to correlations,"))
 
 
@@ -295,9 +249,8 @@ def parts_of_features(
 ) -> Parts:
     """Contrast mean mu*/kappa and spread sqrt(2 mu*)/kappa, on an arbitrary scale if no accuracy is given."""
     kappa = vector(calibration, n, "calibration")
-    if (kappa < 0).any():
-        raise PanelError(f"a calibration must be at least 0, and one is {kappa[kappa < 0][0]:.15g}")
-    absolute = accuracies(relative_accuracy, accuracy, n)
+    _refuse(kappa < 0, kappa, "a calibration must be at least 0")
+    absolute = _accuracies(relative_accuracy, accuracy, n)
     informative = kappa > 0
     safe = np.where(informative, kappa, 1.0)
     with np.errstate(over="ignore"):
@@ -306,15 +259,17 @@ def parts_of_features(
     if np.isinf(spread).any() or np.isinf(contrast).any():
         raise PanelError(f"a calibration must be 0 or not so close to it, and one is {kappa[informative].min():.3g}")
     one_of(dependence, "dependence", DEPENDENCES, PanelError)
-    among = nested_of(correlation, absolute) if dependence == "nested" else dependence_of(correlation, n)
+    r = numbers(correlation, "correlation")
+    if dependence == "nested" and r.ndim > 0:
+        raise PanelError("nested evidence has one correlation, that of two experts who are equally accurate")
+    among = NestedCorrelation(np.sqrt(absolute), float(r)) if dependence == "nested" else _dependence(r, n)
     return Parts(contrast, spread, among, absolute=accuracy is not None)
 
 
-def accuracies(relative_accuracy: npt.ArrayLike, accuracy: npt.ArrayLike | None, n: int) -> Array:
-    """mu* of each expert; relative to a first expert of 1 if no accuracy is given."""
+def _accuracies(relative_accuracy: npt.ArrayLike, accuracy: npt.ArrayLike | None, n: int) -> Array:
+    """mu* of each expert, (N,); relative to a first expert of 1 if no accuracy is given."""
     m = vector(relative_accuracy, n, "relative accuracy")
-    if (m <= 0).any():
-        raise PanelError(f"a relative accuracy must be above 0, and one is {m[m <= 0][0]:.15g}")
+    _refuse(m <= 0, m, "a relative accuracy must be above 0")
     with np.errstate(over="ignore"):
         relative = np.asarray(m / m[0])
     if np.isinf(relative).any():
@@ -322,8 +277,7 @@ def accuracies(relative_accuracy: npt.ArrayLike, accuracy: npt.ArrayLike | None,
     if accuracy is None:
         return relative
     absolute = vector(accuracy, n, "accuracy")
-    if (absolute <= 0).any():
-        raise PanelError(f"an accuracy must be above 0, and one is {absolute[absolute <= 0][0]:.15g}")
+    _refuse(absolute <= 0, absolute, "an accuracy must be above 0")
     if np.ndim(accuracy) == 0:
         return np.asarray(absolute * relative)
     if not (relative == 1).all():
@@ -331,30 +285,20 @@ def accuracies(relative_accuracy: npt.ArrayLike, accuracy: npt.ArrayLike | None,
     return absolute
 
 
-def dependence_of(correlation: npt.ArrayLike, n: int) -> Dependence:
-    """One number as a common correlation, a matrix as itself."""
-    r = numbers(correlation, "correlation")
+def _dependence(r: Array, n: int) -> Dependence:
+    """The dependence of one correlation, or of a matrix."""
     if r.ndim == 0:
-        if not np.isfinite(r):
-            raise PanelError(f"a correlation must be finite, and it is {r}")
+        _refuse(~np.isfinite(r[None]), r[None], "a correlation must be finite")
         return CommonCorrelation(n, float(r))
     if r.shape != (n, n):
         raise ShapeError(f"{n} experts need one correlation or a matrix of shape {(n, n)}, not {r.shape}")
     return matrix_correlation(r)
 
 
-def nested_of(correlation: npt.ArrayLike, accuracy: Array) -> Dependence:
-    """Nested evidence of experts of these accuracies (N,), of whom equal ones have this correlation."""
-    rho = numbers(correlation, "correlation")
-    if rho.ndim > 0:
-        raise PanelError("nested evidence has one correlation, that of two experts who are equally accurate")
-    return NestedCorrelation(np.sqrt(accuracy), float(rho))
-
-
 def believed_dependence(rho: float, accuracy: Array) -> Dependence:
-    """What is meant where one correlation is believed of experts of these accuracies, (N,) (model.md, section 8).
+    """What one correlation of experts of these accuracies, (N,), means (model.md, section 8): nested evidence.
 
-    Nested evidence, unless they are equally accurate, when it is a common correlation, or the correlation is negative.
+    Where all are equally accurate, or the correlation is negative, it is a common correlation.
     """
     if rho < 0 or (accuracy == accuracy[0]).all():
         return CommonCorrelation(len(accuracy), rho if len(accuracy) > 1 else 0.0)
@@ -362,13 +306,7 @@ def believed_dependence(rho: float, accuracy: Array) -> Dependence:
 
 
 def number_of_experts(**given: object) -> int:
-    """N, from whichever argument has one value per expert.
-
-    Raises
-    ------
-    ShapeError
-        If none has, or if they disagree.
-    """
+    """N, from whichever argument has one value per expert; a `ShapeError` if none has, or they disagree."""
     sizes = {name: len(np.asarray(value, dtype=object)) for name, value in given.items() if axes(value, name) > 0}
     if not sizes:
         raise ShapeError("one number for every feature does not say how many experts there are: use Panel.exchangeable")

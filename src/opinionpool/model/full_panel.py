@@ -21,7 +21,7 @@ from opinionpool.logodds import FLOOR, POOL_FLOOR, metric
 from opinionpool.model.contrasts import AnswerParts, Batch, Extremes
 from opinionpool.model.correlation import SINGULAR, patterns, solve_matrix
 from opinionpool.model.features import LARGEST, numbers
-from opinionpool.model.panel import PoolingPanel
+from opinionpool.model.panel import PoolingPanel, class_labels
 from opinionpool.model.pooling import Settings
 
 # So many numbers of rules are kept.
@@ -153,7 +153,6 @@ class Discriminant:
 
 
 BELIEVED = Extremes()
-DEFAULT = Settings()
 # How far a covariance may be from symmetric and positive, relative to its variances.
 ROUNDING = 1e-8
 
@@ -216,39 +215,10 @@ class FullPanel(PoolingPanel):
         parts = Discriminant(given - bias, _checked_covariance(covariance, *bias.shape))
         if (np.abs(parts.means[:, ~parts.informative]) > ROUNDING).any():
             raise PanelError("an expert without variance must have the same means for all classes")
-        labels = tuple(range(len(given))) if classes is None else classes
+        labels = class_labels(range(len(given)) if classes is None else classes)
+        if len(labels) != len(given):
+            raise PanelError(f"means of {len(given)} classes do not fit the {len(labels)} labels {labels}")
         self._set(parts, bias, names, labels, Settings(floor, pool_floor, extremes))
-
-    @classmethod
-    def from_parts(
-        cls,
-        parts: Discriminant,
-        bias: Array,
-        names: Iterable[object] | None = None,
-        classes: Sequence[object] | None = None,
-        settings: Settings = DEFAULT,
-    ) -> FullPanel:
-        """A panel from means, covariance and bias (N, K - 1), taken as they are; what learning uses."""
-        panel = cls.__new__(cls)
-        panel._set(parts, bias, names, classes, settings)
-        return panel
-
-    def _set(
-        self,
-        parts: Discriminant,
-        bias: Array,
-        names: Iterable[object] | None,
-        classes: Sequence[object] | None,
-        settings: Settings,
-    ) -> None:
-        k = self._label(len(bias), names, classes, settings)
-        if k != len(parts.means):
-            raise PanelError(f"means of {len(parts.means)} classes do not fit the {k} labels {self._classes}")
-        self._hold_parts(parts, bias)
-
-    def __reduce__(self) -> tuple[object, ...]:
-        parts = self._parts.means, self._parts.covariance
-        return _restored, (*parts, self._bias, self._names, self._classes, self._settings)
 
     @property
     def parts(self) -> Discriminant:
@@ -327,11 +297,6 @@ class FullPanel(PoolingPanel):
         added = self._parts.added((beyond - self._bias)[None])[0]
         start = batch.reference[0]
         return AnswerParts("log-odds", self._bias, contrast, None, added, start, np.zeros_like(start))
-
-
-def _restored(means: Array, covariance: Array, *rest: object) -> FullPanel:
-    """A panel that was pickled."""
-    return FullPanel.from_parts(Discriminant(means, covariance), *rest)  # type: ignore[arg-type]
 
 
 def _checked_covariance(covariance: npt.ArrayLike, n: int, d: int) -> Array:

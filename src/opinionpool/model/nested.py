@@ -28,15 +28,6 @@ _LEAST = float(np.finfo(np.float64).tiny)
 class NestedCorrelation:
     """The correlation of experts whose evidence is nested.
 
-    Attributes
-    ----------
-    signal : ndarray, shape (N,)
-        ±√m on any scale: negative for experts who point the other way, whose correlation with others then changes its
-        sign; 0 for those who know nothing, who are correlated with nobody.
-    rho : float
-        Correlation of two experts who are equally accurate, from 0 to 1. At 1 the most accurate of those present says
-        all, and those who tie share.
-
     Examples
     --------
     >>> NestedCorrelation(np.array([1.0, 1.0, 0.5]), 0.6).matrix()
@@ -45,7 +36,11 @@ class NestedCorrelation:
            [0.3, 0.3, 1. ]])
     """
 
+    # (N,); ±√m on any scale: negative for experts who point the other way, whose correlation with others then changes
+    # its sign; 0 for those who know nothing, who are correlated with nobody
     signal: Array
+    # of two experts who are equally accurate, from 0 to 1; at 1 the most accurate of those present says all, and those
+    # who tie share
     rho: float
 
     def __post_init__(self) -> None:
@@ -59,14 +54,12 @@ class NestedCorrelation:
 
     @cached_property
     def _level(self) -> Array:
+        """√m, (N,)."""
         return np.abs(self.signal)
 
     @cached_property
-    def _order(self) -> Index:
-        return np.argsort(self._level, kind="stable")
-
-    @cached_property
     def _sign(self) -> Array:
+        """-1 for who points the other way, (N,)."""
         return np.where(self.signal < 0, -1.0, 1.0)
 
     def shares(self) -> Array:
@@ -80,9 +73,9 @@ class NestedCorrelation:
 
     def times(self, v: Array) -> Array:
         """R v for v (..., N), in O(N): v + ρ (Σ_weaker √m_j v_j / √m_i + √m_i Σ_stronger v_j / √m_j)."""
-        level, value = self._level[self._order], (v * self._sign)[..., self._order]
-        product = np.empty(v.shape)
-        product[..., self._order] = value + self.rho * (_from_weaker(level, value) + _from_stronger(level, value))
+        order, product = np.argsort(self._level, kind="stable"), np.empty(v.shape)
+        level, value = self._level[order], (v * self._sign)[..., order]
+        product[..., order] = value + self.rho * (_from_weaker(level, value) + _from_stronger(level, value))
         return product * self._sign
 
     def solve(self, v: Array, present: Mask, experts: Index | None = None, *, strict: bool = True) -> Array:
@@ -96,19 +89,15 @@ class NestedCorrelation:
 
     def _places(self, present: Mask, experts: Index | None) -> tuple[Index, Mask, Array, Array]:
         """Columns of each row (T, m), the weakest present first; and by place (m, T), presence, level and sign."""
-        level = in_rows(self._level, present, experts)
+        level, sign = (in_rows(x, present, experts) for x in (self._level, self._sign))
         order = np.argsort(np.where(present, level, np.inf), axis=1, kind="stable")
-        here = np.take_along_axis(present, order, axis=1).T.copy()
-        level = np.take_along_axis(level, order, axis=1).T.copy()
-        sign = np.take_along_axis(in_rows(self._sign, present, experts), order, axis=1).T.copy()
-        return order, here, level, sign
+        level, sign = (np.take_along_axis(x, order, axis=1).T.copy() for x in (level, sign))
+        return order, sign != 0, level, sign
 
     def _by_place(self, level: Array, value: Array, here: Mask, *, strict: bool) -> Array:
         """R_SS⁻¹ v_S of rows whose places (m, T) rise in accuracy, those that are not `here` last."""
         decay, gap = np.zeros(level.shape), np.ones(level.shape)
-        decay[1:] = np.where(here[1:], _ratio(level[:-1], level[1:]), 0.0)
-        # 1 − m/m' to its last digit.
-        gap[1:] = np.where(here[1:], _ratio(level[1:] - level[:-1], level[1:], 1.0) * (1.0 + decay[1:]), 1.0)
+        decay[1:], gap[1:] = _steps(level)
         tied = (gap <= (SINGULAR if self.rho == 1.0 else 0.0)) & here
         if self.rho == 1.0:
             # Where nothing blurs, who is nearly as accurate as another says the same.
@@ -118,8 +107,7 @@ class NestedCorrelation:
             tied[1:] &= value[1:] == value[:-1]
         solved = self._smoothed(decay, gap, value, strict=strict)
         if tied.any():
-            group = np.cumsum(~tied.T.ravel()) - 1
-            flat = solved.T.ravel()
+            group, flat = np.cumsum(~tied.T.ravel()) - 1, solved.T.ravel()
             solved = (np.bincount(group, flat) / np.bincount(group))[group].reshape(solved.T.shape).T
         return solved
 
@@ -127,7 +115,7 @@ class NestedCorrelation:
         """Smoothed disturbances of the process by place, (m, T), from its decay and its new variance at each."""
         noise = max(1.0 - self.rho, _LEAST)
         error, spread = np.empty(value.shape), np.empty(value.shape)
-        mean, variance = np.zeros(value.shape[1]), np.full(value.shape[1], self.rho)
+        mean, variance = np.zeros(value.shape[1]), np.zeros(value.shape[1])
         for i in range(len(value)):
             spread[i] = decay[i] ** 2 * variance + self.rho * gap[i]
             error[i] = value[i] - decay[i] * mean
@@ -147,18 +135,7 @@ class NestedCorrelation:
         return solved
 
     def pairs(self, event: Index, expert: Index, values: Array, events: int) -> tuple[Array, Array]:
-        """Sums over the pairs of forecasts on each event of R_ij / ρ times values_i · values_j, and of (R_ij / ρ)².
-
-        Parameters
-        ----------
-        event, expert : ndarray of int, shape (M,)
-        values : ndarray, shape (M, d)
-        events : int
-
-        Returns
-        -------
-        products, squares : ndarray, shape (T,)
-        """
+        """Σ (R_ij / ρ) values_i · values_j over the pairs of M forecasts (M, d) on each event, and Σ (R_ij / ρ)²."""
         products, squares = np.zeros(events), np.zeros(events)
         for rows, cells, present in padded_cells(event, events):
             order, here, level, sign = self._places(present, expert[cells])
@@ -174,20 +151,23 @@ class NestedCorrelation:
 
     def correlate(self, z: Array) -> Array:
         """Independent standard normals (..., N) to correlated ones, in O(N) each, by the Cholesky root of R."""
-        level = self._level[self._order]
-        decay = _ratio(level[:-1], level[1:])
-        gap = _ratio(level[1:] - level[:-1], level[1:], 1.0) * (1.0 + decay)
-        correlated = np.empty(z.shape)
-        mean, variance = np.zeros(z.shape[:-1]), self.rho
-        for i, expert in enumerate(self._order):
-            if i > 0:
-                mean, variance = decay[i - 1] * mean, decay[i - 1] ** 2 * variance + self.rho * gap[i - 1]
-            total = variance + (1.0 - self.rho)
+        order, correlated = np.argsort(self._level, kind="stable"), np.empty(z.shape)
+        decay, gap = (np.append(first, x) for first, x in zip((0.0, 1.0), _steps(self._level[order]), strict=True))
+        mean, variance = np.zeros(z.shape[:-1]), 0.0
+        for i, expert in enumerate(order):
+            spread = decay[i] ** 2 * variance + self.rho * gap[i]
+            total = spread + (1.0 - self.rho)
             innovation = np.sqrt(total) * z[..., expert]
-            correlated[..., expert] = self._sign[expert] * (mean + innovation)
-            gain = variance / total if total > 0 else 0.0
-            mean, variance = mean + gain * innovation, variance * (1.0 - gain)
+            correlated[..., expert] = self._sign[expert] * (decay[i] * mean + innovation)
+            gain = spread / total if total > 0 else 0.0
+            mean, variance = decay[i] * mean + gain * innovation, spread * (1.0 - gain)
         return correlated
+
+
+def _steps(level: Array) -> tuple[Array, Array]:
+    """√(m/m') and 1 − m/m', to its last digit, of each level but the first after the one before it, (m - 1, ...)."""
+    decay = _ratio(level[:-1], level[1:])
+    return decay, _ratio(level[1:] - level[:-1], level[1:], 1.0) * (1.0 + decay)
 
 
 def _ratio(a: Array, b: Array, otherwise: float = 0.0) -> Array:

@@ -23,11 +23,18 @@ from opinionpool.errors import AccuracyUnknownError, ArgumentError, ExpertError,
 from opinionpool.forecasts import Forecasts
 from opinionpool.logodds import FLOOR, POOL_FLOOR
 from opinionpool.model.contrasts import AnswerParts, Batch, Extremes, padded_cells, read_batch
-from opinionpool.model.correlation import CommonCorrelation, Dependence
 from opinionpool.model.features import Parts, bias_ratios, number_of_experts, parts_of_features, parts_of_parameters
 from opinionpool.model.pooling import Settings, Solver, contributions, pooled
 from opinionpool.names import by_name, chosen_positions, expert_names, places
 from opinionpool.priors import spread_prior
+
+
+def class_labels(classes: Sequence[object] | None) -> tuple[object, ...]:
+    """Labels of the classes, checked; 0 and 1 if not given."""
+    labels = (0, 1) if classes is None else labels_given(classes, "classes", PanelError)
+    if len(labels) < 2 or len(set(labels)) < len(labels):
+        raise PanelError(f"classes must be at least two different labels, not {labels}")
+    return labels
 
 
 class PoolingPanel(Tabular, ABC):
@@ -45,29 +52,42 @@ class PoolingPanel(Tabular, ABC):
     _classes: tuple[object, ...]
     _settings: Settings
 
-    def _hold(self, **values: object) -> None:
-        """Fill slots, which cannot be done later."""
-        for slot, value in values.items():
-            object.__setattr__(self, f"_{slot}", value)
-
-    def _label(
-        self, n: int, names: Iterable[object] | None, classes: Sequence[object] | None, settings: Settings
-    ) -> int:
-        """Check and hold names and classes; K."""
-        labels = (0, 1) if classes is None else labels_given(classes, "classes", PanelError)
-        if len(labels) < 2 or len(set(labels)) < len(labels):
-            raise PanelError(f"classes must be at least two different labels, not {labels}")
+    def _set(
+        self,
+        parts: Solver,
+        bias: Array | None,
+        names: Iterable[object] | None,
+        classes: Sequence[object] | None,
+        settings: Settings,
+    ) -> None:
+        """Check names, classes and floors, and fill the slots, whose arrays cannot be written to later."""
+        labels, n = class_labels(classes), len(parts.informative)
         for name in ("floor", "pool_floor"):
             logodds.check_floor(getattr(settings, name), name)
-        self._hold(classes=labels, names=expert_names(names, n), settings=settings)
-        return len(labels)
-
-    def _hold_parts(self, parts: Solver, bias: Array) -> None:
-        """Hold what pooling uses, read-only."""
+        bias = np.zeros((n, len(labels) - 1)) if bias is None else bias
         for array in (*vars(parts).values(), bias):
             if isinstance(array, np.ndarray):
                 array.flags.writeable = False
-        self._hold(parts=parts, bias=bias)
+        held = {"parts": parts, "bias": bias, "names": expert_names(names, n), "classes": labels, "settings": settings}
+        for slot, value in held.items():
+            object.__setattr__(self, f"_{slot}", value)
+
+    @classmethod
+    def from_parts(
+        cls,
+        parts: Any,  # noqa: ANN401 - `Parts` of a `Panel`, the `Discriminant` of a `FullPanel`
+        bias: Array | None = None,
+        names: Iterable[object] | None = None,
+        classes: Sequence[object] | None = None,
+        settings: Settings = Settings(),  # noqa: B008 - it does not change
+    ) -> Self:
+        """A panel from what weighs the experts and their bias in log-ratios (N, K - 1), taken as they are."""
+        panel = cls.__new__(cls)
+        panel._set(parts, bias, names, classes, settings)
+        return panel
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self).from_parts, (self._parts, self._bias, self._names, self._classes, self._settings)
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError(f"a panel is immutable; make a new one instead of setting {name!r}")
@@ -130,11 +150,6 @@ class PoolingPanel(Tabular, ABC):
         return logodds.public_log_odds(self._bias).copy()
 
     @property
-    def bias_ratios(self) -> Array:
-        """The same as log-ratios, (N, K - 1)."""
-        return self._bias
-
-    @property
     @abstractmethod
     def calibration(self) -> Array:
         """Calibration kappa of each expert by itself, (N,) (13); 0 for uninformative experts."""
@@ -150,12 +165,7 @@ class PoolingPanel(Tabular, ABC):
         """Accuracy mu* of the panel together (15)."""
 
     def weights_for(self, present: Mask) -> Array:
-        """Weights of the exact sub-panels of those present, (T, N), 0 where absent (model.md, section 2.3).
-
-        Parameters
-        ----------
-        present : ndarray of bool, shape (T, N)
-        """
+        """Weights of the exact sub-panels of those present (T, N), 0 where absent, (T, N) (model.md, section 2.3)."""
         return self._parts.weights_for(present)
 
     def read(self, probabilities: npt.ArrayLike, prior: npt.ArrayLike, base_rate: npt.ArrayLike | None = None) -> Batch:
@@ -194,18 +204,9 @@ class PoolingPanel(Tabular, ABC):
     def pool_forecasts(
         self, forecasts: Forecasts, prior: npt.ArrayLike = 0.5, base_rate: npt.ArrayLike | None = None
     ) -> Array:
-        """Pooled probability of every event, as `pool` gives it for the dense array of forecasts.
+        """Pooled probability of every event, (T,) or (T, K), as `pool` gives it for the dense array of forecasts.
 
-        Parameters
-        ----------
-        forecasts : Forecasts
-            By experts of the panel, in any order; their own priors are not looked at.
-        prior, base_rate : float or array_like, shape (T,), or (K,), (T, K) when K > 2
-            As for `pool`.
-
-        Returns
-        -------
-        ndarray, shape (T,), or (T, K) when K > 2
+        The forecasts may be by some of the experts, in any order; their own priors are not looked at.
 
         Raises
         ------
@@ -233,25 +234,15 @@ class PoolingPanel(Tabular, ABC):
         return answers
 
     def for_options(self, slots: tuple[object, ...]) -> Panel:  # noqa: ARG002 - of panels without classes of their own
-        """The panel with the same weights for events with other numbers of options.
-
-        Raises
-        ------
-        ArgumentError
-            If the panel has biases, which are those of classes that all events share.
-        """
+        """The panel with the same weights for events with these options, if it has no biases for its own classes."""
         raise ArgumentError(
             f"this panel has biases for the classes {self.classes}, and these events have options of their own"
         )
 
     def contributions(self, probabilities: npt.ArrayLike, prior: npt.ArrayLike = 0.5) -> Array:
-        """What each expert adds to the pooled log-odds, 0 where missing: w_i C_i in the class-symmetric model.
+        """What each expert adds to the pooled log-odds, (..., N), or (..., N, K) centred over the K > 2 classes.
 
-        They add up to the pooled log-odds minus the prior's, before the floor on the answer.
-
-        Returns
-        -------
-        ndarray, shape (..., N), or (..., N, K) when K > 2, centred over the classes
+        These w_i C_i, 0 where missing, add up to the pooled log-odds minus the prior's, before the floor on the answer.
         """
         batch = self.read(probabilities, prior)
         return batch.as_asked(logodds.public_log_odds(contributions(self._parts, self._bias, self._settings, batch)))
@@ -266,19 +257,12 @@ class PoolingPanel(Tabular, ABC):
         Parameters
         ----------
         experts : iterable of str or int
-            Names, or positions.
-
-        Raises
-        ------
-        ExpertError
-            If one is unknown, repeated, or none is given.
+            Names, or positions; an `ExpertError` if one is unknown, repeated, or none is given.
         """
-        positions = chosen_positions(experts, self._names)
-        settings = self._settings._replace(extremes=self._settings.extremes.subset(positions))
-        panel = type(self).__new__(type(self))
-        panel._hold(names=tuple(self._names[i] for i in positions), classes=self._classes, settings=settings)
-        panel._hold_parts(self._parts.subset(positions), self._bias[positions])
-        return panel
+        at = chosen_positions(experts, self._names)
+        settings = self._settings._replace(extremes=self._settings.extremes.subset(at))
+        names = tuple(self._names[i] for i in at)
+        return self.from_parts(self._parts.subset(at), self._bias[at], names, self._classes, settings)
 
     def simulate(
         self, events: int, prior: npt.ArrayLike = 0.5, seed: int | np.random.Generator | None = None
@@ -304,36 +288,30 @@ class PoolingPanel(Tabular, ABC):
         ArgumentError, ProbabilityError
             If there is no such number of events, or no such prior.
         """
-        k, rng = len(self._classes), seeded(seed)
-        p, happened = _outcomes(events, prior, k, rng)
+        k, rng, count = len(self._classes), seeded(seed), whole_number(events, "events", 0)
+        p = spread_prior(prior, (count,), k)
+        happened = (rng.random(count)[:, None] > np.cumsum(p, axis=1)[:, :-1]).sum(axis=1)
         ratios = logodds.prior_log_ratios(p)[:, None, :] + self._bias + self._parts.drawn(happened, k, rng)
-        forecast = logodds.softmax(ratios)
-        return (forecast[..., 1] if k == 2 else forecast), np.array(self._classes)[happened]
-
-
-def _outcomes(
-    events: int, prior: npt.ArrayLike, classes: int, rng: np.random.Generator
-) -> tuple[Array, npt.NDArray[np.intp]]:
-    """The prior of each event, (T, K), and its outcome, (T,)."""
-    count = whole_number(events, "events", 0)
-    p = spread_prior(prior, (count,), classes)
-    happened = (rng.random(count)[:, None] > np.cumsum(p, axis=1)[:, :-1]).sum(axis=1)
-    return p, happened
+        return logodds.public_probabilities(logodds.softmax(ratios)), np.array(self._classes)[happened]
 
 
 # Below this part of the variance of a mean of independent experts, theirs is left to how they cancel each other.
 NEARLY_NONE = 0.1
 
 
-def _warn_of_weights(panel: Panel, correlation: float) -> None:
-    """Say that one correlation lets experts cancel the errors of better ones, or all their errors."""
-    weights, n = panel.weights, int(panel.informative.sum())
-    if n > 1 and 1.0 + (n - 1.0) * correlation < NEARLY_NONE:
+def _warn_of_weights(panel: Panel, given: npt.ArrayLike) -> None:
+    """Warn if one correlation of all pairs lets experts cancel the errors of better ones, or all their errors."""
+    r = np.asarray(given, dtype=np.float64)
+    pairs = np.unique(r[np.triu_indices(len(r), 1)]) if r.ndim else r[None]
+    if len(pairs) != 1 or (r.ndim and len(r) < 3) or pairs[0] >= 1.0:
+        return
+    weights, n, rho = panel.weights, int(panel.informative.sum()), float(pairs[0])
+    if n > 1 and 1.0 + (n - 1.0) * rho < NEARLY_NONE:
         text = (
-            f"the correlation {correlation:.6g} is close to the least of {n} experts, {-1.0 / (n - 1.0):.6g}, where "
+            f"the correlation {rho:.6g} is close to the least of {n} experts, {-1.0 / (n - 1.0):.6g}, where "
             f"their errors cancel: the weights add up to {weights.sum():.3g}, and unanimous experts are believed so far"
         )
-        warnings.warn(text, OpinionPoolWarning, stacklevel=3)
+        warnings.warn(text, OpinionPoolWarning, stacklevel=4)
     if (weights < 0).any():
         worst = int(weights.argmin())
         unanimous = float(logodds.expit(weights.sum() * logodds.logit(0.7)))
@@ -343,22 +321,10 @@ def _warn_of_weights(panel: Panel, correlation: float) -> None:
             f"experts cancel the errors of better ones{where_all}; if that is not known, dependence='nested' has no "
             "negative weight"
         )
-        warnings.warn(text, OpinionPoolWarning, stacklevel=3)
-
-
-def _one_correlation(dependence: Dependence, given: npt.ArrayLike) -> float | None:
-    """The correlation of all pairs, where it is one, given as a number or as a matrix."""
-    if isinstance(dependence, CommonCorrelation):
-        return dependence.rho
-    matrix = np.asarray(given, dtype=np.float64)
-    if matrix.ndim != 2 or len(matrix) < 3:
-        return None
-    pairs = matrix[np.triu_indices(len(matrix), 1)]
-    return float(pairs[0]) if (pairs == pairs[0]).all() else None
+        warnings.warn(text, OpinionPoolWarning, stacklevel=4)
 
 
 BELIEVED = Extremes()
-DEFAULT = Settings()
 MOST_EXPERTS = 10_000_000
 
 
@@ -415,9 +381,9 @@ class Panel(PoolingPanel):
         pool_floor: float = POOL_FLOOR,
         extremes: Extremes = BELIEVED,
     ) -> None:
-        self._set(
-            parts_of_parameters(contrast, covariance), bias, names, classes, Settings(floor, pool_floor, extremes)
-        )
+        parts, labels = parts_of_parameters(contrast, covariance), class_labels(classes)
+        ratios = bias_ratios(bias, len(parts.contrast), len(labels))
+        self._set(parts, ratios, names, labels, Settings(floor, pool_floor, extremes))
 
     @classmethod
     def from_features(  # noqa: PLR0913 - each is one thing that may be known
@@ -482,11 +448,7 @@ class Panel(PoolingPanel):
             names=0.0 if names is None else names,
         )
         parts = parts_of_features(calibration, correlation, relative_accuracy, accuracy, n, dependence)
-        panel = cls.from_parts(parts, bias, names, classes, Settings(floor, pool_floor, extremes))
-        rho = _one_correlation(parts.dependence, correlation)
-        if rho is not None and rho < 1.0:
-            _warn_of_weights(panel, rho)
-        return panel
+        return cls._of_features(parts, correlation, bias, names, classes, Settings(floor, pool_floor, extremes))
 
     @classmethod
     def exchangeable(
@@ -513,38 +475,24 @@ class Panel(PoolingPanel):
         """
         n = whole_number(n, "n, the number of experts,", 1, MOST_EXPERTS, PanelError)
         parts = parts_of_features(calibration, correlation, 1.0, accuracy, n)
-        panel = cls.from_parts(parts, bias, names, classes, Settings(floor, pool_floor, extremes))
-        if correlation < 0:
-            _warn_of_weights(panel, correlation)
-        return panel
+        return cls._of_features(parts, correlation, bias, names, classes, Settings(floor, pool_floor, extremes))
 
     @classmethod
-    def from_parts(
+    def _of_features(
         cls,
         parts: Parts,
-        bias: npt.ArrayLike = 0.0,
-        names: Iterable[object] | None = None,
-        classes: Sequence[object] | None = None,
-        settings: Settings = DEFAULT,
-    ) -> Panel:
-        """A panel from contrast, spread and dependence, taken as they are; what learning uses."""
-        panel = cls.__new__(cls)
-        panel._set(parts, bias, names, classes, settings)
-        return panel
-
-    def _set(
-        self,
-        parts: Parts,
+        correlation: npt.ArrayLike,
         bias: npt.ArrayLike,
         names: Iterable[object] | None,
         classes: Sequence[object] | None,
         settings: Settings,
-    ) -> None:
-        n = len(parts.contrast)
-        self._hold_parts(parts, bias_ratios(bias, n, self._label(n, names, classes, settings)))
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return Panel.from_parts, (self._parts, self.bias, self._names, self._classes, self._settings)
+    ) -> Panel:
+        """The panel of some parts, with a warning where the correlation gives weights that few would expect."""
+        labels = class_labels(classes)
+        ratios = bias_ratios(bias, len(parts.contrast), len(labels))
+        panel = cls.from_parts(parts, ratios, names, labels, settings)
+        _warn_of_weights(panel, correlation)
+        return panel
 
     def _table(self) -> dict[str, list[Any]]:
         try:
@@ -615,7 +563,7 @@ class Panel(PoolingPanel):
         if slots == self.classes:
             return self
         settings = self._settings._replace(extremes=replace(self._settings.extremes, centre=None))
-        return Panel.from_parts(self._parts, 0.0, self._names, slots, settings)
+        return Panel.from_parts(self._parts, None, self._names, slots, settings)
 
     def answer_parts(self, batch: Batch) -> AnswerParts:
         """The answer about one event as a sum; where extremes have a centre, it is each one's bias.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple, Protocol, Self
 
 import numpy as np
@@ -72,14 +73,14 @@ def pooled(solver: Solver, bias: Array, settings: Settings, batch: Batch) -> Arr
 
     if batch.q.size <= BLOCK:
         return answer(batch)
-    answers = np.empty((len(batch.q), *batch.q.shape[2:]))
+    answers, width = np.empty((len(batch.q), *batch.q.shape[2:])), math.prod(batch.q.shape[1:])
 
     def fill(piece: slice) -> None:
-        for rows in blocks_of(piece, batch.width):
+        for rows in blocks_of(piece, width):
             answers[rows] = answer(batch.some(rows))
 
     try:
-        for _ in in_order(fill, pieces(len(batch.q), batch.width)):
+        for _ in in_order(fill, pieces(len(batch.q), width)):
             pass
     except ProbabilityError:
         batch.check()

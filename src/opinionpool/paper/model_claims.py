@@ -12,10 +12,10 @@ import numpy as np
 
 from opinionpool.arrays import Array
 from opinionpool.logodds import expit, logit
-from opinionpool.model.accuracy import gaussian_scores
 from opinionpool.model.panel import Panel
 from opinionpool.paper import batch_fits
 from opinionpool.paper.datasets import simulated_panel
+from opinionpool.paper.expected_scores import gaussian_scores
 from opinionpool.paper.page import Claim, close
 from opinionpool.pools.averages import Average
 from opinionpool.pools.logarithmic import Independent

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from opinionpool.arrays import Array, Mask
-from opinionpool.model.accuracy import average_scores, gaussian_scores, independent_scores
 from opinionpool.paper.datasets import DataSet
+from opinionpool.paper.expected_scores import average_scores, gaussian_scores, independent_scores
 from opinionpool.paper.experiments import METHODS, Curves
 from opinionpool.paper.page import Claim
 

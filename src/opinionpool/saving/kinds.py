@@ -215,13 +215,7 @@ def _panel(kind: type[Panel] | type[FullPanel]) -> Any:  # noqa: ANN401 - a func
             shaped(parts.contrast, (n,), "the contrasts")
         else:
             shaped(parts.means, (d + 1, n, d), "the means")
-        panel = kind.from_parts(
-            parts, logodds.public_log_odds(bias) if kind is Panel else bias, names, classes, settings
-        )
-        # What users get is centred over the classes, which rounds.
-        panel._hold(bias=bias)
-        bias.flags.writeable = False
-        return panel
+        return kind.from_parts(parts, bias, names, classes, settings)
 
     return make
 
