@@ -559,7 +559,7 @@ def test_one_event_is_pooled_as_many_are(limit, n):
             root = rng.normal(size=(n, n))
             plain = Panel(rng.normal(size=n), root @ root.T + np.eye(n), bias=rng.normal(size=n))
             believed = Settings(1e-4, 1e-8, Extremes(limit, centre))
-            panel = Panel.from_parts(plain._parts, plain._bias, plain.names, (0, 1), believed)
+            panel = Panel.from_parts(plain.parts, plain.bias_ratios, plain.names, (0, 1), believed)
             together = panel.pool(q, prior, rate)
             singly = np.array([panel.pool(row, prior, rate) for row in q])
             assert np.abs(np.log(singly / together)).max() < 1e-10

@@ -43,17 +43,11 @@ class Dependence(Protocol):
         """R v for v of shape (..., N)."""
 
     def solve(self, v: Array, present: Mask, experts: Index | None = None, *, strict: bool = True) -> Array:
-        """R_SS⁻¹ v_S in each row, S the experts who are present, 0 elsewhere, (T, m).
+        """R_SS⁻¹ v_S of the experts S present in each row (T, m), 0 elsewhere, (T, m).
 
-        Parameters
-        ----------
-        v : ndarray, shape (N,), or (T, m)
-            A value of each expert, or of each expert in each row.
-        present : ndarray of bool, shape (T, m)
-        experts : ndarray of int, shape (T, m), optional
-            Whose column it is, row by row; if not given, column i is expert i.
-        strict : bool
-            Whether to raise a `PanelError` where the solution has no limit, or else leave out what R cannot reach.
+        `v` is a value of each expert, (N,), or of each cell, (T, m); `experts` says whose cells they are, (T, m), or if
+        it is not given, column i is expert i. If `strict`, a `PanelError` is raised where the solution has no limit;
+        else what R cannot reach is left out.
         """
 
     def subset(self, positions: Index) -> Dependence:
@@ -120,13 +114,10 @@ class CommonCorrelation:
 
 @dataclass(frozen=True, eq=False)
 class MatrixCorrelation:
-    """A correlation for each pair of experts; `array` is symmetric with ones on its diagonal.
+    """A correlation for each pair of experts."""
 
-    Eigenvalues below `least` times N are taken for 0.
-    """
-
-    array: Array
-    least: float = SINGULAR
+    array: Array  # (N, N); symmetric, with ones on its diagonal
+    least: float = SINGULAR  # eigenvalues below this times N are taken for 0
 
     @property
     def size(self) -> int:
@@ -172,13 +163,7 @@ def patterns(present: Mask, experts: Index | None = None) -> Iterator[tuple[Inde
 
 
 def matrix_correlation(array: Array, what: str = "correlation") -> MatrixCorrelation:
-    """A checked correlation matrix.
-
-    Raises
-    ------
-    PanelError
-        If it is not square, symmetric, with ones on its diagonal, inside [-1, 1] and positive semi-definite.
-    """
+    """A correlation matrix; a `PanelError` if it is not symmetric and semi-definite, with ones on its diagonal."""
     if array.ndim != 2 or array.shape[0] != array.shape[1]:
         raise PanelError(f"a {what} must be a square matrix, not of shape {array.shape}")
     if not np.isfinite(array).all():

@@ -24,9 +24,6 @@ from opinionpool.model.features import LARGEST, numbers
 from opinionpool.model.panel import PoolingPanel, class_labels
 from opinionpool.model.pooling import Settings
 
-# So many numbers of rules are kept.
-KEPT = 1 << 18
-
 
 class Rule(NamedTuple):
     """What those present make of their contrasts x: class k scores Σ_i x_i · direction_ik − constant_ik."""
@@ -43,13 +40,8 @@ class Discriminant:
     covariance: Array  # (N, K - 1, N, K - 1); Ω; zeros for an expert who says nothing
 
     @cached_property
-    def _turn(self) -> Array:
-        """What makes of log-ratios coordinates in which no class is special, (K - 1, K - 1)."""
-        return np.asarray(np.linalg.cholesky(metric(len(self.means))), dtype=np.float64)
-
-    @cached_property
     def _scale(self) -> Array:
-        """Root of each expert's mean variance there, (N,)."""
+        """Root of each expert's mean variance in coordinates in which no class is special, (N,)."""
         k, _, d = self.means.shape
         return np.asarray(np.sqrt(np.einsum("nanb,ab->n", self.covariance, metric(k)) / d))
 
@@ -59,61 +51,35 @@ class Discriminant:
         return np.asarray(self._scale > 0)
 
     @cached_property
-    def _scaled_turn(self) -> Array:
-        """What turns each expert's log-ratios and makes its mean variance 1, (N, K - 1, K - 1)."""
-        return np.asarray(self._turn / np.where(self.informative, self._scale, 1.0)[:, None, None])
+    def _standard(self) -> tuple[Array, Array, Array]:
+        """What turns log-ratios to them, at mean variance 1, (N, K - 1, K - 1); means and covariance there."""
+        scale = np.where(self.informative, self._scale, 1.0)
+        turn = np.linalg.cholesky(metric(len(self.means))) / scale[:, None, None]
+        means = np.einsum("knd,nda->kna", self.means, turn)
+        return turn, means, np.einsum("nimj,nia,mjb->namb", self.covariance, turn, turn, optimize=True)
+
+    def rule(self, who: Index) -> Rule:
+        """The decision of some experts who all say something; a `PanelError` if classes differ without variance."""
+        turn, means, covariance = self._standard
+        (k, _, d), n = means.shape, len(who)
+        own, omega = means[:, who], covariance[who][:, :, who].reshape(n * d, n * d)
+        solved = solve_matrix(omega, own.reshape(k, n * d).T, SINGULAR).reshape(n, d, k)
+        return Rule(turn[who] @ solved, np.einsum("knd,ndk->nk", own, solved) / 2.0)
 
     @cached_property
-    def standard(self) -> tuple[Array, Array]:
-        """Means (K, N, K - 1) and covariance (N, K - 1, N, K - 1) so turned."""
-        turn = self._scaled_turn
-        means = np.einsum("knd,nda->kna", self.means, turn)
-        return means, np.einsum("nimj,nia,mjb->namb", self.covariance, turn, turn, optimize=True)
+    def _whole(self) -> Rule:
+        return self.rule(np.flatnonzero(self.informative))
 
-    def rule(self, columns: Index) -> Rule:
-        """The decision of some experts, all of whom say something.
-
-        Raises
-        ------
-        PanelError
-            If classes differ where the experts have no variance.
-        """
-        means, covariance = self.standard
-        k, n, d = len(means), len(columns), means.shape[2]
-        own = means[:, columns]
-        omega = covariance[columns][:, :, columns].reshape(n * d, n * d)
-        solved = solve_matrix(omega, own.reshape(k, n * d).T, SINGULAR).reshape(n, d, k)
-        constant = np.einsum("knd,ndk->nk", own, solved) / 2.0
-        return Rule(self._scaled_turn[columns] @ solved, constant)
-
-    def rules(self, present: Mask, experts: Index | None) -> Iterator[tuple[Index, Index, Rule]]:
+    def _rules(self, present: Mask, experts: Index | None) -> Iterator[tuple[Index, Index, Rule]]:
         """Events (rows) on which the same experts (columns) are present and say something, and how these decide."""
         informative = self.informative if experts is None else self.informative[experts]
         for rows, columns, who in patterns(present & informative, experts):
-            yield rows, columns, self._rule(who)
-
-    def _rule(self, who: Index) -> Rule:
-        """Rule of some experts; the first few are kept, as blocks of events have the same ones."""
-        key = who.tobytes()
-        found = self._rules.get(key)
-        if found is None:
-            found = self.rule(who)
-            if len(self._rules) * found.direction.size < KEPT:
-                self._rules[key] = found
-        return found
-
-    @cached_property
-    def _rules(self) -> dict[bytes, Rule]:
-        return {}
+            yield rows, columns, self._whole if len(who) == self.informative.sum() else self.rule(who)
 
     def weights_for(self, present: Mask, experts: Index | None = None) -> Array:
-        """Mean weights of those present in each row, (T, m): how the log-ratio of a class goes with its forecasts.
-
-        In the class-symmetric model all are the same; here it is the trace of the matrix weight over K − 1, which is
-        the same whatever the reference class.
-        """
+        """Mean weights of those present, (T, m), 0 where absent: traces of their matrix weights over K − 1."""
         weights = np.zeros(present.shape)
-        for rows, columns, rule in self.rules(present, experts):
+        for rows, columns, rule in self._rules(present, experts):
             matrix = rule.direction[:, :, 1:] - rule.direction[:, :, :1]
             weights[np.ix_(rows, columns)] = np.trace(matrix, axis1=1, axis2=2) / matrix.shape[2]
         return weights
@@ -134,7 +100,7 @@ class Discriminant:
     def added(self, debiased: Array, experts: Index | None = None) -> Array:
         """What contrasts (T, m, K - 1), NaN where missing, add to the log-ratios, in the same shape; 0 there."""
         full = np.zeros(debiased.shape)
-        for rows, columns, rule in self.rules(~np.isnan(debiased[..., 0]), experts):
+        for rows, columns, rule in self._rules(~np.isnan(debiased[..., 0]), experts):
             cells = np.ix_(rows, columns)
             full[cells] = logodds.uncentred(np.einsum("tnd,ndk->tnk", debiased[cells], rule.direction) - rule.constant)
         return full
@@ -193,7 +159,7 @@ class FullPanel(PoolingPanel):
 
     __slots__ = ()
 
-    _parts: Discriminant
+    parts: Discriminant
 
     def __init__(
         self,
@@ -221,59 +187,45 @@ class FullPanel(PoolingPanel):
         self._set(parts, bias, names, labels, Settings(floor, pool_floor, extremes))
 
     @property
-    def parts(self) -> Discriminant:
-        """Means from their centroid and covariance, as pooling uses them."""
-        return self._parts
-
-    @property
     def means(self) -> Array:
         """Expected log-ratios less those of the prior, given each class, (K, N, K - 1)."""
-        return np.asarray(self._bias + self._parts.means)
+        return np.asarray(self.bias_ratios + self.parts.means)
 
     @property
     def covariance(self) -> Array:
         """Covariance Omega of the log-ratios within a class, (N, K - 1, N, K - 1)."""
-        return self._parts.covariance.copy()
+        return self.parts.covariance.copy()
 
     @property
     def calibration(self) -> Array:
         """The weight that each expert would have by itself, (N,) (13); 0 for uninformative experts."""
-        return np.array(
-            [self._parts.subset(one).weights_for(np.ones((1, 1), dtype=bool))[0, 0] for one in self._each()]
-        )
+        return np.diag(self.parts.weights_for(np.eye(len(self), dtype=bool))).copy()
 
     @property
     def accuracy(self) -> Array:
         """Accuracy mu* of each expert by itself, (N,) (15): between two classes, averaged over pairs."""
-        return np.array([self._parts.accuracy(one) if self.informative[one].all() else 0.0 for one in self._each()])
+        known = self.informative.tolist()
+        return np.array([self.parts.accuracy(np.array([i])) if own else 0.0 for i, own in enumerate(known)])
 
     @property
     def joint_accuracy(self) -> float:
         """Accuracy mu* of the panel together (15): between two classes, averaged over pairs."""
-        return self._parts.accuracy(np.flatnonzero(self.informative))
-
-    def _each(self) -> Iterator[Index]:
-        return (np.array([i]) for i in range(len(self)))
+        return self.parts.accuracy(np.flatnonzero(self.informative))
 
     def pair_weights(self, y: object, z: object) -> Array:
         """What multiplies each expert's log-probabilities in the pooled log-odds of class y against z, (N, K).
 
         Every row adds up to 0, as log-probabilities count up to a constant. In the class-symmetric model a row is w_i
-        at y, -w_i at z and 0 at other classes.
-
-        Raises
-        ------
-        ArgumentError
-            If there is no such class.
+        at y, -w_i at z and 0 at other classes. An `ArgumentError` if there is no such class.
         """
         for label in (y, z):
-            if label not in self._classes:
-                raise ArgumentError(f"there is no class {label!r}; the classes are {self._classes}")
+            if label not in self.classes:
+                raise ArgumentError(f"there is no class {label!r}; the classes are {self.classes}")
         informative = np.flatnonzero(self.informative)
-        weights = np.zeros((len(self), len(self._classes)))
+        weights = np.zeros((len(self), len(self.classes)))
         if len(informative):
-            rule = self._parts.rule(informative)
-            first, second = self._classes.index(y), self._classes.index(z)
+            rule = self.parts.rule(informative)
+            first, second = self.classes.index(y), self.classes.index(z)
             weights[informative, 1:] = rule.direction[:, :, first] - rule.direction[:, :, second]
         weights[:, 0] = 0.0 - weights[:, 1:].sum(axis=1)
         return weights
@@ -282,21 +234,20 @@ class FullPanel(PoolingPanel):
     def class_weights(self) -> Array:
         """Weight of what each expert says of a class in the pooled log-probability of that class, (N, K).
 
-        Times K/(K - 1), as both are measured from their means over the classes. Their mean over the classes is
-        `weights`, to which all are equal in the class-symmetric model.
+        Times K/(K - 1), as both are measured from their means over the classes; the mean over the classes is `weights`.
         """
-        k = len(self._classes)
-        gains = np.stack([self.pair_weights(y, self._classes[0]) for y in self._classes])
+        k = len(self.classes)
+        gains = np.stack([self.pair_weights(y, self.classes[0]) for y in self.classes])
         centred = gains - gains.mean(axis=0)
         return np.asarray(np.einsum("knk->nk", centred) * k / (k - 1))
 
     def answer_parts(self, batch: Batch) -> AnswerParts:
         """The answer about one event as a sum; no contrast has one weight."""
-        beyond = self._settings.contrasts(batch)[0]
-        contrast = np.where(np.isnan(beyond), 0.0, beyond - self._bias)
-        added = self._parts.added((beyond - self._bias)[None])[0]
+        beyond = self.settings.contrasts(batch)[0]
+        contrast = np.where(np.isnan(beyond), 0.0, beyond - self.bias_ratios)
+        added = self.parts.added((beyond - self.bias_ratios)[None])[0]
         start = batch.reference[0]
-        return AnswerParts("log-odds", self._bias, contrast, None, added, start, np.zeros_like(start))
+        return AnswerParts("log-odds", self.bias_ratios, contrast, None, added, start, np.zeros_like(start))
 
 
 def _checked_covariance(covariance: npt.ArrayLike, n: int, d: int) -> Array:

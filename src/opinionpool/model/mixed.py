@@ -20,14 +20,6 @@ from opinionpool.model.correlation import Dependence, MatrixCorrelation
 class MixedCorrelation:
     """Correlations of N experts by several models, and the share of each in the answer.
 
-    Attributes
-    ----------
-    models : tuple of Dependence
-    share : ndarray, shape (models,)
-        At least 0; they add up to 1.
-
-    Examples
-    --------
     >>> from opinionpool.model.correlation import CommonCorrelation
     >>> some = MixedCorrelation((CommonCorrelation(2, 0.0), CommonCorrelation(2, 0.5)), np.array([0.5, 0.5]))
     >>> some.solve(np.ones(2), np.array([[True, True]])).round(4)
@@ -35,7 +27,7 @@ class MixedCorrelation:
     """
 
     models: tuple[Dependence, ...]
-    share: Array
+    share: Array  # (models,); at least 0; they add up to 1
 
     def __post_init__(self) -> None:
         shaped = self.share.shape == (len(self.models),) and len(self.models) > 0

@@ -19,7 +19,7 @@ from opinionpool import logodds
 from opinionpool.arguments import labels_given, several, whole_number
 from opinionpool.arrays import Array, Mask, seeded
 from opinionpool.display import Tabular
-from opinionpool.errors import AccuracyUnknownError, ArgumentError, ExpertError, OpinionPoolWarning, PanelError
+from opinionpool.errors import ArgumentError, ExpertError, OpinionPoolWarning, PanelError
 from opinionpool.forecasts import Forecasts
 from opinionpool.logodds import FLOOR, POOL_FLOOR
 from opinionpool.model.contrasts import AnswerParts, Batch, Extremes, padded_cells, read_batch
@@ -44,13 +44,19 @@ class PoolingPanel(Tabular, ABC):
     they are averages over the classes.
     """
 
-    __slots__ = ("_bias", "_classes", "_names", "_parts", "_settings")
+    __slots__ = {
+        "bias_ratios": "Bias as log-ratios, (N, K - 1).",
+        "classes": "K class labels.",
+        "names": "N expert names.",
+        "parts": "What weighs the experts, as pooling uses it.",
+        "settings": "The floors, and how far extreme statements are believed.",
+    }
 
-    _parts: Solver
-    _bias: Array  # (N, K - 1)
-    _names: tuple[str, ...]
-    _classes: tuple[object, ...]
-    _settings: Settings
+    parts: Solver
+    bias_ratios: Array
+    names: tuple[str, ...]
+    classes: tuple[object, ...]
+    settings: Settings
 
     def _set(
         self,
@@ -64,13 +70,13 @@ class PoolingPanel(Tabular, ABC):
         labels, n = class_labels(classes), len(parts.informative)
         for name in ("floor", "pool_floor"):
             logodds.check_floor(getattr(settings, name), name)
-        bias = np.zeros((n, len(labels) - 1)) if bias is None else bias
+        bias = np.zeros((n, len(labels) - 1)) if bias is None else np.array(bias)
         for array in (*vars(parts).values(), bias):
             if isinstance(array, np.ndarray):
                 array.flags.writeable = False
-        held = {"parts": parts, "bias": bias, "names": expert_names(names, n), "classes": labels, "settings": settings}
-        for slot, value in held.items():
-            object.__setattr__(self, f"_{slot}", value)
+        values = {"parts": parts, "bias_ratios": bias, "names": expert_names(names, n), "classes": labels}
+        for slot, value in (values | {"settings": settings}).items():
+            object.__setattr__(self, slot, value)
 
     @classmethod
     def from_parts(
@@ -87,17 +93,20 @@ class PoolingPanel(Tabular, ABC):
         return panel
 
     def __reduce__(self) -> tuple[object, ...]:
-        return type(self).from_parts, (self._parts, self._bias, self._names, self._classes, self._settings)
+        return type(self).from_parts, (self.parts, self.bias_ratios, self.names, self.classes, self.settings)
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError(f"a panel is immutable; make a new one instead of setting {name!r}")
 
     def __len__(self) -> int:
-        return len(self._names)
+        return len(self.names)
 
     def _table(self) -> dict[str, list[Any]]:
-        columns = {"weight": self.weights, "calibration": self.calibration, "accuracy": self.accuracy}
-        return {"expert": list(self._names)} | {name: values.tolist() for name, values in columns.items()}
+        columns = {"weight": self.weights, "calibration": self.calibration, **self._accuracies()}
+        return {"expert": list(self.names)} | {name: values.tolist() for name, values in columns.items()}
+
+    def _accuracies(self) -> dict[str, Array]:
+        return {"accuracy": self.accuracy}
 
     def __repr__(self) -> str:
         kind = type(self).__name__
@@ -105,29 +114,14 @@ class PoolingPanel(Tabular, ABC):
             weights = self.weights.tolist()
         except PanelError:
             return f"<{kind} of {len(self)} experts, whose weights have no limit>"
-        shown = ", ".join(f"{name} {weight:.3g}" for name, weight in zip(self._names[:6], weights, strict=False))
+        shown = ", ".join(f"{name} {weight:.3g}" for name, weight in zip(self.names[:6], weights, strict=False))
         more = f", ... {len(self) - 6} more" if len(self) > 6 else ""
         return f"<{kind} of {len(self)} experts, weights: {shown}{more}>"
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """N expert names."""
-        return self._names
-
-    @property
-    def classes(self) -> tuple[object, ...]:
-        """K class labels."""
-        return self._classes
-
-    @property
-    def settings(self) -> Settings:
-        """The floors, and how far extreme statements are believed."""
-        return self._settings
-
-    @property
     def weights(self) -> Array:
         """Weights w = 2 Sigma⁻¹ mu when every expert is present, (N,) (10)."""
-        return self._parts.weights.copy()
+        return self.parts.weights.copy()
 
     @property
     def prior_weight(self) -> float:
@@ -135,19 +129,14 @@ class PoolingPanel(Tabular, ABC):
         return float(1.0 - self.weights.sum())
 
     @property
-    def parts(self) -> Solver:
-        """What weighs the experts."""
-        return self._parts
-
-    @property
     def informative(self) -> Mask:
         """False for experts who say nothing: calibration assessed as 0, or forecasts that never move, (N,)."""
-        return self._parts.informative
+        return self.parts.informative
 
     @property
     def bias(self) -> Array:
         """Bias b in log-odds, (N,); K > 2: in log-probabilities centred over the classes, (N, K) (6)."""
-        return logodds.public_log_odds(self._bias).copy()
+        return logodds.public_log_odds(self.bias_ratios).copy()
 
     @property
     @abstractmethod
@@ -166,13 +155,13 @@ class PoolingPanel(Tabular, ABC):
 
     def weights_for(self, present: Mask) -> Array:
         """Weights of the exact sub-panels of those present (T, N), 0 where absent, (T, N) (model.md, section 2.3)."""
-        return self._parts.weights_for(present)
+        return self.parts.weights_for(present)
 
     def read(self, probabilities: npt.ArrayLike, prior: npt.ArrayLike, base_rate: npt.ArrayLike | None = None) -> Batch:
         """Forecasts by all experts as `pool` takes them."""
-        floor, pool_floor, _ = self._settings
-        q = by_name(probabilities, self._names)
-        return read_batch(q, prior, len(self._names), len(self._classes), base_rate, floor, pool_floor)
+        floor, pool_floor, _ = self.settings
+        q = by_name(probabilities, self.names)
+        return read_batch(q, prior, len(self.names), len(self.classes), base_rate, floor, pool_floor)
 
     def pool(
         self, probabilities: npt.ArrayLike, prior: npt.ArrayLike = 0.5, base_rate: npt.ArrayLike | None = None
@@ -199,7 +188,7 @@ class PoolingPanel(Tabular, ABC):
             If a probability is outside [0, 1], a prior outside (0, 1), or shapes disagree.
         """
         batch = self.read(probabilities, prior, base_rate)
-        return batch.as_asked(pooled(self._parts, self._bias, self._settings, batch))
+        return batch.as_asked(pooled(self.parts, self.bias_ratios, self.settings, batch))
 
     def pool_forecasts(
         self, forecasts: Forecasts, prior: npt.ArrayLike = 0.5, base_rate: npt.ArrayLike | None = None
@@ -220,9 +209,9 @@ class PoolingPanel(Tabular, ABC):
         >>> panel.pool_forecasts(f).round(4)
         array([0.8159, 0.6   ])
         """
-        experts = places(forecasts.experts, self._names)[forecasts.expert_index]
+        experts = places(forecasts.experts, self.names)[forecasts.expert_index]
         panel = self if forecasts.options is None else self.for_options(forecasts.classes)
-        floor, pool_floor, _ = self._settings
+        floor, pool_floor, _ = self.settings
         answers = np.empty((len(forecasts.events), *forecasts.probabilities.shape[1:]))
         nothing = np.empty((len(answers), 0, *answers.shape[1:]))
         events = read_batch(nothing, prior, 0, len(panel.classes), base_rate, floor, pool_floor)
@@ -230,7 +219,7 @@ class PoolingPanel(Tabular, ABC):
             q = forecasts.probabilities[cells]
             q[~present] = np.nan
             batch = events.of_events(rows, q, experts[cells])
-            answers[rows] = pooled(panel._parts, panel._bias, panel._settings, batch)
+            answers[rows] = pooled(panel.parts, panel.bias_ratios, panel.settings, batch)
         return answers
 
     def for_options(self, slots: tuple[object, ...]) -> Panel:  # noqa: ARG002 - of panels without classes of their own
@@ -245,7 +234,9 @@ class PoolingPanel(Tabular, ABC):
         These w_i C_i, 0 where missing, add up to the pooled log-odds minus the prior's, before the floor on the answer.
         """
         batch = self.read(probabilities, prior)
-        return batch.as_asked(logodds.public_log_odds(contributions(self._parts, self._bias, self._settings, batch)))
+        return batch.as_asked(
+            logodds.public_log_odds(contributions(self.parts, self.bias_ratios, self.settings, batch))
+        )
 
     @abstractmethod
     def answer_parts(self, batch: Batch) -> AnswerParts:
@@ -259,10 +250,10 @@ class PoolingPanel(Tabular, ABC):
         experts : iterable of str or int
             Names, or positions; an `ExpertError` if one is unknown, repeated, or none is given.
         """
-        at = chosen_positions(experts, self._names)
-        settings = self._settings._replace(extremes=self._settings.extremes.subset(at))
-        names = tuple(self._names[i] for i in at)
-        return self.from_parts(self._parts.subset(at), self._bias[at], names, self._classes, settings)
+        at = chosen_positions(experts, self.names)
+        settings = self.settings._replace(extremes=self.settings.extremes.subset(at))
+        names = tuple(self.names[i] for i in at)
+        return self.from_parts(self.parts.subset(at), self.bias_ratios[at], names, self.classes, settings)
 
     def simulate(
         self, events: int, prior: npt.ArrayLike = 0.5, seed: int | np.random.Generator | None = None
@@ -288,11 +279,11 @@ class PoolingPanel(Tabular, ABC):
         ArgumentError, ProbabilityError
             If there is no such number of events, or no such prior.
         """
-        k, rng, count = len(self._classes), seeded(seed), whole_number(events, "events", 0)
+        k, rng, count = len(self.classes), seeded(seed), whole_number(events, "events", 0)
         p = spread_prior(prior, (count,), k)
         happened = (rng.random(count)[:, None] > np.cumsum(p, axis=1)[:, :-1]).sum(axis=1)
-        ratios = logodds.prior_log_ratios(p)[:, None, :] + self._bias + self._parts.drawn(happened, k, rng)
-        return logodds.public_probabilities(logodds.softmax(ratios)), np.array(self._classes)[happened]
+        ratios = logodds.prior_log_ratios(p)[:, None, :] + self.bias_ratios + self.parts.drawn(happened, k, rng)
+        return logodds.public_probabilities(logodds.softmax(ratios)), np.array(self.classes)[happened]
 
 
 # Below this part of the variance of a mean of independent experts, theirs is left to how they cancel each other.
@@ -367,7 +358,7 @@ class Panel(PoolingPanel):
 
     __slots__ = ()
 
-    _parts: Parts
+    parts: Parts
 
     def __init__(
         self,
@@ -494,28 +485,18 @@ class Panel(PoolingPanel):
         _warn_of_weights(panel, correlation)
         return panel
 
-    def _table(self) -> dict[str, list[Any]]:
-        try:
-            return super()._table()
-        except AccuracyUnknownError:
-            # Relative accuracies are all that this panel knows.
-            own = {"weight": self.weights, "calibration": self.calibration, "relative_accuracy": self.relative_accuracy}
-            return {"expert": list(self.names)} | {name: values.tolist() for name, values in own.items()}
-
-    @property
-    def parts(self) -> Parts:
-        """Contrast, spread and dependence, as pooling uses them; their scale may be arbitrary."""
-        return self._parts
+    def _accuracies(self) -> dict[str, Array]:
+        return super()._accuracies() if self.parts.absolute else {"relative_accuracy": self.relative_accuracy}
 
     @property
     def calibration(self) -> Array:
         """Calibration kappa = 2 mu / sigma², (N,) (13); 0 for experts who say nothing."""
-        return np.asarray(2.0 * self._parts.signal / self._parts.scale)
+        return np.asarray(2.0 * self.parts.signal / self.parts.scale)
 
     @property
     def correlation(self) -> Array:
         """Correlation R of the contrasts within an outcome, (N, N)."""
-        return self._parts.matrix()
+        return self.parts.matrix()
 
     @property
     def relative_accuracy(self) -> Array:
@@ -526,57 +507,57 @@ class Panel(PoolingPanel):
         PanelError
             If the first expert, whom the others are measured against, has no accuracy.
         """
-        squared = self._parts.signal**2
+        squared = self.parts.signal**2
         if squared[0] == 0:
-            raise PanelError(f"relative accuracy is measured against the first expert, and {self._names[0]!r} has none")
+            raise PanelError(f"relative accuracy is measured against the first expert, and {self.names[0]!r} has none")
         return np.asarray(squared / squared[0])
 
     @property
     def contrast(self) -> Array:
         """Contrast means mu, (N,) (8). Needs an absolute accuracy."""
-        self._parts.check_scale("contrast")
-        return self._parts.contrast.copy()
+        self.parts.check_scale("contrast")
+        return self.parts.contrast.copy()
 
     @property
     def covariance(self) -> Array:
         """Covariance Sigma of the contrasts within an outcome, (N, N). Needs an absolute accuracy."""
-        self._parts.check_scale("covariance")
-        self._parts.check_spread(self._names)
-        return np.asarray(self.correlation * np.outer(self._parts.spread, self._parts.spread))
+        self.parts.check_scale("covariance")
+        self.parts.check_spread(self.names)
+        return np.asarray(self.correlation * np.outer(self.parts.spread, self.parts.spread))
 
     @property
     def accuracy(self) -> Array:
         """Accuracy mu* = kappa mu of each expert by itself, (N,) (15). Needs an absolute accuracy."""
-        self._parts.check_scale("accuracy")
-        return 2.0 * self._parts.signal**2
+        self.parts.check_scale("accuracy")
+        return 2.0 * self.parts.signal**2
 
     @property
     def joint_accuracy(self) -> float:
         """Accuracy mu* = w'mu of the panel together (15). Needs an absolute accuracy."""
-        self._parts.check_scale("joint accuracy")
-        return float(self.weights @ self._parts.contrast)
+        self.parts.check_scale("joint accuracy")
+        return float(self.weights @ self.parts.contrast)
 
     def for_options(self, slots: tuple[object, ...]) -> Panel:
         """The panel with the same weights for events with other numbers of options, see `PoolingPanel.for_options`."""
-        if self._bias.any():
+        if self.bias_ratios.any():
             return super().for_options(slots)
         if slots == self.classes:
             return self
-        settings = self._settings._replace(extremes=replace(self._settings.extremes, centre=None))
-        return Panel.from_parts(self._parts, None, self._names, slots, settings)
+        settings = self.settings._replace(extremes=replace(self.settings.extremes, centre=None))
+        return Panel.from_parts(self.parts, None, self.names, slots, settings)
 
     def answer_parts(self, batch: Batch) -> AnswerParts:
         """The answer about one event as a sum; where extremes have a centre, it is each one's bias.
 
         What then is left of the bias is in the intercept.
         """
-        centre = self._settings.extremes.centre
-        bias = self._bias if centre is None else centre
-        beyond = self._settings.contrasts(batch)[0]
+        centre = self.settings.extremes.centre
+        bias = self.bias_ratios if centre is None else centre
+        beyond = self.settings.contrasts(batch)[0]
         present = ~np.isnan(beyond[:, :1])
         contrast = np.where(present, beyond - bias, 0.0)
         weights = self.weights_for(present.T)[0]
-        intercept = np.asarray(weights @ (bias - self._bias))
+        intercept = np.asarray(weights @ (bias - self.bias_ratios))
         added = weights[:, None] * contrast
         return AnswerParts("log-odds", bias, contrast, weights, added, batch.reference[0], intercept)
 
@@ -584,6 +565,6 @@ class Panel(PoolingPanel):
         self, events: int, prior: npt.ArrayLike = 0.5, seed: int | np.random.Generator | None = None
     ) -> tuple[Array, npt.NDArray[np.generic]]:
         """Forecasts and outcomes drawn from the model, see `PoolingPanel.simulate`; needs an absolute accuracy."""
-        self._parts.check_scale("simulation")
-        self._parts.check_spread(self._names)
+        self.parts.check_scale("simulation")
+        self.parts.check_spread(self.names)
         return super().simulate(events, prior, seed)

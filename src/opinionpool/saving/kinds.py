@@ -222,8 +222,8 @@ def _panel(kind: type[Panel] | type[FullPanel]) -> Any:  # noqa: ANN401 - a func
 
 def _panel_fields(panel: Panel | FullPanel) -> dict[str, Any]:
     return {
-        "parts": panel._parts,
-        "bias": panel._bias,
+        "parts": panel.parts,
+        "bias": panel.bias_ratios,
         "names": panel.names,
         "classes": tuple(label.item() if isinstance(label, np.generic) else label for label in panel.classes),
         "settings": panel.settings,
