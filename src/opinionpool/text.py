@@ -72,17 +72,30 @@ def quoted(value: str) -> str:
 
 
 def typed(word: str) -> str:
-    r"""A word of a command as a shell takes it, in double quotes where it has single ones.
+    r"""A word of a command as a shell takes it, in double quotes where it has single ones, with escapes in others.
 
+    >>> print(typed("it's" + chr(27) + "[31m"))
+    $'it\'s\x1b[31m'
     >>> print(typed("q1"), typed("no idea"), typed("Question <> 'Total'"), typed("\"My question\" <> 'Total'"))
     q1 'no idea' "Question <> 'Total'" "\"My question\" <> 'Total'"
     """
     import shlex
 
+    if not word.isprintable():
+        # A terminal would act on control characters, so they are escapes.
+        inner = "".join(_bare(sign) for sign in word)
+        return f"$'{inner}'"
     # Between double quotes these are no plain characters.
     if "'" not in word or not {"!", "$", "`"}.isdisjoint(word):
         return shlex.quote(word)
     return '"' + re.sub(r'(["\\])', r"\\\1", word) + '"'
+
+
+def _bare(sign: str) -> str:
+    """A character as it stands between $' and ', where a backslash begins an escape."""
+    if sign.isprintable():
+        return f"\\{sign}" if sign in "\\'" else sign
+    return "".join(f"\\x{byte:02x}" for byte in sign.encode("utf-8", "surrogateescape"))
 
 
 FORMULAS = frozenset("=+-@\t\r")  # how they begin

@@ -48,6 +48,35 @@ def reach(page, ident):
     raise AssertionError(f"{ident} is not reached")
 
 
+def test_keys_on_a_slider_are_one_step(browser, serve):
+    server = serve()
+    with watched(browser, server.address, viewport=WIDE) as page:
+        before = probability(page)
+        reach(page, "forecast-1-slide")
+        for _ in range(5):
+            page.keyboard.press("ArrowLeft")
+        assert probability(page) != before
+        page.keyboard.press("Control+z")
+        assert probability(page) == before
+        assert page.is_disabled("#undo")
+
+
+def test_terms_are_explained_and_the_example_can_be_cleared(browser, serve):
+    server = serve()
+    with watched(browser, server.address, viewport=WIDE) as page:
+        page.click("[popovertarget=help-interval]")
+        assert page.is_visible("#help-interval")
+        page.keyboard.press("Escape")
+        assert not page.is_visible("#help-interval")
+        assert "This is an example" in page.inner_text("#example")
+        assert not page.is_visible("#worth-2")
+        page.click("#how-2 summary")
+        assert page.is_visible("#worth-2")
+        page.click("#blank")
+        page.wait_for_selector("text=Add the first expert below")
+        assert page.inner_text("#example") == ""
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
 def test_every_view_fits_and_is_accessible(browser, with_file, size, scheme):
@@ -84,14 +113,15 @@ def test_by_mouse(browser, serve, tmp_path):
         page.click("#redo")
         assert probability(page) == after
         page.fill("#new", "Dana: 35%\nEvan\t0.9\nExpert 1")
-        page.click("text=Add >> nth=-1")
+        page.click("form.adding button")
         page.wait_for_selector("#name-6")
         assert [page.input_value(f"#name-{key}") for key in (4, 5, 6)] == ["Dana", "Evan", "Expert 1"]
         assert [page.input_value(f"#forecast-{key}") for key in (4, 5, 6)] == ["35", "90", ""]
         page.click("#remove-2")
         page.wait_for_selector("#name-2", state="detached")
         page.select_option("#unit", "hit_rate")
-        page.wait_for_selector("text=of 100 even events")
+        settled(page)
+        assert "hit rate" in page.inner_text("#fold-1")
         page.click("#view-hand_over")
         with page.expect_download() as waiting:
             page.click("text=assessment.zip")
@@ -121,6 +151,8 @@ def test_by_keyboard_alone(browser, serve):
         page.keyboard.press("Enter")
         settled(page)
         assert page.input_value("#forecast-1-slide") in {"12", "13", "12.5"}
+        tab_to("fold-1")
+        page.keyboard.press("Enter")
         tab_to("worth-1")
         page.keyboard.press("End")
         settled(page)
@@ -232,10 +264,14 @@ def test_what_cannot_be_done_is_said(browser, serve):
     with watched(browser, server.address, viewport=WIDE) as page:
         page.fill("#name-1", "Ben, banker")
         page.press("#name-1", "Enter")
-        page.wait_for_selector("#trouble >> text=There is already an expert called")
+        page.wait_for_selector("#expert-1 .wrong >> text=There is already an expert called")
+        assert page.get_attribute("#name-1", "aria-invalid") == "true"
+        # What was typed stays to be corrected.
+        assert page.input_value("#name-1") == "Ben, banker"
         page.fill("#name-1", "Bea")
         page.press("#name-1", "Enter")
-        page.wait_for_selector("#trouble >> text=There is already", state="detached")
+        page.wait_for_selector(".wrong", state="detached")
+        assert page.get_attribute("#name-1", "aria-invalid") is None
         assert "Bea" in page.inner_text("#answer")
 
 
@@ -277,7 +313,7 @@ def test_the_report_stands_alone(browser, serve, tmp_path):
     text = (tmp_path / "report.html").read_text()
     assert not re.search(r"""(src|href)=["'](?!#)""", text)
     with watched(browser, (tmp_path / "report.html").as_uri(), viewport=NARROW) as shown:
-        assert shown.locator("svg[role=img]").count() == 2
+        assert shown.locator("svg[role=img]").count() == 3
         assert shown.evaluate("document.documentElement.scrollWidth <= innerWidth")
         assert violations(shown) == []
 

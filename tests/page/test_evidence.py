@@ -2,16 +2,17 @@
 
 import functools
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from opinionpool.forecasts import Forecasts
 from opinionpool.page import evidence
+from opinionpool.page.actions import acted
 from opinionpool.page.answer import Material, answer
-from opinionpool.page.file_views import evidence_view, matching
-from opinionpool.page.moves import moved
-from opinionpool.page.scene import Look, Scene
-from opinionpool.page.session import Session, start_of
+from opinionpool.page.session import Look, Scene, Session, start_of
+from opinionpool.page.views import events as events_view, evidence as evidence_view, matching, top
 from opinionpool.report.findings import find
 from opinionpool.scoring.plan import Splits
 from opinionpool.tables.read import read_forecasts
@@ -29,7 +30,7 @@ def scene_of(a, material, view="evidence"):
 
 
 def test_beliefs_stand_beside_what_was_learned(material):
-    a = moved(start_of(material, None), {"do": "accuracy", "expert": 1, "unit": "auc", "value": 0.7})
+    a = acted(start_of(material, None), {"do": "accuracy", "expert": 1, "unit": "auc", "value": 0.7})
     html = evidence_view(scene_of(a, material))
     state = material.learned(a)
     before = material.before(a)
@@ -66,8 +67,6 @@ def test_events_are_found_and_ordered(material):
 
 
 def test_a_hundred_thousand_events_are_searched_quickly():
-    from opinionpool.forecasts import Forecasts
-
     rng = np.random.default_rng(0)
     f = Forecasts.from_array(rng.uniform(0.1, 0.9, (100_000, 2)), events=[f"question {i}" for i in range(100_000)])
     pooled = Material(f).pooled()
@@ -78,10 +77,21 @@ def test_a_hundred_thousand_events_are_searched_quickly():
 
 def test_who_is_chosen_first_and_what_a_choice_keeps(material):
     session = Session(material, start_of(material, None), lambda _: None)
-    session.move({"do": "worth", "expert": 1, "value": "50"})
-    session.move({"do": "event", "value": 0})
+    session.act({"do": "worth", "expert": 1, "value": "50"})
+    session.act({"do": "event", "value": 0})
     assert session.present.question == "q0"
     assert session.present.experts[0].beliefs.given
     assert [note.code for note in session.scene().found.notes][-1] == "in-sample"
-    session.move({"do": "undo"})
+    session.act({"do": "undo"})
     assert session.present.question == "q30"
+
+
+def test_questions_stand_in_the_words_of_the_file():
+    f = Forecasts.from_array([[0.2, 0.4]], [None], events=["q1"])
+    material = Material(replace(f, texts=("Will it <rain>?",)))
+    scene = scene_of(start_of(material, None), material)
+    assert scene.question == "Will it <rain>?"
+    for html in (top(scene), events_view(scene, material.pooled())):
+        assert "Will it &lt;rain&gt;?" in html
+        assert "<bdi>q1</bdi>" in html
+    assert matching(material.pooled(), "RAIN", "file").tolist() == [0]

@@ -3,6 +3,7 @@
 import json
 import math
 import shlex
+import subprocess
 import tomllib
 from datetime import UTC, datetime
 
@@ -11,12 +12,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from opinionpool.cli import app as cli
+from opinionpool.forecasts import Forecasts
 from opinionpool.learning.beliefs import Beliefs, ExpertBeliefs, beliefs_of_mapping
 from opinionpool.page import handover
+from opinionpool.page.actions import acted, with_beliefs
 from opinionpool.page.answer import Material, Source, answer
 from opinionpool.page.assessment import Assessment, Expert, example, from_dict, to_dict, to_toml
-from opinionpool.page.moves import moved, with_beliefs
-from opinionpool.page.session import start_of
+from opinionpool.page.session import Look, Scene, start_of
 from opinionpool.streams.trained import TrainedPool
 
 WHEN = datetime(2026, 5, 4, 9, 30, tzinfo=UTC)
@@ -54,7 +56,7 @@ def hand_over(a, material, folder):
     found = answer(a, material)
     for name in handover.names(a, material, found):
         if name != handover.REPORT:
-            (folder / name).write_bytes(handover.content(name, a, material, found, WHEN))
+            (folder / name).write_bytes(handover.content(name, Scene(a, Look(), material, found), found, WHEN))
     return handover.command_line(a, material), found
 
 
@@ -94,13 +96,33 @@ def test_any_binary_panel(run, tmp_path, data):
     assert same(run(line), found), line
 
 
+def test_who_is_not_assessed_is_assumed_and_the_command_says_the_same(run, tmp_path):
+    a = acted(example(), {"do": "add", "value": "Dana 60%"})
+    line, found = hand_over(a, Material(), tmp_path)
+    assert same(run(line), found)
+    assert "# assumed" in (tmp_path / "panel.toml").read_text()
+    report = handover.content(handover.REPORT, Scene(a, Look(), Material(), found), found, WHEN).decode()
+    assert f"{a.assumed['auc'].value:.2f} (assumed)" in report
+
+
+def test_nothing_handed_over_would_move_a_terminal(tmp_path):
+    f = Forecasts.from_array([[0.2, 0.7]], [None], events=["q\x1b[31m"], experts=["a", "b"])
+    material = Material(f, source=Source(("file.csv",)))
+    a = start_of(material, None)
+    line, _ = hand_over(a, material, tmp_path)
+    assert line == r"opinionpool explain file.csv $'q\x1b[31m'"
+    assert "\x1b" not in (tmp_path / "command.txt").read_text()
+    shell = subprocess.run(["bash", "-c", f"printf %s {line.split()[-1]}"], capture_output=True, check=True)
+    assert shell.stdout.decode() == f.events[0]
+
+
 def test_three_outcomes(run, tmp_path):
-    a = moved(example(), {"do": "outcomes", "value": "north, 10, =x"})
+    a = acted(example(), {"do": "outcomes", "value": "north, 10, =x"})
     for expert in (1, 2):
         for place, value in enumerate((61, 7.3)):
-            a = moved(a, {"do": "forecast", "expert": expert, "class": place, "value": value + expert})
-    a = moved(a, {"do": "prior", "class": 2, "value": 41})
-    a = moved(a, {"do": "base_rate", "class": 0, "value": 13})
+            a = acted(a, {"do": "forecast", "expert": expert, "class": place, "value": value + expert})
+    a = acted(a, {"do": "prior", "class": 2, "value": 41})
+    a = acted(a, {"do": "base_rate", "class": 0, "value": 13})
     line, found = hand_over(a, Material(), tmp_path)
     assert found.why.experts == ("Ana, lawyer", "Ben, banker")
     assert same(run(line), found)
@@ -155,7 +177,7 @@ def test_a_file_as_it_is_and_altered(run, tmp_path, classes, prior):
         {"do": "clear", "expert": 3},
     ]
     for step in steps:
-        a = moved(a, step)
+        a = acted(a, step)
         line, found = hand_over(a, material, tmp_path)
         assert same(run(line), found), line
 
@@ -172,7 +194,7 @@ def test_a_saved_pool(run, tmp_path):
     for step in ({"do": "prior", "value": 30}, {"do": "forecast", "expert": 1, "value": 66}):
         line, found = hand_over(a, material, tmp_path)
         assert same(run(line), found), line
-        a = moved(a, step)
+        a = acted(a, step)
     line, found = hand_over(a, material, tmp_path)
     assert same(run(line), found), line
 
@@ -195,11 +217,11 @@ def test_the_panel_file_says_the_same():
 
 
 def test_the_report_escapes_and_tells_who_and_when():
-    a = moved(example(), {"do": "question", "value": "<script>alert(1)</script>"})
-    a = moved(a, {"do": "name", "expert": 1, "value": "<img src=x onerror=alert(2)>"})
-    a = moved(a, {"do": "assessor", "value": "Jo & Kim"})
+    a = acted(example(), {"do": "question", "value": "<script>alert(1)</script>"})
+    a = acted(a, {"do": "name", "expert": 1, "value": "<img src=x onerror=alert(2)>"})
+    a = acted(a, {"do": "assessor", "value": "Jo & Kim"})
     found = answer(a, Material())
-    page = handover.content(handover.REPORT, a, Material(), found, WHEN).decode()
+    page = handover.content(handover.REPORT, Scene(a, Look(), Material(), found), found, WHEN).decode()
     assert "<script" not in page
     assert "<img" not in page
     assert "Jo &amp; Kim on 2026-05-04 at 09:30 UTC" in page

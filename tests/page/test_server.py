@@ -4,6 +4,7 @@ import http.client
 import json
 import os
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -183,11 +184,13 @@ def test_a_body_without_a_length_is_bounded_too(serve):
         {"do": "panel", "value": "calibration = "},
         {"do": "panel", "value": "calibration = -1"},
         {"do": "panel", "value": "nothing = 1"},
-        {"do": "action", "value": 1000},
+        {"do": "action", "value": 0},
         {"do": "worth", "expert": 1, "value": -1},
         {"do": "view", "value": "elsewhere"},
         {"do": "event", "value": 0},
         {"do": "take", "value": 0},
+        {"do": "take", "value": "9" * 5000},
+        {"do": "forecast", "expert": 1, "value": "9" * 5000},
     ],
 )
 def test_what_cannot_be_done_changes_nothing_and_says_why(serve, move):
@@ -204,13 +207,34 @@ def test_undo_and_redo_take_a_drag_as_one_step(serve):
     server = serve()
     page = server.page()
     first = server.move(page, {"do": "unit", "value": "auc"})["live"]
-    drag = [{"do": "forecast", "expert": 1, "value": p, "final": False} for p in (70, 60, 50)]
-    moved = server.move(page, *drag, {"do": "forecast", "expert": 1, "value": 40, "final": True})["live"]
-    then = server.move(page, {"do": "forecast", "expert": 2, "value": 20, "final": True})["live"]
+    drag = [{"do": "forecast", "expert": 1, "value": p, "begins": p == 70} for p in (70, 60, 50)]
+    moved = server.move(page, *drag, {"do": "forecast", "expert": 1, "value": 40, "begins": False})["live"]
+    then = server.move(page, {"do": "forecast", "expert": 2, "value": 20})["live"]
     assert len({first, moved, then}) == 3
     assert server.move(page, {"do": "undo"})["live"] == moved
     assert server.move(page, {"do": "undo"})["live"] == first
     assert server.move(page, {"do": "redo"}, {"do": "redo"})["live"] == then
+
+
+def test_what_is_wrong_is_said_at_its_field(serve):
+    server = serve()
+    page = server.page()
+    drawn = server.move(page, {"do": "forecast", "expert": 1, "value": "x", "field": "forecast-1"})
+    assert drawn["wrong"]["field"] == "forecast-1"
+    assert "must be a number" in drawn["wrong"]["text"]
+    assert server.move(page, {"do": "unit", "value": "auc"})["wrong"] == {"field": "", "text": ""}
+
+
+def test_a_client_that_leaves_in_the_middle_leaves_no_trace(serve, capfd):
+    server = serve()
+    page = server.page()
+    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as client:
+        head = f"POST /{server.token}/{page}move HTTP/1.1\r\nhost: 127.0.0.1:{server.port}\r\n"
+        client.sendall((head + "content-type: application/json\r\ncontent-length: 1000\r\n\r\n{").encode())
+        time.sleep(0.3)
+    time.sleep(0.3)
+    assert server.request(page)[0] == 200
+    assert "Traceback" not in capfd.readouterr().err
 
 
 def test_two_pages_do_not_disturb_each_other(serve):
@@ -234,9 +258,7 @@ def test_a_move_with_20_experts_takes_30_ms_at_most(serve):
     """The median of the processor's time, as other tests may run beside this one."""
     server = serve(given=panel(20))
     page = server.page()
-    took = [
-        server.move(page, {"do": "forecast", "expert": 3, "value": 20 + i, "final": True})["timing"] for i in range(15)
-    ]
+    took = [server.move(page, {"do": "forecast", "expert": 3, "value": 20 + i})["timing"] for i in range(15)]
     assert sorted(took)[7] <= 30.0
 
 
@@ -259,6 +281,20 @@ def test_kept_assessments_are_offered_again(serve, tmp_path):
     drawn = later.move(page, {"do": "take", "value": "0"})
     assert "Second?" in drawn["regions"]["top"]
     assert 'value="11"' in drawn["regions"]["work"]
+
+
+def test_two_servers_keep_what_the_other_has_kept(serve, tmp_path):
+    path = tmp_path / "kept.json"
+    for question in ("First?", "Second?", "Third?"):
+        server = serve(keep=str(path))
+        if question == "First?":
+            first, page = server, server.page()
+        server.move(page if question == "First?" else server.page(), {"do": "question", "value": question})
+        server.server.keeper._write()
+    first.move(page, {"do": "question", "value": "First after all?"})
+    first.server.keeper._write()
+    questions = [kept.assessment.question for kept in read_kept(str(path))]
+    assert questions == ["First after all?", "Third?", "Second?"]
 
 
 @pytest.mark.parametrize("content", ["precious", "{}", '{"format": "opinionpool", "version": 1}', "[" * 100_000])

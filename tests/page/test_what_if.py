@@ -1,20 +1,25 @@
 """What if: bars are answers to changed assessments, one more expert is a panel with one more, and costs add up."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from statistics import NormalDist
 
 import numpy as np
 import pytest
+from hypothesis import given, settings, strategies as st
 from scipy.special import logit
 
-from opinionpool.learning.beliefs import Beliefs
+from opinionpool.analysis.sensitivity import Effect
+from opinionpool.learning.beliefs import Beliefs, ExpertBeliefs
 from opinionpool.model.panel import Panel
-from opinionpool.page import what_if
+from opinionpool.page import answer as what_if, handover
+from opinionpool.page.actions import acted
 from opinionpool.page.answer import Material, answer
-from opinionpool.page.assessment import Candidate, Stakes, example
-from opinionpool.page.charts import Bar, tornado
-from opinionpool.page.event_report import event_report
-from opinionpool.page.moves import moved
+from opinionpool.page.assessment import Assessment, Candidate, Expert, Stakes, example
+from opinionpool.page.session import Look, Scene
+from opinionpool.page.views import decision
+from opinionpool.report.answer_charts import tornado
+from opinionpool.report.blocks import rendered
 
 
 def probability(a):
@@ -37,14 +42,14 @@ def test_every_bar_is_the_answer_to_another_assessment():
                 move = {"do": "bias", "expert": keys[effect.expert], "value": value}
             else:
                 continue
-            assert p == pytest.approx(probability(moved(a, move)), abs=1e-12)
+            assert p == pytest.approx(probability(acted(a, move)), abs=1e-12)
 
 
 def test_what_is_certain_has_no_bar():
     a = example()
     for expert in (1, 2, 3):
-        a = moved(a, {"do": "worth", "expert": expert, "value": "inf"})
-    a = moved(a, {"do": "correlation_worth", "value": "inf"})
+        a = acted(a, {"do": "worth", "expert": expert, "value": "inf"})
+    a = acted(a, {"do": "correlation_worth", "value": "inf"})
     found = what_if.effects(a, Material(), answer(a, Material()), 1)
     assert {effect.what for effect in found} == {"forecast", "prior"}
 
@@ -52,7 +57,7 @@ def test_what_is_certain_has_no_bar():
 def test_a_larger_worth_makes_shorter_bars():
     sizes = []
     for worth in (5, 20, 200):
-        a = moved(example(), {"do": "worth", "expert": 1, "value": worth})
+        a = acted(example(), {"do": "worth", "expert": 1, "value": worth})
         found = what_if.effects(a, Material(), answer(a, Material()), 1)
         sizes.append(next(e.size for e in found if e.expert == "Ana, lawyer" and e.what == "calibration"))
     assert sizes == sorted(sizes, reverse=True)
@@ -76,32 +81,91 @@ def test_costs_of_a_decision():
     a = replace(example(), stakes=Stakes(30.0, 50.0))
     found = answer(a, Material())
     p = float(found.why.probability)
-    stake = what_if.stake(a, found, p)
+    stake = what_if.stake(a, found)
     assert stake.threshold == pytest.approx(0.6)
-    assert stake.act == (p > 0.6)
     assert (stake.acting, stake.waiting) == (30.0, pytest.approx(50.0 * p))
     # Acting by the panel never costs more than by the prior, nor less than knowing.
     d = stake.decision
     assert d.perfect <= d.expense <= d.climatology
 
 
+@pytest.mark.parametrize(("action", "verdict"), [(10.0, "Act."), (70.0, "Not clear."), (95.0, "Do not act.")])
+def test_to_act_is_said_only_where_the_whole_interval_says_so(action, verdict):
+    a = replace(example(), stakes=Stakes(action, 100.0))
+    found = answer(a, Material())
+    low, high = (float(end) for end in found.interval)
+    assert (low > action / 100, low <= action / 100 < high, high <= action / 100).index(True) == [
+        "Act.", "Not clear.", "Do not act."
+    ].index(verdict)  # fmt: skip
+    assert f"<b>{verdict}</b>" in rendered(decision(a, found))
+
+
+def test_the_share_above_the_threshold_is_that_of_draws():
+    a = replace(example(), stakes=Stakes(65.0, 100.0))
+    found = answer(a, Material())
+    p, (low, high) = float(found.why.probability), (float(end) for end in found.interval)
+    z = NormalDist().inv_cdf(0.95)
+    draws = np.random.default_rng(0).normal(size=200_000)
+    spread = np.where(draws < 0, logit(p) - logit(low), logit(high) - logit(p)) / z
+    expected = np.mean(logit(p) + spread * draws > logit(0.65))
+    assert what_if.stake(a, found).sure == pytest.approx(expected, abs=0.005)
+
+
+def test_costs_are_asked_for_and_not_assumed():
+    a = example()
+    assert what_if.stake(a, answer(a, Material())) is None
+    assert "Act." not in report_of(a)
+    assert what_if.stake(acted(a, {"do": "action", "value": "20"}), answer(a, Material())) is None
+
+
+shares, worths = st.floats(0.55, 0.97), st.sampled_from([5.0, 20.0, 100.0])
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.tuples(shares, st.floats(0.5, 1.6), worths), min_size=1, max_size=5), st.integers(1, 3))
+def test_who_is_not_assessed_counts_no_more_than_the_average_of_those_who_are(assessed, others):
+    experts = [
+        Expert(i, f"assessed {i}", (0.7,), ExpertBeliefs(auc=(area, worth), calibration=(kappa, worth)))
+        for i, (area, kappa, worth) in enumerate(assessed)
+    ]
+    experts += [Expert(100 + i, f"other {i}", (0.6,)) for i in range(others)]
+    a = Assessment("Q?", experts=tuple(experts), prior=(0.5,))
+    weights = np.asarray(answer(a, Material()).why.weights)
+    assert (weights[len(assessed) :] <= weights[: len(assessed)].mean() + 1e-6).all()
+
+
+def test_what_is_assumed_is_varied_and_marked_like_the_rest():
+    a = acted(example(), {"do": "add", "value": "Dana 60%"})
+    a = acted(a, {"do": "correlation_worth", "value": ""})
+    found = what_if.effects(a, Material(), answer(a, Material()), 1)
+    assumed = {(effect.expert, effect.what) for effect in found if not effect.assessed}
+    assert assumed == {("Dana", "accuracy"), ("Dana", "calibration"), ("", "correlation")}
+    picture = tornado(found, 0.7, None, "Probability of yes")
+    assert "calibration of Dana (assumed)" in picture
+
+
 def test_the_picture_says_what_it_shows():
-    bars = [Bar("<b>: bias", 0.2, 0.7, "−1", "+1"), Bar("prior", 0.4, 0.4, "30%", "50%")]
-    picture = tornado(bars, 0.4, 0.9, "Probability of yes")
-    assert "&lt;b&gt;: bias: from 20.0% to 70.0%" in picture
+    effects = [
+        Effect("bias", "<b>", True, (-1.0, 1.0), (0.2, 0.7)),
+        Effect("prior", "", False, (0.3, 0.5), (0.4, 0.4)),
+    ]
+    picture = tornado(effects, 0.4, 0.9, "Probability of yes")
+    assert "bias of &lt;b&gt;: from 20.0% to 70.0%" in picture
     assert "<b>" not in picture
-    assert picture.count('class="range"') == 2
+    assert picture.count('class="range') == 2
+    assert picture.count('class="range assumed"') == 1
 
 
 def report_of(a):
-    return event_report(a, Material(), answer(a, Material()), "on 2026-05-04", "opinionpool explain x.csv q")
+    found = answer(a, Material())
+    return handover.report(Scene(a, Look(), Material(), found), found, datetime(2026, 5, 4, tzinfo=UTC))
 
 
 def test_the_report_has_no_decision_and_no_further_expert_that_nobody_described():
     a = example()
-    assert "Acting costs" not in report_of(a)
+    assert "acting begins to pay" not in report_of(a)
     assert "One more expert" not in report_of(a)
-    assert "Acting costs 30" in report_of(replace(a, stakes=Stakes(30.0, 50.0)))
+    assert "is above 60%" in report_of(replace(a, stakes=Stakes(30.0, 50.0)))
     assert "an AUC of 0.85" in report_of(replace(a, candidate=Candidate(0.85, 0.2)))
 
 
@@ -116,6 +180,6 @@ def test_the_report_lists_what_adds_up_to_the_answer():
 
 
 def test_of_an_added_expert_nothing_is_assessed():
-    a = moved(example(), {"do": "add", "value": "Dana 60%"})
+    a = acted(example(), {"do": "add", "value": "Dana 60%"})
     assert a.experts[-1].forecast == (0.6,)
     assert not a.experts[-1].beliefs.given

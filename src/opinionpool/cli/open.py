@@ -92,20 +92,20 @@ def _browse(address: str) -> None:
 def _material(reading: Reading | None, panel: str | None, model: str | None) -> tuple[Material, Assessment | None]:
     """What the page answers from, and what it begins with."""
     from opinionpool.learning.panel_file import read_beliefs
+    from opinionpool.page.actions import with_beliefs
     from opinionpool.page.answer import Material, Source
     from opinionpool.page.assessment import blank
-    from opinionpool.page.moves import with_beliefs
     from opinionpool.page.session import start_of
 
     if model is not None:
         material = _saved(reading, model)
-        return material, None if reading is not None else blank(material.experts, material.classes, prior=False)
+        return material, None if reading is not None else blank(material.experts, material.classes)
     source = Source() if reading is None else Source(reading.files, reading.words)
     material = Material(None if reading is None else read(reading, None), source=source)
     if panel is None:
         return material, None
     beliefs = read_beliefs(panel)
-    base = start_of(material, None) if reading is not None else blank((), (0, 1))
+    base = start_of(material, None) if reading is not None else blank()
     try:
         return material, with_beliefs(base, beliefs)
     except ArgumentError as error:

@@ -1,4 +1,4 @@
-"""What the pool answers to an assessment: the library's own functions, asked about one event.
+"""What the pool answers to an assessment, how far that depends on it, and what the answer is worth to a decision.
 
 Without a file the panel is what is assessed. With one, it is learned from the file's resolved events, beginning with
 what is assessed; with a saved pool, it is that pool.
@@ -9,19 +9,34 @@ from __future__ import annotations
 import math
 import threading
 from collections import OrderedDict
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
+from statistics import NormalDist
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from opinionpool.analysis.explanation import Explanation, explain_event
-from opinionpool.analysis.value import effective_number
+from opinionpool.analysis.selection import Gain, gain_from
+from opinionpool.analysis.sensitivity import CORRELATIONS, PRIORS, Effect, correlation_range, feature_ranges
+from opinionpool.analysis.steps import of_class
+from opinionpool.analysis.value import (
+    Decision,
+    PanelValue,
+    decision_value,
+    effective_number,
+    expected_auc,
+    known_panel,
+    learned_value,
+)
 from opinionpool.arrays import Array
-from opinionpool.errors import ArgumentError, Note
+from opinionpool.errors import ArgumentError, Note, OpinionPoolError
 from opinionpool.forecasts import Forecasts
 from opinionpool.labels import UNRESOLVED
+from opinionpool.learning.beliefs import WORTH, Belief, Beliefs, ExpertBeliefs
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.logodds import public_probabilities
+from opinionpool.model.accuracy import accuracy_of_auc
 from opinionpool.names import unknown_names
 from opinionpool.page.assessment import Assessment, Expert, to_toml
 from opinionpool.pools.fit import fit_pool, in_sample, in_sample_note
@@ -30,6 +45,10 @@ from opinionpool.report.answers import Pooled, pool_events
 
 # Fits that are kept, so that going back does not learn again.
 KEPT = 64
+# A forecast, or a prior, may be so far off in log-odds, if asked for again.
+AGAIN = 0.5
+# Experts of whom forecasts and beliefs are varied, those who add most to the answer.
+MOST = 20
 
 
 @dataclass(frozen=True)
@@ -75,26 +94,27 @@ class Material:
         """Whether each event of the file has a prior of its own."""
         return self.forecasts is not None and event_priors(self.forecasts, None) is not None
 
-    def learned(self, a: Assessment) -> FittedPanel:
-        """The pool that answers an assessment.
+    def learned(self, a: Assessment, believed: Beliefs | None = None) -> FittedPanel:
+        """The pool that answers an assessment, with other beliefs than its own if they are given.
 
         Raises
         ------
         OpinionPoolError
             If what is assessed does not fit the experts, or the data do not allow it.
         """
+        beliefs = a.beliefs if believed is None else believed
         if self.trained is not None:
             return self.trained
         if self.forecasts is None:
-            return _fit(answered(a), a, prior_of(a))
+            return _fit(answered(a), beliefs, prior_of(a))
         prior = None if self.own_priors else prior_of(a)
         added = tuple(unknown_names((each.name for each in a.experts), self.experts))
-        key = (to_toml(a.beliefs), None if prior is None else np.asarray(prior).tobytes(), added)
+        key = (to_toml(beliefs), None if prior is None else np.asarray(prior).tobytes(), added)
         with self._lock:
             if key in self._fits:
                 self._fits.move_to_end(key)
                 return self._fits[key]
-        found = _fit(replace(self.forecasts, experts=self.forecasts.experts + added), a, prior)
+        found = _fit(replace(self.forecasts, experts=self.forecasts.experts + added), beliefs, prior)
         with self._lock:
             self._fits[key] = found
             while len(self._fits) > KEPT:
@@ -105,7 +125,7 @@ class Material:
         """The answers about all events of the file, as it is."""
         assert self.forecasts is not None
         if self._pooled is None:
-            state = self.trained if self.trained is not None else _fit(self.forecasts, Assessment(""), None)
+            state = self.trained if self.trained is not None else _fit(self.forecasts, Beliefs(), None)
             self._pooled = pool_events(self.forecasts, "gaussian", state, self.reference, None)
         return self._pooled
 
@@ -116,7 +136,7 @@ class Material:
         added = tuple(unknown_names((each.name for each in a.experts), self.experts))
         one = self.forecasts.select_events(np.flatnonzero(self.forecasts.crowd == self.forecasts.crowd.max())[:1])
         unresolved = replace(one, experts=one.experts + added, outcomes=np.full(1, UNRESOLVED))
-        state = _fit(unresolved, a, None)
+        state = _fit(unresolved, a.beliefs, None)
         return np.asarray(state.panel.weights)
 
     def assessment_of(self, event: int, old: Assessment | None = None) -> Assessment:
@@ -150,8 +170,8 @@ class Material:
         )
 
 
-def _fit(forecasts: Forecasts, a: Assessment, prior: float | Array | None) -> FittedPanel:
-    options: dict[str, Any] = {} if a.beliefs.any_panel else {"beliefs": a.beliefs}
+def _fit(forecasts: Forecasts, beliefs: Beliefs, prior: float | Array | None) -> FittedPanel:
+    options: dict[str, Any] = {} if beliefs.any_panel else {"beliefs": beliefs}
     found = fit_pool("gaussian", forecasts, prior=prior, **options)
     assert isinstance(found, FittedPanel)
     return found
@@ -310,3 +330,168 @@ def altered(a: Assessment, material: Material) -> bool:
     original = material.assessment_of(material.forecasts.events.index(a.question))
     own = {each.name: each.forecast for each in original.experts if each.forecast is not None}
     return own != {each.name: each.forecast for each in a.experts if each.forecast is not None}
+
+
+def effects(a: Assessment, material: Material, found: Answer, at: int) -> list[Effect]:
+    """What each forecast and belief does to the probability of class `at`, the largest effect first.
+
+    Left out is what cannot be off, as its worth is infinite, and what is assumed where outcomes are learned from.
+    """
+    measured = []
+    for what, expert, assessed, values, changed in _variations(a, material, found):
+        try:
+            low, high = (_probability(*each, material, at) for each in changed)
+        except OpinionPoolError:
+            # A value at the end of its range that these experts cannot have says nothing about the others.
+            continue
+        measured.append(Effect(what, expert, assessed, values, (low, high)))
+    return sorted(measured, key=lambda effect: -effect.size)
+
+
+def _probability(a: Assessment, beliefs: Beliefs, material: Material, at: int) -> float:
+    state = material.learned(a, beliefs)
+    event = event_forecasts(a, material, state)
+    prior = own_prior(a, material) if material.own_priors else given_prior(a, material)
+    topic = None if event.topics is None else str(event.topics[0])
+    return of_class(np.asarray(state.pool(event.X[0], prior, as_given(a.base_rate), topic)), at)
+
+
+_Changed: TypeAlias = tuple[tuple[Assessment, Beliefs], ...]
+
+
+def _variations(
+    a: Assessment, material: Material, found: Answer
+) -> Iterator[tuple[str, str, bool, tuple[float, float], _Changed]]:
+    """What is varied, of whom, whether it is assessed, its range, and what there is at both ends."""
+    why, believed = found.why, a.beliefs
+    size = np.abs(why.contributions).reshape(len(why.experts), -1).sum(axis=1) if why.experts else np.zeros(0)
+    chosen = {why.experts[i] for i in np.argsort(-size, kind="stable")[:MOST].tolist()}
+    # What outcomes teach is no assumption.
+    assuming = material.trained is None and not found.state.counts.any()
+    for each in a.experts:
+        if each.name not in chosen:
+            continue
+        if a.binary and each.forecast is not None:
+            ends = _again(each.forecast[0])
+            changed = tuple((a.with_expert(replace(each, forecast=(p,))), believed) for p in ends)
+            yield "forecast", each.name, True, ends, changed
+        for what, ends, own in feature_ranges(_assumed_too(a, each) if assuming else each.beliefs, a.common):
+            assessed = what in _assessed_features(each.beliefs)
+            both = tuple((a, replace(believed, experts={**believed.experts, each.name: one})) for one in own)
+            yield what, each.name, assessed, ends, both
+    correlation = a.everyone.get("correlation")
+    if len(chosen) > 1 and (assuming if correlation is None else math.isfinite(correlation.worth)):
+        ends = CORRELATIONS if correlation is None else correlation_range(correlation, len(why.experts))
+        worth = WORTH if correlation is None else correlation.worth
+        both = tuple((a, replace(believed, correlation=Belief(value, worth))) for value in ends)
+        yield "correlation", "", correlation is not None, ends, both
+    if a.binary and a.prior is not None:
+        ends = _again(a.prior[0])
+        yield "prior", "", True, ends, tuple((replace(a, prior=(p,)), believed) for p in ends)
+    elif a.binary and assuming and not material.own_priors:
+        yield "prior", "", False, PRIORS, tuple((replace(a, prior=(p,)), believed) for p in PRIORS)
+
+
+def _assessed_features(own: ExpertBeliefs) -> set[str]:
+    """Names of the features of an expert that are assessed, as effects have them."""
+    names = {name.replace("_", " ") for name in own.given}
+    return names | ({"accuracy"} if own.absolute() is not None else set())
+
+
+def _assumed_too(a: Assessment, expert: Expert) -> ExpertBeliefs:
+    """What is assessed of an expert, and what is assumed of its accuracy and calibration, worth what defaults are."""
+    own, taken = expert.beliefs, a.features(expert, a.common)
+    if own.absolute() is None and own.get("relative_accuracy") is None:
+        own = replace(own, auc=Belief(float(expected_auc(taken.accuracy))))
+    return own if own.get("calibration") else replace(own, calibration=Belief(taken.calibration))
+
+
+def _again(p: float) -> tuple[float, float]:
+    """A probability that may be off by `AGAIN`; 0 and 1 are so whatever is added."""
+    if not 0 < p < 1:
+        return p, p
+    centre = math.log(p / (1.0 - p))
+    low, high = (1.0 / (1.0 + math.exp(-(centre + step))) for step in (-AGAIN, AGAIN))
+    return low, high
+
+
+@dataclass(frozen=True, eq=False)
+class Stake:
+    """The decision at hand, and what the panel is worth in many like it; costs in the user's own units."""
+
+    threshold: float  # it pays to act above this probability
+    sure: float | None  # the share of the answer's posterior above the threshold; None where it has no interval
+    verdict: str  # "act" or "wait"; "open" while the interval spans the threshold
+    # acting, waiting: what either costs, expected: the action's price, and the probability times the loss
+    acting: float
+    waiting: float
+    decision: Decision | None  # over events like this one; None where the panel's accuracy has no one number
+
+
+def stake(a: Assessment, found: Answer) -> Stake | None:
+    """What acting costs, and what not to act; None while a cost is unknown, or there are more than two classes."""
+    threshold, action, loss = a.stakes.threshold, a.stakes.action, a.stakes.loss
+    if not a.binary or threshold is None or action is None or loss is None:
+        return None
+    p, value, interval = float(found.why.probability), worth(found), found.interval
+    decision = None if value is None else decision_value(value.joint_accuracy, threshold, event_prior(a, found))
+    ends = (p, p) if interval is None else (float(interval[0]), float(interval[1]))
+    verdict = "act" if min(*ends, p) > threshold else "wait" if max(*ends, p) <= threshold else "open"
+    sure = None if interval is None else share_above(threshold, p, ends, found.why.level)
+    return Stake(threshold, sure, verdict, action, p * loss, decision)
+
+
+def share_above(threshold: float, p: float, ends: tuple[float, float], level: float) -> float:
+    """The share of a posterior above a threshold: normal in log-odds on either side of p, with these interval ends.
+
+    >>> round(share_above(0.2, 0.5, (0.2, 0.8), 0.9), 3), share_above(0.5, 0.5, (0.2, 0.8), 0.9)
+    (0.95, 0.5)
+    """
+    normal = NormalDist()
+    centre, at, low, high = (math.log(max(x, 1e-12) / max(1.0 - x, 1e-12)) for x in (p, threshold, *ends))
+    spread = abs((low if at < centre else high) - centre) / normal.inv_cdf((1.0 + level) / 2.0)
+    if spread == 0:
+        return float(at < centre)
+    return normal.cdf((centre - at) / spread)
+
+
+def event_prior(a: Assessment, found: Answer) -> float:
+    """How frequent events like this one are where the answer is used."""
+    return a.base_rate[0] if a.base_rate is not None else float(found.why.prior)
+
+
+def worth(found: Answer) -> PanelValue | None:
+    """What the panel is worth on events of this prior, if its model holds; None where that is not known."""
+    binary = found.why.probability.ndim == 0
+    try:
+        return learned_value(found.state, float(found.why.prior) if binary else 0.5)
+    except OpinionPoolError:
+        return None
+
+
+@dataclass(frozen=True, eq=False)
+class OneMore:
+    """What one more expert would add, before anybody knows what it says."""
+
+    gain: Gain
+    auc: float  # of the panel with it
+    saving: float | None  # what it saves for a decision, in the user's own units; None without costs of two classes
+
+
+def one_more(a: Assessment, found: Answer) -> OneMore:
+    """Ask an expert of the kind that is described as well.
+
+    Raises
+    ------
+    OpinionPoolError
+        If no expert can be so dependent on these, or the panel's accuracy is not known.
+    """
+    panel = known_panel(found.state).subset(found.why.experts) if found.why.experts else known_panel(found.state)
+    binary = found.why.probability.ndim == 0
+    prior = event_prior(a, found) if binary else 0.5
+    gain = gain_from(panel, accuracy_of_auc(a.candidate.auc), a.candidate.correlation, prior=prior)
+    threshold, saving = a.stakes.threshold, None
+    if binary and threshold is not None and a.stakes.loss is not None:
+        before, after = (float(decision_value(level, threshold, prior).expense) for level in (gain.before, gain.after))
+        saving = (before - after) * a.stakes.loss
+    return OneMore(gain, float(expected_auc(gain.after)), saving)

@@ -1,6 +1,6 @@
-"""What a page holds: a question, what each expert says of it, and what is assessed of the experts.
+"""What a page holds: a question, what each expert says of it, and what is assessed or assumed of the experts.
 
-An assessment never changes; a move makes a new one, so that undoing is going back to an old one.
+An assessment never changes; an action makes a new one, so that undoing is going back to an old one.
 """
 
 from __future__ import annotations
@@ -9,10 +9,14 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
+from opinionpool.analysis.value import expected_auc
 from opinionpool.errors import ArgumentError
 from opinionpool.learning.beliefs import Belief, Beliefs, ExpertBeliefs, beliefs_of_mapping
+from opinionpool.learning.prior import ACCURACY, CALIBRATION
 from opinionpool.report.listing import printable
 
 # The ways to say how accurate an expert is; one at a time.
@@ -33,10 +37,23 @@ class Expert:
 
 @dataclass(frozen=True)
 class Stakes:
-    """What acting costs, and what it costs not to have acted when the event comes."""
+    """What acting costs, and what it costs not to have acted when the event comes; None until somebody says it."""
 
-    action: float = 20.0
-    loss: float = 100.0
+    action: float | None = None
+    loss: float | None = None
+
+    @property
+    def threshold(self) -> float | None:
+        """The probability above which acting costs less; None while a cost is unknown."""
+        return None if self.action is None or self.loss is None else self.action / self.loss
+
+
+class Features(NamedTuple):
+    """What is taken of an expert, whoever assessed it."""
+
+    accuracy: float  # absolute, μ*
+    calibration: float
+    bias: float
 
 
 @dataclass(frozen=True)
@@ -68,11 +85,48 @@ class Assessment:
         """Whether one number is a forecast."""
         return len(self.classes) == 2
 
-    @property
+    @cached_property
+    def assumed(self) -> dict[str, Any]:
+        """AUC and calibration κ of experts of whom these are not assessed, where they are of others.
+
+        Such an expert counts like the average of those who are assessed, and no more than one of any panel: weights
+        with a common correlation are κ(1 − c/√μ*), so κ and κ/√μ* are their means.
+        """
+        assessed = [each for each in self.experts if each.beliefs.absolute() or each.beliefs.get("calibration")]
+        if not assessed:
+            return {}
+        kappa = [self.features(each).calibration for each in assessed]
+        ratio = [self.features(each).calibration / math.sqrt(self.features(each).accuracy) for each in assessed]
+        root = math.fsum(kappa) / math.fsum(ratio)
+        accurate = ("relative_accuracy" in each.beliefs.given or each.beliefs.absolute() for each in self.experts)
+        found: dict[str, Any] = {}
+        if self.everyone.absolute() is None and not all(accurate):
+            found["auc"] = Belief(float(expected_auc(min(root**2, ACCURACY))))
+        if self.everyone.get("calibration") is None and not all(
+            each.beliefs.get("calibration") for each in self.experts
+        ):
+            found["calibration"] = Belief(min(math.fsum(kappa) / len(kappa), CALIBRATION))
+        return found
+
+    @cached_property
+    def common(self) -> Beliefs:
+        """What is believed of all experts: as assessed, else as assumed."""
+        return replace(self.everyone, **self.assumed)
+
+    @cached_property
     def beliefs(self) -> Beliefs:
         """What the pool is to believe."""
         own = {each.name: each.beliefs for each in self.experts if each.beliefs.given}
-        return replace(self.everyone, experts=own)
+        return replace(self.common, experts=own)
+
+    def features(self, expert: Expert, common: ExpertBeliefs | None = None) -> Features:
+        """What is taken of an expert: as assessed, else as of all (`common`), else as of any panel."""
+        own, everyone = expert.beliefs, self.everyone if common is None else common
+        level, accuracy, relative = everyone.absolute(), own.absolute(), own.get("relative_accuracy")
+        base = (ACCURACY if level is None else level.value) * (1.0 if relative is None else relative.value)
+        calibration = own.get("calibration") or everyone.get("calibration") or Belief(CALIBRATION)
+        bias = own.get("bias") or everyone.get("bias") or Belief(0.0)
+        return Features(base if accuracy is None else accuracy.value, calibration.value, bias.value)
 
     def expert(self, key: object) -> Expert:
         """The expert of a key.
@@ -92,8 +146,11 @@ class Assessment:
         return replace(self, experts=tuple(new if each.key == new.key else each for each in self.experts))
 
 
+EXAMPLE = "Will the acquisition close by the end of June?"
+
+
 def example() -> Assessment:
-    """Three advisers on an acquisition, for a page that was opened with nothing."""
+    """Three invented advisers on an acquisition, for a page that was opened with nothing."""
     advisers = (
         ("Ana, lawyer", 0.8, 0.80, 0.8),
         ("Ben, banker", 0.7, 0.75, 0.7),
@@ -104,19 +161,25 @@ def example() -> Assessment:
         for key, (name, forecast, area, calibration) in enumerate(advisers, 1)
     )
     return Assessment(
-        "Will the acquisition close by the end of June?",
+        EXAMPLE,
         experts=experts,
         everyone=Beliefs(correlation=(0.5, 20)),
         prior=(0.5,),
     )
 
 
-def blank(names: Sequence[str], classes: Sequence[object], *, prior: bool = True) -> Assessment:
-    """A page about experts of whom nothing is assessed, its question still to be typed; a uniform prior or none."""
-    experts = tuple(Expert(key, each) for key, each in enumerate(names, 1))
-    k = len(classes)
-    uniform = (0.5,) if k == 2 else (1.0 / k,) * k
-    return Assessment("Will it happen?", tuple(classes), experts, prior=uniform if prior else None)
+def blank(names: Sequence[str] = (), classes: Sequence[object] = (0, 1)) -> Assessment:
+    """A page about experts of whom nothing is assessed, its question still to be typed."""
+    return Assessment("Will it happen?", tuple(classes), tuple(Expert(key, each) for key, each in enumerate(names, 1)))
+
+
+def uniform(classes: Sequence[object]) -> tuple[float, ...]:
+    """Equal probabilities, as an expert's forecast has them.
+
+    >>> uniform((0, 1)), uniform("abcd")
+    ((0.5,), (0.25, 0.25, 0.25, 0.25))
+    """
+    return (0.5,) if len(classes) == 2 else (1.0 / len(classes),) * len(classes)
 
 
 def one_line(value: object, what: str, most: int = MOST_LETTERS) -> str:
@@ -193,7 +256,7 @@ def from_dict(given: Mapping[str, Any]) -> Assessment:
             prior=_numbers(given["prior"]),
             base_rate=_numbers(given["base_rate"]),
             assessor=str(given["assessor"]),
-            stakes=Stakes(*map(float, given["stakes"])),
+            stakes=Stakes(*(None if cost is None else float(cost) for cost in given["stakes"])),
             candidate=Candidate(*map(float, given["candidate"])),
         )
     except (KeyError, TypeError, ValueError) as error:
@@ -224,8 +287,10 @@ def _numbers(given: Sequence[Any] | None) -> tuple[float, ...] | None:
     return None if given is None else tuple(map(float, given))
 
 
-def to_toml(beliefs: Beliefs) -> str:
+def to_toml(beliefs: Beliefs, assumed: Mapping[str, object] = MappingProxyType({})) -> str:
     """Beliefs as a panel file, from which `opinionpool.learning.panel_file.read_beliefs` reads the same numbers.
+
+    Comments mark those that are `assumed` of all experts.
 
     >>> print(to_toml(Beliefs(correlation=0.6, experts={"Ann Lee": {"auc": (0.8, 50)}})), end="")
     correlation = { value = 0.6, worth = 20 }
@@ -233,7 +298,10 @@ def to_toml(beliefs: Beliefs) -> str:
     [experts."Ann Lee"]
     auc = { value = 0.8, worth = 50 }
     """
-    lines = [_line(name, belief) for name, belief in beliefs.given.items()]
+    lines = [
+        _line(name, belief) + ("  # assumed where nobody assessed it" if name in assumed else "")
+        for name, belief in beliefs.given.items()
+    ]
     for name, own in beliefs.experts.items():
         if own.given:
             lines += ["", f"[experts.{_quoted(name)}]", *(_line(key, belief) for key, belief in own.given.items())]

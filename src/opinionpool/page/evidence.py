@@ -7,7 +7,7 @@ import threading
 from opinionpool.errors import OpinionPoolError
 from opinionpool.page.answer import Material, prior_of
 from opinionpool.page.assessment import to_toml
-from opinionpool.page.scene import Scene
+from opinionpool.page.session import Scene
 from opinionpool.pools.fit import FitOptions
 from opinionpool.report.blocks import Section, rendered
 from opinionpool.report.evidence import evidence_sections

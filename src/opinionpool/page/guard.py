@@ -85,6 +85,11 @@ def refused(status: int, why: str) -> Response:
     return PlainTextResponse(f"{why}\n", status, HEADERS)
 
 
+async def gone(_request: Request, _error: Exception) -> Response:
+    """The answer to a request whose sender has left, which nobody gets."""
+    return refused(408, "the request ended before all of it had come")
+
+
 async def too_large(_request: Request, _error: Exception) -> Response:
     """The answer to a request with more bytes than are taken."""
     return refused(413, "that is more than this page takes")

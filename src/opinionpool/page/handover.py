@@ -3,26 +3,39 @@
 from __future__ import annotations
 
 import io
-import shlex
 import zipfile
 from datetime import datetime
 
 import numpy as np
 
+from opinionpool.page import views
 from opinionpool.page.answer import Answer, Material, altered, own_prior
-from opinionpool.page.assessment import Assessment, to_toml
-from opinionpool.page.event_report import event_report
+from opinionpool.page.assessment import EXAMPLE, Assessment, Candidate, to_toml
+from opinionpool.page.controls import HELP, attributes, button, field
+from opinionpool.page.session import Scene
+from opinionpool.report.blocks import Block, Code, Details, Section, Table, Text, missing, note, rendered
+from opinionpool.report.explanation import forecast_columns
+from opinionpool.report.html import STYLE, Html, document, event_name, joined, markup, sentence
 from opinionpool.report.listing import Column, printable, write_csv
 from opinionpool.saving.files import to_bytes
+from opinionpool.text import typed
+from opinionpool.version import __version__
 
 PANEL, FORECASTS, POOL, REPORT = "panel.toml", "forecasts.csv", "pool.json", "report.html"
 COMMAND, ARCHIVE = "command.txt", "assessment.zip"
+WHY = {
+    REPORT: "the report, for people",
+    COMMAND: "the command with the same answer",
+    PANEL: "what is assessed and assumed of the experts",
+    FORECASTS: "the forecasts on this event",
+    POOL: "the pool that was learned",
+}
 
 
 def panel_file(a: Assessment, when: datetime) -> str:
     """What is assessed, as the command line takes it after --panel, with who assessed it and when."""
     lines = [printable(a.question), f"Assessed {record(a, when)}."]
-    return "".join(f"# {line}\n" for line in lines) + to_toml(a.beliefs)
+    return "".join(f"# {line}\n" for line in lines) + to_toml(a.beliefs, a.assumed)
 
 
 def record(a: Assessment, when: datetime) -> str:
@@ -85,7 +98,7 @@ def _given(option: str, a: Assessment, p: tuple[float, ...]) -> list[str]:
 
 def command_line(a: Assessment, material: Material) -> str:
     """The same, as it is typed."""
-    return shlex.join(command(a, material))
+    return " ".join(map(typed, command(a, material)))
 
 
 def names(a: Assessment, material: Material, found: Answer) -> list[str]:
@@ -100,10 +113,11 @@ def names(a: Assessment, material: Material, found: Answer) -> list[str]:
     return listed
 
 
-def content(name: str, a: Assessment, material: Material, found: Answer, when: datetime) -> bytes:
+def content(name: str, scene: Scene, found: Answer, when: datetime) -> bytes:
     """One of these files."""
+    a, material = scene.a, scene.material
     if name == REPORT:
-        return event_report(a, material, found, record(a, when), command_line(a, material)).encode()
+        return report(scene, found, when).encode()
     if name == PANEL:
         return panel_file(a, when).encode()
     if name == FORECASTS:
@@ -113,11 +127,99 @@ def content(name: str, a: Assessment, material: Material, found: Answer, when: d
     return f"{command_line(a, material)}\n".encode()
 
 
-def archive(a: Assessment, material: Material, found: Answer, when: datetime) -> bytes:
+def archive(scene: Scene, found: Answer, when: datetime) -> bytes:
     """All of them in one file."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as packed:
-        for name in names(a, material, found):
+        for name in names(scene.a, scene.material, found):
             entry = zipfile.ZipInfo(name, when.timetuple()[:6])
-            packed.writestr(entry, content(name, a, material, found, when), zipfile.ZIP_DEFLATED)
+            packed.writestr(entry, content(name, scene, found, when), zipfile.ZIP_DEFLATED)
     return out.getvalue()
+
+
+def report(scene: Scene, found: Answer, when: datetime) -> str:
+    """The report about one event: the answer, why, what it rests on, what would change it, and the same in numbers."""
+    a, question = scene.a, scene.question
+    first, *others = views.every_class(scene, found)
+    made_up = " This is the page's example: all of it is made up." if a.question == EXAMPLE else ""
+    header = markup(
+        '<header><p class="kicker">Pooled forecast</p><h1>{}</h1><p>Assessed {}.{}</p></header>',
+        event_name(a.question, question), record(a, when), made_up,
+    )  # fmt: skip
+    why = views.reasons(first, found) or [missing("nobody gave a forecast, so the answer is the prior")]
+    why += [Details(f"The same for {each.event}", views.reasons(each, found)) for each in others]
+    notes = [note(sentence(each.text)) for each in found.notes]
+    interval = [note(HELP["interval"])] if found.interval is not None else []
+    moves = views.effects(first)
+    # What the page begins with is nobody's assessment.
+    asked = a.candidate != Candidate()
+    more = f"One more expert with an AUC of {a.candidate.auc:.2f}, correlated by {a.candidate.correlation:.2f}: "
+    changes = [*([*moves, note(views.RANGES)] if moves else []), *views.decision(a, found)]
+    changes += [more, views.candidate(a, found)] if asked else []
+    sections = [
+        Section(
+            "answer", "The answer", [*views.headline(first, found), *interval, *views.beside(first, found), *notes]
+        ),
+        Section("why", "Why", why),
+        Section("panel", "What is assessed, and what is assumed", views.assessed(a, found)),
+        *([Section("changes", "What would change it", changes)] if changes else []),
+        Section("method", "For statisticians", _method(scene, found)),
+    ]
+    footer = markup("<footer>Made by opinionpool {}.</footer>", __version__)
+    body = markup("{}\n<main>\n{}\n</main>\n{}", header, rendered(sections), footer)
+    return document(f"Pooled forecast: {printable(question)}", STYLE, body)
+
+
+def _method(scene: Scene, found: Answer) -> list[Block]:
+    """How the answer adds up, and the command that gives it."""
+    titles = {"name": "expert", "contrast": "contrast", "weight": "weight", "adds": "adds"}
+    words = (
+        "The answer's log-odds are those of the prior and, of each expert, weight times contrast: the forecast's "
+        "log-odds beyond the prior and the expert's bias, of which large ones are made somewhat smaller. The weight "
+        "follows from how good, how well calibrated and how dependent the experts are (Kahn, UAI 2004)."
+    )
+    exact = ", ".join(repr(float(p)) for p in np.atleast_1d(found.why.probability))
+    columns = forecast_columns(found.why, scene.at, titles)
+    return [
+        words,
+        *([Table(columns)] if found.why.experts else []),
+        Text(markup("The same answer, {}, from the files that belong to this report:", exact)),
+        Code(command_line(scene.a, scene.material)),
+    ]
+
+
+def view(scene: Scene) -> Html:
+    """What is taken away."""
+    heading = markup("<h2>Hand over</h2>")
+    if scene.found is None:
+        return rendered([heading, missing(scene.trouble or "there is no answer yet")])
+    a, material = scene.a, scene.material
+    exact = np.atleast_1d(scene.found.why.probability).tolist()
+    labels = ["probability"] if a.binary else [printable(str(label)) for label in a.classes]
+    files = [(ARCHIVE, "all of these in one file"), *((file, WHY[file]) for file in names(a, material, scene.found))]
+    links = joined(
+        markup(
+            "<li><a{}>{}</a> {}</li>",
+            attributes(href=f"get/{file}", data_get=True, download=file, class_="get"), file, why,
+        )
+        for file, why in files
+    )  # fmt: skip
+    return rendered(
+        [
+            heading,
+            field(
+                "assessor", "Assessed by", a.assessor, data_do="assessor", placeholder="names, for the record",
+                maxlength=200,
+            ),
+            markup('<h3>Files</h3><ul class="files">{}</ul>', links),
+            markup("<h3>What is assessed, and what is assumed</h3>"),
+            *views.assessed(a, scene.found),
+            markup("<h3>The command with the same answer</h3>"),
+            Code(command_line(a, material), "command"),
+            button("Copy", "copy", id="copy", data_copy="command"),
+            note(
+                "Run in the folder of these files, it answers the same to the last digit: "
+                + "; ".join(f"{label}: {p!r}" for label, p in zip(labels, exact, strict=True))
+            ),
+        ]
+    )  # fmt: skip

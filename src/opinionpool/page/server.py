@@ -20,28 +20,27 @@ from typing import Any
 import uvicorn
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 
-from opinionpool.page import file_views, handover, panel_view, screens, view
+from opinionpool.errors import ArgumentError
+from opinionpool.page import handover, panel, views
 from opinionpool.page.answer import Material
-from opinionpool.page.assessment import Assessment
-from opinionpool.page.controls import button
-from opinionpool.page.event_report import MARKS
+from opinionpool.page.assessment import Assessment, number
+from opinionpool.page.controls import button, help_texts
 from opinionpool.page.evidence import Evidence
-from opinionpool.page.frame import frame, whole
-from opinionpool.page.guard import Guard, TooLargeError, refused, too_large
-from opinionpool.page.scene import Scene
-from opinionpool.page.session import Keeper, Session, start_of
+from opinionpool.page.guard import Guard, TooLargeError, gone, refused, too_large
+from opinionpool.page.session import Keeper, Scene, Session, start_of
+from opinionpool.report.blocks import rendered
 from opinionpool.report.html import STYLE, Html, joined, markup
 from opinionpool.report.listing import printable
 
 HOST = "127.0.0.1"
 # Seconds that the server waits for another page once its last one was closed.
 LINGER = 60.0
-# Pages at a time, and moves in a request.
-MOST_PAGES, MOST_MOVES = 50, 200
+# Pages at a time, and actions in a request.
+MOST_PAGES, MOST_ACTIONS = 50, 200
 ASSETS = {"icon.svg": "image/svg+xml", "page.js": "text/javascript", "page.css": "text/css"}
 TYPES = {".html": "text/html", ".toml": "application/toml", ".csv": "text/csv", ".json": "application/json"}
 
@@ -76,7 +75,7 @@ class Page:
         ]
         self.app = Starlette(
             routes=[Mount(f"/{token}", routes=routes)],
-            exception_handlers={TooLargeError: too_large, Exception: _fault},
+            exception_handlers={TooLargeError: too_large, ClientDisconnect: gone, Exception: _fault},
         )
 
     def _session(self, request: Request) -> Session | None:
@@ -100,7 +99,7 @@ class Page:
 
     def _drawn_page(self, session: Session) -> Response:
         with session.lock:
-            session.trouble = ""
+            session.trouble = session.wrong = ""
             scene = session.scene()
             regions = self._draw(session, scene, None)
             version = session.version
@@ -113,7 +112,7 @@ class Page:
             for i, kept in enumerate(self._keeper.found)
             if self._fits(kept.assessment)
         )  # fmt: skip
-        return Response(frame(scene, regions, offers, version), media_type="text/html")
+        return Response(_document(scene, regions, offers, version), media_type="text/html")
 
     def _fits(self, kept: Assessment) -> bool:
         """Whether a kept assessment is about what this page has."""
@@ -122,15 +121,15 @@ class Page:
 
     def _pieces(self, scene: Scene) -> dict[str, Html]:
         """Everything that a move may change, by the id of what holds it."""
-        views: dict[str, Callable[[], dict[str, Html]]] = {
-            "panel": lambda: panel_view.pieces_of(scene),
-            "what_if": lambda: {"work": screens.what_if_view(scene)},
-            "evidence": lambda: {"work": file_views.evidence_view(scene)},
-            "hand_over": lambda: {"work": screens.hand_over_view(scene)},
-            "events": lambda: {"work": file_views.events_view(scene, self._material.pooled())},
+        work: dict[str, Callable[[], dict[str, Html]]] = {
+            "panel": lambda: panel.pieces_of(scene),
+            "what_if": lambda: {"work": views.what_if(scene)},
+            "evidence": lambda: {"work": views.evidence(scene)},
+            "hand_over": lambda: {"work": handover.view(scene)},
+            "events": lambda: {"work": views.events(scene, self._material.pooled())},
         }
-        common = {"top": view.top(scene), "trouble": view.trouble(scene), "answer": view.answer(scene)}
-        return common | views[scene.look.view]()
+        common = {"top": views.top(scene), "trouble": views.trouble(scene), "answer": views.answer(scene)}
+        return common | work[scene.look.view]()
 
     def _draw(self, session: Session, scene: Scene, version: object) -> dict[str, Html]:
         """What differs from the version that the page has; all of it where that is another one than the last."""
@@ -139,10 +138,12 @@ class Page:
         session.drawn, session.version = pieces, session.version + 1
         if same:
             return {key: html for key, html in pieces.items() if before[key] != html}
-        return whole(pieces)
+        return {key: pieces[key] for key in ("top", "trouble", "answer")} | {
+            "work": pieces.get("work") or panel.panel(pieces)
+        }
 
     async def _move(self, request: Request) -> Response:
-        """Make moves, one after the other, and draw the page anew."""
+        """Do actions, one after the other, and draw the page anew."""
         session = self._session(request)
         if session is None:
             return refused(410, "this page is no longer known here; load it again")
@@ -152,7 +153,7 @@ class Page:
         try:
             given = json.loads(await request.body())
             version, moves = given["version"], given["moves"]
-            valid = isinstance(moves, list) and 0 < len(moves) <= MOST_MOVES and all(map(_plain, moves))
+            valid = isinstance(moves, list) and 0 < len(moves) <= MOST_ACTIONS and all(map(_plain, moves))
         except (ValueError, RecursionError, KeyError, TypeError):
             valid = False
         if not valid:
@@ -163,10 +164,7 @@ class Page:
         since, busy = time.perf_counter(), time.thread_time()
         with session.lock:
             for move in moves:
-                if move.get("do") == "take":
-                    self._take(session, move)
-                else:
-                    session.move(move)
+                self._take(session, move) if move.get("do") == "take" else session.act(move)
             scene = session.scene()
             regions = self._draw(session, scene, version)
             version = session.version
@@ -174,24 +172,22 @@ class Page:
         drawn = {
             "version": version,
             "regions": regions,
-            "live": view.live(scene),
+            "live": views.live(scene),
+            "wrong": {"field": session.wrong, "text": session.trouble},
             "view": scene.look.view,
             "keep": self._keeper.failure,
         }
         return JSONResponse(drawn, headers={"server-timing": f"move;dur={took:.1f}, processor;dur={worked:.1f}"})
 
     def _take(self, session: Session, move: Mapping[str, Any]) -> None:
-        value = move.get("value")
         kept = self._keeper.found
-        if (
-            isinstance(value, str)
-            and value.isdecimal()
-            and int(value) < len(kept)
-            and self._fits(kept[int(value)].assessment)
-        ):
-            session.take(kept[int(value)].assessment)
-        else:
+        try:
+            chosen = kept[int(number(move.get("value"), "an assessment", 0, len(kept) - 1))].assessment
+        except ArgumentError:
             session.trouble = "there is no such assessment"
+        else:
+            if self._fits(chosen):
+                session.take(chosen)
 
     async def _later(self, request: Request) -> Response:
         """What takes longer than a move may."""
@@ -205,7 +201,7 @@ class Page:
             scene = session.scene()
         if what == "findings":
             return JSONResponse(self.evidence.now(scene))
-        return JSONResponse({"html": screens.effects(scene), "again": False})
+        return JSONResponse({"html": rendered(views.effects(scene)), "again": False})
 
     async def _get(self, request: Request) -> Response:
         """A file to take away."""
@@ -219,11 +215,10 @@ class Page:
             scene, when = session.scene(), session.when
         if scene.found is None:
             return refused(409, scene.trouble or "there is no answer yet")
-        a, material, found = scene.a, scene.material, scene.found
         if file == handover.ARCHIVE:
-            content = handover.archive(a, material, found, when)
-        elif file in handover.names(a, material, found):
-            content = handover.content(file, a, material, found, when)
+            content = handover.archive(scene, scene.found, when)
+        elif file in handover.names(scene.a, scene.material, scene.found):
+            content = handover.content(file, scene, scene.found, when)
         else:
             return refused(404, "there is no such file")
         kind = TYPES.get("." + file.rpartition(".")[2], "application/octet-stream")
@@ -253,10 +248,34 @@ class Page:
         return StreamingResponse(beats(), media_type="text/event-stream")
 
 
+def _document(scene: Scene, regions: Mapping[str, Html], offers: Html, version: int) -> Html:
+    """The whole page, around what actions change."""
+    kept = markup(
+        '<section class="kept" id="kept" aria-label="Kept assessments"><h2>Kept from an earlier start</h2>'
+        "<ul>{}</ul>{}</section>",
+        offers, button("Begin anew", "dismiss", id="dismiss"),
+    )  # fmt: skip
+    return markup(
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>{}</title>\n'
+        '<link rel="stylesheet" href="../../assets/report.css">\n'
+        '<link rel="stylesheet" href="../../assets/page.css">\n<link rel="icon" href="../../assets/icon.svg">\n'
+        '<script src="../../assets/page.js" defer></script>\n</head>\n'
+        f'<body data-version="{version}">\n<a class="skip" href="#answer">To the answer</a>\n'
+        '<header id="top">{}</header>\n<div id="trouble" role="alert">{}</div>\n{}'
+        '<p id="live" class="unseen" aria-live="polite"></p>\n<main><div id="work">{}</div>\n'
+        '<section id="answer" aria-label="Answer" tabindex="-1">{}</section></main>\n{}'
+        "<noscript><p>This page needs JavaScript, which comes from your own machine alone.</p></noscript>\n"
+        "</body>\n</html>\n",
+        f"{printable(scene.question)} – opinionpool", regions["top"], regions["trouble"], kept if offers else "",
+        regions["work"], regions["answer"], help_texts(),
+    )  # fmt: skip
+
+
 async def _asset(request: Request) -> Response:
     file = request.path_params["file"]
     if file == "report.css":
-        return Response(STYLE + MARKS, media_type="text/css")
+        return Response(STYLE, media_type="text/css")
     if file not in ASSETS:
         return refused(404, "there is no such file")
     return Response((files("opinionpool.page") / "assets" / file).read_bytes(), media_type=ASSETS[file])

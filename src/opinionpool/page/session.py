@@ -8,24 +8,88 @@ import os
 import secrets
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from opinionpool.analysis.steps import of_class
+from opinionpool.arrays import Array
 from opinionpool.atomic import replacing
 from opinionpool.errors import ArgumentError, OpinionPoolError
+from opinionpool.page.actions import UNITS, Action, acted
 from opinionpool.page.answer import Answer, Material, answer
 from opinionpool.page.assessment import Assessment, example, from_dict, number, one_line, to_dict
-from opinionpool.page.moves import UNITS, Move, moved
-from opinionpool.page.scene import VIEWS, Look, Scene
 from opinionpool.report.html import Html
+from opinionpool.report.listing import printable
 
 # Steps that can be undone, and pages whose assessments the file keeps.
 DEPTH, PAGES = 500, 20
 # Bytes of a file that kept assessments.
 LARGEST = 10_000_000
 FORMAT = "opinionpool assessments"
+VIEWS = {"events": "Events", "panel": "Panel", "what_if": "What if", "evidence": "Evidence", "hand_over": "Hand over"}
+
+
+@dataclass(frozen=True)
+class Look:
+    """What is looked at, which no answer depends on."""
+
+    view: str = "panel"  # a key of `VIEWS`
+    unit: str = "auc"  # how accuracies are given: a key of `UNITS`
+    about: int = 1  # the class that figures are about
+    # search, order, start: of the list of events
+    search: str = ""
+    order: str = "file"
+    start: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """All that a page is drawn from."""
+
+    a: Assessment
+    look: Look
+    material: Material
+    found: Answer | None
+    trouble: str = ""  # why there is no answer, or why the last action was not done
+    # undo, redo: whether there is something to undo, or to redo
+    undo: bool = False
+    redo: bool = False
+
+    @property
+    def at(self) -> int:
+        """The class that figures are about."""
+        return min(self.look.about, len(self.a.classes) - 1)
+
+    @property
+    def event(self) -> str:
+        """What a probability is of, in a few words."""
+        label = self.a.classes[self.at]
+        return "yes" if self.a.binary and label in {1, "1"} else printable(str(label))
+
+    @property
+    def question(self) -> str:
+        """What is asked, in the words of the file if it has some."""
+        f = self.material.forecasts
+        return self.a.question if f is None else f.question(f.events.index(self.a.question))
+
+    def probability(self, p: Array) -> float:
+        """The probability of that class."""
+        return of_class(p, self.at)
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """Of that probability."""
+        if self.found is None or self.found.interval is None:
+            return None
+        low, high = sorted(self.probability(end) for end in self.found.interval)
+        return low, high
+
+    @property
+    def views(self) -> list[str]:
+        """Those that there are."""
+        return [view for view in VIEWS if self.material.forecasts is not None or view not in {"events", "evidence"}]
 
 
 class Session:
@@ -51,51 +115,53 @@ class Session:
         self._control: object = None
         self.present = start
         self.look = Look()
-        self.trouble = ""
+        # Why the last action was not done, and the id of the field that holds what is wrong.
+        self.trouble, self.wrong = "", ""
         # What the page was sent last, in pieces, and the number of that.
         self.drawn: dict[str, Html] = {}
         self.version = 0
         self._answered: tuple[Assessment, Answer | None, str] | None = None
 
-    def move(self, move: Move) -> None:
-        """Make a move; one that cannot be made changes nothing, and leaves its reason in `trouble`."""
-        self.trouble, self.used = "", time.monotonic()
+    def act(self, action: Action) -> None:
+        """Do an action; one that cannot be done changes nothing, and leaves its reason in `trouble`."""
+        self.trouble, self.wrong, self.used = "", "", time.monotonic()
         try:
-            do = move.get("do")
+            do = action.get("do")
             if do in {"undo", "redo"}:
                 self._travel(back=do == "undo")
             elif do in {"view", "unit", "about", "search", "order", "start"}:
-                self.look = _looked(self.look, move)
+                self.look = _looked(self.look, action)
             elif do == "event":
-                self._choose(move)
+                self._choose(action)
             else:
-                self._make(move)
+                self._make(action)
         except OpinionPoolError as error:
-            self.trouble = str(error)
+            self.trouble, self.wrong = str(error), str(action.get("field") or "")
 
-    def _make(self, move: Move) -> None:
+    def _make(self, action: Action) -> None:
         known = {each.key for each in self.present.experts if each.name in set(self._material.experts)}
-        do = move.get("do")
-        if do in {"name", "remove"} and move.get("expert") in known:
+        do = action.get("do")
+        if do in {"name", "remove"} and action.get("expert") in known:
             raise ArgumentError("this expert is from the file; leave it out of the answer instead")
-        if do in {"question", "outcomes"} and self._material.forecasts is not None:
+        if do in {"question", "outcomes", "blank"} and self._material.forecasts is not None:
             raise ArgumentError("the events are those of the file; choose another one")
-        new = moved(self.present, move)
+        new = acted(self.present, action)
         if new == self.present:
             return
         # What cannot be answered for what is assessed, and not for want of forecasts, is not taken over.
         found = _answered(new, self._material)
         if found[1] is None and any(each.forecast is not None for each in new.experts):
             raise ArgumentError(found[2])
-        self._put(new, (do, move.get("expert"), move.get("class")), final=bool(move.get("final", True)))
+        control = (do, action.get("expert"), action.get("class"))
+        self._put(new, control, begins=bool(action.get("begins", True)))
         self._answered = found
 
-    def _put(self, new: Assessment, control: object, *, final: bool) -> None:
-        """Take over an assessment; what one drag of a control made is undone at once."""
-        if self._control is None or self._control != control:
+    def _put(self, new: Assessment, control: object, *, begins: bool) -> None:
+        """Take over an assessment; what one control made since its change began is undone at once."""
+        if begins or self._control != control:
             self._past.append(self.present)
             del self._past[:-DEPTH]
-        self._control = None if final else control
+        self._control = control
         self._future.clear()
         self.present, self.when = new, datetime.now(UTC).astimezone()
         self._changed(self)
@@ -108,19 +174,19 @@ class Session:
             self._control, self.when = None, datetime.now(UTC).astimezone()
             self._changed(self)
 
-    def _choose(self, move: Move) -> None:
+    def _choose(self, action: Action) -> None:
         """Another event of the file; what is assessed of the experts stays."""
         f = self._material.forecasts
         if f is None:
             raise ArgumentError("there is no file to choose an event from")
-        t = int(number(move.get("value"), "an event", 0, len(f.events) - 1))
-        self._put(self._material.assessment_of(t, self.present), None, final=True)
+        t = int(number(action.get("value"), "an event", 0, len(f.events) - 1))
+        self._put(self._material.assessment_of(t, self.present), None, begins=True)
         self.look = replace(self.look, view="panel", about=1 if self.present.binary else 0)
 
     def take(self, kept: Assessment) -> None:
         """Go on with an assessment that was kept."""
         if kept != self.present:
-            self._put(kept, None, final=True)
+            self._put(kept, None, begins=True)
 
     def scene(self) -> Scene:
         """What is to be drawn."""
@@ -139,9 +205,9 @@ def _answered(a: Assessment, material: Material) -> tuple[Assessment, Answer | N
         return a, None, str(error)
 
 
-def _looked(look: Look, move: Move) -> Look:
+def _looked(look: Look, action: Action) -> Look:
     """Another view, or another way to look at it."""
-    do, value = str(move["do"]), move.get("value")
+    do, value = str(action["do"]), action.get("value")
     if do == "view" and value in VIEWS:
         return replace(look, view=str(value))
     if do == "unit" and value in UNITS:
@@ -159,14 +225,17 @@ def _looked(look: Look, move: Move) -> Look:
 
 @dataclass(frozen=True)
 class Kept:
-    """An assessment from the file of an earlier start."""
+    """An assessment from a file of --keep."""
 
+    page: str  # the page that kept it
     when: str  # as ISO 8601 has it
     assessment: Assessment
 
 
 class Keeper:
     """Writes the assessments of all pages to one file, whole or not at all, soon after each change.
+
+    What others have written to the file meanwhile stays in it.
 
     Parameters
     ----------
@@ -180,10 +249,7 @@ class Keeper:
     def __init__(self, path: str | None) -> None:
         self._path = path
         self.found = () if path is None else read_kept(path)
-        self._pages: dict[str, dict[str, Any]] = {
-            f"before-{i}": {"when": kept.when, "assessment": to_dict(kept.assessment)}
-            for i, kept in enumerate(self.found)
-        }
+        self._pages: dict[str, Kept] = {}
         self._lock = threading.Lock()
         self._due = threading.Event()
         self._ended = False
@@ -195,13 +261,8 @@ class Keeper:
         if self._path is None:
             return
         with self._lock:
-            self._pages.pop(session.name, None)
-            self._pages[session.name] = {
-                "when": session.when.isoformat(timespec="seconds"),
-                "assessment": to_dict(session.present),
-            }
-            while len(self._pages) > PAGES:
-                self._pages.pop(next(iter(self._pages)))
+            when = session.when.isoformat(timespec="milliseconds")
+            self._pages[session.name] = Kept(session.name, when, session.present)
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="keeper", daemon=True)
                 self._thread.start()
@@ -212,20 +273,27 @@ class Keeper:
             self._due.wait()
             time.sleep(0.0 if self._ended else self.DELAY)
             self._due.clear()
-            self._write()
+            try:
+                self._write()
+                self.failure = ""
+            except OSError as error:
+                self.failure = f"{self._path} cannot be written: {error.strerror or error}"
+            except ArgumentError as error:
+                self.failure = str(error)
             if self._ended:
                 return
 
     def _write(self) -> None:
-        with self._lock:
-            content = {"format": FORMAT, "version": 1, "pages": list(self._pages.values())}
         assert self._path is not None
-        try:
+        with self._lock:
+            own = dict(self._pages)
+        with _locked(os.path.dirname(os.path.realpath(self._path))):
+            every = {kept.page: kept for kept in reversed(read_kept(self._path))} | own
+            last = sorted(every.values(), key=lambda kept: kept.when)[-PAGES:]
+            pages = [{"page": each.page, "when": each.when, "assessment": to_dict(each.assessment)} for each in last]
+            content = {"format": FORMAT, "version": 1, "pages": pages}
             with replacing(self._path) as file:
                 file.write(json.dumps(content, ensure_ascii=False, allow_nan=False, indent=1).encode())
-            self.failure = ""
-        except OSError as error:
-            self.failure = f"{self._path} cannot be written: {error.strerror or error}"
 
     def close(self) -> None:
         """Write what is still to be written."""
@@ -233,6 +301,22 @@ class Keeper:
         if self._thread is not None:
             self._due.set()
             self._thread.join(10.0)
+
+
+@contextlib.contextmanager
+def _locked(folder: str) -> Iterator[None]:
+    """Keep others who keep assessments out of a folder, where the system knows such locks."""
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def read_kept(path: str) -> tuple[Kept, ...]:
@@ -252,14 +336,20 @@ def read_kept(path: str) -> tuple[Kept, ...]:
             given = json.loads(raw) if len(raw) <= LARGEST else None
             if not isinstance(given, Mapping) or given.get("format") != FORMAT:
                 raise ArgumentError("it has another format")
-            pages = [Kept(str(page["when"]), from_dict(page["assessment"])) for page in given["pages"]]
-        except (ValueError, KeyError, TypeError, RecursionError, OpinionPoolError) as error:
+            pages = [_kept(place, page) for place, page in enumerate(given["pages"])]
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OpinionPoolError) as error:
             raise ArgumentError(
                 f"{path} is no file of assessments that a page has kept ({error}), so it is not written over; "
                 "name another one after --keep"
             ) from None
         return tuple(reversed(pages))
     return ()
+
+
+def _kept(place: int, page: Mapping[str, Any]) -> Kept:
+    """One record; the place stands for the name of a page that an earlier release has not written."""
+    when = str(page["when"])
+    return Kept(str(page.get("page", f"{when} {place}")), when, from_dict(page["assessment"]))
 
 
 def start_of(material: Material, given: Assessment | None) -> Assessment:

@@ -56,13 +56,18 @@ def basis_section(f: Findings) -> Section | None:
 
 def belief_columns(rows: Sequence[tuple[str, str, Belief]]) -> list[Column]:
     """Who was assessed how: the expert, the feature, its value and how many events that counts for."""
-    worths = ["certain" if math.isinf(b.worth) else counted(round(b.worth), "event") for *_, b in rows]
+    worths = [belief_worth(belief) for *_, belief in rows]
     return [
         Column("who", [who for who, *_ in rows], "who", page=str),
         Column("what", [LABELS.get(what, what.replace("_", " ")) for _, what, _ in rows], "what"),
         Column("value", [belief.value for *_, belief in rows], "value", "{:g}".format),
         Column("worth", worths, "worth", as_is),
     ]
+
+
+def belief_worth(belief: Belief) -> str:
+    """What a belief counts for."""
+    return "certain" if math.isinf(belief.worth) else counted(round(belief.worth), "event")
 
 
 def assumed_words(beliefs: Beliefs, experts: Sequence[str]) -> str:

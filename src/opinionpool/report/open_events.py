@@ -11,6 +11,7 @@ from opinionpool.analysis.steps import of_class
 from opinionpool.arrays import Array
 from opinionpool.errors import OpinionPoolError
 from opinionpool.logodds import all_classes
+from opinionpool.report.answer_charts import waterfall
 from opinionpool.report.answers import about, closing_times
 from opinionpool.report.blocks import (
     Beside,
@@ -32,7 +33,6 @@ from opinionpool.report.findings import Findings, Missing
 from opinionpool.report.html import Html, joined, markup, name, sentence
 from opinionpool.report.listing import Column
 from opinionpool.report.numbers import as_is, brief, whole
-from opinionpool.report.waterfall import waterfall
 from opinionpool.scoring.comparison import DEFAULT
 from opinionpool.text import counted, listed
 

@@ -4,8 +4,10 @@
 const TEXT = new Set(["text", "search", "textarea"]);
 const find = (id) => document.getElementById(id);
 
-// Moves that wait for the answer to those before them; of one slider only the last place counts.
+// Actions that wait for the answer to those before them; of one slider only the last place counts.
 let waiting = [];
+// The slider whose change goes on, until it loses the focus or is taken hold of anew: that is one step to undo.
+let changing = "";
 let busy = false;
 let sequence = 0;
 // The number of what is drawn, so that only what differs from it is sent.
@@ -14,8 +16,8 @@ let ended = false;
 
 function move(entry) {
   const last = waiting[waiting.length - 1];
-  const same = last && !last.final && ["do", "expert", "class"].every((key) => last[key] === entry[key]);
-  if (same) waiting.pop();
+  const same = last && !entry.begins && ["do", "expert", "class"].every((key) => last[key] === entry[key]);
+  if (same) entry.begins = waiting.pop().begins;
   waiting.push(entry);
   if (!busy) send();
 }
@@ -52,15 +54,19 @@ function trouble(message) {
 
 function draw(drawn, moves) {
   version = drawn.version;
-  const travelled = moves.some((entry) => ["undo", "redo", "take", "panel", "event"].includes(entry.do));
+  const wrong = drawn.wrong.field && find(drawn.wrong.field);
+  const typed = wrong ? wrong.value : "";
+  const travelled = moves.some((entry) => ["undo", "redo", "take", "panel", "event", "blank"].includes(entry.do));
   const switched = moves.some((entry) => ["view", "event"].includes(entry.do));
+  unmark();
   for (const [id, html] of Object.entries(drawn.regions)) morph(find(id), html, travelled);
+  if (wrong && wrong.isConnected) mark(wrong, typed, drawn.wrong.text);
   find("live").textContent = drawn.live;
   document.title = `${questionText()} – opinionpool`;
   if (drawn.keep) trouble(drawn.keep);
   // What was done here, such as adding experts, is done once it has been drawn.
   for (const entry of moves) {
-    if (entry.do === "add" && !find("trouble").textContent) find("new").value = "";
+    if (entry.do === "add" && !drawn.wrong.text) find("new").value = "";
     if (entry.do === "take") dismiss();
   }
   if (switched) {
@@ -71,9 +77,33 @@ function draw(drawn, moves) {
   later();
 }
 
+// Says at a field what is wrong with what was typed there, which stays to be corrected.
+function mark(field, typed, text) {
+  const why = document.createElement("p");
+  why.id = "wrong";
+  why.className = "wrong";
+  why.setAttribute("role", "alert");
+  why.textContent = `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
+  field.value = typed;
+  field.setAttribute("aria-invalid", "true");
+  field.setAttribute("aria-describedby", "wrong");
+  (field.closest(".control, form, h1") || field).append(why);
+  const folded = field.closest("details:not([open])");
+  if (folded) folded.open = true;
+  find("trouble").replaceChildren();
+}
+
+function unmark() {
+  if (find("wrong")) find("wrong").remove();
+  for (const field of document.querySelectorAll("[aria-invalid]")) {
+    field.removeAttribute("aria-invalid");
+    field.removeAttribute("aria-describedby");
+  }
+}
+
 function questionText() {
   const field = find("question");
-  return field ? field.value : document.querySelector("h1").textContent;
+  return field ? field.value : document.querySelector("h1 bdi").textContent;
 }
 
 function focusHeading() {
@@ -171,8 +201,8 @@ async function later() {
   }
 }
 
-function entryOf(control, value, final) {
-  const entry = { do: control.dataset.do, value, final };
+function entryOf(control, value, begins) {
+  const entry = { do: control.dataset.do, value, begins, field: control.id };
   for (const key of ["expert", "class"]) if (control.dataset[key] !== undefined) entry[key] = Number(control.dataset[key]);
   if (control.dataset.unit) entry.unit = control.dataset.unit;
   return entry;
@@ -180,7 +210,10 @@ function entryOf(control, value, final) {
 
 document.addEventListener("input", (event) => {
   const control = event.target;
-  if (control.type === "range" && control.dataset.do) move(entryOf(control, control.value, false));
+  if (control.type === "range" && control.dataset.do) {
+    move(entryOf(control, control.value, changing !== control.id));
+    changing = control.id;
+  }
   if (control.type === "search") move(entryOf(control, control.value, true));
   if (control.nodeName === "TEXTAREA") grow();
 });
@@ -188,10 +221,12 @@ document.addEventListener("input", (event) => {
 document.addEventListener("change", (event) => {
   const control = event.target;
   if (control.dataset.load) return load(control);
-  if (control.dataset.do && control.nodeName !== "BUTTON" && control.type !== "search") {
+  if (control.dataset.do && control.nodeName !== "BUTTON" && !["search", "range"].includes(control.type)) {
     move(entryOf(control, control.value, true));
   }
 });
+
+for (const kind of ["focusout", "pointerdown"]) document.addEventListener(kind, () => (changing = ""));
 
 document.addEventListener("click", (event) => {
   const control = event.target.closest("button");
@@ -204,7 +239,7 @@ document.addEventListener("click", (event) => {
 document.addEventListener("submit", (event) => {
   event.preventDefault();
   const source = find(event.target.dataset.add);
-  move({ do: "add", value: source.value, final: true });
+  move({ do: "add", value: source.value, begins: true, field: source.id });
 });
 
 document.addEventListener("keydown", (event) => {
@@ -223,14 +258,14 @@ document.addEventListener("keydown", (event) => {
   const key = event.key.toLowerCase();
   if (key !== "z" && key !== "y") return;
   event.preventDefault();
-  move({ do: key === "y" || event.shiftKey ? "redo" : "undo", final: true });
+  move({ do: key === "y" || event.shiftKey ? "redo" : "undo", begins: true });
 });
 
 async function load(control) {
   const file = control.files[0];
   if (!file) return;
   if (file.size > 1000000) trouble("A panel file has at most 1,000,000 bytes, and this has more.");
-  else move({ do: control.dataset.load, value: await file.text(), final: true });
+  else move({ do: control.dataset.load, value: await file.text(), begins: true, field: control.id });
   control.value = "";
 }
 

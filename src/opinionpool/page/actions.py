@@ -1,4 +1,4 @@
-"""What the controls of the page do: each move makes a new assessment of the old one."""
+"""What the controls of the page do: each action makes a new assessment of the old one."""
 
 from __future__ import annotations
 
@@ -8,26 +8,25 @@ import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
-from opinionpool.analysis.value import expected_auc
-from opinionpool.errors import ArgumentError
+from opinionpool.errors import ArgumentError, OpinionPoolError
 from opinionpool.learning.beliefs import WORTH, Belief, Beliefs, ExpertBeliefs, beliefs_of_mapping
-from opinionpool.learning.prior import ACCURACY, CALIBRATION, CORRELATION
+from opinionpool.learning.prior import CORRELATION
 from opinionpool.page.assessment import (
     ACCURACIES,
     MOST_CLASSES,
     MOST_EXPERTS,
     Assessment,
-    Candidate,
     Expert,
-    Stakes,
+    blank,
     number,
     one_line,
+    uniform,
 )
 
-# What a control sends: `do` names the move, `value` is what it says, `expert` and `class` whom it is about.
-Move: TypeAlias = Mapping[str, Any]
+# What a control sends: `do` names the action, `value` is what it says, `expert` and `class` whom it is about.
+Action: TypeAlias = Mapping[str, Any]
 # The ways to say how good an expert is that the page offers, and their ranges.
 UNITS: Mapping[str, tuple[float, float]] = MappingProxyType(
     {"auc": (0.51, 0.99), "hit_rate": (0.51, 0.99), "score": (0.01, 0.95)}
@@ -38,46 +37,46 @@ WORTHS = (5, 10, 20, 50, 100, 200)
 LEAST = 1e-4
 
 
-def moved(assessment: Assessment, move: Move) -> Assessment:
-    """The assessment after a move.
+def acted(assessment: Assessment, action: Action) -> Assessment:
+    """The assessment after an action.
 
     Raises
     ------
     OpinionPoolError
         If it cannot be made; its message says why.
     """
-    act = _MOVES.get(str(move.get("do")))
-    if act is None:
+    do = str(action.get("do"))
+    if do in _NUMBERS:
+        entry = _NUMBERS[do]
+        value = action.get("value")
+        given = None if entry.blank and value in {None, ""} else number(value, entry.what, entry.least, entry.most)
+        return entry.put(assessment, action, given)
+    if do not in _ACTIONS:
         raise ArgumentError("the page asked for something that this server does not know; load it again")
-    return act(assessment, move)
+    return _ACTIONS[do](assessment, action)
 
 
-def _question(a: Assessment, move: Move) -> Assessment:
-    text = one_line(move.get("value"), "a question")
+def _question(a: Assessment, action: Action) -> Assessment:
+    text = one_line(action.get("value"), "a question")
     if not text:
         raise ArgumentError("a question needs a text, by which the files that you take away name it")
     return replace(a, question=text)
 
 
-def _assessor(a: Assessment, move: Move) -> Assessment:
-    return replace(a, assessor=one_line(move.get("value"), "the name of who assessed"))
-
-
-def _outcomes(a: Assessment, move: Move) -> Assessment:
+def _outcomes(a: Assessment, action: Action) -> Assessment:
     """Other classes; forecasts about the old ones are dropped with them."""
-    labels = [one_line(part, "an outcome") for part in str(move.get("value", "")).split(",")]
+    labels = [one_line(part, "an outcome") for part in str(action.get("value", "")).split(",")]
     labels = [label for label in labels if label]
     if len(labels) > MOST_CLASSES or len(set(labels)) < len(labels):
         raise ArgumentError(f"outcomes are up to {MOST_CLASSES} different names, separated by commas")
     classes = _as_read(labels) if len(labels) > 2 else (0, 1)
     if len(labels) in {1, 2}:
         raise ArgumentError("name three or more outcomes, separated by commas, or none for yes and no")
-    even = (0.5,) if len(classes) == 2 else (1.0 / len(classes),) * len(classes)
     experts = tuple(replace(each, forecast=None) for each in a.experts)
     if len(classes) > 2:
         # A bias in log-odds is that of two classes.
         experts = tuple(replace(each, beliefs=replace(each.beliefs, bias=None)) for each in experts)
-    return replace(a, classes=classes, experts=experts, prior=even, base_rate=None)
+    return replace(a, classes=classes, experts=experts, prior=None, base_rate=None)
 
 
 def _as_read(labels: list[str]) -> tuple[object, ...]:
@@ -88,8 +87,8 @@ def _as_read(labels: list[str]) -> tuple[object, ...]:
     return read_forecasts({key: [row[key] for row in rows] for key in rows[0]}).classes
 
 
-def _name(a: Assessment, move: Move) -> Assessment:
-    own, name = a.expert(move.get("expert")), one_line(move.get("value"), "a name")
+def _name(a: Assessment, action: Action) -> Assessment:
+    own, name = a.expert(action.get("expert")), one_line(action.get("value"), "a name")
     _check_name(a, name, own.key)
     return a.with_expert(replace(own, name=name))
 
@@ -105,9 +104,9 @@ def _check_name(a: Assessment, name: str, key: int | None = None) -> None:
 _NUMBER = re.compile(r"^(.*?)(?:\s*[,;:=|\t]\s*([0-9][0-9.,]*)\s*(%?)|\s+([0-9][0-9.,]*)\s*(%))\s*$")
 
 
-def _add(a: Assessment, move: Move) -> Assessment:
+def _add(a: Assessment, action: Action) -> Assessment:
     """Experts by their names, one in a line, each with a probability behind it if there is one; nothing is assessed."""
-    lines = [line for line in str(move.get("value", "")).splitlines() if line.strip()]
+    lines = [line for line in str(action.get("value", "")).splitlines() if line.strip()]
     if not lines:
         raise ArgumentError("type a name, or paste names, one in a line")
     if len(a.experts) + len(lines) > MOST_EXPERTS:
@@ -125,160 +124,114 @@ def _add(a: Assessment, move: Move) -> Assessment:
     return a
 
 
-def _remove(a: Assessment, move: Move) -> Assessment:
-    own = a.expert(move.get("expert"))
+def _remove(a: Assessment, action: Action) -> Assessment:
+    own = a.expert(action.get("expert"))
     return replace(a, experts=tuple(each for each in a.experts if each is not own))
 
 
-def _forecast(a: Assessment, move: Move) -> Assessment:
-    own = a.expert(move.get("expert"))
-    return a.with_expert(replace(own, forecast=_shares(a, own.forecast, move, "a forecast")))
+def _forecast(a: Assessment, action: Action) -> Assessment:
+    own = a.expert(action.get("expert"))
+    return a.with_expert(replace(own, forecast=_shares(a, own.forecast, action, "a forecast")))
 
 
-def _clear(a: Assessment, move: Move) -> Assessment:
-    """An expert who gives no forecast on this event."""
-    return a.with_expert(replace(a.expert(move.get("expert")), forecast=None))
+def _include(a: Assessment, action: Action) -> Assessment:
+    """An expert who gives a forecast after all, beginning at the prior."""
+    key = int(number(action.get("value"), "an expert", 0, 1e9))
+    return a.with_expert(replace(a.expert(key), forecast=a.prior or uniform(a.classes)))
 
 
-def _include(a: Assessment, move: Move) -> Assessment:
-    """An expert who gives one after all, beginning at the prior."""
-    key = int(number(move.get("value"), "an expert", 0, 1e9))
-    k = len(a.classes)
-    start = a.prior or ((0.5,) if k == 2 else (1.0 / k,) * k)
-    return a.with_expert(replace(a.expert(key), forecast=start))
-
-
-def _prior(a: Assessment, move: Move) -> Assessment:
-    return replace(a, prior=_strict(_shares(a, a.prior, move, "a prior"), "a prior"))
-
-
-def _base_rate(a: Assessment, move: Move) -> Assessment:
-    return replace(a, base_rate=_strict(_shares(a, a.base_rate, move, "a base rate"), "a base rate"))
-
-
-def _strict(p: tuple[float, ...] | None, what: str) -> tuple[float, ...] | None:
+def _strict(what: str, p: tuple[float, ...] | None) -> tuple[float, ...] | None:
     if p is not None and not all(0 < x < 1 for x in p):
         raise ArgumentError(f"{what} must lie strictly between 0% and 100%")
     return p
 
 
-def _shares(a: Assessment, old: tuple[float, ...] | None, move: Move, what: str) -> tuple[float, ...] | None:
+def _shares(a: Assessment, old: tuple[float, ...] | None, action: Action, what: str) -> tuple[float, ...] | None:
     """Probabilities after one was set in per cent; where there are more than two, the others keep their ratios."""
-    if move.get("value") in {None, ""}:
+    if action.get("value") in {None, ""}:
         return None
-    p = number(move["value"], f"{what} in per cent", 0.0, 100.0) / 100.0
+    p = number(action["value"], f"{what} in per cent", 0.0, 100.0) / 100.0
     if a.binary:
         return (p,)
     k = len(a.classes)
-    at = int(number(move.get("class"), "a class", 0, k - 1))
+    at = int(number(action.get("class"), "a class", 0, k - 1))
     before = [max(x, LEAST) for x in (old or (1.0 / k,) * k)]
     p = min(max(p, LEAST), 1.0 - (k - 1) * LEAST)
     rest = math.fsum(before) - before[at]
     return tuple(p if i == at else x * (1.0 - p) / rest for i, x in enumerate(before))
 
 
-def _accuracy(a: Assessment, move: Move) -> Assessment:
-    unit = str(move.get("unit"))
+def _accuracy(a: Assessment, action: Action) -> Assessment:
+    unit = str(action.get("unit"))
     if unit not in UNITS:
         raise ArgumentError("there is no such way to say how good an expert is")
-    value = number(move.get("value"), "how good an expert is", *UNITS[unit])
-    own = a.expert(move.get("expert"))
+    value = number(action.get("value"), "how good an expert is", *UNITS[unit])
     given: dict[str, Any] = dict.fromkeys(ACCURACIES)
-    given[unit] = Belief(value, _worth_of(own))
+    return _believed(a, action, given | {unit: value})
+
+
+def _believed(a: Assessment, action: Action, values: Mapping[str, float | None]) -> Assessment:
+    """Beliefs about one expert, worth what others about it are."""
+    own = a.expert(action.get("expert"))
+    worth = next((belief.worth for belief in own.beliefs.given.values()), WORTH)
+    given: dict[str, Any] = {name: None if value is None else Belief(value, worth) for name, value in values.items()}
     return a.with_expert(replace(own, beliefs=replace(own.beliefs, **given)))
 
 
-def _calibration(a: Assessment, move: Move) -> Assessment:
-    """The control moves on a logarithmic scale, so that half and double are equally far from 1."""
-    power = number(move.get("value"), "calibration as a power of two", -3.0, 3.0)
-    return _feature(a, move, "calibration", float(f"{2.0**power:.3g}"))
+def _worth(a: Assessment, action: Action) -> Assessment:
+    """What assessments of an expert are worth; where there are none, what is assumed is assessed so."""
+    from opinionpool.analysis.value import expected_auc
 
-
-def _bias(a: Assessment, move: Move) -> Assessment:
-    return _feature(a, move, "bias", number(move.get("value"), "a bias in log-odds", -5.0, 5.0))
-
-
-def _feature(a: Assessment, move: Move, feature: str, value: float) -> Assessment:
-    own = a.expert(move.get("expert"))
-    given: dict[str, Any] = {feature: Belief(value, _worth_of(own))}
-    return a.with_expert(replace(own, beliefs=replace(own.beliefs, **given)))
-
-
-def _worth_of(expert: Expert) -> float:
-    """What the assessments of one expert are worth, in events."""
-    return next((belief.worth for belief in expert.beliefs.given.values()), WORTH)
-
-
-def _worth(a: Assessment, move: Move) -> Assessment:
-    own, worth = a.expert(move.get("expert")), _events(move)
+    own, worth = a.expert(action.get("expert")), _events(action)
     if worth is None:
         return a.with_expert(replace(own, beliefs=ExpertBeliefs()))
     if not own.beliefs.given:
-        start = ExpertBeliefs(
-            auc=Belief(round(float(expected_auc(ACCURACY)), 2), worth), calibration=(CALIBRATION, worth)
-        )
+        features = a.features(own, a.common)
+        area, kappa = round(float(expected_auc(features.accuracy)), 2), float(f"{features.calibration:.3g}")
+        start = ExpertBeliefs(auc=Belief(area, worth), calibration=(kappa, worth))
         return a.with_expert(replace(own, beliefs=start))
     given: dict[str, Any] = {name: Belief(old.value, worth) for name, old in own.beliefs.given.items()}
     return a.with_expert(replace(own, beliefs=replace(own.beliefs, **given)))
 
 
-def _events(move: Move) -> float | None:
+def _events(action: Action) -> float | None:
     """A worth; None to leave it to the data and to what is assumed of any panel."""
-    value = move.get("value")
-    if value == "":
-        return None
-    if value == "inf":
-        return math.inf
-    return number(value, "a worth in events", 1e-3, 1e9)
+    value = action.get("value")
+    return {"": None, "inf": math.inf}[str(value)] if value in {"", "inf"} else number(value, "a worth", 1e-3, 1e9)
 
 
-def _correlation(a: Assessment, move: Move) -> Assessment:
-    value = number(move.get("value"), "a correlation", 0.0, 0.99)
+def _correlation(a: Assessment, _: Action, value: float | None) -> Assessment:
     old = a.everyone.get("correlation")
+    assert value is not None
     return replace(a, everyone=replace(a.everyone, correlation=Belief(value, WORTH if old is None else old.worth)))
 
 
-def _correlation_worth(a: Assessment, move: Move) -> Assessment:
-    worth, old = _events(move), a.everyone.get("correlation")
+def _correlation_worth(a: Assessment, action: Action) -> Assessment:
+    worth, old = _events(action), a.everyone.get("correlation")
     new = None if worth is None else Belief(CORRELATION if old is None else old.value, worth)
     return replace(a, everyone=replace(a.everyone, correlation=new))
 
 
-def _action(a: Assessment, move: Move) -> Assessment:
-    value = number(move.get("value"), "what acting costs", 0.0, 1e15)
-    return replace(a, stakes=_checked(Stakes(value, a.stakes.loss)))
-
-
-def _loss(a: Assessment, move: Move) -> Assessment:
-    value = number(move.get("value"), "what it costs not to have acted", 0.0, 1e15)
-    return replace(a, stakes=_checked(Stakes(a.stakes.action, value)))
-
-
-def _checked(stakes: Stakes) -> Stakes:
-    if not 0 < stakes.action < stakes.loss:
+def _stakes(a: Assessment, **given: float | None) -> Assessment:
+    stakes = replace(a.stakes, **given)
+    if stakes.action == 0 or (stakes.threshold is not None and not 0 < stakes.threshold < 1):
         raise ArgumentError(
             "acting must cost something, and less than the loss that it prevents; else one should always or never act"
         )
-    return stakes
+    return replace(a, stakes=stakes)
 
 
-def _candidate_auc(a: Assessment, move: Move) -> Assessment:
-    value = number(move.get("value"), "an AUC", *UNITS["auc"])
-    return replace(a, candidate=replace(a.candidate, auc=value))
-
-
-def _candidate_correlation(a: Assessment, move: Move) -> Assessment:
-    value = number(move.get("value"), "a correlation", 0.0, 0.99)
-    return replace(a, candidate=Candidate(a.candidate.auc, value))
-
-
-def _panel(a: Assessment, move: Move) -> Assessment:
+def _panel(a: Assessment, action: Action) -> Assessment:
     """The beliefs of a panel file, in place of those there are; experts that it names are added."""
     try:
-        given = tomllib.loads(str(move.get("value", "")))
-    except (ValueError, RecursionError) as error:
-        raise ArgumentError(f"this is not TOML: {error}; a line looks like calibration = 0.9") from None
-    return with_beliefs(a, beliefs_of_mapping(given))
+        given = tomllib.loads(str(action.get("value", "")))
+    except (ValueError, RecursionError):
+        raise ArgumentError("this is no panel file: opinionpool pool FILE --panel says what is wrong with it") from None
+    try:
+        return with_beliefs(a, beliefs_of_mapping(given))
+    except OpinionPoolError as error:
+        # What to write instead is the business of who wrote the file.
+        raise ArgumentError(f"the panel file cannot be taken over: {str(error).partition(';')[0]}") from None
 
 
 def with_beliefs(a: Assessment, beliefs: Beliefs) -> Assessment:
@@ -301,29 +254,54 @@ def with_beliefs(a: Assessment, beliefs: Beliefs) -> Assessment:
     return replace(a, everyone=everyone, experts=tuple(experts))
 
 
-_MOVES: Mapping[str, Callable[[Assessment, Move], Assessment]] = MappingProxyType(
+class _Number(NamedTuple):
+    """A number that a control sets: what messages call it, its range, what it is put into, and if it may be blank."""
+
+    what: str
+    least: float
+    most: float
+    put: Callable[[Assessment, Action, float | None], Assessment]
+    blank: bool = False
+
+
+_NUMBERS: Mapping[str, _Number] = MappingProxyType(
+    {
+        # The control moves on a logarithmic scale, so that half and double are equally far from 1.
+        "calibration": _Number(
+            "calibration as a power of two", -3.0, 3.0,
+            lambda a, action, x: _believed(a, action, {"calibration": float(f"{2.0 ** (x or 0.0):.3g}")}),
+        ),
+        "bias": _Number("a bias in log-odds", -5.0, 5.0, lambda a, action, x: _believed(a, action, {"bias": x})),
+        "correlation": _Number("a correlation", 0.0, 0.99, _correlation),
+        "action": _Number("what acting costs", 0.0, 1e15, lambda a, _, x: _stakes(a, action=x), blank=True),
+        "loss": _Number("what not to act costs", 0.0, 1e15, lambda a, _, x: _stakes(a, loss=x), blank=True),
+        "candidate_auc": _Number(
+            "an AUC", *UNITS["auc"], lambda a, _, x: replace(a, candidate=replace(a.candidate, auc=x or 0.0))
+        ),
+        "candidate_correlation": _Number(
+            "a correlation", 0.0, 0.99, lambda a, _, x: replace(a, candidate=replace(a.candidate, correlation=x or 0.0))
+        ),
+    }
+)  # fmt: skip
+_ACTIONS: Mapping[str, Callable[[Assessment, Action], Assessment]] = MappingProxyType(
     {
         "question": _question,
-        "assessor": _assessor,
+        "assessor": lambda a, action: replace(a, assessor=one_line(action.get("value"), "the name of who assessed")),
+        "blank": lambda _a, _: blank(),
         "outcomes": _outcomes,
         "name": _name,
         "add": _add,
         "remove": _remove,
         "forecast": _forecast,
-        "clear": _clear,
+        "clear": lambda a, action: a.with_expert(replace(a.expert(action.get("expert")), forecast=None)),
         "include": _include,
-        "prior": _prior,
-        "base_rate": _base_rate,
+        "prior": lambda a, action: replace(a, prior=_strict("a prior", _shares(a, a.prior, action, "a prior"))),
+        "base_rate": lambda a, action: replace(
+            a, base_rate=_strict("a base rate", _shares(a, a.base_rate, action, "a base rate"))
+        ),
         "accuracy": _accuracy,
-        "calibration": _calibration,
-        "bias": _bias,
         "worth": _worth,
-        "correlation": _correlation,
         "correlation_worth": _correlation_worth,
-        "action": _action,
-        "loss": _loss,
-        "candidate_auc": _candidate_auc,
-        "candidate_correlation": _candidate_correlation,
         "panel": _panel,
     }
 )

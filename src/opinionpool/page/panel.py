@@ -1,0 +1,254 @@
+"""The panel: a line for each expert with its forecast, which unfolds to how good it is, and what counts for all."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from opinionpool.learning.beliefs import Belief
+from opinionpool.learning.prior import CORRELATION
+from opinionpool.model.accuracy import normal_cdf, normal_score
+from opinionpool.page.actions import UNITS, WORTHS
+from opinionpool.page.assessment import EXAMPLE, Expert, Features, uniform
+from opinionpool.page.controls import (
+    accuracy_words,
+    attributes,
+    bias_words,
+    button,
+    calibration_words,
+    choice,
+    field,
+    shares,
+    slider,
+)
+from opinionpool.page.session import Scene
+from opinionpool.report.html import Html, joined, markup, name
+from opinionpool.report.listing import printable
+from opinionpool.text import counted
+
+UNIT_NAMES = {"auc": "AUC: which of two", "hit_rate": "hit rate", "score": "expected log score"}
+# Experts whose controls are shown.
+ROWS = 60
+
+
+def panel(pieces: Mapping[str, Html]) -> Html:
+    """The controls of all experts, from their pieces."""
+    rows = [markup(f'<li id="{key}">{{}}</li>', html) for key, html in pieces.items() if key.startswith("expert-")]
+    return markup(
+        '<div id="example">{}</div><h2>Who says what, and how good they are</h2>'
+        '<div id="common" class="common">{}</div>{}<div id="foot">{}</div>',
+        pieces["example"],
+        pieces["common"],
+        markup('<ol class="experts">{}</ol>', joined(rows)) if rows else markup("<p>Add the first expert below.</p>"),
+        pieces["foot"],
+    )
+
+
+def pieces_of(scene: Scene) -> dict[str, Html]:
+    """The controls in pieces, by the id of what holds them: those of all experts, of each, and what stands below."""
+    a, known = scene.a, set(scene.material.experts)
+    shown = [each for each in a.experts if each.forecast is not None or each.name not in known]
+    without = [each for each in a.experts if each.forecast is None and each.name in known]
+    setting = _Setting.of(scene)
+    rows = {
+        f"expert-{each.key}": _expert(each, a.features(each, a.common), setting, each.name in known)
+        for each in shown[:ROWS]
+    }
+    foot = []
+    if len(shown) > ROWS:
+        more = counted(len(shown) - ROWS, "more expert")
+        words = f"{more} answered. The answer counts all of them; controls are shown for {ROWS}."
+        foot.append(markup('<p class="note">{}</p>', words))
+    if without:
+        foot.append(_without_forecasts(without))
+    if setting.fixed:
+        words = f"The panel is the saved pool of {printable(scene.material.source.model or '')}, as it is."
+        foot.append(markup('<p class="note">{}</p>', words))
+    else:
+        foot += [_adding(), _more(scene)]
+    return {"example": _example(scene), "common": _common(scene, setting), **rows, "foot": joined(foot)}
+
+
+def _example(scene: Scene) -> Html:
+    """What says that the page shows an example, and a way to clear it."""
+    if scene.a.question != EXAMPLE or scene.material.forecasts is not None:
+        return Html("")
+    words = "This is an example: the question, the advisers and their assessments are made up."
+    clear = button("Clear it and begin with your own", "blank", id="blank")
+    return markup('<p class="banner">{} {}</p>', words, clear)
+
+
+def _common(scene: Scene, setting: _Setting) -> Html:
+    """Prior, dependence, and the way to say how good experts are."""
+    a = scene.a
+    parts = [shares("prior", "Prior", setting.priors, a.classes, assumed=a.prior is None, frozen=setting.frozen)]
+    if not setting.fixed:
+        own = a.everyone.get("correlation")
+        rho = CORRELATION if own is None else own.value
+        alike = slider(
+            "correlation", "How alike they are", rho, (0, 0.95, 0.01), f"correlation of errors {rho:.2f}",
+            data_do="correlation", assumed=own is None, term="correlation",
+        )  # fmt: skip
+        worth = _worth_choice("correlation_worth", "How sure of that", own, "")
+        unit = choice(
+            "unit", "Say how good they are as", list(UNIT_NAMES.items()), scene.look.unit, data_do="unit",
+            term=scene.look.unit,
+        )  # fmt: skip
+        parts += [alike, worth, unit]
+    return joined(parts)
+
+
+def _worth_choice(do: str, label: str, belief: Belief | None, owner: str, key: int | None = None) -> Html:
+    """How many resolved events an assessment is worth."""
+    options = [("", "not assessed"), *((str(n), f"as from {n} cases") for n in WORTHS), ("inf", "certain")]
+    worth = "" if belief is None else "inf" if math.isinf(belief.worth) else f"{belief.worth:g}"
+    if worth not in dict(options):
+        options.append((worth, f"as from {worth} cases"))
+    ident = do if key is None else f"{do}-{key}"
+    return choice(ident, label, options, worth, owner=owner, data_do=do, data_expert=key, term="worth")
+
+
+@dataclass(frozen=True)
+class _Setting:
+    """What the controls of all experts depend on."""
+
+    unit: str  # how accuracies are given
+    priors: tuple[float, ...]  # of the second class, or of each
+    classes: tuple[object, ...]
+    fixed: bool  # whether the panel is a saved pool, so that nothing is assessed
+    frozen: bool  # whether forecasts are those of the file, as events have options of their own
+    given: frozenset[str]  # the features that are assessed of all experts
+
+    @classmethod
+    def of(cls, scene: Scene) -> _Setting:
+        """Those of a page."""
+        f, a = scene.material.forecasts, scene.a
+        prior = a.prior or uniform(a.classes)
+        if a.prior is None and scene.found is not None:
+            prior = tuple(np.atleast_1d(scene.found.why.prior).tolist())
+        own = f is not None and f.options is not None
+        given = set(a.everyone.given) | ({"accuracy"} if a.everyone.absolute() is not None else set())
+        return cls(scene.look.unit, prior, a.classes, scene.material.trained is not None, own, frozenset(given))
+
+    def assumes(self, expert: Expert, feature: str) -> bool:
+        """Whether a feature of an expert is assessed neither of it nor of all."""
+        own = expert.beliefs
+        if feature == "accuracy" and (own.absolute() is not None or own.get("relative_accuracy") is not None):
+            return False
+        return feature not in self.given and feature not in own.given
+
+
+@lru_cache(maxsize=1024)
+def _expert(each: Expert, features: Features, setting: _Setting, from_file: bool) -> Html:
+    """One expert's line, and what unfolds below it; most stay as they are when another one's move."""
+    who = printable(each.name)
+    if from_file:
+        head = markup('<p class="who">{}</p>', name(each.name))
+    else:
+        head = field(
+            f"name-{each.key}", "Name", each.name, data_do="name", data_expert=each.key, maxlength=200,
+            spellcheck="false", class_="who", unseen=True,
+        )  # fmt: skip
+    verb = "Leave out" if from_file else "Remove"
+    leave = button(
+        verb, "clear" if from_file else "remove", id=f"remove-{each.key}", data_expert=each.key,
+        aria_label=f"{verb} {who}", class_="quiet",
+    )  # fmt: skip
+    forecast = shares(
+        "forecast", "Forecast", each.forecast, setting.classes, owner=who, key=each.key, frozen=setting.frozen
+    )
+    parts = [head, forecast, leave]
+    if not setting.fixed:
+        parts.append(
+            markup(
+                f'<details id="how-{each.key}"><summary id="fold-{each.key}">{{}}</summary>'
+                '<div class="second">{}</div></details>',
+                _summary(each, features, setting), _assessed(each, features, setting, who),
+            )
+        )  # fmt: skip
+    return markup('<fieldset class="line"><legend class="unseen">{}</legend>{}</fieldset>', who, joined(parts))
+
+
+def _summary(each: Expert, features: Features, setting: _Setting) -> str:
+    """What is taken of an expert, in a few words."""
+    label = {"auc": "AUC", "hit_rate": "hit rate", "score": "score"}[setting.unit]
+    shown = f"{label} {in_unit(setting.unit, features.accuracy):.2f}".replace("0.", ".", 1)
+    accuracy, calibration = ("assumed " if setting.assumes(each, what) else "" for what in ("accuracy", "calibration"))
+    if accuracy and calibration:
+        return f"{accuracy}{shown} · assess"
+    return f"{accuracy}{shown}, {calibration}calibration {features.calibration:.2g}"
+
+
+def in_unit(unit: str, accuracy: float) -> float:
+    """An accuracy as an area, a hit rate or a score."""
+    if unit == "score":
+        return float(normal_score(accuracy, 2.0 * accuracy))
+    return float(normal_cdf(math.sqrt(accuracy if unit == "auc" else accuracy / 2.0)))
+
+
+def _assessed(each: Expert, features: Features, setting: _Setting, who: str) -> Html:
+    unit, value = setting.unit, in_unit(setting.unit, features.accuracy)
+    parts = [
+        slider(
+            f"accuracy-{each.key}", "How good", value, (*UNITS[unit], 0.01), accuracy_words(unit, value),
+            owner=who, assumed=setting.assumes(each, "accuracy"), term=unit, data_do="accuracy", data_unit=unit,
+            data_expert=each.key,
+        ),
+        slider(
+            f"calibration-{each.key}", "Too sure, or too timid", math.log2(features.calibration), (-2, 2, 0.05),
+            calibration_words(features.calibration), owner=who, assumed=setting.assumes(each, "calibration"),
+            term="calibration", data_do="calibration", data_expert=each.key,
+        ),
+    ]  # fmt: skip
+    if len(setting.classes) == 2:
+        words = bias_words(features.bias, setting.priors[0])
+        parts.append(
+            slider(
+                f"bias-{each.key}", "Bias", features.bias, (-2, 2, 0.05), words, owner=who, term="bias",
+                assumed=setting.assumes(each, "bias"), data_do="bias", data_expert=each.key,
+            )
+        )  # fmt: skip
+    first = next(iter(each.beliefs.given.values()), None)
+    parts.append(_worth_choice("worth", "How sure of this", first, who, each.key))
+    return joined(parts)
+
+
+def _without_forecasts(without: Sequence[Expert]) -> Html:
+    """Experts of the file without a forecast on this event, who may give one."""
+    names = ", ".join(each.name for each in without[:8]) + (" …" if len(without) > 8 else "")
+    options = [("", "choose an expert"), *((str(each.key), printable(each.name)) for each in without[:500])]
+    return markup(
+        '<div class="adding"><p class="note">{} of the file did not answer: {}</p>{}</div>',
+        counted(len(without), "expert"), names,
+        choice("include", "Give a forecast for", options, "", data_do="include"),
+    )  # fmt: skip
+
+
+def _adding() -> Html:
+    area = attributes(id="new", rows=1, placeholder="Dana, or pasted lines: Dana 60%", spellcheck="false")
+    return markup(
+        '<form class="adding" data-add="new"><label for="new">Add experts</label><textarea{}></textarea>'
+        '<button type="submit">Add</button></form>',
+        area,
+    )
+
+
+def _more(scene: Scene) -> Html:
+    """What is rarely needed."""
+    a, parts = scene.a, []
+    if scene.material.forecasts is None:
+        labels = "" if a.binary else ", ".join(str(label) for label in a.classes)
+        title = "Outcomes, if they are more than yes and no"
+        parts.append(field("outcomes", title, labels, data_do="outcomes", placeholder="north, south, nobody"))
+    parts.append(shares("base_rate", "How frequent it is where the answer is used", a.base_rate, a.classes))
+    load = '<input type="file" id="load" accept=".toml" data-load="panel">'
+    parts.append(markup('<div class="control"><label for="load">Beliefs from a panel file</label>{}</div>', Html(load)))
+    return markup(
+        '<details id="more"><summary>More: outcomes, base rate, panel file</summary>'
+        '<div class="common">{}</div></details>',
+        joined(parts),
+    )

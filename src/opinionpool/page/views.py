@@ -1,0 +1,470 @@
+"""What stands on the page and in the report that it hands over: the answer, what it rests on, what if, evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from opinionpool.analysis.sensitivity import Effect
+from opinionpool.analysis.value import expected_auc
+from opinionpool.errors import OpinionPoolError
+from opinionpool.learning.prior import CORRELATION
+from opinionpool.page import answer as answers
+from opinionpool.page.answer import Answer
+from opinionpool.page.assessment import Assessment, Expert
+from opinionpool.page.controls import accuracy_words, attributes, button, choice, field, helped, slider
+from opinionpool.page.session import VIEWS, Scene
+from opinionpool.report.answer_charts import Mark, sample, share_bar, strip, tornado, waterfall
+from opinionpool.report.answers import Pooled
+from opinionpool.report.basis import belief_worth, effect_columns
+from opinionpool.report.blocks import Block, Details, Figure, Table, Text, grid, missing, note, rendered
+from opinionpool.report.effects import effect_name
+from opinionpool.report.explanation import forecast_columns
+from opinionpool.report.html import Html, event_name, joined, markup, name, sentence
+from opinionpool.report.listing import printable
+from opinionpool.report.numbers import brief, decimal, percent, whole
+from opinionpool.text import counted
+
+# Contributions that are listed, and events that a list shows at once.
+ROWS, PAGE = 60, 50
+ORDERS = {
+    "file": "as in the file",
+    "high": "most likely first",
+    "low": "least likely first",
+    "open": "open ones first",
+    "few": "fewest forecasts first",
+    "name": "by name",
+}
+
+
+def top(scene: Scene) -> Html:
+    """Question, undo and redo, and the views."""
+    a, f = scene.a, scene.material.forecasts
+    if f is None:
+        question = markup(
+            '<h1>{}<textarea rows="1"{}>{}</textarea></h1>',
+            Html('<label class="unseen" for="question">Question</label>'),
+            attributes(id="question", data_do="question", maxlength=200, spellcheck="false"),
+            a.question,
+        )
+    else:
+        question = markup("<h1>{}</h1>", event_name(a.question, scene.question))
+    steps = joined(
+        [
+            button("Undo", "undo", id="undo", disabled=not scene.undo, aria_keyshortcuts="Control+Z"),
+            button("Redo", "redo", id="redo", disabled=not scene.redo, aria_keyshortcuts="Control+Shift+Z"),
+        ]
+    )
+    shown = ((view, "page" if scene.look.view == view else None) for view in scene.views)
+    links = joined(
+        markup("<li>{}</li>", button(VIEWS[view], "view", id=f"view-{view}", data_value=view, aria_current=current))
+        for view, current in shown
+    )
+    return markup(
+        '<div class="title">{}<div class="history">{}</div></div><nav aria-label="Views"><ul>{}</ul></nav>{}',
+        question, steps, links, _now(scene),
+    )  # fmt: skip
+
+
+def _now(scene: Scene) -> Html:
+    """The answer in one line, which stays in sight on narrow screens."""
+    if scene.found is None:
+        return markup('<p class="now"><a href="#answer">No answer yet</a></p>')
+    p, interval = scene.probability(scene.found.why.probability), scene.interval
+    between = "" if interval is None else markup(" <span>{} to {}</span>", brief(interval[0]), brief(interval[1]))
+    return markup('<p class="now"><a href="#answer"><b>{}</b>{}</a></p>', brief(p), between)
+
+
+def live(scene: Scene) -> str:
+    """What a screen reader says after an action."""
+    if scene.found is None:
+        return scene.trouble
+    p, interval = scene.probability(scene.found.why.probability), scene.interval
+    between = "" if interval is None else f", between {brief(interval[0])} and {brief(interval[1])}"
+    return f"{'The answer' if scene.a.binary else printable(str(scene.a.classes[scene.at]))}: {brief(p)}{between}"
+
+
+def trouble(scene: Scene) -> Html:
+    """Why an action was not done."""
+    return Text(sentence(scene.trouble)).html() if scene.trouble else Html("")
+
+
+def answer(scene: Scene) -> Html:
+    """The answer, and why."""
+    heading = markup("<h2>Answer</h2>")
+    if scene.found is None:
+        return rendered([heading, missing(scene.trouble or "there is no answer yet")])
+    chosen: list[Block] = []
+    if not scene.a.binary:
+        options = [(str(i), printable(str(label))) for i, label in enumerate(scene.a.classes)]
+        chosen = [choice("about", "Figures are about", options, str(scene.at), data_do="about")]
+    parts = [*headline(scene, scene.found, helped("interval")), *chosen, *beside(scene, scene.found, helps=True)]
+    notes = [note(sentence(each.text)) for each in scene.found.notes]
+    return rendered([heading, *parts, *reasons(scene, scene.found), *notes])
+
+
+def headline(scene: Scene, found: Answer, help_: str = "") -> list[Block]:
+    """The number, its interval, and who makes it."""
+    why, parts = found.why, list[Block]()
+    if not scene.a.binary:
+        rows = [
+            [name(str(label)), share_bar(float(x)), brief(float(x))]
+            for label, x in zip(scene.a.classes, np.atleast_1d(why.probability).tolist(), strict=True)
+        ]
+        parts.append(grid(["outcome", "from 0% to 100%", "probability"], rows, words=2))
+    parts.append(markup('<p class="big" id="probability">{}</p>', brief(scene.probability(why.probability))))
+    if scene.interval is not None:
+        low, high = map(brief, scene.interval)
+        between = markup("{} to {} <span>({} interval)</span> {}", low, high, f"{why.level:.0%}", help_)
+        parts.append(Text(between, "between"))
+    if len(why.experts) > 1:
+        words = f"{counted(len(why.experts), 'expert')}, as good as {found.effective:.1f} independent ones."
+        parts.append(Text(words, "quiet"))
+    return parts
+
+
+def beside(scene: Scene, found: Answer, *, helps: bool = False) -> list[Block]:
+    """The answer beside the forecasts and their averages, as a picture with its legend."""
+    why = found.why
+    average, geometric = scene.probability(found.average), scene.probability(found.geometric)
+    p = scene.probability(why.probability)
+    says = zip(why.experts, why.probabilities, strict=True)
+    marks = [Mark("expert", scene.probability(q), printable(who)) for who, q in says]
+    marks += [
+        Mark("average", average, "simple average"),
+        Mark("geometric", geometric, "geometric mean of odds"),
+        Mark("pool", p, "answer"),
+    ]
+    words = f"The answer is {percent(p)}, the simple average {percent(average)}, the geometric mean of the odds "
+    legend = markup(
+        '<ul class="legend"><li>{} answer</li><li>{} average {} {}</li><li>{} geometric mean of odds {} {}</li>'
+        "<li>{} each expert</li></ul>",
+        sample("pool"), sample("average"), brief(average), helped("average") if helps else "",
+        sample("geometric"), brief(geometric), helped("geometric") if helps else "", sample("expert"),
+    )  # fmt: skip
+    return [Figure(strip(marks, scene.interval, words + percent(geometric)), kind="strip"), legend]
+
+
+def reasons(scene: Scene, found: Answer) -> list[Block]:
+    """From the prior to the answer, and what each forecast has to do with it."""
+    why, parts = found.why, list[Block]()
+    if why.scale == "log-odds":
+        title = "From the prior to the answer" + ("" if scene.a.binary else f", for {scene.event}")
+        drawn = waterfall(why, scene.at, f"Probability of {scene.event}", scene.interval)
+        parts += [markup("<h3>{}</h3>", title), Figure(drawn)]
+    if why.experts:
+        titles = {"name": "expert", "probability": "forecast", "weight": "weight", "without": "without it"}
+        caption = "Each forecast, and the answer without it"
+        parts.append(Table(forecast_columns(why, scene.at, titles, ROWS), caption))
+    return parts
+
+
+def assessed(a: Assessment, found: Answer | None) -> list[Block]:
+    """What is assessed of each expert and of all, and what is assumed where nobody assessed it."""
+
+    def shown(value: float, assumed: bool) -> str:
+        return f"{value:.2f} (assumed)" if assumed else f"{value:.2f}"
+
+    rows = []
+    for each in a.experts:
+        own, taken = each.beliefs, a.features(each, a.common)
+        accurate = own.absolute() or own.get("relative_accuracy") or a.everyone.absolute()
+        kappa, bias = (own.get(what) or a.everyone.get(what) for what in ("calibration", "bias"))
+        worths = sorted({belief_worth(belief) for belief in own.given.values()})
+        cells = [shown(float(expected_auc(taken.accuracy)), not accurate), shown(taken.calibration, not kappa)]
+        cells += [shown(taken.bias, not bias)] if a.binary else []
+        rows.append([name(each.name), *cells, " / ".join(worths) or "–"])
+    header = ["expert", "AUC", "calibration", *(["bias"] if a.binary else []), "counts as"]
+    parts: list[Block] = [grid(header, rows, "Assessed of each, or assumed where nobody assessed it")] if rows else []
+    correlation = a.everyone.get("correlation")
+    alike = (
+        f"{CORRELATION:.2f}, assumed"
+        if correlation is None
+        else f"{correlation.value:.2f}, assessed and counting as {belief_worth(correlation)}"
+    )
+    parts += [f"Correlation of the experts' errors: {alike}."] if len(a.experts) > 1 else []
+    if found is not None:
+        prior = " / ".join(percent(float(p)) for p in np.atleast_1d(found.why.prior))
+        parts.append(f"Prior: {prior}{', assumed' if a.prior is None else ''}.")
+    if a.base_rate is not None:
+        rate = " / ".join(map(percent, np.atleast_1d(answers.as_given(a.base_rate) or 0.0).tolist()))
+        parts.append(f"Where the answer is used, the event is this frequent: {rate}.")
+    return parts
+
+
+RANGES = (
+    "What is believed of experts varies over the range in which it lies with 90% probability, as sure as you are of "
+    "it; what is assumed, over what is usual for panels. Forecasts, and a prior that was given, vary as from 50% to "
+    "38% or 62%."
+)
+
+
+def what_if(scene: Scene) -> Html:
+    """Which assessment matters most, a decision, and one more expert."""
+    if scene.found is None:
+        return rendered([markup("<h2>What if</h2>"), missing(scene.trouble or "there is no answer yet")])
+    lead = f"Each bar shows how the answer changes when one thing varies and all else stays. {RANGES}"
+    return rendered(
+        [
+            markup("<h2>What moves the answer most</h2>"),
+            note(lead),
+            Html('<div id="effects" data-later="effects"><p class="quiet">Computing …</p></div>'),
+            markup("<h2>A decision</h2>"),
+            *_decision(scene, scene.found),
+            markup("<h2>One more expert</h2>"),
+            *_candidate(scene, scene.found),
+        ]
+    )
+
+
+def effects(scene: Scene) -> list[Block]:
+    """The bars of what moves the answer."""
+    if scene.found is None:
+        return []
+    found = answers.effects(scene.a, scene.material, scene.found, scene.at)
+    if not found:
+        return [missing("nothing is assessed that could be otherwise")]
+    p = scene.probability(scene.found.why.probability)
+    threshold = scene.a.stakes.threshold if scene.a.binary else None
+    drawn = tornado(found, p, threshold, f"Probability of {scene.event}")
+    table = Details(f"All {len(found)} in numbers", [Table(effect_columns(found, p))], "effects-table")
+    return [Figure(drawn, kind="tornado"), _most(scene, found, p, threshold), table]
+
+
+def _most(scene: Scene, found: Sequence[Effect], p: float, threshold: float | None) -> str:
+    """The strongest one in words, and whether any of them would change the decision."""
+    low, high = sorted(found[0].answers)
+    words = f"The answer depends most on the {printable(effect_name(found[0]))}: it goes from {brief(low)} to "
+    words += f"{brief(high)}."
+    if threshold is None or scene.at != 1:
+        return words
+    turning = [effect for effect in found if any((q > threshold) != (p > threshold) for q in effect.answers)]
+    if not turning:
+        return f"{words} None of these alone would take it across {brief(threshold)}, where acting begins to pay."
+    names = ", ".join(printable(effect_name(effect)) for effect in turning[:4])
+    return f"{words} Any of these could take it across {brief(threshold)}, where acting begins to pay: {names}."
+
+
+def _decision(scene: Scene, found: Answer) -> list[Block]:
+    """Costs to fill in, and what they mean for acting."""
+    a = scene.a
+    if not a.binary:
+        return [missing("costs of acting are about two outcomes, and this event has more")]
+    fields = [
+        field(
+            each, label, "" if value is None else f"{value:.12g}", kind="number", data_do=each, min=0, step="any",
+            inputmode="decimal", term=each,
+        )
+        for each, label, value in (
+            ("action", "Acting costs", a.stakes.action), ("loss", "Loss if you do not act", a.stakes.loss)
+        )
+    ]  # fmt: skip
+    hint = "Fill in both costs to see above which probability acting pays, and how sure it is that the answer is there."
+    return [markup('<div class="common">{}</div>', joined(fields)), *(decision(a, found) or [note(hint)])]
+
+
+def decision(a: Assessment, found: Answer) -> list[Block]:
+    """Whether to act, how sure that is, and what it costs; nothing while a cost is unknown."""
+    stake, p = answers.stake(a, found), float(np.atleast_1d(found.why.probability)[-1])
+    if stake is None:
+        return []
+    verdict = {"act": "Act.", "wait": "Do not act.", "open": "Not clear."}[stake.verdict]
+    where = "above" if p > stake.threshold else "not above"
+    words = f"{brief(p)} is {where} {brief(stake.threshold)}, where acting begins to pay"
+    if stake.sure is not None:
+        words += f"; {_in_100(stake.sure)} of 100 that the probability is above it, as far as the panel is known"
+    if stake.verdict == "open":
+        words += ". The interval of the answer lies on both sides, so a better panel could say otherwise"
+    acting = stake.acting < stake.waiting
+    better = abs(stake.waiting - stake.acting)
+    cheaper, other = ("acting", "not acting") if acting else ("not acting", "acting")
+    words += f". On average {cheaper} costs {_money(better)} less than {other}."
+    loss = a.stakes.loss or 0.0
+    rows = [
+        ["act", *(_money(stake.acting),) * 3],
+        ["do not act", _money(loss), "0", _money(stake.waiting)],
+    ]
+    parts: list[Block] = [
+        Text(markup("<b>{}</b> {}", verdict, words), "lead"),
+        grid(["choice", "it happens", "it does not", "expected"], rows, "What each way costs"),
+    ]
+    if stake.decision is not None:
+        d = stake.decision
+        parts.append(
+            f"Over many such events, deciding by the prior alone costs {_money(float(d.climatology) * loss)} each, "
+            f"deciding by this panel {_money(float(d.expense) * loss)}, and with every outcome known beforehand "
+            f"{_money(float(d.perfect) * loss)}. The panel is worth {_money(float(d.saving) * loss)} an event, "
+            f"{float(d.value):.0%} of what perfect foresight is worth."
+        )
+    return parts
+
+
+def _in_100(share: float) -> str:
+    """A share in hundredths, never all or none of them.
+
+    >>> _in_100(0.873), _in_100(0.9999), _in_100(0.0001)
+    ('87', 'more than 99', 'fewer than 1')
+    """
+    return "more than 99" if share > 0.995 else "fewer than 1" if share < 0.005 else f"{100 * share:.0f}"
+
+
+def _money(x: float) -> str:
+    """An amount in the user's own units.
+
+    >>> _money(12.3456), _money(1234567.0), _money(0.5)
+    ('12.3', '1,234,567', '0.5')
+    """
+    return f"{x:,.0f}" if abs(x) >= 1000 else f"{x:.3g}"
+
+
+def _candidate(scene: Scene, found: Answer) -> list[Block]:
+    """One more expert, before anybody asks it."""
+    auc, alike = scene.a.candidate.auc, scene.a.candidate.correlation
+    controls = joined(
+        [
+            slider(
+                "candidate_auc", "How good", auc, (0.51, 0.99, 0.01), accuracy_words("auc", auc), term="auc",
+                data_do="candidate_auc",
+            ),
+            slider(
+                "candidate_correlation", "How alike the others", alike, (0, 0.95, 0.01),
+                f"correlation of errors {alike:.2f}", term="correlation", data_do="candidate_correlation",
+            ),
+        ]
+    )  # fmt: skip
+    lead = note("What asking somebody else is worth, before anybody knows what they say.")
+    return [lead, markup('<div class="common">{}</div>', controls), candidate(scene.a, found)]
+
+
+def candidate(a: Assessment, found: Answer) -> Block:
+    """What one more expert would add, in words."""
+    try:
+        more = answers.one_more(a, found)
+    except OpinionPoolError as error:
+        return missing(str(error))
+    gain = more.gain
+    words = f"With it, the panel would rank {100 * more.auc:.0f} of 100 pairs correctly instead of "
+    words += f"{100 * (more.auc - gain.auc):.0f}"
+    words += f", and its expected log score would rise by {decimal(gain.score)}." if gain.score is not None else "."
+    return words + (f" For the decision above that is worth {_money(more.saving)} an event." if more.saving else "")
+
+
+def evidence(scene: Scene) -> Html:
+    """What the file's outcomes say beside what is assessed."""
+    assert scene.material.forecasts is not None
+    parts: list[Block] = [markup("<h2>What the outcomes say of the experts</h2>")]
+    if not scene.material.forecasts.resolved.any():
+        return rendered([*parts, missing("no event of the file is resolved, so there is no evidence yet")])
+    if scene.found is not None:
+        parts.append(_before_and_after(scene, scene.found))
+    later = '<div id="findings" data-later="findings"><p class="quiet">Computing what stands below …</p></div>'
+    return rendered([*parts, Html(later)])
+
+
+def _before_and_after(scene: Scene, found: Answer) -> Table:
+    """Beliefs beside data, and the weights before and after."""
+    state, a = found.state, scene.a
+    before, weights = scene.material.before(a), np.asarray(state.weights)
+    own = {each.name: each for each in a.experts}
+    rows = []
+    for i in np.argsort(-np.abs(weights), kind="stable")[:PAGE].tolist():
+        each = own.get(state.experts[i], Expert(0, state.experts[i]))
+        accuracy, kappa = each.beliefs.absolute(), each.beliefs.get("calibration")
+        learned: tuple[float | None, float | None] = (None, None)
+        if state.marginal is not None:
+            learned = _area(float(state.marginal.accuracy[i])), float(state.marginal.calibration[i])
+        rows.append(
+            [
+                name(each.name),
+                whole(float(state.counts[i])),
+                _change(None if accuracy is None else _area(accuracy.value), learned[0]),
+                _change(None if kappa is None else kappa.value, learned[1]),
+                _change(None if before is None else float(before[i]), float(weights[i])),
+            ]
+        )
+    caption = "As assessed → after the outcomes: each expert by itself, and its weight in the answer"
+    return grid(["expert", "events", "AUC", "calibration", "weight"], rows, caption)
+
+
+def _area(accuracy: float) -> float:
+    return float(expected_auc(max(accuracy, 0.0)))
+
+
+def _change(before: float | None, after: float | None) -> str:
+    """A value before and after the outcomes."""
+    return " → ".join("–" if x is None else f"{x:.2f}" for x in (before, after))
+
+
+def events(scene: Scene, pooled: Pooled) -> Html:
+    """The file's events, to choose from."""
+    forecasts, look = pooled.forecasts, scene.look
+    chosen = matching(pooled, look.search, look.order)
+    shown = chosen[look.start : look.start + PAGE]
+    binary = pooled.probabilities.ndim == 1 and forecasts.options is None
+    rows = []
+    for t in shown.tolist():
+        event, question = forecasts.events[t], forecasts.question(t)
+        current = "true" if event == scene.a.question else None
+        label = button(
+            printable(question) or "(no name)", "event", id=f"event-{t}", data_value=t, class_="link",
+            aria_current=current,
+        )  # fmt: skip
+        if question != event:
+            label = markup('{} <small class="id">{}</small>', label, name(event))
+        p = brief(float(pooled.probabilities[t])) if binary else _likeliest(pooled, t)
+        rows.append([label, "resolved" if forecasts.resolved[t] else "open", p, whole(int(forecasts.crowd[t]))])
+    words = counted(len(chosen), "event")
+    words += "" if len(chosen) == len(forecasts.events) else f" of {whole(len(forecasts.events))}"
+    controls = [
+        field("search", "Search events", look.search, kind="search", data_do="search"),
+        choice("order", "Order", list(ORDERS.items()), look.order, data_do="order"),
+    ]
+    pages = ""
+    if len(chosen) > PAGE:
+        words += f", {look.start + 1} to {look.start + len(shown)} shown"
+        end = look.start + PAGE
+        back = button("Earlier", "start", id="earlier", data_value=max(look.start - PAGE, 0), disabled=look.start == 0)
+        on = button("Later", "start", id="later", data_value=end, disabled=end >= len(chosen))
+        pages = markup('<div class="pages">{}{}</div>', back, on)
+    return rendered(
+        [
+            markup('<h2>Events</h2><div class="common">{}</div>', joined(controls)),
+            markup('<p class="note" aria-live="polite">{}</p>', words),
+            grid(["event", "status", "answer", "forecasts"], rows, words=2),
+            Html(pages),
+        ]
+    )
+
+
+def _likeliest(pooled: Pooled, t: int) -> str:
+    """The likeliest class and its probability."""
+    f = pooled.forecasts
+    labels = f.classes if f.options is None else f.options[t]
+    p = np.atleast_1d(pooled.probabilities[t])
+    p = np.array([1.0 - p[0], p[0]]) if len(p) == 1 else p
+    best = int(np.argmax(p[: len(labels)]))
+    return f"{printable(str(labels[best]))} {brief(float(p[best]))}"
+
+
+def matching(pooled: Pooled, search: str, order: str) -> np.ndarray:
+    """Index of the events whose names or questions have all words of a search, in an order."""
+    f, words = pooled.forecasts, search.casefold().split()
+    found = np.arange(len(f.events))
+    if words:
+        texts = f.events if not f.texts else [f"{event} {text}" for event, text in zip(f.events, f.texts, strict=True)]
+        found = np.flatnonzero([all(word in text.casefold() for word in words) for text in texts])
+    p = pooled.probabilities if pooled.probabilities.ndim == 1 else pooled.probabilities.max(axis=-1)
+    if order == "name":
+        return np.array(sorted(found.tolist(), key=lambda t: f.events[t].casefold()), dtype=np.intp)
+    keys = {"high": -p, "low": p, "open": f.resolved, "few": f.crowd}
+    return found[np.argsort(keys[order][found], kind="stable")] if order in keys else found
+
+
+def every_class(scene: Scene, found: Answer) -> list[Scene]:
+    """The scene about each class, the likeliest first; about the second alone where there are two."""
+    if scene.a.binary:
+        return [replace(scene, look=replace(scene.look, about=1))]
+    order = np.argsort(-found.why.probability, kind="stable").tolist()
+    return [replace(scene, look=replace(scene.look, about=i)) for i in order]
