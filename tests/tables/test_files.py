@@ -377,3 +377,25 @@ def test_a_missing_file_is_what_python_calls_it(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"there is no file .*none\.csv") as caught:
         read_forecasts(tmp_path / "none.csv")
     assert isinstance(caught.value, TableError)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/zero"), reason="there are no devices")
+@pytest.mark.parametrize("path", ["/dev/zero", "/dev/null"])
+def test_devices_are_no_files(path):
+    with pytest.raises(TableError, match="is a device, and no file"):
+        read_forecasts(path)
+
+
+def test_streams_without_end_are_refused(monkeypatch):
+    class Endless(io.RawIOBase):
+        def read(self, size=-1):
+            return b"q1,ann,0.5\n" * (size // 11)
+
+    monkeypatch.setattr("opinionpool.tables.files.STREAM", 1 << 24)
+    with pytest.raises(TableError, match=r"the file has more than .* or no end; save it in a file"):
+        read_forecasts(Endless())
+
+
+def test_bytes_that_are_all_zero():
+    with pytest.raises(TableError, match="is not a text file, nor Parquet"):
+        read_forecasts(io.BytesIO(bytes(100_000)))

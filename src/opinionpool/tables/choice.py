@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import chain, combinations, islice, product
 
 import numpy as np
@@ -71,7 +72,7 @@ class Reading:
     forecasts: tuple[int, ...]
     caveats: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def used(self) -> frozenset[int]:
         """The columns that play a part."""
         return frozenset(self.forecasts).union(*self.roles.values())

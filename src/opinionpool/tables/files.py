@@ -10,6 +10,7 @@ import codecs
 import io
 import os
 import re
+import stat
 from dataclasses import replace
 from typing import BinaryIO, cast
 
@@ -19,6 +20,8 @@ from opinionpool.tables.delimited import HEAD, csv_source, find_codec, is_utf8, 
 from opinionpool.tables.roles import SYNONYMS, normal
 from opinionpool.tables.sources import FileSource, Workspace, check_unpacked, open_binary
 
+# Bytes of a stream that are copied.
+STREAM = 1 << 32
 _SPREADSHEETS = (".xlsx", ".xlsm", ".xls", ".ods", ".numbers")
 _SAVE_AS = "save it as CSV in the program that made it (File, Save As, CSV UTF-8), and read that file"
 _FOREIGN = (
@@ -60,7 +63,7 @@ def prepare(source: object, encoding: str | None, workspace: Workspace) -> FileS
     if head.startswith(b"PAR1"):
         if gzipped:
             with open_binary(path, True) as stream:
-                path = _copy(stream, workspace.path("table.parquet"))
+                path = _copy(stream, workspace.path("table.parquet"), name)
         return FileSource(name, path, "parquet", notes=(Note("format", "Parquet"),))
     codec = find_codec(head, encoding, name)
     notes: tuple[Note, ...] = ()
@@ -170,19 +173,23 @@ def _local(source: object, workspace: Workspace) -> tuple[str, str]:
     if isinstance(source, str) and source == "-":
         import sys
 
-        return "standard input", _copy(sys.stdin.buffer, workspace.path("input"))
+        return "standard input", _copy(sys.stdin.buffer, workspace.path("input"), "standard input")
     if hasattr(source, "read"):
         if isinstance(source, io.TextIOBase):
             raise TableError("a file object must be opened in binary mode, as in open(path, 'rb')")
-        name = getattr(source, "name", None)
-        return name if isinstance(name, str) else "the file", _copy(cast("BinaryIO", source), workspace.path("input"))
+        called = getattr(source, "name", None)
+        name = called if isinstance(called, str) else "the file"
+        return name, _copy(cast("BinaryIO", source), workspace.path("input"), name)
     source = cast("str | os.PathLike[str]", source)
     path = os.fsdecode(file_path(source, "the table's file"))
     name = path.encode("utf-8", "replace").decode("utf-8")
     try:
         if not os.path.isfile(path):
+            kind = os.stat(path).st_mode
+            if stat.S_ISCHR(kind) or stat.S_ISBLK(kind):
+                raise TableError(f"{name} is a device, and no file")
             with open(path, "rb") as stream:
-                return name, _copy(stream, workspace.path("input"))
+                return name, _copy(stream, workspace.path("input"), name)
         path = os.path.abspath(path)
         # The engine would take these for patterns, or could not take the name.
         if re.search(r"[*?\[\]]", path) or name.encode("utf-8") != os.fsencode(source):
@@ -196,11 +203,20 @@ def _local(source: object, workspace: Workspace) -> tuple[str, str]:
     return name, path
 
 
-def _copy(stream: BinaryIO, path: str) -> str:
-    import shutil
-
-    with open(path, "wb") as file:
-        shutil.copyfileobj(stream, file, 1 << 20)
+def _copy(stream: BinaryIO, path: str, name: str) -> str:
+    """The path, with all that a stream holds in a file there."""
+    copied = 0
+    try:
+        with open(path, "wb") as file:
+            while block := stream.read(1 << 20):
+                copied += len(block)
+                if copied > STREAM:
+                    raise TableError(
+                        f"{name} has more than {STREAM >> 30} GB, or no end; save it in a file, and read that"
+                    )
+                file.write(block)
+    except OSError as error:
+        raise TableError(f"{name} cannot be copied to {os.path.dirname(path)}: {error.strerror or error}") from None
     return path
 
 

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import csv
 import datetime
+import re
 import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from decimal import Decimal
+from posixpath import join, normpath
+from typing import IO
+from xml.etree.ElementTree import Element, ParseError, iterparse
 
 from opinionpool.errors import Note, TableError
 from opinionpool.extras import install
 from opinionpool.findings import finding
+from opinionpool.tables.sources import check_cells
 
 _SAVE_AS = "save it as CSV in the program that made it (File, Save As, CSV UTF-8), and read that file"
 # What a workbook may unpack to.
@@ -28,6 +36,9 @@ def sheet_as_csv(name: str, path: str, target: str) -> tuple[Note, ...]:
     except ImportError:
         raise TableError(f"{name} is a spreadsheet: to read it, {install('excel')}; or {_SAVE_AS}") from None
     _check_size(name, path)
+    written = _written_cells(path)
+    for held in written.values():
+        check_cells(name, held.rows, held.columns, held.count)
     try:
         book = CalamineWorkbook.from_path(path)
         for sheet in book.sheet_names:
@@ -40,10 +51,11 @@ def sheet_as_csv(name: str, path: str, target: str) -> tuple[Note, ...]:
         if isinstance(error, TableError):
             raise
         raise TableError(f"{name} is a spreadsheet: {_SAVE_AS} ({error})") from None
+    percent = written[sheet].percent if sheet in written else set()
     with open(target, "w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        for row in rows:
-            cells = [_text(cell) for cell in row]
+        for i, row in enumerate(rows):
+            cells = [_text(cell, (i, j) in percent) for j, cell in enumerate(row)]
             if any(cells):
                 writer.writerow(cells)
             else:
@@ -60,8 +72,10 @@ def _check_size(name: str, path: str) -> None:
             raise TableError(f"{name} unpacks to {size:,} bytes, which no table of forecasts does; save it as CSV")
 
 
-def _text(cell: object) -> str:
-    """A cell as it would stand in CSV."""
+def _text(cell: object, percent: bool) -> str:
+    """A cell as it would stand in CSV, with the per cent sign of its format."""
+    if percent and isinstance(cell, float):
+        return f"{Decimal(repr(cell)).scaleb(2):f}%"
     if isinstance(cell, float) and cell.is_integer() and abs(cell) < 1e15:
         return str(int(cell))
     if isinstance(cell, datetime.datetime) and cell.time() == datetime.time():
@@ -69,3 +83,123 @@ def _text(cell: object) -> str:
     if isinstance(cell, datetime.date | datetime.time):
         return cell.isoformat()
     return " ".join(str(cell).split())
+
+
+@dataclass
+class _Cells:
+    """What a sheet holds: how many rows and columns it takes, how many cells are written, and which in per cent."""
+
+    rows: int = 0
+    columns: int = 0
+    count: int = 0
+    percent: set[tuple[int, int]] = field(default_factory=set)
+
+    def add(self, row: int, column: int, percent: bool, rows: int = 1, columns: int = 1) -> None:
+        """Take in a cell, or a block of cells that are alike."""
+        self.rows, self.columns = max(self.rows, row + rows), max(self.columns, column + columns)
+        self.count += 1
+        if percent and rows * columns == 1:
+            self.percent.add((row, column))
+
+
+def _written_cells(path: str) -> dict[str, _Cells]:
+    """The cells of each sheet by its name, from the file's own text; none for a format that is not XML."""
+    if not zipfile.is_zipfile(path):
+        return {}
+    try:
+        with zipfile.ZipFile(path) as archive:
+            if "content.xml" in archive.namelist():
+                with archive.open("content.xml") as content:
+                    return _open_document(content)
+            return {name: _office(archive, part) for name, part in _office_parts(archive)}
+    except (KeyError, ValueError, ParseError, zipfile.BadZipFile):
+        # The reader says what is wrong with the file.
+        return {}
+
+
+def _local(name: str) -> str:
+    """The name of an element or attribute without its namespace."""
+    return name.rpartition("}")[2]
+
+
+def _attributes(element: Element) -> dict[str, str]:
+    return {_local(name): value for name, value in element.items()}
+
+
+def _elements(file: IO[bytes], tag: str) -> Iterator[Element]:
+    """The elements with a tag, one after the other, each forgotten once it has been looked at."""
+    for _, element in iterparse(file):
+        if _local(element.tag) == tag:
+            yield element
+            element.clear()
+
+
+def _office_parts(archive: zipfile.ZipFile) -> list[tuple[str, str]]:
+    """The sheets of a workbook, and where in the archive each is."""
+    with archive.open("xl/_rels/workbook.xml.rels") as file:
+        targets = {each.get("Id", ""): each.get("Target", "") for each in _elements(file, "Relationship")}
+    with archive.open("xl/workbook.xml") as file:
+        sheets = [_attributes(each) for each in _elements(file, "sheet")]
+    # A target is within the folder of the workbook, or from the root.
+    return [(each["name"], normpath(join("/xl", targets[each["id"]])).lstrip("/")) for each in sheets]
+
+
+def _office(archive: zipfile.ZipFile, part: str) -> _Cells:
+    """The cells of one sheet of a workbook."""
+    percent, found, row = _percent_styles(archive), _Cells(), -1
+    with archive.open(part) as file:
+        for line in _elements(file, "row"):
+            row, column = int(line.get("r", row + 2)) - 1, -1
+            for cell in line:
+                letters = re.match(r"[A-Z]+", cell.get("r", ""))
+                column = _column(letters[0]) if letters else column + 1
+                if len(cell):
+                    found.add(row, column, cell.get("s", "0") in percent)
+    return found
+
+
+def _column(letters: str) -> int:
+    """The position of a column.
+
+    >>> _column("A"), _column("AB")
+    (0, 27)
+    """
+    number = 0
+    for letter in letters:
+        number = 26 * number + ord(letter) - ord("A") + 1
+    return number - 1
+
+
+def _percent_styles(archive: zipfile.ZipFile) -> set[str]:
+    """The numbers of the styles of cells that show per cent; 9 and 10 are formats that every program has."""
+    if "xl/styles.xml" not in archive.namelist():
+        return set()
+    with archive.open("xl/styles.xml") as file:
+        own = {each.get("numFmtId") for each in _elements(file, "numFmt") if "%" in each.get("formatCode", "")}
+    with archive.open("xl/styles.xml") as file:
+        styles = next(_elements(file, "cellXfs"), ())
+        return {str(i) for i, style in enumerate(styles) if style.get("numFmtId") in {"9", "10", *own}}
+
+
+def _open_document(content: IO[bytes]) -> dict[str, _Cells]:
+    """The cells of each sheet of an OpenDocument file, in which rows and cells that are alike are written once."""
+    sheets: dict[str, _Cells] = {}
+    for table in _elements(content, "table"):
+        found, row = _Cells(), 0
+        for line in table.iter():
+            if _local(line.tag) == "table-row":
+                row += _open_document_row(found, row, line)
+        sheets[_attributes(table)["name"]] = found
+    return sheets
+
+
+def _open_document_row(found: _Cells, row: int, line: Element) -> int:
+    """How many rows a line stands for, its cells taken in."""
+    rows, column = int(_attributes(line).get("number-rows-repeated", 1)), 0
+    for cell in line:
+        kind = _attributes(cell)
+        columns = int(kind.get("number-columns-repeated", 1))
+        if len(cell):
+            found.add(row, column, kind.get("value-type") == "percentage", rows, columns)
+        column += columns
+    return rows
