@@ -83,3 +83,11 @@ def test_two_values_that_happen_to_be_wrong_each_time_are_no_evidence_until_that
     assert alarms <= 3
     y = np.arange(12) % 2
     assert contrary_events(Forecasts.from_array(np.where(y == 1, 0.1, 0.9)[:, None], y)) == 12
+
+
+def test_forecasts_that_speak_against_outcomes_are_seen_in_any_order_of_events():
+    q = np.tile([0.9, 0.1], 3000)
+    y = np.where(np.arange(6000) % 3 == 0, q > 0.5, q < 0.5).astype(int)
+    order = np.random.default_rng(0).permutation(6000)
+    for rows in (np.arange(6000), order):
+        assert contrary_events(Forecasts.from_array(q[rows, None], y[rows])) == 6000

@@ -85,9 +85,8 @@ def leakage_notes(experts: Sequence[str], found: Mask) -> tuple[Note, ...]:
     return (Note("leakage", text, len(names), serious=True),)
 
 
-# Forecasts count up to log-odds of 4, and are taken to point the wrong way where this is so improbable otherwise; about
-# so many events are asked first.
-IMPROBABLE, ENOUGH = 1e-3, 2048
+# Forecasts are taken to point the wrong way where this is so improbable otherwise.
+IMPROBABLE = 1e-3
 # Numbers that agree in so many digits are the same.
 DIGITS = 9
 
@@ -107,24 +106,18 @@ def contrary_events(forecasts: Forecasts) -> int:
     answered = np.flatnonzero(forecasts.resolved & (forecasts.crowd > 0))
     if len(answered) < LEAST_EVENTS:
         return 0
-    # What does not speak against some of many does not speak clearly against all: few are asked first, then more.
-    one_in = len(answered) // ENOUGH + 1
-    while one_in > 1:
-        if not _contrary(forecasts, answered[::one_in], 0.5):
-            return 0
-        one_in //= 4
-    return len(answered) if _contrary(forecasts, answered, IMPROBABLE) else 0
+    return len(answered) if _contrary(forecasts, answered) else 0
 
 
-def _contrary(forecasts: Forecasts, events: Index, level: float) -> bool:
-    """Whether forecasts would suit these events better with classes in another order, at this level of the test."""
+def _contrary(forecasts: Forecasts, events: Index) -> bool:
+    """Whether forecasts would clearly suit these events better with classes in another order."""
     mean = np.concatenate([_mean_logs(forecasts, events[i : i + FIRST]) for i in range(0, len(events), FIRST)])
     outcome = forecasts.outcomes[events]
     beyond = mean - mean.mean(axis=0)
     other = _likeliest_order(beyond, outcome)[outcome]
     gain = beyond[np.arange(len(beyond)), other] - beyond[np.arange(len(beyond)), outcome]
     # One of K! orders was chosen, more than floats count where there are many classes.
-    return _clearly_above_0(gain, level * exp(-lgamma(mean.shape[1] + 1.0)))
+    return _clearly_above_0(gain, IMPROBABLE * exp(-lgamma(mean.shape[1] + 1.0)))
 
 
 def _mean_logs(forecasts: Forecasts, events: Index) -> Array:
