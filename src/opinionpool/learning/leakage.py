@@ -87,6 +87,8 @@ def leakage_notes(experts: Sequence[str], found: Mask) -> tuple[Note, ...]:
 
 # Forecasts are taken to point the wrong way where this is so improbable otherwise.
 IMPROBABLE = 1e-3
+# Events from which on Student's t is as good as normal.
+MANY = 1024
 # Numbers that agree in so many digits are the same.
 DIGITS = 9
 
@@ -153,7 +155,7 @@ def _clearly_above_0(gain: Array, level: float) -> bool:
         return bool(0.5 ** len(gain) < level)
     # Student's t has longer tails than the normal distribution, which needs no SciPy, of many events by few per cent.
     likely = erfc(mean / error / sqrt(2.0)) / 2.0 >= level
-    if likely or len(gain) > ENOUGH // 2:
+    if likely or len(gain) > MANY:
         return not likely
     from scipy.special import stdtr
 
