@@ -164,6 +164,12 @@ class Uncertainty:
         batch = panel.read(probabilities, prior)
         return self._errors(panel, batch, panel.pool(probabilities, prior), shift)[1]
 
+    def gradient(self, panel: PoolingPanel, probabilities: npt.ArrayLike, prior: npt.ArrayLike) -> Array:
+        """How the log-ratios of T events go with intercept and weights, (T, K - 1 + N, K - 1); 0 if nobody answered."""
+        symmetric, batch = self._symmetric(panel), panel.read(probabilities, prior)
+        parts = [self._gradient(symmetric, batch, rows, symmetric.settings.extremes) for rows in batch.blocks()]
+        return np.concatenate(parts)
+
     def at_least(self, other: Uncertainty) -> Self:
         """No combination of intercept and weights is less uncertain than here or there."""
         both = zip_longest(self.sums[::-1], other.sums[::-1], fillvalue=())
