@@ -26,8 +26,14 @@ from opinionpool.forecasts import Forecasts
 from opinionpool.learning.learn import learn
 from opinionpool.logodds import expit
 
-SIZES, JUDGES, LABELS, KINDS, PLACES = (100, 300, 1000, 2000), (5, 25), (50, 200, 1000), ("scores", "probabilities"), ("one", "all")
-CORRELATION, UNEQUAL, REPEATS = 0.4, 1.5, 20
+SIZES, JUDGES, LABELS, KINDS, PLACES = (
+    (100, 300, 1000, 2000),
+    (5, 25),
+    (50, 200, 1000),
+    ("scores", "probabilities"),
+    ("one", "all"),
+)
+CORRELATION, UNEQUAL, REPEATS = 0.4, 1.5, 12
 RIVALS = ("mean of answers", "majority", "Rogan-Gladen", "PPI++")
 
 
@@ -96,6 +102,12 @@ def cell(judges: int, labels: int, kind: str, place: str, repeats: int, *, unequ
     return Cell(size, ratio, float(np.mean(covered)), float(np.mean(noticed)))
 
 
+def figures(judges: int, labels: int, place: str) -> dict[str, float]:
+    """Root mean squared errors as `docs/rates.md` has them, over scores and probabilities."""
+    cells = [cell(judges, labels, kind, place, REPEATS).errors for kind in KINDS]
+    return {name: float(np.sqrt(np.mean([each[name] ** 2 for each in cells]))) for name in cells[0]}
+
+
 def seconds(groups: int = 1000, size: int = 1000, judges: int = 10) -> float:
     """How long the rates of many groups take, after the fit."""
     rng = np.random.default_rng(0)
@@ -117,7 +129,8 @@ def main(repeats: int) -> list[Cell]:
         for each in product(JUDGES, LABELS if unequal == 1.0 else (200,), KINDS, PLACES):
             found = cell(*each, repeats, unequal=unequal)
             numbers = " | ".join(f"{found.errors[name]:.3f}" for name in ("rates", *RIVALS))
-            print(f"| {' | '.join(map(str, each))} | {numbers} | {found.ratio:.2f} | {found.covered:.2f} | {found.noticed:.2f} |", flush=True)
+            last = " | ".join(f"{number:.2f}" for number in found[1:])
+            print(f"| {' | '.join(map(str, each))} | {numbers} | {last} |", flush=True)
             cells += [found] if unequal == 1.0 else []
     ratios, covered = [each.ratio for each in cells], [each.covered for each in cells]
     print(f"mean ratio {np.mean(ratios):.3f}, largest {np.max(ratios):.3f}, mean coverage {np.mean(covered):.3f}")
@@ -127,9 +140,13 @@ def main(repeats: int) -> list[Cell]:
 def rows() -> Iterator[Row]:
     """What was promised."""
     cells = main(REPEATS)
-    yield at_most("error of rates / best rival", 0.75, float(np.mean([each.ratio for each in cells])), "Rogan-Gladen, PPI++")
+    yield at_most(
+        "error of rates / best rival", 0.75, float(np.mean([each.ratio for each in cells])), "Rogan-Gladen, PPI++"
+    )
     covered = float(np.mean([each.covered for each in cells]))
-    yield Row("90% intervals of rates", ".85 to .95", f"{covered:.3f}", "the share of these events", 0.85 <= covered <= 0.95)
+    yield Row(
+        "90% intervals of rates", ".85 to .95", f"{covered:.3f}", "the share of these events", 0.85 <= covered <= 0.95
+    )
     took = seconds()
     yield Row("rates of 1,000 groups of 1,000 events", "<= 5 s", f"{took:.1f} s", "", took <= 5)
 

@@ -44,6 +44,7 @@ def test_figures_on_beliefs(root, study):
         "docs/few-data.md",
         "docs/model.md",
         "docs/missing.md",
+        "docs/rates.md",
         "CONTRIBUTING.md",
     ],
 )
@@ -51,6 +52,13 @@ def test_links_lead_somewhere(root, page):
     path = root / page
     for target in re.findall(r"\]\((?!https?:)([^)#]+)", path.read_text(encoding="utf-8")):
         assert (path.parent / target).exists(), target
+
+
+def test_figures_on_rates(root, study):
+    text = (root / "docs" / "rates.md").read_text(encoding="utf-8")
+    line = next(line for line in text.splitlines() if line.startswith("| 5 | 50 | one |"))
+    written = [float(cell) for cell in line.strip("| ").split(" | ")[3:]]
+    assert written == pytest.approx(list(study("rates").figures(5, 50, "one").values()), abs=0.00051)
 
 
 @pytest.fixture

@@ -67,3 +67,16 @@ def test_the_judges_are_what_their_page_says(root, tmp_path):
     assert said["strict"].count("0.0") + said["strict"].count("1.0") > 150
     for row in rows:
         assert abs(float(row["medium"]) - float(row["medium-t1"])) < 0.25
+
+
+def test_the_systems_file_holds_what_it_says(root, tmp_path, capsys):
+    example = runpy.run_path(str(root / "examples" / "systems.py"))
+    example["main"](tmp_path)
+    rows, truth = read(tmp_path / "systems.csv"), read(tmp_path / "systems_truth.csv")
+    assert capsys.readouterr().out.startswith(f"systems.csv: {len(rows)} answers")
+    assert {row["system"] for row in rows} == {row["system"] for row in truth} == set(example["SYSTEMS"])
+    labelled = [row for row in rows if row["outcome"]]
+    assert len(labelled) == 150
+    assert {row["system"] for row in labelled} == {"old"}
+    for row in truth:
+        assert float(row["share"]) == pytest.approx(example["SYSTEMS"][row["system"]], abs=0.07)

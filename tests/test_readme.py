@@ -21,6 +21,7 @@ PAGES = (
     "docs/beliefs.md",
     "docs/explain.md",
     "docs/quick-start.md",
+    "docs/rates.md",
     "docs/tutorial-classifiers.md",
     "docs/tutorial-panel.md",
     "docs/tutorial-season.md",

@@ -69,6 +69,7 @@ _NAMES = {
         "spherical_score",
     ),
     "tables.read": ("read_forecasts",),
+    "analysis.rates": ("Rates", "rates"),
     "analysis.value": ("decision_value", "learned_value", "panel_value"),
 }
 _HOME = {name: module for module, names in _NAMES.items() for name in names}

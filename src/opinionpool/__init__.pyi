@@ -3,6 +3,7 @@ from opinionpool.analysis.checks import check_model as check_model
 from opinionpool.analysis.diff import Diff as Diff, diff as diff
 from opinionpool.analysis.explanation import explain as explain, explain_event as explain_event
 from opinionpool.analysis.near_duplicates import redundant_groups as redundant_groups
+from opinionpool.analysis.rates import Rates as Rates, rates as rates
 from opinionpool.analysis.selection import (
     best_subset as best_subset,
     gain_from as gain_from,

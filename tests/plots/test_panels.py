@@ -69,6 +69,19 @@ def test_reliability_and_learning(forecasts, ax):
     np.testing.assert_allclose(other.lines[0].get_ydata(), learned.score)
 
 
+def test_rates_beside_other_estimates(forecasts, ax):
+    found = op.rates(learn(forecasts), forecasts, ["a", "b$b"] * 30)
+    assert op.plots.rates(found, ax=ax) is ax
+    assert ticks(ax.get_yticklabels()) == ["a", r"b\$b"]
+    np.testing.assert_allclose(ax.lines[0].get_xdata(), 100 * found.rate_)
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == list(found.rivals_)
+    alone = op.plots.rates(found, ax=figure.Figure().subplots(), rivals=False)
+    assert alone.get_legend() is None
+    three = op.Forecasts.from_array(np.full((4, 2, 3), 1 / 3), [0, 1, 2, None], classes=(0, 1, 2))
+    with pytest.raises(op.ArgumentError, match="more than two classes"):
+        op.plots.rates(op.rates(learn(three), three))
+
+
 def test_gains_of_a_comparison(forecasts, ax):
     found = op.compare_pools(forecasts, ["gaussian", "linear"], repeats=1)
     op.plots.gains(found, ax=ax)

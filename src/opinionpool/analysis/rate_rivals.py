@@ -1,4 +1,4 @@
-"""What else is used to estimate a group's share: mean of answers, majority, Rogan-Gladen, prediction-powered inference."""
+"""Estimators of a group's share in use: mean of answers, majority, Rogan-Gladen, prediction-powered inference."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def rivals(forecasts: Forecasts, answers: Array, group: Index, groups: int, leve
     k, event, outcome = len(forecasts.classes), forecasts.event_index, forecasts.outcomes
     experts = all_classes(forecasts.probabilities, k)
     crowd = np.maximum(forecasts.crowd, 1)
-    silent = (forecasts.crowd == 0)[:, None] / k
-    opinion = np.stack([np.bincount(event, column, len(outcome)) / crowd for column in experts.T], axis=-1) + silent
+    unanswered = (forecasts.crowd == 0)[:, None] / k
+    opinion = np.stack([np.bincount(event, column, len(outcome)) / crowd for column in experts.T], axis=-1) + unanswered
     best = (experts >= experts.max(axis=1, keepdims=True)) / 1.0
-    votes = np.stack([np.bincount(event, column, len(outcome)) for column in best.T], axis=-1) + silent
+    votes = np.stack([np.bincount(event, column, len(outcome)) for column in best.T], axis=-1) + unanswered
     top = votes >= votes.max(axis=1, keepdims=True)
     majority = top / top.sum(axis=1, keepdims=True)
     size, known = np.bincount(group, minlength=groups), outcome >= 0
@@ -64,7 +64,7 @@ def _mean(values: Array, group: Index, size: Index) -> Array:
 
 
 def _rogan_gladen(vote: Array, size: Index, majority: Array, happened: Array, known: Mask) -> tuple[Array, Array]:
-    """Shares of votes corrected by sensitivity and specificity, and variances (Rogan & Gladen 1978); NaN without both."""
+    """Shares of votes corrected by sensitivity and specificity, with variances (Rogan & Gladen 1978); else NaN."""
     counts = np.array([[(known & (happened == y)).sum(), majority[known & (happened == y)].sum()] for y in (0.0, 1.0)])
     if not counts[:, 0].all():
         return np.full_like(vote, np.nan), np.full_like(vote, np.nan)

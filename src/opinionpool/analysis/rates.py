@@ -21,12 +21,12 @@ from opinionpool.labels import event_labels
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.learning.uncertainty import answer_rows
 from opinionpool.logodds import softmax, uncentred
-from opinionpool.names import places
+from opinionpool.pools.fitted_pool import FittedPool
 from opinionpool.priors import own_priors, spread_prior
 from opinionpool.text import counted, listed
 
 LABELS = ("random", "selected")
-# A group is said to be unlike the others from this probability on, over the number of groups.
+# A group is called unlike the others below this p-value, over the number of groups.
 UNLIKE = 0.05
 # Log-likelihood ratios beyond this are taken as this.
 LARGEST = 30.0
@@ -161,7 +161,7 @@ def rates(
     -----
     Experts are taken to err in every group as in the others, given the outcome; a note says where forecasts or
     outcomes speak against that. Events of a group of dependent events, such as one item judged for several systems,
-    are told by `forecasts.groups`: intervals are wider for them, and differences of two groups are paired.
+    are those of `forecasts.groups`: intervals are wider for them, and differences of two groups are paired.
 
     Examples
     --------
@@ -178,12 +178,13 @@ def rates(
     if not isinstance(forecasts, Forecasts):
         from opinionpool.tables.read import read_forecasts
 
-        named = {} if by is None or by in ("topic", "group") else {"columns": {"topic": by}}
+        named: dict[str, Any] = {} if by is None or by in ("topic", "group") else {"columns": {"topic": by}}
         forecasts, by = read_forecasts(forecasts, **named), "topic" if named else by
-    state = getattr(pool, "state_", pool)
-    if not isinstance(state, FittedPanel):
-        # A stream is fitted as it stands, and a pool from a file holds what it learned.
-        state = pool.fit() if hasattr(pool, "resolve") else getattr(pool, "learned", pool)
+    # A pool from a file has a stream and what it learned; a stream is fitted as it stands.
+    state = pool.learned if hasattr(pool, "stream") else getattr(pool, "state_", pool)
+    state = state.fit() if hasattr(state, "resolve") else state
+    if isinstance(state, FittedPool):
+        raise LearningError(f"the {state.rule} pool does not say how sure it is; the default pool does")
     expect_type(state, FittedPanel, "pool")
     names, group = _groups(forecasts, by)
     events = _Likelihoods.of(state, replace(forecasts, topics=None), prior)
@@ -194,11 +195,14 @@ def rates(
         start = _class_shares(events.ratios, group, outcome, len(names))
     if shared is not None:
         design, together = _dependence(events.ratios, start, group, outcome, shared.member)
+    worth = _separate(events.ratios, start, group, outcome, random=labels == "random")
     shares, tests, sizes = [], [], np.bincount(group, minlength=len(names))
     for c in range(k) if k > 2 else (1,):
         score, line = events.against_others(c, start[group])
-        data = Binned.of(score, group, np.where(outcome < 0, -1, outcome == c), events.said, len(names))
-        shares.append(posterior(data, line, design, random=labels == "random"))
+        offset = events.offsets[:, c] - np.log1p(-np.exp(events.offsets[:, c]))
+        happened = np.where(outcome < 0, -1, outcome == c)
+        data = Binned.of(score, group, happened, events.answered, offset, len(names))
+        shares.append(posterior(data, line, design, worth[:, c], random=labels == "random"))
         tests.append(unlike(data, shares[-1], design))
     unlikely = np.min(tests, axis=0)
     mean = np.stack([each.weight @ each.mean for each in shares], axis=-1)
@@ -228,9 +232,11 @@ def _groups(forecasts: Forecasts, by: object) -> tuple[tuple[str, ...], Index]:
             "label for each event"
         )
     plain = isinstance(found, np.ndarray) and found.dtype.kind == "U" and found.shape == (t,)
-    labels = found if plain else event_labels(found, t, "by")
-    names, group = np.unique(np.where(labels == "", "(none)", labels), return_inverse=True)
-    return tuple(names.tolist()), group
+    labels: npt.NDArray[np.str_] = found if plain else event_labels(found, t, "by")  # type: ignore[assignment]
+    words = [label or "(none)" for label in labels.tolist()]
+    names = sorted(set(words))
+    code = {name: g for g, name in enumerate(names)}
+    return tuple(names), np.fromiter(map(code.__getitem__, words), np.intp, t)
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,8 +247,9 @@ class _Likelihoods:
     forecasts: Forecasts  # as they count by their ages
     prior: npt.ArrayLike
     answers: Array  # (T, K); pooled probabilities
-    ratios: Array  # (T, K); their logarithms without the prior, less those of the first class; 0 where nobody speaks
-    said: Mask  # (T,); where somebody speaks
+    ratios: Array  # (T, K); their logarithms without the prior, less those of the first class; 0 where nobody answered
+    offsets: Array  # (T, K); logarithms of the events' own priors
+    answered: Mask  # (T,)
 
     @classmethod
     def of(cls, state: FittedPanel, forecasts: Forecasts, prior: npt.ArrayLike | None) -> _Likelihoods:
@@ -253,15 +260,15 @@ class _Likelihoods:
             raise LearningError(
                 f"a panel learned as {state.structure!r} does not say how sure it is; the default pool does"
             )
+        forecasts = forecasts.by_experts(state.experts)
         prior = state.reference(prior if forecasts.prior is None else own_priors(forecasts, prior))
         answers = answer_rows(state.pool_forecasts(forecasts, prior), len(state.classes))
-        index = places(forecasts.experts, state.experts)
-        spoken = state.panel.informative[index][forecasts.expert_index]
-        said = np.bincount(forecasts.event_index, spoken, len(answers)) > 0
+        informative = state.panel.informative[forecasts.expert_index]
+        answered = np.bincount(forecasts.event_index, informative, len(answers)) > 0
         base = np.log(spread_prior(prior, (len(answers),), len(state.classes)))
-        ratios = np.log(answers) - base[said].mean(axis=0) if said.any() else np.zeros_like(answers)
-        ratios = np.where(said[:, None], np.clip(ratios - ratios[:, :1], -LARGEST, LARGEST), 0.0)
-        return cls(state, state.aged(forecasts, prior), prior, answers, ratios, said)
+        ratios = np.log(answers) - base
+        ratios = np.where(answered[:, None], np.clip(ratios - ratios[:, :1], -LARGEST, LARGEST), 0.0)
+        return cls(state, state.aged(forecasts, prior), prior, answers, ratios, base, answered)
 
     def against_others(self, c: int, share: Array) -> tuple[Array, Array]:
         """Log-likelihood ratios of class c to the others, (T,), and the covariance of intercept and slope on them.
@@ -270,11 +277,11 @@ class _Likelihoods:
         """
         others = np.arange(self.ratios.shape[1]) != c
         part = self.ratios[:, others] + np.log(share[:, others] / share[:, others].sum(axis=1, keepdims=True))
-        score = np.where(self.said, self.ratios[:, c] - np.logaddexp.reduce(part, axis=1), 0.0)
+        score = np.where(self.answered, self.ratios[:, c] - np.logaddexp.reduce(part, axis=1), 0.0)
         slope = np.zeros_like(self.ratios)
         slope[:, c] = 1.0
         slope[:, others] = -softmax(uncentred(part))
-        line = np.stack([np.ones(len(score)), score], axis=1) * self.said[:, None]
+        line = np.stack([np.ones(len(score)), score], axis=1) * self.answered[:, None]
         uncertainty = self.state.uncertainty
         assert uncertainty is not None
         moments = np.zeros((2, len(uncertainty.covariance)))
@@ -284,7 +291,6 @@ class _Likelihoods:
             moments += np.einsum("tl,tpk,tk->lp", line[rows], gradient, slope[rows, 1:], optimize=True)
         turn = np.linalg.pinv(line.T @ line) @ moments
         return score, turn @ uncertainty.covariance @ turn.T
-
 
 
 def _class_shares(ratios: Array, group: Index, outcome: Index, groups: int) -> Array:
@@ -301,9 +307,30 @@ def _class_shares(ratios: Array, group: Index, outcome: Index, groups: int) -> A
     return share
 
 
-def _dependence(
-    ratios: Array, share: Array, group: Index, outcome: Index, member: Index
-) -> tuple[Array, Array]:
+def _separate(ratios: Array, share: Array, group: Index, outcome: Index, *, random: bool) -> Array:
+    """Information about each class's share if the mix of the others is unknown, as a part of that if known, (G, K)."""
+    groups, k = share.shape
+    if k == 2:
+        return np.ones((groups, k))
+    each = np.where((outcome >= 0)[:, None], np.eye(k)[outcome], softmax(uncentred(np.log(share)[group] + ratios)))
+    # The derivative of an event's log-likelihood with respect to each share.
+    slope = each / share[group] * (random | (outcome < 0))[:, None]
+    found = np.ones((groups, k))
+    for g in range(groups):
+        product = slope[group == g].T @ slope[group == g]
+        for c in range(k):
+            others = np.delete(np.arange(k), c)
+            turn = np.zeros((k, k - 1))
+            # The class against the others as they are mixed, and those against each other.
+            turn[c, 0], turn[others, 0] = 1.0, -share[g, others] / share[g, others].sum()
+            turn[others[1:], range(1, k - 1)], turn[others[0], 1:] = 1.0, -1.0
+            matrix = turn.T @ product @ turn
+            explained = matrix[0, 1:] @ np.linalg.pinv(matrix[1:, 1:], hermitian=True) @ matrix[1:, 0]
+            found[g, c] = np.clip(1.0 - explained / max(matrix[0, 0], 1e-300), 0.01, 1.0)
+    return found
+
+
+def _dependence(ratios: Array, share: Array, group: Index, outcome: Index, member: Index) -> tuple[Array, Array]:
     """Events for one independent one, (G,), and products of groups' scores summed over what events share, (G, G).
 
     An event's score is how much more probable it is than its group's share.

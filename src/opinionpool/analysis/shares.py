@@ -13,10 +13,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from opinionpool.arrays import Array, Index
+from opinionpool.arrays import Array, Index, Mask
 from opinionpool.logodds import expit
 
-BINS = 160
+# Bins of scores, and of events' own priors.
+BINS, LEVELS = 160, 12
 # Log-odds of shares are looked at between these bounds, in steps that are fine beside their standard error.
 BOUND, STEP = 9.0, 0.2
 # Groups' log-odds of shares are normal with a mean N(0, 1.5²) and a half-normal(1.5) standard deviation.
@@ -31,34 +32,50 @@ NORMAL = ((-np.sqrt(3.0), 1 / 6), (0.0, 2 / 3), (np.sqrt(3.0), 1 / 6))
 
 
 class Binned(NamedTuple):
-    """Events of G groups by score, in B bins; an event's weight is split between the two that are next to its score."""
+    """Events of G groups in B bins by score and by prior; an event counts in the two bins next to its score."""
 
     scores: Array  # (B,)
-    open_: Array  # (G, B)
-    resolved: Array  # (2, G, B); by outcome
-    silent: Array  # (G,); open events about which nobody says anything
-    outcomes: Array  # (2, G); all resolved events, by outcome
+    answered: Array  # (B,); 0 where nobody says anything, else 1
+    offsets: Array  # (B,); log-odds of the events' own priors, less their mean
+    counts: Array  # (3, G, B); of open events, of those that did not happen and of those that did
 
     @classmethod
-    def of(cls, score: Array, group: Index, outcome: Index, said: Array, groups: int) -> Binned:
-        """Events with a score, a group, an outcome of 0 or 1 or -1, and whether anybody says anything, (T,) each."""
+    def of(cls, score: Array, group: Index, outcome: Index, answered: Mask, offset: Array, groups: int) -> Binned:
+        """Events with a score, a group, an outcome of 0 or 1 or -1, whether anybody answered, and a prior, (T,) each."""
         low, high = (float(end(score, initial=0.0)) for end in (np.min, np.max))
         place = (score - low) / max(high - low, 1e-9) * (BINS - 1)
-        left = np.minimum(place.astype(np.intp), BINS - 2)
-        # Open events, those that did not happen and those that did.
-        row = (outcome + 1) * groups + group
-        tables = np.zeros(3 * groups * BINS)
-        for at, weight in ((left, 1.0 - place + left), (left + 1, place - left)):
-            tables += np.bincount(row * BINS + at, weight * said, len(tables))
-        counts = np.bincount(row, minlength=3 * groups).reshape(3, groups)
-        table = tables.reshape(3, groups, BINS)
-        silent = np.bincount(group, (outcome < 0) & ~said, groups)
-        return cls(np.linspace(low, max(high, low + 1e-9), BINS), table[0], table[1:], silent, counts[1:])
+        left = np.where(answered, np.minimum(place.astype(np.intp), BINS - 2), BINS)
+        offset = offset - offset.mean()
+        levels, level = np.unique(offset.round(6), return_inverse=True)
+        if len(levels) > LEVELS:
+            cuts = np.quantile(offset, np.arange(1, LEVELS) / LEVELS)
+            level = np.searchsorted(cuts, offset)
+            levels = np.bincount(level, offset, LEVELS) / np.maximum(np.bincount(level, minlength=LEVELS), 1)
+        # A last bin of each level is of events that nobody answered.
+        width = len(levels) * (BINS + 1)
+        row = ((outcome + 1) * groups + group) * width + level * (BINS + 1)
+        counts = np.bincount(row + left, np.where(answered, 1.0 - place + left, 1.0), 3 * groups * width).astype(np.float64)
+        counts += np.bincount((row + left + 1)[answered], (place - left)[answered], len(counts))
+        scores = np.append(np.linspace(low, max(high, low + 1e-9), BINS), 0.0)
+        some = np.append(np.ones(BINS), 0.0)
+        repeats = len(levels)
+        table = counts.reshape(3, groups, width)
+        return cls(np.tile(scores, repeats), np.tile(some, repeats), np.repeat(levels, BINS + 1), table)
+
+    @property
+    def outcomes(self) -> Array:
+        """Resolved events by outcome, (2, G)."""
+        return np.asarray(self.counts[1:].sum(axis=2))
 
     @property
     def sizes(self) -> Array:
         """Events of each group, (G,)."""
-        return np.asarray(self.open_.sum(axis=1) + self.silent + self.outcomes.sum(axis=0))
+        return np.asarray(self.counts.sum(axis=(0, 2)))
+
+    def by_score(self) -> tuple[Array, Array]:
+        """Scores (BINS,) and counts (3, G, BINS) of answered events whatever their priors."""
+        table = self.counts.reshape(*self.counts.shape[:2], -1, BINS + 1).sum(axis=2)
+        return self.scores[:BINS], table[..., :BINS]
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,14 +108,16 @@ class Shares:
         from scipy.special import ndtr
 
         mean, part = self.mean @ factor, factor * np.sqrt(self.variance)
-        error = np.sqrt(np.square(part).sum(axis=1) + correlation * 2.0 * part.prod(axis=1) * (len(factor) == 2)) + 1e-12
+        error = (
+            np.sqrt(np.square(part).sum(axis=1) + correlation * 2.0 * part.prod(axis=1) * (len(factor) == 2)) + 1e-12
+        )
         x = np.linspace((mean - 6 * error).min(), (mean + 6 * error).max(), 2001)
         below = self.weight @ ndtr((x - mean[:, None]) / error[:, None])
         low, high = np.interp([(1 - level) / 2, (1 + level) / 2], below, x)
         return float(self.weight @ mean), float(low), float(high), float(self.weight @ ndtr(mean / error))
 
 
-def posterior(data: Binned, covariance: Array, design: Array, *, random: bool) -> Shares:
+def posterior(data: Binned, covariance: Array, design: Array, worth: Array, *, random: bool) -> Shares:
     """Posterior of the groups' shares.
 
     Parameters
@@ -108,23 +127,27 @@ def posterior(data: Binned, covariance: Array, design: Array, *, random: bool) -
         Of intercept and slope, which are N((0, 1), covariance) given the resolved events.
     design : ndarray, shape (G,)
         Events of each group for one independent event.
+    worth : ndarray, shape (G,)
+        How much of a log-likelihood counts, where shares of further classes are unknown too.
     random : bool
         Whether the resolved events are a random sample of their group; else they say nothing about the open ones.
     """
     step = min(STEP, 3.0 / np.sqrt(data.sizes.max()))
     nodes = np.linspace(-BOUND, BOUND, 2 * int(np.ceil(BOUND / step)) + 1)
     prior, log_hyper = _prior(nodes)
-    open_, known = data.open_ / design[:, None], data.resolved.sum(axis=(0, 1))
-    sampled = data.outcomes / design * random
-    said = sampled[1][:, None] * np.log(expit(nodes)) + sampled[0][:, None] * np.log(expit(-nodes))
-    everybody = np.stack([open_.sum(axis=0) + known, known])
-    size = data.sizes[:, None]
+    each = (worth / design)[:, None]
+    counts = data.counts * each
+    known = data.counts[1:].sum(axis=(0, 1))
+    everybody = np.stack([counts[0].sum(axis=0) + known, known])
+    size, moved = data.sizes[:, None], data.offsets[:, None] + nodes
+    failed, happened = counts[1:] * random
+    sampled = -failed @ np.logaddexp(0.0, moved) - happened @ np.logaddexp(0.0, -moved)
 
     def at(line: Array) -> tuple[float, Array, Array, Array]:
         """Log evidence, (G, J) probabilities of the shares' log-odds, and mean and variance of shares given these."""
-        ratio = line[0] + line[1] * data.scores
-        mixed = np.logaddexp(0.0, ratio[:, None] + nodes) - np.logaddexp(0.0, nodes)
-        likelihood = open_ @ mixed + said
+        ratio = (data.answered * (line[0] + line[1] * data.scores))[:, None]
+        mixed = np.logaddexp(0.0, ratio + moved) - np.logaddexp(0.0, moved)
+        likelihood = counts[0] @ mixed + sampled
         most = likelihood.max(axis=1, keepdims=True)
         relative = np.exp(likelihood - most)
         evidence = relative @ prior.T + 1e-300
@@ -133,13 +156,16 @@ def posterior(data: Binned, covariance: Array, design: Array, *, random: bool) -
         hyper = np.exp(by_hyper - top)
         found = relative * ((hyper / evidence) @ prior)
         found /= found.sum(axis=1, keepdims=True)
-        together, apart = map(_peak, everybody @ mixed)
-        share, happens = expit(nodes), expit(ratio[:, None] + nodes)
-        mean = (data.outcomes[1][:, None] + data.open_ @ happens + data.silent[:, None] * share) / size
-        spread = data.open_ @ (happens * (1.0 - happens)) + data.silent[:, None] * share * (1.0 - share)
-        value = top + np.log(hyper.sum()) + most.sum() - together + apart
+        if data.offsets.any():
+            mixed = np.logaddexp(0.0, ratio + nodes) - np.logaddexp(0.0, nodes)
+        together, resolved = map(_peak, everybody @ mixed)
+        happens = expit(ratio + moved)
+        mean = (data.outcomes[1][:, None] + data.counts[0] @ happens) / size
+        spread = data.counts[0] @ (happens * (1.0 - happens))
+        value = top + np.log(hyper.sum()) + most.sum() - together + resolved
         return float(value), found, mean, spread * design[:, None] / size**2
 
+    covariance = covariance + 1e-10 * np.eye(2)
     centre, width = np.array([0.0, 1.0]), covariance
     for _ in range(ROUNDS):
         lines = centre + POINTS @ np.linalg.cholesky(width + 1e-10 * np.eye(2)).T
@@ -153,9 +179,7 @@ def posterior(data: Binned, covariance: Array, design: Array, *, random: bool) -
     return _summary(centre, weight, found, data)
 
 
-def _summary(
-    line: Array, weight: Array, found: list[tuple[float, Array, Array, Array]], data: Binned
-) -> Shares:
+def _summary(line: Array, weight: Array, found: list[tuple[float, Array, Array, Array]], data: Binned) -> Shares:
     """The posterior from its parts at each point of intercept and slope."""
     mean = np.array([(p * m).sum(axis=1) for _, p, m, _ in found])
     variance = np.array([(p * (v + m * m)).sum(axis=1) for _, p, m, v in found]) - mean**2
@@ -196,23 +220,29 @@ def unlike(data: Binned, shares: Shares, design: Array) -> Array:
     """
     from scipy.special import chdtrc
 
-    odds = np.exp(shares.line[0] + shares.line[1] * data.scores)
-    everybody = data.open_.sum(axis=0) + data.resolved.sum(axis=(0, 1))
+    scores, counts = data.by_score()
+    odds = np.exp(shares.line[0] + shares.line[1] * scores)
+    everybody = counts.sum(axis=(0, 1))
     base = everybody / (1.0 + _root(everybody, odds - 1.0) * (odds - 1.0))
-    z = (data.scores - everybody @ data.scores / everybody.sum()) / max(float(np.ptp(data.scores)), 1e-9)
-    told = data.outcomes[1]
-    share = np.clip((shares.weight @ shares.mean * data.sizes - told) / np.maximum(data.sizes - told, 1), 0.0, 1.0)
+    z = (scores - everybody @ scores / max(everybody.sum(), 1e-9)) / max(float(np.ptp(scores)), 1e-9)
+    happened = data.outcomes[1]
+    share = np.clip(
+        (shares.weight @ shares.mean * data.sizes - happened) / np.maximum(data.sizes - happened, 1), 0.0, 1.0
+    )
     statistic, freedom = np.zeros(len(share)), np.zeros(len(share))
-    for seen, p in ((data.open_, share), (data.resolved[0], np.zeros(len(share))), (data.resolved[1], np.ones(len(share)))):
+    for seen, p in zip(counts, (share, 0.0 * share, 1.0 + 0.0 * share), strict=True):
         mixed = 1.0 + p[:, None] * (odds - 1.0)
         expected = base * mixed
-        expected /= expected.sum(axis=1, keepdims=True)
+        expected /= np.maximum(expected.sum(axis=1, keepdims=True), 1e-300)
         own = np.broadcast_to((z, z * z), (len(p), 2, len(z)))
         own = own - np.einsum("gqb,gb->gq", own, expected)[:, :, None]
-        if seen is data.open_:
+        if p is share:
             free = (odds - 1.0) / mixed
             free -= (free * expected).sum(axis=1, keepdims=True)
-            joint = np.einsum("gqb,gb->gq", own, free * expected) / (free**2 * expected).sum(axis=1)[:, None]
+            joint = (
+                np.einsum("gqb,gb->gq", own, free * expected)
+                / np.maximum((free**2 * expected).sum(axis=1), 1e-300)[:, None]
+            )
             own = own - joint[:, :, None] * free[:, None, :]
         number = seen.sum(axis=1)
         enough = number >= ENOUGH

@@ -31,6 +31,7 @@ from opinionpool.cli.output import (
     speak_utf8,
     tell,
 )
+from opinionpool.cli.rate import rate
 from opinionpool.cli.reading_options import reading
 from opinionpool.cli.report import report
 from opinionpool.cli.reproduce import paper
@@ -91,7 +92,7 @@ def pool(
     pool_files(reading, pooling, keeping, listing, writing, base_rate)
 
 
-for command in (experts, compare, diff, paper, check, explain, report, open_page, value):
+for command in (experts, compare, diff, paper, check, explain, report, open_page, rate, value):
     app.add_command(command)
 
 

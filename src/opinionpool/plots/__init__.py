@@ -4,9 +4,10 @@ from opinionpool.plots.panels import (
     correlation as correlation,
     gains as gains,
     learning as learning,
+    rates as rates,
     reliability as reliability,
     waterfall as waterfall,
     weights as weights,
 )
 
-__all__ = ["correlation", "gains", "learning", "reliability", "waterfall", "weights"]
+__all__ = ["correlation", "gains", "learning", "rates", "reliability", "waterfall", "weights"]

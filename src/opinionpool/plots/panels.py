@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from opinionpool.analysis.explanation import Explanation
 from opinionpool.analysis.near_duplicates import clusters
+from opinionpool.analysis.rates import Rates
 from opinionpool.analysis.residuals import SharedErrors
 from opinionpool.analysis.steps import of_class, steps
 from opinionpool.analysis.weights import WeightTable, weight_table
@@ -264,6 +265,43 @@ def gains(comparison: Comparison, ax: Axes | None = None) -> Axes:
         low, mean, high = (np.array([getattr(p.over_average, k) for p in shown]) for k in ("low", "mean", "high"))
         known = _rows(ax, [pool.pool for pool in shown], mean, low, high)
         ax.set_xlabel(f"Gain over the simple average{f', {LEVEL:.0%} intervals' if known else ''}")
+    return ax
+
+
+def rates(found: Rates, ax: Axes | None = None, *, rivals: bool = True) -> Axes:
+    """Shares of events that happen, by group, with their credible intervals, beside other estimates.
+
+    Parameters
+    ----------
+    found : Rates
+        From `opinionpool.rates`, of two classes.
+    ax : Axes, optional
+    rivals : bool, default True
+        Whether other estimates are marked too.
+
+    Returns
+    -------
+    Axes
+
+    Raises
+    ------
+    ArgumentError
+        If there are more than two classes.
+    """
+    expect_type(found, Rates, "found")
+    if len(found.classes) > 2:
+        raise ArgumentError("rates of more than two classes have a share for each, and one is drawn")
+    with styled():
+        ax = _axes(ax, 1.2 + 0.28 * len(found.groups_))
+        low, high = (100 * end for end in found.interval_)
+        _rows(ax, [_plain(name) for name in found.groups_], 100 * found.rate_, low, high)
+        y = np.arange(len(found.groups_))[::-1]
+        for (name, each), mark in zip(found.rivals_.items() if rivals else (), "|x+2", strict=False):
+            ax.plot(100 * each.rate, y, mark, color=OTHER, markersize=5, label=name)
+        ax.set_xlim(0, 100)
+        ax.set_xlabel(f"Events that happen (%), and {found.level:.0%} credible interval")
+        if rivals:
+            ax.legend(loc="best")
     return ax
 
 

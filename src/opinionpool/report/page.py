@@ -18,6 +18,7 @@ from opinionpool.report.findings import Findings, ReportOptions, Source, find
 from opinionpool.report.gains import gains_section, headline
 from opinionpool.report.html import STYLE, document, joined, markup, name
 from opinionpool.report.open_events import answers_section, explanation_section
+from opinionpool.report.rates import rates_section
 from opinionpool.report.summary import size_line
 from opinionpool.report.topics import topics_section
 from opinionpool.scoring.plan import Splits
@@ -28,6 +29,7 @@ PLACES = {
     "open": "Answers",
     "changes": "Changes",
     "why": "Why",
+    "rates": "Rates",
     "experts": "Experts",
     "topics": "Topics",
     "gains": "How good the pool is",
@@ -113,7 +115,7 @@ def report_sections(found: Findings) -> list[Section]:
     middle = [gains, basis] if found.measured else [basis, gains]
     sections = [
         answers_section(found, headline(found)), changes_section(found), explanation_section(found),
-        experts_section(found),
+        rates_section(found), experts_section(found),
         topics_section(found), *middle, worth_section(found), *evidence_sections(found), checks_section(found),
         features_section(found), method_section(found),
     ]  # fmt: skip

@@ -33,7 +33,7 @@ ROLES = tuple(SYNONYMS)
 # What an event is called for people, such as the wording of a question: it is shown and otherwise plays no part.
 TEXT = "text"
 # Roles that several columns can play together, as a key.
-KEYED = ("event", "expert")
+KEYED = ("event", "expert", "topic")
 # The role of columns of forecasts, of which there may be several.
 PROBABILITY = "probability"
 # Roles that a value within an object can play by its own name, as in "question.resolution".

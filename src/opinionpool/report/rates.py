@@ -1,0 +1,103 @@
+"""Shares of events that happen, by group: a view for ``rate``, and a section of the report."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from opinionpool.analysis.rates import ASSUMPTION, Rates, rates
+from opinionpool.errors import OpinionPoolError
+from opinionpool.learning.fitted import FittedPanel
+from opinionpool.report.answers import plain
+from opinionpool.report.blocks import Section, long_table
+from opinionpool.report.charts import interval_bar
+from opinionpool.report.listing import Column
+from opinionpool.report.numbers import finite, percent, points, whole
+
+if TYPE_CHECKING:
+    from opinionpool.report.findings import Findings
+
+# All pairs of so many groups are compared; the report shows so many rows.
+PAIRS, MOST = 6, 50
+
+
+def rate_columns(found: Rates) -> list[Column]:
+    """Shares by group, or by group and class, beside other estimates."""
+    table = found._table()
+    level = f"{found.level:.0%}"
+    columns = [Column("group", table["group"], "group")]
+    columns += [Column("class", [plain(each) for each in table["class"]], "class")] if "class" in table else []
+    columns += [
+        Column("rate", table["rate"], "happens", percent),
+        Column("low", table["low"], f"{level} from", percent),
+        Column("high", table["high"], "to", percent),
+        Column("events", table["events"], "events", whole, spare=1),
+        Column("resolved", table["resolved"], "resolved", whole, spare=1),
+    ]
+    for place, name in enumerate(found.rivals_):
+        key, spare = name.lower().replace(" ", "_").replace("-", "_").replace("++", ""), 6 - place
+        parts = ((key, "rate", name), (f"{key}_low", "low", None), (f"{key}_high", "high", None))
+        columns += [
+            Column(own, list(map(finite, table[f"{name} {part}"])), title, percent, spare=spare)
+            for own, part, title in parts
+        ]
+    return columns
+
+
+def difference_columns(found: Rates) -> list[Column]:
+    """Differences between all pairs of some groups; none of more than a few, or of more than two classes."""
+    if not 2 <= len(found.groups_) <= PAIRS or len(found.classes) > 2:
+        return []
+    pairs = list(combinations(found.groups_, 2))
+    each = [found.difference(b, a) for a, b in pairs]
+    return [
+        Column("group", [b for _, b in pairs], "group"),
+        Column("than", [a for a, _ in pairs], "than"),
+        Column("difference", [d.difference for d in each], "happens more", points),
+        Column("low", [d.low for d in each], f"{found.level:.0%} from", points),
+        Column("high", [d.high for d in each], "to", points),
+        Column("above", [d.above for d in each], "P(more)", _bounded),
+    ]
+
+
+def _bounded(p: float) -> str:
+    """A probability between 0.1% and 99.9%, beyond which it rests on the model more than on data."""
+    return percent(min(max(p, 0.001), 0.999))
+
+
+def rate_lines(found: Rates) -> list[str]:
+    """What people read beside the table: the share of all events, and what is assumed."""
+    lines = []
+    if found.total_ is not None and len(found.groups_) > 1:
+        rate, low, high, _ = found.total_
+        between = f"{percent(low)} to {percent(high)}"
+        lines = [f"of all {whole(int(found.events_.sum()))} events {percent(rate)} happen ({between})"]
+    return [*lines, f"assumed: {ASSUMPTION}"]
+
+
+def rates_section(f: Findings) -> Section | None:
+    """Shares by topic, or else by group; None where events have neither, or it is not known how sure answers are."""
+    by = "topic" if f.forecasts.topics is not None else "group"
+    labels = f.forecasts.topics if by == "topic" else f.forecasts.groups
+    state = f.state
+    if labels is None or not isinstance(state, FittedPanel) or state.uncertainty is None or not f.open_rows:
+        return None
+    try:
+        found = rates(state, f.forecasts, by, prior=f.prior)
+    except OpinionPoolError:
+        return None
+    columns = rate_columns(found)[:7]
+    table = found._table()
+    bars = zip(table["rate"], table["low"], table["high"], strict=True)
+    columns.insert(-4, Column("picture", [interval_bar(*each) for each in bars], "0% to 100%"))
+    order = np.argsort(-np.asarray(table["events"]), kind="stable").tolist()
+    lead = (
+        f"Which share of the events of each {by} happens: resolved events are counted, and open ones by what forecasts "
+        f"say, with a base rate of the {by}'s own. Intervals hold {found.level:.0%}. It is assumed that {ASSUMPTION}."
+    )
+    shown = [column.take(order) for column in columns]
+    return Section(
+        "rates", f"Rates by {by}", [lead, *(note.text for note in found.notes), *long_table(shown, by, MOST, MOST, "")]
+    )

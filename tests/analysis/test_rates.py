@@ -1,0 +1,334 @@
+"""Shares of events by group: enumerated posteriors, simulated panels with known shares, properties, rivals."""
+
+from itertools import product
+from statistics import NormalDist
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+import opinionpool as op
+from opinionpool.analysis import shares
+from opinionpool.analysis.rates import rates
+from opinionpool.analysis.shares import Binned, posterior
+from opinionpool.errors import ArgumentError, LearningError
+from opinionpool.forecasts import Forecasts
+from opinionpool.learning.learn import learn
+from opinionpool.logodds import expit
+from opinionpool.model.panel import Panel
+
+SIZES, LABELLED = (300, 600, 900), 150
+
+
+def drawn(seed, *, better=1.0, judges=6):
+    """Forecasts on three groups and one with labels, the group of each event, and true shares."""
+    rng = np.random.default_rng(seed)
+    group = np.repeat(range(4), (*SIZES, LABELLED))
+    y = rng.random(len(group)) < np.append(rng.uniform(0.1, 0.9, 3), 0.5)[group]
+    accuracy = np.where(group == 1, np.sqrt(better), 1.0)[:, None] * np.exp(0.4 * rng.normal(size=judges)) * 0.8
+    error = np.sqrt(0.4) * rng.normal(size=(len(y), 1)) + np.sqrt(0.6) * rng.normal(size=(len(y), judges))
+    x = 0.5 * rng.normal(size=judges) + accuracy * np.where(y, 1.0, -1.0)[:, None] + 1.2 * error
+    outcomes = [int(happened) if g == 3 else None for happened, g in zip(y, group, strict=True)]
+    labels = [f"g{g}" for g in group]
+    return (
+        Forecasts.from_array(expit(x), outcomes, classes=(0, 1)),
+        labels,
+        np.array([y[group == g].mean() for g in range(4)]),
+    )
+
+
+@pytest.fixture(scope="module")
+def panels():
+    """Rates of simulated panels beside their true shares."""
+    cases = [drawn(seed) for seed in range(12)]
+    return [(rates(learn(f), f, labels), truth) for f, labels, truth in cases]
+
+
+@pytest.fixture(scope="module")
+def one():
+    return drawn(0)
+
+
+class TestPosterior:
+    """Against the enumeration of all outcomes of a small group, with the prior's integral done on a fine grid."""
+
+    @pytest.mark.parametrize("resolved", [(), (1,), (1, 0, 0, 1)])
+    @pytest.mark.parametrize("random", [True, False])
+    def test_one_group(self, resolved, random):
+        score = np.array([-2.0, -0.5, 0.3, 1.1, 2.4, 0.0, -1.2])
+        rng = np.random.default_rng(0)
+        # Log-odds of shares as the prior has them.
+        deviation = shares.DEVIATIONS
+        p = deviation * np.exp(-0.5 * (deviation / shares.WIDTH) ** 2)
+        s = rng.choice(deviation, size=400_000, p=p / p.sum())
+        x = s * rng.normal(size=len(s)) + shares.WIDTH * rng.normal(size=len(s))
+        weight = np.ones(len(x))
+        if random:
+            for y in resolved:
+                weight *= expit(x if y else -x)
+        count = np.zeros((len(score) + 1, len(x)))
+        for outcomes in product((0, 1), repeat=len(score)):
+            y = np.array(outcomes)
+            count[y.sum()] += np.exp(y @ score + y.sum() * np.log(expit(x)) + (len(y) - y.sum()) * np.log(expit(-x)))
+        chance = count @ weight / (count @ weight).sum()
+        values = np.arange(len(chance)) + sum(resolved)
+        total = len(score) + len(resolved)
+        mean = chance @ values / total
+        error = np.sqrt(chance @ np.square(values / total - mean))
+
+        outcome = np.array([-1] * len(score) + list(resolved))
+        events = np.append(score, np.zeros(len(resolved)))
+        said = np.ones(len(events), dtype=bool)
+        data = Binned.of(events, np.zeros(len(events), dtype=int), outcome, said, np.zeros(len(said)), 1)
+        found = posterior(data, 1e-8 * np.eye(2), np.ones(1), np.ones(1), random=random)
+        assert found.weight @ found.mean[:, 0] == pytest.approx(mean, abs=0.004)
+        variance = (
+            found.weight @ (found.variance[:, 0] + np.square(found.mean[:, 0])) - (found.weight @ found.mean[:, 0]) ** 2
+        )
+        assert np.sqrt(variance) == pytest.approx(error, rel=0.03)
+
+    def test_silent_events_follow_the_others(self):
+        score, said = np.append(np.full(40, 3.0), np.zeros(60)), np.arange(100) < 40
+        data = Binned.of(score, np.zeros(100, dtype=int), np.full(100, -1), said, np.zeros(len(said)), 1)
+        found = posterior(data, 1e-8 * np.eye(2), np.ones(1), np.ones(1), random=True)
+        assert found.mean[0, 0] > 0.9
+
+    def test_open_groups_correct_intercept_and_slope(self):
+        # Scores are twice the log-likelihood ratios, and one too large.
+        rng = np.random.default_rng(1)
+        group = np.repeat(range(4), 1000)
+        y = rng.random(4000) < np.array([0.1, 0.4, 0.6, 0.9])[group]
+        ratio = np.where(y, 1.5, -1.5) + np.sqrt(3.0) * rng.normal(size=4000)
+        data = Binned.of(2 * (ratio - 0.5), group, np.full(4000, -1), np.ones(4000, dtype=bool), np.zeros(4000), 4)
+        found = posterior(data, np.diag([1.0, 0.25]), np.ones(4), np.ones(4), random=True)
+        assert found.line == pytest.approx([0.5, 0.5], abs=0.15)
+
+
+class TestSimulated:
+    def test_errors_are_below_those_of_rivals(self, panels):
+        def error(name):
+            estimates = ((found.rivals_[name].rate if name else found.rate_) - truth for found, truth in panels)
+            return np.sqrt(np.mean(np.square([each[:3] for each in estimates])))
+
+        assert error("") < 0.75 * min(error("Rogan-Gladen"), error("PPI++"))
+        assert error("") < 0.5 * error("mean of answers")
+
+    def test_intervals_cover(self, panels):
+        inside = [(found.interval_[0] <= truth) & (truth <= found.interval_[1]) for found, truth in panels]
+        assert 0.75 <= np.mean([each[:3] for each in inside]) <= 1.0
+        assert all(each[3] for each in inside)
+
+    def test_differences_cover(self, panels):
+        inside = []
+        for found, truth in panels:
+            d = found.difference("g1", "g0")
+            assert d.low < d.difference < d.high
+            assert d.difference == pytest.approx(found.rate_[1] - found.rate_[0], abs=1e-3)
+            inside.append(d.low <= truth[1] - truth[0] <= d.high)
+        assert np.mean(inside) >= 0.7
+
+    def test_all_events(self, panels):
+        for found, _ in panels:
+            assert found.total_.difference == pytest.approx(found.events_ @ found.rate_ / found.events_.sum(), abs=1e-3)
+
+    def test_a_group_with_better_experts_is_noted(self):
+        noted = []
+        for seed in range(6):
+            f, labels, _ = drawn(seed, better=6.0)
+            noted.append([note.code for note in rates(learn(f), f, labels).notes])
+        assert noted.count(["unlike-groups"]) >= 4
+        assert not any(found.notes for found, _ in [(rates(learn(f), f, g), t) for f, g, t in map(drawn, range(3))])
+
+    def test_three_classes(self):
+        inside, errors, others = [], [], []
+        for seed in range(6):
+            rng = np.random.default_rng(seed)
+            share, group = rng.dirichlet([1.5] * 3, 3), np.repeat(range(3), 300)
+            y = np.array([rng.choice(3, p=share[g]) for g in group])
+            log = 0.8 * np.eye(3)[y][:, None] + 0.5 * rng.normal(size=(900, 1, 3)) + 0.8 * rng.normal(size=(900, 5, 3))
+            x = np.exp(log) / np.exp(log).sum(axis=-1, keepdims=True)
+            outcomes = [int(c) if i % 6 == 0 else None for i, c in enumerate(y)]
+            f = Forecasts.from_array(x, outcomes, classes=(0, 1, 2))
+            found = rates(learn(f), f, group.astype(str))
+            truth = np.array([np.bincount(y[group == g], minlength=3) / 300 for g in range(3)])
+            assert found.rate_.sum(axis=1) == pytest.approx(1.0)
+            inside.append((found.interval_[0] <= truth) & (truth <= found.interval_[1]))
+            errors.append(found.rate_ - truth)
+            others.append(found.rivals_["mean of answers"].rate - truth)
+        assert np.mean(inside) >= 0.75
+        assert np.square(errors).mean() < np.square(others).mean()
+
+
+class TestProperties:
+    @settings(max_examples=8)
+    @given(st.integers(0, 1000), st.permutations(range(6)))
+    def test_order_of_events_and_experts_does_not_matter(self, one, seed, experts):
+        f, labels, _ = one
+        order = np.random.default_rng(seed).permutation(len(labels)).tolist()
+        moved = f.select_events(order).select_experts([f.experts[i] for i in experts])
+        before, after = (rates(learn(g), g, by) for g, by in ((f, labels), (moved, [labels[i] for i in order])))
+        assert after.rate_ == pytest.approx(before.rate_, abs=1e-6)
+        assert np.array(after.interval_) == pytest.approx(np.array(before.interval_), abs=1e-4)
+
+    @settings(max_examples=8)
+    @given(st.integers(0, 3), st.integers(0, 3))
+    def test_resolved_groups_are_counted(self, one, merged, into):
+        f, labels, truth = one
+        # Everything is known: shares are what happened, whatever the groups are.
+        y = np.random.default_rng(0).random(len(labels)) < 0.3
+        known = Forecasts.from_array(f.X, y.astype(int), classes=(0, 1))
+        by = np.array([f"g{into}" if label == f"g{merged}" else label for label in labels])
+        found = rates(learn(f), known, by)
+        for name, rate, low, high in zip(found.groups_, found.rate_, *found.interval_, strict=True):
+            assert (low, rate, high) == pytest.approx((y[by == name].mean(),) * 3, abs=1e-9)
+        assert found.total_.difference == pytest.approx(y.mean(), abs=1e-6)
+
+    def test_groups_that_are_alike_are_drawn_together(self):
+        rng = np.random.default_rng(5)
+        y = rng.random(2000) < 0.3
+        x = expit(np.where(y, 0.4, -0.4)[:, None] + rng.normal(size=(2000, 3)))
+        f = Forecasts.from_array(x, [int(h) if t < 200 else None for t, h in enumerate(y)], classes=(0, 1))
+        state, group = learn(f), np.arange(2000) // 25
+        pooled = rates(state, f, group.astype(str)).rate_
+        alone = np.concatenate([rates(state, f.select_events(group == g)).rate_ for g in range(20)])
+        assert np.std(pooled) < 0.7 * np.std(alone)
+
+    def test_selected_labels_say_nothing_about_the_others(self, one):
+        f, labels, _ = one
+        y = np.array([None if o < 0 else int(o) for o in f.outcomes])
+        # Of the events of a group, only some that happened are resolved.
+        inside = np.flatnonzero(np.array(labels) == "g0")
+        x, rng = f.X, np.random.default_rng(0)
+        likely = inside[np.argsort(-x[inside].mean(axis=1))[:60]]
+        y[rng.choice(likely, 40, replace=False)] = 1
+        g = Forecasts.from_array(x, list(y), classes=(0, 1))
+        random, selected = (rates(learn(f), g, labels, labels=kind).rate_[0] for kind in ("random", "selected"))
+        assert selected < random
+
+
+class TestDependence:
+    @staticmethod
+    def repeated(copies):
+        """Each event so many times, in a group of its own."""
+        panel = Panel.exchangeable(4, correlation=0.2, accuracy=1.0)
+        x, y = panel.simulate(300, seed=3)
+        rows = np.repeat(range(300), copies)
+        outcomes = [int(y[t]) if t < 100 else None for t in rows]
+        return Forecasts.from_array(x[rows], outcomes, classes=(0, 1), groups=[f"q{t}" for t in rows])
+
+    def test_events_that_are_copies_tell_no_more(self):
+        single, double = self.repeated(1), self.repeated(4)
+        state = learn(single)
+        widths = [np.diff(rates(state, f).interval_, axis=0).item() for f in (single, double)]
+        assert widths[1] > 0.85 * widths[0]
+        assert np.diff(rates(state, self.without(double)).interval_, axis=0).item() < 0.75 * widths[0]
+
+    @staticmethod
+    def without(f):
+        outcomes = [None if o < 0 else int(o) for o in f.outcomes]
+        return Forecasts.from_array(f.X, outcomes, classes=(0, 1))
+
+    def test_differences_on_the_same_items_are_paired(self):
+        rng = np.random.default_rng(2)
+        item = rng.normal(size=(400, 1))
+        parts, outcomes, labels, items = [], [], [], []
+        for name, share in (("a", 0.4), ("b", 0.5)):
+            y = rng.random(400) < share
+            log = np.where(y, 0.8, -0.8)[:, None] + 1.2 * item + 0.4 * rng.normal(size=(400, 5))
+            parts.append(expit(log))
+            outcomes += [int(h) if t < 60 else None for t, h in enumerate(y)]
+            labels += [name] * 400
+            items += [f"i{t}" for t in range(400)]
+        x = np.concatenate(parts)
+        alone = Forecasts.from_array(x, outcomes, classes=(0, 1))
+        paired = Forecasts.from_array(x, outcomes, classes=(0, 1), groups=items)
+        state = learn(alone)
+        widths = [d.high - d.low for d in (rates(state, f, labels).difference("b", "a") for f in (alone, paired))]
+        assert widths[1] < 0.95 * widths[0]
+
+
+class TestRivals:
+    def test_by_hand(self):
+        x = np.array([[0.9], [0.2], [0.6], [0.7], [0.8], [0.1], [0.9], [0.3]])
+        y = [1, 0, 0, 1, None, None, None, None]
+        f = Forecasts.from_array(x, y, classes=(0, 1))
+        found = rates(learn(f), f)
+        vote = 5 / 8
+        # Two of two who happened have the majority, and one of two who did not; half an event is added to each.
+        true, false = 2.5 / 3, 1.5 / 3
+        rate = (vote - false) / (true - false)
+        error = np.sqrt(
+            vote * (1 - vote) / 8 + (1 - rate) ** 2 * false * (1 - false) / 3 + rate**2 * true * (1 - true) / 3
+        )
+        width = NormalDist().inv_cdf(0.95) * error / (true - false)
+        own = found.rivals_["Rogan-Gladen"]
+        assert (own.rate, own.low, own.high) == pytest.approx((rate, max(rate - width, 0), min(rate + width, 1)))
+        assert found.rivals_["majority"].rate == pytest.approx(vote)
+
+        known, open_ = x[:4, 0], x[4:, 0]
+        labels = np.array([1.0, 0.0, 0.0, 1.0])
+        power = np.cov(known, labels)[0, 1] / ((1 + 4 / 4) * np.var(x))
+        value = power * open_.mean() + (labels - power * known).mean()
+        variance = power**2 * np.var(open_) / 4 + np.var(labels - power * known) / 4
+        ppi = found.rivals_["PPI++"]
+        assert ppi.rate == pytest.approx(value)
+        assert ppi.high - ppi.rate == pytest.approx(min(NormalDist().inv_cdf(0.95) * np.sqrt(variance), 1 - value))
+
+    def test_without_outcomes_there_are_none(self):
+        f = Forecasts.from_array(np.full((20, 3), 0.4) + np.arange(20)[:, None] / 50)
+        found = rates(learn(f), f)
+        assert np.isnan(found.rivals_["PPI++"].rate).all()
+        assert np.isnan(found.rivals_["Rogan-Gladen"].rate).all()
+        assert np.isfinite(found.rate_).all()
+
+
+class TestWhatIsGiven:
+    def test_pools_of_all_kinds(self, one, tmp_path):
+        f, labels, _ = one
+        f = Forecasts.from_array(f.X, [None if o < 0 else int(o) for o in f.outcomes], classes=(0, 1), topics=labels)
+        stream = op.Stream()
+        stream.add(f)
+        expected = rates(stream, f, "topic")
+        op.save(stream, tmp_path / "pool.json")
+        assert rates(op.load(tmp_path / "pool.json"), f, "topic").rate_ == pytest.approx(expected.rate_)
+        pool = op.GaussianPool().fit(f)
+        assert rates(pool, f, labels).rate_ == pytest.approx(rates(pool.state_, f, "topic").rate_)
+        # A pool that has learned how topics differ has their base rates, too; they are taken out.
+        assert rates(pool, f, "topic").rate_ == pytest.approx(expected.rate_, abs=0.03)
+
+    def test_a_table_by_one_of_its_columns(self):
+        x, y = Panel.exchangeable(3, accuracy=1.0).simulate(60, seed=1)
+        table = {"event": [f"e{t}" for t in range(60)], "system": ["old", "new"] * 30}
+        table |= {f"judge {i}": x[:, i] for i in range(3)} | {"outcome": [*map(int, y[:40]), *[None] * 20]}
+        pool = op.GaussianPool().fit(op.read_forecasts(table, columns={"topic": "system"}))
+        found = op.rates(pool, table, by="system")
+        assert found.groups_ == ("new", "old")
+        frame = found.to_frame()
+        assert list(frame["group"]) == ["new", "old"]
+        assert frame["rate"].to_numpy() == pytest.approx(found.rate_)
+
+    def test_priors_of_events_are_moved_and_not_counted_twice(self):
+        prior = np.where(np.arange(200) % 2, 0.8, 0.2)
+        x, y = Panel.exchangeable(3, accuracy=1.0).simulate(200, prior=prior, seed=1)
+        f = Forecasts.from_array(x, [*map(int, y[:60]), *[None] * 140], classes=(0, 1), prior=prior)
+        found = rates(learn(f), f, (np.arange(200) % 2).astype(str))
+        assert found.rate_ == pytest.approx([y[::2].mean(), y[1::2].mean()], abs=0.08)
+
+    def test_what_cannot_be_is_refused(self, one):
+        f, labels, _ = one
+        state = learn(f)
+        with pytest.raises(ArgumentError, match="no column 'system'"):
+            rates(state, f, "system")
+        with pytest.raises(ArgumentError, match="labels"):
+            rates(state, f, labels, labels="some")
+        with pytest.raises(ArgumentError, match="group"):
+            rates(state, f, labels).difference("g0", "g9")
+        with pytest.raises(LearningError, match="linear pool does not say how sure"):
+            rates(op.LinearPool().fit(f), f, labels)
+        with pytest.raises(LearningError, match="does not say how sure"):
+            rates(op.GaussianPool(beliefs=None).fit(f), f, labels)
+        with pytest.raises(ArgumentError, match="pool must be"):
+            rates("gaussian", f, labels)
+        own = Forecasts.from_array([[0.5, 0.5], [0.2, 0.3]], options=[("a", "b"), ("c", "d")], outcomes=["a", None])
+        with pytest.raises(ArgumentError, match="options of their own"):
+            rates(state, own)
