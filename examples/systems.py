@@ -1,8 +1,9 @@
 """Six language models judge the answers of three systems to the same questions, simulated.
 
 ``python examples/systems.py FOLDER`` writes ``systems.csv`` and says what is in it: a row per judged answer, with the
-question, the system, the probability that it is good according to each judge, and the column ``outcome``, 1 if people find it good, for
-150 of the old system's answers. ``systems_truth.csv`` has the share of good answers of each system, which nobody knows.
+question, the system, the probability that it is good according to each judge, and the column ``outcome``, 1 if people
+find it good, for 150 of the old system's answers. ``systems_truth.csv`` has each system's share of good answers, which
+nobody knows.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ class Binned(NamedTuple):
 
     @classmethod
     def of(cls, score: Array, group: Index, outcome: Index, answered: Mask, offset: Array, groups: int) -> Binned:
-        """Events with a score, a group, an outcome of 0 or 1 or -1, whether anybody answered, and a prior, (T,) each."""
+        """Events by score, group, outcome (0, 1 or -1), whether anybody answered, and log-odds of the prior, (T,) each."""
         low, high = (float(end(score, initial=0.0)) for end in (np.min, np.max))
         place = (score - low) / max(high - low, 1e-9) * (BINS - 1)
         left = np.where(answered, np.minimum(place.astype(np.intp), BINS - 2), BINS)
@@ -54,7 +54,9 @@ class Binned(NamedTuple):
         # A last bin of each level is of events that nobody answered.
         width = len(levels) * (BINS + 1)
         row = ((outcome + 1) * groups + group) * width + level * (BINS + 1)
-        counts = np.bincount(row + left, np.where(answered, 1.0 - place + left, 1.0), 3 * groups * width).astype(np.float64)
+        counts = np.bincount(row + left, np.where(answered, 1.0 - place + left, 1.0), 3 * groups * width).astype(
+            np.float64
+        )
         counts += np.bincount((row + left + 1)[answered], (place - left)[answered], len(counts))
         scores = np.append(np.linspace(low, max(high, low + 1e-9), BINS), 0.0)
         some = np.append(np.ones(BINS), 0.0)
