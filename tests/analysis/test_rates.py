@@ -173,7 +173,7 @@ class TestProperties:
     @settings(max_examples=8)
     @given(st.integers(0, 3), st.integers(0, 3))
     def test_resolved_groups_are_counted(self, one, merged, into):
-        f, labels, truth = one
+        f, labels, _ = one
         # Everything is known: shares are what happened, whatever the groups are.
         y = np.random.default_rng(0).random(len(labels)) < 0.3
         known = Forecasts.from_array(f.X, y.astype(int), classes=(0, 1))
