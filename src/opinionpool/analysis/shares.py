@@ -8,6 +8,7 @@ proportions", Annals of Statistics 27). Given a and c, groups with shares π_g t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -80,6 +81,16 @@ class Binned(NamedTuple):
         return self.scores[:BINS], table[..., :BINS]
 
 
+class Conditional(NamedTuple):
+    """The posterior given intercept and slope, at J log-odds of the base rates."""
+
+    evidence: float  # logarithm, up to a constant
+    probability: Array  # (G, J)
+    # mean, variance: (G, J); of the shares among the events
+    mean: Array
+    variance: Array
+
+
 @dataclass(frozen=True, eq=False)
 class Shares:
     """Posterior of the shares of G groups, at F points of intercept and slope, given which groups are independent."""
@@ -119,21 +130,8 @@ class Shares:
         return float(self.weight @ mean), float(low), float(high), float(self.weight @ ndtr(mean / error))
 
 
-def posterior(data: Binned, covariance: Array, design: Array, worth: Array, *, random: bool) -> Shares:
-    """Posterior of the groups' shares.
-
-    Parameters
-    ----------
-    data : Binned
-    covariance : ndarray, shape (2, 2)
-        Of intercept and slope, which are N((0, 1), covariance) given the resolved events.
-    design : ndarray, shape (G,)
-        Events of each group for one independent event.
-    worth : ndarray, shape (G,)
-        How much of a log-likelihood counts, where shares of further classes are unknown too.
-    random : bool
-        Whether the resolved events are a random sample of their group; else they say nothing about the open ones.
-    """
+def _conditional(data: Binned, design: Array, worth: Array, *, random: bool) -> Callable[[Array], Conditional]:
+    """The posterior of shares given intercept and slope, as a function of these; arguments as for `posterior`."""
     step = min(STEP, 3.0 / np.sqrt(data.sizes.max()))
     nodes = np.linspace(-BOUND, BOUND, 2 * int(np.ceil(BOUND / step)) + 1)
     prior, log_hyper = _prior(nodes)
@@ -145,8 +143,7 @@ def posterior(data: Binned, covariance: Array, design: Array, worth: Array, *, r
     failed, happened = counts[1:] * random
     sampled = -failed @ np.logaddexp(0.0, moved) - happened @ np.logaddexp(0.0, -moved)
 
-    def at(line: Array) -> tuple[float, Array, Array, Array]:
-        """Log evidence, (G, J) probabilities of the shares' log-odds, and mean and variance of shares given these."""
+    def at(line: Array) -> Conditional:
         ratio = (data.answered * (line[0] + line[1] * data.scores))[:, None]
         mixed = np.logaddexp(0.0, ratio + moved) - np.logaddexp(0.0, moved)
         likelihood = counts[0] @ mixed + sampled
@@ -165,8 +162,27 @@ def posterior(data: Binned, covariance: Array, design: Array, worth: Array, *, r
         mean = (data.outcomes[1][:, None] + data.counts[0] @ happens) / size
         spread = data.counts[0] @ (happens * (1.0 - happens))
         value = top + np.log(hyper.sum()) + most.sum() - together + resolved
-        return float(value), found, mean, spread * design[:, None] / size**2
+        return Conditional(float(value), found, mean, spread * design[:, None] / size**2)
 
+    return at
+
+
+def posterior(data: Binned, covariance: Array, design: Array, worth: Array, *, random: bool) -> Shares:
+    """Posterior of the groups' shares.
+
+    Parameters
+    ----------
+    data : Binned
+    covariance : ndarray, shape (2, 2)
+        Of intercept and slope, which are N((0, 1), covariance) given the resolved events.
+    design : ndarray, shape (G,)
+        Events of each group for one independent event.
+    worth : ndarray, shape (G,)
+        How much of a log-likelihood counts, where shares of further classes are unknown too.
+    random : bool
+        Whether the resolved events are a random sample of their group; else they say nothing about the open ones.
+    """
+    at = _conditional(data, design, worth, random=random)
     covariance = covariance + 1e-10 * np.eye(2)
     centre, width = np.array([0.0, 1.0]), covariance
     for _ in range(ROUNDS):
@@ -181,7 +197,7 @@ def posterior(data: Binned, covariance: Array, design: Array, worth: Array, *, r
     return _summary(centre, weight, found, data)
 
 
-def _summary(line: Array, weight: Array, found: list[tuple[float, Array, Array, Array]], data: Binned) -> Shares:
+def _summary(line: Array, weight: Array, found: list[Conditional], data: Binned) -> Shares:
     """The posterior from its parts at each point of intercept and slope."""
     mean = np.array([(p * m).sum(axis=1) for _, p, m, _ in found])
     variance = np.array([(p * (v + m * m)).sum(axis=1) for _, p, m, v in found]) - mean**2
