@@ -42,7 +42,7 @@ class Binned(NamedTuple):
 
     @classmethod
     def of(cls, score: Array, group: Index, outcome: Index, answered: Mask, offset: Array, groups: int) -> Binned:
-        """Events by score, group, outcome (0, 1 or -1), whether anybody answered, and log-odds of the prior, (T,) each."""
+        """Events by score, group, outcome (0, 1 or -1), whether anybody answered, and prior log-odds, (T,) each."""
         low, high = (float(end(score, initial=0.0)) for end in (np.min, np.max))
         place = (score - low) / max(high - low, 1e-9) * (BINS - 1)
         left = np.where(answered, np.minimum(place.astype(np.intp), BINS - 2), BINS)
