@@ -1,13 +1,15 @@
 """Checks of the model: how often they alarm where it holds, what they detect, and what they say."""
 
 import importlib.util
+import math
 
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
+from scipy import stats
 
 from opinionpool import Forecasts, Panel
-from opinionpool.analysis.checks import CODES, check_model
+from opinionpool.analysis.checks import CODES, at_least, check_model, holm, not_normal, welch
 from opinionpool.pools.fit import fit_pool
 from opinionpool.report.check import check_lines, check_records
 
@@ -206,3 +208,41 @@ def test_lines_name_the_worst_and_count_the_others():
     assert "a placeholder? (the same of 2 more)" in lines[0]
     assert lines[1] == "looked for and not found: clones, complements"
     assert lines[2].startswith("too little to look for: long tails")
+
+
+@given(st.lists(st.floats(0.0, 1.0), min_size=1, max_size=12), st.integers(0, 3))
+def test_holm(p, more):
+    adjusted = holm(np.array(p), len(p) + more)
+    # By its definition: the k-th least p times how many are not less, and never less than one before.
+    order = np.argsort(p, kind="stable")
+    steps = [min(1.0, (len(p) + more - k) * p[i]) for k, i in enumerate(order)]
+    assert [adjusted[i] for i in order] == pytest.approx(np.maximum.accumulate(steps))
+
+
+@given(st.integers(0, 60), st.integers(0, 60), st.floats(0.0, 1.0))
+def test_at_least(successes, more, p):
+    trials = successes + more
+    each = [math.comb(trials, k) * p**k * (1 - p) ** (trials - k) for k in range(successes, trials + 1)]
+    assert at_least(successes, trials, p) == pytest.approx(math.fsum(each), abs=1e-12)
+
+
+def test_samples_that_do_not_vary_are_no_different():
+    assert welch(np.ones(9), np.zeros(12)) == 1.0
+    assert welch(np.arange(9.0), np.arange(9.0) + 100) < 1e-12
+
+
+@pytest.mark.parametrize("n", [20, 100, 400])
+def test_normality_is_rejected_as_often_as_is_said(n):
+    z = np.random.default_rng(n).standard_normal((4000, n))
+    p = np.array([not_normal(row) for row in z])
+    for level in (0.05, 0.01):
+        assert abs((p < level).mean() - level) < 4 * np.sqrt(level * (1 - level) / len(z)) + 0.002
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_normality_by_anderson_and_darling(seed):
+    pytest.importorskip("scipy", minversion="1.17", reason="older ones give no p-value")
+    values = np.random.default_rng(seed).standard_t(6, 80)
+    theirs = stats.anderson(values, "norm", method="interpolate")
+    p = not_normal(values)
+    assert p == pytest.approx(theirs.pvalue, abs=0.02) or (theirs.pvalue in (0.01, 0.15) and (p < 0.013) | (p > 0.14))

@@ -132,7 +132,7 @@ def _shortened(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _shortened(each) for key, each in value.items()}
     if isinstance(value, list):
-        if value and all(isinstance(each, dict) and "code" in each for each in value):
+        if value and all(isinstance(each, dict) and "code" in each and "p" not in each for each in value):
             return sorted({each["code"] for each in value})
         if len(value) > LISTED and all(isinstance(each, dict) for each in value):
             value = [value[i] for i in np.linspace(0, len(value) - 1, LISTED).round().astype(int)]

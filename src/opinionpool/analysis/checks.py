@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import exp
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from opinionpool.analysis.residuals import Residuals
-from opinionpool.analysis.significance import at_least, holm, not_normal, rank_correlation, welch
 from opinionpool.arguments import expect_type
 from opinionpool.arrays import Array, Index
 from opinionpool.forecasts import Forecasts
@@ -26,6 +26,22 @@ from opinionpool.text import counted, shown
 # Of each family of tests.
 LEVEL = 0.01
 CODES = ("normality", "spreads", "correlations", "drift", "leakage", "placeholders", "clones", "complements")
+# Least numbers to test: forecasts of an expert, forecasts with an outcome of one kind, dates.
+ENOUGH, EACH, DATES = 20, 8, 12
+# Departures that matter: skewness, excess kurtosis, a ratio of spreads, a difference of correlations.
+SKEWED, TAILED, UNEQUAL, DIFFERENCE = 1.0, 2.0, 1.4, 0.1
+# Standard deviation of an expert's log-odds that counts as 0.
+ZERO_SPREAD = 1e-9
+# Leakage: log-odds beyond the prior given to what happened, the share of events with so much, and at least so many
+# events, of which so many have each of two outcomes.
+CERTAIN, ALWAYS, OUTCOMES, KINDS = float(np.log(49.0)), 0.95, 10, 3
+# Placeholders: at least so many forecasts, the share of them that matters, the ratio to neighbouring values that
+# matters, the grids that people round to, and differences that are rounding.
+SEVERAL, MATTERS, EXCESS, GRIDS, EQUAL = 10, 0.05, 1.5, (0.25, 0.1, 0.05, 0.01), 1e-9
+# Two experts are one who agree on this share of at least so many events, with so many different statements.
+ALIKE, SHARED, DIFFERENT = 0.9, 10, 5
+# Comparisons of forecasts, pair by pair, that take seconds.
+MOST_COMPARED = 1 << 32
 
 
 @dataclass(frozen=True)
@@ -58,8 +74,8 @@ class Check:
 
 
 @dataclass(frozen=True)
-class Finding:
-    """One test of one expert, before it is known how many there are."""
+class Tested:
+    """One test, before its p-value is corrected."""
 
     expert: str | None
     statistic: float
@@ -68,87 +84,115 @@ class Finding:
     text: str
 
 
-def concluded(code: str, findings: Sequence[Finding], fine: str, idle: str, tests: int = 0) -> list[Check]:
-    """The checks of a family: those that alarm, the least probable first, else that all is in order.
+def family(code: str, tested: Sequence[Tested], fine: str, idle: str, tests: int = 0) -> list[Check]:
+    """Alarms of a family of tests, the least probable first, or one check that says `fine`, or `idle` without a test.
 
-    `tests` is how many there were, if more than are given because the others are in order by far.
+    `tests` is their number where those in order by far are left out of `tested`.
     """
-    if not findings:
-        return [Check(code, None, None, None, idle, False)]
-    adjusted = holm([each.p for each in findings], tests)
-    order = sorted(range(len(findings)), key=lambda i: adjusted[i])
+    if not tested:
+        return [_in_order(code, idle)]
+    adjusted = holm(np.array([each.p for each in tested]), tests)
+    order = np.argsort(adjusted, kind="stable").tolist()
     alarms = [
-        Check(code, each.expert, each.statistic, adjusted[i], each.text, True)
+        Check(code, each.expert, each.statistic, float(adjusted[i]), each.text, True)
         for i in order
-        if (each := findings[i]).matters and adjusted[i] < LEVEL
+        if (each := tested[i]).matters and adjusted[i] < LEVEL
     ]
-    if alarms:
-        return alarms
-    least = findings[order[0]]
-    return [Check(code, None, least.statistic, adjusted[order[0]], fine, False)]
+    return alarms or [_in_order(code, fine, tested[order[0]].statistic, float(adjusted[order[0]]))]
 
 
-# Fewer numbers of an expert say nothing about their distribution, and fewer on one side nothing about differences.
-ENOUGH, EACH, DATES = 20, 8, 12
-# Departures that matter: skewness, excess kurtosis, a ratio of spreads, a difference of correlations.
-SKEWED, TAILED, UNEQUAL, DIFFERENCE = 1.0, 2.0, 1.4, 0.1
-# Forecasts that vary less, in log-odds, do not vary.
-STILL = 1e-9
+def _in_order(code: str, text: str, statistic: float | None = None, p: float | None = None) -> Check:
+    return Check(code, None, statistic, p, text, False)
+
+
+def holm(p: Array, tests: int = 0) -> Array:
+    """P-values (M,) corrected for multiple testing (Holm 1979), of `tests` of which the largest are left out."""
+    order = np.argsort(p, kind="stable")
+    adjusted = np.empty(len(p))
+    adjusted[order] = np.maximum.accumulate((max(tests, len(p)) - np.arange(len(p))) * p[order])
+    return np.minimum(adjusted, 1.0)
+
+
+def welch(one: Array, two: Array) -> float:
+    """Two-sided p-value of Welch's t test; 1 where neither sample varies."""
+    from scipy.stats import ttest_ind_from_stats
+
+    if np.ptp(one) == np.ptp(two) == 0:
+        return 1.0
+    # Of samples that hardly vary SciPy warns if it gets them, and not if it gets their moments.
+    moments = [value for x in (one, two) for value in (x.mean(), x.std(ddof=1), len(x))]
+    return float(ttest_ind_from_stats(*moments, equal_var=False).pvalue)
+
+
+def at_least(successes: int, trials: int, probability: float) -> float:
+    """Probability of `successes` or more, of a binomial distribution."""
+    from scipy.special import bdtrc
+
+    return float(bdtrc(successes - 1, trials, probability)) if successes else 1.0
+
+
+def not_normal(values: Array) -> float:
+    """P of a normal distribution by Anderson and Darling's statistic (D'Agostino and Stephens 1986, table 4.9)."""
+    from scipy.special import log_ndtr
+
+    n, z = len(values), np.sort(values - values.mean()) / values.std(ddof=1)
+    a = -n - float(((2.0 * np.arange(1, n + 1) - 1.0) / n) @ (log_ndtr(z) + log_ndtr(-z[::-1])))
+    a = min(a * (1.0 + 0.75 / n + 2.25 / n**2), 13.0)
+    if a >= 0.34:
+        one, linear, square = (1.2937, -5.709, 0.0186) if a >= 0.6 else (0.9177, -4.279, -1.38)
+        return exp(one + linear * a + square * a * a)
+    one, linear, square = (-8.318, 42.796, -59.938) if a >= 0.2 else (-13.436, 101.14, -223.73)
+    return 1.0 - exp(one + linear * a + square * a * a)
 
 
 def normality(residuals: Residuals) -> list[Check]:
-    """Contrasts within an outcome, beside a normal distribution, by their skewness and kurtosis."""
-    findings = []
+    """Test whether contrasts are normal within an outcome: D'Agostino and Pearson's test of skewness and kurtosis."""
+    from scipy.stats import normaltest
+
+    tested = []
     for name, rows in residuals.each(ENOUGH):
         values = residuals.values[rows].ravel()
-        if float(values.std()) < STILL:
+        if values.std() < ZERO_SPREAD:
             continue
-        skew, tail, p = not_normal(values)
+        z = (values - values.mean()) / values.std()
+        skew, tail = float(np.mean(z**3)), float(np.mean(z**4)) - 3.0
         kind = "a long tail on one side" if abs(skew) > SKEWED else "long tails" if tail > 0 else "a flat middle"
         shape = f"{kind} (skewness {skew:+.1f}, excess kurtosis {tail:+.1f})"
         text = f"the log-odds of {shown(name)} are not normally distributed given the outcome: {shape}"
-        findings.append(Finding(name, tail, p, abs(skew) > SKEWED or abs(tail) > TAILED, text))
-    fine = f"log-odds are normally distributed given the outcome ({counted(len(findings), 'expert')} tested)"
+        tested.append(Tested(name, tail, not_normal(values), abs(skew) > SKEWED or abs(tail) > TAILED, text))
+    fine = f"log-odds are normally distributed given the outcome ({counted(len(tested), 'expert')} tested)"
     idle = f"too few outcomes to say whether log-odds are normally distributed: {ENOUGH} by one expert are needed"
-    return concluded("normality", findings, fine, idle)
+    return family("normality", tested, fine, idle)
 
 
 def spreads(residuals: Residuals) -> list[Check]:
-    """The spread of each expert's contrasts where a class happens and where not: Brown and Forsythe's test."""
-    findings = []
+    """Test whether each expert's contrasts spread alike whatever happens: Brown and Forsythe's test, by Welch's t."""
+    tested = []
     for name, rows in residuals.each(2 * EACH):
         outcome, values = residuals.outcome[rows], residuals.values[rows]
         size = np.empty(len(values))
         for c in np.unique(outcome):
             inside = values[outcome == c]
             size[outcome == c] = np.linalg.norm(inside - np.median(inside, axis=0), axis=1)
-        findings += [
-            _spread(residuals, name, c, size[outcome == c], size[outcome != c])
-            for c in _sides(residuals)
-            if EACH <= np.count_nonzero(outcome == c) <= len(outcome) - EACH
-        ]
-    fine = (
-        "log-odds have the same variance given either outcome "
-        f"({counted(len({each.expert for each in findings}), 'expert')} tested)"
-    )
+        for c, one, two in _sides(residuals, size, outcome):
+            ratio = float(np.sqrt(np.mean(one**2) / max(float(np.mean(two**2)), 1e-300)))
+            text = (
+                f"the log-odds of {shown(name)} spread {ratio:.1f} times as much where {_happens(residuals, c)} as "
+                "where not, and the model assumes that they spread alike"
+            )
+            tested.append(Tested(name, ratio, welch(one, two), not 1.0 / UNEQUAL < ratio < UNEQUAL, text))
+    count = counted(len({each.expert for each in tested}), "expert")
     idle = f"too few outcomes of each kind to compare spreads: {EACH} of each by one expert are needed"
-    return concluded("spreads", findings, fine, idle)
+    return family("spreads", tested, f"log-odds have the same variance given either outcome ({count} tested)", idle)
 
 
-def _spread(residuals: Residuals, name: str, c: int, one: Array, two: Array) -> Finding:
-    ratio = float(np.sqrt(np.mean(one**2) / max(float(np.mean(two**2)), 1e-300)))
-    text = (
-        f"the log-odds of {shown(name)} spread {ratio:.1f} times as much where {_happens(residuals, c)} as where not, "
-        "and the model assumes that they spread alike"
-    )
-    return Finding(name, ratio, welch(one, two), not 1.0 / UNEQUAL < ratio < UNEQUAL, text)
-
-
-def _sides(residuals: Residuals) -> list[int]:
-    """Classes that are compared with the others: one of two; none where each event has options of its own."""
+def _sides(residuals: Residuals, values: Array, outcome: Index) -> list[tuple[int, Array, Array]]:
+    """Each class with values where it happens and where not; one class of two, none where events have own options."""
+    classes = [1] if residuals.classes == 2 else range(residuals.classes)
     if residuals.forecasts.options is not None:
-        return []
-    return [1] if residuals.classes == 2 else list(range(residuals.classes))
+        classes = []
+    sides = [(c, values[outcome == c], values[outcome != c]) for c in classes]
+    return [(c, one, two) for c, one, two in sides if min(len(one), len(two)) >= EACH]
 
 
 def _happens(residuals: Residuals, c: int) -> str:
@@ -157,65 +201,54 @@ def _happens(residuals: Residuals, c: int) -> str:
 
 
 def correlations(residuals: Residuals) -> list[Check]:
-    """How correlated experts are on the same event, where one class happens and where it does not."""
+    """Test whether experts are equally correlated whatever happens: Welch's t of the mean correlation on each event."""
     k, t = residuals.classes, len(residuals.forecasts.events)
     cell = residuals.expert * k + residuals.outcome
-    square = np.bincount(cell, np.einsum("md,md->m", residuals.values, residuals.values), residuals.starts[-1] + k)
-    count = np.bincount(cell, minlength=len(square))
-    free = np.maximum(count - 1, 1) * (k - 1)
-    scale = np.sqrt(square / free)[cell]
-    kept = (scale > STILL) & (count[cell] >= EACH)
-    z = residuals.values[kept] / scale[kept][:, None]
-    event = residuals.event[kept]
-    summed = np.stack([np.bincount(event, column, t) for column in z.T], axis=-1)
-    each, present = np.bincount(event, np.einsum("md,md->m", z, z), t), np.bincount(event, minlength=t)
+    squares = (residuals.values**2).sum(axis=1)
+    count = np.bincount(cell)
+    spread = np.sqrt(np.bincount(cell, squares) / np.maximum(count - 1, 1) / (k - 1))
+    kept = (spread[cell] > ZERO_SPREAD) & (count[cell] >= EACH)
+    z, event = residuals.values[kept] / spread[cell[kept]][:, None], residuals.event[kept]
+    present, square = np.bincount(event, minlength=t), np.bincount(event, (z**2).sum(axis=1), t)
+    of_sum = sum((np.bincount(event, column, t) ** 2 for column in z.T), np.zeros(t))
     used = present >= 2
-    pairs = present[used] * (present[used] - 1.0)
-    # The mean correlation between those present on each event.
-    mean = (np.einsum("td,td->t", summed, summed) - each)[used] / pairs / (k - 1)
-    outcome = residuals.forecasts.outcomes[used]
-    findings = []
-    for c in _sides(residuals):
-        one, two = mean[outcome == c], mean[outcome != c]
-        if min(len(one), len(two)) < EACH:
-            continue
+    mean = ((of_sum - square)[used] / (present * (present - 1.0))[used]) / (k - 1)
+    tested = []
+    for c, one, two in _sides(residuals, mean, residuals.forecasts.outcomes[used]):
         difference = float(one.mean() - two.mean())
         text = (
             f"experts are correlated at {one.mean():.2f} where {_happens(residuals, c)} and at {two.mean():.2f} where "
             "not, and the model assumes one correlation"
         )
-        findings.append(Finding(None, difference, welch(one, two), abs(difference) > DIFFERENCE, text))
-    fine = "the correlations of experts are the same given either outcome"
+        tested.append(Tested(None, difference, welch(one, two), abs(difference) > DIFFERENCE, text))
     idle = f"too few outcomes of each kind to compare correlations: {EACH} of each by two experts are needed"
-    return concluded("correlations", findings, fine, idle)
+    return family("correlations", tested, "the correlations of experts are the same given either outcome", idle)
 
 
 def drift(residuals: Residuals) -> list[Check]:
-    """Whether an expert's bias or score has a trend: rank correlation over dates, the events of one counting as one."""
+    """Test whether an expert's bias or score has a trend: Spearman's correlation with dates, whose events are one."""
+    from scipy.stats import spearmanr
+
     times = residuals.forecasts.times
     if times is None:
-        return [
-            Check("drift", None, None, None, "whether experts change over time: the forecasts have no times", False)
-        ]
+        return [_in_order("drift", "whether experts change over time: the forecasts have no times")]
     day = times.astype("datetime64[D]")[residuals.event]
-    score = -np.logaddexp(0.0, -residuals.confidence)
-    findings: list[Finding] = []
+    series = {"score": -np.logaddexp(0.0, -residuals.confidence)}
+    if residuals.classes == 2 and residuals.forecasts.options is None:
+        series["bias"] = residuals.values[:, 0]
+    tested: list[Tested] = []
     for name, rows in residuals.each(ENOUGH):
         known = ~np.isnat(day[rows])
         dates, index = np.unique(day[rows][known], return_inverse=True)
         if len(dates) < DATES:
             continue
-        number = np.bincount(index)
-        series = [("score", score[rows][known])]
-        if residuals.classes == 2 and residuals.forecasts.options is None:
-            series.append(("bias", residuals.values[rows][known, 0]))
-        for what, values in series:
-            by_date = np.bincount(index, values) / number
-            r, p = rank_correlation(np.arange(len(dates)), by_date)
-            findings.append(Finding(name, r, p, True, _trend(name, what, r, len(dates))))
-    tested = counted(len({each.expert for each in findings}), "expert")
+        for what, values in series.items():
+            by_date = np.bincount(index, values[rows][known]) / np.bincount(index)
+            r, p = map(float, spearmanr(np.arange(len(dates)), by_date) if np.ptp(by_date) else (0.0, 1.0))
+            tested.append(Tested(name, r, p, True, _trend(name, what, r, len(dates))))
+    count = counted(len({each.expert for each in tested}), "expert")
     idle = f"too few dates to say whether an expert changes: {DATES} are needed, and {ENOUGH} outcomes by one expert"
-    return concluded("drift", findings, f"no expert changes over time ({tested} tested)", idle)
+    return family("drift", tested, f"no expert changes over time ({count} tested)", idle)
 
 
 def _trend(name: str, what: str, r: float, dates: int) -> str:
@@ -225,120 +258,90 @@ def _trend(name: str, what: str, r: float, dates: int) -> str:
     return f"the forecasts of {shown(name)} {'rise' if r > 0 else 'fall'} over time, with either outcome ({over})"
 
 
-Codes: TypeAlias = npt.NDArray[np.int32]
-
-# An expert knew the outcomes who gives what happened odds of 49 to 1 beyond the prior nearly always, and is never on
-# the other side; from so many outcomes on, so many of them of each of two kinds.
-CERTAIN, ALWAYS, OUTCOMES, KINDS = float(np.log(49.0)), 0.95, 10, 3
-# Forecasts before placeholders are reported, the share of them that matters, so many times more than there are of what
-# is as likely, and the grids that people use.
-SEVERAL, MATTERS, EXCESS, GRIDS = 10, 0.05, 1.5, (0.25, 0.1, 0.05, 0.01)
-# Two experts are one who agree on so large a share of so many events, with so many different statements.
-ALIKE, SHARED, DIFFERENT = 0.9, 10, 5
-# Comparisons of forecasts, pair by pair, that take seconds.
-MOST_COMPARED = 1 << 32
-EQUAL = 1e-9
-
-
 def leakage(residuals: Residuals) -> list[Check]:
     """Experts who are right with extreme confidence nearly everywhere, as if they had known what happened.
 
     An expert so good by rights has an accuracy of 12 or more, an area under the curve of 0.9997.
     """
-    found, looked, most = [], 0, 0.0
+    found, shares = [], []
     for name, rows in residuals.each(OUTCOMES):
         seen = np.bincount(residuals.outcome[rows], minlength=residuals.classes)
         if (seen >= KINDS).sum() < 2 and residuals.forecasts.options is None:
             continue
-        looked += 1
         beyond = residuals.beyond[rows]
-        share = float((beyond >= CERTAIN).mean())
-        most = max(most, share)
+        shares.append(share := float((beyond >= CERTAIN).mean()))
         if share >= ALWAYS and (beyond > 0).all():
             text = (
                 f"{shown(name)} is right with extreme confidence on {share:.0%} of {len(beyond)} events and never "
                 "wrong: were these forecasts made before the outcomes were known?"
             )
             found.append(Check("leakage", name, share, None, text, True))
-    if found:
-        return found
-    if not looked:
-        text = f"too few outcomes to say whether somebody knew them: {OUTCOMES} by one expert are needed"
-        return [Check("leakage", None, None, None, text, False)]
-    return [
-        Check(
-            "leakage",
-            None,
-            most,
-            None,
-            "no expert is right with extreme confidence on nearly every event, as if the outcomes had been known",
-            False,
-        )
-    ]
+    fine = "no expert is right with extreme confidence on nearly every event, as if the outcomes had been known"
+    idle = f"too few outcomes to say whether somebody knew them: {OUTCOMES} by one expert are needed"
+    return found or [_in_order("leakage", fine, max(shares)) if shares else _in_order("leakage", idle)]
 
 
 def placeholders(forecasts: Forecasts) -> list[Check]:
-    """Experts who say exactly 50%, or 1/K of each class, more often than what they say otherwise explains."""
+    """Test whether experts say exactly 50%, or 1/K of each class, more often than what they say otherwise explains."""
     binary, own = len(forecasts.classes) == 2, forecasts.options is not None
     order = np.argsort(forecasts.expert_index, kind="stable")
     sizes = forecasts.sizes[forecasts.event_index[order]]
     starts = np.searchsorted(forecasts.expert_index[order], np.arange(len(forecasts.experts) + 1))
-    findings = []
     what = "50%" if binary else "the same of each option" if own else f"1/{len(forecasts.classes)} of each class"
-    for i, name in enumerate(forecasts.experts):
-        forecast = forecasts.probabilities[order[starts[i] : starts[i + 1]]]
-        if len(forecast) < SEVERAL:
+    tested = []
+    for name, start, end in zip(forecasts.experts, starts[:-1], starts[1:], strict=True):
+        forecast, total = forecasts.probabilities[order[start:end]], int(end - start)
+        if total < SEVERAL:
             continue
-        count, p, usual = _halves(forecast) if binary else _evens(forecast, sizes[starts[i] : starts[i + 1]])
-        times = "once" if count == 1 else f"{count} times"
-        text = f"{shown(name)} says {what} {times} in {len(forecast)}: a placeholder?"
-        matters = count >= max(MATTERS * len(forecast), EXCESS * usual)
-        findings.append(Finding(name, count / len(forecast), p, matters, text))
+        count, p, usual = _halves(forecast) if binary else _evens(forecast, sizes[start:end])
+        text = f"{shown(name)} says {what} {'once' if count == 1 else f'{count} times'} in {total}: a placeholder?"
+        tested.append(Tested(name, count / total, p, count >= max(MATTERS * total, EXCESS * usual), text))
     fine = f"no expert answers {what} suspiciously often, as a way of giving no forecast"
-    return concluded("placeholders", findings, fine, f"too few forecasts to tell placeholders: {SEVERAL} are needed")
+    return family("placeholders", tested, fine, f"too few forecasts to tell placeholders: {SEVERAL} are needed")
 
 
 def _halves(forecast: Array) -> tuple[int, float, float]:
-    """How often an expert says 50%, its probability beside neighbours on the likeliest grid, and the mean of these."""
-    count = int((np.abs(forecast - 0.5) < EQUAL).sum())
-    found = []
+    """How often an expert says 50%, its p-value beside neighbours on the likeliest grid, and the mean of these."""
+
+    def said(value: float) -> int:
+        return int((np.abs(forecast - value) < EQUAL).sum())
+
+    count, found = said(0.5), []
     for step in GRIDS:
-        near = [k for k in (-2, -1, 1, 2) if 0.0 < 0.5 + k * step < 1.0]
-        beside = sum(int((np.abs(forecast - 0.5 - k * step) < EQUAL).sum()) for k in near)
+        near = [0.5 + k * step for k in (-2, -1, 1, 2) if 0.0 < 0.5 + k * step < 1.0]
+        beside = sum(map(said, near))
         found.append((at_least(count, count + beside, 1.0 / (1 + len(near))), beside / len(near)))
     return count, *max(found)
 
 
-def _evens(forecast: Array, sizes: npt.NDArray[np.intp]) -> tuple[int, float, float]:
-    """How often an expert gives all classes the same, up to whole per cents, beside what else is repeated, and that."""
+def _evens(forecast: Array, sizes: Index) -> tuple[int, float, float]:
+    """How often an expert gives all classes the same to a whole per cent, its p-value, and the next most frequent."""
     even = np.abs(forecast - uniform_probabilities(sizes, forecast.shape[1])).max(axis=1) < 0.0075
     _, repeated = np.unique(forecast[~even], axis=0, return_counts=True)
     count, beside = int(even.sum()), int(repeated.max(initial=0))
     return count, at_least(count, count + beside, 0.5), beside
 
 
+Codes: TypeAlias = npt.NDArray[np.int32]
+
+
 def duplicates(forecasts: Forecasts) -> list[Check]:
-    """Pairs of experts who say the same, or exactly the opposite, on nearly every event that both answer."""
-    binary = len(forecasts.classes) == 2
+    """Test pairs of experts who say the same, or exactly the opposite, on nearly every event that both answer."""
     t, n = forecasts.shape
-    kinds = ("clones", "complements") if binary else ("clones",)
+    kinds = ("clones", "complements") if len(forecasts.classes) == 2 else ("clones",)
     if n * n * t > MOST_COMPARED:
-        return [Check(code, None, None, None, "too many experts to compare pair by pair", False) for code in kinds]
-    forecast, same, opposite = _codes(forecasts)
+        return [_in_order(code, "too many experts to compare pair by pair") for code in kinds]
+    forecast, *others = _codes(forecasts)
     there = (forecast >= 0).astype(np.float32)
     shared = np.triu((there @ there.T).round().astype(np.intp), 1)
-    others = {"clones": same, "complements": opposite}
-    return [check for code in kinds for check in _alike(forecasts, code, forecast, others[code], shared)]
+    pairs = zip(kinds, others, strict=False)
+    return [check for code, other in pairs for check in _alike(forecasts, code, forecast, other, shared)]
 
 
-def _codes(forecasts: Forecasts) -> tuple[Codes, Codes, Codes]:
-    """A number for each statement, the same to compare it with, and that of its opposite, (N, T); below 0 for none.
-
-    What is its own opposite is nobody's.
-    """
+def _codes(forecasts: Forecasts) -> Codes:
+    """Numbers (3, N, T) of statements, of what equals them, and of their opposites; below 0 for none."""
     t, n = forecasts.shape
-    p = forecasts.probabilities
-    p = p[:, None] if p.ndim == 1 else p
+    p = forecasts.probabilities if forecasts.probabilities.ndim > 1 else forecasts.probabilities[:, None]
     both = np.concatenate([p, 1.0 - p]).round(9)
     code = np.zeros(len(both), dtype=np.intp)
     for column in both.T:
@@ -347,10 +350,13 @@ def _codes(forecasts: Forecasts) -> tuple[Codes, Codes, Codes]:
         code = np.unique(code * (levels.max(initial=0) + 1) + levels, return_inverse=True)[1]
     forecast, opposite = code.reshape(2, -1)
     found = np.full((3, n, t), [[[-1]], [[-2]], [[-2]]], dtype=np.int32)
-    where = forecasts.expert_index, forecasts.event_index
-    for array, values in zip(found, (forecast, forecast, np.where(forecast == opposite, -2, opposite)), strict=True):
-        array[where] = values
-    return found[0], found[1], found[2]
+    # What is its own opposite is nobody's.
+    found[:, forecasts.expert_index, forecasts.event_index] = (
+        forecast,
+        forecast,
+        np.where(forecast == opposite, -2, opposite),
+    )
+    return found
 
 
 def _alike(forecasts: Forecasts, code: str, forecast: Codes, other: Codes, shared: Index) -> list[Check]:
@@ -359,7 +365,9 @@ def _alike(forecasts: Forecasts, code: str, forecast: Codes, other: Codes, share
         agree[i, i + 1 :] = np.count_nonzero(other[i + 1 :] == forecast[i], axis=1)
     pairs = shared >= SHARED
     total, agreed, tests = int(shared[pairs].sum()), int(agree[pairs].sum()), int(pairs.sum())
-    findings, too_few = [], False
+    clones = code == "clones"
+    each_other = "the same" if clones else "the opposite of each other"
+    tested, too_few = [], False
     for i, j in np.argwhere(pairs & (agree >= ALIKE * shared)).tolist():
         same, of = int(agree[i, j]), int(shared[i, j])
         if len(np.unique(forecast[i][other[j] == forecast[i]])) < DIFFERENT:
@@ -367,18 +375,16 @@ def _alike(forecasts: Forecasts, code: str, forecast: Codes, other: Codes, share
             continue
         # How often two of them agree by chance: as often as two others do, within limits.
         probability = min(max((agreed - same + 1.0) / (total - of + 2.0), 0.1), 0.5)
-        what = "the same as" if code == "clones" else "the opposite of"
         one, two = forecasts.experts[j], forecasts.experts[i]
-        text = f"{shown(one)} says {what} {shown(two)} on {same / of:.0%} of {of} events: one expert, not two"
-        findings.append(Finding(one, same / of, at_least(same, of, probability), True, text))
-    if tests and not findings and not too_few:
-        share = float((agree[pairs] / shared[pairs]).max())
-        findings.append(Finding(None, share, 1.0, False, ""))
-    how = "the same" if code == "clones" else "the opposite of each other"
-    fine, idle = f"no two experts say {how}", f"too few events that two experts both answer to tell {code}"
+        how = f"{'the same as' if clones else 'the opposite of'} {shown(two)} on {same / of:.0%} of {of} events"
+        text = f"{shown(one)} says {how}: one expert, not two"
+        tested.append(Tested(one, same / of, at_least(same, of, probability), True, text))
+    idle = f"too few events that two experts both answer to tell {code}"
     if too_few:
-        idle = f"experts say {how}, but too few different things to tell {code}"
-    return concluded(code, findings, fine, idle, tests)
+        idle = f"experts say {each_other}, but too few different things to tell {code}"
+    elif tests and not tested:
+        tested.append(Tested(None, float((agree[pairs] / shared[pairs]).max()), 1.0, False, ""))
+    return family(code, tested, f"no two experts say {each_other}", idle, tests)
 
 
 def check_model(
@@ -405,12 +411,6 @@ def check_model(
     if state is not None:
         expect_type(state, FittedPanel, "state")
     residuals = Residuals.of(forecasts, state, prior)
-    return [
-        *normality(residuals),
-        *spreads(residuals),
-        *correlations(residuals),
-        *drift(residuals),
-        *leakage(residuals),
-        *placeholders(forecasts),
-        *duplicates(forecasts),
-    ]
+    by_residuals = (normality, spreads, correlations, drift, leakage)
+    checks = [check for each in by_residuals for check in each(residuals)]
+    return [*checks, *placeholders(forecasts), *duplicates(forecasts)]
