@@ -147,8 +147,6 @@ def not_normal(values: Array) -> float:
 
 def normality(residuals: Residuals) -> list[Check]:
     """Test whether contrasts are normal within an outcome: D'Agostino and Pearson's test of skewness and kurtosis."""
-    from scipy.stats import normaltest
-
     tested = []
     for name, rows in residuals.each(ENOUGH):
         values = residuals.values[rows].ravel()
