@@ -1,4 +1,4 @@
-"""Logistic regression by Newton's method in blocks, against scikit-learn's lbfgs without penalty.
+"""Logistic regression by Newton's method, against scikit-learn's lbfgs without penalty.
 
 Both with the threads that they take by themselves, and on one.
 """
@@ -51,7 +51,7 @@ def measured(what: str, x: Array, s: Outcomes) -> Row:
     theirs, ours = gradient(x, s, peer.coef_[0], peer.intercept_), gradient(x, s, fit.weights, fit.intercept)
     told = (
         f"lbfgs {pair.second:.2f} s, {peer.n_iter_[0]} steps, |gradient| {theirs:.0e}; "
-        f"here {pair.first:.2f} s, {fit.iterations} passes, {ours:.0e}"
+        f"here {pair.first:.2f} s, {ours:.0e}"
     )
     row = at_most(what, 1.0, pair.ratio, told)
     return row if ours <= GRADIENT else Row(row.what, row.needed, row.got, told, kept=False)

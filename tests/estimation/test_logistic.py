@@ -9,11 +9,11 @@ from scipy.optimize import linprog, minimize
 from scipy.special import expit, logsumexp
 from sklearn.linear_model import LogisticRegression
 
-from opinionpool.estimation import blockwise as multinomial, logistic as newton
-from opinionpool.estimation.blockwise import Likelihood
+from opinionpool.estimation import likelihood, logistic
 from opinionpool.estimation.logistic import logistic_fit
-from opinionpool.estimation.separation import separating_direction
+from opinionpool.forecasts import Forecasts
 from opinionpool.logodds import logit
+from opinionpool.pools.fit import fit_pool
 
 
 def column(q):
@@ -79,8 +79,7 @@ class TestValues:
         assert fit.weights == pytest.approx(2.25860, abs=5e-6)
         assert fit.intercept == pytest.approx(0, abs=1e-8)
         assert expit(fit.log_ratios(column([0.8]))).item() == pytest.approx(0.95816, abs=5e-6)
-        assert not fit.penalty.any()
-        assert fit.intercept_penalty == 0
+        assert (fit.penalty, fit.intercept_penalty) == (0, 0)
 
     @pytest.mark.parametrize("intercept", [True, False])
     def test_scikit_learn(self, intercept):
@@ -89,7 +88,6 @@ class TestValues:
         peer = LogisticRegression(C=np.inf, tol=1e-10, max_iter=1000, fit_intercept=intercept).fit(x, s)
         assert fit.weights == pytest.approx(peer.coef_[0], abs=1e-5)
         assert fit.intercept == pytest.approx(peer.intercept_, abs=1e-5)
-        assert fit.gradient_norm <= 1e-8
 
     def test_offsets_and_frequencies(self):
         rng = np.random.default_rng(1)
@@ -114,12 +112,20 @@ class TestValues:
         nothing = logistic_fit(np.zeros((0, 1)), [], penalty=1.0, center=1.0, intercept_penalty=1.0)
         assert (nothing.weights.item(), nothing.intercept.item(), nothing.separated) == (1.0, 0.0, False)
 
-    def test_penalty_per_expert(self):
-        x, s = binary(4, 60, 3)
-        penalty, center = np.array([0.0, 2.0, 50.0]), np.array([9.0, 0.5, -0.3])
-        fit = logistic_fit(x, s, penalty=penalty, center=center)
-        best = minimize(lambda c: loss(c, x, s) + 0.5 * penalty @ (c[:3] - center) ** 2, np.zeros(4), tol=1e-12)
-        assert np.append(fit.weights, fit.intercept) == pytest.approx(best.x, abs=1e-5)
+    @pytest.mark.parametrize(("penalty", "intercept_penalty"), [(2.0, 0.0), (0.0, 2.0), (2.0, 3.0)])
+    @pytest.mark.parametrize("experts", [3, 70])
+    def test_penalties(self, penalty, intercept_penalty, experts):
+        x, s = binary(4, 60, experts, signal=0.1)
+        fit = logistic_fit(x, s, penalty=penalty, center=-0.3, intercept_penalty=intercept_penalty)
+        if fit.separated:
+            assert (experts, penalty) == (70, 0.0)
+            penalty = fit.penalty
+        held = np.append(np.full(experts, penalty), intercept_penalty)
+        center = np.append(np.full(experts, -0.3), 0.0)
+        theta = np.append(fit.weights, fit.intercept)
+        one = np.column_stack([x, np.ones(60)])
+        slope = one.T @ (expit(one @ theta) - s) + held * (theta - center)
+        assert slope == pytest.approx(0, abs=1e-9)
 
     def test_intercept_penalty_is_symmetric_in_the_classes(self):
         x, s = three_classes(5, 40, 2)
@@ -167,30 +173,38 @@ class TestStability:
     def test_blocks_change_nothing(self, monkeypatch):
         x, s = three_classes(9, 500, 3)
         whole = logistic_fit(x, s, sample_weight=np.arange(500) % 3)
-        monkeypatch.setattr(multinomial, "_BLOCK_BYTES", 1 << 11)
+        monkeypatch.setattr(likelihood, "_BLOCK", 1 << 8)
+        monkeypatch.setattr(likelihood, "_TERMS", 1 << 8)
         parts = logistic_fit(x, s, sample_weight=np.arange(500) % 3)
         assert parts.weights == pytest.approx(whole.weights, abs=1e-12)
 
-    def test_the_first_guess_changes_little_but_time(self, monkeypatch):
+    def test_a_first_guess_changes_nothing(self, monkeypatch):
         x, s = binary(10, 40_000, 3)
         x = np.column_stack([x, np.zeros(len(x))])
         x[1, 3], x[3, 3] = 1.0, (1.0 if s[1] != s[3] else -1.0)  # among the events that a sample leaves out
-        plain, fewer = logistic_fit(x, s), logistic_fit(x[:, :3], s)
-        monkeypatch.setattr(newton, "_SAMPLE", 4000)
-        assert logistic_fit(x, s).weights == pytest.approx(plain.weights, abs=1e-6)
-        guessed = logistic_fit(x[:, :3], s)
-        assert guessed.weights == pytest.approx(fewer.weights, abs=1e-6)
-        assert guessed.iterations < fewer.iterations
+        plain = [logistic_fit(x, s).weights, logistic_fit(x[:, :3], s).weights]
+        monkeypatch.setattr(logistic, "_MANY", 4000)
+        guessed = [logistic_fit(x, s).weights, logistic_fit(x[:, :3], s).weights]
+        for one, other in zip(plain, guessed, strict=True):
+            assert one == pytest.approx(other, abs=1e-9)
 
-    def test_derivatives(self):
-        x, s = three_classes(11, 50, 2)
-        data = Likelihood.of(x, s, np.array([[0.1, 0.4]]), np.linspace(0.5, 2, 50), intercept=True)
-        at, h = np.array([0.3, -0.2, 0.5, 0.1]), 1e-5
-        value = data.value(at)
-        for i, direction in enumerate(h * np.eye(4)):
-            up, down = data.value(at + direction), data.value(at - direction)
-            assert value.gradient[i] == pytest.approx((up.loss - down.loss) / (2 * h), abs=1e-9)
-            assert value.hessian[i] == pytest.approx((up.gradient - down.gradient) / (2 * h), abs=1e-9)
+    def test_many_classes(self):
+        """An intercept for each of many classes, against the slope of the loss."""
+        rng = np.random.default_rng(0)
+        x, s, offset = rng.normal(size=(200, 2, 17)), rng.integers(18, size=200), rng.normal(size=(200, 17))
+        fit = logistic_fit(x, s, offset, penalty=1.0, center=0.0, intercept_penalty=1.0)
+        full = np.column_stack([np.zeros(200), fit.log_ratios(x, offset)])
+        p = np.exp(full - logsumexp(full, axis=1, keepdims=True))[:, 1:]
+        surprise = p - (s[:, None] == np.arange(1, 18))
+        assert np.einsum("tnk,tk->n", x, surprise) + fit.weights == pytest.approx(0, abs=1e-9)
+        pulled = 2 * (fit.intercept - fit.intercept.sum() / 18)
+        assert surprise.sum(axis=0) + pulled == pytest.approx(0, abs=1e-9)
+
+    def test_a_thousand_classes(self):
+        rng = np.random.default_rng(2)
+        q, y = rng.dirichlet(np.ones(1000), size=(4, 1)), rng.integers(1000, size=4)
+        learned = fit_pool("log", Forecasts.from_array(q, y, classes=range(1000)))
+        assert learned.pool(q).sum(axis=1) == pytest.approx(1.0)
 
 
 class TestSeparation:
@@ -208,9 +222,7 @@ class TestSeparation:
         x, s = binary(12, 10, 12)
         fit = logistic_fit(x, s)
         assert fit.separated
-        assert (fit.penalty == 12).all()
-        assert fit.intercept_penalty == 1
-        assert (fit.center == 1 / 12).all()
+        assert (fit.penalty, fit.intercept_penalty, fit.center) == (12, 1, 1 / 12)
         same = logistic_fit(x, s, penalty=12.0, center=1 / 12, intercept_penalty=1.0)
         assert not same.separated
         assert same.weights == pytest.approx(fit.weights, abs=1e-7)
@@ -254,10 +266,10 @@ class TestSeparation:
         x, s = binary(15, 300, 2)
         x = np.column_stack([x, np.zeros(300)])
         x[7, 2] = 1.5 * (2 * s[7] - 1)
-        fit = logistic_fit(x, s, penalty=[0.0, 0.0, 1.0])
+        fit = logistic_fit(x, s, penalty=1.0)
         assert fit.converged
         assert not fit.separated
-        assert logistic_fit(x, s, penalty=[1.0, 1.0, 0.0]).separated
+        assert logistic_fit(x, s, intercept_penalty=1.0).separated
         assert logistic_fit(x, np.ones(300), penalty=1.0).separated
         assert not logistic_fit(x, np.ones(300), penalty=1.0, intercept_penalty=1.0).separated
 
@@ -304,24 +316,24 @@ class TestSeparation:
             seen.add(expected)
         assert seen == {True, False}
 
-    def test_directions(self):
-        rng = np.random.default_rng(16)
-        for _ in range(150):
-            rows = rng.integers(-2, 3, size=(rng.integers(1, 12), rng.integers(1, 4))).astype(float)
-            if rng.random() < 0.5:
-                rows[:, 0] = np.abs(rows[:, 0])
-            found = separating_direction(rows.dot, lambda i, rows=rows: rows[i], rows.sum(axis=0), 4.0)
-            assert (found is not None) == separated_by_programme(rows)
-            if found is not None:
-                assert (rows @ found).min() > -1e-9
-                assert (rows @ found).max() > 1e-7
-
     @pytest.mark.parametrize("eps", [1e-1, 1e-3, 1e-6])
     def test_a_slight_overlap_is_no_separation(self, eps):
         for slack, expected in ((eps, True), (0.0, True), (-eps, False)):
             rows = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0 + slack]])
-            found = separating_direction(rows.dot, lambda i, rows=rows: rows[i], rows.sum(axis=0), 2.0)
-            assert (found is not None) == expected
+            assert logistic_fit(rows, np.ones(3), intercept=False).separated == expected
+
+    def test_many_events_of_which_a_few_overlap(self, monkeypatch):
+        """More gains than a linear programme is given at a time."""
+        rng = np.random.default_rng(5)
+        x = rng.normal(size=(3000, 4))
+        s = (x @ [1.0, 2.0, 0.5, -1.0] > 0.3).astype(int)
+        monkeypatch.setattr(logistic, "_GAINS", 100)
+        assert logistic_fit(x, s).separated
+        edge = np.abs(x @ [1.0, 2.0, 0.5, -1.0] - 0.3).argsort()[:8]
+        for events in (edge[:1], edge):
+            other = s.copy()
+            other[events] = 1 - other[events]
+            assert logistic_fit(x, other).separated == separated_by_programme(gain_rows(x, other, True))
 
 
 class TestUndetermined:
@@ -356,7 +368,7 @@ class TestUndetermined:
 
     def test_clones_of_many_events(self, monkeypatch):
         x, s = binary(21, 4000, 2)
-        monkeypatch.setattr(newton, "_SAMPLE", 200)
+        monkeypatch.setattr(logistic, "_MANY", 2000)
         plain, fit = logistic_fit(x, s), logistic_fit(np.column_stack([x, x.sum(axis=1)]), s)
         assert fit.weights[:2] + fit.weights[2] == pytest.approx(plain.weights, abs=1e-7)
         spread = np.append(x, x.sum(axis=1, keepdims=True), axis=1).std(axis=0)
@@ -373,7 +385,7 @@ class TestUndetermined:
 def panels(draw):
     events, experts = draw(st.integers(1, 25)), draw(st.integers(1, 4))
     x, s = binary(draw(st.integers(0, 2**32 - 1)), events, experts, signal=draw(st.sampled_from([0.3, 2.0])))
-    return x, s, draw(st.sampled_from([None, 0.1, 5.0]))
+    return x, s, draw(st.sampled_from([0.0, 0.1, 5.0]))
 
 
 class TestProperties:
@@ -422,41 +434,3 @@ class TestProperties:
         fit, moved = (logistic_fit(x, s, o, penalty=1.0) for o in (0.0, offset))
         if not fit.separated:
             assert moved.intercept + offset == pytest.approx(fit.intercept, abs=1e-5, rel=1e-4)
-
-
-class TestIterations:
-    def test_too_few_iterations_are_told(self):
-        x, s = binary(22, 100, 3)
-        fit = logistic_fit(x, s, max_iterations=2)
-        assert not fit.converged
-        assert fit.gradient_norm > 1e-8
-
-
-class TestFewerEventsThanCoefficients:
-    """In terms of the events, against Newton's method by coefficients, and the quick proof against the long one."""
-
-    @pytest.mark.parametrize("intercept", [True, False])
-    @pytest.mark.parametrize("weighted", [True, False])
-    def test_the_same_minimum(self, intercept, weighted):
-        rng = np.random.default_rng(7)
-        x, s = 2.0 * rng.normal(size=(30, 45)), rng.integers(0, 2, 30)
-        frequency = rng.integers(1, 4, 30) if weighted else None
-        offset = rng.normal(size=(30, 1))
-        data = Likelihood.of(x[..., None], s, offset, frequency, intercept)
-        belief = newton.Belief(np.full(45, 45.0), 1.0, np.full(45, 1 / 45))
-        phi, found = newton.minimum_by_events(data, belief, 1e-8)
-        direct, other = newton.minimise(newton.Problem(data, belief), np.zeros(data.size), 1e-10, 100)
-        assert found.converged
-        assert other.converged
-        assert phi == pytest.approx(direct, abs=1e-8)
-
-    def test_independent_gains_are_found_by_either_way(self, monkeypatch):
-        rng = np.random.default_rng(8)
-        x, s = rng.normal(size=(20, 30)), rng.integers(0, 2, 20)
-        # Of the second, two gains are opposite, and the others separate the outcomes all the same.
-        cases = [(x, s), (np.concatenate([x, x[:1]]), np.append(s, 1 - s[0]))]
-        found = [newton._independent(Likelihood.of(x[..., None], s, np.zeros(1), None, True), 0.0) for x, s in cases]
-        assert found == [True, False]
-        assert logistic_fit(*cases[0]).separated
-        monkeypatch.setattr(newton, "_independent", lambda *_: False)
-        assert [logistic_fit(*case).separated for case in cases] == [True, True]

@@ -106,6 +106,13 @@ class Design:
             offset += np.swapaxes(mean[:, :first].reshape(s, f, d) @ basis, 1, 2) @ self.features
         return replace(self, columns=columns, offset=offset, features=self.features[:0])
 
+    def thinned(self, each: int) -> Design:
+        """Return the design of one event in so many."""
+        rows = slice(None, None, each)
+        columns, offset = (np.ascontiguousarray(part[..., rows]) for part in (self.columns, self.offset))
+        features, outcomes, weight = self.features[:, rows], self.outcomes[rows], self.weight[rows]
+        return Design(columns, features, offset, outcomes, weight, self.basis)
+
     @property
     def sets(self) -> int:
         """S; 1 where nothing is different for each."""
@@ -146,7 +153,10 @@ def value(design: Design, coefficients: Array) -> Value:
         z, happened, weight = design.columns[..., rows], design.happened(rows), design.weight[rows]
         loss, p, rest = softmax(design.ratios(coefficients, rows), happened)
         found.loss[:] += loss @ weight
-        slope = (p - happened) * weight
+        # −Σ of the others, and not p − 1, of what happened: for what is nearly certain.
+        slope = np.where(happened, 0.0, p)
+        slope -= happened * (rest + slope.sum(axis=1))[:, None]
+        slope *= weight
         columns = z.reshape(*z.shape[:-2], d * len(weight))
         found.gradient[:, first:] += (columns @ slope.reshape(s, d * len(weight), 1))[..., 0]
         if first:
@@ -194,8 +204,13 @@ def _add_curvature(hessian: Array, design: Design, rows: slice, p: Array, rest: 
         bent = likely[:, None] * z
     else:
         bent = likely[:, None] * (z - (p[:, None] * z).sum(axis=2, keepdims=True))
-    columns = np.swapaxes(z.reshape(*z.shape[:-2], d * t), -1, -2)
-    hessian[:, first:, first:] += bent.reshape(s, n, d * t) @ columns
+    left, right, step = (
+        bent.reshape(s, n, d * t),
+        z.reshape(*z.shape[:-2], d * t),
+        max(_FEWEST, _TERMS // max(1, n * n)),
+    )
+    for piece in (slice(begin, begin + step) for begin in range(0, d * t, step)):
+        hessian[:, first:, first:] += left[..., piece] @ np.swapaxes(right[..., piece], -1, -2)
     if not f:
         return
     beside, each, own = bent @ features.T, (likely[:, :, None] * features) @ features.T, np.zeros((s, f, d, f, d))
@@ -216,6 +231,5 @@ def _add_curvature(hessian: Array, design: Design, rows: slice, p: Array, rest: 
 def _blocks(design: Design, s: int) -> Iterator[slice]:
     """Yield the events in blocks, for S vectors of coefficients."""
     (n, d, t), f = design.columns.shape[-3:], len(design.features)
-    step = min(_BLOCK // max(1, s * d * max(n, f)), _TERMS // max(1, n * n * d))
-    step = max(_FEWEST, step)
+    step = max(_FEWEST, _BLOCK // max(1, s * d * max(n, f)))
     return (slice(first, first + step) for first in range(0, t, step))

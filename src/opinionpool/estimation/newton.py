@@ -52,7 +52,12 @@ class Optimum(NamedTuple):
     theta: Array  # (S, P)
     loss: Array  # (S,); of the likelihood alone
     hessian: Array  # (S, P, P); of the likelihood alone
-    decrement: Array  # (S,); twice what the last step lowered the cost by: less than 1e-16 unless it has not ended
+    decrement: Array  # (S,); twice what the last step lowered the cost by
+
+    @property
+    def converged(self) -> Mask:
+        """Which of the searches ended, (S,)."""
+        return np.asarray(self.decrement < _TOLERANCE)
 
 
 def newton(loss: Loss, penalty: Quadratic, start: Array) -> Optimum:
@@ -220,14 +225,14 @@ def posterior_modes(
     size, s = (design.size, design.sets) if prior is None else (prior.root.shape[2], len(prior.root))
     pull = Quadratic(np.zeros((s, size, size)), np.zeros((s, size))) if pull is None else pull
     begun = np.zeros((s, size)) if start is None else start
-    found = newton(_loss(design, prior), Quadratic(pull.curvature + np.eye(size), pull.slope), begun)
+    found = newton(loss_along(design, prior), Quadratic(pull.curvature + np.eye(size), pull.slope), begun)
     precision = found.hessian + np.eye(size)
     half_log_determinant = np.log(np.einsum("spp->sp", np.linalg.cholesky(precision))).sum(axis=1)
     score = -found.loss - (found.theta**2).sum(axis=1) / 2.0 - half_log_determinant
     return [Mode(*each) for each in zip(found.theta, score.tolist(), precision, strict=True)]
 
 
-def _loss(design: Design, prior: Prior | None) -> Loss:
+def loss_along(design: Design, prior: Prior | None) -> Loss:
     """Return the losses by θ."""
     if prior is None:
         return lambda which, theta: value(design.of_some(which), theta)

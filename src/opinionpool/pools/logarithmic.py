@@ -303,5 +303,5 @@ def _intercept(fit: LogisticFit) -> float | Array:
 
 def _check_logistic(sample: Sample, fit: LogisticFit) -> None:
     if not fit.converged:
-        text = f"logistic regression stopped after {fit.iterations} passes with a gradient of {fit.gradient_norm:.2g}"
+        text = "logistic regression stopped before its coefficients were found"
         sample.notes.append(Note("not-converged", text, serious=True))
