@@ -272,7 +272,9 @@ class _Problem:
             return False
         extent = np.ones(self.design.size)
         extent[self._first :] = self._extents.max(axis=1)
-        reach = np.linalg.norm(self._shifted_root @ (vector / np.sqrt(value)), axis=1) * np.sqrt(max(found.decrement[0], 0.0))
+        reach = np.linalg.norm(self._shifted_root @ (vector / np.sqrt(value)), axis=1) * np.sqrt(
+            max(found.decrement[0], 0.0)
+        )
         return bool(2.0 * extent @ reach < 1.0)
 
     def _separated(self) -> bool:
