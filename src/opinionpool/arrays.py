@@ -225,21 +225,26 @@ def group_patterns(present: Mask) -> tuple[Mask, Index]:
     >>> patterns.tolist(), index.tolist()
     ([[True, False], [True, True]], [1, 0, 1])
     """
-    if present.shape[1] == 0:
-        return np.zeros((1, 0), dtype=bool), np.zeros(len(present), dtype=np.intp)
-    packed = np.ascontiguousarray(np.packbits(present, axis=1))
-    keys = packed.view(np.dtype((np.void, packed.shape[1]))).ravel()
+    first, index = distinct_rows(present)
+    return present[first], index
+
+
+def distinct_rows(rows: npt.NDArray[np.generic]) -> tuple[Index, Index]:
+    """Positions (P,) of distinct rows of an array of bool or int (T, N), and for every row which it is, (T,).
+
+    >>> distinct_rows(np.array([[1, 2], [0, 2], [1, 2]]))[1]
+    array([1, 0, 1])
+    """
+    if rows.shape[1] == 0 or (rows == rows[:1]).all():
+        return np.arange(min(len(rows), 1)), np.zeros(len(rows), dtype=np.intp)
+    bits = np.ascontiguousarray(np.packbits(rows, axis=1) if rows.dtype == bool else rows)
+    keys = bits.view(np.dtype((np.void, bits.strides[0]))).ravel()
     _, first, index = np.unique(keys, return_index=True, return_inverse=True)
-    return present[first], index.ravel()
+    return first, index.ravel()
 
 
 def each_pattern(present: Mask) -> Iterator[tuple[Index, Index]]:
     """Pairs (rows, columns): the events that share a pattern, and the experts present in it."""
-    if len(present) == 0:
-        return
-    if (present == present[0]).all():
-        yield np.arange(len(present)), np.flatnonzero(present[0])
-        return
     patterns, index = group_patterns(present)
     order = np.argsort(index, kind="stable")
     ends = np.cumsum(np.bincount(index, minlength=len(patterns)))

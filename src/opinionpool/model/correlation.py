@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 
-from opinionpool.arrays import Array, Index, Mask, each_pattern
+from opinionpool.arrays import Array, Index, Mask, distinct_rows
 from opinionpool.errors import PanelError
 
 # Below this share of its own variance an expert is taken to be determined by the others: sums over many events,
@@ -22,6 +23,8 @@ SINGULAR = 1e-10
 GIVEN = 4.0 * float(np.finfo(np.float64).eps)
 # How much of the contrasts may lie where the experts have no variance, relative to their size.
 CONSISTENT = 1e-6
+# Numbers in matrices that are solved together, 2 MB of float64.
+STACKED = 1 << 18
 
 NO_LIMIT = (
     "perfectly dependent experts must be equally accurate, and these are not: their weights have no limit; "
@@ -132,12 +135,22 @@ class MatrixCorrelation:
         """R v."""
         return np.asarray(v @ self.array)
 
+    @cached_property
+    def _regular(self) -> bool:
+        """True if every R_SS has an inverse: a variance given some of the experts is no less than given all."""
+        return is_regular(self.array)
+
     def solve(self, v: Array, present: Mask, experts: Index | None = None, *, strict: bool = True) -> Array:
-        """R_SS⁻¹ v_S, for all rows of a pattern at once: by LU, or by the pseudo-inverse where R_SS is singular."""
+        """R_SS⁻¹ v_S by LU, for all patterns of a size at once, or R_SS⁺ v_S where R is singular."""
         solved = np.zeros(present.shape)
         for rows, columns, who in patterns(present, experts):
-            among, cells = self.array[np.ix_(who, who)], np.ix_(rows, columns)
-            solved[cells] = solve_matrix(among, v[who] if v.ndim == 1 else v[cells].T, self.least, strict=strict).T
+            among, cells = self.array[who[:, :, None], who[:, None, :]], (rows[:, None, :], columns[:, :, None])
+            of_cells = v[who][..., None] if v.ndim == 1 else v[cells]
+            if self._regular:
+                solved[cells] = np.linalg.solve(among, of_cells)
+            else:
+                pairs = zip(among, of_cells, strict=True)
+                solved[cells] = np.stack([solve_matrix(r, x, self.least, strict=strict) for r, x in pairs])
         return solved
 
     def subset(self, positions: Index) -> MatrixCorrelation:
@@ -152,14 +165,22 @@ class MatrixCorrelation:
 
 
 def patterns(present: Mask, experts: Index | None = None) -> Iterator[tuple[Index, Index, Index]]:
-    """Rows (T, m) in which the same experts are present, one at least: the rows, their columns, and who these are."""
-    if experts is None:
-        found = ((rows, columns, columns) for rows, columns in each_pattern(present))
-    else:
-        distinct, index = np.unique(np.where(present, experts, -1), axis=0, return_inverse=True)
-        each = ((np.flatnonzero(index.ravel() == i), np.flatnonzero(own >= 0), own) for i, own in enumerate(distinct))
-        found = ((rows, columns, own[columns]) for rows, columns, own in each)
-    return (each for each in found if len(each[1]))
+    """Rows (T, m) in which the same experts are present: for P patterns of n experts and q rows each, in turn.
+
+    The rows of each pattern, (P, q); their columns, (P, n); and who these are, (P, n).
+
+    >>> [(rows.tolist(), who.tolist()) for rows, _, who in patterns(np.array([[True, True], [True, False]]))]
+    [([[1]], [[0]]), ([[0]], [[0, 1]])]
+    """
+    first, index = distinct_rows(present if experts is None else np.where(present, experts, -1))
+    size, number, by_pattern = present[first].sum(axis=1), np.bincount(index), np.argsort(index, kind="stable")
+    start = np.cumsum(number) - number
+    for n, q in np.unique(np.stack([size, number], axis=1)[size > 0], axis=0).tolist():
+        alike, step = np.flatnonzero((size == n) & (number == q)), max(STACKED // (n * (n + q)), 1)
+        for some in (alike[at : at + step] for at in range(0, len(alike), step)):
+            columns = np.nonzero(present[first[some]])[1].reshape(-1, n)
+            who = columns if experts is None else np.take_along_axis(experts[first[some]], columns, axis=1)
+            yield by_pattern[start[some, None] + np.arange(q)], columns, who
 
 
 def matrix_correlation(array: Array, what: str = "correlation") -> MatrixCorrelation:
@@ -186,19 +207,21 @@ def matrix_correlation(array: Array, what: str = "correlation") -> MatrixCorrela
     return MatrixCorrelation(array, GIVEN)
 
 
-def solve_matrix(r: Array, v: Array, least: float, *, strict: bool = True) -> Array:
-    """R⁻¹ v, for v (N,) or (N, P), to the digits that the condition of R leaves, or R⁺ v where R is singular."""
+def is_regular(r: Array) -> bool:
+    """True if no expert is determined by those before it."""
     try:
-        root = np.linalg.cholesky(r)
+        return bool((np.diag(np.linalg.cholesky(r)) ** 2 >= SINGULAR).all())
     except np.linalg.LinAlgError:
-        return _pseudo_solve(r, v, least, strict=strict)
-    if np.diag(root).min() ** 2 < SINGULAR:
-        return _pseudo_solve(r, v, least, strict=strict)
-    return np.asarray(np.linalg.solve(r, v))
+        return False
 
 
-def _pseudo_solve(r: Array, v: Array, least: float, *, strict: bool) -> Array:
-    """R⁺ v; if strict, refused where v has a part that R cannot reach."""
+def solve_matrix(r: Array, v: Array, least: float, *, strict: bool = True) -> Array:
+    """R⁻¹ v, for v (N,) or (N, P), to the digits that the condition of R leaves, or R⁺ v where R is singular.
+
+    If `strict`, v is refused where it has a part that R cannot reach.
+    """
+    if is_regular(r):
+        return np.asarray(np.linalg.solve(r, v))
     values, vectors = np.linalg.eigh(r)
     filled = values > least * len(r)
     if filled.all():

@@ -73,8 +73,9 @@ class Discriminant:
     def _rules(self, present: Mask, experts: Index | None) -> Iterator[tuple[Index, Index, Rule]]:
         """Events (rows) on which the same experts (columns) are present and say something, and how these decide."""
         informative = self.informative if experts is None else self.informative[experts]
-        for rows, columns, who in patterns(present & informative, experts):
-            yield rows, columns, self._whole if len(who) == self.informative.sum() else self.rule(who)
+        for alike in patterns(present & informative, experts):
+            for rows, columns, who in zip(*alike, strict=True):
+                yield rows, columns, self._whole if len(who) == self.informative.sum() else self.rule(who)
 
     def weights_for(self, present: Mask, experts: Index | None = None) -> Array:
         """Mean weights of those present, (T, m), 0 where absent: traces of their matrix weights over K − 1."""
