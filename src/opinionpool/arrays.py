@@ -229,7 +229,7 @@ def group_patterns(present: Mask) -> tuple[Mask, Index]:
     return present[first], index
 
 
-def distinct_rows(rows: npt.NDArray[np.generic]) -> tuple[Index, Index]:
+def distinct_rows(rows: Mask | Index) -> tuple[Index, Index]:
     """Positions (P,) of distinct rows of an array of bool or int (T, N), and for every row which it is, (T,).
 
     >>> distinct_rows(np.array([[1, 2], [0, 2], [1, 2]]))[1]
@@ -245,6 +245,8 @@ def distinct_rows(rows: npt.NDArray[np.generic]) -> tuple[Index, Index]:
 
 def each_pattern(present: Mask) -> Iterator[tuple[Index, Index]]:
     """Pairs (rows, columns): the events that share a pattern, and the experts present in it."""
+    if len(present) == 0:
+        return
     patterns, index = group_patterns(present)
     order = np.argsort(index, kind="stable")
     ends = np.cumsum(np.bincount(index, minlength=len(patterns)))
