@@ -1,6 +1,7 @@
 """How often the default pool's 90% intervals hold the truth, on panels drawn from its beliefs.
 
     python benchmarks/coverage.py [REPEATS]
+    python benchmarks/coverage.py figures [REPEATS]
 
 How dependent experts are, weights, intercept and how far extremes count are drawn from what is believed of any panel;
 outcomes follow from them. The forecasts' own correlation is ρ, which has no part in the truth. A cell is the mean share
@@ -11,18 +12,23 @@ are, the more they say is extreme, and all of it is true. A cell is the share in
 lines are about the weights, too, of such experts whose accuracies' logarithms have a standard deviation of 0.6; then
 the mean over the twelve kinds of panel of `default_pool.py`, and experts whose errors follow a t distribution with
 three degrees of freedom (so that extreme forecasts say less than the model takes them to say).
+
+With `figures` it measures what reports say of their intervals: the mean share over the twelve kinds of panel, and the
+least and largest of a kind, by events and experts, and writes `opinionpool/report/coverage.csv`.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from default_pool import HEAVY, KINDS, common_correlation, drawn, log_ratios_of_t
 
+import opinionpool
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning import prior as believed
 from opinionpool.learning.learn import learn
@@ -131,6 +137,21 @@ def kinds(events: int, repeats: int) -> tuple[float, float]:
     return inside, width
 
 
+def figures(repeats: int) -> None:
+    """Write the table that reports read."""
+    path = Path(opinionpool.__file__).parent / "report" / "coverage.csv"
+    lines = ["events,experts,mean,least,most"]
+    for events in (5, 20, 80, 320):
+        for n in (3, 12):
+            shares = [
+                of_truth(lambda rng, t, kind=kind, n=n: drawn(kind, rng, t, n), events, [3, events, n], repeats)[0]
+                for kind in KINDS
+            ]
+            lines.append(f"{events},{n},{np.mean(shares):.3f},{min(shares):.3f},{max(shares):.3f}")
+            print(lines[-1], flush=True)
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
 def heavy_tailed(rng: np.random.Generator, t: int, n: int = 5) -> tuple[Array, Array, Array]:
     """Forecasts, outcomes and true log-odds of calibrated experts whose errors follow a t distribution."""
     y = (rng.random(t) < 0.5).astype(float)
@@ -182,4 +203,8 @@ def main(repeats: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else REPEATS)
+    words = sys.argv[1:]
+    if words[:1] == ["figures"]:
+        figures(int(words[1]) if len(words) > 1 else 20)
+    else:
+        main(int(words[0]) if words else REPEATS)

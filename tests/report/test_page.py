@@ -16,11 +16,13 @@ from opinionpool.forecasts import Forecasts
 from opinionpool.pools.fit import fit_pool
 from opinionpool.pools.registry import POOLS
 from opinionpool.report import answers, findings as reportdata, gains
+from opinionpool.report.coverage import coverage
 from opinionpool.report.findings import Missing, ReportOptions, best_expert, find
 from opinionpool.report.html import Html, joined, markup, name, text
 from opinionpool.report.numbers import brief, decimal, percent
 from opinionpool.report.page import Source, make_report, report_page
 from opinionpool.report.summary import size_line
+from opinionpool.scoring.leaderboard import leaderboard
 
 VOID = {"meta", "br", "img", "hr", "input", "link"}
 # Elements of SVG that are closed at once.
@@ -181,7 +183,7 @@ def test_the_page_is_whole_valid_and_needs_nothing(found):
     assert written.startswith("<!DOCTYPE html>\n")
     assert len(page.ids) == len(set(page.ids))
     assert all(link.startswith("#") and link[1:] in page.ids for link in page.links)
-    assert len(page.links) == len(re.findall("<h2>", written)) == 10
+    assert len(page.links) == len(re.findall("<h2>", written)) == 11
     assert list(page.sections)[1:] == [link[1:] for link in page.links]
     assert not page.tags & {"script", "link", "img", "iframe", "object", "form"}
     assert "http" not in written
@@ -204,6 +206,43 @@ EVIL = [
     "{0} {} %s",
     "\x00\x1b[31m\ufffe\u202eabc",
 ]
+
+
+def topical(events=60):
+    f = panel(events=events)
+    return replace(f, topics=np.array([("sport", "politics", "weather")[t % 3] for t in range(len(f.events))]))
+
+
+@pytest.mark.parametrize("of", [panel, several, topical])
+def test_nobody_meets_log_odds_before_the_part_for_statisticians(of):
+    before = make_report(of(events=60)).partition('class="turn"')[0]
+    assert "<h2>Method</h2>" not in before
+    assert "log-odds" not in before
+    assert "logarithm" not in before.partition('id="gains"')[0]
+
+
+def test_the_leaderboard_is_the_librarys(found):
+    section = Page(make_report(panel())).sections["scores"]
+    best = leaderboard(panel())[0]
+    assert best.expert in section
+    assert f"{best.score:.3f}" in section
+    assert f"{best.brier:.3f}" in section
+
+
+def test_intervals_are_claimed_as_measured(found):
+    told = Page(report_page(found)).sections["open"]
+    row = coverage(int(found.forecasts.resolved.sum()), len(found.forecasts.experts))
+    assert f"contained the true probability in {100 * row.mean:.0f} of 100 answers" in " ".join(told.split())
+    assert "with 90% probability" not in told
+
+
+@pytest.mark.parametrize(
+    ("events", "experts", "nearest"), [(0, 1, (5, 3)), (30, 5, (20, 3)), (1000, 300, (320, 12)), (50, 9, (80, 12))]
+)
+def test_a_coverage_is_of_the_nearest_panel(events, experts, nearest):
+    row = coverage(events, experts)
+    assert (row.events, row.experts) == nearest
+    assert 0 <= row.least <= row.mean <= row.most <= 1
 
 
 def test_nothing_in_a_name_is_code():

@@ -61,6 +61,14 @@ class ExpertChange(NamedTuple):
         return self.new[feature] - self.old[feature]
 
 
+class Resolved(NamedTuple):
+    """An event that was resolved since, and what the old pool had answered about it."""
+
+    event: str
+    outcome: object  # the label of its class
+    probability: float  # the old pool's probability of that class
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Diff(Tabular):
     """What changed from one pool to the next.
@@ -78,6 +86,8 @@ class Diff(Tabular):
         two. Empty where there are no forecasts.
     corrections, gone, outcomes, opened : tuple of str
         Events with corrections, annulled or no longer there, resolved since, and new.
+    resolved : tuple of Resolved
+        Those of `outcomes` of which the old pool keeps forecasts.
     notes : tuple of Note
     """
 
@@ -89,6 +99,7 @@ class Diff(Tabular):
     gone: tuple[str, ...] = ()
     outcomes: tuple[str, ...] = ()
     opened: tuple[str, ...] = ()
+    resolved: tuple[Resolved, ...] = ()
     notes: tuple[Note, ...] = field(default=())
 
     def _table(self) -> dict[str, list[Any]]:
@@ -177,10 +188,10 @@ def diff(
         old_forecasts, new_forecasts = before.stream.forecasts(), after.stream.forecasts()
     if not set(before.experts) & set(after.experts):
         raise ArgumentError("the pools have no expert in common, so their answers are not compared")
-    was, now = _open_in_both(
-        _known(old_forecasts, before, "old"), _known(new_forecasts, after, "new"),
-    )  # fmt: skip
+    old_known = _known(old_forecasts, before, "old")
+    was, now = _open_in_both(old_known, _known(new_forecasts, after, "new"))
     found = _changes(before, after, _moves(before, after, stages, was, now), stages)
+    found = replace(found, resolved=_resolved(before, after, old_known, found.outcomes))
     order = _order_notes(found, old_forecasts, new_forecasts)
     return replace(found, notes=(*found.notes, *order)) if order else found
 
@@ -232,6 +243,25 @@ def _open_in_both(old: Forecasts, new: Forecasts) -> tuple[Forecasts, Forecasts]
     ]
     first, second = np.array(shared, dtype=np.intp).reshape(-1, 2).T
     return old.select_events(first), new.select_events(second)
+
+
+def _resolved(
+    old: TrainedPool, new: TrainedPool, forecasts: Forecasts, outcomes: Sequence[str]
+) -> tuple[Resolved, ...]:
+    """The old pool's answers about events whose outcomes the new one has learned, in the order of the forecasts."""
+    learned, wanted = None if new.stream is None else new.stream.sample()[0], set(outcomes)
+    rows = [t for t, event in enumerate(forecasts.events) if event in wanted and forecasts.crowd[t] > 0]
+    if learned is None or not rows:
+        return ()
+    codes = {event: code for event, code in zip(learned.events, learned.outcomes.tolist(), strict=True) if code >= 0}
+    answers = _answers(old.learned, forecasts.select_events(rows))
+    found = []
+    for t, p in zip(rows, answers, strict=True):
+        code = codes.get(forecasts.events[t])
+        if code is not None:
+            shares = np.array([1.0 - p, p]) if p.ndim == 0 else p
+            found.append(Resolved(forecasts.events[t], new.classes[code], float(shares[code])))
+    return tuple(found)
 
 
 def _moves(

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from opinionpool.analysis.diff import STEPS, Diff, ExpertChange, Move
+from opinionpool.analysis.diff import STEPS, Diff, ExpertChange, Move, Resolved
 from opinionpool.report.answers import plain
-from opinionpool.report.blocks import Section, Table, Text, words
+from opinionpool.report.blocks import Block, Items, Section, Table, Text, words
 from opinionpool.report.html import Html, joined, markup, name, sentence
 from opinionpool.report.listing import Column, printable, records
 from opinionpool.report.numbers import brief, finite, hundredths, percent, points, two_signed, whole
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 # Events and experts that a table shows for people; CSV has all.
 SHOWN, SHOWN_EXPERTS = 25, 10
+# Outcomes that are listed one by one.
+LISTED = 6
 # A part of a move as a table and as a sentence call it.
 TITLES = dict(zip(STEPS, ("corrected", "outcomes", "agreement", "forecasts", "beliefs", "software"), strict=True))
 CAUSES = dict(
@@ -100,8 +102,17 @@ def change_lines(found: Diff) -> list[str]:
     """What happened between the two pools, in sentences."""
     was, now = found.events
     lines = [f"{_prior(found)}{whole(round(was, 6))} resolved events before, {whole(round(now, 6))} now"]
+    if found.resolved:
+        lines.append(
+            "outcomes learned, with the earlier answers: "
+            + ", ".join([*map(happened_words, found.resolved[:LISTED]), *_more(len(found.resolved) - LISTED)])
+        )
+    answered = {each.event for each in found.resolved}
     for what, events in (
-        ("outcomes learned", found.outcomes),
+        (
+            "further outcomes learned" if answered else "outcomes learned",
+            [event for event in found.outcomes if event not in answered],
+        ),
         ("outcomes, dates, topics or learned forecasts corrected", found.corrections),
         ("events annulled or no longer there", found.gone),
         ("events opened", found.opened),
@@ -109,6 +120,24 @@ def change_lines(found: Diff) -> list[str]:
         if events:
             lines.append(printable(f"{what}: {listed(list(events), 6)}"))
     return [*lines, first_move(found.moves[0])] if found.moves else lines
+
+
+def _more(left: int) -> list[str]:
+    return [f"and {counted(left, 'more outcome')}"] if left > 0 else []
+
+
+def happened_words(each: Resolved) -> str:
+    """What happened, and the pool's probability of it.
+
+    >>> happened_words(Resolved("rain", 0, 0.37)), happened_words(Resolved("race", "red", 0.2))
+    ('rain did not happen (63%)', 'race: red (20%)')
+    """
+    verb = {"0": "did not happen", "1": "happened"}.get(str(each.outcome))
+    p = brief(1.0 - each.probability if str(each.outcome) == "0" else each.probability)
+    event = printable(each.event)
+    if verb is None:
+        return f"{event}: {printable(str(each.outcome))} ({p})"
+    return f"{event} {verb} ({p})"
 
 
 def _prior(found: Diff) -> str:
@@ -173,6 +202,10 @@ def change_facts(found: Diff) -> dict[str, object]:
         "learned_events_old": found.events[0],
         "learned_events": found.events[1],
         "outcomes_learned": list(found.outcomes),
+        "happened": [
+            {"event": each.event, "outcome": plain(each.outcome), "probability": each.probability}
+            for each in found.resolved
+        ],
         "corrected": list(found.corrections),
         "gone": list(found.gone),
         "opened": list(found.opened),
@@ -185,10 +218,16 @@ def changes_section(f: Findings) -> Section | None:
     if f.since is None:
         return None
     title, found = "What changed", f.since.changes
-    lines = change_lines(found)[: -1 if found.moves else None]
-    since = Text(markup("Since {} was saved: {}", name(f.since.file), f"{'; '.join(lines)}."))
+    answered = {each.event for each in found.resolved}
+    others = replace(found, resolved=(), outcomes=tuple(event for event in found.outcomes if event not in answered))
+    lines = change_lines(others)[: -1 if found.moves else None]
+    since: list[Block] = [Text(markup("Since {} was saved: {}", name(f.since.file), f"{'; '.join(lines)}."))]
+    if found.resolved:
+        items = [happened_words(each._replace(event=_question(f, each.event))) for each in found.resolved[:LISTED]]
+        since.append("What happened, with what the pool had answered:")
+        since.append(Items([sentence(each) for each in [*items, *_more(len(found.resolved) - LISTED)]]))
     if not found.moves:
-        return Section("changes", title, [since, "No event was open before and is open now."])
+        return Section("changes", title, [*since, "No event was open before and is open now."])
     first = found.moves[0]
     lead = "No answer moved."
     if points(first.moved) != "0.0":
@@ -201,8 +240,13 @@ def changes_section(f: Findings) -> Section | None:
     if more > 0:
         notes.append(f"{whole(more)} smaller moves are left out; opinionpool diff has them.")
     return Section(
-        "changes", title, [since, Text(lead, "lead"), Table(columns, kind="stack"), words(*notes, kind="note")]
+        "changes", title, [*since, Text(lead, "lead"), Table(columns, kind="stack"), words(*notes, kind="note")]
     )
+
+
+def _question(f: Findings, event: str) -> str:
+    """What an event asks, in the words of the file if it has it."""
+    return f.question(f.forecasts.events.index(event)) if event in f.forecasts.events else event
 
 
 def _event(f: Findings, event: str) -> Html:

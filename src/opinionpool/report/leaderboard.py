@@ -1,14 +1,23 @@
-"""The leaderboard by column, and what its columns mean."""
+"""The leaderboard by column, what its columns mean, and as a section of the report."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
+from opinionpool.report.blocks import Section, long_table, note
 from opinionpool.report.comparison import difference_columns
+from opinionpool.report.html import sentence
 from opinionpool.report.listing import Column
 from opinionpool.report.numbers import decimal, finite, whole
 from opinionpool.scoring.comparison import LEVEL
-from opinionpool.scoring.leaderboard import Standing
+from opinionpool.scoring.leaderboard import Standing, leaderboard
+
+if TYPE_CHECKING:
+    from opinionpool.report.findings import Findings
+
+# Rows that a page shows at once, and that it has at most.
+FIRST, MOST = 10, 500
 
 
 def leaderboard_columns(found: Sequence[Standing]) -> list[Column]:
@@ -22,6 +31,19 @@ def leaderboard_columns(found: Sequence[Standing]) -> list[Column]:
         *difference_columns("over_average", "gain", [each.gain for each in found]),
         Column("verdict", [each.gain.verdict for each in found], "verdict", spare=3),
     ]
+
+
+def leaderboard_section(f: Findings) -> Section | None:
+    """How each expert's own forecasts did; None where no event is resolved."""
+    found = leaderboard(f.forecasts) if f.measured else []
+    if not found:
+        return None
+    lead = (
+        "How well each expert's own forecasts did, on the resolved events that it answered. Experts who answered "
+        "different events are compared by the last columns: what each gained over the panel's average on its own ones."
+    )
+    columns, meaning = leaderboard_columns(found), note(" ".join(map(sentence, leaderboard_lines())))
+    return Section("scores", "Leaderboard", [lead, *long_table(columns, "expert", FIRST, MOST), meaning])
 
 
 def leaderboard_lines() -> list[str]:

@@ -28,6 +28,7 @@ from opinionpool.report.blocks import (
     words,
 )
 from opinionpool.report.charts import interval_bar, legend
+from opinionpool.report.coverage import coverage_words
 from opinionpool.report.explanation import forecast_columns, most_moved
 from opinionpool.report.findings import Findings, Missing
 from opinionpool.report.html import Html, joined, markup, name, sentence
@@ -85,10 +86,10 @@ def _lead(f: Findings, rows: Sequence[int]) -> Text:
     answer = f"The answer is the probability {of}." if f.binary else f"The answer is a probability for each {what}."
     between = ""
     if f.pooled.interval is not None:
+        measured = coverage_words(int(f.forecasts.resolved.sum()), len(f.forecasts.experts))
         between = (
-            "How much each expert should count is known only roughly. If it were known exactly, the answer would lie "
-            "in the 90% interval beside it with 90% probability (a credible interval). The interval leaves out the "
-            f"risk that the method itself does not suit these forecasts{_checked(f)}."
+            "How much each expert should count is known only roughly; the 90% interval says how roughly. It leaves out "
+            f"the risk that the method itself does not suit these forecasts{_checked(f)}. {sentence(measured)}"
         )
     return words(start, answer, between, f"Events are listed {ORDERS[f.sort]}." if len(rows) > 1 else "")
 

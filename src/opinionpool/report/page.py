@@ -17,10 +17,11 @@ from opinionpool.report.experts import experts_section, features_section
 from opinionpool.report.findings import Findings, ReportOptions, Source, find
 from opinionpool.report.gains import gains_section, headline
 from opinionpool.report.html import STYLE, document, joined, markup, name
+from opinionpool.report.leaderboard import leaderboard_section
 from opinionpool.report.open_events import answers_section, explanation_section
 from opinionpool.report.rates import rates_section
 from opinionpool.report.summary import size_line
-from opinionpool.report.topics import topics_section
+from opinionpool.report.topics import topic_effects_section, topics_section
 from opinionpool.scoring.plan import Splits
 from opinionpool.version import __version__
 
@@ -31,6 +32,7 @@ PLACES = {
     "why": "Why",
     "rates": "Rates",
     "experts": "Experts",
+    "scores": "Leaderboard",
     "topics": "Topics",
     "gains": "How good the pool is",
     "basis": "What the answers rest on",
@@ -40,10 +42,11 @@ PLACES = {
     "errors": "Shared errors",
     "checks": "Checks",
     "features": "Experts in detail",
+    "topic-effects": "Topics in detail",
     "method": "Method",
 }
 # The sections that are for statisticians; a line before the first of them says so.
-DETAILS = ("calibration", "learning", "errors", "checks", "features", "method")
+DETAILS = ("calibration", "learning", "errors", "checks", "features", "topic-effects", "method")
 
 
 def make_report(
@@ -115,8 +118,8 @@ def report_sections(found: Findings) -> list[Section]:
     middle = [gains, basis] if found.measured else [basis, gains]
     sections = [
         answers_section(found, headline(found)), changes_section(found), explanation_section(found),
-        rates_section(found), experts_section(found),
+        rates_section(found), experts_section(found), leaderboard_section(found),
         topics_section(found), *middle, worth_section(found), *evidence_sections(found), checks_section(found),
-        features_section(found), method_section(found),
+        features_section(found), topic_effects_section(found), method_section(found),
     ]  # fmt: skip
     return [each for each in sections if each is not None]

@@ -109,25 +109,33 @@ def topic_facts(columns: list[Column], weights: Sequence[Column] = ()) -> dict[s
 
 
 def topics_section(f: Findings) -> Section | None:
-    """None where events have no topics, or nothing was learned about them."""
-    tables = (
+    """How pools do on each topic, and whom each weighs; None where nothing is known of topics."""
+    return _section(
+        "topics", "Topics",
         (
-            "How far the answers on each topic differ from what is common to all: the intercept is added to the pooled "
-            "log-odds, and the slope multiplies how far they are from the prior. Both are drawn towards the common "
-            "values, 0 and 1, as far as outcomes do not speak against that. Intervals hold 90%, each by itself.",
-            topic_columns(f.state),
+            "Scores on events that the pools had not learned from, by topic.",
+            score_columns(f.comparison) if isinstance(f.comparison, Comparison) else [],
         ),
         (
             "The weight of each expert on each topic, if everybody gives a forecast. Weights are drawn towards what "
             "they are on all topics, the second column.",
             weight_columns(f.state),
         ),
-        (
-            "Scores on events that the pools had not learned from, by topic.",
-            score_columns(f.comparison) if isinstance(f.comparison, Comparison) else [],
-        ),
+    )  # fmt: skip
+
+
+def topic_effects_section(f: Findings) -> Section | None:
+    """What was learned about each topic, for statisticians; None where nothing was."""
+    lead = (
+        "How far the answers on each topic differ from what is common to all: the intercept is added to the pooled "
+        "log-odds, and the slope multiplies how far they are from the prior. Both are drawn towards the common "
+        "values, 0 and 1, as far as outcomes do not speak against that. Intervals hold 90%, each by itself."
     )
+    return _section("topic-effects", "Topics in detail", (lead, topic_columns(f.state)))
+
+
+def _section(anchor: str, title: str, *tables: tuple[str, Sequence[Column]]) -> Section | None:
     parts: list[Block] = []
     for lead, columns in tables:
         parts += [lead, *long_table(columns, "topic", MOST, MOST, "")] if columns else []
-    return Section("topics", "Topics", parts) if parts else None
+    return Section(anchor, title, parts) if parts else None
