@@ -311,8 +311,7 @@ def test_scoring_priors_that_do_not_fit():
         scores.log_score([[0.2, 0.3, 0.5]], [1], 0.5)
 
 
-def test_blocks_are_seamless(monkeypatch):
-    monkeypatch.setattr(scores, "_BLOCK", 7)
+def test_scores_of_many_events_are_those_of_each():
     rng = np.random.default_rng(3)
     p, y = rng.random(50), rng.integers(0, 2, 50)
     assert scores.log_loss(p, y) == pytest.approx(-np.log(np.where(y == 1, p, 1 - p)), rel=1e-14)
@@ -413,4 +412,4 @@ def test_scores_of_several_forecasters_are_averaged_one_by_one():
 
 def test_outcomes_are_not_copied():
     y = np.array([0, 1, 1])
-    assert outcomes.shaped([0.1, 0.2, 0.3], y)[1] is y
+    assert outcomes.checked([0.1, 0.2, 0.3], y)[1] is y

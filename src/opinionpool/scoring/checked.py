@@ -20,8 +20,8 @@ from opinionpool.text import listed
 Outcomes: TypeAlias = npt.NDArray[Any]
 
 
-def shaped(p: npt.ArrayLike, y: npt.ArrayLike) -> tuple[Array, Outcomes]:
-    """Forecasts and outcomes whose shapes fit; values are checked for forecasts in columns only.
+def checked(p: npt.ArrayLike, y: npt.ArrayLike) -> tuple[Array, Outcomes]:
+    """Forecasts and outcomes whose shapes fit, every forecast in [0, 1] or NaN and every outcome a class number or NaN.
 
     Returns
     -------
@@ -33,7 +33,7 @@ def shaped(p: npt.ArrayLike, y: npt.ArrayLike) -> tuple[Array, Outcomes]:
     Raises
     ------
     ShapeError, ProbabilityError, OutcomeError
-        If these are no forecasts, or the outcomes are not numbers, or there are more of one than of the other.
+        If these are no forecasts or outcomes, or there are more of one than of the other.
     """
     forecasts = np.atleast_1d(as_numbers(p, "forecast"))
     if forecasts.ndim > 1:
@@ -41,19 +41,13 @@ def shaped(p: npt.ArrayLike, y: npt.ArrayLike) -> tuple[Array, Outcomes]:
     outcomes = _numbers(unmasked(y, None), number_of_classes(forecasts))
     if outcomes.shape != forecasts.shape[:1]:
         raise ShapeError(f"{len(forecasts)} forecasts need as many outcomes, not shape {outcomes.shape}")
-    return forecasts, outcomes
-
-
-def checked(p: npt.ArrayLike, y: npt.ArrayLike) -> tuple[Array, Outcomes]:
-    """As `shaped`, with every forecast in [0, 1] or NaN and every outcome a class number or NaN."""
-    forecasts, outcomes = shaped(p, y)
     check_probabilities(forecasts, "forecast")
     check_classes(outcomes, number_of_classes(forecasts))
     return forecasts, outcomes
 
 
 def number_of_classes(forecasts: Array) -> int:
-    """K of forecasts from `shaped`."""
+    """K of forecasts from `checked`."""
     return 2 if forecasts.ndim == 1 else forecasts.shape[1]
 
 
@@ -65,6 +59,8 @@ def check_binary(forecasts: Array, remedy: str) -> None:
 
 def check_classes(outcomes: Outcomes, classes: int) -> None:
     """Raise an `OutcomeError` unless every outcome is a class number or NaN."""
+    if outcomes.dtype.kind in "biu" and (not len(outcomes) or (outcomes.min() >= 0 and outcomes.max() < classes)):
+        return
     valid = (outcomes >= 0) & (outcomes < classes) & (outcomes == np.floor(outcomes))
     other = ~(valid | unresolved(outcomes))
     if other.any():
@@ -79,13 +75,13 @@ def check_classes(outcomes: Outcomes, classes: int) -> None:
 
 def unresolved(outcomes: Outcomes) -> npt.NDArray[np.bool_]:
     """Which events have no outcome, (T,)."""
-    return np.asarray(np.isnan(outcomes))
+    return np.asarray(np.isnan(outcomes)) if outcomes.dtype.kind == "f" else np.zeros(outcomes.shape, dtype=bool)
 
 
 def of_outcome(table: Array, outcomes: Outcomes) -> Array:
     """The entry of a (K,) or (T, K) table for each outcome; NaN where not resolved."""
     absent = unresolved(outcomes)
-    codes = np.where(absent, 0, outcomes).astype(np.intp)
+    codes = np.where(absent, 0, outcomes).astype(np.intp) if absent.any() else outcomes.astype(np.intp, copy=False)
     entries = table[codes] if table.ndim == 1 else np.take_along_axis(table, codes[:, None], axis=1)[:, 0]
     entries[absent] = np.nan
     return entries

@@ -6,14 +6,13 @@ the rounds; rounds differ in how the events were dealt into folds, so their mean
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool.arrays import Array, Index, Mask
+from opinionpool.arrays import Array
 from opinionpool.errors import LearningError, Note, OpinionPoolError
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.problem import Problem
@@ -191,36 +190,6 @@ def base_rates(prior: Array | None, events: Forecasts) -> Array:
     return np.broadcast_to(rate, (len(events.events), *rate.shape))
 
 
-# So many fits of each pool that learns nothing but the prior are kept.
-KEPT = 16
-# Folds are learned from together as long as they have no more events x experts than these; of more, that saves little.
-TOGETHER = 1 << 18
-
-
-@dataclass(frozen=True, eq=False)
-class _Unlearned:
-    """A pool that learned nothing but the prior, and what it answered on S occasions so far."""
-
-    state: Fitted
-    answers: Array  # (S,) or (S, K)
-    known: Mask  # (S,)
-
-    def answers_at(self, at: Index, scored: Forecasts) -> Array:
-        """Its answers on some of the occasions, each found once."""
-        new = at[~self.known[at]]
-        if len(new):
-            self.answers[new], self.known[new] = answers_of(self.state, scored.select_events(new)), True
-        return np.asarray(self.answers[at])
-
-
-class _Part(NamedTuple):
-    """What is learned from, and the occasions that are scored then: which they are, and their forecasts."""
-
-    problem: Problem
-    at: Index
-    test: Forecasts
-
-
 @dataclass(eq=False)
 class _Run:
     """Fits of pools to parts of a sample."""
@@ -233,15 +202,13 @@ class _Run:
     notes: list[Note] = field(default_factory=list)
     counts: dict[tuple[str, str], tuple[int, str]] = field(default_factory=dict)
     fits: int = 0
-    # By the name of the pool and the prior.
-    unlearned: dict[str, dict[bytes | None, _Unlearned]] = field(default_factory=dict)
 
     def all_events(self) -> dict[str, Array]:
         """In-sample answers of the pools that can be fitted; a note on each of the others."""
         answers, failed, problem = {}, [], Problem.of(self.sample, self.prior, None)
         for name in self.pools:
             try:
-                answers[name] = answers_of(self._fits(name, [problem])[0], self.occasions.forecasts)
+                answers[name] = answers_of(self._fit(name, problem), self.occasions.forecasts)
             except OpinionPoolError as error:
                 failed.append(f"{name} is left out: {error}")
         if not answers:
@@ -251,60 +218,26 @@ class _Run:
 
     def round(self, pools: Sequence[str], splits: Sequence[Split], done: float, share: float) -> list[Array]:
         """Each pool's answers on the occasions that a round scores, NaN on the others; the base rate's are last."""
-        answers = [self._unanswered() for _ in (*pools, "base rate")]
-        finished = 0
-        for some in self._batches(splits):
-            parts = [self._part(split) for split in some]
-            self.fits += len(parts)
-            for name, own in zip(pools, answers, strict=False):
-                for at, found in self._answers(name, parts):
-                    own[at], finished = found, finished + 1
-                    if self.progress is not None:
-                        self.progress(done + share * finished / (len(pools) * len(splits)))
-            for part in parts:
-                answers[-1][part.at] = base_rates(part.problem.shared, part.test)
+        scored = self.occasions.forecasts
+        shape = len(scored.events), *scored.probabilities.shape[1:]
+        answers = [np.full(shape, np.nan) for _ in (*pools, "base rate")]
+        for fold, split in enumerate(splits):
+            at = self.occasions.among(split.test)
+            problem = Problem.of(self.sample.select_events(split.train), self.prior, None)
+            test = scored.select_events(at)
+            answers[-1][at] = base_rates(problem.shared, test)
+            self.fits += 1
+            for place, name in enumerate(pools):
+                state = self._fit(name, problem)
+                self._remember(name, state)
+                answers[place][at] = answers_of(state, test)
+                if self.progress is not None:
+                    self.progress(done + share * (fold + (place + 1) / len(pools)) / len(splits))
         return answers
 
-    def _batches(self, splits: Sequence[Split]) -> Iterator[Sequence[Split]]:
-        """Splits of a round that are learned from together: one, or several with few forecasts in all."""
-        experts, size = len(self.sample.experts), max(len(split.train) for split in splits)
-        step = max(1, TOGETHER // (size * experts))
-        return (splits[first : first + step] for first in range(0, len(splits), step))
-
-    def _part(self, split: Split) -> _Part:
-        at = self.occasions.among(split.test)
-        problem = Problem.of(self.sample.select_events(split.train), self.prior, None)
-        return _Part(problem, at, self.occasions.forecasts.select_events(at))
-
-    def _answers(self, name: str, parts: Sequence[_Part]) -> Iterator[tuple[Index, Array]]:
-        """What a pool answers on some occasions once it has learned from the events of each part."""
-        if not self.pools[name].learns:
-            for part in parts:
-                yield part.at, self._unlearned(name, part.problem).answers_at(part.at, self.occasions.forecasts)
-            return
-        for part, state in zip(parts, self._fits(name, [part.problem for part in parts]), strict=True):
-            self._remember(name, state)
-            yield part.at, answers_of(state, part.test)
-
-    def _unanswered(self) -> Array:
-        """Answers on all occasions, NaN."""
-        scored = self.occasions.forecasts
-        return np.full((len(scored.events), *scored.probabilities.shape[1:]), np.nan)
-
-    def _fits(self, name: str, problems: Sequence[Problem]) -> list[Fitted]:
+    def _fit(self, name: str, problem: Problem) -> Fitted:
         pool = self.pools[name]
-        return fit_problems(problems, pool.rule, answers_only=True, **pool.settings())
-
-    def _unlearned(self, name: str, problem: Problem) -> _Unlearned:
-        """The fit of a pool that learns nothing but the prior: the same for all parts that have the same prior."""
-        kept = self.unlearned.setdefault(name, {})
-        prior = None if problem.shared is None else problem.shared.tobytes()
-        if prior not in kept:
-            if len(kept) == KEPT:
-                del kept[next(iter(kept))]
-            answers = self._unanswered()
-            kept[prior] = _Unlearned(self._fits(name, [problem])[0], answers, np.zeros(len(answers), dtype=bool))
-        return kept[prior]
+        return fit_problems([problem], pool.rule, answers_only=True, **pool.settings())[0]
 
     def _remember(self, name: str, state: Fitted) -> None:
         for note in state.notes:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -334,9 +335,7 @@ def auc(p: npt.ArrayLike, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None 
         raise LearningError(
             f"an area under the curve needs events of both outcomes, and {positive:g} happened and {negative:g} did not"
         )
-    beaten = (failed.cumsum() - failed / 2) / negative
-    beaten_by = (positive - happened.cumsum() + happened / 2) / positive
-    area = float(np.average(beaten, weights=happened))
+    area, beaten, beaten_by = _area(ties)
     error = math.nan
     if positive > 1 and negative > 1 and 0 < area < 1:
         variance = np.average((beaten - area) ** 2, weights=happened) / (positive - 1)
@@ -371,21 +370,21 @@ def areas(forecasts: Forecasts) -> Array:
     """
     if len(forecasts.classes) != 2:
         raise ArgumentError(f"the area under the curve is of two classes, and there are {len(forecasts.classes)}")
-    n = len(forecasts.experts)
     known = forecasts.resolved[forecasts.event_index]
-    expert, values = forecasts.expert_index[known], forecasts.probabilities[known]
-    happened = forecasts.outcomes[forecasts.event_index[known]] == 1
-    order = np.lexsort((values, expert))
-    expert, values, happened = expert[order], values[order], happened[order]
-    # A tie is a run of equal forecasts by one expert; all of it has the mean of its ranks.
-    first = np.append(True, (np.diff(expert) != 0) | (np.diff(values) != 0)) if len(values) else np.zeros(0, dtype=bool)
-    run = np.cumsum(first) - 1
-    size = np.bincount(run)
-    before = np.concatenate([[0], np.cumsum(size)[:-1]]) if len(size) else np.zeros(0)
-    middle = (before + (size + 1) / 2.0)[run] if len(size) else np.zeros(0)
-    start = np.searchsorted(expert, np.arange(n))
-    ranks = np.bincount(expert[happened], weights=(middle - start[expert])[happened], minlength=n)
-    ones = np.bincount(expert[happened], minlength=n).astype(float)
-    zeros = np.bincount(expert[~happened], minlength=n).astype(float)
-    pairs = ones * zeros
-    return np.asarray(np.where(pairs > 0, (ranks - ones * (ones + 1) / 2) / np.where(pairs > 0, pairs, 1), np.nan))
+    order = np.argsort(forecasts.expert_index[known], kind="stable")
+    expert, values = forecasts.expert_index[known][order], forecasts.probabilities[known][order]
+    happened = forecasts.outcomes[forecasts.event_index[known]][order] == 1
+    ends = np.searchsorted(expert, np.arange(len(forecasts.experts) + 1))
+    found = np.full(len(forecasts.experts), np.nan)
+    for i, (start, end) in enumerate(pairwise(ends.tolist())):
+        if 0 < happened[start:end].sum() < end - start:
+            found[i] = _area(tied(values[start:end], happened[start:end], np.ones(end - start)))[0]
+    return found
+
+
+def _area(ties: Groups) -> tuple[float, Array, Array]:
+    """Area under the curve; how often events that happened beat others, and others are beaten, by group."""
+    happened, failed = ties.outcomes, ties.count - ties.outcomes
+    beaten = (failed.cumsum() - failed / 2) / failed.sum()
+    beaten_by = (happened.sum() - happened.cumsum() + happened / 2) / happened.sum()
+    return float(np.average(beaten, weights=happened)), beaten, beaten_by

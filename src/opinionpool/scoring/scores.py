@@ -7,7 +7,6 @@ where an event is not resolved or has no forecast.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +17,6 @@ from opinionpool.errors import ArgumentError, OutcomeError, ShapeError
 from opinionpool.logodds import (
     POOL_FLOOR,
     TINY,
-    check_probabilities,
     class_floors,
     class_probabilities,
     raise_to_floors,
@@ -26,16 +24,11 @@ from opinionpool.logodds import (
 from opinionpool.scoring.checked import (
     Outcomes,
     check_binary,
-    check_classes,
     checked,
     number_of_classes,
     of_outcome,
-    shaped,
     unresolved,
 )
-
-_BLOCK = 65536  # 512 KB of float64: the passes over a block find it in the cache
-
 
 # Sums of squares of what is larger have no limit.
 LARGEST = 1e100
@@ -94,23 +87,19 @@ def log_score(
     >>> log_score([0.8, 0.5, 0.8, 0.3], [1, 1, 0, None]).round(5).tolist()
     [0.67807, 0.0, -1.32193, nan]
     """
-    forecasts, outcomes = shaped(p, y)
+    forecasts, outcomes = checked(p, y)
     classes = number_of_classes(forecasts)
-    if scoring_prior is None:
-        floors = class_floors(floor, np.full(classes, 1 / classes), 1.0)
-        return _score_outcomes(forecasts, outcomes, floors, lambda forecast: _normalised(forecast, classes))
-    prior = class_probabilities(scoring_prior, classes, "scoring prior")
+    prior = np.full(classes, 1 / classes)
+    if scoring_prior is not None:
+        prior = class_probabilities(scoring_prior, classes, "scoring prior")
     if prior.ndim > 2 or (prior.ndim == 2 and len(prior) != len(forecasts)):
         raise ShapeError(f"{len(forecasts)} events need one scoring prior or as many, not shape {prior.shape[:-1]}")
-    score = _floored(*checked(forecasts, outcomes), class_floors(floor, prior, 1.0))
     believed = of_outcome(prior, outcomes)
     if (believed == 0).any():
         where = int(np.flatnonzero(believed == 0)[0])
         raise OutcomeError(f"what happened has a scoring prior of 0, so it was no option: outcome {where}")
-    score /= believed
-    np.log(score, out=score)
-    score /= -(prior * np.log(np.maximum(prior, TINY))).sum(axis=-1)
-    return score
+    entropy = -(prior * np.log(np.maximum(prior, TINY))).sum(axis=-1)
+    return np.asarray(np.log(_floored(forecasts, outcomes, class_floors(floor, prior, 1.0)) / believed) / entropy)
 
 
 def log_loss(p: npt.ArrayLike, y: npt.ArrayLike, floor: float = POOL_FLOOR) -> Array:
@@ -132,9 +121,9 @@ def log_loss(p: npt.ArrayLike, y: npt.ArrayLike, floor: float = POOL_FLOOR) -> A
     >>> log_loss([0.8, 0.0], [1, 1]).round(5).tolist()
     [0.22314, 18.42068]
     """
-    forecasts, outcomes = shaped(p, y)
+    forecasts, outcomes = checked(p, y)
     floors = class_floors(floor, np.ones(number_of_classes(forecasts)), 1.0)
-    return _score_outcomes(forecasts, outcomes, floors, _nats)
+    return np.asarray(-np.log(_floored(forecasts, outcomes, floors)))
 
 
 def mean_log_score(
@@ -147,26 +136,14 @@ def mean_log_score(
     """Mean of `log_score` over the resolved events, for when that number is all that is wanted.
 
     The same as ``mean_score(log_score(p, y, scoring_prior, floor), sample_weight).mean``, NaN without any
-    resolved event; faster for binary forecasts with the uniform scoring prior.
+    resolved event.
 
     Examples
     --------
     >>> round(mean_log_score([0.8, 0.8, 0.8, 0.3], [1, 1, 0, None]), 5)
     0.01141
     """
-    forecasts, outcomes = shaped(p, y)
-    if scoring_prior is None and sample_weight is None and forecasts.ndim == 1 and len(forecasts):
-        floors = class_floors(floor, np.full(2, 0.5), 1.0)
-        # One logarithm for the product of as many probabilities as cannot underflow.
-        width = max(int(-300 / math.log10(floors[0])), 1)
-        total = 0.0
-        for forecast in _outcome_probability_in_blocks(forecasts, outcomes, floors[0]):
-            even = len(forecast) - len(forecast) % width
-            products = np.multiply.reduce(forecast[:even].reshape(width, -1), axis=0)
-            total += float(np.log2(np.abs(products)).sum() + np.log2(np.abs(forecast[even:])).sum())
-        if not math.isnan(total):
-            return 1.0 + total / len(forecasts)
-    return mean_score(log_score(forecasts, outcomes, scoring_prior, floor), sample_weight).mean
+    return mean_score(log_score(p, y, scoring_prior, floor), sample_weight).mean
 
 
 def at_floor(p: npt.ArrayLike, y: npt.ArrayLike, floor: float = POOL_FLOOR) -> npt.NDArray[np.bool_]:
@@ -298,73 +275,18 @@ def _outcome_probability(forecasts: Array, outcomes: Outcomes) -> Array:
     """The probability that each outcome was given, without floors; NaN where there is none."""
     if forecasts.ndim == 2:
         return of_outcome(forecasts, outcomes)
-    return np.where(unresolved(outcomes), np.nan, np.abs(forecasts - (outcomes == 0)))
+    given = np.abs(forecasts - (outcomes == 0))
+    absent = unresolved(outcomes)
+    if absent.any():
+        given[absent] = np.nan
+    return np.asarray(given)
 
 
 def _floored(forecasts: Array, outcomes: Outcomes, floors: Array) -> Array:
     """The probability that each outcome was given after floors (K,) or (T, K); NaN where there is none."""
     if forecasts.ndim == 2:
         return of_outcome(raise_to_floors(forecasts, floors), outcomes)
-    low, high = of_outcome(floors, outcomes), 1 - of_outcome(floors[..., ::-1], outcomes)
+    low, high = floors[..., 0], 1.0 - floors[..., 1]
+    if floors.ndim > 1 or floors[0] != floors[1]:
+        low, high = of_outcome(floors, outcomes), 1.0 - of_outcome(floors[..., ::-1], outcomes)
     return np.clip(_outcome_probability(forecasts, outcomes), low, high)
-
-
-def _normalised(forecast: Array, classes: int) -> None:
-    """1 + log_K q, in place: the normalised score for the uniform scoring prior."""
-    if classes == 2:
-        np.log2(forecast, out=forecast)
-    else:
-        np.log(forecast, out=forecast)
-        forecast /= math.log(classes)
-    forecast += 1.0
-
-
-def _nats(forecast: Array) -> None:
-    """-log q, in place."""
-    np.log(forecast, out=forecast)
-    np.negative(forecast, out=forecast)
-
-
-def _score_outcomes(forecasts: Array, outcomes: Outcomes, floors: Array, score: Callable[[Array], None]) -> Array:
-    """What `score` makes, in place, of the probability that each outcome was given; one floor for all classes."""
-    if forecasts.ndim == 2:
-        check_classes(outcomes, forecasts.shape[1])
-        result = _floored(forecasts, outcomes, floors)
-        score(result)
-    else:
-        result = np.empty(len(forecasts))
-        for forecast in _outcome_probability_in_blocks(forecasts, outcomes, floors[0], result):
-            score(np.abs(forecast, out=forecast))
-    return result
-
-
-def _outcome_probability_in_blocks(
-    forecasts: Array, outcomes: Outcomes, floor: float, into: Array | None = None
-) -> Iterator[Array]:
-    """The probability that each binary outcome was given after the floor, up to its sign; checks the values.
-
-    Block by block, in parts of `into` or in one buffer again and again. Few passes, all in the cache: the sign is
-    left to whoever has fewer numbers to take it from, and what a block should not have (NaN, values out of range)
-    only sends the whole to slower checks after the last one.
-    """
-    if outcomes.dtype == np.bool_:
-        outcomes = outcomes.view(np.int8)  # NumPy compares these without a conversion
-    buffer = np.empty(min(_BLOCK, len(forecasts)))
-    clean = True
-    for start in range(0, len(forecasts), _BLOCK):
-        block = slice(start, start + _BLOCK)
-        p, y = forecasts[block], outcomes[block]
-        forecast = buffer[: len(p)] if into is None else into[block]
-        failed, happened = y == 0, y == 1
-        np.subtract(p, failed.view(np.int8), out=forecast)
-        low, high = p.min(), p.max()
-        if not (low >= floor and 1 - high >= floor):
-            clean = clean and low >= 0 and high <= 1
-            np.clip(np.abs(forecast, out=forecast), floor, 1 - floor, out=forecast)
-        if np.count_nonzero(failed) + np.count_nonzero(happened) < len(y):
-            clean = False
-            forecast[~(failed | happened)] = np.nan
-        yield forecast
-    if not clean:
-        check_probabilities(forecasts, "forecast")
-        check_classes(outcomes, 2)
