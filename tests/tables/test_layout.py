@@ -8,7 +8,7 @@ from hypothesis import given, settings, strategies as st
 
 from opinionpool.errors import ArgumentError, LayoutError
 from opinionpool.tables.choice import Beside, UserRoles
-from opinionpool.tables.frames import FrameTable
+from opinionpool.tables.frames import table_of
 from opinionpool.tables.layout import find_layout
 from opinionpool.tables.options import ReadOptions
 from opinionpool.tables.profile import Profile
@@ -19,7 +19,7 @@ from opinionpool.tables.roles import SYNONYMS, normal
 def table(text):
     """Rows between lines, cells between commas."""
     header, *rows = (line.split(",") for line in text.split())
-    return FrameTable((name, [row[i] or None for row in rows]) for i, name in enumerate(header))
+    return table_of((name, [row[i] or None for row in rows]) for i, name in enumerate(header))
 
 
 def layout(text, columns=None, **more):
@@ -296,7 +296,7 @@ def column(kind, rows):
     st.integers(2, 8),
 )
 def test_a_reading_that_is_offered_is_read_when_it_is_typed(columns, rows):
-    frame = FrameTable((name, column(kind, rows)) for name, kind in columns)
+    frame = table_of((name, column(kind, rows)) for name, kind in columns)
     try:
         find_layout(Profile(frame), UserRoles())
     except LayoutError as error:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from opinionpool.arrays import Array
 from opinionpool.errors import ArgumentError, CellError, Note, Remedy
-from opinionpool.tables.frames import Numbers, Table, Words, cell_error, place
+from opinionpool.tables.table import Numbers, Table, Words, cell_error, place
 from opinionpool.text import listed, quoted, shown
 
 MISSING = frozenset({"", "na", "n/a", "#n/a", "nan", "null", "none", "-", "--", "–", "—", "."})
@@ -349,7 +349,7 @@ def _check_marks(table: Table, column: int, words: Words, marks: _Marks, rules: 
 def half_units(words: Words, percent: bool = False) -> Array:
     """Half a unit of the last written digit of each cell, as a fraction; 0 for whole fractions and blanks.
 
-    >>> from opinionpool.tables.frames import encode
+    >>> from opinionpool.tables.table import encode
     >>> half_units(encode(["0.33", "1", "7.5%", "1e-3"]))
     array([0.005 , 0.    , 0.0005, 0.0005])
     """
@@ -373,7 +373,7 @@ def is_text(words: Words) -> bool:
 def written_numbers(words: Words) -> Array:
     """Words as the numbers that they write, whatever their units; NaN for others.
 
-    >>> from opinionpool.tables.frames import encode
+    >>> from opinionpool.tables.table import encode
     >>> written_numbers(encode(["0,5", "70 %", "x", None]))
     array([ 0.5, 70. ,  nan,  nan])
     """

@@ -16,9 +16,9 @@ from itertools import chain, combinations, islice, product
 import numpy as np
 
 from opinionpool.labels import FAMILIES, UNSETTLED, VOID
-from opinionpool.tables.frames import BLANK
 from opinionpool.tables.profile import Column, Profile
 from opinionpool.tables.roles import PROBABILITY, SYNONYMS, TEXT, class_names, is_never, normal, split_names
+from opinionpool.tables.table import BLANK
 from opinionpool.text import counted, listed, shown
 
 # Assignments of columns to the roles of a shape that are tried, columns that are tried for a role where no name says

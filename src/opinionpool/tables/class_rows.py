@@ -12,8 +12,8 @@ import numpy.typing as npt
 from opinionpool.arrays import Array, Index
 from opinionpool.errors import CellError, Note
 from opinionpool.logodds import SUM_TOLERANCE
-from opinionpool.tables.frames import place
 from opinionpool.tables.statements import EXACT, LongRows
+from opinionpool.tables.table import place
 from opinionpool.text import shown
 
 # Sums that are so far from 1 may be meant to be 1.

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from opinionpool.errors import ArgumentError, Remedy, TableError
 from opinionpool.forecasts import Forecasts
-from opinionpool.tables.frames import Table
 from opinionpool.tables.options import OPTIONS, ReadOptions
 from opinionpool.tables.parse import read_table
 from opinionpool.tables.read import open_outcomes, open_table
+from opinionpool.tables.table import Table
 
 # Faults in one table, and ways to read it that are gone.
 _FAULTS, _WAYS = 40, 4

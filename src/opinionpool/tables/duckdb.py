@@ -21,13 +21,12 @@ from opinionpool.tables.engine import (
     connect,
     readable,
 )
-from opinionpool.tables.file_table import FileTable
 from opinionpool.tables.files import expand, prepare
-from opinionpool.tables.frames import FrameTable
 from opinionpool.tables.layout import find_layout
 from opinionpool.tables.loading import read_file
 from opinionpool.tables.profile import Profile
 from opinionpool.tables.sources import Workspace
+from opinionpool.tables.table import Table
 from opinionpool.tables.where import parse_where
 from opinionpool.text import listed
 
@@ -39,7 +38,7 @@ def open_file(
     progress: Progress | None,
     on_disk: bool = False,
     name_experts: bool | None = False,
-) -> Iterator[FileTable]:
+) -> Iterator[Table]:
     """A file, or several that are one table in pieces, as a table, for the time of a with statement.
 
     Parameters
@@ -77,7 +76,7 @@ def open_file(
         yield together
 
 
-def _together(tables: Sequence[FileTable], by_name: bool) -> FileTable:
+def _together(tables: Sequence[Table], by_name: bool) -> Table:
     """Several tables as one, with a column that names the expert after the file where each is one expert's."""
     names = list(dict.fromkeys(name for table in tables for name in table.names))
     first, columns = tables[0], [*names, "expert"] if by_name else names
@@ -102,10 +101,10 @@ def _together(tables: Sequence[FileTable], by_name: bool) -> FileTable:
     source = replace(
         first.source, name=first.name if len(tables) == 1 else f"{len(tables)} files", notes=(note, *notes)
     )
-    return FileTable(source, connection, tuple(columns), ("VARCHAR",) * len(columns), start, pieces=tuple(pieces))
+    return Table(source, connection, tuple(columns), ("VARCHAR",) * len(columns), start, pieces=tuple(pieces))
 
 
-def _experts_are_files(tables: Sequence[FileTable]) -> bool:
+def _experts_are_files(tables: Sequence[Table]) -> bool:
     """Whether each of several files has a single column of forecasts, and none that says whose they are."""
     for table in tables:
         try:
@@ -117,29 +116,17 @@ def _experts_are_files(tables: Sequence[FileTable]) -> bool:
     return len({table.names for table in tables}) == 1
 
 
-def matching(table: FileTable | FrameTable, where: str) -> FileTable | FrameTable:
+def matching(table: Table, where: str) -> Table:
     """The rows of a table that meet a condition."""
-    if isinstance(table, FileTable):
-        found = parse_where(where, table.name, table.names, table.text)
-        place = "t.place" if table.moved else "t.rowid"
-        columns = ", ".join(f"c{i}" for i in range(len(table.types)))
-        with readable(table.source):
-            table.changed(f"SELECT {columns}, {place} AS place FROM t WHERE {found.query}", found.parameters)
-        number = table.connection.execute("SELECT count(*) FROM t").fetchone()
-        rows = int(number[0]) if number else 0
-        source = replace(table.source, notes=(*table.notes, *_left_out(table.rows - rows, table.rows)))
-        return replace(table, source=source, rows=rows, copied=True, moved=True, seen={})
-    used: dict[int, str] = {}
-    found = parse_where(where, table.name, table.names, lambda i: used.setdefault(i, f"c{i}"))
-    cells = {name: np.array([cell or "" for cell in table.words(i).texts()], dtype=object) for i, name in used.items()}
-    connection = connect("", None, False)
-    connection.register("w", {**cells, "place": np.arange(table.rows)})
-    query = f"SELECT place FROM w WHERE {found.query} ORDER BY place"
-    places = connection.execute(query, found.parameters).fetchnumpy()["place"]
-    connection.close()
-    chosen = table.at_rows(np.asarray(places, dtype=np.intp))
-    chosen.notes = (*table.notes, *_left_out(table.rows - chosen.rows, table.rows))
-    return chosen
+    found = parse_where(where, table.name, table.names, table.text)
+    place = "t.place" if table.moved else "t.rowid"
+    columns = ", ".join(f"c{i}" for i in range(len(table.types)))
+    with readable(table.source):
+        table.changed(f"SELECT {columns}, {place} AS place FROM t WHERE {found.query}", found.parameters)
+    number = table.connection.execute("SELECT count(*) FROM t").fetchone()
+    rows = int(number[0]) if number else 0
+    source = replace(table.source, notes=(*table.notes, *_left_out(table.rows - rows, table.rows)))
+    return replace(table, source=source, rows=rows, copied=True, moved=True, seen={})
 
 
 def _left_out(count: int, rows: int) -> tuple[Note, ...]:

@@ -13,13 +13,13 @@ from opinionpool.errors import LayoutError, Note
 from opinionpool.tables.class_rows import SharedClasses, fold_rows
 from opinionpool.tables.classes import Matcher
 from opinionpool.tables.event_options import EventOptions
-from opinionpool.tables.frames import BLANK, Table, cell_error
 from opinionpool.tables.layout import Layout
 from opinionpool.tables.melt import Melted, Reading
 from opinionpool.tables.outcome_files import Joined
 from opinionpool.tables.per_event import event_values, one_per_key, take
 from opinionpool.tables.roles import TEXT
 from opinionpool.tables.statements import LongRows
+from opinionpool.tables.table import BLANK, Table, cell_error
 from opinionpool.tables.times import Times, last_moments, midnights, span
 from opinionpool.tables.units import check_prior, tiny_prior
 from opinionpool.text import shown

@@ -12,10 +12,10 @@ from opinionpool.errors import ArgumentError, CellError, LayoutError, Note
 from opinionpool.option_sets import Options
 from opinionpool.tables.class_rows import class_lacking
 from opinionpool.tables.classes import Asked, key
-from opinionpool.tables.frames import place
 from opinionpool.tables.layout import Layout
 from opinionpool.tables.melt import Melted
 from opinionpool.tables.statements import LongRows
+from opinionpool.tables.table import place
 from opinionpool.text import counted, listed, quoted, shown
 
 CHOICES = ("event", "shared")

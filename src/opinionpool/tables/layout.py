@@ -204,7 +204,8 @@ def _layout(choice: Choice, reading: Reading) -> Layout:
         cells = tuple((None, None) for _ in names)
     if shape == ONE:
         roles.pop(PROBABILITY)
-    free = [c.place for c in choice.free if c.place not in {*reading.used, *forecasts, *priors.values()}]
+    used = {*reading.used, *forecasts, *priors.values()}
+    free = [c.place for c in choice.free if c.place not in used]
     return Layout(
         shape,
         roles,

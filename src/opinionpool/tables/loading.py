@@ -20,8 +20,8 @@ from opinionpool.tables.engine import (
     watch,
 )
 from opinionpool.tables.faults import csv_fault, csv_short_rows, json_fault
-from opinionpool.tables.file_table import FileTable
 from opinionpool.tables.sources import FileSource, Workspace, check_cells, check_columns
+from opinionpool.tables.table import Table
 from opinionpool.text import counted, shown
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 def read_file(
     source: FileSource, workspace: Workspace, progress: Progress | None, on_disk: bool, again: bool = False
-) -> FileTable:
+) -> Table:
     """A file as a table; parameters and errors as for `opinionpool.tables.duckdb.open_file`."""
     connection = connect(source.path, workspace if on_disk else None, again or source.padded)
     try:
@@ -57,7 +57,7 @@ def _create(connection: duckdb.DuckDBPyConnection, query: str, path: str) -> int
     return int(created[0]) if created else 0
 
 
-def _load_csv(source: FileSource, connection: duckdb.DuckDBPyConnection, _: bool) -> FileTable:
+def _load_csv(source: FileSource, connection: duckdb.DuckDBPyConnection, _: bool) -> Table:
     columns = ", ".join(f"c{i}: 'VARCHAR'" for i in range(len(source.header)))
     options = (
         f"auto_detect = false, delim = {literal(source.delimiter)}, quote = '\"', escape = '\"', header = true, "
@@ -67,10 +67,10 @@ def _load_csv(source: FileSource, connection: duckdb.DuckDBPyConnection, _: bool
     )
     query = f"SELECT * FROM read_csv(?, {options})"
     rows = _create(connection, query, source.path)
-    return FileTable(source, connection, source.header, ("VARCHAR",) * len(source.header), rows)
+    return Table(source, connection, source.header, ("VARCHAR",) * len(source.header), rows)
 
 
-def _load_parquet(source: FileSource, connection: duckdb.DuckDBPyConnection, copied: bool) -> FileTable:
+def _load_parquet(source: FileSource, connection: duckdb.DuckDBPyConnection, copied: bool) -> Table:
     """Columns of a Parquet file are read when they are needed, unless its rows are to be copied."""
     options = "binary_as_string = true, hive_partitioning = false"
     scan = f"SELECT * FROM read_parquet(?, {options})"
@@ -84,12 +84,12 @@ def _load_parquet(source: FileSource, connection: duckdb.DuckDBPyConnection, cop
     types = tuple(str(column[1]) for column in described)
     if copied:
         rows = _create(connection, f"SELECT * FROM ({scan}) AS x({aliases})", source.path)
-        return FileTable(source, connection, names, types, rows)
+        return Table(source, connection, names, types, rows)
     file = f"read_parquet({literal(source.path)}, {options}, file_row_number = true)"
     connection.execute(f"CREATE VIEW t AS SELECT * FROM {file} AS x({aliases}, rowid)")
     # Rows leave the engine one after the other, and threads that wait to hand them over only cost time.
     connection.execute("SET threads = 1")
-    return FileTable(source, connection, names, types, int(counted[0]) if counted else 0, copied=False)
+    return Table(source, connection, names, types, int(counted[0]) if counted else 0, copied=False)
 
 
 def _outermost(schema: Sequence[tuple[str, int | None]]) -> tuple[str, ...]:
@@ -108,7 +108,7 @@ def _outermost(schema: Sequence[tuple[str, int | None]]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _load_json(source: FileSource, connection: duckdb.DuckDBPyConnection, _: bool) -> FileTable:
+def _load_json(source: FileSource, connection: duckdb.DuckDBPyConnection, _: bool) -> Table:
     layout = "array" if source.format == "json array" else "newline_delimited"
     scan = f"read_json_objects(?, format = '{layout}', compression = '{'gzip' if source.gzip else 'uncompressed'}')"
     rows = _create(connection, f"SELECT json FROM {scan}", source.path)
@@ -136,7 +136,7 @@ def _load_json(source: FileSource, connection: duckdb.DuckDBPyConnection, _: boo
     columns = ", ".join(f"cells[{i}] AS c{i - 1}" for i in range(1, len(paths) + 1))
     connection.execute(f"CREATE TABLE columns AS SELECT {columns} FROM (SELECT {cells} AS cells FROM t); DROP TABLE t")
     connection.execute("ALTER TABLE columns RENAME TO t")
-    return FileTable(source, connection, tuple(map(str.strip, names)), ("VARCHAR",) * len(names), rows)
+    return Table(source, connection, tuple(map(str.strip, names)), ("VARCHAR",) * len(names), rows)
 
 
 def _pointer(path: Sequence[str]) -> str:

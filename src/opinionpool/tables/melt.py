@@ -22,10 +22,10 @@ from opinionpool.tables.cells import (
     written_numbers,
 )
 from opinionpool.tables.forecast_counts import ForecastCounts
-from opinionpool.tables.frames import BLANK, Numbers, Table, Words, cell_error, encode
 from opinionpool.tables.layout import Layout
 from opinionpool.tables.options import ReadOptions
 from opinionpool.tables.statements import LongRows, withdrawn_only
+from opinionpool.tables.table import BLANK, Numbers, Table, Words, cell_error, encode
 from opinionpool.tables.times import Times, read_times
 from opinionpool.tables.units import Written, check_experts, units_of_rows
 from opinionpool.text import counted, listed, quoted, shown
@@ -167,7 +167,7 @@ def choose(experts: Iterable[str], reading: Reading) -> list[str]:
 def merged(words: Words) -> Words:
     """Names that differ in case, white space or Unicode form as the one that stands most often.
 
-    >>> from opinionpool.tables.frames import encode
+    >>> from opinionpool.tables.table import encode
     >>> merged(encode(["Ann", "bob", "ANN ", "Ann"])).values
     ['Ann', 'bob']
     """

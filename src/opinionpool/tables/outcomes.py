@@ -14,9 +14,9 @@ from opinionpool.labels import FAMILIES, UNRESOLVED
 from opinionpool.option_sets import Options, option_slots
 from opinionpool.tables.cells import looks_numeric
 from opinionpool.tables.classes import Asked, Matcher, key, order_classes, two_classes
-from opinionpool.tables.frames import Table, Words, cell_error, place
 from opinionpool.tables.no_outcome import USUAL, NoOutcome, none_remedies, none_text
 from opinionpool.tables.per_event import one_per_key, take
+from opinionpool.tables.table import Table, Words, cell_error, place
 from opinionpool.text import counted, listed, quoted, shown, suggestion
 
 # Among positions of outcomes: the event is void.
@@ -42,10 +42,9 @@ class Observed:
     def of(cls, table: Table, column: int, events: Words) -> Observed:
         """A column of the table that says which event each row is about."""
         words = table.words(column)
-        if words.starts is None or events.starts is None:
-            return cls(table, column, words, events.codes)
-        both = np.sort(np.concatenate([words.starts, events.starts]), kind="stable")
-        return cls(table, column, words, events.codes, both[np.append(True, both[1:] != both[:-1])])
+        new = (events.codes[1:] != events.codes[:-1]) | (words.codes[1:] != words.codes[:-1])
+        starts = np.flatnonzero(np.append(True, new))
+        return cls(table, column, words, events.codes, starts if 2 * len(starts) < table.rows else None)
 
     @property
     def events(self) -> Index:

@@ -21,7 +21,6 @@ from opinionpool.tables.earlier_rows import earlier_forecasts
 from opinionpool.tables.event_facts import Facts, class_order, read_facts, time_notes
 from opinionpool.tables.event_options import EventOptions, find_options
 from opinionpool.tables.forecast_counts import ForecastCounts
-from opinionpool.tables.frames import Table, Words
 from opinionpool.tables.known import in_time, known_by, void_by, without_void
 from opinionpool.tables.layout import Layout, find_layout, layout_notes
 from opinionpool.tables.lives import Standing, coverage_note, standing
@@ -34,6 +33,7 @@ from opinionpool.tables.profile import Profile
 from opinionpool.tables.silence import with_silence
 from opinionpool.tables.sources import check_classes
 from opinionpool.tables.statements import LongRows, drop_expired, one_each
+from opinionpool.tables.table import Table, Words
 from opinionpool.tables.totals import refuse_totals
 from opinionpool.tables.units import check_percent, small_percent_notes
 from opinionpool.tables.unnamed_times import UnnamedTimes

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import add
 from os import PathLike
-from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -25,9 +24,7 @@ from opinionpool.errors import CellError, Note, Remedy
 from opinionpool.forecasts import Forecasts
 from opinionpool.tables.classes import as_listed
 from opinionpool.tables.engine import SPACE, Progress
-from opinionpool.tables.file_table import FileTable
 from opinionpool.tables.forecast_counts import ForecastCounts
-from opinionpool.tables.frames import BLANK, Numbers, Table, Words, place
 from opinionpool.tables.layout import Layout
 from opinionpool.tables.melt import Reading
 from opinionpool.tables.options import ReadOptions
@@ -35,6 +32,7 @@ from opinionpool.tables.outcomes import Observed, absent_void_notes, find_classe
 from opinionpool.tables.parse import Whole, forecast_notes, layout_of, read_table
 from opinionpool.tables.profile import Profile
 from opinionpool.tables.read import open_table
+from opinionpool.tables.table import BLANK, Numbers, Table, Words, place
 from opinionpool.text import shown
 
 # Bytes of text from which on a file is read in parts; what one byte of a compressed or a Parquet file makes.
@@ -98,7 +96,7 @@ class Parts:
 
     Attributes
     ----------
-    table : FileTable
+    table : Table
     request : ReadOptions
     whole : Whole
     known : mapping
@@ -109,7 +107,7 @@ class Parts:
         On the whole, beside those that the forecasts of a part have.
     """
 
-    table: FileTable
+    table: Table
     request: ReadOptions
     whole: Whole
     known: Mapping[int, Sequence[str]]
@@ -176,10 +174,10 @@ def open_parts(source: object, request: ReadOptions, progress: Progress | None) 
         if whole or not {"class", "verdict"}.isdisjoint(layout.roles) or layout.long == layout.wide:
             yield None
             return
-        yield _parts(cast("FileTable", table), request, layout)
+        yield _parts(table, request, layout)
 
 
-def _parts(table: FileTable, request: ReadOptions, layout: Layout) -> Parts:
+def _parts(table: Table, request: ReadOptions, layout: Layout) -> Parts:
     without = request.no_outcome
     request = _with_dates(table, request, layout)
     observed = []
@@ -194,7 +192,6 @@ def _parts(table: FileTable, request: ReadOptions, layout: Layout) -> Parts:
     if layout.long:
         expert = layout.roles["expert"]
         known[expert] = _tally(table, expert).values
-    table = table.with_different([*known, *(column.column for column in observed)])
     rows = max(1, CELLS // max(len(layout.forecasts), 1))
     notes: tuple[Note, ...] = tuple(absent_void_notes(observed, without))
     spans = [(first, min(rows, table.rows - first)) for first in range(0, table.rows, rows)]
@@ -210,7 +207,7 @@ def _parts(table: FileTable, request: ReadOptions, layout: Layout) -> Parts:
     return Parts(table, request, whole, known, spans, notes)
 
 
-def _with_dates(table: FileTable, request: ReadOptions, layout: Layout) -> ReadOptions:
+def _with_dates(table: Table, request: ReadOptions, layout: Layout) -> ReadOptions:
     """The request with the order of days and months of all dates, where parts might tell it differently."""
     columns = [layout.roles[role] for role in ("time", "closes", "resolved_at", "expires") if role in layout.roles]
     if request.dates is not None:
@@ -225,7 +222,7 @@ def _with_dates(table: FileTable, request: ReadOptions, layout: Layout) -> ReadO
     return request
 
 
-def _tally(table: FileTable, column: int) -> _Tally:
+def _tally(table: Table, column: int) -> _Tally:
     query = f"SELECT {table.text(column)} AS c, count(*) AS n, min(rowid) AS r FROM t GROUP BY 1 ORDER BY 3"
     tallies: dict[str, int] = {}
     firsts: dict[str, int] = {}
@@ -245,7 +242,7 @@ def _tally(table: FileTable, column: int) -> _Tally:
     )
 
 
-def _event_hash(table: FileTable, column: int) -> str:
+def _event_hash(table: Table, column: int) -> str:
     """What to select for a number that stands for the event of a row, as quick as the cells allow."""
     if column < len(table.types) and table.is_text(column):
         cell = f"c{column}"
@@ -257,7 +254,7 @@ def _event_hash(table: FileTable, column: int) -> str:
     return f"hash(trim({table.text(column)}, {SPACE}))"
 
 
-def _grouped_spans(table: FileTable, column: int, rows: int) -> list[tuple[int, int]] | None:
+def _grouped_spans(table: Table, column: int, rows: int) -> list[tuple[int, int]] | None:
     """Parts of so many rows, about, that end where events do; None if rows of an event do not stand together."""
     name = _event_hash(table, column)
     starts, runs, last = [0], 0, None
@@ -287,7 +284,7 @@ def _grouped_spans(table: FileTable, column: int, rows: int) -> list[tuple[int, 
     return [(start, end - start) for start, end in zip(starts, [*starts[1:], table.rows], strict=True)]
 
 
-def _sorted(table: FileTable, column: int) -> FileTable:
+def _sorted(table: Table, column: int) -> Table:
     """The table with the rows of each event together, events in order of first appearance."""
     name = f"trim({table.text(column)}, {SPACE})"
     columns = ", ".join(f"t.c{i}" for i in range(len(table.types)))

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from opinionpool.arrays import Index
 from opinionpool.errors import CellError
-from opinionpool.tables.frames import Table, place
+from opinionpool.tables.table import Table, place
 from opinionpool.text import shown
 
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from opinionpool.arrays import Array, Index
 from opinionpool.tables.cells import MISSING, looks_numeric, written_numbers
-from opinionpool.tables.frames import BLANK, Table, Words
 from opinionpool.tables.roles import BETWEEN, roles_of, words_of
+from opinionpool.tables.table import BLANK, Table, Words
 from opinionpool.tables.times import are_times
 from opinionpool.text import counted, shown
 

@@ -6,18 +6,15 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from opinionpool.errors import TableError
 from opinionpool.forecasts import Forecasts
 from opinionpool.progress import Progress, advancing
-from opinionpool.tables.frames import FrameTable, Table
 from opinionpool.tables.options import ReadOptions, documented, options_given
 from opinionpool.tables.parse import read_table
 from opinionpool.tables.roles import KEYED, position
-
-if TYPE_CHECKING:
-    from opinionpool.tables.file_table import FileTable
+from opinionpool.tables.table import Table
 
 
 @documented
@@ -119,7 +116,7 @@ def open_outcomes(source: object, options: ReadOptions) -> Iterator[Table]:
 @contextmanager
 def _open(
     source: object, options: ReadOptions, progress: Callable[[float], None] | None, on_disk: bool
-) -> Iterator[FileTable | FrameTable]:
+) -> Iterator[Table]:
     paths = isinstance(source, list | tuple) and all(isinstance(each, str | PathLike) for each in source)
     if paths or isinstance(source, str | PathLike) or hasattr(source, "read"):
         from opinionpool.tables.duckdb import open_file
@@ -129,7 +126,11 @@ def _open(
     else:
         from opinionpool.tables.frames import read_frame
 
-        yield read_frame(source)
+        table = read_frame(source)
+        try:
+            yield table
+        finally:
+            table.connection.close()
 
 
 def _keyed(table: Table, options: ReadOptions, optional: bool = False) -> Table:

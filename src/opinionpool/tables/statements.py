@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from opinionpool.arrays import Array, Index, pairs_increase
 from opinionpool.errors import DuplicateError, LayoutError, Note, Remedy, literal
-from opinionpool.tables.frames import Table, place
+from opinionpool.tables.table import Table, place
 from opinionpool.tables.times import Times, time_text
 from opinionpool.tables.unnamed_times import UnnamedTimes
 from opinionpool.text import listed, quoted, shown

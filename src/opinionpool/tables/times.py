@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from opinionpool.errors import ArgumentError, Note
 from opinionpool.tables.cells import MISSING
-from opinionpool.tables.frames import Table, cell_error
+from opinionpool.tables.table import Table, cell_error
 from opinionpool.text import quoted, shown
 
 Times: TypeAlias = npt.NDArray[np.datetime64]

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from opinionpool.arrays import Array, Index
 from opinionpool.errors import CellError, Note, Remedy
 from opinionpool.tables.cells import NumberRules
-from opinionpool.tables.frames import Table, Words, cell_error
+from opinionpool.tables.table import Table, Words, cell_error
 from opinionpool.text import listed, quoted, shown
 
 # So many numbers of exactly 1, and none above, are no percentages where those of others are.

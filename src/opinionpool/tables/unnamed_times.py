@@ -8,9 +8,9 @@ import numpy as np
 
 from opinionpool.arrays import Index
 from opinionpool.errors import CellError, DuplicateError, LayoutError, Remedy
-from opinionpool.tables.frames import Table
 from opinionpool.tables.layout import Layout
 from opinionpool.tables.profile import Profile
+from opinionpool.tables.table import Table
 from opinionpool.tables.times import are_times, read_times
 from opinionpool.text import listed, quoted
 

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from opinionpool.errors import TableError
-from opinionpool.tables import coded, file_table
+from opinionpool.tables import table as table_module
 from opinionpool.tables.duckdb import open_file
-from opinionpool.tables.frames import encode
 from opinionpool.tables.read import read_forecasts
+from opinionpool.tables.table import encode
 
 ROWS = 30_000
 COLUMNS = ("together", "few", "many", "untidy", "whole", "fraction")
@@ -60,10 +60,8 @@ def test_words_are_those_of_the_cells(table, column, monkeypatch):
     assert same(table.words(column), cell_by_cell(table, column))
     part = table.rows_from(101, 25_000)
     assert same(part.words(column), cell_by_cell(part, column))
-    known = table.with_different([0, column]).rows_from(5_000, 24_000)
-    assert known.words(column).texts() == cell_by_cell(known, column).texts()
-    # Where hashes do not do, words are looked up by themselves.
-    monkeypatch.setattr(coded, "positions", lambda hashes, keys: None)
+    # Where hashes do not do, cells are compared by themselves.
+    monkeypatch.setattr(table_module, "_positions", lambda hashes, keys: None)
     assert same(table.rows_from(101, 25_000).words(column), cell_by_cell(part, column))
 
 
@@ -82,9 +80,9 @@ def test_positions_of_hashes(words, run):
     rng = np.random.default_rng(words)
     keys = rng.integers(0, 1 << 64, words, dtype=np.uint64)
     place = np.repeat(rng.integers(0, words, 4_000), run)
-    assert np.array_equal(coded.positions(keys[place], keys), place)
+    assert np.array_equal(table_module._positions(keys[place], keys), place)
     keys[1] = keys[0]
-    assert coded.positions(keys[place], keys) is None
+    assert table_module._positions(keys[place], keys) is None
 
 
 def test_a_file_whose_columns_turn_out_to_be_damaged_is_named(tmp_path):
@@ -110,6 +108,21 @@ def test_numbers_of_long_columns_are_those_of_short_ones(table):
         expected = [float(cell or "nan") for cell in cells()[column]]
         np.testing.assert_array_equal(long.values, expected)
     assert table.numbers([0, 3], frozenset()) == [None, None]
+
+
+def test_words_for_no_answer_among_numbers_are_told_alike_in_long_and_short_columns(tmp_path):
+    cells = ["0.5", "NA", "1e-3", "-", "7"]
+    cells += [".25"] * (ROWS - len(cells))
+    for missing, odd in ((frozenset({"na", "-"}), ""), (frozenset({"na"}), ""), (frozenset({"na", "-"}), "1_0")):
+        (tmp_path / "t.csv").write_text(
+            "\n".join(["a,b,c,d,e,f,g,h,i,j", *(f"{cell},,,,,,,,," for cell in [*cells, odd])])
+        )
+        with open_file(str(tmp_path / "t.csv"), None, None) as long:
+            (found,), (short,) = long.numbers([0], missing), long.rows_from(0, 5).numbers([0], missing)
+        assert (found is None) == (missing != {"na", "-"} or odd != "")
+        if found is not None:
+            np.testing.assert_array_equal(found.values[:5], short.values)
+            assert found.words == short.words == 2
 
 
 def _long_file(path, change=list):
@@ -149,14 +162,5 @@ def _read(path):
 def test_what_stands_together_is_read_as_if_cell_by_cell(tmp_path, monkeypatch, change):
     path = _long_file(tmp_path / "f.csv", change)
     quick = _read(path)
-    monkeypatch.setattr(file_table, "_MANY", 1 << 30)
+    monkeypatch.setattr(table_module, "_MANY", 1 << 30)
     assert quick == _read(path)
-
-
-def test_stretches_are_found_where_they_are_few(tmp_path):
-    with open_file(_long_file(tmp_path / "f.csv"), None, None) as table:
-        events = table.words(0)
-        assert events.lengths.tolist() == [8] * 3_000
-        assert events.counts.tolist() == np.bincount(events.codes).tolist()
-        assert events.codes_at(np.array([0, 1, 2, 23_999])).tolist() == events.codes[[0, 1, 2, 23_999]].tolist()
-        assert table.words(1).lengths is None

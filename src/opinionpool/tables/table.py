@@ -1,0 +1,400 @@
+"""A table inside the engine, column by column: its cells as numbers, words and times, and where its rows stand.
+
+Whoever fills it (text, Parquet, JSON, a spreadsheet, a data frame), a table is columns c0, c1, ... of a relation t.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool.arrays import Array, Index
+from opinionpool.errors import CellError, Note, Remedy
+from opinionpool.tables.engine import SPACE, engine, literal, readable
+from opinionpool.tables.faults import lines_of
+from opinionpool.tables.roles import BETWEEN
+from opinionpool.tables.sources import FileSource
+from opinionpool.text import APOSTROPHE, shown, without_apostrophe
+
+if TYPE_CHECKING:
+    import duckdb
+
+BLANK = -1
+# Rows from which on the engine finds the words of a column, and reads times of this form.
+_MANY = 20_000
+# Cells up to which all columns are fetched at once.
+_FEW = 1 << 18
+_ISO = r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?Z?)?"
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
+_WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
+_NUMERIC = (*_WHOLE, "FLOAT", "DOUBLE", "DECIMAL")
+
+
+@dataclass(frozen=True, eq=False)
+class Words:
+    """A column of text.
+
+    Attributes
+    ----------
+    codes : ndarray of int, shape (rows,)
+        Position of each row's cell in `values`, -1 where it is blank.
+    values : list of str
+        The distinct cells in order of first appearance, white space around them trimmed.
+    trimmed : int
+        Cells that had such white space.
+    """
+
+    codes: Index
+    values: list[str]
+    trimmed: int = 0
+
+    @cached_property
+    def blank(self) -> bool:
+        """Whether some cell is blank."""
+        return bool(self.codes.min(initial=0) == BLANK)
+
+    def rows(self, code: int) -> Index:
+        """The rows that hold one of the words."""
+        return np.flatnonzero(self.codes == code)
+
+    @cached_property
+    def counts(self) -> Index:
+        """How many rows hold each word."""
+        return np.bincount(self.codes + 1, minlength=len(self.values) + 1)[1:]
+
+    def texts(self) -> list[str | None]:
+        """The cells, None where blank."""
+        words = [*self.values, None]
+        return [words[code] for code in self.codes.tolist()]
+
+    def among(self, values: Sequence[str]) -> Words:
+        """The same cells, coded as positions among more words."""
+        position = {word: i for i, word in enumerate(values)}
+        found = np.array([position[word] for word in self.values], dtype=np.intp)
+        return Words(self.expand(found, BLANK), list(values), self.trimmed)
+
+    def expand(self, values: npt.NDArray[Any], blank: object, rows: Index | None = None) -> npt.NDArray[Any]:
+        """One value per word to one per row, or to one for some rows, `blank` where the cell is."""
+        codes = self.codes if rows is None else self.codes[rows]
+        return np.append(values, np.array([blank], dtype=values.dtype)).take(codes)
+
+
+class Numbers(NamedTuple):
+    """A column of plain numbers.
+
+    Attributes
+    ----------
+    values : ndarray of float64, shape (rows,)
+        Finite; NaN where blank, or where a word stands for no answer.
+    words : int
+        How many such words there are.
+    """
+
+    values: Array
+    words: int = 0
+
+
+@dataclass(frozen=True)
+class Table:
+    """A file or frame inside the engine, or some rows of it that follow each other; columns are named by position."""
+
+    source: FileSource
+    connection: duckdb.DuckDBPyConnection
+    names: tuple[str, ...]  # the columns' headers, trimmed; "" where there is none
+    types: tuple[str, ...]
+    rows: int
+    first: int = 0  # rows before these
+    part: bool = False  # whether there are others
+    copied: bool = True  # whether the engine has the rows in a table of its own, and does not read the file again
+    moved: bool = False  # whether rows are not those of the file in its order, their places in it kept beside them
+    keys: tuple[tuple[int, ...], ...] = ()  # columns beyond those of the file: each is several of them together
+    # files that hold the rows, and where in the table each begins, if there are several
+    pieces: tuple[tuple[FileSource, int], ...] = ()
+    # all the words of some columns, of which a part has some
+    known: Mapping[int, Sequence[str]] = field(default_factory=dict)
+    seen: dict[int, Words] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The file, as the user called it."""
+        return self.source.name
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """How the file was read."""
+        return self.source.notes
+
+    def numbers(self, columns: Sequence[int], missing: frozenset[str]) -> list[Numbers | None]:
+        """Columns as plain numbers; None for a column with a cell that is neither that nor among `missing`."""
+        own = [i for i in columns if i < len(self.types)]
+        found: dict[int, Numbers | None] = {}
+        if self._is_small:
+            found = {i: _plain(self.words(i), missing) for i in own if self.is_text(i)}
+        able = [i for i in own if i not in found and (self.is_text(i) or self._is_number(i))]
+        texts = [i for i in able if self.is_text(i)]
+        values = self.select(", ".join(f"TRY_CAST(c{i} AS DOUBLE) AS c{i}" for i in able)) if able else {}
+        # The engine reads 1_000 as a number, too.
+        counts = ", ".join(f"count(c{i}) AS n{i}, count_if(contains(c{i}, '_')) AS u{i}" for i in texts)
+        cells = self.select(counts) if texts else {}
+        for i in able:
+            column = np.ma.asarray(values[f"c{i}"])
+            known, words = column.compressed(), 0
+            odd = not np.isfinite(known).all() if i in texts else np.isinf(known).any()
+            if i in texts:
+                words = int(cells[f"n{i}"][0]) - len(known)
+                odd |= bool(cells[f"u{i}"][0]) or (words > 0 and not self._other_words(i) <= missing)
+            found[i] = None if odd else Numbers(np.asarray(column.filled(np.nan)), words)
+        return [found.get(i) for i in columns]
+
+    def _other_words(self, column: int) -> set[str]:
+        """What stands in a column of text beside numbers, in lower case."""
+        cell = f"c{column}"
+        other = f"SELECT DISTINCT lower(trim({cell})) AS w FROM t WHERE TRY_CAST({cell} AS DOUBLE) IS NULL"
+        some = f" AND {self._which}" if self.part else ""
+        rows = self.connection.execute(f"{other} AND {cell} IS NOT NULL{some} LIMIT 1000").fetchall()
+        return {row[0] for row in rows}
+
+    @property
+    def _is_small(self) -> bool:
+        """Whether the cells of all columns are seen at once."""
+        return self.rows * len(self.types) <= _FEW
+
+    def _is_number(self, column: int) -> bool:
+        kind = self.types[column].removeprefix("U")
+        return kind.startswith(_NUMERIC) and "[" not in kind
+
+    def words(self, column: int) -> Words:
+        """A column as text; whole numbers without a decimal point, so that ids look as they did."""
+        if column not in self.seen:
+            if self._is_small:
+                self._fetch_all()
+            if column not in self.seen:
+                words = self._found(column)
+                self.seen[column] = words if column not in self.known else words.among(self.known[column])
+        return self.seen[column]
+
+    def _fetch_all(self) -> None:
+        """See the words of all columns, of which there are few cells."""
+        own = range(len(self.types))
+        with readable(self.source):
+            rows = self.connection.execute(self._query(", ".join(map(self._cell, own)))).fetchall()
+        for i, cells in zip(own, zip(*rows, strict=True), strict=True):
+            words = encode(_as_meant(cells) if self._is_csv(i) else cells)
+            self.seen.setdefault(i, words if i not in self.known else words.among(self.known[i]))
+
+    def _found(self, column: int) -> Words:
+        """A column as text: its distinct cells, and which of them each row has, by their hashes."""
+        cell = self._cell(column)
+        place = None
+        if self.rows >= _MANY:
+            rows = self._query(f"{cell} AS c, rowid AS r")
+            with readable(self.source):
+                distinct = self.connection.execute(
+                    f"SELECT c, hash(c) AS h, min(r) AS r FROM ({rows}) GROUP BY c ORDER BY r"
+                ).fetchnumpy()
+            cells = distinct["c"].tolist()
+            place = np.arange(self.rows)
+            if len(cells) < self.rows:
+                place = _positions(np.asarray(self.select(f"hash({cell}) AS h")["h"]), np.asarray(distinct["h"]))
+        if place is None:
+            # A table of few rows, or two cells with one hash.
+            cells = self.select(f"{cell} AS c")["c"].tolist()
+            return encode(_as_meant(cells) if self._is_csv(column) else cells)
+        return tidied(_as_meant(cells) if self._is_csv(column) else cells, place)
+
+    def iso_times(self, column: int) -> npt.NDArray[np.datetime64] | None:
+        """A column as times in UTC, if each cell is blank or a date or time in UTC, year first; else None."""
+        if column >= len(self.types) or self.types[column] != "VARCHAR" or self.rows < _MANY:
+            return None
+        cell = f"trim(c{column})"
+        few = self.select(f"approx_count_distinct(c{column}) AS n")["n"][0] < self.rows / 8
+        if few:
+            # Each different word is read once then.
+            return None
+        able = self.select(f"bool_and({cell} = '' OR regexp_full_match({cell}, '{_ISO}')) AS able")["able"]
+        if not np.ma.filled(able, True)[0]:
+            return None
+        try:
+            times = self._select(f"CAST(nullif(rtrim({cell}, 'Z'), '') AS TIMESTAMP) AS c")["c"]
+        except engine().Error:
+            return None
+        return np.asarray(np.ma.filled(times, np.datetime64("NaT")), dtype="datetime64[us]")
+
+    def select(self, what: str) -> dict[str, npt.NDArray[Any]]:
+        """Columns that are computed from those of these rows.
+
+        Raises
+        ------
+        TableError
+            If the file turns out to be damaged.
+        """
+        with readable(self.source):
+            return self._select(what)
+
+    def _select(self, what: str) -> dict[str, npt.NDArray[Any]]:
+        found: dict[str, npt.NDArray[Any]] = self.connection.execute(self._query(what)).fetchnumpy()
+        return found
+
+    def _query(self, what: str) -> str:
+        return f"SELECT {what} FROM t WHERE {self._which}" if self.part else f"SELECT {what} FROM t"
+
+    @property
+    def _which(self) -> str:
+        """Which rows these are, as a condition; empty for all."""
+        return f"rowid >= {self.first} AND rowid < {self.first + self.rows}" if self.part else ""
+
+    def _is_csv(self, column: int) -> bool:
+        """Whether cells may have an apostrophe before what a spreadsheet takes for a formula."""
+        return self.source.format == "csv" and column < len(self.types)
+
+    def _cell(self, column: int) -> str:
+        """What to select for a column as text, as it stands."""
+        return f"c{column}" if column < len(self.types) and self.is_text(column) else self.text(column)
+
+    def text(self, column: int) -> str:
+        """What to select for a column as text."""
+        if column >= len(self.types):
+            parts = [f"trim({self.text(part)}, {SPACE})" for part in self.keys[column - len(self.types)]]
+            blank = " OR ".join(f"coalesce({part}, '') = ''" for part in parts)
+            return f"CASE WHEN {blank} THEN NULL ELSE concat_ws({literal(BETWEEN)}, {', '.join(parts)}) END"
+        cell = f"c{column}"
+        if self.source.format == "csv":
+            formula = f"{cell}[1] = '''' AND regexp_matches({cell}, '{APOSTROPHE}')"
+            cell = f"CASE WHEN {formula} THEN {cell}[2:] ELSE {cell} END"
+        elif self.types[column] in {"DOUBLE", "FLOAT"}:
+            cell = f"CASE WHEN isnan({cell}) THEN NULL ELSE regexp_replace({cell}::VARCHAR, '\\.0$', '') END"
+        return f"CAST({cell} AS VARCHAR)"
+
+    def changed(self, query: str, parameters: object = None) -> None:
+        """Put what a query makes of the rows in their place."""
+        self.connection.execute(f"CREATE TABLE s AS {query}", parameters)
+        self.connection.execute(f"DROP {'TABLE' if self.copied else 'VIEW'} t; ALTER TABLE s RENAME TO t")
+
+    def rows_from(self, first: int, rows: int, known: Mapping[int, Sequence[str]] | None = None) -> Table:
+        """Some rows of the whole, to be used in a thread of its own."""
+        cursor = self.connection.cursor()
+        return replace(self, connection=cursor, rows=rows, first=first, part=True, known=known or {}, seen={})
+
+    def looks(self, spans: Sequence[tuple[int, int]]) -> list[Table]:
+        """Some rows of the whole, the first and how many, for many questions about few rows: they are read once."""
+        parts = [self.rows_from(first, rows) for first, rows in spans]
+        if self.copied:
+            return parts
+        # Before the file, the name means a table that only this cursor has.
+        cursor = self.connection.cursor()
+        which = " OR ".join(f"({part._which})" for part in parts)
+        with readable(self.source):
+            cursor.execute(f"CREATE TEMP TABLE t AS SELECT * FROM memory.main.t WHERE {which}")
+        return [replace(part, connection=cursor) for part in parts]
+
+    def with_key(self, columns: Sequence[int]) -> Table:
+        """The table with one more column: several columns together."""
+        name = BETWEEN.join(self.names[column] for column in columns)
+        return replace(self, names=(*self.names, name), keys=(*self.keys, tuple(columns)), seen={})
+
+    def is_text(self, column: int) -> bool:
+        """Whether the cells of a column are text, whatever they look like, and not numbers of some type."""
+        return column >= len(self.types) or self.types[column] == "VARCHAR"
+
+    def place(self, rows: Sequence[int]) -> str:
+        """Where rows stand, for people: the lines of a text file, the rows of another."""
+        rows = [self.first + int(row) for row in rows]
+        if self.moved:
+            places = ", ".join(map(str, rows))
+            query = f"SELECT rowid, place FROM t WHERE rowid IN ({places})"
+            place = dict(self.connection.execute(query).fetchall())
+            rows = [place[row] for row in rows]
+        found = []
+        starts = [start for _, start in self.pieces]
+        for number, (source, start) in enumerate(self.pieces or ((self.source, 0),)):
+            end = starts[number + 1] if number + 1 < len(starts) else None
+            own = [row - start for row in rows if row >= start and (end is None or row < end)]
+            if own:
+                # Each row of a spreadsheet is a line of its copy.
+                lines = source.format in {"csv", "json"}
+                unit = "line" if lines and not source.sheet else "row"
+                # Rows of a frame are numbered from 0.
+                numbers = lines_of(source, own) if lines else [row + (source.format != "frame") for row in own]
+                found.append(f"{source.name}, {unit}{'s' if len(own) > 1 else ''} {', '.join(map(str, numbers))}")
+        return "; ".join(found)
+
+
+def place(table: Table, *rows: int) -> str:
+    """Where rows stand: ``"forecasts.csv, line 7"``."""
+    return table.place(rows)
+
+
+def _positions(hashes: npt.NDArray[np.uint64], keys: npt.NDArray[np.uint64]) -> Index | None:
+    """Where each hash stands among keys, each of which is there; None where keys are the same.
+
+    >>> _positions(np.array([7, 7, 5, 7], np.uint64), np.array([7, 5], np.uint64))
+    array([0, 0, 1, 0])
+    """
+    order = np.argsort(keys)
+    keys = keys[order]
+    if (keys[1:] == keys[:-1]).any():
+        return None
+    # Rows with one word often follow each other, and are looked up once.
+    starts = np.flatnonzero(np.append(True, hashes[1:] != hashes[:-1]))
+    found = order[np.searchsorted(keys, hashes[starts])]
+    return found if len(starts) == len(hashes) else np.repeat(found, np.diff(starts, append=len(hashes)))
+
+
+def _as_meant(cells: Iterable[str | None]) -> list[str | None]:
+    """Cells of text without the apostrophe that keeps a spreadsheet from taking them for formulas."""
+    return [cell if cell is None or cell[:1] != "'" else without_apostrophe(cell) for cell in cells]
+
+
+def _plain(words: Words, missing: frozenset[str]) -> Numbers | None:
+    """The numbers that words are, where each is a finite one or stands for no answer."""
+    values, other = np.full(len(words.values), np.nan), 0
+    for i, word in enumerate(words.values):
+        if word.lower() in missing:
+            other += int(words.counts[i])
+        elif _NUMBER.fullmatch(word):
+            values[i] = float(word)
+        else:
+            return None
+    return Numbers(words.expand(values, np.nan), other) if np.isfinite(values[~np.isnan(values)]).all() else None
+
+
+def encode(cells: Iterable[str | None]) -> Words:
+    """Cells as coded words.
+
+    >>> encode(["b", None, "a ", "b", ""])
+    Words(codes=array([ 0, -1,  1,  0, -1]), values=['b', 'a'], trimmed=1)
+    """
+    cells = list(cells)
+    distinct = {cell: i for i, cell in enumerate(dict.fromkeys(cells))}
+    return tidied(list(distinct), np.fromiter(map(distinct.__getitem__, cells), np.intp, len(cells)))
+
+
+def tidied(cells: list[str | None], place: Index) -> Words:
+    """Coded words from the distinct cells, in order of first appearance, and the position of each row's among them."""
+    if None not in cells and "" not in cells and list(map(str.strip, cast("Sequence[str]", cells))) == cells:
+        return Words(place, cast("list[str]", cells))
+    words: dict[str, int] = {}
+    codes = np.full(len(cells) + 1, BLANK)
+    untidy = np.zeros(len(cells) + 1, dtype=bool)
+    for i, cell in enumerate(cells):
+        word = "" if cell is None else cell.strip()
+        if word:
+            codes[i] = words.setdefault(word, len(words))
+            untidy[i] = word != cell
+    trimmed = int(untidy[place].sum()) if untidy.any() else 0
+    return Words(codes.take(place), list(words), trimmed)
+
+
+def cell_error(
+    table: Table, row: int, column: int, problem: str, *, remedies: Sequence[Remedy] = (), count: int = 1
+) -> CellError:
+    """The error for one cell, with its place and column, and how many like it there are."""
+    more = f" (and {count - 1:,} more like it)" if count > 1 else ""
+    message = f"{place(table, row)}, column {shown(table.names[column])}: {problem}{more}"
+    return CellError(message, remedies=remedies, count=count)
