@@ -117,7 +117,7 @@ def _other_sums(observed: Observations, found: list[Coefficients], probability: 
     covariance = np.einsum("s,si,sj->ij", share, values - mean, values - mean)
     for part, each in zip(share, found, strict=True):
         covariance += part * given_sum(each)
-    return OtherSums(total, moves, covariance)
+    return OtherSums(min(total, 1.0), moves, covariance)
 
 
 def with_limits(
