@@ -22,7 +22,7 @@ from opinionpool.logodds import check_probabilities, logit
 from opinionpool.model.panel import Panel
 from opinionpool.plots.figures import OTHER, POOL, QUIET, styled
 from opinionpool.scoring.calibration_band import ReliabilityCurve, reliability_curve
-from opinionpool.scoring.checked import checked
+from opinionpool.scoring.checked import shaped
 from opinionpool.scoring.comparison import AVERAGE, LEVEL, Comparison
 from opinionpool.scoring.learning_curve import LearningCurve
 
@@ -183,7 +183,7 @@ def reliability(
     if isinstance(probabilities, ReliabilityCurve):
         curve = probabilities
     else:
-        forecasts, given = checked(probabilities, outcomes)  # type: ignore[arg-type]
+        forecasts, given = shaped(probabilities, outcomes)  # type: ignore[arg-type]
         _check_order(forecasts, given)
         codes = np.where(np.isnan(given), UNRESOLVED, given).astype(np.intp)
         curve = reliability_curve(check_probabilities(forecasts), codes)

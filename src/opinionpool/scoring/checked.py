@@ -20,8 +20,8 @@ from opinionpool.text import listed
 Outcomes: TypeAlias = npt.NDArray[Any]
 
 
-def checked(p: npt.ArrayLike, y: npt.ArrayLike) -> tuple[Array, Outcomes]:
-    """Forecasts and outcomes whose shapes fit, every forecast in [0, 1] or NaN and every outcome a class number or NaN.
+def shaped(p: npt.ArrayLike, y: npt.ArrayLike) -> tuple[Array, Outcomes]:
+    """Forecasts and outcomes whose shapes fit; values are checked for forecasts in columns only.
 
     Returns
     -------
@@ -33,7 +33,7 @@ def checked(p: npt.ArrayLike, y: npt.ArrayLike) -> tuple[Array, Outcomes]:
     Raises
     ------
     ShapeError, ProbabilityError, OutcomeError
-        If these are no forecasts or outcomes, or there are more of one than of the other.
+        If these are no forecasts, or the outcomes are not numbers, or there are more of one than of the other.
     """
     forecasts = np.atleast_1d(as_numbers(p, "forecast"))
     if forecasts.ndim > 1:
@@ -41,6 +41,12 @@ def checked(p: npt.ArrayLike, y: npt.ArrayLike) -> tuple[Array, Outcomes]:
     outcomes = _numbers(unmasked(y, None), number_of_classes(forecasts))
     if outcomes.shape != forecasts.shape[:1]:
         raise ShapeError(f"{len(forecasts)} forecasts need as many outcomes, not shape {outcomes.shape}")
+    return forecasts, outcomes
+
+
+def checked(p: npt.ArrayLike, y: npt.ArrayLike) -> tuple[Array, Outcomes]:
+    """As `shaped`, with every forecast in [0, 1] or NaN and every outcome a class number or NaN."""
+    forecasts, outcomes = shaped(p, y)
     check_probabilities(forecasts, "forecast")
     check_classes(outcomes, number_of_classes(forecasts))
     return forecasts, outcomes
