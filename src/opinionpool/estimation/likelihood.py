@@ -204,13 +204,7 @@ def _add_curvature(hessian: Array, design: Design, rows: slice, p: Array, rest: 
         bent = likely[:, None] * z
     else:
         bent = likely[:, None] * (z - (p[:, None] * z).sum(axis=2, keepdims=True))
-    left, right, step = (
-        bent.reshape(s, n, d * t),
-        z.reshape(*z.shape[:-2], d * t),
-        max(_FEWEST, _TERMS // max(1, n * n)),
-    )
-    for piece in (slice(begin, begin + step) for begin in range(0, d * t, step)):
-        hessian[:, first:, first:] += left[..., piece] @ np.swapaxes(right[..., piece], -1, -2)
+    _add_products(hessian[:, first:, first:], bent.reshape(s, n, d * t), z.reshape(*z.shape[:-2], d * t))
     if not f:
         return
     beside, each, own = bent @ features.T, (likely[:, :, None] * features) @ features.T, np.zeros((s, f, d, f, d))
@@ -228,8 +222,17 @@ def _add_curvature(hessian: Array, design: Design, rows: slice, p: Array, rest: 
     hessian[:, :first, :first] += own.reshape(s, first, first)
 
 
+def _add_products(found: Array, left: Array, right: Array) -> None:
+    """Add the products of (S, N, M) and (N, M) or (S, N, M) over the last axis, (S, N, N)."""
+    n, m = left.shape[1:]
+    step = _TERMS // max(1, n * n)
+    step = step if step >= _FEWEST else m
+    for piece in (slice(begin, begin + step) for begin in range(0, m, step)):
+        found += left[..., piece] @ np.swapaxes(right[..., piece], -1, -2)
+
+
 def _blocks(design: Design, s: int) -> Iterator[slice]:
     """Yield the events in blocks, for S vectors of coefficients."""
     (n, d, t), f = design.columns.shape[-3:], len(design.features)
-    step = max(_FEWEST, _BLOCK // max(1, s * d * max(n, f)))
+    step = max(_FEWEST, _BLOCK // max(1, s * d * max(n, f)), n // d)
     return (slice(first, first + step) for first in range(0, t, step))
