@@ -45,8 +45,8 @@ def experts(reading: Reading, pooling: Pooling, writing: Writing, model: str | N
     log-odds, and the slope, by which their distance from the prior is multiplied. Where outcomes speak for it, a third
     has the experts' weights on each topic. JSON has both too.
 
-    Where the terminal is too narrow, columns are left out: the weights by class first, then the interval, the
-    accuracy and the number of all forecasts.
+    Where the terminal is too narrow, columns are left out: the weights by class first, then the accuracy, the number
+    of all forecasts, the bias and the number of those on resolved events. The interval stays.
     """  # noqa: D301 - click reads the character
     belief_file, trained = Keeping(model, None).begin(reading, pooling, writing)
     forecasts = read(reading, trained)

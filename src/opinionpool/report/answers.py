@@ -142,7 +142,7 @@ def event_columns(pooled: Pooled, *, only_open: bool = False) -> list[Column]:
     between = []
     if pooled.interval is not None:
         low, high = pooled.ends()
-        between = [Column("low", low, "90% from", percent, spare=3), Column("high", high, "to", percent, spare=3)]
+        between = [Column("low", low, "90% from", percent), Column("high", high, "to", percent)]
     return [
         Column("event", forecasts.events, "event"),
         Column("probability", pooled.probabilities.tolist(), title, percent),
@@ -171,7 +171,7 @@ def _class_columns(pooled: Pooled, only_open: bool) -> list[Column]:
     between = []
     if pooled.interval is not None:
         low, high = ([p for own in ends for p in own] for ends in pooled.class_ends())
-        between = [Column("low", low, "90% from", percent, spare=3), Column("high", high, "to", percent, spare=3)]
+        between = [Column("low", low, "90% from", percent), Column("high", high, "to", percent)]
     return [
         Column("event", _repeated(events, sizes), "event", table=_once(events, sizes)),
         Column("class", labels, title),
@@ -310,12 +310,12 @@ def expert_columns(forecasts: Forecasts, state: Fitted) -> list[Column]:
         columns.append(Column("weight", _finite(weights), "weight", decimal))
         low, high = map(_finite, weight_interval(state))
         if any(end is not None for end in low):
-            columns.append(Column("weight_low", low, "from", hundredths, spare=3))
-            columns.append(Column("weight_high", high, "to", hundredths, spare=3))
+            columns.append(Column("weight_low", low, "from", hundredths))
+            columns.append(Column("weight_high", high, "to", hundredths))
     columns += _class_weight_columns(state)
     columns += [
-        Column("forecasts", forecasts.counts.tolist(), "forecasts", whole, spare=1),
-        Column("resolved", forecasts.resolved_counts.tolist(), "resolved", whole),
+        Column("forecasts", forecasts.counts.tolist(), "forecasts", whole, spare=3),
+        Column("resolved", forecasts.resolved_counts.tolist(), "resolved", whole, spare=1),
     ]
     order = range(len(forecasts.experts)) if weights is None else np.argsort(-weights, kind="stable").tolist()
     return [replace(column, values=[column.values[i] for i in order]) for column in columns]
@@ -333,13 +333,13 @@ def _feature_columns(state: FittedPanel, forecasts: Forecasts) -> list[Column]:
     if forecasts.options is not None:
         biases = []  # nobody can be biased towards options that differ from event to event
     elif bias.ndim == 1:
-        biases = [Column("bias", _finite(bias) if shown else [None] * len(bias), "bias", signed)]
+        biases = [Column("bias", _finite(bias) if shown else [None] * len(bias), "bias", signed, spare=2)]
     else:
         biases = [Column(f"bias:{label}", _finite(bias[:, i]), None, signed) for i, label in enumerate(classes)]
     columns = [
         *biases,
         Column("calibration", calibration, "calibration", decimal),
-        Column("accuracy", accuracy, "accuracy", decimal, spare=2),
+        Column("accuracy", accuracy, "accuracy", decimal, spare=4),
     ]
     if len(classes) == 2 and forecasts.options is None:
         from opinionpool.scoring.reliability import areas
@@ -354,7 +354,7 @@ def _class_weight_columns(state: Fitted) -> list[Column]:
         return []
     weights = np.where(state.present[:, None], state.panel.class_weights, 0.0)
     return [
-        Column(f"weight:{label}", weights[:, i].tolist(), printable(str(label)), decimal, spare=4)
+        Column(f"weight:{label}", weights[:, i].tolist(), printable(str(label)), decimal, spare=5)
         for i, label in enumerate(state.panel.classes)
     ]
 

@@ -100,7 +100,7 @@ class Table:
         stacked, grouped = "stack" in self.kind.split(), "grouped" in self.kind.split()
         labels = [markup(' data-label="{}"', column.title or "") if stacked else "" for column in shown]
         starts = [Html(f"<td{c}{label}>") for c, label in _beside(classes, labels)]
-        cells = [[_cell(column, value, "" if grouped else "–") for value in column.values] for column in shown]
+        cells = [[_cell(column, value, "" if grouped else "–") for value in column.shown] for column in shown]
         rows = (
             markup("<tr>{}</tr>\n", joined(markup("{}{}</td>", *each) for each in _beside(starts, row)))
             for row in zip(*cells, strict=True)

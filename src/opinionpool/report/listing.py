@@ -50,6 +50,11 @@ class Column:
         """Whether a table lines its values up at the right, by their decimal points."""
         return self.show is not str
 
+    @property
+    def shown(self) -> Sequence[Any]:
+        """What a table and a page show."""
+        return self.values if self.table is None else self.table
+
     def take(self, rows: Iterable[int]) -> Column:
         """The column with some of its rows, in this order."""
         chosen = list(rows)
@@ -222,10 +227,9 @@ def _room(out: TextIO) -> int | None:
 
 def _shown(column: Column) -> list[str]:
     """The cells of a column, decimal points below each other."""
-    values = column.values if column.table is None else column.table
     if not column.numeric:
-        return ["" if value is None else printable(str(value)) for value in values]
-    shown = ["" if value is None else column.show(value) for value in values]
+        return ["" if value is None else printable(str(value)) for value in column.shown]
+    shown = ["" if value is None else column.show(value) for value in column.shown]
     behind = [len(cell) - cell.find(".") if "." in cell else 0 for cell in shown]
     most = max(behind, default=0)
     return [cell + " " * (most - after) if after else cell for cell, after in zip(shown, behind, strict=True)]

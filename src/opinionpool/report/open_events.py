@@ -68,6 +68,7 @@ def answers_section(f: Findings, verdict: Sequence[str] = ()) -> Section:
         parts += [legend(_marks(f)), Cards([_card(f, t) for t in rows])]
     else:
         parts += _tables(f, rows)
+    parts += _interval_note(f)
     unanswered = np.flatnonzero(~f.forecasts.resolved & (f.forecasts.crowd == 0)).tolist()
     if unanswered:
         names = listed([f.forecasts.events[t] for t in unanswered], NAMED)
@@ -84,14 +85,19 @@ def _lead(f: Findings, rows: Sequence[int]) -> Text:
     what = "class" if f.forecasts.options is None else "option"
     of = f"of {event}" if event else "that the event happens"
     answer = f"The answer is the probability {of}." if f.binary else f"The answer is a probability for each {what}."
-    between = ""
-    if f.pooled.interval is not None:
-        measured = coverage_words(int(f.forecasts.resolved.sum()), len(f.forecasts.experts))
-        between = (
-            "How much each expert should count is known only roughly; the 90% interval says how roughly. It leaves out "
-            f"the risk that the method itself does not suit these forecasts{_checked(f)}. {sentence(measured)}"
-        )
-    return words(start, answer, between, f"Events are listed {ORDERS[f.sort]}." if len(rows) > 1 else "")
+    return words(start, answer, f"Events are listed {ORDERS[f.sort]}." if len(rows) > 1 else "")
+
+
+def _interval_note(f: Findings) -> list[Block]:
+    """What the intervals beside the answers say, and how often such ones contained the truth."""
+    if f.pooled.interval is None:
+        return []
+    measured = coverage_words(int(f.forecasts.resolved.sum()), len(f.forecasts.experts))
+    meaning = (
+        "How much each expert should count is known only roughly; the 90% interval says how roughly. It leaves out the "
+        f"risk that the method itself does not suit these forecasts{_checked(f)}. {sentence(measured)}"
+    )
+    return [note(meaning)]
 
 
 def _checked(f: Findings) -> str:
