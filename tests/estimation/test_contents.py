@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from opinionpool.estimation.contents import event_contents, name_keys, row_contents
+from opinionpool.estimation.sampling import event_contents, name_keys, row_contents
 from opinionpool.forecasts import Forecasts
 
 

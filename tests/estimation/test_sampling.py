@@ -1,8 +1,16 @@
 import numpy as np
 import pytest
 
-from opinionpool.estimation.contents import Keys
-from opinionpool.estimation.sampling import _copies, content_keys, drawn, many_copies, size_ranks, spread_evenly, tally
+from opinionpool.estimation.sampling import (
+    Keys,
+    _copies,
+    content_keys,
+    drawn,
+    many_copies,
+    size_ranks,
+    spread_evenly,
+    tally,
+)
 
 
 def random_keys(seed: int, count: int) -> Keys:

@@ -5,8 +5,14 @@ import pytest
 from scipy.special import expit, logit
 
 import opinionpool as op
-from opinionpool.estimation.contents import event_contents, row_contents
-from opinionpool.estimation.sampling import bounded_sample, content_keys, distinguished, event_keys
+from opinionpool.estimation.sampling import (
+    bounded_sample,
+    content_keys,
+    distinguished,
+    event_contents,
+    event_keys,
+    row_contents,
+)
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.array import ArraySource
 from opinionpool.learning.learn import learn

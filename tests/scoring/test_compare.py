@@ -12,7 +12,7 @@ from hypothesis import given, settings, strategies as st
 import opinionpool as op
 from opinionpool import progress
 from opinionpool.errors import ArgumentError, LearningError, ProbabilityError
-from opinionpool.estimation.contents import event_contents
+from opinionpool.estimation.sampling import event_contents
 from opinionpool.forecasts import Forecasts
 from opinionpool.pools.fit import fit_pool
 from opinionpool.pools.registry import POOLS

@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 from sklearn.model_selection import TimeSeriesSplit
 
 from opinionpool.errors import ArgumentError, LearningError
-from opinionpool.estimation.contents import event_contents
+from opinionpool.estimation.sampling import event_contents
 from opinionpool.forecasts import Forecasts
 from opinionpool.scoring.splits import check_splits, group_splits, random_splits, read_gap, time_splits
 

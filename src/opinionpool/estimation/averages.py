@@ -1,18 +1,20 @@
-"""Sample averages to panels: the estimates of section 5.4 in four structures (model.md, sections 2.5 and 3)."""
+"""Sample averages to panels: the estimates of section 5.4 in four structures, and notes on experts without any."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from opinionpool.arrays import Array
-from opinionpool.errors import LearningError
+from opinionpool.arrays import Array, Mask
+from opinionpool.errors import LearningError, Note
 from opinionpool.estimation.rows import ResolvedEvents
 from opinionpool.estimation.statistics import Design
 from opinionpool.logodds import inner_products, metric
 from opinionpool.model.correlation import CommonCorrelation, Dependence, MatrixCorrelation
 from opinionpool.model.features import Parts
+from opinionpool.text import listed
 
 # Two experts whose correlation is this close to 1 or -1 say the same thing.
 DUPLICATE = 1e-9
@@ -265,3 +267,29 @@ def pooled_cells(evidence: ResolvedEvents) -> tuple[Array, Array, Array]:
     deviation = marginals.mean[:-1] - mean[:, None]
     between = (marginals.count[:-1] * inner_products(deviation, deviation)).sum()
     return count, mean[:, None], np.array([marginals.square[0].sum() + between])
+
+
+# Names in a note before it is cut.
+NAMED = 3
+
+
+def no_forecast_notes(experts: Sequence[str], absent: Mask, what: str = "got weight 0") -> list[Note]:
+    """A note on those without a forecast on a resolved event, if there are any.
+
+    >>> [note.text for note in no_forecast_notes(["ann", "bob"], np.array([True, False]))]
+    ["'ann' had no forecast on a resolved event and got weight 0"]
+    """
+    names = _names(experts, absent)
+    text = f"{listed(names, NAMED)} had no forecast on a resolved event and {what}"
+    return [Note("no-forecasts", text, len(names))] if names else []
+
+
+def constant_notes(experts: Sequence[str], constant: Mask, what: str = "and got weight 0") -> list[Note]:
+    """A note on those who always gave the same forecast, if there are any."""
+    names = _names(experts, constant)
+    text = f"{listed(names, NAMED)} always gave the same forecast {what}"
+    return [Note("constant", text, len(names))] if names else []
+
+
+def _names(experts: Sequence[str], which: Mask) -> list[str]:
+    return [experts[i] for i in np.flatnonzero(which).tolist()]

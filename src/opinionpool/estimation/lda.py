@@ -15,10 +15,10 @@ import numpy.typing as npt
 
 from opinionpool.arrays import Array, Index
 from opinionpool.errors import LearningError, Note, PanelError
+from opinionpool.estimation.averages import constant_notes, no_forecast_notes
 from opinionpool.estimation.em import NoMaximumError, NormalRegression
 from opinionpool.estimation.rows import ForecastRows
 from opinionpool.estimation.statistics import Design, PatternMoments
-from opinionpool.estimation.unused import constant_notes, no_forecast_notes
 from opinionpool.labels import UNRESOLVED
 from opinionpool.model.full_panel import Discriminant
 

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from opinionpool.arrays import Array, Floats, Index, Mask
 from opinionpool.blocks import blocks
-from opinionpool.estimation.contents import some_rows
+from opinionpool.estimation.sampling import some_rows
 
 # Of more cells than these, one in `STRIDE` events is a sample, or as many as leave 16 events per expert.
 SHORT, STRIDE, EVENTS_PER_EXPERT = 1 << 17, 16, 16

@@ -11,8 +11,8 @@ import numpy.typing as npt
 from opinionpool.arrays import Array
 from opinionpool.errors import LearningError, Note
 from opinionpool.estimation import averages as estimates
+from opinionpool.estimation.averages import constant_notes, no_forecast_notes
 from opinionpool.estimation.rows import ResolvedEvents
-from opinionpool.estimation.unused import constant_notes, no_forecast_notes
 from opinionpool.model.correlation import MatrixCorrelation
 from opinionpool.model.features import Parts
 from opinionpool.text import listed
@@ -131,7 +131,7 @@ def _uninformative(
     if flat.any():
         raise LearningError(
             "need at least 3 resolved events and some within-outcome variation for expert "
-            f"{listed(_chosen(experts, flat), 3)}, whose forecasts on resolved events differ "
+            f"{listed([experts[i] for i in np.flatnonzero(flat)], 3)}, whose forecasts on resolved events differ "
             "only between outcomes; use structure='auto' with beliefs='default'"
         )
     return uninformative, notes
@@ -148,7 +148,3 @@ def _duplicate_notes(r: Array, experts: tuple[str, ...], uninformative: npt.NDAr
                 Note("clones", f"{names} {what} on every resolved event; they share one weight", len(group), True)
             )
     return notes
-
-
-def _chosen(experts: tuple[str, ...], which: npt.NDArray[np.bool_]) -> list[str]:
-    return [experts[i] for i in np.flatnonzero(which)]

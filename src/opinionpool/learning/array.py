@@ -12,9 +12,17 @@ import numpy.typing as npt
 
 from opinionpool.arrays import Array, Floats, Index, Mask, axes
 from opinionpool.blocks import blocks
-from opinionpool.estimation.contents import Keys, RowContents, name_keys
 from opinionpool.estimation.dense import DenseOutcomes, dense_statistics
-from opinionpool.estimation.sampling import content_keys, drawn, rooms, sample_note, stands_for
+from opinionpool.estimation.sampling import (
+    Keys,
+    RowContents,
+    content_keys,
+    drawn,
+    name_keys,
+    rooms,
+    sample_note,
+    stands_for,
+)
 from opinionpool.estimation.statistics import few_enough
 from opinionpool.forecasts import Forecasts, cells_of
 from opinionpool.learning.leakage import leaked_columns

@@ -26,9 +26,9 @@ import numpy.typing as npt
 from opinionpool import logodds
 from opinionpool.arrays import Array, Index, Mask
 from opinionpool.errors import Note
+from opinionpool.estimation.averages import constant_notes
 from opinionpool.estimation.newton import Mode, posterior_probabilities
 from opinionpool.estimation.sampling import spread_evenly
-from opinionpool.estimation.unused import constant_notes
 from opinionpool.labels import UNRESOLVED
 from opinionpool.learning.crowd_cells import Cells
 from opinionpool.learning.crowd_dependence import (

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from opinionpool.arrays import Array, Index, Mask
 from opinionpool.errors import Note
-from opinionpool.estimation.unused import constant_notes
+from opinionpool.estimation.averages import constant_notes
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.prior import CORRELATION
 from opinionpool.model.correlation import CommonCorrelation, Dependence, MatrixCorrelation

@@ -13,9 +13,10 @@ import numpy.typing as npt
 from opinionpool.arrays import Array, Index, Mask
 from opinionpool.earlier import Earlier
 from opinionpool.errors import LearningError
-from opinionpool.estimation.contents import Keys, event_contents
 from opinionpool.estimation.sampling import (
+    Keys,
     distinguished,
+    event_contents,
     event_keys,
     least,
     many_copies,

@@ -29,7 +29,7 @@ import numpy.typing as npt
 from opinionpool import logodds
 from opinionpool.arrays import Array, Index, Mask, as_numbers
 from opinionpool.errors import ArgumentError, ExpertError, Note, ShapeError
-from opinionpool.estimation.unused import constant_notes, no_forecast_notes
+from opinionpool.estimation.averages import constant_notes, no_forecast_notes
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.duplicates import constant_experts
 from opinionpool.learning.problem import Problem

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from opinionpool.arrays import Array
 from opinionpool.errors import ArgumentError, LearningError, OpinionPoolError
-from opinionpool.estimation.contents import event_contents
+from opinionpool.estimation.sampling import event_contents
 from opinionpool.forecasts import Forecasts
 from opinionpool.labels import UNRESOLVED
 from opinionpool.learning.beliefs import Beliefs

@@ -12,7 +12,7 @@ from opinionpool.arguments import one_of, whole_number
 from opinionpool.arrays import Index
 from opinionpool.clusters import Clusters, by_date, by_group, by_settlement
 from opinionpool.errors import ArgumentError, LearningError, Note
-from opinionpool.estimation.contents import event_contents
+from opinionpool.estimation.sampling import event_contents
 from opinionpool.forecasts import Forecasts
 from opinionpool.scoring.intervals import FEWEST_CLUSTERS
 from opinionpool.scoring.occasions import Times, first_answered

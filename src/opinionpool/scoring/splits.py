@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from opinionpool.arrays import Index
 from opinionpool.errors import ArgumentError, LearningError
-from opinionpool.estimation.contents import Keys, mixed
+from opinionpool.estimation.sampling import Keys, mixed
 from opinionpool.scoring.occasions import Times
 from opinionpool.tables.times import as_span
 
