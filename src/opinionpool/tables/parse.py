@@ -46,6 +46,7 @@ class Whole:
 
     layout: Layout
     classes: tuple[object, ...]
+    profile: Profile
 
 
 def read_table(
@@ -57,7 +58,7 @@ def read_table(
 ) -> Forecasts:
     """From open tables to forecasts; for a part of a table, as was decided for the whole."""
     reading = Reading.of(request) if reading is None else reading
-    profile = Profile(table, reading.rules.missing_words)
+    profile = Profile(table, reading.rules.missing_words) if whole is None else whole.profile
     layout = layout_of(profile, other, request) if whole is None else whole.layout
     return _read_as(_Known(table, other, request, reading, whole, profile, layout))
 
@@ -198,7 +199,7 @@ def _choose(known: _Known, parsed: _Parsed, timed: LongRows) -> _Chosen:
 def _unnamed_times(known: _Known, layout: Layout) -> UnnamedTimes:
     """Columns of times that play no role, unless no column is to be one of times."""
     given = layout if "time" not in known.request.keys else replace(layout, unused=())
-    return UnnamedTimes.of(given, known.profile, known.reading.rules.missing_words, known.reading.dates)
+    return UnnamedTimes.of(known.table, given, known.profile, known.reading.rules.missing_words, known.reading.dates)
 
 
 def _reading_notes(known: _Known, parsed: _Parsed, chosen: _Chosen, times: Sequence[Note]) -> tuple[Note, ...]:

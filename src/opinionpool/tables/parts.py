@@ -36,7 +36,7 @@ from opinionpool.tables.table import BLANK, Numbers, Table, Words, place
 from opinionpool.text import shown
 
 # Bytes of text from which on a file is read in parts; what one byte of a compressed or a Parquet file makes.
-LARGE, UNPACKED = 200_000_000, {b"\x1f\x8b": 5, b"PA": 6}
+LARGE, UNPACKED = 100_000_000, {b"\x1f\x8b": 5, b"PA": 6}
 # Forecasts in a part, about; rows whose events are compared at once; and events up to which that is done in memory.
 CELLS, ROWS, RUNS = 1 << 17, 1 << 18, 1 << 20
 
@@ -169,15 +169,16 @@ def open_parts(source: object, request: ReadOptions, progress: Progress | None) 
         As for `opinionpool.tables.read.read_forecasts`.
     """
     with open_table(source, request, progress, on_disk=True) as table:
-        layout = layout_of(Profile(table, request.rules.missing_words), None, request)
+        profile = Profile(table, request.rules.missing_words)
+        layout = layout_of(profile, None, request)
         whole = request.options == "event" or request.merge_names or request.silence is not None
         if whole or not {"class", "verdict"}.isdisjoint(layout.roles) or layout.long == layout.wide:
             yield None
             return
-        yield _parts(table, request, layout)
+        yield _parts(table, request, layout, profile)
 
 
-def _parts(table: Table, request: ReadOptions, layout: Layout) -> Parts:
+def _parts(table: Table, request: ReadOptions, layout: Layout, profile: Profile) -> Parts:
     without = request.no_outcome
     request = _with_dates(table, request, layout)
     observed = []
@@ -187,7 +188,7 @@ def _parts(table: Table, request: ReadOptions, layout: Layout) -> Parts:
         observed = [Observed(table, column, words, np.full(len(words.values), BLANK))]
     written = [*dict.fromkeys(label for _, label in layout.cells if label is not None)]
     asked = as_listed(request.asked, written, long=layout.long)
-    whole = Whole(layout, find_classes(observed, written, asked, without))
+    whole = Whole(layout, find_classes(observed, written, asked, without), profile)
     known = {}
     if layout.long:
         expert = layout.roles["expert"]

@@ -37,8 +37,8 @@ def sheet_as_csv(name: str, path: str, target: str) -> tuple[Note, ...]:
         raise TableError(f"{name} is a spreadsheet: to read it, {install('excel')}; or {_SAVE_AS}") from None
     _check_size(name, path)
     written = _written_cells(path)
-    for held in written.values():
-        check_cells(name, held.rows, held.columns, held.count)
+    for each in written.values():
+        check_cells(name, each.rows, each.columns, each.count)
     try:
         book = CalamineWorkbook.from_path(path)
         for sheet in book.sheet_names:

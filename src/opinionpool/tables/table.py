@@ -163,7 +163,7 @@ class Table:
     @property
     def _is_small(self) -> bool:
         """Whether the cells of all columns are seen at once."""
-        return self.rows * len(self.types) <= _FEW
+        return self.rows < _MANY and self.rows * len(self.types) <= _FEW
 
     def _is_number(self, column: int) -> bool:
         kind = self.types[column].removeprefix("U")
@@ -185,7 +185,7 @@ class Table:
         with readable(self.source):
             rows = self.connection.execute(self._query(", ".join(map(self._cell, own)))).fetchall()
         for i, cells in zip(own, zip(*rows, strict=True), strict=True):
-            words = encode(_as_meant(cells) if self._is_csv(i) else cells)
+            words = encode(_as_meant(list(cells)) if self._is_csv(i) else cells)
             self.seen.setdefault(i, words if i not in self.known else words.among(self.known[i]))
 
     def _found(self, column: int) -> Words:
@@ -346,9 +346,11 @@ def _positions(hashes: npt.NDArray[np.uint64], keys: npt.NDArray[np.uint64]) -> 
     return found if len(starts) == len(hashes) else np.repeat(found, np.diff(starts, append=len(hashes)))
 
 
-def _as_meant(cells: Iterable[str | None]) -> list[str | None]:
+def _as_meant(cells: list[str | None]) -> list[str | None]:
     """Cells of text without the apostrophe that keeps a spreadsheet from taking them for formulas."""
-    return [cell if cell is None or cell[:1] != "'" else without_apostrophe(cell) for cell in cells]
+    if "'" not in "".join(filter(None, cells)):
+        return cells
+    return [cell if cell is None else without_apostrophe(cell) for cell in cells]
 
 
 def _plain(words: Words, missing: frozenset[str]) -> Numbers | None:

@@ -36,8 +36,10 @@ class UnnamedTimes:
     dates: str | None
 
     @classmethod
-    def of(cls, layout: Layout, profile: Profile, missing: frozenset[str], dates: str | None) -> UnnamedTimes:
-        """Those of a table; none where a column says when forecasts were made."""
+    def of(
+        cls, table: Table, layout: Layout, profile: Profile, missing: frozenset[str], dates: str | None
+    ) -> UnnamedTimes:
+        """Those of a table, or of the whole that it is a part of; none where a column says when forecasts were made."""
         event = layout.roles.get("event")
         found = (
             ()
@@ -46,7 +48,7 @@ class UnnamedTimes:
         )
         if event is not None:
             found = tuple(i for i in found if profile.varies_within(i, [event]))
-        return cls(profile.table, found, missing, dates)
+        return cls(table, found, missing, dates)
 
     @property
     def names(self) -> list[str]:
