@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import click
 
-from opinionpool.cli.arguments import Keeping, Pooling, Reading, Writing, prior_option
+from opinionpool.cli.arguments import Pooling, Reading, Writing
 from opinionpool.cli.help import SectionedCommand
-from opinionpool.cli.inputs import read
 from opinionpool.cli.options import model_option, pooling, writing
 from opinionpool.cli.output import present
 from opinionpool.cli.reading_options import reading
@@ -48,22 +47,15 @@ def experts(reading: Reading, pooling: Pooling, writing: Writing, model: str | N
     Where the terminal is too narrow, columns are left out: the weights by class first, then the accuracy, the number
     of all forecasts, the bias and the number of those on resolved events. The interval stays.
     """  # noqa: D301 - click reads the character
-    belief_file, trained = Keeping(model, None).begin(reading, pooling, writing)
-    forecasts = read(reading, trained)
-    prior = prior_option("--prior", pooling.prior, forecasts)
-    from opinionpool.cli.kept import keep
+    from opinionpool.cli.kept import PooledFile
     from opinionpool.report import answers, panel, summary, topics
     from opinionpool.report.view import View
 
-    kept = keep(forecasts, pooling.pool, prior, pooling.options(belief_file.beliefs), trained, learning=False)
-    state = kept.answered_with
-    about, by_topic = topics.topic_columns(state), topics.weight_columns(state)
-    whole = panel.together(state)
-    facts = summary.pool_facts(forecasts, kept.name, state, None) | summary.belief_facts(belief_file.beliefs)
-    facts |= kept.facts(None) | panel.together_facts(whole) | topics.topic_facts(about, by_topic)
-    size, assumed = summary.size_line(forecasts), summary.belief_lines(belief_file.file, belief_file.beliefs)
-    used = summary.pool_line(forecasts, kept.name, state, kept.given, None)
-    lines = [size, used, *kept.lines(None), *panel.together_lines(whole), *assumed]
+    found = PooledFile.of(reading, pooling, writing, model)
+    forecasts, kept, state = found.forecasts, found.kept, found.kept.answered_with
+    about, by_topic, whole = topics.topic_columns(state), topics.weight_columns(state), panel.together(state)
+    facts = found.facts() | panel.together_facts(whole) | topics.topic_facts(about, by_topic)
+    lines = [summary.size_line(forecasts), *found.lines(), *panel.together_lines(whole)]
     notes = (*forecasts.notes, *kept.notes, *answers.expert_notes(state))
     columns = answers.expert_columns(kept.forecasts, state)
     view = View("experts", columns, facts, lines, notes, [about, by_topic], forecasts=forecasts)
@@ -71,6 +63,6 @@ def experts(reading: Reading, pooling: Pooling, writing: Writing, model: str | N
         from opinionpool.report.leaderboard import leaderboard_columns, leaderboard_lines
         from opinionpool.scoring.leaderboard import leaderboard
 
-        lines = [size, *leaderboard_lines(), *kept.lines(None), *assumed]
+        lines = [lines[0], *leaderboard_lines(), *found.lines()[1:]]
         view = replace(view, columns=leaderboard_columns(leaderboard(forecasts)), lines=lines, below=())
     present(view, writing)

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 import click
 
-from opinionpool.cli.arguments import Keeping, Pooling, PriorOption, Reading, Writing, prior_option
+from opinionpool.cli.arguments import Pooling, PriorOption, Reading, Writing, prior_option
 from opinionpool.cli.help import SectionedCommand
-from opinionpool.cli.inputs import read
 from opinionpool.cli.options import model_option, pooling, writing
 from opinionpool.cli.output import present
 from opinionpool.cli.reading_options import reading
@@ -63,32 +62,24 @@ def explain(
     Answers of the median, trimmed and beta-linear pools are no sums. With more than two classes, log-odds are
     log-probabilities less their mean over the classes.
     """  # noqa: D301 - click reads the character
-    belief_file, trained = Keeping(model, None).begin(reading, pooling, writing)
-    forecasts = read(reading, trained)
-    prior, rate = prior_option("--prior", pooling.prior, forecasts), prior_option("--base-rate", base_rate, forecasts)
     from opinionpool.analysis.explanation import event_position, explain_event
-    from opinionpool.cli.kept import keep
+    from opinionpool.cli.kept import PooledFile
     from opinionpool.pools.fit import in_sample_note
     from opinionpool.report import answers, explanation as explained, summary
     from opinionpool.report.view import View
 
+    found = PooledFile.of(reading, pooling, writing, model)
+    forecasts, kept, rate = found.forecasts, found.kept, prior_option("--base-rate", base_rate, found.forecasts)
     try:
         t = event_position(forecasts, _meant(event, forecasts.events))
     except ArgumentError as error:
         raise click.UsageError(str(error)) from None
-    kept = keep(forecasts, pooling.pool, prior, pooling.options(belief_file.beliefs), trained, learning=False)
     why = explain_event(kept.forecasts, t, kept.state, prior=kept.reference, base_rate=rate)
     inside = bool(kept.pooled(rate).in_sample[t])
     notes = [*forecasts.notes, *kept.state.notes, *why.notes, *summary.base_rate_notes(kept.state, kept.given, rate)]
     notes += [in_sample_note(kept.state)] if inside else []
-    facts = summary.pool_facts(forecasts, kept.name, kept.answered_with, rate)
-    facts |= summary.belief_facts(belief_file.beliefs) | kept.facts(None) | explained.explanation_facts(why)
+    facts = found.facts(rate) | explained.explanation_facts(why)
     facts |= {"outcome": answers.happened(forecasts)[t], "in_sample": inside}
-    lines = [
-        *explained.explanation_lines(why),
-        summary.pool_line(forecasts, kept.name, kept.answered_with, kept.given, rate),
-        *kept.lines(None),
-        *summary.belief_lines(belief_file.file, belief_file.beliefs),
-    ]
+    lines = [*explained.explanation_lines(why), *found.lines(rate)]
     columns, rows = explained.explanation_columns(why), explained.explanation_records(why)
     present(View("experts", columns, facts, lines, notes, nested=rows, forecasts=forecasts), writing)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opinionpool.arrays import Array, Mask
+from opinionpool.cli.arguments import BeliefFile, Keeping, Pooling, Reading, Writing, prior_option
+from opinionpool.cli.inputs import read
 from opinionpool.errors import ArgumentError, ExpertError, Note
 from opinionpool.forecasts import Forecasts
 from opinionpool.logodds import class_probabilities, public_probabilities
@@ -18,6 +20,7 @@ from opinionpool.priors import event_priors
 from opinionpool.report.answers import Pooled, pool_events
 from opinionpool.report.listing import printable
 from opinionpool.report.numbers import whole
+from opinionpool.report.summary import belief_facts, belief_lines, pool_facts, pool_line
 from opinionpool.text import counted, listed
 
 if TYPE_CHECKING:
@@ -106,6 +109,38 @@ class Kept:
         stream = None if self.trained is None else self.trained.stream
         mark = "" if stream is None else f", fingerprint {stream.fingerprint[:12]}"
         return f"{self.name} pool, {counted(len(self.state.experts), 'expert')}, {learned}{mark}"
+
+
+@dataclass(frozen=True, eq=False)
+class PooledFile:
+    """A file of forecasts, and the pool that answers it: what commands about one of its answers begin with."""
+
+    forecasts: Forecasts
+    kept: Kept
+    believed: BeliefFile
+
+    @classmethod
+    def of(
+        cls, reading: Reading, pooling: Pooling, writing: Writing, model: str | None, *, topics: bool = True
+    ) -> PooledFile:
+        """Read a file and fit or load its pool, once options fit together and results can be written."""
+        believed, trained = Keeping(model, None).begin(reading, pooling, writing)
+        forecasts = read(reading, trained)
+        prior, options = prior_option("--prior", pooling.prior, forecasts), pooling.options(believed.beliefs)
+        some = forecasts if topics else replace(forecasts, topics=None)
+        return cls(forecasts, keep(some, pooling.pool, prior, options, trained, learning=False), believed)
+
+    def facts(self, rate: float | Array | None = None) -> dict[str, object]:
+        """What was read, pooled and believed, for JSON."""
+        kept = self.kept
+        facts = pool_facts(self.forecasts, kept.name, kept.answered_with, rate)
+        return facts | belief_facts(self.believed.beliefs) | kept.facts(None)
+
+    def lines(self, rate: float | Array | None = None) -> list[str]:
+        """The same for people, without the size of the file."""
+        kept, believed = self.kept, self.believed
+        used = pool_line(self.forecasts, kept.name, kept.answered_with, kept.given, rate)
+        return [used, *kept.lines(None), *belief_lines(believed.file, believed.beliefs)]
 
 
 def keep(

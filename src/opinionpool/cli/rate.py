@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import click
 
-from opinionpool.cli.arguments import Keeping, Pooling, Reading, Writing, prior_option
+from opinionpool.cli.arguments import Pooling, Reading, Writing
 from opinionpool.cli.help import SectionedCommand
-from opinionpool.cli.inputs import read
 from opinionpool.cli.options import model_option, pooling, writing
 from opinionpool.cli.output import present
 from opinionpool.cli.reading_options import reading
@@ -49,33 +48,20 @@ def rate(reading: Reading, by: str | None, labels: str, pooling: Pooling, writin
     JSON and CSV have the intervals of all. What is assumed is that experts err in each group as in the others, given
     the outcome; a note says where forecasts speak against that.
     """  # noqa: D301 - click reads the character
-    belief_file, trained = Keeping(model, None).begin(reading, pooling, writing)
+    from opinionpool.analysis.rates import rates
+    from opinionpool.cli.kept import PooledFile
+    from opinionpool.report import rates as report
+    from opinionpool.report.view import View
+
     if by is not None:
         columns = [name.strip() for name in by.split(",")]
         own = {"topic": columns[0] if len(columns) == 1 else columns}
         reading = replace(reading, options=replace(reading.options, columns={**reading.options.columns, **own}))
-    forecasts = read(reading, trained)
-    prior = prior_option("--prior", pooling.prior, forecasts)
-    from opinionpool.analysis.rates import rates
-    from opinionpool.cli.kept import keep
-    from opinionpool.report import rates as report, summary
-    from opinionpool.report.listing import records
-    from opinionpool.report.view import View
-
-    options = pooling.options(belief_file.beliefs)
-    kept = keep(replace(forecasts, topics=None), pooling.pool, prior, options, trained, learning=False)
-    found = rates(
-        kept.state, kept.forecasts, None if by is None else forecasts.topics, labels=labels, prior=kept.reference
-    )
-    differences = report.difference_columns(found)
-    facts = summary.pool_facts(forecasts, kept.name, kept.answered_with, None) | kept.facts(None)
-    facts |= {"labels": labels, "level": found.level, "differences": list(records(differences))}
-    facts |= {"all": None if found.total_ is None else dict(zip(("rate", "low", "high"), found.total_, strict=False))}
-    lines = [
-        *report.rate_lines(found),
-        summary.pool_line(forecasts, kept.name, kept.answered_with, kept.given, None),
-        *kept.lines(None),
-        *summary.belief_lines(belief_file.file, belief_file.beliefs),
-    ]
-    notes = (*forecasts.notes, *kept.notes, *found.notes)
-    present(View("rates", report.rate_columns(found), facts, lines, notes, [differences], forecasts=forecasts), writing)
+    file = PooledFile.of(reading, pooling, writing, model, topics=False)
+    kept, groups = file.kept, None if by is None else file.forecasts.topics
+    found = rates(kept.state, kept.forecasts, groups, labels=labels, prior=kept.reference)
+    facts, differences = file.facts() | report.rate_facts(found, labels), report.difference_columns(found)
+    lines = [*report.rate_lines(found), *file.lines()]
+    notes = (*file.forecasts.notes, *kept.notes, *found.notes)
+    view = View("rates", report.rate_columns(found), facts, lines, notes, [differences], forecasts=file.forecasts)
+    present(view, writing)

@@ -13,7 +13,7 @@ from opinionpool.learning.fitted import FittedPanel
 from opinionpool.report.answers import plain
 from opinionpool.report.blocks import Section, long_table
 from opinionpool.report.charts import interval_bar
-from opinionpool.report.listing import Column
+from opinionpool.report.listing import Column, records
 from opinionpool.report.numbers import finite, percent, points, whole
 
 if TYPE_CHECKING:
@@ -65,6 +65,13 @@ def difference_columns(found: Rates) -> list[Column]:
 def _bounded(p: float) -> str:
     """A probability between 0.1% and 99.9%, beyond which it rests on the model more than on data."""
     return percent(min(max(p, 0.001), 0.999))
+
+
+def rate_facts(found: Rates, labels: str) -> dict[str, object]:
+    """How it was estimated, differences between groups, and the share of all events, for JSON."""
+    every = None if found.total_ is None else dict(zip(("rate", "low", "high"), found.total_, strict=False))
+    differences = list(records(difference_columns(found)))
+    return {"labels": labels, "level": found.level, "differences": differences, "all": every}
 
 
 def rate_lines(found: Rates) -> list[str]:
