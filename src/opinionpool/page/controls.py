@@ -41,8 +41,8 @@ HELP = MappingProxyType(
             "how often the event really happens."
         ),
         "interval": (
-            "How well the experts count is known only roughly. If it were known exactly, and the model holds, the "
-            "answer would lie in this interval with 90% probability (a credible interval)."
+            "How much each expert should count is known only roughly; the interval says how roughly (a 90% credible "
+            "interval). It leaves out the risk that the model does not suit these experts."
         ),
         "average": "The mean of the experts' probabilities, all counting the same.",
         "geometric": "Odds multiplied and the root taken, all counting the same: it goes further than the average.",

@@ -14,6 +14,7 @@ from opinionpool.page.assessment import EXAMPLE, Assessment, Candidate, to_toml
 from opinionpool.page.controls import HELP, attributes, button, field
 from opinionpool.page.session import Scene
 from opinionpool.report.blocks import Block, Code, Details, Section, Table, Text, missing, note, rendered
+from opinionpool.report.coverage import coverage_words
 from opinionpool.report.explanation import forecast_columns
 from opinionpool.report.html import STYLE, Html, document, event_name, joined, markup, sentence
 from opinionpool.report.listing import Column, printable, write_csv
@@ -149,7 +150,7 @@ def report(scene: Scene, found: Answer, when: datetime) -> str:
     why = views.reasons(first, found) or [missing("nobody gave a forecast, so the answer is the prior")]
     why += [Details(f"The same for {each.event}", views.reasons(each, found)) for each in others]
     notes = [note(sentence(each.text)) for each in found.notes]
-    interval = [note(HELP["interval"])] if found.interval is not None else []
+    interval = [note(f"{HELP['interval']} {_measured(found)}")] if found.interval is not None else []
     moves = views.effects(first)
     # What the page begins with is nobody's assessment.
     asked = a.candidate != Candidate()
@@ -168,6 +169,12 @@ def report(scene: Scene, found: Answer, when: datetime) -> str:
     footer = markup("<footer>Made by opinionpool {}.</footer>", __version__)
     body = markup("{}\n<main>\n{}\n</main>\n{}", header, rendered(sections), footer)
     return document(f"Pooled forecast: {printable(question)}", STYLE, body)
+
+
+def _measured(found: Answer) -> str:
+    """How often such intervals contained the truth, where the pool has learned from outcomes."""
+    events = int(found.state.events.sum())
+    return sentence(coverage_words(events, len(found.state.experts))) if events else ""
 
 
 def _method(scene: Scene, found: Answer) -> list[Block]:

@@ -54,8 +54,11 @@ def pieces_of(scene: Scene) -> dict[str, Html]:
     shown = [each for each in a.experts if each.forecast is not None or each.name not in known]
     without = [each for each in a.experts if each.forecast is None and each.name in known]
     setting = _Setting.of(scene)
+    learned = _learned(scene, setting.unit)
     rows = {
-        f"expert-{each.key}": _expert(each, a.features(each, a.common), setting, each.name in known)
+        f"expert-{each.key}": _expert(
+            each, a.features(each, a.common), setting, each.name in known, learned.get(each.name, "")
+        )
         for each in shown[:ROWS]
     }
     foot = []
@@ -73,6 +76,16 @@ def pieces_of(scene: Scene) -> dict[str, Html]:
     return {"example": _example(scene), "common": _common(scene, setting), **rows, "foot": joined(foot)}
 
 
+def _learned(scene: Scene, unit: str) -> dict[str, str]:
+    """What outcomes teach about each expert by itself, in a few words."""
+    if not scene.learns or scene.found is None or scene.found.state.marginal is None:
+        return {}
+    state = scene.found.state
+    assert state.marginal is not None
+    rows = zip(state.experts, state.marginal.accuracy.tolist(), state.counts.tolist(), strict=True)
+    return {who: f"learned {accuracy_label(unit, accuracy)}" for who, accuracy, count in rows if count > 0}
+
+
 def _example(scene: Scene) -> Html:
     """What says that the page shows an example, and a way to clear it."""
     if scene.a.question != EXAMPLE or scene.material.forecasts is not None:
@@ -85,7 +98,9 @@ def _example(scene: Scene) -> Html:
 def _common(scene: Scene, setting: _Setting) -> Html:
     """Prior, dependence, and the way to say how good experts are."""
     a = scene.a
-    parts = [shares("prior", "Prior", setting.priors, a.classes, assumed=a.prior is None, frozen=setting.frozen)]
+    label = "Prior (estimated)" if scene.learns and a.prior is None else "Prior"
+    assumed = a.prior is None and not scene.learns
+    parts = [shares("prior", label, setting.priors, a.classes, assumed=assumed, frozen=setting.frozen)]
     if not setting.fixed:
         own = a.everyone.get("correlation")
         rho = CORRELATION if own is None else own.value
@@ -143,7 +158,7 @@ class _Setting:
 
 
 @lru_cache(maxsize=1024)
-def _expert(each: Expert, features: Features, setting: _Setting, from_file: bool) -> Html:
+def _expert(each: Expert, features: Features, setting: _Setting, from_file: bool, learned: str) -> Html:
     """One expert's line, and what unfolds below it; most stay as they are when another one's move."""
     who = printable(each.name)
     if from_file:
@@ -167,19 +182,28 @@ def _expert(each: Expert, features: Features, setting: _Setting, from_file: bool
             markup(
                 f'<details id="how-{each.key}"><summary id="fold-{each.key}">{{}}</summary>'
                 '<div class="second">{}</div></details>',
-                _summary(each, features, setting), _assessed(each, features, setting, who),
+                _summary(each, features, setting, learned), _assessed(each, features, setting, who),
             )
         )  # fmt: skip
     return markup('<fieldset class="line"><legend class="unseen">{}</legend>{}</fieldset>', who, joined(parts))
 
 
-def _summary(each: Expert, features: Features, setting: _Setting) -> str:
+def accuracy_label(unit: str, accuracy: float) -> str:
+    """An accuracy with the name of its unit.
+
+    >>> accuracy_label("auc", 1.0)
+    'AUC .84'
+    """
+    label = {"auc": "AUC", "hit_rate": "hit rate", "score": "score"}[unit]
+    return f"{label} {in_unit(unit, max(accuracy, 0.0)):.2f}".replace("0.", ".", 1)
+
+
+def _summary(each: Expert, features: Features, setting: _Setting, learned: str) -> str:
     """What is taken of an expert, in a few words."""
-    label = {"auc": "AUC", "hit_rate": "hit rate", "score": "score"}[setting.unit]
-    shown = f"{label} {in_unit(setting.unit, features.accuracy):.2f}".replace("0.", ".", 1)
+    shown = accuracy_label(setting.unit, features.accuracy)
     accuracy, calibration = ("assumed " if setting.assumes(each, what) else "" for what in ("accuracy", "calibration"))
     if accuracy and calibration:
-        return f"{accuracy}{shown} · assess"
+        return f"{learned or accuracy + shown} · assess"
     return f"{accuracy}{shown}, {calibration}calibration {features.calibration:.2g}"
 
 

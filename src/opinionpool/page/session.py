@@ -79,6 +79,11 @@ class Scene:
         return of_class(p, self.at)
 
     @property
+    def learns(self) -> bool:
+        """Whether outcomes count beside what is assessed or assumed."""
+        return self.material.trained is None and self.found is not None and bool(self.found.state.counts.any())
+
+    @property
     def interval(self) -> tuple[float, float] | None:
         """Of that probability."""
         if self.found is None or self.found.interval is None:

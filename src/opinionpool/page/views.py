@@ -177,7 +177,10 @@ def assessed(a: Assessment, found: Answer | None) -> list[Block]:
         cells += [shown(taken.bias, not bias)] if a.binary else []
         rows.append([name(each.name), *cells, " / ".join(worths) or "–"])
     header = ["expert", "AUC", "calibration", *(["bias"] if a.binary else []), "counts as"]
-    parts: list[Block] = [grid(header, rows, "Assessed of each, or assumed where nobody assessed it")] if rows else []
+    learned = found is not None and bool(found.state.counts.any())
+    caption = "Assessed of each, or assumed where nobody assessed it"
+    caption += "; outcomes are learned from beside it" if learned else ""
+    parts: list[Block] = [grid(header, rows, caption)] if rows else []
     correlation = a.everyone.get("correlation")
     alike = (
         f"{CORRELATION:.2f}, assumed"
@@ -187,7 +190,8 @@ def assessed(a: Assessment, found: Answer | None) -> list[Block]:
     parts += [f"Correlation of the experts' errors: {alike}."] if len(a.experts) > 1 else []
     if found is not None:
         prior = " / ".join(percent(float(p)) for p in np.atleast_1d(found.why.prior))
-        parts.append(f"Prior: {prior}{', assumed' if a.prior is None else ''}.")
+        source = "" if a.prior is not None else ", estimated from the outcomes" if learned else ", assumed"
+        parts.append(f"Prior: {prior}{source}.")
     if a.base_rate is not None:
         rate = " / ".join(map(percent, np.atleast_1d(answers.as_given(a.base_rate) or 0.0).tolist()))
         parts.append(f"Where the answer is used, the event is this frequent: {rate}.")
@@ -274,9 +278,9 @@ def decision(a: Assessment, found: Answer) -> list[Block]:
     where = "above" if p > stake.threshold else "not above"
     words = f"{brief(p)} is {where} {brief(stake.threshold)}, where acting begins to pay"
     if stake.sure is not None:
-        words += f"; {_in_100(stake.sure)} of 100 that the probability is above it, as far as the panel is known"
+        words += f"; {_in_100(stake.sure)} of 100 of the answer's posterior lie above it"
     if stake.verdict == "open":
-        words += ". The interval of the answer lies on both sides, so a better panel could say otherwise"
+        words += ". The interval lies on both sides, so who knew the experts better could decide otherwise"
     acting = stake.acting < stake.waiting
     better = abs(stake.waiting - stake.acting)
     cheaper, other = ("acting", "not acting") if acting else ("not acting", "acting")
