@@ -18,6 +18,7 @@ import numpy.typing as npt
 from opinionpool.analysis.residuals import Residuals
 from opinionpool.arguments import expect_type
 from opinionpool.arrays import Array, Index
+from opinionpool.estimation.rows import pair_products
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.option_sets import uniform_probabilities
@@ -207,10 +208,9 @@ def correlations(residuals: Residuals) -> list[Check]:
     spread = np.sqrt(np.bincount(cell, squares) / np.maximum(count - 1, 1) / (k - 1))
     kept = (spread[cell] > ZERO_SPREAD) & (count[cell] >= EACH)
     z, event = residuals.values[kept] / spread[cell[kept]][:, None], residuals.event[kept]
-    present, square = np.bincount(event, minlength=t), np.bincount(event, (z**2).sum(axis=1), t)
-    of_sum = sum((np.bincount(event, column, t) ** 2 for column in z.T), np.zeros(t))
-    used = present >= 2
-    mean = ((of_sum - square)[used] / (present * (present - 1.0))[used]) / (k - 1)
+    products, pairs = pair_products(event, z, t)
+    used = pairs > 0
+    mean = products[used] / pairs[used] / (k - 1)
     tested = []
     for c, one, two in _sides(residuals, mean, residuals.forecasts.outcomes[used]):
         difference = float(one.mean() - two.mean())

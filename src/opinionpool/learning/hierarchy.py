@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from opinionpool.arrays import Array, Index
+from opinionpool.estimation.rows import pair_products
 from opinionpool.learning.crowd_cells import Cells, Regressions
 from opinionpool.model.nested import NestedCorrelation
 
@@ -256,12 +257,10 @@ def _spread_worth(cells: Cells, squares: Array, count: Array, independent: int) 
 
 def _correlation(cells: Cells, errors: Array) -> float:
     """The common correlation, from pairs on the same event."""
-    number = cells.number
-    summed = np.sum([cells.by_event(column) ** 2 for column in errors.T], axis=0)
-    products = (summed - cells.by_event((errors**2).sum(axis=1))) / cells.free
+    products, number = pair_products(cells.event, errors, cells.events)
     weight = cells.event_weight
-    pairs, events = float(weight @ (number * (number - 1.0))), float(weight[number > 1].sum())
-    return _as_believed(float(weight @ products) / pairs if pairs else 0.0, events)
+    pairs, events = float(weight @ number), float(weight[number > 0].sum())
+    return _as_believed(float(weight @ (products / cells.free)) / pairs if pairs else 0.0, events)
 
 
 def nested_correlation(cells: Cells, errors: Array, signal: Array) -> float:

@@ -15,6 +15,7 @@ from opinionpool import logodds
 from opinionpool.arguments import number
 from opinionpool.arrays import Array
 from opinionpool.errors import Note
+from opinionpool.estimation.rows import pair_products
 from opinionpool.model.contrasts import AnswerParts, Contrasts
 from opinionpool.pools.rule import (
     LEARNED_WEIGHTS,
@@ -182,13 +183,12 @@ def _shared_errors(sample: Sample) -> tuple[float, float]:
         unit[rows] = np.where(present[rows], values[rows] - values[rows].sum(axis=0, where=present[rows]) / count, 0.0)
     spread = np.sqrt((unit**2).sum(axis=(0, 2)) / np.maximum(present.sum(axis=0)[:, 0] * d, 1))
     unit /= np.where(spread > 0, spread, 1.0)[None, :, None]
-    pairs = present[..., 0].sum(axis=1).astype(np.float64)
-    pairs *= pairs - 1.0
-    shared = (unit.sum(axis=1) ** 2 - (unit**2).sum(axis=1)).sum(axis=1) / d
+    event, expert = np.nonzero(present[..., 0])
+    shared, pairs = pair_products(event, unit[event, expert], len(y))
     used = pairs > 0
     if used.sum() < FEWEST:
         return 0.0, 0.0
-    each = shared[used] / pairs[used].mean()
+    each = shared[used] / (d * pairs[used].mean())
     return float(each.mean()), float(each.std() / np.sqrt(used.sum()))
 
 
