@@ -7,7 +7,7 @@ where a forecast is missing, is made on demand.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
@@ -25,6 +25,7 @@ from opinionpool.labels import UNRESOLVED, classes_of, encode_outcomes, event_la
 from opinionpool.logodds import LEAST, check_probabilities, normalised
 from opinionpool.names import check_distinct, numbered, places, repeated
 from opinionpool.option_sets import Options, check_options, encode_among, option_slots, padded, uniform_probabilities
+from opinionpool.scales import Scale, coded, own_scales, scales_given
 from opinionpool.text import listed, shown
 
 # Numbers in a dense block of events x experts.
@@ -82,6 +83,8 @@ class Forecasts(Tabular):
         The events that were annulled, which are not among the T, with their forecasts.
     history : History or None
         What was forecast at every moment until the events closed, where that was asked for.
+    scales : mapping of str to Scale
+        The scales of experts who give levels; their probabilities are those that levels are taken as.
     earlier : Earlier or None
         What each expert forecast before, of which nothing but how fast forecasts go stale is learned.
 
@@ -113,6 +116,7 @@ class Forecasts(Tabular):
     made: npt.NDArray[np.datetime64] | None = field(default=None, metadata=_CELL)
     asked: npt.NDArray[np.datetime64] | None = field(default=None, metadata=_EVENT)
     earlier: Earlier | None = field(default=None, metadata=_CELL)
+    scales: Mapping[str, Scale] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.experts:
@@ -186,6 +190,7 @@ class Forecasts(Tabular):
         topics: Sequence[object] | npt.ArrayLike | None = None,
         groups: Sequence[object] | npt.ArrayLike | None = None,
         times: npt.ArrayLike | None = None,
+        scale: object = None,
     ) -> Forecasts:
         """Forecasts from a dense array.
 
@@ -212,6 +217,9 @@ class Forecasts(Tabular):
             What events share that may make their outcomes dependent; None or NaN where nothing.
         times : array_like of datetime64, shape (T,), optional
             When each event closed or was resolved; NaT where unknown.
+        scale : str, sequence or mapping, optional
+            What levels there are instead of probabilities, such as ``"1-10"`` or ``("no", "unsure", "yes")``; of some
+            experts only, ``{"judge_a": "1-5"}``.
 
         Raises
         ------
@@ -219,6 +227,9 @@ class Forecasts(Tabular):
             If there is no expert, or the arguments do not fit together or are out of range.
         """
         columns = getattr(probabilities, "columns", None) if experts is None and np.ndim(probabilities) == 2 else None
+        scales = scales_given(scale)
+        if scales:
+            probabilities, experts, columns = _coded(probabilities, experts, columns, scales)
         array = check_probabilities(probabilities)
         sets = None if options is None else _sets(options)
         if sets is not None:
@@ -257,6 +268,7 @@ class Forecasts(Tabular):
             groups=None if groups is None else event_labels(groups, t, "groups"),
             times=when,
             settled=None if when is None else ~np.isnat(when),
+            scales=own_scales(scales, experts if experts is not None else numbered(n)),
         )
 
     @property
@@ -479,6 +491,21 @@ def cells_of(array: Array) -> tuple[Index, Index, Array]:
         rows, columns = np.nonzero(~absent)
         return rows, columns, array[rows, columns]
     return np.repeat(np.arange(t), n), np.tile(np.arange(n), t), array.reshape(t * n, *array.shape[2:]).copy()
+
+
+def _coded(
+    levels: Any,  # noqa: ANN401 - arrays and data frames
+    experts: Sequence[str] | None,
+    columns: Any,  # noqa: ANN401
+    scales: Mapping[str, Scale],
+) -> tuple[Array, Sequence[str], None]:
+    """Levels as probabilities, and the names of who gave them."""
+    table = np.asarray(levels, dtype=object)
+    if table.ndim != 2:
+        raise ShapeError(f"levels of scales need two axes, events and experts, not shape {table.shape}")
+    names = columns if columns is not None else experts if experts is not None else numbered(table.shape[1])
+    names = [str(name) for name in names]
+    return coded(table, names, scales), names, None
 
 
 def _lengths(options: Options) -> Index:

@@ -158,7 +158,7 @@ def _reading(files: tuple[str, ...], file: str | None, own: dict[str, Any], topi
     try:
         kept = {} if file is None else read_options(file)
         merged = own | {name: value for name, value in kept.items() if name not in named}
-        for name in {"columns", "units"} & kept.keys() & named:
+        for name in {"columns", "units", "scale"} & kept.keys() & named:
             merged[name] = kept[name] | own[name]
         outcomes = merged.pop("outcomes")
         options = ReadOptions(**merged)

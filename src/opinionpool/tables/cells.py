@@ -15,8 +15,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool.arrays import Array
+from opinionpool.arrays import Array, Index, Mask
 from opinionpool.errors import ArgumentError, CellError, Note, Remedy
+from opinionpool.scales import Scale, scale_of
 from opinionpool.tables.table import Numbers, Table, Words, cell_error, place
 from opinionpool.text import listed, quoted, shown
 
@@ -43,6 +44,7 @@ class NumberRules:
     decimal: str | None = None  # {None, ".", ","}; the decimal mark; None to decide by column
     missing: tuple[str, ...] = ()  # words or numbers that mean "no answer", besides `MISSING`
     units: Mapping[str, str] = field(default_factory=dict)  # "percent" or "fraction" by expert or column
+    scales: Mapping[str, Scale] = field(default_factory=dict)  # by expert or column, or "*" for all
 
     def __post_init__(self) -> None:
         if self.decimal not in {None, ".", ","}:
@@ -169,6 +171,45 @@ def read_probabilities(
     return _within_bounds(table, column, values, percent, log, hint, remedies)
 
 
+def read_levels(
+    table: Table, column: int, experts: Sequence[str], codes: Index, rules: NumberRules
+) -> tuple[Array, Mask] | None:
+    """What levels of experts' scales in one column are taken as, (rows,), and which rows hold some; None if none do.
+
+    Parameters
+    ----------
+    experts : sequence of str
+    codes : ndarray of int, shape (rows,)
+        The expert of each row, -1 for nobody.
+
+    Raises
+    ------
+    CellError
+        Names the cell, whose it is, and the scale that it is no level of.
+    """
+    scales = [scale_of(rules.scales, name) for name in experts]
+    if not any(scales):
+        return None
+    words, missing = table.words(column), rules.missing_words
+    values, scaled = np.full(table.rows, np.nan), np.zeros(table.rows, dtype=bool)
+    for scale in dict.fromkeys(each for each in scales if each is not None):
+        own = np.append(np.array([each == scale for each in scales]), False)[codes]
+        absent = [word.strip().lower() in missing for word in words.values]
+        places = np.array([-1 if none else scale.place(word) for word, none in zip(words.values, absent, strict=True)])
+        wrong = own & words.expand((places < 0) & ~np.array(absent, dtype=bool), False)
+        if wrong.any():
+            row = int(wrong.argmax())
+            cell, name = words.values[words.codes[row]], experts[int(codes[row])]
+            problem = (
+                f"{shown(cell)} is no level of the scale {scale} of {shown(name)}; say --scale {quoted(name)}=SCALE if it "
+                f"has another, or --missing-value {quoted(cell)} if that is no answer"
+            )
+            raise cell_error(table, row, column, problem, count=int(wrong.sum()))
+        values = np.where(own, words.expand(scale.probability(places), np.nan), values)
+        scaled |= own
+    return values, scaled
+
+
 def unmarked_percent(name: str, rules: NumberRules) -> bool:
     """Whether unmarked numbers in a column of this name are percentages."""
     if name in rules.units:
@@ -200,9 +241,12 @@ def _within_bounds(
         inside, count = values[~np.isnan(values)], int(far.sum())
         if not percent and _is_scale(inside):
             span = f"{inside.min():g} to {inside.max():g}"
-            raise cell_error(
-                table, row, column, f"{problem}: whole numbers from {span} are a scale, and no percentages"
-            )
+            # The shortest usual scale that has them all.
+            scale = f"{min(int(inside.min()), 1)}-{next(top for top in (2, 3, 4, 5, 7, 10) if top >= inside.max())}"
+            own = scale if not hint else f"{table.names[column]}={scale}"
+            text = f"{problem}: whole numbers from {span} are a scale, and no percentages; if levels are {scale}, say --scale "
+            found = [{"scale": {own.rpartition("=")[0] or "*": scale}}]
+            raise cell_error(table, row, column, text + quoted(own), remedies=found)
         if not percent and _are_odds(inside):
             odds = "numbers from 1 on, few of them above 20, may be decimal odds, which are not read: write 1/odds"
             raise cell_error(table, row, column, f"{problem}: {odds}; if they are percentages, say --percent")

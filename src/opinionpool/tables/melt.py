@@ -12,11 +12,13 @@ from opinionpool.arrays import Array, Index
 from opinionpool.errors import CellError, ExpertError, LayoutError, Note, Remedy
 from opinionpool.labels import FAMILIES
 from opinionpool.names import name_key, unknown_expert
+from opinionpool.scales import scale_of
 from opinionpool.tables.cells import (
     Coerced,
     NumberRules,
     half_units,
     named_missing,
+    read_levels,
     read_probabilities,
     unmarked_percent,
     written_numbers,
@@ -209,12 +211,38 @@ def _one_each(event: Index, label: Index) -> bool:
 
 def _long_values(table: Table, column: int, experts: Words, reading: Reading) -> Array:
     """A column of probabilities by several experts, each in the unit of who gave it, (rows,)."""
+    levels = _levels(table, column, experts.values, experts.codes, reading)
+    if levels is not None:
+        return levels
     plain = reading.numbers(table, [column])[0]
     written = reading.written(table, column, plain)
     if written is not None:
         check_experts(table, column, written, experts, reading.rules)
     units = units_of_rows(experts.values, experts.codes, reading.rules)
     return reading.probabilities(table, column, plain, units=units)
+
+
+def _levels(table: Table, column: int, experts: Sequence[str], codes: Index, reading: Reading) -> Array | None:
+    """Levels of a column as probabilities, with fractions by experts without a scale, (rows,); None if nobody has one.
+
+    Raises
+    ------
+    CellError
+        For what is no level of the expert's scale, or no fraction.
+    """
+    found = read_levels(table, column, experts, codes, reading.rules)
+    if found is None:
+        return None
+    values, scaled = found
+    words = table.words(column)
+    numbers = np.where(scaled, np.nan, written_numbers(words))
+    absent = words.expand(np.array([word.lower() in reading.rules.missing_words for word in words.values]), True)
+    wrong = ~scaled & ~absent & ~((numbers >= 0) & (numbers <= 1))
+    if wrong.any():
+        row = int(wrong.argmax())
+        problem = f"{shown(words.values[words.codes[row]])} is not between 0 and 1; if it is a level, say --scale NAME=SCALE"
+        raise cell_error(table, row, column, problem, count=int(wrong.sum()))
+    return np.where(scaled, values, numbers)
 
 
 def melt_long(table: Table, layout: Layout, reading: Reading) -> Melted:
@@ -319,11 +347,14 @@ def melt_columns(table: Table, layout: Layout, reading: Reading) -> Melted:
         if by_row is None and expert not in position:
             continue
         ways = _ways_out(table, layout, column, expert)
-        units = None
-        if by_row or expert != table.names[column]:
-            names = by_row.values if by_row else [str(expert)]
-            units = units_of_rows(names, by_row.codes if by_row else np.zeros(table.rows, np.intp), reading.rules)
-        value = reading.probabilities(table, column, plain[i], *ways, units)
+        names, codes = (by_row.values, by_row.codes) if by_row else ([str(expert)], np.zeros(table.rows, np.intp))
+        levels = None if label else _levels(table, column, names, codes, reading)
+        if levels is None:
+            units = None
+            if by_row or expert != table.names[column]:
+                units = units_of_rows(names, codes, reading.rules)
+            levels = reading.probabilities(table, column, plain[i], *ways, units)
+        value = levels
         present = ~np.isnan(value)
         of_row = by_expert if by_row else np.full(table.rows, position[str(expert)])
         event = np.full(table.rows, i) if layout.events else events.codes
@@ -369,7 +400,8 @@ def _check_columns(
     """Refuse columns of percentages beside columns of fractions where each expert has a column."""
     found = Written(table)
     for column, numbers, (expert, _) in zip(layout.forecasts, plain, layout.cells, strict=True):
-        if str(expert) in kept and str(expert) not in reading.rules.units:
+        known = str(expert) in reading.rules.units or scale_of(reading.rules.scales, str(expert)) is not None
+        if str(expert) in kept and not known:
             written = reading.written(table, column, numbers)
             if written is not None:
                 found.add(str(expert), written, column)

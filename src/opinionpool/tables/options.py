@@ -68,6 +68,8 @@ class Option(NamedTuple):
         """Return the value that is typed on a command line, one word for each time that the option is given there."""
         if self.kind == "classes":
             return _classes(words[0])
+        if self.metavar == "[NAME=]SCALE":
+            words = [word if "=" in word else f"*={word}" for word in words]
         return _pairs(words, str(self.metavar)) if self.kind == "pairs" else tuple(words)
 
 
@@ -86,6 +88,13 @@ def _units(units: object) -> dict[str, str]:
         if unit not in UNITS:
             raise ArgumentError(f"a unit is {' or '.join(UNITS)}, and that of {shown(name)} is {shown(unit)}")
     return {str(name): str(unit) for name, unit in found.items()}
+
+
+def _scales(given: object) -> dict[str, str]:
+    """Return scales by expert, or of all as "*", as they are written."""
+    from opinionpool.scales import scales_given
+
+    return {name: str(scale) for name, scale in scales_given(given).items()}
 
 
 def _probability(value: object) -> float:
@@ -184,6 +193,13 @@ class ReadOptions:
         "What the numbers of one expert, or in one column, are, where others differ. Repeatable.",
         metavar="NAME=percent|fraction",
         check=_units,
+    )
+    scale: Any = _option(
+        "pairs",
+        "Forecasts are levels of a scale, as of votes and scores: a range such as 1-10, or the levels in order, such as "
+        "no,unsure,yes; of one expert or column, as in judge_a=1-5. Repeatable.",
+        metavar="[NAME=]SCALE",
+        check=_scales,
     )
     decimal: str | None = _option("text", "The decimal mark. Default: as each column shows.", choices=(".", ","))
     dates: str | None = _option(
@@ -295,7 +311,10 @@ class ReadOptions:
         """How numbers are written."""
         from opinionpool.tables.cells import NumberRules
 
-        return NumberRules(self.percent, self.decimal, tuple(map(str, self.missing_values)), self.units)
+        from opinionpool.scales import scales_given
+
+        missing = tuple(map(str, self.missing_values))
+        return NumberRules(self.percent, self.decimal, missing, self.units, scales_given(self.scale))
 
     @property
     def no_outcome(self) -> NoOutcome:
@@ -421,9 +440,10 @@ def _check_kind(path: str, key: str, kind: str, value: object) -> None:
         "flag": ((bool,), "true or false"),
         "pairs": ((dict,), f"a table, such as [{key}] and a line with a name, = and a text"),
         "list": ((list, str), "a list"),
+        "scale": ((dict, list, str), "a scale, or a table of them"),
         "classes": ((list, str), "a list"),
     }
-    wanted, what = types.get(kind, ((str, int, float), "a text or number"))
+    wanted, what = types.get("scale" if key == "scale" else kind, ((str, int, float), "a text or number"))
     if not isinstance(value, wanted) or (isinstance(value, bool) and kind != "flag"):
         raise ArgumentError(f"{path}: {key} is {what}, and not {value!r}")
 

@@ -35,6 +35,7 @@ from opinionpool.tables.sources import check_classes
 from opinionpool.tables.statements import LongRows, drop_expired, one_each
 from opinionpool.tables.table import Table, Words
 from opinionpool.tables.totals import refuse_totals
+from opinionpool.scales import scale_of
 from opinionpool.tables.units import check_percent, small_percent_notes
 from opinionpool.tables.unnamed_times import UnnamedTimes
 from opinionpool.text import counted, shown, suggestion
@@ -69,7 +70,7 @@ def layout_of(profile: Profile, other: Table | None, request: ReadOptions) -> La
     own = {role: name for role, name in request.keys.items() if name in profile.table.names or name not in names}
     given_roles = UserRoles(own, request.parts, tuple(map(str, request.include)), tuple(map(str, request.exclude)))
     known = None if other is None else beside(other, request, profile.table.names)
-    return find_layout(profile, given_roles, known, request.no_outcome.every)
+    return find_layout(profile.with_scales(request.rules.scales), given_roles, known, request.no_outcome.every)
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,6 +243,7 @@ def _forecasts(known: _Known, parsed: _Parsed, chosen: _Chosen, outcomes: Index,
         closes=facts.closes if closing else None,
         texts=facts.texts,
         notes=notes,
+        scales={name: scale for name in rows.experts if (scale := scale_of(known.reading.rules.scales, name))},
     )
 
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from opinionpool.arrays import Array, Index
+from opinionpool.scales import Scale, scale_of
 from opinionpool.tables.cells import MISSING, looks_numeric, written_numbers
-from opinionpool.tables.roles import BETWEEN, roles_of, words_of
+from opinionpool.tables.roles import BETWEEN, PROBABILITY, roles_of, words_of
 from opinionpool.tables.table import BLANK, Table, Words
 from opinionpool.tables.times import are_times
 from opinionpool.text import counted, shown
@@ -39,6 +40,7 @@ class Column:
         Their numbers as they are written, with a per cent sign or not; NaN where there is none.
     kind : {"number", "text", "mixed", "time", ""}
         What most cells hold; "" where all are blank.
+    levels : bool
     """
 
     place: int
@@ -46,6 +48,7 @@ class Column:
     words: Words
     values: Array
     kind: str
+    levels: bool = False  # whether its values are what levels of a scale are taken as
 
     @classmethod
     def of(cls, place: int, name: str, words: Words) -> Column:
@@ -65,8 +68,9 @@ class Column:
 
     @cached_property
     def roles(self) -> frozenset[str]:
-        """The roles that its name is a word for."""
-        return roles_of(self.name)
+        """The roles that its name is a word for; of verdicts and scores that are levels, that of probabilities."""
+        roles = roles_of(self.name)
+        return frozenset({PROBABILITY}) if self.levels and ("verdict" in roles or "score" in self.says) else roles
 
     @cached_property
     def says(self) -> frozenset[str]:
@@ -157,6 +161,15 @@ class Profile:
         found.columns = [*self.columns, Column.of(len(self.columns), name, words)]
         return found
 
+    def with_scales(self, scales: Mapping[str, Scale]) -> Profile:
+        """The profile with columns of levels as the fractions that these are taken as.
+
+        A scale that is given for all is that of columns that hold nothing else, and whose names say no other role.
+        """
+        found = copy(self)
+        found.columns = [_with_levels(column, scales) for column in self.columns] if scales else self.columns
+        return found
+
     def key(self, places: Iterable[int]) -> Index:
         """A number for each combination of what columns hold, (rows,), the same where it is; -1 where one is blank."""
         places = tuple(places)
@@ -196,6 +209,18 @@ class Profile:
         total = 100.0 if any(self.columns[place].span[1] > 1 for place in places) else 1.0
         near = np.abs(sums / total - 1.0) <= _OFF
         return len(places) > 1 and len(sums) >= rows and float(near.mean()) >= 0.9
+
+
+def _with_levels(column: Column, scales: Mapping[str, Scale]) -> Column:
+    """A column of levels as fractions; any other as it is."""
+    scale = scale_of(scales, column.name)
+    if scale is None or (column.name not in scales and column.roles - {PROBABILITY, "verdict"}):
+        return column
+    places = np.array([scale.place(word) for word in column.words.values], dtype=np.intp)
+    if not len(places) or (places < 0).any():
+        return column
+    values = column.words.expand(scale.probability(places), np.nan)
+    return replace(column, values=values, kind="number", levels=True)
 
 
 def _together(parts: Sequence[Words], missing: frozenset[str]) -> Words:

@@ -1,0 +1,172 @@
+"""Scales: levels in order, such as 1 to 10 or no, unsure, yes, which judges give instead of probabilities."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool.arguments import brief, labels_given
+from opinionpool.arrays import Array
+from opinionpool.errors import ArgumentError, ProbabilityError
+from opinionpool.labels import label_text
+from opinionpool.text import shown
+
+_RANGE = re.compile(r"\s*(-?\d+)\s*(?:-|\.\.|to)\s*(-?\d+)\s*")
+# A scale has so many levels at most; more are numbers.
+MOST = 101
+# Stands for the names of all experts without a scale of their own.
+ALL = "*"
+
+
+@dataclass(frozen=True)
+class Scale:
+    """M levels in order, the lowest first; level l is taken as the probability (l + ½)/M, l from 0.
+
+    Examples
+    --------
+    >>> scale = Scale.of("1-5")
+    >>> scale.probabilities([1, "5", None]), scale.nearest(0.72), str(scale)
+    (array([0.1, 0.9, nan]), '4', '1-5')
+    >>> str(Scale.of(("no", "unsure", "yes")))
+    'no,unsure,yes'
+    """
+
+    levels: tuple[str, ...]
+
+    @classmethod
+    def of(cls, given: object) -> Scale:
+        """The scale that is written as a range of whole numbers, or whose levels are given or stand between commas.
+
+        Raises
+        ------
+        ArgumentError
+            If it has fewer than two levels, more than 101, or one twice.
+        """
+        found = _RANGE.fullmatch(given) if isinstance(given, str) else None
+        if isinstance(given, Scale):
+            return given
+        if found is not None:
+            low, high = int(found[1]), int(found[2])
+            levels = [str(level) for level in range(low, min(high, low + MOST) + 1)]
+        elif isinstance(given, str):
+            levels = [each.strip() for each in given.split(",")]
+        else:
+            levels = [label_text(level) for level in labels_given(given, "a scale")]
+        if not 2 <= len(levels) <= MOST or "" in levels or len({_key(each) for each in levels}) < len(levels):
+            raise ArgumentError(
+                f"a scale is a range such as 1-10, or 2 to {MOST} different levels in order such as no,unsure,yes, and "
+                f"not {brief(given)}"
+            )
+        return cls(tuple(levels))
+
+    def __str__(self) -> str:
+        numbers = list(map(str, range(len(self.levels))))
+        if self.levels[0].lstrip("-").isdigit():
+            numbers = [str(int(self.levels[0]) + i) for i in range(len(self.levels))]
+        return f"{self.levels[0]}-{self.levels[-1]}" if list(self.levels) == numbers else ",".join(self.levels)
+
+    def place(self, word: object) -> int:
+        """Which level a word or number is, from 0; -1 if it is none."""
+        return self._places.get(_key(word), -1)
+
+    @property
+    def _places(self) -> dict[str, int]:
+        return {_key(level): i for i, level in enumerate(self.levels)}
+
+    def probability(self, place: npt.ArrayLike) -> Array:
+        """(l + ½)/M of levels l, NaN for -1."""
+        given = np.asarray(place, dtype=np.float64)
+        return np.where(given < 0, np.nan, (given + 0.5) / len(self.levels))
+
+    def probabilities(self, words: npt.ArrayLike, who: str = "") -> Array:
+        """What levels are taken as; NaN where there is none.
+
+        Raises
+        ------
+        ProbabilityError
+            For what is no level.
+        """
+        values, position = np.unique(_texts(words), return_inverse=True)
+        places, found = self._places, []
+        for value in values.tolist():
+            place = places.get(_key(value), -1)
+            if place < 0 and value not in ("", "nan", "None", "<NA>"):
+                raise ProbabilityError(f"{shown(value)}{who and f' by {who}'} is no level of the scale {self}")
+            found.append(place)
+        return np.asarray(self.probability(found)[position.reshape(np.shape(words))])
+
+    def nearest(self, p: float) -> str:
+        """The level that is taken as about this probability."""
+        return self.levels[min(max(int(p * len(self.levels)), 0), len(self.levels) - 1)]
+
+
+def scales_given(given: object) -> dict[str, Scale]:
+    """Scales by expert, or of all experts as ``"*"``, from one scale or a mapping.
+
+    Raises
+    ------
+    ArgumentError
+        If one is no scale.
+    """
+    if given is None:
+        return {}
+    pairs = given.items() if isinstance(given, Mapping) else [(ALL, given)]
+    return {str(name): Scale.of(scale) for name, scale in pairs}
+
+
+def scale_of(scales: Mapping[str, Scale], expert: str) -> Scale | None:
+    """The scale of an expert; None if it gives probabilities."""
+    return scales.get(expert, scales.get(ALL))
+
+
+def own_scales(scales: Mapping[str, Scale], experts: Sequence[str]) -> dict[str, Scale]:
+    """The scales of experts by their names; those who give probabilities are left out.
+
+    Raises
+    ------
+    ArgumentError
+        If a scale is of somebody who is not among the experts.
+    """
+    for name in scales:
+        if name != ALL and name not in experts:
+            raise ArgumentError(f"a scale is given for {shown(name)}, who is no expert here")
+    found = ((name, scale_of(scales, name)) for name in experts)
+    return {name: scale for name, scale in found if scale is not None}
+
+
+def coded(values: object, experts: Sequence[str], scales: Mapping[str, Scale]) -> Array:
+    """Levels (T, N) as probabilities, by the scales of the experts; columns without one as they are.
+
+    Raises
+    ------
+    ShapeError, ProbabilityError
+        If an array has another shape, or a value is no level.
+    """
+    table = np.asarray(values, dtype=object)
+    columns = [
+        np.asarray(column, dtype=np.float64) if scale is None else scale.probabilities(column, name)
+        for name, column in zip(experts, table.T, strict=True)
+        for scale in [scale_of(scales, name)]
+    ]
+    return np.stack(columns, axis=1) if columns else np.empty(table.shape)
+
+
+def _texts(words: npt.ArrayLike) -> npt.NDArray[np.str_]:
+    """Words and numbers as text, one axis."""
+    flat = np.asarray(words).ravel()
+    if flat.dtype.kind in "fiub":
+        return flat.astype(np.str_)
+    return np.array(["" if word is None else label_text(word) for word in flat.tolist()], dtype=np.str_)
+
+
+def _key(word: object) -> str:
+    """A level as it is compared: numbers by value, words without case or blanks around them."""
+    text = str(word).strip().lower()
+    try:
+        return f"{float(text):.12g}"
+    except ValueError:
+        return text
