@@ -177,7 +177,7 @@ class Forecasts(Tabular):
         return f"Forecasts(events={t}, resolved={resolved}, experts={n}, {classes}, forecasts={cells})"
 
     @classmethod
-    def from_array(
+    def from_array(  # noqa: PLR0913 - what each event or expert has
         cls,
         probabilities: npt.ArrayLike,
         outcomes: Sequence[object] | npt.ArrayLike | None = None,
@@ -505,6 +505,7 @@ def _coded(
         raise ShapeError(f"levels of scales need two axes, events and experts, not shape {table.shape}")
     names = columns if columns is not None else experts if experts is not None else numbered(table.shape[1])
     names = [str(name) for name in names]
+    own_scales(scales, names)
     return coded(table, names, scales), names, None
 
 

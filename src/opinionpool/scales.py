@@ -56,7 +56,11 @@ class Scale:
             levels = [each.strip() for each in given.split(",")]
         else:
             levels = [label_text(level) for level in labels_given(given, "a scale")]
-        if not 2 <= len(levels) <= MOST or "" in levels or len({_key(each) for each in levels}) < len(levels):
+        if (
+            not 2 <= len(levels) <= MOST
+            or any(not each or {",", "="} & {*each} for each in levels)
+            or len({_key(each) for each in levels}) < len(levels)
+        ):
             raise ArgumentError(
                 f"a scale is a range such as 1-10, or 2 to {MOST} different levels in order such as no,unsure,yes, and "
                 f"not {brief(given)}"
@@ -121,6 +125,12 @@ def scales_given(given: object) -> dict[str, Scale]:
 def scale_of(scales: Mapping[str, Scale], expert: str) -> Scale | None:
     """The scale of an expert; None if it gives probabilities."""
     return scales.get(expert, scales.get(ALL))
+
+
+def level_of(scales: Mapping[str, Scale], expert: str, p: float) -> str:
+    """The level that an expert's probability stands for, with its scale; "" for those who give probabilities."""
+    scale = scale_of(scales, expert)
+    return "" if scale is None or p != p else f"{scale.nearest(p)} of {scale}"
 
 
 def own_scales(scales: Mapping[str, Scale], experts: Sequence[str]) -> dict[str, Scale]:

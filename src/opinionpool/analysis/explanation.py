@@ -27,6 +27,7 @@ from opinionpool.model.correlation import CommonCorrelation
 from opinionpool.model.panel import Panel, PoolingPanel
 from opinionpool.pools.fitted_pool import Fitted, FittedPool
 from opinionpool.priors import event_priors
+from opinionpool.scales import level_of
 from opinionpool.text import counted, shown
 
 LEVEL = 0.9
@@ -89,6 +90,8 @@ class Explanation(Tabular):
     ages : ndarray, shape (n,), or None
         How old each forecast is, in days, where the pool has learned how fast forecasts go stale; `contrast` then is
         what remains of it. NaN where unknown.
+    given_levels : tuple of str or None, length n
+        The levels of scales that experts chose, such as "4 of 1-5", where some gave levels; "" for the others.
     topic_shift : ndarray, shape (), or (K,), or None
         What its topic adds: its intercept, its slope times how far the common answer is from the prior, and by how much
         experts weigh more there.
@@ -117,6 +120,7 @@ class Explanation(Tabular):
     topic: str | None = None
     topic_shift: Array | None = None
     ages: Array | None = None
+    given_levels: tuple[str, ...] | None = None
 
     def _table(self) -> dict[str, list[Any]]:
         """A row for each expert, or for each expert and class."""
@@ -186,6 +190,9 @@ def explain_event(
             forecast = forecast[:, 1] if len(labels) == 2 else forecast[:, : len(labels)]
     topic = None if forecasts.topics is None else str(forecasts.topics[t])
     why = explain(state, forecast, own, base_rate, event=forecasts.events[t], level=level, topic=topic)
+    if forecasts.scales and len(forecasts.classes) == 2:
+        named = zip(why.experts, given[one.expert_index].tolist(), strict=True)
+        why = replace(why, given_levels=tuple(level_of(forecasts.scales, name, p) for name, p in named))
     if ages is None:
         return why
     # What counts is what remains of each forecast at its age; what is shown is the forecast as it was made.

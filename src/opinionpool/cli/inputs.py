@@ -24,11 +24,14 @@ if TYPE_CHECKING:
 
 def options_for(reading: Reading, model: tuple[str, TrainedPool] | None) -> ReadOptions:
     """How files are read: as the options have it, and about the classes of a pool from another file if it has any."""
-    if model is None or model[1].unnamed:
+    if model is None:
         return reading.options
+    options = replace(reading.options, scale={**model[1].scales, **reading.options.scale})
+    if model[1].unnamed:
+        return options
     from opinionpool.labels import label_text
 
-    return replace(reading.options, classes=[label_text(label) for label in model[1].classes])
+    return replace(options, classes=[label_text(label) for label in model[1].classes])
 
 
 def read(reading: Reading, model: tuple[str, TrainedPool] | None = None) -> Forecasts:

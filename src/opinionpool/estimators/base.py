@@ -120,6 +120,7 @@ class BasePool(ClassifierMixin, FittedAttributes):  # type: ignore[misc]
         dense = None
         if (
             classes is None
+            and getattr(self, "scale", None) is None
             and sample_weight is None
             and topics is None
             and times is None
@@ -178,7 +179,8 @@ class BasePool(ClassifierMixin, FittedAttributes):  # type: ignore[misc]
         names, q = column_names(X), columns_of(X, self)
         labels, known = labels_of(aligned(y, row_keys(X), "y"), len(q), type(self).__name__, given)
         classes = settled_classes(labels, given, names, q)
-        notes = pair_notes(q) if len(classes) == 2 and not named_classes(names) else ()
+        pairs = len(classes) == 2 and not named_classes(names) and getattr(self, "scale", None) is None
+        notes = pair_notes(q) if pairs else ()
         q, deep = flattened(q, len(classes))
         layout = ExpertColumns.of_columns(names, q.shape[1], classes, deep)
         q, rounded = layout.forecasts(layout.arrange(q, names, type(self).__name__))

@@ -22,6 +22,8 @@ from opinionpool.pools.fitted_pool import Fitted
 from opinionpool.streams.stream import Stream
 
 _FLOORS = ("floor", "pool_floor")
+# Parameters of a pool that are no options of its rule.
+_OUTSIDE = (*_FLOORS, "scale")
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +123,7 @@ class FittedAttributes(BaseEstimator):  # type: ignore[misc]
     def _options(self) -> dict[str, Any]:
         """The options of the rule: what the constructor takes beside the floors."""
         kind: Any = type(self)  # mypy takes no class for hashable
-        options = {name: getattr(self, name) for name in _parameters(kind) if name not in _FLOORS}
+        options = {name: getattr(self, name) for name in _parameters(kind) if name not in _OUTSIDE}
         if isinstance(options.get("weights"), Mapping):
             options["weights"] = {str(name): weight for name, weight in options["weights"].items()}
         return options

@@ -18,11 +18,11 @@ from opinionpool.errors import (
     OutcomeError,
     ShapeError,
 )
-from opinionpool.estimators.inputs import (
-    ExpertColumns,
-)
+from opinionpool.estimators.inputs import ExpertColumns, column_names
 from opinionpool.forecasts import Forecasts
 from opinionpool.labels import Labels, read_labels
+from opinionpool.names import numbered
+from opinionpool.scales import coded, scales_given
 
 # Arrays, lists, series and data frames of any library that scikit-learn takes; where it says so, also `Forecasts`.
 Given: TypeAlias = Any
@@ -53,6 +53,11 @@ def columns_of(X: Given, estimator: BaseEstimator, fitted: ExpertColumns | None 
     ShapeError, NotANumberError
         If X is no array of numbers, or lacks an axis.
     """
+    scales = scales_given(getattr(estimator, "scale", None))
+    if scales:
+        names = column_names(X) or numbered(np.shape(X)[1] if np.ndim(X) == 2 else 1)
+        with in_our_terms("X"):
+            X = coded(np.reshape(np.asarray(X, dtype=object), (-1, len(names))), names, scales)
     if type(X) is np.ndarray and X.ndim == 2:
         if fitted is not None and X.dtype in (np.float64, np.float32) and X.size > EVENTS:
             # What `check_array` would look for, whoever pools finds too.

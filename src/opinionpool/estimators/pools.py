@@ -62,6 +62,9 @@ class GaussianPool(IncrementalPool):
         K > 2: one weight per expert for all classes, or weights that differ between classes; "auto" takes the latter
         where it predicts clearly better. With `beliefs` None, "auto" is "symmetric", and "full" is linear discriminant
         analysis.
+    scale : str, sequence or mapping, optional
+        What levels X has instead of probabilities, such as ``"1-10"`` or ``("no", "unsure", "yes")``; of some columns
+        only, ``{"judge_a": "1-5"}``. Levels are numbers or text.
     floor, pool_floor : float
         The least probability taken from an expert and given as an answer (model.md, section 4).
 
@@ -97,6 +100,7 @@ class GaussianPool(IncrementalPool):
         beliefs: Beliefs | str | None = "default",
         class_model: str = "auto",
         *,
+        scale: object = None,
         floor: float = FLOOR,
         pool_floor: float = POOL_FLOOR,
     ) -> None:
@@ -104,6 +108,7 @@ class GaussianPool(IncrementalPool):
         self.structure = structure
         self.beliefs = beliefs
         self.class_model = class_model
+        self.scale = scale
 
     def predict_interval(
         self,

@@ -27,6 +27,7 @@ class _Field(NamedTuple):
 
 
 _FIELDS = (
+    _Field("level", "given_levels", "level", str, 0, False),
     _Field("probability", "probabilities", "says", percent, 0, False),
     _Field("age", "ages", "days old", decimal, 3, False),
     _Field("bias", "bias", "offset", signed, 2, True),
@@ -54,8 +55,10 @@ def forecast_rows(why: Explanation, at: int) -> list[dict[str, Any]]:
     """What each forecast is and adds to the probability of a class, by the size of its effect."""
     binary = why.probability.ndim == 0
 
-    def value(field: _Field, i: int) -> float | None:
+    def value(field: _Field, i: int) -> float | str | None:
         values = getattr(why, field.attribute)[i]
+        if isinstance(values, str):
+            return values or None
         if field.key in _ONE:
             return _number(values)
         if field.key in {"probability", "without"}:
@@ -136,9 +139,12 @@ def explanation_records(why: Explanation) -> Iterator[dict[str, object]]:
         record: dict[str, object] = {"expert": why.experts[i]}
         for field in _FIELDS:
             values = getattr(why, field.attribute)
-            if values is None and field.key == "age":
+            if values is None and field.key in {"age", "level"}:
                 continue
             one = None if values is None else values[i]
+            if isinstance(one, str):
+                record[field.key] = one or None
+                continue
             record[field.key] = _number(one) if one is not None and field.key in _ONE else by_class(why, one)
         yield record
 

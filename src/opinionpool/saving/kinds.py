@@ -364,5 +364,5 @@ KINDS = (
     *PARTS,
     *OLD,
     *STREAMS,
-    replace(Kind.of("trained-pool", TrainedPool, _check_trained), optional=("release", "duplicates")),
+    replace(Kind.of("trained-pool", TrainedPool, _check_trained), optional=("release", "duplicates", "scales")),
 )

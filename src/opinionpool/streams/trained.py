@@ -36,6 +36,8 @@ class TrainedPool:
         Of opinionpool, which fitted it; None in files that do not say it.
     duplicates : str or None
         By which rule one of several forecasts was chosen in the files that it learned from, if that is known.
+    scales : mapping of str to str
+        The scales of experts who gave levels, as they are written.
     """
 
     name: str
@@ -44,6 +46,7 @@ class TrainedPool:
     options: Mapping[str, Any] = field(default_factory=dict)
     release: str | None = __version__
     duplicates: str | None = None
+    scales: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def fit(
@@ -76,7 +79,8 @@ class TrainedPool:
         """
         stream = Stream(forecasts.classes, prior=prior)
         stream.add(forecasts)
-        return cls(name, fit_pool(name, forecasts, prior=prior, **options), stream, options)
+        scales = {expert: str(scale) for expert, scale in forecasts.scales.items()}
+        return cls(name, fit_pool(name, forecasts, prior=prior, **options), stream, options, scales=scales)
 
     @classmethod
     def of(cls, saved: object) -> TrainedPool:

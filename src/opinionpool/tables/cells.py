@@ -201,8 +201,8 @@ def read_levels(
             row = int(wrong.argmax())
             cell, name = words.values[words.codes[row]], experts[int(codes[row])]
             problem = (
-                f"{shown(cell)} is no level of the scale {scale} of {shown(name)}; say --scale {quoted(name)}=SCALE if it "
-                f"has another, or --missing-value {quoted(cell)} if that is no answer"
+                f"{shown(cell)} is no level of the scale {scale} of {shown(name)}; say --scale {quoted(name)}=SCALE if "
+                f"it has another, or --missing-value {quoted(cell)} if that is no answer"
             )
             raise cell_error(table, row, column, problem, count=int(wrong.sum()))
         values = np.where(own, words.expand(scale.probability(places), np.nan), values)
@@ -244,9 +244,11 @@ def _within_bounds(
             # The shortest usual scale that has them all.
             scale = f"{min(int(inside.min()), 1)}-{next(top for top in (2, 3, 4, 5, 7, 10) if top >= inside.max())}"
             own = scale if not hint else f"{table.names[column]}={scale}"
-            text = f"{problem}: whole numbers from {span} are a scale, and no percentages; if levels are {scale}, say --scale "
-            found = [{"scale": {own.rpartition("=")[0] or "*": scale}}]
-            raise cell_error(table, row, column, text + quoted(own), remedies=found)
+            text = f"{problem}: whole numbers from {span} are a scale, and no percentages"
+            ways: list[Remedy] = [{"scale": {own.rpartition("=")[0] or "*": scale}}]
+            raise cell_error(
+                table, row, column, f"{text}; if levels are {scale}, say --scale {quoted(own)}", remedies=ways
+            )
         if not percent and _are_odds(inside):
             odds = "numbers from 1 on, few of them above 20, may be decimal odds, which are not read: write 1/odds"
             raise cell_error(table, row, column, f"{problem}: {odds}; if they are percentages, say --percent")

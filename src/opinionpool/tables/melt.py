@@ -240,7 +240,9 @@ def _levels(table: Table, column: int, experts: Sequence[str], codes: Index, rea
     wrong = ~scaled & ~absent & ~((numbers >= 0) & (numbers <= 1))
     if wrong.any():
         row = int(wrong.argmax())
-        problem = f"{shown(words.values[words.codes[row]])} is not between 0 and 1; if it is a level, say --scale NAME=SCALE"
+        problem = (
+            f"{shown(words.values[words.codes[row]])} is not between 0 and 1; if it is a level, say --scale NAME=SCALE"
+        )
         raise cell_error(table, row, column, problem, count=int(wrong.sum()))
     return np.where(scaled, values, numbers)
 

@@ -196,8 +196,8 @@ class ReadOptions:
     )
     scale: Any = _option(
         "pairs",
-        "Forecasts are levels of a scale, as of votes and scores: a range such as 1-10, or the levels in order, such as "
-        "no,unsure,yes; of one expert or column, as in judge_a=1-5. Repeatable.",
+        "Forecasts are levels of a scale, as votes and scores are: a range such as 1-10, or the levels in order, such "
+        "as no,unsure,yes; of one expert or column, as in judge_a=1-5. Repeatable.",
         metavar="[NAME=]SCALE",
         check=_scales,
     )
@@ -309,9 +309,8 @@ class ReadOptions:
     @property
     def rules(self) -> NumberRules:
         """How numbers are written."""
-        from opinionpool.tables.cells import NumberRules
-
         from opinionpool.scales import scales_given
+        from opinionpool.tables.cells import NumberRules
 
         missing = tuple(map(str, self.missing_values))
         return NumberRules(self.percent, self.decimal, missing, self.units, scales_given(self.scale))

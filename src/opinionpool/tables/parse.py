@@ -13,6 +13,7 @@ from opinionpool.arrays import Array, Index
 from opinionpool.earlier import Earlier
 from opinionpool.errors import ArgumentError, LayoutError, Note
 from opinionpool.forecasts import Forecasts, History
+from opinionpool.scales import scale_of
 from opinionpool.tables.cells import NumberRules
 from opinionpool.tables.choice import UserRoles
 from opinionpool.tables.class_rows import SharedClasses, fold_rows
@@ -35,7 +36,6 @@ from opinionpool.tables.sources import check_classes
 from opinionpool.tables.statements import LongRows, drop_expired, one_each
 from opinionpool.tables.table import Table, Words
 from opinionpool.tables.totals import refuse_totals
-from opinionpool.scales import scale_of
 from opinionpool.tables.units import check_percent, small_percent_notes
 from opinionpool.tables.unnamed_times import UnnamedTimes
 from opinionpool.text import counted, shown, suggestion

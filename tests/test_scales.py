@@ -1,0 +1,188 @@
+"""Levels of scales: what they are taken as, from files, frames and arrays, and through every door."""
+
+import io
+import json
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+from sklearn.base import clone
+from sklearn.ensemble import StackingClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.tree import DecisionTreeClassifier
+
+import opinionpool as op
+from opinionpool.cli import app as cli
+from opinionpool.errors import ArgumentError, CellError, ProbabilityError
+from opinionpool.scales import Scale, scales_given
+
+SCORES = np.array([[1, 5], [2, 4], [5, 2], [4, np.nan], [3, 3], [1, 1]])
+OUTCOMES = [0, 0, 1, 1, None, None]
+WIDE = "event,ann,bob,cy,outcome\na,4,7,yes,1\nb,1,2,no,0\nc,5,10,yes,1\nd,2,,no,\ne,3,4,yes,0\n"
+LONG = "event,judge,score,outcome\na,x,4,1\na,y,5,1\nb,x,1,0\nb,y,2,0\nc,x,3,\nc,y,4,\n"
+
+
+def read(text, **options):
+    return op.read_forecasts(io.BytesIO(text.encode()), **options)
+
+
+class TestScale:
+    @given(st.integers(-20, 20), st.integers(1, 30))
+    def test_ranges_are_written_as_they_are_read(self, low, more):
+        scale = Scale.of(f"{low}-{low + more}")
+        assert Scale.of(str(scale)) == scale
+        assert len(scale.levels) == more + 1
+        p = scale.probabilities(range(low, low + more + 1))
+        assert p == pytest.approx((np.arange(more + 1) + 0.5) / (more + 1))
+        assert [scale.nearest(each) for each in p.tolist()] == list(scale.levels)
+
+    def test_words_and_numbers(self):
+        scale = Scale.of(("No", "unsure", "YES"))
+        assert scale.probabilities([" no ", "yes", None, float("nan")])[:2] == pytest.approx([1 / 6, 5 / 6])
+        assert np.isnan(scale.probabilities([None, float("nan"), ""])).all()
+        assert Scale.of("1-5").probabilities(np.array([4.0, 5.0])) == pytest.approx([0.7, 0.9])
+        assert Scale.of("0..3").levels == ("0", "1", "2", "3")
+
+    @pytest.mark.parametrize("wrong", ["5", "5-1", "1-1", "1-500", "a,a", "a,", ("x",), 3, ("a=b", "c"), {"a", "b"}])
+    def test_what_is_no_scale(self, wrong):
+        with pytest.raises(ArgumentError):
+            Scale.of(wrong)
+
+    def test_what_is_no_level(self):
+        with pytest.raises(ProbabilityError, match="'6' by ann is no level of the scale 1-5"):
+            Scale.of("1-5").probabilities([1, 6], "ann")
+
+    def test_of_all_and_of_some(self):
+        assert list(scales_given("1-5")) == ["*"]
+        assert str(scales_given({"ann": ("no", "yes")})["ann"]) == "no,yes"
+        assert scales_given(None) == {}
+
+
+class TestFiles:
+    def test_scores_and_votes_beside_each_other(self):
+        f = read(WIDE, scale={"ann": "1-5", "bob": "1-10", "cy": "no,yes"})
+        assert f.experts == ("ann", "bob", "cy")
+        expected = [[0.7, 0.65, 0.75], [0.1, 0.15, 0.25], [0.9, 0.95, 0.75], [0.3, np.nan, 0.25], [0.5, 0.35, 0.75]]
+        np.testing.assert_allclose(f.X, expected)
+        assert {name: str(scale) for name, scale in f.scales.items()} == {"ann": "1-5", "bob": "1-10", "cy": "no,yes"}
+
+    def test_probabilities_beside_levels(self):
+        text = "event,ann,bob,outcome\na,4,0.7,1\nb,1,0.2,0\nc,2,0.4,\n"
+        f = read(text, scale={"ann": "1-5"})
+        np.testing.assert_allclose(f.X, [[0.7, 0.7], [0.1, 0.2], [0.3, 0.4]])
+        assert list(f.scales) == ["ann"]
+
+    def test_long_tables_with_scores_or_verdicts(self):
+        f = read(LONG, scale="1-5")
+        np.testing.assert_allclose(f.X, [[0.7, 0.9], [0.1, 0.3], [0.5, 0.7]])
+        verdicts = LONG.replace("score", "verdict")
+        for number, word in (("4", "yes"), ("5", "yes"), ("1", "no"), ("2", "no"), ("3", "no")):
+            verdicts = verdicts.replace(f"x,{number},", f"x,{word},").replace(f"y,{number},", f"y,{word},")
+        np.testing.assert_allclose(read(verdicts, scale=("no", "yes")).X, [[0.75, 0.75], [0.25, 0.25], [0.25, 0.75]])
+
+    def test_one_column_by_judges_with_and_without_a_scale(self):
+        text = (
+            LONG.replace("score", "probability").replace("y,5", "y,0.8").replace("y,2", "y,0.3").replace("y,4", "y,NA")
+        )
+        f = read(text, scale={"x": "1-5"})
+        np.testing.assert_allclose(f.X, [[0.7, 0.8], [0.1, 0.3], [0.5, np.nan]])
+        with pytest.raises(CellError, match="'5' is not between 0 and 1"):
+            read(text.replace("y,0.8", "y,5"), scale={"x": "1-5"})
+
+    def test_a_level_outside_the_scale_names_line_judge_and_value(self):
+        with pytest.raises(CellError, match=r"line 4, column 'ann'.*'5' is no level of the scale 1-4 of 'ann'"):
+            op.read_forecasts(io.BytesIO(WIDE.encode()), scale={"ann": "1-4", "bob": "1-10", "cy": "no,yes"})
+        assert np.isnan(read(LONG, scale="2-5", missing_values=["1"]).X[1, 0])
+
+    def test_an_undeclared_scale_is_a_question_and_no_percentage(self, tmp_path, monkeypatch, capsys):
+        monkeypatch.chdir(tmp_path)
+        (tmp_path / "f.csv").write_text(WIDE.replace(",cy", "").replace(",yes", "").replace(",no", ""))
+        assert cli.run(["pool", "f.csv"]) == 1
+        error = capsys.readouterr().err
+        assert "opinionpool pool f.csv --scale ann=1-5 --scale bob=1-10" in error
+        assert "--percent" not in error
+
+    def test_frames(self):
+        pandas = pytest.importorskip("pandas")
+        frame = pandas.DataFrame(
+            {"event": list("abc"), "ann": [4, 1, 2], "bob": ["yes", "no", None], "outcome": [1, 0, None]}
+        )
+        f = op.read_forecasts(frame, scale={"ann": "1-5", "bob": "no,yes"})
+        np.testing.assert_allclose(f.X, [[0.7, 0.75], [0.1, 0.25], [0.3, np.nan]])
+
+
+class TestCommands:
+    @pytest.fixture
+    def run(self, tmp_path, monkeypatch, capsys):
+        monkeypatch.chdir(tmp_path)
+        (tmp_path / "f.csv").write_text(WIDE)
+
+        def run(*arguments):
+            assert cli.run([*arguments, "-q"]) == 0
+            return capsys.readouterr().out
+
+        return run
+
+    SCALES = ("--scale", "ann=1-5", "--scale", "bob=1-10", "--scale", "cy=no,yes")
+
+    def test_answers_are_those_of_the_probabilities(self, run):
+        pooled = json.loads(run("pool", "f.csv", *self.SCALES, "--format", "json"))
+        f = read(WIDE, scale={"ann": "1-5", "bob": "1-10", "cy": "no,yes"})
+        plain = op.Forecasts.from_array(f.X, [1, 0, 1, None, 0], experts=f.experts)
+        expected = op.GaussianPool().fit(plain).predict_proba(plain)[:, 1]
+        assert [event["probability"] for event in pooled["events"]] == pytest.approx(expected)
+
+    def test_an_explanation_shows_levels(self, run):
+        why = json.loads(run("explain", "f.csv", "a", *self.SCALES, "--format", "json"))
+        levels = {row["expert"]: row["level"] for row in why["experts"]}
+        assert levels == {"ann": "4 of 1-5", "bob": "7 of 1-10", "cy": "yes of no,yes"}
+
+    def test_a_saved_pool_knows_its_scales(self, run):
+        first = run("pool", "f.csv", *self.SCALES, "--save", "pool.json")
+        assert run("pool", "f.csv", "--model", "pool.json", "--format", "csv") == first
+
+    def test_options_files(self, run, tmp_path):
+        typed = run("pool", "f.csv", *self.SCALES)
+        (tmp_path / "own.toml").write_text('[scale]\nann = "1-5"\nbob = "1-10"\ncy = ["no", "yes"]\n')
+        assert run("pool", "f.csv", "--options-file", "own.toml") == typed
+        run("check", "f.csv", *self.SCALES, "--write-options", "written.toml")
+        assert run("pool", "f.csv", "--options-file", "written.toml") == typed
+
+
+class TestEstimators:
+    def test_the_same_by_array_frame_and_container(self):
+        pool = op.GaussianPool(scale="1-5").fit(SCORES, OUTCOMES)
+        q = (SCORES - 0.5) / 5
+        f = op.Forecasts.from_array(SCORES, OUTCOMES, scale="1-5")
+        np.testing.assert_allclose(f.X, q)
+        expected = op.GaussianPool().fit(f).predict_proba(f)
+        np.testing.assert_allclose(pool.predict_proba(SCORES), expected)
+        words = np.where(np.isnan(SCORES), None, SCORES).astype(object)
+        np.testing.assert_allclose(op.GaussianPool(scale="1-5").fit(words, OUTCOMES).predict_proba(words), expected)
+        np.testing.assert_allclose(pickle.loads(pickle.dumps(pool)).predict_proba(SCORES), expected)
+        assert clone(pool).scale == "1-5"
+
+    def test_columns_with_scales_of_their_own(self):
+        pandas = pytest.importorskip("pandas")
+        x = pandas.DataFrame({"vote": ["no", "no", "yes", "yes", None, "no"], "p": [0.2, 0.1, 0.6, 0.7, 0.4, 0.3]})
+        pool = op.GaussianPool(scale={"vote": ("no", "yes")}).fit(x, OUTCOMES)
+        q = x.assign(vote=x["vote"].map({"no": 0.25, "yes": 0.75}))
+        np.testing.assert_allclose(pool.predict_proba(x), op.GaussianPool().fit(q, OUTCOMES).predict_proba(q))
+
+    def test_what_is_no_level_or_no_expert(self):
+        with pytest.raises(ProbabilityError, match="'5' by expert_1 is no level"):
+            op.GaussianPool(scale="1-4").fit(SCORES, OUTCOMES)
+        with pytest.raises(ArgumentError, match="scale is given for 'cy'"):
+            op.Forecasts.from_array(SCORES, scale={"cy": "1-5"})
+
+    def test_votes_of_classifiers_in_a_stack(self):
+        rng = np.random.default_rng(0)
+        x = rng.normal(size=(120, 4))
+        y = (x[:, 0] + x[:, 1] + rng.normal(size=120) > 0).astype(int)
+        trees = [(str(d), DecisionTreeClassifier(max_depth=d, random_state=0)) for d in (1, 2, 3)]
+        stack = StackingClassifier(trees, op.GaussianPool(scale="0-1"), stack_method="predict", cv=3).fit(x, y)
+        assert stack.score(x, y) > 0.7
+        pipe = make_pipeline(FunctionTransformer(), op.GaussianPool(scale="1-5")).fit(SCORES[:4], OUTCOMES[:4])
+        assert pipe.predict_proba(SCORES).shape == (6, 2)
