@@ -164,6 +164,12 @@ class TestEstimators:
         np.testing.assert_allclose(pickle.loads(pickle.dumps(pool)).predict_proba(SCORES), expected)
         assert clone(pool).scale == "1-5"
 
+    @pytest.mark.parametrize("scale", ["1-5", tuple("12345"), {"expert_1": "1-5", "expert_2": ("1", "2", "3", "4", "5")}])
+    def test_saved_and_loaded(self, scale, tmp_path):
+        pool = op.GaussianPool(scale=scale).fit(SCORES, OUTCOMES)
+        op.save(pool, tmp_path / "pool.json")
+        np.testing.assert_allclose(op.load(tmp_path / "pool.json").predict_proba(SCORES), pool.predict_proba(SCORES))
+
     def test_columns_with_scales_of_their_own(self):
         pandas = pytest.importorskip("pandas")
         x = pandas.DataFrame({"vote": ["no", "no", "yes", "yes", None, "no"], "p": [0.2, 0.1, 0.6, 0.7, 0.4, 0.3]})

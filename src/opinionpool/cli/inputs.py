@@ -26,7 +26,7 @@ def options_for(reading: Reading, model: tuple[str, TrainedPool] | None) -> Read
     """How files are read: as the options have it, and about the classes of a pool from another file if it has any."""
     if model is None:
         return reading.options
-    options = replace(reading.options, scale={**model[1].scales, **reading.options.scale})
+    options = replace(reading.options, scale={**(model[1].scales or {}), **reading.options.scale})
     if model[1].unnamed:
         return options
     from opinionpool.labels import label_text

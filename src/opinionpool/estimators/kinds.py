@@ -50,7 +50,10 @@ def _maker(kind: type[Any]) -> Callable[..., Any]:
             raise SavedPoolError(f"the classes {classes} do not fit the columns, or what was learned")
         if layout.experts != learned.experts or (names is not None and len(names) != layout.count):
             raise SavedPoolError("the columns do not fit the experts that were learned")
-        strange = set(parameters) ^ set(kind().get_params(deep=False))
+        known = kind().get_params(deep=False)
+        # Files of older releases know no scales.
+        parameters = {"scale": None} | parameters if "scale" in known else parameters
+        strange = set(parameters) ^ set(known)
         if strange:
             raise SavedPoolError(f"the parameters of a {kind.__name__} do not have {min(strange)!r}, or lack it")
         return kind._restored(

@@ -14,6 +14,7 @@ from opinionpool.forecasts import Forecasts
 from opinionpool.labels import label_text
 from opinionpool.pools.fit import fit_pool
 from opinionpool.pools.fitted_pool import Fitted
+from opinionpool.scales import scales_given
 from opinionpool.streams.stream import Stream
 from opinionpool.text import listed
 from opinionpool.version import __version__
@@ -36,7 +37,7 @@ class TrainedPool:
         Of opinionpool, which fitted it; None in files that do not say it.
     duplicates : str or None
         By which rule one of several forecasts was chosen in the files that it learned from, if that is known.
-    scales : mapping of str to str
+    scales : mapping of str to str, or None
         The scales of experts who gave levels, as they are written.
     """
 
@@ -46,7 +47,7 @@ class TrainedPool:
     options: Mapping[str, Any] = field(default_factory=dict)
     release: str | None = __version__
     duplicates: str | None = None
-    scales: Mapping[str, Any] = field(default_factory=dict)
+    scales: Mapping[str, Any] | None = None
 
     @classmethod
     def fit(
@@ -80,7 +81,7 @@ class TrainedPool:
         stream = Stream(forecasts.classes, prior=prior)
         stream.add(forecasts)
         scales = {expert: str(scale) for expert, scale in forecasts.scales.items()}
-        return cls(name, fit_pool(name, forecasts, prior=prior, **options), stream, options, scales=scales)
+        return cls(name, fit_pool(name, forecasts, prior=prior, **options), stream, options, scales=scales or None)
 
     @classmethod
     def of(cls, saved: object) -> TrainedPool:
@@ -100,7 +101,9 @@ class TrainedPool:
         learned, rule = getattr(saved, "state_", None), getattr(saved, "rule", None)
         if learned is None or not isinstance(rule, str):
             raise SavedPoolError(f"a {type(saved).__name__} is saved there, which has not learned from any events")
-        return cls(rule, learned, getattr(saved, "stream_", None), saved._options())  # type: ignore[attr-defined]
+        options = saved._options()  # type: ignore[attr-defined]
+        scales = {name: str(scale) for name, scale in scales_given(getattr(saved, "scale", None)).items()}
+        return cls(rule, learned, getattr(saved, "stream_", None), options, scales=scales or None)
 
     @property
     def experts(self) -> tuple[str, ...]:
