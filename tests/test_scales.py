@@ -164,7 +164,9 @@ class TestEstimators:
         np.testing.assert_allclose(pickle.loads(pickle.dumps(pool)).predict_proba(SCORES), expected)
         assert clone(pool).scale == "1-5"
 
-    @pytest.mark.parametrize("scale", ["1-5", tuple("12345"), {"expert_1": "1-5", "expert_2": ("1", "2", "3", "4", "5")}])
+    @pytest.mark.parametrize(
+        "scale", ["1-5", tuple("12345"), {"expert_1": "1-5", "expert_2": ("1", "2", "3", "4", "5")}]
+    )
     def test_saved_and_loaded(self, scale, tmp_path):
         pool = op.GaussianPool(scale=scale).fit(SCORES, OUTCOMES)
         op.save(pool, tmp_path / "pool.json")
