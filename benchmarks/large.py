@@ -20,8 +20,8 @@ MEMORY = 50.0
 PEAK = "import resource, sys; print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, file=sys.stderr)"
 POOL = """
 from opinionpool.cli import app
-from opinionpool.tables import parts
-parts.LARGE = 0
+from opinionpool.tables import sources
+sources.LARGE = 0
 app.run(["pool", {file!r}, "--output", {output!r}])
 """
 # The same modules, the same engine with the same file, gone through in the same parts, and nothing else done.

@@ -7,7 +7,7 @@ import tracemalloc
 
 import pytest
 
-from opinionpool.errors import LayoutError, TableError
+from opinionpool.errors import DuplicateError, LayoutError, TableError
 from opinionpool.tables.read import read_forecasts
 from opinionpool.tables.sources import CELLS, COLUMNS, RATIO, SMALL
 
@@ -93,3 +93,17 @@ def test_deep_json():
     depth = 100_000
     refused('{"event":' * depth + "1" + "}" * depth, "no column holds forecasts|is not JSON")
     refused('{"event":"q","ann":' + "[" * depth + "]" * depth + "}", "is not a number|no column holds|is not JSON")
+
+
+def test_an_expert_who_repeats_himself_in_very_many_rows_is_refused_by_the_first(monkeypatch):
+    from opinionpool.tables import parse
+
+    monkeypatch.setattr(parse, "_HEAD", 1_000)
+    rows = "".join(f"q{i},ann,0.5\nq{i},bob,0.4\n" for i in range(30_000))
+    header = "event,expert,probability\n"
+    assert len(read_forecasts(io.BytesIO((header + rows).encode())).events) == 30_000
+    again = header + "q1,ann,0.5\n" * 60_000
+    with pytest.raises(DuplicateError, match=r"only one forecast on an event.*lines 2, 3, 4, 5, 6") as caught:
+        read_forecasts(io.BytesIO(again.encode()))
+    assert caught.value.remedies == ({"duplicates": "last"}, {"duplicates": "mean"})
+    assert read_forecasts(io.BytesIO(again.encode()), duplicates="last").X.tolist() == [[0.5]]

@@ -82,7 +82,7 @@ def _all_faults(reading: Reading, options: ReadOptions, error: TableError) -> Ta
 
 
 def _is_large(reading: Reading) -> bool:
-    from opinionpool.tables.parts import is_large
+    from opinionpool.tables.sources import is_large
 
     return any(map(is_large, reading.files))
 

@@ -63,7 +63,8 @@ def pool_files(
     base_rate: PriorOption,
 ) -> None:
     """Write a probability for every event of some files: a large one is gone through in parts, others are one part."""
-    from opinionpool.tables.parts import is_large, open_parts
+    from opinionpool.tables.parts import open_parts
+    from opinionpool.tables.sources import is_large
 
     model = keeping.read(pooling)
     large = reading.outcomes is None and len(reading.files) == 1 and is_large(reading.files[0])

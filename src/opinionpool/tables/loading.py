@@ -20,7 +20,7 @@ from opinionpool.tables.engine import (
     watch,
 )
 from opinionpool.tables.faults import csv_fault, csv_short_rows, json_fault
-from opinionpool.tables.sources import FileSource, Workspace, check_cells, check_columns
+from opinionpool.tables.sources import FileSource, Workspace, check_cells, check_columns, is_large
 from opinionpool.tables.table import Table
 from opinionpool.text import counted, shown
 
@@ -32,7 +32,8 @@ def read_file(
     source: FileSource, workspace: Workspace, progress: Progress | None, on_disk: bool, again: bool = False
 ) -> Table:
     """A file as a table; parameters and errors as for `opinionpool.tables.duckdb.open_file`."""
-    connection = connect(source.path, workspace if on_disk else None, again or source.padded)
+    disk = on_disk or (source.format != "parquet" and is_large(source.path))
+    connection = connect(source.path, workspace if disk else None, again or source.padded)
     try:
         with watch(connection, progress):
             return _LOADERS[source.format](source, connection, on_disk)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from opinionpool.arrays import Array, Index
 from opinionpool.earlier import Earlier
-from opinionpool.errors import ArgumentError, LayoutError, Note
+from opinionpool.errors import ArgumentError, DuplicateError, LayoutError, Note, OpinionPoolError
 from opinionpool.forecasts import Forecasts, History
 from opinionpool.scales import scale_of
 from opinionpool.tables.cells import NumberRules
@@ -40,13 +40,16 @@ from opinionpool.tables.units import check_percent, small_percent_notes
 from opinionpool.tables.unnamed_times import UnnamedTimes
 from opinionpool.text import counted, shown, suggestion
 
+# Rows of which some are looked at before all.
+_HEAD = 1 << 18
+
 
 @dataclass(frozen=True)
 class Whole:
     """What was decided for a whole table of which a part is read."""
 
     layout: Layout
-    classes: tuple[object, ...]
+    classes: tuple[object, ...] | None
     profile: Profile
 
 
@@ -61,7 +64,23 @@ def read_table(
     reading = Reading.of(request) if reading is None else reading
     profile = Profile(table, reading.rules.missing_words) if whole is None else whole.profile
     layout = layout_of(profile, other, request) if whole is None else whole.layout
+    if table.rows > _HEAD and layout.long and request.duplicates is None:
+        _refuse_repeats(table, other, request, Whole(layout, None if whole is None else whole.classes, profile))
     return _read_as(_Known(table, other, request, reading, whole, profile, layout))
+
+
+def _refuse_repeats(table: Table, other: Table | None, request: ReadOptions, whole: Whole) -> None:
+    """Raise where experts repeat themselves in the first rows of very many, before all are taken into memory."""
+    head = table.rows_from(table.first, _HEAD)
+    try:
+        _read_as(_Known(head, other, request, Reading.of(request), whole, whole.profile, whole.layout))
+    except DuplicateError:
+        raise
+    except OpinionPoolError:
+        # Whatever else is wrong in them may be right with the others.
+        pass
+    finally:
+        head.connection.close()
 
 
 def layout_of(profile: Profile, other: Table | None, request: ReadOptions) -> Layout:

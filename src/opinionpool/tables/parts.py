@@ -7,13 +7,11 @@ at once by as many threads as there are processors.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import add
-from os import PathLike
 
 import numpy as np
 import numpy.typing as npt
@@ -35,19 +33,8 @@ from opinionpool.tables.read import open_table
 from opinionpool.tables.table import BLANK, Numbers, Table, Words, place
 from opinionpool.text import shown
 
-# Bytes of text from which on a file is read in parts; what one byte of a compressed or a Parquet file makes.
-LARGE, UNPACKED = 100_000_000, {b"\x1f\x8b": 5, b"PA": 6}
 # Forecasts in a part, about; rows whose events are compared at once; and events up to which that is done in memory.
 CELLS, ROWS, RUNS = 1 << 17, 1 << 18, 1 << 20
-
-
-def is_large(source: object) -> bool:
-    """Whether a source is a file that is to be read in parts."""
-    if not isinstance(source, str | PathLike) or source == "-" or not os.path.isfile(source):
-        return False
-    with open(source, "rb") as file:
-        head = file.read(2)
-    return os.path.getsize(source) * UNPACKED.get(head, 1) > LARGE
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,6 +21,23 @@ SMALL, RATIO = 1 << 26, 300
 CELLS, SPARSE = 5_000_000, 20
 
 
+# Bytes of text from which on a file is large, and what one byte of a compressed or a Parquet file makes.
+LARGE, UNPACKED = 100_000_000, {b"\x1f\x8b": 5, b"PA": 6}
+
+
+def is_large(source: object) -> bool:
+    """Whether a source is a file that is kept on disk while it is read, and pooled in parts."""
+    if not isinstance(source, str | os.PathLike) or source == "-" or not os.path.isfile(source):
+        return False
+    size = os.path.getsize(source)
+    with open(source, "rb") as file:
+        head = file.read(2)
+        file.seek(max(0, size - 4))
+        # A gzip file ends with how much it holds.
+        packed = int.from_bytes(file.read(4), "little") if head == b"\x1f\x8b" else 0
+    return max(size * UNPACKED.get(head, 1), packed) > LARGE
+
+
 def check_columns(name: str, columns: int) -> None:
     """Refuse a table that is too wide.
 
