@@ -676,7 +676,7 @@ def test_an_event_id_stands_once_in_the_container():
         # Days without times of day last until their end, where forecasts have times of day.
         ("2025-06-09 23:59", "2025-06-09", True),
         ("2025-06-10 00:00", "2025-06-09", False),
-        # A midnight that was written is one.
+        # A midnight that was written is one, and a date alone is the end of its day, whatever other cells have.
         ("2025-06-09 14:00", "2025-06-09 00:00", False),
         ("2025-06-09", "2025-06-09", True),
         ("2025-06-10", "2025-06-09", False),

@@ -92,7 +92,7 @@ def test_one_statement_each_by_either_rule(rows, times):
     )
     if tied:
         with pytest.raises(
-            DuplicateError, match=r"different numbers at one time by column 'time', .* so none is the last; .*last-row"
+            DuplicateError, match=r"different numbers at one time by column 'time', .* so none is the last. .*last-row"
         ):
             one_each(given_rows, "last", "time")
     for rule in ("last-row", "mean") if tied else ("last", "last-row", "mean"):
@@ -133,8 +133,8 @@ def test_up_to_three_repeated_pairs_are_listed():
     pairs = ["'a' on event 'q0' (the table, rows 0, 1)", "'b' on event 'q0' (the table, rows 2, 3)"]
     assert str(caught.value) == (
         f"an expert may have only one forecast on an event, and there are several by {', by '.join(pairs)}, by 'a' on "
-        "event 'q1' (the table, rows 4, 5) and 1 more; say which counts: --duplicates last for the last by column "
-        "'when', or --duplicates mean for their average"
+        "event 'q1' (the table, rows 4, 5) and 1 more. Say which counts: --duplicates last; last is the last "
+        "by column 'when', --duplicates mean their average."
     )
 
 

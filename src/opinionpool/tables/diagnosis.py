@@ -128,7 +128,8 @@ class _Search:
             fault = Fault(alike.text, alike.count, ({"merge_names": True},), proposed=True)
             self._meet(options, faults, fault)
             return
-        self.ways.append(Way(options, faults, forecasts))
+        # What leaves no forecast is no way to read a table.
+        self.ways.append(Way(options, faults, forecasts if len(forecasts.event_index) or not faults else None))
 
     def _meet(self, options: ReadOptions, faults: tuple[Fault, ...], fault: Fault) -> None:
         known = {before.text for before in faults}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -23,6 +24,9 @@ from opinionpool.tables.table import BLANK, Table, cell_error
 from opinionpool.tables.times import Times, last_moments, midnights, span
 from opinionpool.tables.units import check_prior, tiny_prior
 from opinionpool.text import shown
+
+# A time without a clock, and no Unix time.
+_DAY = re.compile(r"^(?!\d{9})[^:]+$")
 
 
 @dataclass(frozen=True)
@@ -139,22 +143,29 @@ def read_facts(
 
 
 def _lasting(role: str, layout: Layout, melted: Melted, joined: Joined | None, reading: Reading) -> tuple[Times, bool]:
-    """When events close or are resolved, and whether that is the end of days that are given without a time.
+    """When events close or are resolved, and whether some of that is the end of a day that is given without a time.
 
-    Days last until their end where forecasts have times of day.
+    A date alone is the end of its day, cell by cell, unless nothing in the tables has a time of day.
     """
-    times = _times(role, layout, melted, joined, reading)
-    made = melted.long_rows.time
-    clocked = made is not None and not midnights(made).all()
-    sources = [(melted.long_rows.table, layout.roles[role])] if role in layout.roles else []
+    long_rows = melted.long_rows
+    clocked = long_rows.time is not None and not midnights(long_rows.time).all()
+    found = np.full(len(long_rows.events), "NaT", dtype="datetime64[us]")
+    sources: list[tuple[Table, int, Index]] = []
     if joined is not None and role in joined.roles:
-        sources.append((joined.table, joined.roles[role]))
-    known = ~np.isnat(times)
-    # A midnight that was written is one.
-    written = any(":" in word for table, column in sources for word in table.words(column).values)
-    if not clocked or written or not known.any() or not midnights(times[known]).all():
-        return times, False
-    return np.where(known, last_moments(times), times), True
+        sources.append((joined.table, joined.roles[role], joined.row_events))
+    if role in layout.roles:
+        sources.append((long_rows.table, layout.roles[role], melted.row_events))
+    ended = False
+    for table, column, rows in sources:
+        values, words = reading.column_times(table, column, role), table.words(column)
+        days = words.expand(np.array([bool(_DAY.search(word)) for word in words.values], dtype=np.bool_), False)
+        if clocked or not (days | np.isnat(values)).all():
+            days &= midnights(values) & ~np.isnat(values)
+            ended |= bool(days.any())
+            values = np.where(days, last_moments(values), values)
+        values = event_values(table, column, values, "NaT", rows, long_rows.events)
+        found = np.where(np.isnat(found), values, found)
+    return found, ended
 
 
 def _days_note(*, closes: bool, resolved: bool) -> list[Note]:
@@ -162,21 +173,7 @@ def _days_note(*, closes: bool, resolved: bool) -> list[Note]:
     if not (closes or resolved):
         return []
     what = "close and are resolved" if closes and resolved else "close" if closes else "are resolved"
-    return [Note("closing-days", f"events {what} at the end of the days that are given: there are no times of day")]
-
-
-def _times(role: str, layout: Layout, melted: Melted, joined: Joined | None, reading: Reading) -> Times:
-    events = melted.long_rows.events
-    found = np.full(len(events), "NaT", dtype="datetime64[us]")
-    sources: list[tuple[Table, int, Index]] = []
-    if joined is not None and role in joined.roles:
-        sources.append((joined.table, joined.roles[role], joined.row_events))
-    if role in layout.roles:
-        sources.append((melted.long_rows.table, layout.roles[role], melted.row_events))
-    for table, column, rows in sources:
-        values = event_values(table, column, reading.column_times(table, column, role), "NaT", rows, events)
-        found = np.where(np.isnat(found), values, found)
-    return found
+    return [Note("closing-days", f"events {what} at the end of days that are given without a time of day")]
 
 
 def _labels(role: str, layout: Layout, melted: Melted) -> npt.NDArray[np.str_] | None:

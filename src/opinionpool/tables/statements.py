@@ -11,11 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool.arrays import Array, Index, pairs_increase
-from opinionpool.errors import DuplicateError, LayoutError, Note, Remedy, literal
+from opinionpool.errors import LayoutError, Note, OpinionPoolError, literal
+from opinionpool.findings import Remedy, fault
 from opinionpool.tables.table import Table, place
 from opinionpool.tables.times import Times, time_text
+from opinionpool.tables.told_apart import apart_text, told_apart
 from opinionpool.tables.unnamed_times import UnnamedTimes
-from opinionpool.text import listed, quoted, shown
+from opinionpool.text import listed, shown
 
 # Sums over classes that are this close to 1 are left as they are.
 EXACT = 1e-9
@@ -190,7 +192,7 @@ def one_each(
     if blank.any():
         back = _taken_back(long_rows, blank)
         if rule is None and back.any():
-            raise _duplicates(long_rows, np.unique(long_rows.pair[back]), time_column, unnamed)
+            raise _duplicates(long_rows, np.unique(long_rows.pair[back]), time_column, (), unnamed)
         count = len(np.unique(long_rows.pair[back]))
         if count:
             notes.append(Note.of("withdrawn", "{count:forecast} withdrawn: left blank later by who made them", count))
@@ -204,7 +206,7 @@ def one_each(
         return long_rows, notes
     pairs = np.unique(long_rows.pair[order[again]])
     if rule is None:
-        raise _duplicates(long_rows, pairs, time_column, unnamed)
+        raise _duplicates(long_rows, pairs, time_column, unused, unnamed)
     many = "several forecasts by one expert on one event, {count:time}: "
     if rule == "mean":
         return _mean(long_rows.select(order)), [*notes, Note.of("duplicates", many + "their mean counts", len(pairs))]
@@ -330,41 +332,35 @@ def latest_rows(long_rows: LongRows, time_column: str | None, unused: Sequence[i
 
 def _tied(
     ordered: LongRows, starts: Index, tied: npt.NDArray[np.bool_], time_column: str, unused: Sequence[int]
-) -> DuplicateError:
+) -> OpinionPoolError:
     """The error for different numbers at one time, with what distinguishes them."""
     ends = np.append(starts[1:], len(ordered.key))
     spans = list(zip(starts[tied].tolist(), ends[tied].tolist(), strict=True))
-    table = ordered.table
-    able = []
-    for column in unused:
-        words = table.words(column)
-        if all(len(np.unique(words.codes[ordered.row[a:b]])) == b - a for a, b in spans[:200]):
-            able.append(table.names[column])
     each = []
     for first, end in spans[:3]:
         numbers = " and ".join(f"{value:g}" for value in ordered.value[first:end][:3])
-        each.append(f"{ordered.who(first)}, {numbers} ({place(table, *ordered.row[first:end][:5].tolist())})")
-    ways = (
-        "correct the time in one of these rows or leave it out, or say --duplicates last-row if of one time the last "
-        "row counts, or --duplicates mean for their average"
-    )
-    remedies: list[Remedy] = [{"duplicates": "last-row"}, {"duplicates": "mean"}]
-    if able:
-        verb = "distinguishes them" if len(able) == 1 else "distinguish them"
-        name = quoted(able[0])
-        ways = f"{listed(able, 3)} {verb}: if it is what a forecast is about, say --column class={name}; else {ways}"
-        remedies = [{"columns": {"class": able[0]}, "duplicates": "last"}, *remedies]
-    return DuplicateError(
-        f"different numbers at one time by column {shown(time_column)}, {'; '.join(each)}"
-        f"{f'; and {len(spans) - 3} more' if len(spans) > 3 else ''}, so none is the last; {ways}",
-        remedies=remedies,
+        each.append(f"{ordered.who(first)}, {numbers} ({place(ordered.table, *ordered.row[first:end][:5].tolist())})")
+    groups = [ordered.row[first:end] for first, end in spans]
+    able, ways = told_apart(ordered.table, unused, groups)
+    ways = [Remedy({**way.options, "duplicates": "last"}) for way in ways]
+    # What an id tells apart is no repetition.
+    ways += [Remedy({"duplicates": rule}) for rule in ("last-row", "mean") if ways or not able]
+    return fault(
+        "same-time",
+        None,
+        ways,
+        column=time_column,
+        examples="; ".join(each),
+        left=f"; and {len(spans) - 3} more" if len(spans) > 3 else "",
+        apart=apart_text(able),
         count=len(spans),
     )
 
 
 def _duplicates(
-    long_rows: LongRows, pairs: Index, time_column: str | None, unnamed: UnnamedTimes | None
-) -> DuplicateError:
+    long_rows: LongRows, pairs: Index, time_column: str | None, unused: Sequence[int], unnamed: UnnamedTimes | None
+) -> OpinionPoolError:
+    """The error for several forecasts by one expert on one event, and what tells them apart."""
     examples: list[str] = []
     for pair in pairs[:3]:
         if sum(map(len, examples)) < _LONG:
@@ -372,18 +368,26 @@ def _duplicates(
             where = place(long_rows.table, *np.unique(long_rows.row[cells])[:5].tolist())
             examples.append(f"{long_rows.who(int(cells[0]))} ({where})")
     left = len(pairs) - len(examples)
-    more = f" and {left} more" if left else ""
-    last = f"--duplicates last for the last {f'by column {shown(time_column)}' if time_column else 'in the file'}"
-    remedies: list[Remedy] = (
-        [{"duplicates": "last"}] if time_column else [{"duplicates": "last"}, {"duplicates": "mean"}]
-    )
-    way, by_time = ("", []) if unnamed is None else unnamed.ways("last")
-    if by_time and unnamed is not None:
-        last = f"{way} for the last by {listed(unnamed.names)}"
-        remedies = [*by_time, {"duplicates": "mean"}]
-    return DuplicateError(
-        f"an expert may have only one forecast on an event, and there are several by {', by '.join(examples)}{more}; "
-        f"say which counts: {last}, or --duplicates mean for their average",
-        remedies=remedies,
+    _, by_time = ("", []) if unnamed is None else unnamed.ways("last")
+    able, ways = ([], []) if time_column or by_time else told_apart(long_rows.table, unused, _groups(long_rows))
+    if not (ways or able):
+        last = [Remedy(way) for way in by_time] or [Remedy({"duplicates": "last"})]
+        ways = last if time_column else [*last, Remedy({"duplicates": "mean"})]
+    by = f"the last by column {shown(time_column)}" if time_column else "the last in the file"
+    return fault(
+        "several-forecasts",
+        None,
+        ways,
+        examples=", by ".join(examples),
+        left=f" and {left} more" if left else "",
+        apart=apart_text(able),
+        by=f"the last by {listed(unnamed.names)}" if by_time and unnamed is not None else by,
         count=len(pairs),
     )
+
+
+def _groups(long_rows: LongRows) -> list[Index]:
+    """The rows of each expert, event and class that there are several of."""
+    order = np.argsort(long_rows.key, kind="stable")
+    starts = np.flatnonzero(np.append(True, np.diff(long_rows.key[order]) != 0))
+    return [rows for rows in np.split(long_rows.row[order], starts[1:]) if len(rows) > 1]

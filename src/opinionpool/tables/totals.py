@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from opinionpool.errors import LayoutError
 from opinionpool.labels import FAMILIES
 from opinionpool.tables.cells import looks_numeric
 from opinionpool.tables.classes import key
-from opinionpool.tables.engine import literal
 from opinionpool.tables.layout import Layout
 from opinionpool.tables.roles import names_total, normal
 from opinionpool.tables.table import BLANK, Table, Words, place
+from opinionpool.tables.told_apart import condition
 from opinionpool.text import listed, typed
 
 # What may be an event, unless its outcome is a number such as only sums are.
@@ -53,9 +52,9 @@ def refuse_totals(table: Table, layout: Layout, events: Words, outcomes: Sequenc
         return
     names = list(dict.fromkeys(events.values[events.codes[row]] for row in rows))
     column = table.names[layout.roles["event"]]
-    where = f"{_column(column)} <> {literal(names[0])}"
+    where = condition(column, "<>", names[0])
     if len(names) > 1:
-        where = f"not {_column(column)} in ({', '.join(map(literal, names))})"
+        where = f"not {condition(column, 'in', *names)}"
     verb = "is no event but sums" if len(names) == 1 else "are no events but sum"
     raise LayoutError(
         f"{listed(names)} ({place(table, *rows)}), at the end of the table, {verb} up the others, by the name: "
@@ -70,8 +69,3 @@ def _sums_up(outcomes: Words, row: int) -> bool:
     code = int(outcomes.codes[row])
     word = outcomes.values[code]
     return looks_numeric(word) and key(word) not in FAMILIES[0] and int(outcomes.counts[code]) == 1
-
-
-def _column(name: str) -> str:
-    """A column in a condition."""
-    return name if re.fullmatch(r"[^\W\d]\w*", name) else '"' + name.replace('"', '""') + '"'
