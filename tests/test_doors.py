@@ -13,7 +13,6 @@ import pytest
 import opinionpool as op
 from opinionpool.cli import app as cli
 from opinionpool.learning.parts import PartsSource
-from opinionpool.model.pooling import Settings
 from opinionpool.pools.fit import fit_from, fit_pool
 from opinionpool.pools.registry import POOLS
 
@@ -227,7 +226,7 @@ def door_saved_incremental(name, tmp_path):
 
 def door_parts(name, tmp_path):
     source = PartsSource.of([forecasts(slice(9)), forecasts(slice(9, None))], None)
-    found = fit_from(source, name, Settings())
+    found = fit_from(source, name)
     return found.pool(X), found.notes
 
 

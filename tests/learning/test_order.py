@@ -18,7 +18,6 @@ from opinionpool.learning.array import ArraySource
 from opinionpool.learning.learn import learn
 from opinionpool.learning.parts import PartsSource
 from opinionpool.model.panel import Panel
-from opinionpool.model.pooling import Settings
 from opinionpool.pools.fit import fit_from, fit_pool
 from opinionpool.pools.registry import POOLS
 
@@ -62,7 +61,7 @@ def test_parts(few, name):
     answers = []
     for rows, size in ((np.arange(EVENTS), 300), (ORDERS[0], 300), (ORDERS[1], 130)):
         parts = [numbered(rows[start : start + size], start) for start in range(0, EVENTS, size)]
-        answers.append(fit_from(PartsSource.of(parts, 0.5), name, Settings()).pool(GAPS))
+        answers.append(fit_from(PartsSource.of(parts, 0.5), name).pool(GAPS))
     for other in answers[1:]:
         assert other == pytest.approx(answers[0], abs=1e-9)
 

@@ -20,7 +20,7 @@ from opinionpool.pools import WEIGHTED
 from opinionpool.pools.fit import fit_pool
 from opinionpool.pools.fitted_pool import FittedPool
 from opinionpool.pools.registry import POOLS
-from opinionpool.pools.rule import matched_weights
+from opinionpool.pools.sample import matched_weights
 from opinionpool.priors import laplace_prior
 
 NAN = float("nan")

@@ -19,13 +19,13 @@ NAN = float("nan")
 # Every function, with parameters that are not their defaults where it has any; n experts.
 FUNCTIONS = {
     "average": POOLS["average"].pool,
-    "linear": lambda q, **s: POOLS["linear"].pool(q, 1.0 + np.arange(experts(q, s)), **s),
-    "geometric": lambda q, **s: POOLS["geometric"].pool(q, 1.0 + np.arange(experts(q, s)), **s),
+    "linear": lambda q, **s: POOLS["linear"].pool(q, weights=1.0 + np.arange(experts(q, s)), **s),
+    "geometric": lambda q, **s: POOLS["geometric"].pool(q, weights=1.0 + np.arange(experts(q, s)), **s),
     "median": POOLS["median"].pool,
     "recent-median": POOLS["recent-median"].pool,
-    "trimmed": lambda q, **s: POOLS["trimmed"].pool(q, 0.15, **s),
+    "trimmed": lambda q, **s: POOLS["trimmed"].pool(q, trim=0.15, **s),
     "independent": POOLS["independent"].pool,
-    "log": lambda q, **s: POOLS["log"].pool(q, 0.9 - 0.4 * np.arange(experts(q, s)), **s),
+    "log": lambda q, **s: POOLS["log"].pool(q, weights=0.9 - 0.4 * np.arange(experts(q, s)), **s),
     "extremized": POOLS["extremized"].pool,
     "recalibrated": lambda q, **s: POOLS["recalibrated"].pool(q, slope=0.7, **s),
     "beta-linear": lambda q, **s: POOLS["beta-linear"].pool(q, a=2.0, b=2.0, **s),
@@ -87,7 +87,9 @@ class TestWorkedNumbers:
 
     def test_missing_forecasts_renormalise_the_linear_pool(self):
         q = [[0.8, NAN, 0.6], [NAN, NAN, NAN]]
-        assert POOLS["linear"].pool(q, [0.5, 0.3, 0.2], prior=0.35) == pytest.approx([0.52 / 0.7, 0.35], rel=1e-14)
+        assert POOLS["linear"].pool(q, weights=[0.5, 0.3, 0.2], prior=0.35) == pytest.approx(
+            [0.52 / 0.7, 0.35], rel=1e-14
+        )
 
     def test_one_forecast_of_two_is_taken_as_it_is(self):
         assert POOLS["independent"].pool([0.8, NAN]) == pytest.approx(0.8, rel=1e-13)
@@ -109,7 +111,7 @@ class TestWorkedNumbers:
     def test_extremising_moves_away_from_the_prior(self):
         assert POOLS["extremized"].pool([0.3, 0.2], prior=0.1) > 0.3
         assert POOLS["extremized"].pool([0.1, 0.1], prior=0.1) == pytest.approx(0.1, rel=1e-13)
-        pooled = logit(POOLS["extremized"].pool([0.3, 0.2], 2.5, prior=0.1))
+        pooled = logit(POOLS["extremized"].pool([0.3, 0.2], factor=2.5, prior=0.1))
         assert pooled == pytest.approx(logit(0.1) + 2.5 * (logit([0.3, 0.2]).mean() - logit(0.1)), rel=1e-13)
 
     def test_recalibration_and_weights_are_about_the_prior(self):
@@ -118,7 +120,7 @@ class TestWorkedNumbers:
         pooled = POOLS["recalibrated"].pool(q, intercept=0.3, slope=0.8, prior=0.4)
         assert logit(pooled) == pytest.approx(logit(0.4) + 0.3 + 0.8 * contrast.mean(), rel=1e-12)
         w = np.array([1.2, -0.3, 0.5])
-        pooled = POOLS["log"].pool(q, w, -0.2, prior=0.4)
+        pooled = POOLS["log"].pool(q, weights=w, intercept=-0.2, prior=0.4)
         assert logit(pooled) == pytest.approx(logit(0.4) - 0.2 + w @ contrast, rel=1e-12)
 
 
@@ -128,17 +130,17 @@ class TestBetaLinear:
 
     @pytest.mark.parametrize(("a", "b"), [(2.0, 2.0), (0.6, 1.7), (5.0, 3.0)])
     def test_it_is_a_distribution_function_of_the_linear_pool(self, a, b):
-        found = POOLS["beta-linear"].pool(self.q, self.w, a, b)
+        found = POOLS["beta-linear"].pool(self.q, weights=self.w, a=a, b=b)
         assert found == pytest.approx(stats.beta.cdf(self.q @ self.w, a, b), rel=1e-10)
 
     def test_one_and_one_is_the_linear_pool(self):
-        assert POOLS["beta-linear"].pool(self.q, self.w) == pytest.approx(
-            POOLS["linear"].pool(self.q, self.w), rel=1e-12
+        assert POOLS["beta-linear"].pool(self.q, weights=self.w) == pytest.approx(
+            POOLS["linear"].pool(self.q, weights=self.w), rel=1e-12
         )
 
     def test_complements_exchange_the_parameters(self):
-        p = POOLS["beta-linear"].pool(self.q, self.w, 3.0, 0.7)
-        assert POOLS["beta-linear"].pool(1 - self.q, self.w, 0.7, 3.0) == pytest.approx(1 - p, abs=1e-13)
+        p = POOLS["beta-linear"].pool(self.q, weights=self.w, a=3.0, b=0.7)
+        assert POOLS["beta-linear"].pool(1 - self.q, weights=self.w, a=0.7, b=3.0) == pytest.approx(1 - p, abs=1e-13)
 
     def test_neither_end_is_lost_to_rounding(self):
         assert POOLS["beta-linear"].pool([1.0], a=60, b=60, prior=0.5) == 1 - 1e-8
@@ -152,27 +154,27 @@ class TestTrimmedMeans:
     @pytest.mark.parametrize(("n", "trim"), [(10, 0.1), (20, 0.25), (8, 0.25), (5, 0.2), (7, 0.0)])
     def test_whole_forecasts_are_trimmed_as_usual(self, n, trim):
         q = np.random.default_rng(n).uniform(0.01, 0.99, (4, n))
-        assert POOLS["trimmed"].pool(q, trim) == pytest.approx(trim_mean(q, trim + 1e-9, axis=1), rel=1e-13)
+        assert POOLS["trimmed"].pool(q, trim=trim) == pytest.approx(trim_mean(q, trim + 1e-9, axis=1), rel=1e-13)
 
     @given(panels, st.floats(0.0, 0.45))
     def test_it_is_the_mean_of_the_middle_of_the_quantile_function(self, q, trim):
         level = trim + (1 - 2 * trim) * (np.arange(20000) + 0.5) / 20000
         middle = np.quantile(q, level, method="inverted_cdf").mean()
-        assert POOLS["trimmed"].pool(q, trim) == pytest.approx(middle, abs=2e-4)
+        assert POOLS["trimmed"].pool(q, trim=trim) == pytest.approx(middle, abs=2e-4)
 
     @given(gappy.filter(lambda q: not np.isnan(q).all()))
     def test_a_half_is_the_median(self, q):
         assert POOLS["median"].pool(q) == pytest.approx(np.nanmedian(q), rel=1e-12)
-        assert POOLS["trimmed"].pool(q, 0.5) == pytest.approx(np.nanmedian(q), rel=1e-12)
+        assert POOLS["trimmed"].pool(q, trim=0.5) == pytest.approx(np.nanmedian(q), rel=1e-12)
 
     @given(gappy.filter(lambda q: not np.isnan(q).all()))
     def test_nothing_is_the_average(self, q):
-        assert POOLS["trimmed"].pool(q, 0.0) == pytest.approx(np.nanmean(q), rel=1e-12)
+        assert POOLS["trimmed"].pool(q, trim=0.0) == pytest.approx(np.nanmean(q), rel=1e-12)
 
     def test_classes_are_trimmed_one_by_one_and_rescaled(self):
         q = rows_over_classes(np.random.default_rng(1).uniform(0.1, 1, (10, 3)))
         one_by_one = trim_mean(q, 0.1, axis=0)
-        assert POOLS["trimmed"].pool(q, 0.1, classes=3) == pytest.approx(one_by_one / one_by_one.sum(), rel=1e-12)
+        assert POOLS["trimmed"].pool(q, trim=0.1, classes=3) == pytest.approx(one_by_one / one_by_one.sum(), rel=1e-12)
         one_by_one = np.median(q, axis=0)
         assert POOLS["median"].pool(q, classes=3) == pytest.approx(one_by_one / one_by_one.sum(), rel=1e-12)
 
@@ -183,11 +185,13 @@ class TestManyClasses:
     w = np.array([0.4, 0.1, 0.3, 0.2])
 
     def test_linear(self):
-        assert POOLS["linear"].pool(self.q, self.w, classes=3) == pytest.approx(np.einsum("n,tnk->tk", self.w, self.q))
+        assert POOLS["linear"].pool(self.q, weights=self.w, classes=3) == pytest.approx(
+            np.einsum("n,tnk->tk", self.w, self.q)
+        )
 
     def test_geometric(self):
         product = gmean(self.q, axis=1, weights=np.broadcast_to(self.w[:, None], self.q.shape[1:]))
-        assert POOLS["geometric"].pool(self.q, self.w, classes=3) == pytest.approx(
+        assert POOLS["geometric"].pool(self.q, weights=self.w, classes=3) == pytest.approx(
             rows_over_classes(product), rel=1e-12
         )
 
@@ -201,11 +205,13 @@ class TestManyClasses:
         a = np.array([0.1, -0.3, 0.5])
         w = np.array([0.4, -0.1, 0.9, 0.2])
         wanted = self.prior * np.exp(a + np.einsum("n,tnk->tk", w, contrast))
-        found = POOLS["log"].pool(self.q, w, a, prior=self.prior, classes=3)
+        found = POOLS["log"].pool(self.q, weights=w, intercept=a, prior=self.prior, classes=3)
         assert found == pytest.approx(rows_over_classes(wanted), rel=1e-12)
-        assert POOLS["log"].pool(self.q, w, a + 7, prior=self.prior, classes=3) == pytest.approx(found, rel=1e-12)
+        assert POOLS["log"].pool(self.q, weights=w, intercept=a + 7, prior=self.prior, classes=3) == pytest.approx(
+            found, rel=1e-12
+        )
         wanted = self.prior * np.exp(a + 1.3 * contrast.mean(axis=1))
-        found = POOLS["recalibrated"].pool(self.q, a, 1.3, prior=self.prior, classes=3)
+        found = POOLS["recalibrated"].pool(self.q, intercept=a, slope=1.3, prior=self.prior, classes=3)
         assert found == pytest.approx(rows_over_classes(wanted), rel=1e-12)
 
     def test_base_rates(self):
@@ -242,7 +248,7 @@ class TestProperties:
         floored = np.clip(q, min(1e-4, prior / 100), 1 - min(1e-4, (1 - prior) / 100))
         low, high = floored.min(), floored.max()
         for p in (
-            POOLS["linear"].pool(q, w, prior=prior),
+            POOLS["linear"].pool(q, weights=w, prior=prior),
             *(FUNCTIONS[pool](q, prior=prior) for pool in MEANS),
         ):
             assert low - 1e-12 <= p <= high + 1e-12
@@ -268,7 +274,9 @@ class TestProperties:
     def test_experts_may_change_places_with_their_weights(self, function, q, seed):
         rng = np.random.default_rng(seed)
         w, order = rng.uniform(0.1, 2, len(q)), rng.permutation(len(q))
-        assert function(q[order], w[order], prior=0.3) == pytest.approx(function(q, w, prior=0.3), abs=1e-12)
+        assert function(q[order], weights=w[order], prior=0.3) == pytest.approx(
+            function(q, weights=w, prior=0.3), abs=1e-12
+        )
 
     @pytest.mark.parametrize("pool", ABOUT_THE_PRIOR)
     @few
@@ -294,15 +302,17 @@ class TestProperties:
         here = ~np.isnan(q)
         assume(here.any())
         w = 1.0 + np.arange(len(q))
-        assert function(q, w, prior=0.3) == pytest.approx(function(q[here], w[here], prior=0.3), abs=1e-12)
+        assert function(q, weights=w, prior=0.3) == pytest.approx(
+            function(q[here], weights=w[here], prior=0.3), abs=1e-12
+        )
 
     @given(gappy, st.floats(0.05, 0.95))
     def test_a_missing_expert_of_the_logarithmic_pool_repeats_the_prior(self, q, prior):
         assume(not np.isnan(q).all())
         filled = np.where(np.isnan(q), prior, q)
         w = 0.9 - 0.4 * np.arange(len(q))
-        assert POOLS["log"].pool(q, w, 0.2, prior=prior) == pytest.approx(
-            POOLS["log"].pool(filled, w, 0.2, prior=prior), abs=1e-12
+        assert POOLS["log"].pool(q, weights=w, intercept=0.2, prior=prior) == pytest.approx(
+            POOLS["log"].pool(filled, weights=w, intercept=0.2, prior=prior), abs=1e-12
         )
 
     @every
@@ -333,8 +343,8 @@ class TestProperties:
 
 class TestInput:
     def test_an_expert_with_all_the_weight_is_missing(self):
-        assert POOLS["linear"].pool([NAN, 0.2, 0.6], [1.0, 0.0, 0.0]) == pytest.approx(0.4, rel=1e-13)
-        assert POOLS["geometric"].pool([NAN, 0.2, 0.8], [1.0, 0.0, 0.0]) == pytest.approx(0.5, rel=1e-13)
+        assert POOLS["linear"].pool([NAN, 0.2, 0.6], weights=[1.0, 0.0, 0.0]) == pytest.approx(0.4, rel=1e-13)
+        assert POOLS["geometric"].pool([NAN, 0.2, 0.8], weights=[1.0, 0.0, 0.0]) == pytest.approx(0.5, rel=1e-13)
 
     def test_single_precision_is_floored_in_double(self):
         assert POOLS["average"].pool(np.array([1.0], dtype=np.float32)) == pytest.approx(1 - 1e-4, rel=1e-12)
@@ -359,14 +369,14 @@ class TestInput:
         ("call", "error", "told"),
         [
             (
-                lambda: POOLS["linear"].pool([0.2, 0.3], [1.0]),
+                lambda: POOLS["linear"].pool([0.2, 0.3], weights=[1.0]),
                 ShapeError,
                 "2 experts need as many weights, and there are 1",
             ),
-            (lambda: POOLS["log"].pool([0.2, 0.3], [1, 2, 3]), ShapeError, "and there are 3"),
-            (lambda: POOLS["linear"].pool([0.2, 0.3], [1.5, -0.5]), ArgumentError, "at least 0"),
-            (lambda: POOLS["geometric"].pool([0.2, 0.3], [0.0, 0.0]), ArgumentError, "one of them above it"),
-            (lambda: POOLS["log"].pool([0.2, 0.3], [NAN, 1.0]), ArgumentError, "finite"),
+            (lambda: POOLS["log"].pool([0.2, 0.3], weights=[1, 2, 3]), ShapeError, "and there are 3"),
+            (lambda: POOLS["linear"].pool([0.2, 0.3], weights=[1.5, -0.5]), ArgumentError, "at least 0"),
+            (lambda: POOLS["geometric"].pool([0.2, 0.3], weights=[0.0, 0.0]), ArgumentError, "one of them above it"),
+            (lambda: POOLS["log"].pool([0.2, 0.3], weights=[NAN, 1.0]), ArgumentError, "finite"),
             (lambda: POOLS["log"].pool([0.2, 0.3], intercept=[0.1, 0.2]), ShapeError, "intercept"),
             (lambda: POOLS["recalibrated"].pool([0.2], slope=np.inf), ArgumentError, "slope"),
             (lambda: POOLS["beta-linear"].pool([0.2], a=0.0), ArgumentError, "above 0"),

@@ -16,7 +16,6 @@ from opinionpool.errors import ArgumentError, LearningError, OutcomeError, Proba
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.learn import learn
 from opinionpool.learning.parts import PartsSource
-from opinionpool.model.pooling import Settings
 from opinionpool.pools.fit import fit_from, fit_pool
 from opinionpool.pools.registry import POOLS
 from opinionpool.saving.files import MOST_BYTES
@@ -125,7 +124,7 @@ class TestOpenEvents:
     def test_in_parts_as_in_one(self, size):
         parts = [self.f.select_events(np.arange(start, min(start + size, 60))) for start in range(0, 60, size)]
         x = simulated(10, n=4, seed=9).X
-        found = fit_from(PartsSource.of(parts, None), "gaussian", Settings()).pool(x)
+        found = fit_from(PartsSource.of(parts, None), "gaussian").pool(x)
         assert found == pytest.approx(fit_pool("gaussian", self.f).pool(x), abs=1e-9)
 
 

@@ -17,7 +17,6 @@ from opinionpool.estimation import sampling
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.parts import PartsSource, one_after_another
 from opinionpool.logodds import expit
-from opinionpool.model.pooling import Settings
 from opinionpool.pools.fit import fit_from, fit_pool
 from opinionpool.tables import parts, sources
 from opinionpool.tables.event_facts import TimesNote
@@ -235,7 +234,7 @@ def test_a_sample_keeps_outcomes_as_frequent_as_they_were(monkeypatch):
     monkeypatch.setattr(sampling, "EVENTS", 2000)
     batches = [some(seed, 1500) for seed in range(9)]
     source = PartsSource.of(batches, None)
-    learned = fit_from(source, "gaussian", Settings())
+    learned = fit_from(source, "gaussian")
     with monkeypatch.context() as patch:
         patch.setattr(sampling, "EVENTS", 10**9)
         patch.setattr(sampling, "FORECASTS", 10**9)
@@ -266,7 +265,7 @@ def test_the_sample_does_not_depend_on_the_parts(monkeypatch):
     for size in (600, 37, 150):
         batches = [whole.select_events(np.arange(600)[first : first + size]) for first in range(0, 600, size)]
         source = PartsSource.of(batches, None)
-        found.append((source.sample.events, fit_from(source, "gaussian", Settings()).weights))
+        found.append((source.sample.events, fit_from(source, "gaussian").weights))
     for other in found[1:]:
         assert other[0] == found[0][0]
         np.testing.assert_array_equal(other[1], found[0][1])

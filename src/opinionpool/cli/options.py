@@ -12,7 +12,7 @@ import click
 from opinionpool.cli.arguments import Comparing, Earlier, Keeping, Listing, Pooling, Writing
 from opinionpool.cli.help import ANSWERS, COMPARISON, FILES, POOL, RESULTS
 from opinionpool.cli.values import read_pools, read_prior, read_weights
-from opinionpool.pools import NAMES, WEIGHTED
+from opinionpool.pools import NAMES, ROWS, WEIGHTED
 from opinionpool.report import SORTS
 
 FORMATS = ("table", "csv", "json")
@@ -81,14 +81,7 @@ def pooling(command: Command) -> Command:
             type=click.Choice(NAMES),
             metavar="NAME",
             default="gaussian",
-            help="gaussian (default): corrects bias and overconfidence, and discounts experts who repeat each other. "
-            "linear: the mean of probabilities with learned weights; log: the sum of log-odds with learned weights. "
-            "average, median: of probabilities, all alike; "
-            "recent-median: newer forecasts count for more; trimmed: the mean without the extremes. geometric: "
-            "the mean of log-odds; extremized: that mean, moved away from the prior by a factor of 1.73; "
-            "recalibrated: that mean, with slope and intercept learned. beta-linear: the linear pool, corrected "
-            "by a learned curve (a beta distribution function). independent: adds up all forecasts as if their "
-            "errors were unrelated.",
+            help="Default: gaussian. " + "; ".join(f"{row.name}: {row.text}" for row in ROWS) + ".",
         ),
         _prior,
         panel_option,

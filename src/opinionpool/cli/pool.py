@@ -17,7 +17,6 @@ from opinionpool.cli.output import conclude, destination, progress
 from opinionpool.errors import Note
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.parts import PartsSource
-from opinionpool.model.pooling import Settings
 from opinionpool.pools.fit import fit_from
 from opinionpool.pools.fitted_pool import Fitted
 from opinionpool.report import answers, summary
@@ -133,7 +132,7 @@ def _learned(parts: Parts, pooling: Pooling, prior: float | Array | None, rate: 
     """A pool that has gone through all parts once, to learn."""
     belief_file = pooling.belief_file()
     source = PartsSource.of(parts.forecasts(), prior)
-    state = fit_from(source, pooling.pool, Settings(), **pooling.options(belief_file.beliefs))
+    state = fit_from(source, pooling.pool, **pooling.options(belief_file.beliefs))
 
     def answer(forecasts: Forecasts) -> tuple[Pooled, Sequence[Note]]:
         return answers.pool_events(forecasts, pooling.pool, state, prior, rate), ()

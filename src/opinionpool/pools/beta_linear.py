@@ -3,17 +3,14 @@
 I is the regularised incomplete beta function, the distribution function of a beta distribution. A linear pool of
 calibrated forecasts is underconfident, and a = b > 1 sharpens it away from ½; a ≠ b moves it towards a class;
 a = b = 1 leaves it unchanged. It has no place for a prior. Missing forecasts: the weights are renormalised over the
-experts present.
-
-SciPy is imported when a function is called: its incomplete beta function is better kept than our own would be.
+experts present. SciPy is imported when a function is called.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from types import MappingProxyType
-from typing import Literal, Unpack
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -24,19 +21,8 @@ from opinionpool.arrays import Array, Mask
 from opinionpool.errors import ArgumentError, Note
 from opinionpool.logodds import check_probabilities
 from opinionpool.model.contrasts import Contrasts
-from opinionpool.pools.rule import (
-    SOME_WEIGHTS,
-    Option,
-    Parameters,
-    Pool,
-    Sample,
-    Settings,
-    Weights,
-    apply_rule,
-    check_shares,
-    given_weights,
-    weighted_sums,
-)
+from opinionpool.pools.rule import SOME_WEIGHTS, Option, Parameters, Pool, check_shares, weighted_sums
+from opinionpool.pools.sample import Sample, Weights
 
 # Beliefs worth one event: log a and log b have variance 1, and the weights, equal ones preferred, a Dirichlet
 # density with parameters 1 + 1/N.
@@ -49,15 +35,27 @@ TOLERANCE = 1e-6
 _FARTHEST = 12.0
 # The step of the derivatives by log a and log b, where truncation and rounding are about alike.
 _STEP = 1e-5
-# Steps of Newton's method, which takes four or five where the loss is convex.
-_NEWTON = 40
-# A curvature that derivatives by differences do not tell from 0, and what rounding may hide of a loss that falls.
-_FLAT, _ROUNDING = 1e-6, 1e-13
 _TINY = np.finfo(np.float64).tiny
 
 
 class BetaLinear(Pool):
-    """The linear pool transformed by the distribution function of a beta distribution, for two classes."""
+    """The linear pool transformed by the distribution function of a beta distribution, for two classes.
+
+    Ranjan & Gneiting (2010), "Combining probability forecasts", J. R. Stat. Soc. B 72: a linear pool of calibrated
+    forecasts is underconfident, and a = b > 1 moves it away from ½.
+
+    Parameters
+    ----------
+    weights : array_like, shape (N,), optional
+        As for `opinionpool.pools.linear.Linear`.
+    a, b : float, default 1.0
+        Parameters of the beta distribution, above 0. 1 and 1 leave the linear pool as it is.
+
+    Examples
+    --------
+    >>> float(BetaLinear().pool([0.7, 0.9], a=2, b=2).round(3))
+    0.896
+    """
 
     title = "Beta-transformed linear pool"
     options = MappingProxyType(
@@ -68,49 +66,17 @@ class BetaLinear(Pool):
     )
     learns = True
 
-    def pool(
-        self,
-        q: npt.ArrayLike,
-        weights: npt.ArrayLike | None = None,
-        a: float = 1.0,
-        b: float = 1.0,
-        **settings: Unpack[Settings],
-    ) -> Array:
-        """The linear pool transformed by the distribution function of a beta distribution, for two classes.
+    def check(self, classes: int, weights: npt.ArrayLike | None = None, a: float = 1.0, b: float = 1.0) -> Parameters:
+        """Shares or None, a and b; an `ArgumentError` where there are more than two classes."""
+        if classes != 2:
+            raise ArgumentError(f"the beta-linear pool is for two classes, and there are {classes}")
+        return {"weights": None if weights is None else check_shares(weights), "a": a, "b": b}
 
-        Ranjan & Gneiting (2010), "Combining probability forecasts", J. R. Stat. Soc. B 72: a linear pool of calibrated
-        forecasts is underconfident, and a = b > 1 moves it away from ½.
-
-        Parameters
-        ----------
-        q : array_like, shape (..., N)
-        weights : array_like, shape (N,), optional
-            As for `opinionpool.pools.linear.Linear`.
-        a, b : float, default 1.0
-            Parameters of the beta distribution, above 0. 1 and 1 leave the linear pool as it is.
-        **settings : Settings
-
-        Raises
-        ------
-        ArgumentError, ShapeError, ProbabilityError
-            If there are more than two classes, a parameter is not above 0, or as for the linear pool.
-
-        Examples
-        --------
-        >>> float(BetaLinear().pool([0.7, 0.9], a=2, b=2).round(3))
-        0.896
-        """
-        if settings.get("classes", 2) != 2:
-            raise ArgumentError(f"the beta-linear pool is for two classes, and there are {settings['classes']}")
-        shares = None if weights is None else check_shares(weights)
-
-        def rule(contrast: Contrasts) -> Array:
-            p = weighted_sums(contrast.shares(shares), contrast.probabilities)
-            # By both tails: neither is lost to rounding.
-            tails = np.stack([beta_transform(p[:, 0], b, a), beta_transform(p[:, 1], a, b)], axis=-1)
-            return logodds.prior_log_ratios(np.maximum(tails, np.finfo(np.float64).tiny))
-
-        return apply_rule(q, rule, shares, **settings)
+    def combine(self, contrast: Contrasts, weights: Array | None, a: float, b: float) -> Array:
+        """Log-odds of the transformed mean, (T, 1), by both tails: neither is lost to rounding."""
+        p = weighted_sums(contrast.shares(weights), contrast.probabilities)
+        tails = np.stack([beta_transform(p[:, 0], b, a), beta_transform(p[:, 1], a, b)], axis=-1)
+        return logodds.prior_log_ratios(np.maximum(tails, _TINY))
 
     def fit(self, sample: Sample, weights: Weights | None, penalty: float) -> Parameters:
         """Weights and transform by penalised maximum likelihood; equal weights where the events are too few."""
@@ -119,7 +85,7 @@ class BetaLinear(Pool):
             have = f"have {sample.classes}" if sample.has_intercept else "are of events with options of their own"
             raise ArgumentError(f"the beta-linear pool is for two classes, and these forecasts {have}")
         penalty = number(penalty, "penalty", 0)
-        shares = None if weights is None else check_shares(given_weights(sample, weights))
+        shares = None if weights is None else check_shares(sample.given_weights(weights))
         if sample.nothing("the probabilities are averaged" if shares is None else "the linear pool is taken as it is"):
             return {"weights": np.full(n, 1.0 / n) if shares is None else shares, "a": 1.0, "b": 1.0}
         q = sample.collect(lambda contrast, _: np.where(contrast.present, contrast.probabilities[..., 1], np.nan), n)
@@ -199,7 +165,6 @@ def beta_fit(
     weights: npt.ArrayLike | Literal["auto", "learned"] = "auto",
     penalty: float = PENALTY,
     tolerance: float = TOLERANCE,
-    start: tuple[float, float] = (1.0, 1.0),
 ) -> BetaFit:
     """Fit the beta-transformed linear pool by penalised maximum likelihood.
 
@@ -224,8 +189,6 @@ def beta_fit(
         λ. With 0, which is maximum likelihood, a and b are kept within exp(±12).
     tolerance : float
         What `BetaFit.gradient_norm` may be.
-    start : pair of float
-        a and b to begin with; the answer does not depend on them.
 
     Examples
     --------
@@ -235,113 +198,39 @@ def beta_fit(
     >>> round(fit.a, 2), round(fit.b, 2), fit.learned
     (1.16, 1.57, True)
     """
-    data = _Events.of(q, s, sample_weight)
-    experts = data.q.shape[1]
+    forecasts, happened = np.asarray(q, dtype=np.float64), np.asarray(s) == 1
+    frequency = np.ones(len(forecasts)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    kept = ~np.isnan(forecasts).all(axis=1) & (frequency > 0)
+    forecasts, happened, frequency = forecasts[kept], happened[kept], frequency[kept]
+    experts, total = forecasts.shape[1], float(frequency.sum()) or 1.0
     automatic = isinstance(weights, str)
-    share = np.full(experts, 1.0 / experts) if automatic else np.asarray(weights, dtype=np.float64)
-    share = share / share.sum()
-    loss = _Loss(data, penalty / data.total, share)
-    x, steps = _best_transform(loss, np.log(start))
-    learned = automatic and experts > 1 and (weights == "learned" or data.rarer >= EVENTS_PER_PARAMETER * (experts + 1))
+    given = np.full(experts, 1.0 / experts) if automatic else np.asarray(weights, dtype=np.float64)
+    present = ~np.isnan(forecasts)
+    loss = _Loss(
+        np.where(present, forecasts, 0.0), present.astype(np.float64), happened, frequency / total, penalty / total,
+        given / given.sum(),
+    )  # fmt: skip
+    x, steps = _best_transform(loss)
+    rarer = min(frequency[happened].sum(), frequency[~happened].sum())
+    learned = automatic and experts > 1 and (weights == "learned" or rarer >= EVENTS_PER_PARAMETER * (experts + 1))
     if learned:
         x, more = _minimum(loss, np.concatenate([x, np.zeros(experts)]))
         steps += more
     norm = float(np.abs(loss(x)[1]).max())
-    return BetaFit(
-        weights=loss.weights(x),
-        a=float(np.exp(x[0])),
-        b=float(np.exp(x[1])),
-        learned=learned,
-        gradient_norm=norm,
-        iterations=steps,
-        converged=norm <= tolerance,
-    )
+    a, b = np.exp(x[:2]).tolist()
+    return BetaFit(loss.weights(x), a, b, learned, norm, steps, norm <= tolerance)
 
 
 @dataclass(frozen=True, eq=False)
-class _Events:
-    """Forecasts with 0 where missing, who is present, outcomes, and frequencies."""
-
-    q: Array
-    present: Array
-    happened: Mask
-    frequency: Array
-
-    @classmethod
-    def of(cls, q: npt.ArrayLike, s: npt.ArrayLike, sample_weight: npt.ArrayLike | None) -> _Events:
-        q, s = np.asarray(q, dtype=np.float64), np.asarray(s)
-        frequency = np.ones(len(q)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-        present = ~np.isnan(q)
-        kept = present.any(axis=1) & (frequency > 0)
-        q, present = q[kept], present[kept]
-        return cls(np.where(present, q, 0.0), present.astype(np.float64), s[kept] == 1, frequency[kept])
-
-    @cached_property
-    def total(self) -> float:
-        """The sum of the frequencies, 1 if there is no event."""
-        return float(self.frequency.sum()) or 1.0
-
-    @cached_property
-    def share(self) -> Array:
-        """Of each event, (T,)."""
-        return self.frequency / self.total
-
-    @cached_property
-    def rarer(self) -> float:
-        """How often the rarer outcome happened."""
-        return float(min(self.frequency[self.happened].sum(), self.frequency[~self.happened].sum()))
-
-    def linear(self, weights: Array) -> Array:
-        """The linear pool, (T,); the mean where nobody with weight is present."""
-        total = self.present @ weights
-        z = np.where(total > _TINY, self.q @ weights / np.maximum(total, _TINY), self._mean)
-        return np.asarray(np.clip(z, _TINY, 1.0 - np.finfo(np.float64).eps))
-
-    @cached_property
-    def _mean(self) -> Array:
-        return np.asarray(self.q.sum(axis=1) / self.present.sum(axis=1))
-
-    def by_weights(self, by_z: Array, z: Array, weights: Array) -> Array:
-        """The derivative by the weights of what has a derivative by the linear pool, (N,)."""
-        total = self.present @ weights
-        pull = np.where(total > _TINY, by_z / np.maximum(total, _TINY), 0.0)
-        return np.asarray(pull @ self.q - (pull * z) @ self.present)
-
-    def log_p(self, logs: Array, z: Array) -> Array:
-        """Log-probability of each outcome by log a and log b, (2,), and the linear pool, (T,)."""
-        from scipy.special import betainc
-
-        a, b = np.exp(logs)
-        reached = np.where(self.happened, z, 1.0 - z)
-        p = betainc(np.where(self.happened, a, b), np.where(self.happened, b, a), reached)
-        return np.asarray(np.log(np.maximum(p, _TINY)))
-
-    def changes(self, logs: Array, z: Array, here: Array) -> Array:
-        """How the mean loss changes where log a or log b is less, or more, by a small step, (2, 2)."""
-        steps = _STEP * np.eye(2)
-        return np.array(
-            [[self.share @ (here - self.log_p(logs + sign * step, z)) for sign in (-1, 1)] for step in steps]
-        )
-
-    def loss(self, logs: Array, z: Array) -> tuple[float, Array, Array]:
-        """Mean loss, and its derivatives by log a and log b, (2,), and by the linear pool of each event, (T,)."""
-        from scipy.special import betaln
-
-        share, here = self.share, self.log_p(logs, z)
-        less, more = self.changes(logs, z, here).T
-        a, b = np.exp(logs)
-        density = (a - 1) * np.log(z) + (b - 1) * np.log1p(-z) - betaln(a, b)
-        by_z = np.where(self.happened, -share, share) * np.exp(np.minimum(density - here, 700.0))
-        return float(-share @ here), (more - less) / (2 * _STEP), by_z
-
-
 class _Loss:
     """The penalised mean loss by log a, log b and, if they are learned, the logarithms of weights up to a constant."""
 
-    def __init__(self, events: _Events, penalty: float, given: Array) -> None:
-        self.events = events
-        self.penalty = penalty
-        self.given = given
+    q: Array  # (T, N), 0 where missing
+    present: Array  # (T, N), 1 or 0
+    happened: Mask  # (T,)
+    share: Array  # (T,), frequencies that sum to 1
+    penalty: float  # λ over the sum of frequencies
+    given: Array  # (N,), weights where they are not learned
 
     def weights(self, x: Array) -> Array:
         """The weights, (N,)."""
@@ -350,57 +239,48 @@ class _Loss:
         raised = np.exp(x[2:] - x[2:].max())
         return np.asarray(raised / raised.sum())
 
-    def mean(self, logs: Array, log_p: Array) -> float:
-        """The loss where weights are given, by the log-probabilities of the outcomes."""
-        return float(-self.events.share @ log_p) + 0.5 * self.penalty * float(logs @ logs)
+    def log_p(self, logs: Array, z: Array) -> Array:
+        """Log-probability of each outcome, log I_{a,b}(z) or log I_{b,a}(1 − z), (T,)."""
+        from scipy.special import betainc
 
-    def derivatives(self, logs: Array, z: Array, log_p: Array) -> tuple[Array, Array]:
-        """Gradient and Hessian by log a and log b of that."""
-        less, more = self.events.changes(logs, z, log_p).T
-        # The change along the diagonal is that along both axes and twice that across.
-        diagonal = [self.events.share @ (log_p - self.events.log_p(logs + sign * _STEP, z)) for sign in (-1, 1)]
-        curved = np.append(less + more, sum(diagonal)) / _STEP**2
-        across = (curved[2] - curved[0] - curved[1]) / 2.0
-        hessian = np.array([[curved[0], across], [across, curved[1]]]) + self.penalty * np.eye(2)
-        return (more - less) / (2 * _STEP) + self.penalty * logs, hessian
+        a, b = np.exp(logs)
+        reached = np.where(self.happened, z, 1.0 - z)
+        p = betainc(np.where(self.happened, a, b), np.where(self.happened, b, a), reached)
+        return np.asarray(np.log(np.maximum(p, _TINY)))
 
     def __call__(self, x: Array) -> tuple[float, Array]:
-        logs, weights = x[:2], self.weights(x)
-        z = self.events.linear(weights)
-        loss, by_logs, by_z = self.events.loss(logs, z)
-        loss, by_logs = loss + 0.5 * self.penalty * float(logs @ logs), by_logs + self.penalty * logs
+        """The loss and its gradient."""
+        from scipy.special import betaln
+
+        logs, weights, share = x[:2], self.weights(x), self.share
+        total = self.present @ weights
+        some, total = total > _TINY, np.maximum(total, _TINY)
+        mean = self.q.sum(axis=1) / self.present.sum(axis=1)
+        z = np.clip(np.where(some, self.q @ weights / total, mean), _TINY, 1.0 - np.finfo(np.float64).eps)
+        here, sides = self.log_p(logs, z), _STEP * np.eye(2)
+        risen = [share @ (self.log_p(logs - side, z) - self.log_p(logs + side, z)) for side in sides]
+        loss = float(-share @ here) + 0.5 * self.penalty * float(logs @ logs)
+        by_logs = np.array(risen) / (2 * _STEP) + self.penalty * logs
         if len(x) == 2:
             return loss, by_logs
-        spread = float(np.log(np.maximum(weights, _TINY)).mean())
-        by_weights = weights * self.events.by_weights(by_z, z, weights) + self.penalty * (weights - 1.0 / len(weights))
-        return loss - self.penalty * spread, np.concatenate([by_logs, by_weights])
+        a, b = np.exp(logs)
+        density = (a - 1) * np.log(z) + (b - 1) * np.log1p(-z) - betaln(a, b)
+        by_z = np.where(self.happened, -share, share) * np.exp(np.minimum(density - here, 700.0))
+        pull = np.where(some, by_z / total, 0.0)
+        by_weights = weights * (pull @ self.q - (pull * z) @ self.present) + self.penalty * (weights - 1 / len(weights))
+        loss -= self.penalty * float(np.log(np.maximum(weights, _TINY)).mean())
+        return loss, np.concatenate([by_logs, by_weights])
 
 
-def _best_transform(loss: _Loss, start: Array) -> tuple[Array, int]:
-    """The best log a and log b for the given weights, by Newton's method, and in how many steps it was found."""
-    z, x = loss.events.linear(loss.given), start
-    step, before = np.zeros(2), np.inf
-    for steps in range(_NEWTON):
-        trial = x + step
-        here = loss.events.log_p(trial, z)
-        value = loss.mean(trial, here)
-        if value > before + _ROUNDING * (1.0 + abs(before)):
-            step = step / 2.0
-            continue
-        x, before = trial, value
-        gradient, hessian = loss.derivatives(x, z, here)
-        curvature, directions = np.linalg.eigh(hessian)
-        along = directions.T @ gradient
-        # Where the loss is not convex, as far as if it were.
-        step = -directions @ (along / np.maximum(np.abs(curvature), _FLAT))
-        if np.abs(gradient).max() <= 1e-3 * TOLERANCE and curvature[0] > _FLAT:
-            # With one more step, the order of events, which changes sums in their last digits, moves no answer.
-            return x + step, steps + 1
-        # Far from where it begins, the loss is not that of the derivatives.
-        step /= max(1.0, float(np.abs(step).max()))
-        if np.abs(x + step).max() > _FARTHEST:
-            break
-    return _minimum(loss, x)
+def _best_transform(loss: _Loss) -> tuple[Array, int]:
+    """The best log a and log b for the given weights, as a zero of the gradient, and in how many steps it was found."""
+    from scipy.optimize import root
+
+    x, steps = _minimum(loss, np.zeros(2))
+    # Where the loss is flat its values are rounded, and gradients say more.
+    found = root(lambda at: loss(at)[1], x, tol=1e-13)
+    near = np.abs(found.x - x).max() < 1e-2
+    return (found.x if near and np.abs(loss(found.x)[1]).max() < np.abs(loss(x)[1]).max() else x), steps
 
 
 def _minimum(loss: _Loss, start: Array) -> tuple[Array, int]:

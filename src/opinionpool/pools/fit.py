@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
@@ -18,11 +18,11 @@ from opinionpool.learning.leakage import leakage_notes
 from opinionpool.learning.learn import learn_from
 from opinionpool.learning.problem import Problem, Source
 from opinionpool.learning.request import Request
-from opinionpool.logodds import FLOOR, POOL_FLOOR
+from opinionpool.logodds import FLOOR, POOL_FLOOR, check_floor
 from opinionpool.model.pooling import Settings
 from opinionpool.pools.fitted_pool import Fitted, FittedPool
 from opinionpool.pools.registry import POOLS, Gaussian
-from opinionpool.pools.rule import Sample
+from opinionpool.pools.sample import Sample
 from opinionpool.text import suggestion
 
 
@@ -125,46 +125,22 @@ def fit_pool(
     (array([1., 0.]), 0.8)
     """
     problem = Problem.of(forecasts, prior, sample_weight)
-    return fit_from(problem, name, Settings(floor, pool_floor), **options)
-
-
-def fit_problems(
-    problems: Sequence[Problem],
-    name: str,
-    *,
-    answers_only: bool = False,
-    floor: float = FLOOR,
-    pool_floor: float = POOL_FLOOR,
-    **options: Any,  # noqa: ANN401 - each pool has its own
-) -> list[Fitted]:
-    """The same of several, each with forecasts, prior and frequencies in one, which other fits may share.
-
-    With `answers_only`, what answers do not need is not found out:
-    intervals, and what each expert is like by itself.
-    """
-    settings = Settings(floor, pool_floor)
-    return [_fit_steps(problem, name, settings, answers_only=answers_only, **options) for problem in problems]
+    return fit_from(problem, name, floor=floor, pool_floor=pool_floor, **options)
 
 
 def fit_from(
     source: Source,
     name: str,
-    settings: Settings,
-    **options: Any,  # noqa: ANN401
-) -> Fitted:
-    """The same of one, wherever resolved events come from."""
-    return _fit_steps(source, name, settings, answers_only=False, **options)
-
-
-def _fit_steps(
-    source: Source,
-    name: str,
-    settings: Settings,
     *,
-    answers_only: bool,
-    **options: Any,  # noqa: ANN401
+    floor: float = FLOOR,
+    pool_floor: float = POOL_FLOOR,
+    answers_only: bool = False,
+    **options: Any,  # noqa: ANN401 - each pool has its own
 ) -> Fitted:
-    """The same by steps that may be taken together with those of other fits."""
+    """Fit a pool as `fit_pool` does, wherever resolved events come from; arguments and errors are as there.
+
+    With `answers_only`, intervals and what each expert is like by itself are left out.
+    """
     pool = POOLS[chosen_name(name, "pool", tuple(POOLS))]
     for option in options:
         if option not in pool.options:
@@ -174,36 +150,29 @@ def _fit_steps(
                 + suggestion(option, tuple(pool.options), f"its options are: {known}")
             )
     if isinstance(pool, Gaussian):
-        return learn_from(source, Request(**options, settings=settings, answers_only=answers_only))
+        return learn_from(source, Request(**options, settings=Settings(floor, pool_floor), answers_only=answers_only))
+    for what, value in (("floor", floor), ("pool_floor", pool_floor)):
+        check_floor(value, what)
     problem = source.problem()
-    sample = Sample.of(problem, settings.floor)
-    defaults = {key: option.default for key, option in pool.options.items()}
-    parameters = pool.fit(sample, **defaults | options)
+    sample = Sample.of(problem, floor)
+    parameters = pool.fit(sample, **{key: option.default for key, option in pool.options.items()} | options)
+    pool.check(len(problem.classes), **parameters)
+    learns = Configured(name, options).learns
+    return FittedPool(
+        name, parameters, problem.experts, problem.classes, problem.shared, problem.seen.events, problem.seen.counts,
+        _notes(sample, fixed=pool.learns and not learns, learns=learns, answers_only=answers_only), floor, pool_floor,
+    )  # fmt: skip
+
+
+def _notes(sample: Sample, *, fixed: bool, learns: bool, answers_only: bool) -> tuple[Note, ...]:
+    """Notes of a fit: its own, and those on what stands out among the forecasts."""
+    problem = sample.problem
     if not any(note.code == "constant" for note in sample.notes):
         sample.note_constant("which counts like that of anybody else in this pool")
-    fixed = pool.learns and not Configured(name, options).learns
-    more = [Note("given-weights", "weights as they were given, not learned")] if fixed else []
-    more += leakage_notes(problem.experts, problem.leaked) if pool.learns and not fixed else []
-    more += [] if answers_only else problem.contrary_notes
-    learned = FittedPool(
-        rule=name,
-        parameters=parameters,
-        experts=problem.experts,
-        classes=problem.classes,
-        prior=problem.shared,
-        events=problem.seen.events,
-        counts=problem.seen.counts,
-        notes=(*sample.notes, *more, *problem.seen.notes),
-        floor=settings.floor,
-        pool_floor=settings.pool_floor,
-    )
-    if answers_only:
-        return learned
-    # One event is enough to find options that the pool does not allow.
-    n, k = len(problem.experts), len(problem.classes)
-    even = 0.5 if k == 2 else np.full(k, 1.0 / k)
-    learned.pool(np.full(n, 0.5) if k == 2 else np.full((n, k), 1.0 / k), prior=even)
-    return learned
+    given = (Note("given-weights", "weights as they were given, not learned"),) if fixed else ()
+    leaks = tuple(leakage_notes(problem.experts, problem.leaked)) if learns else ()
+    contrary = () if answers_only else tuple(problem.contrary_notes)
+    return (*sample.notes, *given, *leaks, *contrary, *problem.seen.notes)
 
 
 def in_sample(known: Mask, forecasts: Forecasts, pool: str, state: Fitted, prior: float | Array | None) -> Mask:

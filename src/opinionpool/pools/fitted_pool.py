@@ -134,7 +134,7 @@ class FittedPool:
             )
         forecast = Contrasts(batch.log_ratios(), batch.reference)
         if forecast.present.any():
-            return rule.parts(forecast, **self.parameters)
+            return rule.parts(forecast, **rule.check(len(self.classes), **self.parameters))
         none, start = forecast.contrasts[0], batch.reference[0] if rule.scale == "log-odds" else batch.prior[0]
         empty = np.zeros((len(none), len(start)))
         return AnswerParts(rule.scale, none, none, np.zeros(len(none)), empty, start, np.zeros_like(start))

@@ -3,78 +3,45 @@
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import Unpack
 
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool import logodds
-from opinionpool.arrays import Array
 from opinionpool.errors import Note
-from opinionpool.model.contrasts import AnswerParts, Contrasts
-from opinionpool.pools.rule import (
-    LEARNED_WEIGHTS,
-    Parameters,
-    Pool,
-    Sample,
-    Settings,
-    Weights,
-    apply_rule,
-    check_shares,
-    given_weights,
-    shared_parts,
-    weighted_sums,
-)
+from opinionpool.pools.rule import LEARNED_WEIGHTS, Parameters, ProbabilityPool, check_shares
+from opinionpool.pools.sample import Sample, Weights
 
 
-class Linear(Pool):
-    """LinOps (1): a weighted mean of probabilities."""
+class Linear(ProbabilityPool):
+    """LinOps (1): a weighted mean of probabilities.
+
+    Parameters
+    ----------
+    weights : array_like, shape (N,), optional
+        At least 0, and one above it; their sum does not matter. Equal if not given. Where experts are missing,
+        those present are renormalised; where all who are present have weight 0, they count equally.
+
+    Examples
+    --------
+    >>> float(Linear().pool([0.8, float("nan"), 0.6], weights=[0.5, 0.3, 0.2]).round(5))
+    0.74286
+    """
 
     title = "Linear pool"
     options = MappingProxyType({"weights": LEARNED_WEIGHTS})
     learns = weighs = True
     fixed_by = "weights"
-    uses_prior = False
-    scale = "probability"
 
-    def pool(self, q: npt.ArrayLike, weights: npt.ArrayLike | None = None, **settings: Unpack[Settings]) -> Array:
-        """LinOps (1): a weighted mean of probabilities.
-
-        Parameters
-        ----------
-        q : array_like, shape (..., N), or (..., N, K)
-        weights : array_like, shape (N,), optional
-            At least 0, and one above it; their sum does not matter. Equal if not given. Where experts are missing,
-            those present are renormalised; where all who are present have weight 0, they count equally.
-        **settings : Settings
-
-        Raises
-        ------
-        ArgumentError, ShapeError, ProbabilityError
-            If a weight is negative or none positive, or arguments do not fit together or are out of range.
-
-        Examples
-        --------
-        >>> float(Linear().pool([0.8, float("nan"), 0.6], [0.5, 0.3, 0.2]).round(5))
-        0.74286
-        """
-        shares = None if weights is None else check_shares(weights)
-
-        def rule(contrast: Contrasts) -> Array:
-            return logodds.prior_log_ratios(weighted_sums(contrast.shares(shares), contrast.probabilities))
-
-        return apply_rule(q, rule, shares, **settings)
+    def check(self, classes: int, weights: npt.ArrayLike | None = None) -> Parameters:  # noqa: ARG002
+        """Shares, or None."""
+        return {"weights": None if weights is None else check_shares(weights)}
 
     def fit(self, sample: Sample, weights: Weights | None) -> Parameters:
         """Weights by maximum likelihood on the simplex, renormalised over those present on each event."""
-        n = len(sample.experts)
+        n, equally = len(sample.experts), "the experts count equally"
         if weights is not None:
-            return {"weights": check_shares(given_weights(sample, weights))}
-        if sample.nothing("the experts count equally"):
-            return {"weights": np.full(n, 1.0 / n)}
-        used = sample.answered & ~sample.constant
-        if not used.any():
-            sample.note_constant("as all who answered did, so the experts count equally")
+            return {"weights": check_shares(sample.given_weights(weights))}
+        if sample.nothing(equally) or not (used := sample.informative(equally)).any():
             return {"weights": np.full(n, 1.0 / n)}
         from opinionpool.estimation.simplex import simplex_weights
 
@@ -89,7 +56,3 @@ class Linear(Pool):
             text = f"the weights of the linear pool may fall short of the best log score by {fit.gap:.2g} an event"
             sample.notes.append(Note("not-converged", text, serious=True))
         return {"weights": found / found.sum()}
-
-    def parts(self, contrast: Contrasts, weights: Array | None = None) -> AnswerParts:
-        """Shares of the answer."""
-        return shared_parts(contrast, weights)

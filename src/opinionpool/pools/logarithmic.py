@@ -1,4 +1,4 @@
-"""Pools that sum contrasts: logarithmic, independent, extremised and recalibrated (model.md, section 6).
+"""Pools that sum contrasts: logarithmic, independent, extremised, recalibrated and geometric (model.md, section 6).
 
 What maximises a likelihood is loaded by the fit that needs it, as most commands fit another pool.
 """
@@ -6,7 +6,7 @@ What maximises a likelihood is loaded by the fit that needs it, as most commands
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -16,22 +16,18 @@ from opinionpool.arguments import number
 from opinionpool.arrays import Array
 from opinionpool.errors import Note
 from opinionpool.estimation.rows import pair_products
-from opinionpool.model.contrasts import AnswerParts, Contrasts
+from opinionpool.model.contrasts import Contrasts
 from opinionpool.pools.rule import (
+    EQUAL_WEIGHTS,
     LEARNED_WEIGHTS,
+    LogOddsPool,
     Option,
     Parameters,
-    Pool,
-    Sample,
-    Settings,
-    Weights,
-    apply_rule,
+    check_shares,
     check_weights,
-    contrast_parts,
-    given_weights,
     intercept_ratios,
-    weighted_sums,
 )
+from opinionpool.pools.sample import Sample, Weights
 
 if TYPE_CHECKING:
     from opinionpool.estimation.logistic import LogisticFit
@@ -41,65 +37,76 @@ FACTOR = 3.0**0.5
 PENALTY = 1.0
 
 
-class Log(Pool):
-    """LogOps (2): the prior and a weighted sum of contrasts."""
+class Geometric(LogOddsPool):
+    """The geometric mean of odds: a weighted mean of the log-odds of those present.
+
+    For K > 2 it is the normalised geometric mean of probabilities. Unlike the geometric mean of the probabilities
+    of one class, it answers complements with the complement.
+
+    Parameters
+    ----------
+    weights : array_like, shape (N,), optional
+        As for `opinionpool.pools.linear.Linear`.
+
+    Examples
+    --------
+    >>> Geometric().pool([[0.9, 0.6, 0.1], [0.1, 0.4, 0.9]]).round(5)
+    array([0.53374, 0.46626])
+    """
+
+    title = "Geometric mean of odds"
+    options = MappingProxyType({"weights": EQUAL_WEIGHTS})
+    uses_prior = False
+
+    def check(self, classes: int, weights: npt.ArrayLike | None = None) -> Parameters:  # noqa: ARG002
+        """Shares, or None."""
+        return {"weights": None if weights is None else check_shares(weights)}
+
+    def weights(self, contrast: Contrasts, weights: Array | None = None) -> Array:
+        """Shares of the mean contrast."""
+        return contrast.shares(weights)
+
+
+class Log(LogOddsPool):
+    """LogOps (2): L* = L° + a + Σ w_i (L_i − L°).
+
+    That is w₀ + Σ w_i L_i with w₀ = a + (1 − Σ w_i) L°. A missing expert contributes a contrast of 0, as if
+    repeating the prior; the weights of the others stay what they are.
+
+    Parameters
+    ----------
+    weights : array_like, shape (N,), optional
+        Any numbers; 1/N each if not given.
+    intercept : float, or array_like, shape (K,), when K > 2, default 0.0
+        a, in log-odds; K > 2: in log-probabilities, of which only differences between classes count.
+
+    Examples
+    --------
+    >>> float(Log().pool([0.8, 0.7], weights=[0.5, 0.8], prior=0.6).round(4))
+    0.7772
+    """
 
     title = "Logarithmic pool"
     options = MappingProxyType({"weights": LEARNED_WEIGHTS})
     learns = weighs = True
     fixed_by = "weights"
-    scale = "log-odds"
 
-    def pool(
-        self,
-        q: npt.ArrayLike,
-        weights: npt.ArrayLike | None = None,
-        intercept: npt.ArrayLike = 0.0,
-        **settings: Unpack[Settings],
-    ) -> Array:
-        """LogOps (2): L* = L° + a + Σ w_i (L_i − L°).
-
-        That is w₀ + Σ w_i L_i with w₀ = a + (1 − Σ w_i) L°. A missing expert contributes a contrast of 0, as if
-        repeating the prior; the weights of the others stay what they are.
-
-        Parameters
-        ----------
-        q : array_like, shape (..., N), or (..., N, K)
-        weights : array_like, shape (N,), optional
-            Any numbers; 1/N each if not given.
-        intercept : float, or array_like, shape (K,), when K > 2, default 0.0
-            a, in log-odds; K > 2: in log-probabilities, of which only differences between classes count.
-        **settings : Settings
-
-        Raises
-        ------
-        ArgumentError, ShapeError, ProbabilityError
-            If a weight is not finite, or arguments do not fit together or are out of range.
-
-        Examples
-        --------
-        >>> float(Log().pool([0.8, 0.7], [0.5, 0.8], prior=0.6).round(4))
-        0.7772
-        """
+    def check(self, classes: int, weights: npt.ArrayLike | None = None, intercept: npt.ArrayLike = 0.0) -> Parameters:
+        """Weights or None, and the intercept as log-ratios."""
         w = None if weights is None else check_weights(weights)
-        a = intercept_ratios(intercept, settings.get("classes", 2))
+        return {"weights": w, "intercept": intercept_ratios(intercept, classes)}
 
-        def rule(contrast: Contrasts) -> Array:
-            n = contrast.contrasts.shape[1]
-            return contrast.reference + a + weighted_sums(np.full(n, 1.0 / n) if w is None else w, contrast.contrasts)
-
-        return apply_rule(q, rule, w, **settings)
+    def weights(self, contrast: Contrasts, weights: Array | None = None) -> Array:
+        """The weights as they are."""
+        return np.where(contrast.present, 1.0 / contrast.present.shape[1] if weights is None else weights, 0.0)
 
     def fit(self, sample: Sample, weights: Weights | None) -> Parameters:
         """Maximum likelihood with an intercept: logistic regression on contrasts, offset L°."""
         n, free = len(sample.experts), sample.classes - 1
         if weights is not None:
-            return {"weights": check_weights(given_weights(sample, weights)), "intercept": 0.0}
-        if sample.nothing("the experts' log-odds are averaged"):
-            return {"weights": np.full(n, 1.0 / n), "intercept": 0.0}
-        used = sample.answered & ~sample.constant
-        if not used.any():
-            sample.note_constant("as all who answered did, so the experts' log-odds are averaged")
+            return {"weights": check_weights(sample.given_weights(weights)), "intercept": 0.0}
+        averaged = "the experts' log-odds are averaged"
+        if sample.nothing(averaged) or not (used := sample.informative(averaged)).any():
             return {"weights": np.full(n, 1.0 / n), "intercept": 0.0}
         from opinionpool.estimation.logistic import logistic_fit
 
@@ -125,29 +132,23 @@ class Log(Pool):
         found[used], found[sample.constant] = fit.weights, 0.0
         return {"weights": found, "intercept": _intercept(fit) if sample.has_intercept else 0.0}
 
-    def parts(self, contrast: Contrasts, weights: Array | None = None, intercept: npt.ArrayLike = 0.0) -> AnswerParts:
-        """Each weight times its contrast."""
-        present = contrast.present[0]
-        return contrast_parts(
-            contrast, np.where(present, 1.0 / len(present) if weights is None else weights, 0.0), intercept
-        )
 
+class Independent(LogOddsPool):
+    """IndOps (23): experts whose evidence is independent given the outcome; L* = L° + Σ (L_i − L°).
 
-class Independent(Pool):
-    """IndOps (23): experts whose evidence is independent given the outcome."""
+    The sum is over those present, so the prior is counted once however many they are.
+
+    Examples
+    --------
+    >>> Independent().pool([[0.2, 0.2, 0.2], [0.2, 0.2, float("nan")]], prior=0.1).round(5)
+    array([0.55862, 0.36   ])
+    """
 
     title = "Independent pool"
-    scale = "log-odds"
 
-    def pool(self, q: npt.ArrayLike, **settings: Unpack[Settings]) -> Array:
-        """IndOps (23): experts whose evidence is independent given the outcome; L* = L° + Σ (L_i − L°).
-
-        The sum is over those present, so the prior is counted once however many they are.
-
-        >>> Independent().pool([[0.2, 0.2, 0.2], [0.2, 0.2, float("nan")]], prior=0.1).round(5)
-        array([0.55862, 0.36   ])
-        """
-        return apply_rule(q, lambda contrast: contrast.reference + contrast.contrasts.sum(axis=1), **settings)
+    def weights(self, contrast: Contrasts) -> Array:
+        """1 for those present."""
+        return contrast.present.astype(np.float64)
 
     def fit(self, sample: Sample) -> Parameters:
         """Nothing is learned; that errors are correlated, which this pool takes them not to be, is noted."""
@@ -160,10 +161,6 @@ class Independent(Pool):
             )
             sample.notes.append(Note("correlated-errors", text))
         return {}
-
-    def parts(self, contrast: Contrasts) -> AnswerParts:
-        """Each contrast as it is."""
-        return contrast_parts(contrast, np.asarray(contrast.present[0], dtype=np.float64))
 
 
 # Errors that correlate by less are no matter; from fewer events it is not known.
@@ -192,43 +189,36 @@ def _shared_errors(sample: Sample) -> tuple[float, float]:
     return float(each.mean()), float(each.std() / np.sqrt(used.sum()))
 
 
-class Recalibrated(Pool):
-    """The mean log-odds of those present, recalibrated."""
+class Recalibrated(LogOddsPool):
+    """The mean log-odds of those present, recalibrated: L* = L° + a + b · mean(L_i − L°).
+
+    Parameters
+    ----------
+    intercept : float, or array_like, shape (K,), when K > 2, default 0.0
+        a, in log-odds; K > 2: in log-probabilities, of which only differences between classes count.
+    slope : float, default 1.0
+        b.
+
+    Examples
+    --------
+    >>> float(Recalibrated().pool([0.8, 0.8], intercept=-0.1, slope=0.9).round(5))
+    0.75908
+    """
 
     title = "Recalibrated log-odds"
     options = MappingProxyType(
         {"penalty": Option(PENALTY, "how firmly intercept 0 and slope 1 are believed, in events")}
     )
     learns = True
-    scale = "log-odds"
 
-    def pool(
-        self, q: npt.ArrayLike, intercept: npt.ArrayLike = 0.0, slope: float = 1.0, **settings: Unpack[Settings]
-    ) -> Array:
-        """The mean log-odds of those present, recalibrated: L* = L° + a + b · mean(L_i − L°).
-
-        Parameters
-        ----------
-        q : array_like, shape (..., N), or (..., N, K)
-        intercept : float, or array_like, shape (K,), when K > 2, default 0.0
-            a, in log-odds; K > 2: in log-probabilities, of which only differences between classes count.
-        slope : float, default 1.0
-            b.
-        **settings : Settings
-
-        Raises
-        ------
-        ArgumentError, ShapeError, ProbabilityError
-            If the slope is not finite, or arguments do not fit together or are out of range.
-
-        Examples
-        --------
-        >>> float(Recalibrated().pool([0.8, 0.8], intercept=-0.1, slope=0.9).round(5))
-        0.75908
-        """
+    def check(self, classes: int, intercept: npt.ArrayLike = 0.0, slope: float = 1.0) -> Parameters:
+        """The slope, and the intercept as log-ratios."""
         slope = number(slope, "the slope of a recalibration")
-        a = intercept_ratios(intercept, settings.get("classes", 2))
-        return apply_rule(q, lambda contrast: contrast.reference + a + slope * contrast.mean_contrast, **settings)
+        return {"slope": slope, "intercept": intercept_ratios(intercept, classes)}
+
+    def weights(self, contrast: Contrasts, slope: float = 1.0) -> Array:
+        """Equal shares of the slope."""
+        return slope * contrast.shares(None)
 
     def fit(self, sample: Sample, penalty: float) -> Parameters:
         """Logistic recalibration of the mean contrast, shrunken towards the identity."""
@@ -251,48 +241,35 @@ class Recalibrated(Pool):
             sample.notes.append(Note("separated", text, serious=True))
         return {"intercept": _intercept(fit) if sample.has_intercept else 0.0, "slope": float(fit.weights[0])}
 
-    def parts(self, contrast: Contrasts, intercept: npt.ArrayLike = 0.0, slope: float = 1.0) -> AnswerParts:
-        """Equal shares of the slope."""
-        return contrast_parts(contrast, slope * contrast.shares(None)[0], intercept)
 
+class Extremized(LogOddsPool):
+    """The mean log-odds of those present, moved away from the prior: L* = L° + factor · mean(L_i − L°).
 
-class Extremized(Pool):
-    """The mean log-odds of those present, moved away from the prior."""
+    Away from the prior, not from 50%: what all experts share is not evidence.
+
+    Parameters
+    ----------
+    factor : float, default √3
+        At least 0; above 1 to extremise. √3 is what the factor of Neyman & Roughgarden (2021), "Are you smarter
+        than a random expert?", tends to with many forecasters; Satopää et al. (2014), "Combining multiple
+        probability predictions using a simple logit model", Int. J. Forecasting 30, estimated 1.16 to 3.92.
+
+    Examples
+    --------
+    >>> float(Extremized().pool([0.3, 0.2], prior=0.1).round(4))
+    0.4192
+    """
 
     title = "Extremised log-odds"
     options = MappingProxyType({"factor": Option(FACTOR, "multiplies the mean log-odds beyond the prior's")})
-    scale = "log-odds"
 
-    def pool(self, q: npt.ArrayLike, factor: float = FACTOR, **settings: Unpack[Settings]) -> Array:
-        """The mean log-odds of those present moved away from the prior: L* = L° + factor · mean(L_i − L°).
+    def check(self, classes: int, factor: float = FACTOR) -> Parameters:  # noqa: ARG002
+        """The factor."""
+        return {"factor": number(factor, "factor", 0)}
 
-        Away from the prior, not from 50%: what all experts share is not evidence.
-
-        Parameters
-        ----------
-        q : array_like, shape (..., N), or (..., N, K)
-        factor : float, default √3
-            At least 0; above 1 to extremise. √3 is what the factor of Neyman & Roughgarden (2021), "Are you smarter
-            than a random expert?", tends to with many forecasters; Satopää et al. (2014), "Combining multiple
-            probability predictions using a simple logit model", Int. J. Forecasting 30, estimated 1.16 to 3.92.
-        **settings : Settings
-
-        Raises
-        ------
-        ArgumentError, ShapeError, ProbabilityError
-            If the factor is negative, or arguments do not fit together or are out of range.
-
-        Examples
-        --------
-        >>> float(Extremized().pool([0.3, 0.2], prior=0.1).round(4))
-        0.4192
-        """
-        factor = number(factor, "factor", 0)
-        return Recalibrated().pool(q, slope=factor, **settings)
-
-    def parts(self, contrast: Contrasts, factor: float = FACTOR) -> AnswerParts:
+    def weights(self, contrast: Contrasts, factor: float = FACTOR) -> Array:
         """Equal shares of the factor."""
-        return contrast_parts(contrast, factor * contrast.shares(None)[0])
+        return factor * contrast.shares(None)
 
 
 def _intercept(fit: LogisticFit) -> float | Array:

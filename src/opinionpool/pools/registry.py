@@ -1,20 +1,24 @@
-"""Every pool by its name, with its options: those whose rule is their own, and the Gaussian one."""
+"""Every pool by its name, from the rows of `opinionpool.pools`; a row that is wrong is refused when it is read."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import inspect
+from collections.abc import Iterable, Mapping
+from importlib import import_module
 from types import MappingProxyType
+from typing import Any
 
-from opinionpool.pools import NAMES
-from opinionpool.pools.averages import Average, Geometric, Median, RecentMedian, Trimmed
-from opinionpool.pools.beta_linear import BetaLinear
-from opinionpool.pools.linear import Linear
-from opinionpool.pools.logarithmic import Extremized, Independent, Log, Recalibrated
+import numpy as np
+
+from opinionpool.arrays import Array
+from opinionpool.errors import ArgumentError
+from opinionpool.model.contrasts import Contrasts
+from opinionpool.pools import ROWS, Row
 from opinionpool.pools.rule import Option, Pool
 
 
 class Gaussian(Pool):
-    """The panel of experts that `opinionpool.learning.learn` learns."""
+    """The panel of experts that `opinionpool.learning.learn` learns, and that pools by itself."""
 
     title = "Gaussian pool"
     options = MappingProxyType(
@@ -29,26 +33,61 @@ class Gaussian(Pool):
     learns = True
     scale = "log-odds"
 
+    def combine(self, contrast: Contrasts, **parameters: Any) -> Array:  # noqa: ANN401
+        """A `FittedPanel` has the rule."""
+        raise NotImplementedError
 
-POOLS: Mapping[str, Pool] = MappingProxyType(
-    dict(
-        zip(
-            NAMES,
-            (
-                Gaussian(),
-                Linear(),
-                Log(),
-                Independent(),
-                Average(),
-                Geometric(),
-                Median(),
-                RecentMedian(),
-                Trimmed(),
-                Extremized(),
-                Recalibrated(),
-                BetaLinear(),
-            ),
-            strict=True,
-        )
-    )
-)
+
+def read_rows(rows: Iterable[Row]) -> dict[str, Pool]:
+    """The pools of some rows, by name.
+
+    Raises
+    ------
+    ArgumentError
+        If two rows have one name, a place holds no pool, or a pool does not do what it says of itself.
+    """
+    pools: dict[str, Pool] = {}
+    for row in rows:
+        module, _, name = row.place.partition(":")
+        try:
+            kind = getattr(import_module(module if "." in module else f"opinionpool.pools.{module}"), name)
+        except (ImportError, AttributeError) as error:
+            raise ArgumentError(f"there is no pool {row.name!r} at {row.place!r}: {error}") from None
+        wrong = f"{row.name!r} is there twice" if row.name in pools else _fault(row, kind)
+        if wrong:
+            raise ArgumentError(f"the row of the pool {row.name!r} is wrong: {wrong}")
+        pools[row.name] = kind()
+    return pools
+
+
+def _fault(row: Row, kind: Any) -> str | None:  # noqa: ANN401 - whatever the row names
+    """What is wrong with a row or its pool, None if nothing is."""
+    if not (inspect.isclass(kind) and issubclass(kind, Pool)):
+        return f"{row.place} is no subclass of Pool"
+    if inspect.isabstract(kind) or not getattr(kind, "title", ""):
+        return f"{kind.__name__} needs a title and a rule, combine"
+    if kind.scale not in {None, "log-odds", "probability"}:
+        return f"its scale is {kind.scale!r}, and should be 'log-odds', 'probability' or None"
+    if kind.scale is not None and kind is not Gaussian and kind.parts is Pool.parts:
+        return f"its answer is a sum of {kind.scale}, and it has no parts"
+    if row.weighted != ("weights" in kind.options):
+        return "a row is weighted where the pool has the option weights, and only there"
+    if kind.fixed_by is not None and kind.fixed_by not in kind.options:
+        return f"it is fixed by {kind.fixed_by!r}, which is no option"
+    taken = inspect.signature(kind.fit).parameters.values()
+    unknown = kind.options.keys() - {each.name for each in taken}
+    if kind is not Gaussian and unknown and not any(each.kind is each.VAR_KEYWORD for each in taken):
+        return f"its fit does not take {', '.join(sorted(unknown))}"
+    return None if kind is Gaussian else _wrong_answer(kind())
+
+
+def _wrong_answer(pool: Pool) -> str | None:
+    """What is wrong with its answer about one event, None if nothing is."""
+    given = {} if pool.learns else {name: option.default for name, option in pool.options.items()}
+    answer = np.asarray(pool.pool([[0.4, 0.7], [0.4, np.nan]], **given))
+    if answer.shape != (2,) or not ((answer > 0) & (answer < 1)).all():
+        return f"of two events it answers {answer}"
+    return None
+
+
+POOLS: Mapping[str, Pool] = MappingProxyType(read_rows(ROWS))

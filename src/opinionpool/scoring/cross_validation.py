@@ -17,7 +17,7 @@ from opinionpool.errors import LearningError, Note, OpinionPoolError
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.problem import Problem
 from opinionpool.logodds import public_probabilities
-from opinionpool.pools.fit import Configured, fit_problems
+from opinionpool.pools.fit import Configured, fit_from
 from opinionpool.pools.fitted_pool import Fitted
 from opinionpool.priors import own_priors
 from opinionpool.scoring.occasions import Occasions
@@ -237,7 +237,7 @@ class _Run:
 
     def _fit(self, name: str, problem: Problem) -> Fitted:
         pool = self.pools[name]
-        return fit_problems([problem], pool.rule, answers_only=True, **pool.settings())[0]
+        return fit_from(problem, pool.rule, answers_only=True, **pool.settings())
 
     def _remember(self, name: str, state: Fitted) -> None:
         for note in state.notes:

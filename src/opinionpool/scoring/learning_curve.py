@@ -19,7 +19,7 @@ from opinionpool.forecasts import Forecasts
 from opinionpool.labels import UNRESOLVED
 from opinionpool.learning.beliefs import Beliefs
 from opinionpool.learning.problem import Problem
-from opinionpool.pools.fit import FitOptions, fit_problems
+from opinionpool.pools.fit import FitOptions, fit_from
 from opinionpool.priors import with_priors
 from opinionpool.progress import Progress, advancing
 from opinionpool.scoring.comparison import AVERAGE, LEVEL, Comparison
@@ -179,7 +179,7 @@ def _scored(
         train = replace(train, outcomes=np.full_like(train.outcomes, UNRESOLVED))
     test = sample.select_events(task.test)
     try:
-        (state,) = fit_problems([Problem.of(train, prior, None)], name, answers_only=True, **options)
+        state = fit_from(Problem.of(train, prior, None), name, answers_only=True, **options)
     except OpinionPoolError:
         if size == len(task.train):
             raise

@@ -150,7 +150,10 @@ class StreamView:
 
     def fit(self, pool: str = "gaussian", **options: Any) -> Fitted:  # noqa: ANN401 - each pool has its own
         """Learn any pool from what is known now; arguments as for `opinionpool.pools.fit.fit_pool`."""
-        return fit_from(StreamSource(self.copy()._state), pool, self._floors(), **options)
+        floors = self._floors()
+        return fit_from(
+            StreamSource(self.copy()._state), pool, floor=floors.floor, pool_floor=floors.pool_floor, **options
+        )
 
     def _floors(self) -> Settings:
         return Settings(self._state.tally.floor, self.pool_floor)

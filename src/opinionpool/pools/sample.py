@@ -1,0 +1,177 @@
+"""The resolved events that a pool learns from, and weights that a user gives in their place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool import logodds
+from opinionpool.arrays import Array, Index, Mask, as_numbers
+from opinionpool.errors import ArgumentError, ExpertError, Note
+from opinionpool.estimation.averages import constant_notes, no_forecast_notes
+from opinionpool.forecasts import Forecasts
+from opinionpool.learning.duplicates import constant_experts
+from opinionpool.learning.problem import Problem
+from opinionpool.model.contrasts import Contrasts, contrasts_in, read_batch
+from opinionpool.names import unknown_names
+from opinionpool.priors import one_outcome_notes
+from opinionpool.text import meant, shown
+
+Weights: TypeAlias = Mapping[str, float] | npt.ArrayLike
+
+
+def matched_weights(weights: Weights, experts: tuple[str, ...]) -> tuple[Array, tuple[str, ...]]:
+    """Weights that a user gave, in the experts' order, and the names among them that are not used.
+
+    Parameters
+    ----------
+    weights : mapping of str to float, or array_like, shape (N,)
+        By name; names of experts who are not here are allowed. Or in the order of `experts`.
+    experts : tuple of str
+
+    Raises
+    ------
+    ExpertError
+        If an expert has no weight, or a list is not as long as the experts are many.
+
+    Examples
+    --------
+    >>> matched_weights({"ann": 0.5, "bob": 0.3, "cat": 0.2}, ("cat", "ann"))
+    (array([0.2, 0.5]), ('bob',))
+    """
+    if isinstance(weights, Mapping):
+        without = [name for name in experts if name not in weights]
+        unused = tuple(unknown_names(map(str, weights), experts))
+        if without:
+            other = f"; is it meant by {shown(unused[0])}?" if unused and meant(without[0], unused) else ""
+            raise ExpertError(
+                f"weights by name need one for each expert, and {without[0]!r} has none; 0 leaves it out{other}"
+            )
+        return as_numbers([weights[name] for name in experts], "weight", ArgumentError), unused
+    array = as_numbers(weights, "weight", ArgumentError)
+    if array.shape != (len(experts),):
+        raise ExpertError(
+            f"there are {len(experts)} experts ({', '.join(experts[:10])}), and {array.size} weights; "
+            "give one for each, or weights by name"
+        )
+    return array, ()
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """The resolved events that somebody forecast, to learn from; and the notes of the fit."""
+
+    problem: Problem
+    rows: Index  # (T,); their positions among all events
+    floor: float
+    notes: list[Note] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, problem: Problem, floor: float) -> Sample:
+        """The sample among the forecasts of a problem."""
+        used = problem.forecasts.resolved & (problem.weight > 0) & (problem.forecasts.crowd > 0)
+        return cls(problem, np.flatnonzero(used), floor)
+
+    @property
+    def forecasts(self) -> Forecasts:
+        """All forecasts."""
+        return self.problem.forecasts
+
+    @cached_property
+    def weight(self) -> Array:
+        """Frequencies, all positive, (T,)."""
+        return self.problem.weight[self.rows]
+
+    @property
+    def priors(self) -> Array:
+        """The reference that all events share, (K,), or that of each event, (T, K)."""
+        shared = self.problem.shared
+        return self.problem.reference[self.rows] if shared is None else shared
+
+    @property
+    def classes(self) -> int:
+        """K."""
+        return len(self.forecasts.classes)
+
+    @property
+    def has_intercept(self) -> bool:
+        """Whether an intercept makes sense: classes mean the same in all events."""
+        return not self.problem.has_options
+
+    @property
+    def experts(self) -> tuple[str, ...]:
+        """N names."""
+        return self.forecasts.experts
+
+    @property
+    def outcomes(self) -> npt.NDArray[np.intp]:
+        """What happened, (T,)."""
+        return self.forecasts.outcomes[self.rows]
+
+    def collect(self, part: Callable[[Contrasts, npt.NDArray[np.intp]], Array], *shape: int) -> Array:
+        """What `part` makes of blocks of events and their outcomes, put together, (T, *shape)."""
+        prior = logodds.public_probabilities(self.priors)
+        batch = read_batch(self.forecasts.X[self.rows], prior, len(self.experts), self.classes, floor=self.floor)
+        result = np.empty((len(self.rows), *shape))
+        for rows, contrast in contrasts_in(batch):
+            result[rows] = part(contrast, self.outcomes[rows])
+        return result
+
+    @property
+    def present(self) -> Mask:
+        """Who answered, (T, N)."""
+        x = self.forecasts.X[self.rows]
+        return np.asarray(~np.isnan(x if self.classes == 2 else x[..., 0]))
+
+    @property
+    def offset(self) -> Array:
+        """L°, (T, K - 1)."""
+        return np.broadcast_to(logodds.prior_log_ratios(self.priors), (len(self.rows), self.classes - 1))
+
+    def nothing(self, assumed: str) -> bool:
+        """Whether there is nothing to learn from, noting what is assumed; notes a single outcome too."""
+        if len(self.rows) == 0:
+            what = "resolved event has forecasts" if self.forecasts.resolved.any() else "event is resolved"
+            self.notes.append(Note("nothing-learned", f"no {what}, so nothing was learned: {assumed}"))
+            return True
+        if self.has_intercept:
+            self.notes.extend(one_outcome_notes(self.forecasts.classes, self.problem.events))
+        return False
+
+    def informative(self, assumed: str) -> Mask:
+        """Who has forecasts here that are not always the same, (N,), noting what is assumed if nobody has."""
+        used = np.asarray(self.answered & ~self.constant)
+        if not used.any():
+            self.note_constant(f"as all who answered did, so {assumed}")
+        return used
+
+    @cached_property
+    def constant(self) -> Mask:
+        """Who always gave the same forecast, of whom nothing can be learned, (N,)."""
+        return constant_experts(self.forecasts)
+
+    @cached_property
+    def answered(self) -> Mask:
+        """Who has a forecast on one of these events, (N,)."""
+        return np.asarray(self.present.any(axis=0))
+
+    def note_constant(self, what: str) -> None:
+        """Note who always gave the same forecast, and what follows."""
+        self.notes.extend(constant_notes(self.experts, self.constant, what))
+
+    def note_unused(self, what: str) -> None:
+        """Note the experts about whom nothing can be learned."""
+        self.notes.extend(no_forecast_notes(self.experts, ~self.answered, what))
+
+    def given_weights(self, weights: Weights) -> Array:
+        """Weights that a user gave, (N,); names that are not used are noted."""
+        matched, unused = matched_weights(weights, self.experts)
+        if unused:
+            text = f"weights for {', '.join(map(repr, unused[:3]))} are not used: no such expert is here"
+            self.notes.append(Note("unused-weights", text, len(unused)))
+        return matched
