@@ -382,7 +382,7 @@ class TestInput:
             (lambda: POOLS["beta-linear"].pool([0.2], a=0.0), ArgumentError, "above 0"),
             (lambda: POOLS["beta-linear"].pool([[0.2, 0.5, 0.3]], classes=3), ArgumentError, "two classes"),
             (lambda: POOLS["trimmed"].pool([0.2, 0.3], trim=0.6), ArgumentError, "0 to 0.5"),
-            (lambda: POOLS["extremized"].pool([0.2, 0.3], -1), ArgumentError, "at least 0"),
+            (lambda: POOLS["extremized"].pool([0.2, 0.3], factor=-1), ArgumentError, "at least 0"),
             (lambda: POOLS["average"].pool([20, 30]), ProbabilityError, "percentage"),
             (lambda: POOLS["average"].pool([0.2, 0.3], prior=1.0), ProbabilityError, "prior"),
             (lambda: POOLS["average"].pool([0.2, 0.3], base_rate=0.0), ProbabilityError, "base rate"),

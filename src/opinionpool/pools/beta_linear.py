@@ -212,8 +212,8 @@ def beta_fit(
     )  # fmt: skip
     x, steps = _best_transform(loss)
     rarer = min(frequency[happened].sum(), frequency[~happened].sum())
-    enough = weights == "learned" or bool(rarer >= EVENTS_PER_PARAMETER * (experts + 1))
-    learned = automatic and experts > 1 and enough
+    enough = bool(rarer >= EVENTS_PER_PARAMETER * (experts + 1))
+    learned = automatic and experts > 1 and (weights == "learned" or enough)
     if learned:
         x, more = _minimum(loss, np.concatenate([x, np.zeros(experts)]))
         steps += more
