@@ -14,7 +14,7 @@ from opinionpool.page.answer import Material, answer
 from opinionpool.page.session import Look, Scene, Session, start_of
 from opinionpool.page.views import events as events_view, evidence as evidence_view, matching, top
 from opinionpool.report.findings import find
-from opinionpool.scoring.plan import Splits
+from opinionpool.scoring.splits import Splits
 from opinionpool.tables.read import read_forecasts
 
 from .test_handover import forecasts_file

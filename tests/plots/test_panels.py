@@ -7,8 +7,8 @@ import opinionpool as op
 from opinionpool.analysis.residuals import shared_errors
 from opinionpool.analysis.weights import weight_table
 from opinionpool.learning.learn import learn
-from opinionpool.scoring.calibration_band import reliability_curve
 from opinionpool.scoring.learning_curve import learning_curve
+from opinionpool.scoring.reliability import reliability_curve
 
 figure = pytest.importorskip("matplotlib.figure")
 

@@ -15,9 +15,9 @@ from opinionpool.forecasts import Forecasts
 from opinionpool.learning.learn import learn
 from opinionpool.learning.shrinkage import PAIR_WORTH
 from opinionpool.pools.fit import fit_pool
-from opinionpool.scoring.calibration_band import reliability_curve
 from opinionpool.scoring.compare import compare_pools
 from opinionpool.scoring.learning_curve import learning_curve
+from opinionpool.scoring.reliability import reliability_curve
 
 
 def panel(events=60, experts=4, seed=0, shared=1.0, missing=0.0):

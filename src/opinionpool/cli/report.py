@@ -77,7 +77,7 @@ def report(
     from opinionpool.report import summary
     from opinionpool.report.findings import ReportOptions, Since, find
     from opinionpool.report.page import report_page
-    from opinionpool.scoring.plan import Splits
+    from opinionpool.scoring.splits import Splits
 
     name, beliefs, saved, changed = pooling.pool, belief_file.beliefs, None, None
     options = pooling.options(beliefs)

@@ -18,13 +18,13 @@ from opinionpool.arguments import brief, expect_type
 from opinionpool.arrays import Array
 from opinionpool.errors import ArgumentError
 from opinionpool.labels import UNRESOLVED
-from opinionpool.logodds import check_probabilities, logit
+from opinionpool.logodds import logit
 from opinionpool.model.panel import Panel
 from opinionpool.plots.figures import OTHER, POOL, QUIET, styled
-from opinionpool.scoring.calibration_band import ReliabilityCurve, reliability_curve
-from opinionpool.scoring.checked import shaped
 from opinionpool.scoring.comparison import AVERAGE, LEVEL, Comparison
 from opinionpool.scoring.learning_curve import LearningCurve
+from opinionpool.scoring.reliability import ReliabilityCurve, reliability_curve
+from opinionpool.scoring.scores import checked
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -183,10 +183,10 @@ def reliability(
     if isinstance(probabilities, ReliabilityCurve):
         curve = probabilities
     else:
-        forecasts, given = shaped(probabilities, outcomes)  # type: ignore[arg-type]
-        _check_order(forecasts, given)
+        _check_order(np.asarray(probabilities), np.asarray(outcomes))
+        forecasts, given = checked(probabilities, outcomes)  # type: ignore[arg-type]
         codes = np.where(np.isnan(given), UNRESOLVED, given).astype(np.intp)
-        curve = reliability_curve(check_probabilities(forecasts), codes)
+        curve = reliability_curve(forecasts, codes)
     p = 100 * curve.probability
     with styled():
         ax = _axes(ax, 4.6)
@@ -201,9 +201,9 @@ def reliability(
     return ax
 
 
-def _check_order(forecasts: Array, outcomes: Array) -> None:
+def _check_order(given: npt.NDArray[Any], outcomes: npt.NDArray[Any]) -> None:
     """Refuse outcomes that are fractions, as where they stand first, as scikit-learn has them."""
-    known, given = outcomes[~np.isnan(outcomes)], forecasts[~np.isnan(forecasts)]
+    known = outcomes[~np.isnan(outcomes)] if outcomes.dtype.kind == "f" else np.zeros(1)
     if not (known % 1).any():
         return
     what = f"outcomes are positions of classes, 0, 1, ..., and one is {known[known % 1 != 0][0]:g}"

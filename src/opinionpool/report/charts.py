@@ -12,8 +12,8 @@ from opinionpool.analysis.residuals import SharedErrors
 from opinionpool.arrays import Array
 from opinionpool.report.html import Html, joined, markup, text
 from opinionpool.report.numbers import decimal, signed
-from opinionpool.scoring.calibration_band import ReliabilityCurve
 from opinionpool.scoring.learning_curve import LearningCurve
+from opinionpool.scoring.reliability import ReliabilityCurve
 
 
 @dataclass(frozen=True)

@@ -37,10 +37,10 @@ from opinionpool.report.listing import Column
 from opinionpool.report.numbers import decimal, percent
 from opinionpool.report.summary import pool_line
 from opinionpool.report.view import remarkable
-from opinionpool.scoring.calibration_band import ReliabilityCurve, reliability_curve
 from opinionpool.scoring.comparison import DEFAULT
 from opinionpool.scoring.intervals import FEWEST_CLUSTERS
 from opinionpool.scoring.learning_curve import LearningCurve
+from opinionpool.scoring.reliability import ReliabilityCurve, reliability_curve
 from opinionpool.text import counted
 from opinionpool.version import __version__
 

@@ -32,7 +32,7 @@ from opinionpool.report.order import open_rows
 from opinionpool.scoring.compare import compare
 from opinionpool.scoring.comparison import AVERAGE, DEFAULT, Comparison, ExpertScore
 from opinionpool.scoring.learning_curve import LearningCurve, curve_of
-from opinionpool.scoring.plan import Splits
+from opinionpool.scoring.splits import Splits
 
 # Learning curves average so many rounds, fewer for so many forecasts that this many are learned from once; an expert
 # counts for so many forecasts at least.

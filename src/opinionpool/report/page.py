@@ -22,7 +22,7 @@ from opinionpool.report.open_events import answers_section, explanation_section
 from opinionpool.report.rates import rates_section
 from opinionpool.report.summary import size_line
 from opinionpool.report.topics import topic_effects_section, topics_section
-from opinionpool.scoring.plan import Splits
+from opinionpool.scoring.splits import Splits
 from opinionpool.version import __version__
 
 # Where links at the top lead, of those sections that there are.

@@ -35,12 +35,11 @@ from opinionpool.scoring.comparison import (
     ExpertScore,
     PoolScore,
 )
-from opinionpool.scoring.cross_validation import Trial, run_trial
+from opinionpool.scoring.cross_validation import Occasions, Trial, run_trial
 from opinionpool.scoring.intervals import Intervals, Sums, difference_intervals
 from opinionpool.scoring.leaderboard import own_scores
-from opinionpool.scoring.occasions import Occasions
-from opinionpool.scoring.plan import Plan, Splits, clusters_of
 from opinionpool.scoring.scores import at_floor
+from opinionpool.scoring.splits import Plan, Splits, clusters_of
 from opinionpool.text import counted
 
 # Names of pools, pools of `opinionpool.estimators` with their options, or either by what they are to be called.

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool.arrays import Array
+from opinionpool.arrays import Array, Index, Mask
 from opinionpool.errors import LearningError, Note, OpinionPoolError
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.problem import Problem
@@ -20,7 +20,6 @@ from opinionpool.logodds import public_probabilities
 from opinionpool.pools.fit import Configured, fit_from
 from opinionpool.pools.fitted_pool import Fitted
 from opinionpool.priors import own_priors
-from opinionpool.scoring.occasions import Occasions
 from opinionpool.scoring.reliability import auc
 from opinionpool.scoring.scores import brier_score, brier_sum, log_loss, log_score
 from opinionpool.scoring.splits import Split
@@ -30,6 +29,65 @@ LUCK = 0.3
 FEWEST_ROUNDS, MOST_ROUNDS = 3, 20
 
 Rounds = Callable[[int], Sequence[Split]]
+
+
+@dataclass(frozen=True, eq=False)
+class Occasions:
+    """S occasions on which answers about T events are scored.
+
+    Attributes
+    ----------
+    forecasts : Forecasts
+        What stood then; an occasion is an event of it.
+    event : ndarray of int, shape (S,)
+        Increasing.
+    share : ndarray, shape (S,)
+        What each counts for in its event's score.
+    events : int
+        T.
+    over_life : bool
+        Whether they are the stretches of the events' lives.
+    """
+
+    forecasts: Forecasts
+    event: Index
+    share: Array
+    events: int
+    over_life: bool
+
+    @classmethod
+    def of(cls, sample: Forecasts) -> Occasions:
+        """One for each event; or the stretches of the events' lives, where forecasts have a history."""
+        t, history = len(sample.events), sample.history
+        if history is None:
+            return cls(sample, np.arange(t), np.ones(t), t, over_life=False)
+        # Blanks among the events' own priors have been filled since they were read.
+        prior = None if sample.prior is None else sample.prior[history.event]
+        return cls(replace(history.forecasts, prior=prior), history.event, history.share, t, over_life=True)
+
+    def among(self, rows: Index) -> Index:
+        """The occasions of some events."""
+        chosen = np.zeros(self.events, dtype=bool)
+        chosen[rows] = True
+        return np.flatnonzero(chosen[self.event])
+
+    def mean(self, values: Array) -> Array:
+        """Values by occasion, (S, ...), as means by event, (T, ...); NaN where there is none."""
+        if not self.over_life:
+            return values
+        return self.sums(values) / self.sums(np.ones(len(values))).reshape(-1, *[1] * (values.ndim - 1))
+
+    def sums(self, values: Array) -> Array:
+        """Values by occasion, (S, ...), added up by event with their shares, (T, ...); NaN where there is none."""
+        total = np.zeros((self.events, *values.shape[1:]))
+        np.add.at(total, self.event, values * self.share.reshape(-1, *[1] * (values.ndim - 1)))
+        total[self.without] = np.nan
+        return total
+
+    @property
+    def without(self) -> Mask:
+        """Events without an occasion, (T,)."""
+        return np.asarray(np.bincount(self.event, minlength=self.events) == 0)
 
 
 @dataclass(frozen=True, eq=False)

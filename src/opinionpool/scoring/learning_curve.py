@@ -25,8 +25,7 @@ from opinionpool.progress import Progress, advancing
 from opinionpool.scoring.comparison import AVERAGE, LEVEL, Comparison
 from opinionpool.scoring.cross_validation import answers_of, scores_of
 from opinionpool.scoring.intervals import difference_intervals
-from opinionpool.scoring.plan import Plan, Splits, clusters_of
-from opinionpool.scoring.splits import Split, shuffled
+from opinionpool.scoring.splits import Plan, Split, Splits, clusters_of, shuffled
 
 # Numbers of events to learn from, as far as there are so many, and the most that there are.
 SIZES = (0, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)

@@ -1,34 +1,35 @@
 """Proper scores of forecasts against outcomes: one value per event, then a mean with its standard error.
 
-Forecasts are (T,) or (T, K) and outcomes class numbers, in the forms of `opinionpool.scoring.checked`. A score is NaN
-where an event is not resolved or has no forecast.
+Forecasts are (T,) when binary or (T, K), and outcomes class numbers, (T,). A score is NaN where an event is not
+resolved or has no forecast.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from numbers import Real
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool.arrays import Array, as_numbers, frequencies
-from opinionpool.errors import ArgumentError, OutcomeError, ShapeError
+from opinionpool.arrays import Array, Mask, as_array, as_numbers, frequencies, is_blank, unmasked
+from opinionpool.errors import ArgumentError, LearningError, OutcomeError, ProbabilityError, ShapeError
 from opinionpool.logodds import (
     POOL_FLOOR,
+    SUM_TOLERANCE,
     TINY,
+    all_classes,
+    check_all_or_none,
+    check_probabilities,
     class_floors,
     class_probabilities,
     raise_to_floors,
 )
-from opinionpool.scoring.checked import (
-    Outcomes,
-    check_binary,
-    checked,
-    number_of_classes,
-    of_outcome,
-    unresolved,
-)
+from opinionpool.text import listed
+
+Outcomes: TypeAlias = npt.NDArray[Any]
 
 # Sums of squares of what is larger have no limit.
 LARGEST = 1e100
@@ -88,7 +89,7 @@ def log_score(
     [0.67807, 0.0, -1.32193, nan]
     """
     forecasts, outcomes = checked(p, y)
-    classes = number_of_classes(forecasts)
+    classes = _number_of_classes(forecasts)
     prior = np.full(classes, 1 / classes)
     if scoring_prior is not None:
         prior = class_probabilities(scoring_prior, classes, "scoring prior")
@@ -122,7 +123,7 @@ def log_loss(p: npt.ArrayLike, y: npt.ArrayLike, floor: float = POOL_FLOOR) -> A
     [0.22314, 18.42068]
     """
     forecasts, outcomes = checked(p, y)
-    floors = class_floors(floor, np.ones(number_of_classes(forecasts)), 1.0)
+    floors = class_floors(floor, np.ones(_number_of_classes(forecasts)), 1.0)
     return np.asarray(-np.log(_floored(forecasts, outcomes, floors)))
 
 
@@ -187,8 +188,7 @@ def brier_sum(p: npt.ArrayLike, y: npt.ArrayLike) -> Array:
     (array([0.18]), array([0.14]))
     """
     forecasts, outcomes = checked(p, y)
-    if forecasts.ndim == 1:
-        return np.asarray(2 * (forecasts - outcomes) ** 2)
+    forecasts = all_classes(forecasts, _number_of_classes(forecasts))
     happened = outcomes[:, None] == np.arange(forecasts.shape[1])
     return np.where(unresolved(outcomes), np.nan, ((forecasts - happened) ** 2).sum(axis=1))
 
@@ -206,8 +206,7 @@ def spherical_score(p: npt.ArrayLike, y: npt.ArrayLike) -> Array:
     array([0.970143])
     """
     forecasts, outcomes = checked(p, y)
-    binary = forecasts.ndim == 1
-    length = np.hypot(forecasts, 1 - forecasts) if binary else np.linalg.norm(forecasts, axis=1)
+    length = np.linalg.norm(all_classes(forecasts, _number_of_classes(forecasts)), axis=1)
     return np.asarray(_outcome_probability(forecasts, outcomes) / length)
 
 
@@ -226,8 +225,7 @@ def ranked_probability_score(p: npt.ArrayLike, y: npt.ArrayLike) -> Array:
     array([0.05, 0.85])
     """
     forecasts, outcomes = checked(p, y)
-    if forecasts.ndim == 1:
-        return np.asarray((forecasts - outcomes) ** 2)
+    forecasts = all_classes(forecasts, _number_of_classes(forecasts))
     reached = outcomes[:, None] <= np.arange(forecasts.shape[1] - 1)
     errors = forecasts.cumsum(axis=1)[:, :-1] - reached
     return np.where(unresolved(outcomes), np.nan, (errors**2).sum(axis=1))
@@ -269,6 +267,128 @@ def mean_score(scores: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
     mean = float(np.average(values, weights=weight))
     spread = float(np.average((values - mean) ** 2, weights=weight))
     return MeanScore(mean, math.sqrt(spread / (count - 1)) if count > 1 else math.nan, count)
+
+
+def checked(p: npt.ArrayLike, y: npt.ArrayLike) -> tuple[Array, Outcomes]:
+    """Forecasts, (T,) when binary or (T, K), NaN where there is none, and outcomes, (T,).
+
+    Outcomes are class numbers or NaN, not copied where they came as an array; labels that are text are numbered in
+    sorted order, as scikit-learn has the columns of their probabilities.
+
+    Raises
+    ------
+    ShapeError, ProbabilityError, OutcomeError
+        If these are no forecasts or outcomes, or there are more of one than of the other.
+    """
+    given = np.atleast_1d(as_numbers(p, "forecast"))
+    if given.ndim > 1 and (given.ndim != 2 or given.shape[1] < 2):
+        raise ShapeError(f"forecasts need shape (T,), or (T, K) with a column per class, not {given.shape}")
+    classes = 2 if given.ndim == 1 else given.shape[1]
+    check_probabilities(given, "forecast")
+    if given.ndim == 2:
+        given = _sum_to_one(given)
+    outcomes = _class_numbers(unmasked(y, None), classes)
+    if outcomes.shape != given.shape[:1]:
+        raise ShapeError(f"{len(given)} forecasts need as many outcomes, not shape {outcomes.shape}")
+    check_classes(outcomes, classes)
+    return given, outcomes
+
+
+def check_binary(forecasts: Array, remedy: str) -> None:
+    """Raise a `ShapeError` that ends in `remedy` unless there are two classes."""
+    if forecasts.ndim != 1:
+        raise ShapeError(f"this is for binary events, and there are {forecasts.shape[1]} classes; {remedy}")
+
+
+def check_classes(outcomes: Outcomes, classes: int) -> None:
+    """Raise an `OutcomeError` unless every outcome is a class number or NaN."""
+    if outcomes.dtype.kind in "biu" and (not len(outcomes) or (outcomes.min() >= 0 and outcomes.max() < classes)):
+        return
+    valid = (outcomes >= 0) & (outcomes < classes) & (outcomes == np.floor(outcomes))
+    other = ~(valid | unresolved(outcomes))
+    if other.any():
+        where = int(np.flatnonzero(other)[0])
+        value = float(outcomes[where])
+        hint = "; an event that settled at a fraction has no outcome to score" if 0 < value < classes - 1 else ""
+        raise OutcomeError(
+            f"each outcome must be a class number 0 to {classes - 1}, or NaN where not resolved, and outcome "
+            f"{where} is {value:.15g}{hint}"
+        )
+
+
+def unresolved(outcomes: Outcomes) -> Mask:
+    """Which events have no outcome, (T,)."""
+    return np.asarray(np.isnan(outcomes)) if outcomes.dtype.kind == "f" else np.zeros(outcomes.shape, dtype=bool)
+
+
+def of_outcome(table: Array, outcomes: Outcomes) -> Array:
+    """The entry of a (K,) or (T, K) table for each outcome; NaN where not resolved."""
+    absent = unresolved(outcomes)
+    codes = np.where(absent, 0, outcomes).astype(np.intp) if absent.any() else outcomes.astype(np.intp, copy=False)
+    entries = table[codes] if table.ndim == 1 else np.take_along_axis(table, codes[:, None], axis=1)[:, 0]
+    entries[absent] = np.nan
+    return entries
+
+
+def binary_events(
+    p: npt.ArrayLike, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
+) -> tuple[Array, Array, Array]:
+    """Forecasts, outcomes and weights of the binary events that are resolved and have a forecast and a weight.
+
+    Raises
+    ------
+    LearningError
+        If there is no such event.
+    """
+    forecasts, outcomes = checked(p, y)
+    check_binary(forecasts, "judge one class against the rest: p[:, k] and y == k")
+    weight = frequencies(sample_weight, len(forecasts))
+    kept = ~(np.isnan(forecasts) | unresolved(outcomes)) & (weight > 0)
+    if not kept.any():
+        raise LearningError("no event is resolved and has a forecast and a positive weight, so nothing can be judged")
+    return forecasts[kept], np.asarray(outcomes[kept], dtype=np.float64), weight[kept]
+
+
+def _number_of_classes(forecasts: Array) -> int:
+    """K of forecasts (T,) or (T, K)."""
+    return 2 if forecasts.ndim == 1 else forecasts.shape[1]
+
+
+def _sum_to_one(q: Array) -> Array:
+    """Forecasts over all classes, (T, K), divided by their sums, which are 1 within a tolerance; K = 2: (T,)."""
+    check_all_or_none(q)
+    total = q.sum(axis=1)
+    off = np.flatnonzero(np.abs(total - 1) > SUM_TOLERANCE)
+    if len(off):
+        raise ProbabilityError(
+            f"each forecast must sum to 1 over the classes, and row {off[0]} sums to {total[off[0]]:.15g}; "
+            "score several experts one at a time"
+        )
+    return np.asarray(q[:, 1] / total if q.shape[1] == 2 else q / total[:, None])
+
+
+def _class_numbers(y: npt.ArrayLike, classes: int) -> Outcomes:
+    """Outcomes as an array of numbers, NaN for None; text as positions in the sorted labels, if all are there."""
+    outcomes = np.atleast_1d(as_array(y, "y, the outcomes,"))
+    if outcomes.dtype.kind in "biuf":
+        return outcomes
+    cells = outcomes.ravel().tolist()
+    if outcomes.dtype == object and all(is_blank(each) or isinstance(each, Real | np.bool_) for each in cells):
+        return np.reshape([np.nan if is_blank(each) else float(each) for each in cells], outcomes.shape)
+    # NumPy makes text of the numbers in a list that mixes them.
+    known = [each for each in (y if isinstance(y, list | tuple) else cells) if not is_blank(each)]
+    labels = sorted(set(known)) if all(isinstance(each, str) for each in known) else []
+    if len(labels) == classes:
+        return np.reshape([np.nan if is_blank(each) else float(labels.index(each)) for each in cells], outcomes.shape)
+    if labels:
+        raise OutcomeError(
+            f"the outcomes are {listed(labels)}, and the forecasts are about {classes} classes; give the number of "
+            "each outcome's class, [classes.index(label) for label in y]"
+        )
+    label = next(each for each in known if not isinstance(each, Real))
+    raise OutcomeError(
+        f"each outcome must be the number of a class or its label, or NaN or None where not resolved, not {label!r}"
+    )
 
 
 def _outcome_probability(forecasts: Array, outcomes: Outcomes) -> Array:

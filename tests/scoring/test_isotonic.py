@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 from sklearn.isotonic import IsotonicRegression
 
-from opinionpool.scoring.calibration_band import Groups, changes, isotonic, tied
+from opinionpool.scoring.reliability import Groups, changes, isotonic, tied
 
 events = st.lists(
     st.tuples(st.integers(0, 8), st.integers(0, 1), st.integers(1, 3)),
