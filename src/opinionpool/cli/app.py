@@ -23,7 +23,7 @@ from opinionpool.cli.experts import experts
 from opinionpool.cli.explain import explain
 from opinionpool.cli.help import SectionedCommand
 from opinionpool.cli.open import open_page
-from opinionpool.cli.options import keeping, listing, pooling, writing
+from opinionpool.cli.options import base_rate_option, keeping, listing, pooling, writing
 from opinionpool.cli.output import (
     error_line,
     hush,
@@ -36,7 +36,6 @@ from opinionpool.cli.reading_options import reading
 from opinionpool.cli.report import report
 from opinionpool.cli.reproduce import paper
 from opinionpool.cli.value import value
-from opinionpool.cli.values import read_prior
 from opinionpool.errors import OpinionPoolError
 from opinionpool.version import __version__
 
@@ -61,14 +60,7 @@ def app(context: click.Context) -> None:
 @app.command(cls=SectionedCommand, short_help="A probability for every event, learned from the resolved ones.")
 @reading
 @pooling
-@click.option(
-    "--base-rate",
-    metavar="P",
-    callback=read_prior,
-    multiple=True,
-    help="Only where events that happened were picked for FILE more or less often than the others, such as 50 of each: "
-    "how often the event really happens; answers are shifted to it. What you expect before the forecasts is --prior.",
-)
+@base_rate_option
 @keeping
 @listing
 @writing

@@ -8,10 +8,9 @@ import click
 
 from opinionpool.cli.arguments import Pooling, PriorOption, Reading, Writing, prior_option
 from opinionpool.cli.help import SectionedCommand
-from opinionpool.cli.options import model_option, pooling, writing
+from opinionpool.cli.options import base_rate_option, model_option, pooling, writing
 from opinionpool.cli.output import present
 from opinionpool.cli.reading_options import reading
-from opinionpool.cli.values import read_prior
 from opinionpool.errors import ArgumentError
 
 
@@ -31,14 +30,7 @@ def _meant(typed: str, events: Sequence[str]) -> str:
 @reading
 @click.argument("event")
 @pooling
-@click.option(
-    "--base-rate",
-    metavar="P",
-    callback=read_prior,
-    multiple=True,
-    help="Only where events that happened were picked for FILE more or less often than the others, such as 50 of each: "
-    "how often the event really happens; the answer is shifted to it. What you expect before the forecasts is --prior.",
-)
+@base_rate_option
 @model_option
 @writing
 def explain(

@@ -254,3 +254,16 @@ def panel_option(command: Command) -> Command:
         "for is its worth, as in auc = { value = 0.8, worth = 50 }; correlation, bias and the other keys are in "
         "docs/beliefs.md. Default: what is assumed of any panel.",
     )(command)
+
+
+def base_rate_option(command: Command) -> Command:
+    """Give a command the option --base-rate."""
+    return click.option(
+        "--base-rate",
+        metavar="P",
+        callback=read_prior,
+        multiple=True,
+        help="Only where events that happened were picked for FILE more or less often than the others, such as 50 of "
+        "each: how often the event really happens; answers are shifted to it. What you expect before the forecasts is "
+        "--prior.",
+    )(command)

@@ -20,9 +20,8 @@ from opinionpool.learning.parts import PartsSource
 from opinionpool.pools.fit import fit_from
 from opinionpool.pools.fitted_pool import Fitted
 from opinionpool.report import answers, summary
-from opinionpool.report.answers import Pooled
+from opinionpool.report.answers import Pooled, open_rows, ordered
 from opinionpool.report.listing import write_json, write_listing
-from opinionpool.report.order import open_rows, ordered
 from opinionpool.report.summary import Totals
 from opinionpool.report.view import note_lines, note_records
 from opinionpool.tables.parts import PartNotes, Parts

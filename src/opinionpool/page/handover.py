@@ -15,6 +15,7 @@ from opinionpool.page.controls import HELP, attributes, button, field
 from opinionpool.page.session import Scene
 from opinionpool.report.blocks import Block, Code, Details, Section, Table, Text, missing, note, rendered
 from opinionpool.report.coverage import coverage_words
+from opinionpool.report.evidence import method_words
 from opinionpool.report.explanation import forecast_columns
 from opinionpool.report.html import STYLE, Html, document, event_name, joined, markup, sentence
 from opinionpool.report.listing import Column, printable, write_csv
@@ -180,15 +181,10 @@ def _measured(found: Answer) -> str:
 def _method(scene: Scene, found: Answer) -> list[Block]:
     """How the answer adds up, and the command that gives it."""
     titles = {"name": "expert", "contrast": "contrast", "weight": "weight", "adds": "adds"}
-    words = (
-        "The answer's log-odds are those of the prior and, of each expert, weight times contrast: the forecast's "
-        "log-odds beyond the prior and the expert's bias, of which large ones are made somewhat smaller. The weight "
-        "follows from how good, how well calibrated and how dependent the experts are (Kahn, UAI 2004)."
-    )
     exact = ", ".join(repr(float(p)) for p in np.atleast_1d(found.why.probability))
     columns = forecast_columns(found.why, scene.at, titles)
     return [
-        words,
+        Text(method_words(found.why.pool)),
         *([Table(columns)] if found.why.experts else []),
         Text(markup("The same answer, {}, from the files that belong to this report:", exact)),
         Code(command_line(scene.a, scene.material)),

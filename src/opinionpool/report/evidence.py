@@ -327,7 +327,7 @@ def _listed(checks: Sequence[Check]) -> Html:
 def method_section(f: Findings) -> Section:
     """How it was computed, from what."""
     parts: list[Block] = [Code(f.source.command)] if f.source.command else []
-    parts.append(Text(_method_words(f.pool)))
+    parts.append(Text(method_words(f.pool)))
     if f.saved is not None:
         parts.append(
             f"Answers, weights and features are those of the pool saved in {f.saved}, as it is; scores are those of "
@@ -356,7 +356,8 @@ def method_section(f: Findings) -> Section:
     return Section("method", "Method", [*parts, Table(columns, kind="plain")])
 
 
-def _method_words(pool: str) -> str:
+def method_words(pool: str) -> Html:
+    """How a pool comes to its answers, in sixty words."""
     if pool == DEFAULT:
         return markup(
             "The answer’s log-odds are those of the prior plus, for each forecast, a weight times its distance from "

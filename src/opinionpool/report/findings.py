@@ -26,9 +26,8 @@ from opinionpool.pools.fitted_pool import Fitted
 from opinionpool.priors import event_priors
 from opinionpool.progress import Progress, advancing
 from opinionpool.report import SORTS
-from opinionpool.report.answers import Pooled, pool_events
+from opinionpool.report.answers import Pooled, open_rows, pool_events
 from opinionpool.report.html import Html, event_name
-from opinionpool.report.order import open_rows
 from opinionpool.scoring.compare import compare
 from opinionpool.scoring.comparison import AVERAGE, DEFAULT, Comparison, ExpertScore
 from opinionpool.scoring.learning_curve import LearningCurve, curve_of

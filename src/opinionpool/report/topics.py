@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,11 +12,13 @@ from opinionpool.pools.fitted_pool import Fitted
 from opinionpool.report.blocks import Block, Section, long_table
 from opinionpool.report.listing import Column, records
 from opinionpool.report.numbers import decimal, hundredths, signed, whole
-from opinionpool.scoring.comparison import AVERAGE, Comparison
+from opinionpool.scoring.comparison import AVERAGE, DEFAULT, Comparison
 
 if TYPE_CHECKING:
     from opinionpool.report.findings import Findings
 
+# What reports call the pools that are in each.
+NAMES = {AVERAGE: "simple average", DEFAULT: "the pool"}
 # Rows that tables of the report have at most.
 MOST = 50
 
@@ -114,7 +117,9 @@ def topics_section(f: Findings) -> Section | None:
         "topics", "Topics",
         (
             "Scores on events that the pools had not learned from, by topic.",
-            score_columns(f.comparison) if isinstance(f.comparison, Comparison) else [],
+            [replace(each, title=NAMES.get(each.key, each.title)) for each in score_columns(f.comparison)]
+            if isinstance(f.comparison, Comparison)
+            else [],
         ),
         (
             "The weight of each expert on each topic, if everybody gives a forecast. Weights are drawn towards what "
