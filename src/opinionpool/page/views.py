@@ -100,12 +100,12 @@ def answer(scene: Scene) -> Html:
     if not scene.a.binary:
         options = [(str(i), printable(str(label))) for i, label in enumerate(scene.a.classes)]
         chosen = [choice("about", "Figures are about", options, str(scene.at), data_do="about")]
-    parts = [*headline(scene, scene.found, helped("interval")), *chosen, *beside(scene, scene.found, helps=True)]
+    parts = [*headline(scene, scene.found, helps=True), *chosen, *beside(scene, scene.found, helps=True)]
     notes = [note(sentence(each.text)) for each in scene.found.notes]
-    return rendered([heading, *parts, *reasons(scene, scene.found), *notes])
+    return rendered([heading, *parts, *reasons(scene, scene.found, helps=True), *notes])
 
 
-def headline(scene: Scene, found: Answer, help_: str = "") -> list[Block]:
+def headline(scene: Scene, found: Answer, *, helps: bool = False) -> list[Block]:
     """The number, its interval, and who makes it."""
     why, parts = found.why, list[Block]()
     if not scene.a.binary:
@@ -117,11 +117,12 @@ def headline(scene: Scene, found: Answer, help_: str = "") -> list[Block]:
     parts.append(markup('<p class="big" id="probability">{}</p>', brief(scene.probability(why.probability))))
     if scene.interval is not None:
         low, high = map(brief, scene.interval)
+        help_ = helped("interval") if helps else ""
         between = markup("{} to {} <span>({} interval)</span> {}", low, high, f"{why.level:.0%}", help_)
         parts.append(Text(between, "between"))
     if len(why.experts) > 1:
         words = f"{counted(len(why.experts), 'expert')}, as good as {found.effective:.1f} independent ones."
-        parts.append(Text(words, "quiet"))
+        parts.append(Text(markup("{} {}", words, helped("independent") if helps else ""), "quiet"))
     return parts
 
 
@@ -147,7 +148,7 @@ def beside(scene: Scene, found: Answer, *, helps: bool = False) -> list[Block]:
     return [Figure(strip(marks, scene.interval, words + percent(geometric)), kind="strip"), legend]
 
 
-def reasons(scene: Scene, found: Answer) -> list[Block]:
+def reasons(scene: Scene, found: Answer, *, helps: bool = False) -> list[Block]:
     """From the prior to the answer, and what each forecast has to do with it."""
     why, parts = found.why, list[Block]()
     if why.scale == "log-odds":
@@ -156,7 +157,7 @@ def reasons(scene: Scene, found: Answer) -> list[Block]:
         parts += [markup("<h3>{}</h3>", title), Figure(drawn)]
     if why.experts:
         titles = {"name": "expert", "probability": "forecast", "weight": "weight", "without": "without it"}
-        caption = "Each forecast, and the answer without it"
+        caption = markup("Each forecast, its weight {} and the answer without it", helped("weight") if helps else "")
         parts.append(Table(forecast_columns(why, scene.at, titles, ROWS), caption))
     return parts
 
