@@ -194,3 +194,18 @@ class TestEstimators:
         assert stack.score(x, y) > 0.7
         pipe = make_pipeline(FunctionTransformer(), op.GaussianPool(scale="1-5")).fit(SCORES[:4], OUTCOMES[:4])
         assert pipe.predict_proba(SCORES).shape == (6, 2)
+
+
+def test_agreement_stands_in_check_and_with_experts(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "f.csv").write_text(LONG)
+
+    def run(*arguments):
+        assert cli.run([*arguments, "f.csv", "--scale", "1-5", "-q"]) == 0
+        return capsys.readouterr().out
+
+    assert "Krippendorff's alpha 0." in run("check")
+    found = [json.loads(run(command, "--format", "json"))["summary"]["agreement"] for command in ("check", "experts")]
+    assert found[0] == found[1]
+    assert found[0]["events"] == 3
+    assert 0 < found[0]["alpha"] < 1

@@ -48,13 +48,18 @@ def experts(reading: Reading, pooling: Pooling, writing: Writing, model: str | N
     of all forecasts, the bias and the number of those on resolved events. The interval stays.
     """  # noqa: D301 - click reads the character
     from opinionpool.cli.kept import PooledFile
-    from opinionpool.report import answers, panel, summary, topics
+    from opinionpool.report import agreement, answers, panel, summary, topics
     from opinionpool.report.view import View
 
     found = PooledFile.of(reading, pooling, writing, model)
     forecasts, kept, state = found.forecasts, found.kept, found.kept.answered_with
     about, by_topic, whole = topics.topic_columns(state), topics.weight_columns(state), panel.together(state)
-    facts = found.facts() | panel.together_facts(whole) | topics.topic_facts(about, by_topic)
+    facts = (
+        found.facts()
+        | agreement.agreement_facts(forecasts)
+        | panel.together_facts(whole)
+        | topics.topic_facts(about, by_topic)
+    )
     lines = [summary.size_line(forecasts), *found.lines(), *panel.together_lines(whole)]
     notes = (*forecasts.notes, *kept.notes, *answers.expert_notes(state))
     columns = answers.expert_columns(kept.forecasts, state)

@@ -16,6 +16,7 @@ from opinionpool.learning.fitted import FittedPanel
 from opinionpool.learning.learn import learn
 from opinionpool.names import unknown_names
 from opinionpool.priors import one_outcome_notes
+from opinionpool.report.agreement import agreement_facts, agreement_line
 from opinionpool.report.listing import Column, printable
 from opinionpool.report.numbers import percent, whole
 from opinionpool.report.summary import facts, missing, option_counts, outcome_totals, size_line
@@ -219,6 +220,7 @@ def topics(findings: Findings, name: str) -> list[tuple[str, str]]:
         ("outcomes", _outcomes(forecasts)),
         ("experts", whole(n)),
         ("forecasts", f"{whole(cells)}, {missing(forecasts)}"),
+        ("agreement", agreement_line(forecasts)),
         ("prior", _priors(forecasts)),
         ("time", shown.get("times", "")),
     ]
@@ -330,6 +332,7 @@ def finding_facts(findings: Findings) -> dict[str, object]:
     first_time, last_time = (None, None) if forecasts.times is None else span(forecasts.times)
     return {
         **facts(forecasts),
+        **agreement_facts(forecasts),
         "first_time": first_time,
         "last_time": last_time,
         "checks": check_records(findings.checks),

@@ -1,0 +1,27 @@
+"""How far judges agree who use one scale, in words and for JSON."""
+
+from __future__ import annotations
+
+from opinionpool.analysis.rater_agreement import rater_agreement
+from opinionpool.forecasts import Forecasts
+from opinionpool.report.numbers import finite, hundredths
+from opinionpool.text import counted
+
+
+def agreement_line(forecasts: Forecasts) -> str:
+    """How far judges who use one scale agree; "" where they do not."""
+    found = rater_agreement(forecasts)
+    if found is None:
+        return ""
+    named = (("Krippendorff's alpha", found.alpha), ("kappa", found.kappa))
+    parts = [f"{name} {hundredths(value)}" for name, value in named if finite(value) is not None]
+    shown = f"{', '.join(parts)} (1 = always, 0 = as by chance)" if parts else "all levels are the same"
+    return f"{shown}, on {counted(found.events, 'event')}"
+
+
+def agreement_facts(forecasts: Forecasts) -> dict[str, object]:
+    """The same for JSON."""
+    found = rater_agreement(forecasts)
+    if found is None:
+        return {}
+    return {"agreement": {"alpha": finite(found.alpha), "kappa": finite(found.kappa), "events": found.events}}
