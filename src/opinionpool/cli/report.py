@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from opinionpool.analysis.diff import Diff
     from opinionpool.arrays import Array
     from opinionpool.forecasts import Forecasts
+    from opinionpool.pools.fit import Configured, FitOptions
     from opinionpool.report.findings import Saved, Source
     from opinionpool.streams.trained import TrainedPool
 
@@ -64,63 +65,61 @@ def report(
     for, measures the pool on events that it has not learned from, and ends with details for statisticians. The same
     file and options give the same page on the same day.
     """
-    writing = Writing(None if output == "-" else output, "page")
-    if os.path.splitext(output)[1].lower() not in PAGES and not (os.path.exists(output) and not os.path.isfile(output)):
-        raise click.UsageError(f"{output}: the report is a page of HTML; give it a name that ends in .html")
-    inputs = [*reading.inputs, *pooling.inputs, *earlier.inputs]
-    writing.check(inputs)
-    earlier.keeping.check(inputs, writing, pooling)
-    belief_file, model_file = pooling.belief_file(), earlier.keeping.read(pooling)
-    forecasts = read(reading, model_file)
-    prior = prior_option("--prior", pooling.prior, forecasts)
-    from opinionpool.pools.fit import Configured, FitOptions
     from opinionpool.report import summary
     from opinionpool.report.findings import ReportOptions, Since, find
     from opinionpool.report.page import report_page
     from opinionpool.scoring.splits import Splits
 
-    name, beliefs, saved, changed = pooling.pool, belief_file.beliefs, None, None
-    options = pooling.options(beliefs)
+    writing, inputs = _page(output), [*reading.inputs, *pooling.inputs, *earlier.inputs]
+    writing.check(inputs)
+    earlier.keeping.check(inputs, writing, pooling)
+    model = earlier.keeping.read(pooling)
+    forecasts = read(reading, model)
+    prior = prior_option("--prior", pooling.prior, forecasts)
+    since = None
     if earlier.since is not None:
-        changed = Since(os.path.basename(earlier.since), _changes(earlier.since, forecasts, pooling, prior, model_file))
-    if model_file is not None:
-        trained = model_file[1]
-        forecasts, prior, saved = _saved(forecasts, prior, model_file)
-        name, options = trained.name, dict(trained.options)
-        beliefs = options.get("beliefs")
+        since = Since(os.path.basename(earlier.since), _changes(earlier.since, forecasts, pooling, prior, model))
+    forecasts, pool, fit, saved = _answering(forecasts, prior, pooling, model)
+    options = ReportOptions(_source(title, reading, [*inputs, output], inputs), sort, saved)
     try:
         with progress("computing the report", log=True) as advance:
-            found = find(
-                forecasts,
-                Configured(name, options),
-                fit=FitOptions(prior, beliefs),
-                splits=Splits.of(by, repeats=repeats),
-                options=ReportOptions(_source(title, reading, [*inputs, output], inputs), sort, saved),
-                progress=advance,
-            )
+            splits = Splits.of(by, repeats=repeats)
+            found = find(forecasts, pool, fit=fit, splits=splits, options=options, progress=advance)
     except ArgumentError as error:
         raise click.UsageError(str(error)) from None
-    page = report_page(replace(found, since=changed))
+    page = report_page(replace(found, since=since))
     with destination(writing.output) as out:
         out.write(page)
     where = "" if writing.output is None else f"; the report is in {printable(output)}"
     tell(f"{summary.size_line(forecasts)}{where}")
 
 
-def _saved(
-    forecasts: Forecasts, prior: float | Array | None, model: tuple[str, TrainedPool]
-) -> tuple[Forecasts, float | Array | None, Saved]:
-    """Forecasts by the experts of a saved pool, the prior that was given, and the pool with its answers."""
+def _page(output: str) -> Writing:
+    """Where a page goes; a name that ends as no page does is an error."""
+    if os.path.splitext(output)[1].lower() not in PAGES and not (os.path.exists(output) and not os.path.isfile(output)):
+        raise click.UsageError(f"{output}: the report is a page of HTML; give it a name that ends in .html")
+    return Writing(None if output == "-" else output, "page")
+
+
+def _answering(
+    forecasts: Forecasts, prior: float | Array | None, pooling: Pooling, model: tuple[str, TrainedPool] | None
+) -> tuple[Forecasts, Configured, FitOptions, Saved | None]:
+    """The pool of a report and what it is fitted with: as asked for, or one from a file."""
     from opinionpool.cli.kept import keep
     from opinionpool.logodds import public_probabilities
+    from opinionpool.pools.fit import Configured, FitOptions
     from opinionpool.report.findings import Saved
 
+    if model is None:
+        beliefs = pooling.belief_file().beliefs
+        return forecasts, Configured(pooling.pool, pooling.options(beliefs)), FitOptions(prior, beliefs), None
     file, trained = model
-    kept = keep(forecasts, trained.name, prior, {}, model, learning=False)
+    kept, options = keep(forecasts, trained.name, prior, {}, model, learning=False), dict(trained.options)
     given = kept.reference
     if given is None and kept.given and kept.state.prior is not None:
         given = public_probabilities(kept.state.prior)
-    return kept.forecasts, given, Saved(os.path.basename(file), kept.state, kept.pooled(None), kept.given)
+    saved = Saved(os.path.basename(file), kept.state, kept.pooled(None), kept.given)
+    return kept.forecasts, Configured(trained.name, options), FitOptions(given, options.get("beliefs")), saved
 
 
 def _changes(
