@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -106,11 +107,12 @@ def settle(
     if classes is None:
         classes = find_classes(observed, written, asked, without)
     _refuse_void_classes(classes, without)
-    cells = _outcomes_among(observed, [*written, *map(str, classes)], without)
-    found = _encode(observed, cells, events, classes, without.void)
+    encoded = _encode(observed, [classes], True, without, lambda column, code, *_: _unknown(column, code, classes))
+    outcomes, void = _one_each(encoded.values, observed, events)
     known = Matcher(written)
-    usual = sorted({word for *_, word in cells if word.lower() in without.void and known.find(word) is None})
-    return replace(found, notes=(*found.notes, *(_usually_void(word) for word in usual)))
+    usual = sorted({word for word in encoded.met if word.lower() in without.void and known.find(word) is None})
+    notes = [*_notes(classes, outcomes, void, encoded), *map(_usually_void, usual)]
+    return Settled(classes, outcomes, void, tuple(notes))
 
 
 def _refuse_void_classes(classes: Sequence[object], without: NoOutcome) -> None:
@@ -171,37 +173,19 @@ def settle_among(
     CellError
         If an outcome is none of its event's options, or an event has two.
     """
-    matchers: dict[int, Matcher] = {}
-    values, unsettled, respelled = [np.empty(0, dtype=np.intp)], set(), 0
-    for column in observed:
-        rows = np.flatnonzero((column.words.codes >= 0) & (column.row_events >= 0))
-        found = np.full(len(column.words.codes), UNRESOLVED)
-        size = max(len(column.words.values), 1)
-        pairs, inverse = np.unique(column.row_events[rows] * size + column.words.codes[rows], return_inverse=True)
-        slots = np.full(len(pairs), UNRESOLVED)
-        for i, (event, code) in enumerate(zip(*(part.tolist() for part in np.divmod(pairs, size)), strict=True)):
-            word, labels = column.words.values[code], options[event]
-            slot = matchers.setdefault(event, Matcher(labels)).find(word)
-            if slot is not None:
-                slots[i] = slot
-                respelled += word != labels[slot]
-            elif word.lower() in without.void:
-                slots[i] = _VOIDED
-            elif word.lower() in without.every or not labels:
-                unsettled.add(word)
-            else:
-                row = int(rows[np.flatnonzero(inverse == i)[0]])
-                problem = _none_of(events[event], word, labels)
-                raise cell_error(column.table, row, column.column, problem, remedies=none_remedies(word))
-        found[rows] = slots[inverse]
-        values.append(found if column.starts is None else found[column.starts])
-    outcomes, void = _one_each(np.concatenate(values), observed, events)
-    notes = _notes((), outcomes, void, sorted(unsettled), respelled, "options of their events")
+
+    def strange(column: Observed, code: int, event: int, rows: Index) -> CellError:
+        word, row = column.words.values[code], int(rows[0])
+        problem = (
+            f"outcome {shown(word)} is none of the options of event {shown(events[event])}: {listed(options[event])}; "
+            f"{none_text(word)}"
+        )
+        return cell_error(column.table, row, column.column, problem, remedies=none_remedies(word))
+
+    encoded = _encode(observed, options, False, without, strange)
+    outcomes, void = _one_each(encoded.values, observed, events)
+    notes = _notes((), outcomes, void, encoded, "options of their events")
     return Settled(option_slots(options), outcomes, void, tuple(notes))
-
-
-def _none_of(event: str, word: str, labels: Sequence[object]) -> str:
-    return f"outcome {shown(word)} is none of the options of event {shown(event)}: {listed(labels)}; {none_text(word)}"
 
 
 def _spellings(cells: Sequence[_Outcome]) -> dict[str, str]:
@@ -261,36 +245,60 @@ def _not_an_outcome(column: Observed, code: int, what: str) -> CellError:
     )
 
 
+class _Encoded(NamedTuple):
+    """Outcomes as positions among options, of the rows of all columns, and what they were written as."""
+
+    values: Index
+    met: set[str]  # words that are options
+    unsettled: set[str]  # words that say there is none
+    respelled: int  # rows that have an option in other letters
+
+
 def _encode(
     observed: Sequence[Observed],
-    cells: Sequence[_Outcome],
-    events: Sequence[str],
-    classes: tuple[object, ...],
-    void_words: frozenset[str],
-) -> Settled:
-    """Outcomes as positions in `classes`, with notes."""
-    matcher = Matcher(classes)
-    of_word = {id(column): np.full(len(column.words.values), UNRESOLVED) for column in observed}
-    rows = {id(column): column.words.counts for column in observed}
-    respelled = sum(column.words.trimmed for column in observed)
-    for column, code, word in cells:
-        found = matcher.find(word)
-        if found is None:
-            raise _unknown(column, code, classes)
-        of_word[id(column)][code] = found
-        if word != str(classes[found]) and not looks_numeric(word):
-            respelled += int(rows[id(column)][code])
+    options: Sequence[Sequence[object]],
+    shared: bool,
+    without: NoOutcome,
+    strange: Callable[[Observed, int, int, Index], CellError],
+) -> _Encoded:
+    """Outcomes among the options of their events, or the one set of them that all events share.
+
+    An outcome that is none raises `strange`, of its column, code, event and rows.
+    """
+    matchers: dict[int, Matcher] = {}
+    values, met, unsettled, respelled = [], set(), set(), 0
     for column in observed:
-        for code, word in enumerate(column.words.values):
-            if word.lower() in void_words and of_word[id(column)][code] == UNRESOLVED:
-                of_word[id(column)][code] = _VOIDED
-    expanded = [column.words.expand(of_word[id(column)], UNRESOLVED, column.starts) for column in observed]
-    values = _together(expanded)
-    outcomes, void = _one_each(values, observed, events)
-    settled = {word for _, _, word in cells}
-    others = {word for column in observed for word in column.words.values if word not in settled}
-    words = sorted(word for word in others if word.lower() not in void_words)
-    return Settled(classes, outcomes, void, tuple(_notes(classes, outcomes, void, words, respelled)))
+        words, rows, inverse, pairs = column.words, *_pairs(column, shared)
+        counts = np.bincount(inverse, minlength=len(pairs)).tolist()
+        found = np.full(len(pairs), UNRESOLVED)
+        for i, (event, code) in enumerate(pairs):
+            word, labels = words.values[code], options[event]
+            position = matchers.setdefault(event, Matcher(labels)).find(word)
+            if position is not None:
+                found[i] = position
+                met.add(word)
+                respelled += counts[i] if word != str(labels[position]) and not looks_numeric(word) else 0
+            elif word.lower() in without.void:
+                found[i] = _VOIDED
+            elif word.lower() in without.every or not labels:
+                unsettled.add(word)
+            else:
+                raise strange(column, code, event, rows[inverse == i])
+        of_rows = np.full(len(words.codes), UNRESOLVED)
+        of_rows[rows] = found[inverse]
+        values.append(of_rows if column.starts is None else of_rows[column.starts])
+    return _Encoded(_together(values), met, unsettled, respelled + sum(column.words.trimmed for column in observed))
+
+
+def _pairs(column: Observed, shared: bool) -> tuple[Index, Index, list[tuple[int, int]]]:
+    """The rows with an outcome, which pair of event and word each has, and the pairs; all events are 0 if they share."""
+    codes, size = column.words.codes, max(len(column.words.values), 1)
+    if shared:
+        rows = np.flatnonzero(codes >= 0)
+        return rows, codes[rows], [(0, code) for code in range(len(column.words.values))]
+    rows = np.flatnonzero((codes >= 0) & (column.row_events >= 0))
+    pairs, inverse = np.unique(column.row_events[rows] * size + codes[rows], return_inverse=True)
+    return rows, inverse, list(zip(*(part.tolist() for part in np.divmod(pairs, size)), strict=True))
 
 
 def _together(columns: Sequence[Index]) -> Index:
@@ -326,11 +334,10 @@ def _notes(
     classes: tuple[object, ...],
     outcomes: Index,
     void: npt.NDArray[np.bool_],
-    words: list[str],
-    respelled: int,
+    encoded: _Encoded,
     names: str = "",
 ) -> list[Note]:
-    notes = []
+    notes, words = [], sorted(encoded.unsettled)
     if len(classes) == 2:
         notes.append(Note("positive", f"probabilities are those of outcome {classes[1]}, not of {classes[0]}"))
     if void.any():
@@ -340,9 +347,9 @@ def _notes(
         marked = f" (blank, or marked {listed(words)})" if words else ""
         template = "{count} of {total:event} not resolved" + literal(marked)
         notes.append(Note.of("unresolved", template, count, int((~void).sum())))
-    if respelled:
+    if encoded.respelled:
         template = "{count:outcome} with other capitals, or blanks around, read as " + literal(names or listed(classes))
-        notes.append(Note.of("outcome-spelling", template, respelled))
+        notes.append(Note.of("outcome-spelling", template, encoded.respelled))
     return notes
 
 

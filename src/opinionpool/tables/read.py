@@ -98,7 +98,7 @@ def open_table(
     with _open(source, options, progress, on_disk) as table:
         chosen: Table = table
         if options.where is not None:
-            from opinionpool.tables.duckdb import matching
+            from opinionpool.tables.loading import matching
 
             chosen = matching(table, options.where)
         if chosen.rows == 0:
@@ -119,7 +119,7 @@ def _open(
 ) -> Iterator[Table]:
     paths = isinstance(source, list | tuple) and all(isinstance(each, str | PathLike) for each in source)
     if paths or isinstance(source, str | PathLike) or hasattr(source, "read"):
-        from opinionpool.tables.duckdb import open_file
+        from opinionpool.tables.loading import open_file
 
         with open_file(source, options.encoding, progress, on_disk, options.expert_from_name or None) as table:
             yield table
