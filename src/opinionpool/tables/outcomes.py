@@ -291,7 +291,7 @@ def _encode(
 
 
 def _pairs(column: Observed, shared: bool) -> tuple[Index, Index, list[tuple[int, int]]]:
-    """The rows with an outcome, which pair of event and word each has, and the pairs; all events are 0 if they share."""
+    """The rows with an outcome, which pair of event and word each has, and the pairs; event 0 where all share."""
     codes, size = column.words.codes, max(len(column.words.values), 1)
     if shared:
         rows = np.flatnonzero(codes >= 0)
