@@ -19,6 +19,8 @@ from sphinx.addnodes import pending_xref
 
 from opinionpool import __all__ as public
 from opinionpool.findings import messages
+from opinionpool.pools import ROWS
+from opinionpool.pools.registry import POOLS
 from opinionpool.tables.roles import SYNONYMS
 
 if TYPE_CHECKING:
@@ -29,6 +31,16 @@ def columns() -> str:
     """The names of columns that are recognised, by role, in Markdown."""
     rows = [f"| `{role}` | {', '.join(f'`{name}`' for name in names[1:])} |" for role, names in SYNONYMS.items()]
     return "\n".join(["| column | also called |", "| --- | --- |", *rows])
+
+
+def pools() -> str:
+    """The table of pools, and which of them learn, in Markdown."""
+    rows = [f"| `{row.name}` | {row.text} | {row.take_if} | {row.leave_if} |" for row in ROWS]
+    learning = [f"`{name}`" for name, pool in POOLS.items() if pool.learns]
+    told = f"Only {', '.join(learning[:-1])} and {learning[-1]} learn; the others take from outcomes the prior at most."
+    return "\n".join(
+        ["| pool | what it does | take it if | leave it if |", "| --- | --- | --- | --- |", *rows, "", told]
+    )
 
 
 def findings() -> str:
@@ -76,6 +88,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "<!-- commands -->": commands,
     "<!-- columns -->": columns,
     "<!-- findings -->": findings,
+    "<!-- pools -->": pools,
     "<!-- gains -->": gains,
 }
 

@@ -16,7 +16,6 @@ from opinionpool.errors import ArgumentError, ExpertError, ProbabilityError, Sha
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.learn import FittedPanel
 from opinionpool.model.panel import Panel
-from opinionpool.pools import WEIGHTED
 from opinionpool.pools.fit import fit_pool
 from opinionpool.pools.fitted_pool import FittedPool
 from opinionpool.pools.registry import POOLS
@@ -581,10 +580,6 @@ def test_who_never_answered_changes_nothing(name):
         assert beside.pool(empty) == pytest.approx(alone.pool(x), abs=1e-9)
 
 
-def test_pools_that_take_weights_are_named():
-    assert set(WEIGHTED) == {name for name, pool in POOLS.items() if "weights" in pool.options}
-
-
 @pytest.mark.parametrize(("shared", "told"), [(0.0, False), (0.7, True)])
 def test_the_independent_pool_says_when_errors_are_correlated(shared, told):
     rng = np.random.default_rng(2)
@@ -597,3 +592,26 @@ def test_the_independent_pool_says_when_errors_are_correlated(shared, told):
     assert (note is not None) == told
     if told:
         assert float(re.search(r"at (0\.\d\d) on average", note.text)[1]) == pytest.approx(shared, abs=0.06)
+
+
+@pytest.mark.parametrize(
+    ("q", "count"),
+    [
+        (np.full((1, 21), 0.55), 21),
+        (
+            np.array(
+                [[0.2, 0.2, 0.4], [NAN, NAN, 0.4], [0.6, 0.6, 0.9], [0.7, 0.7, 0.9], [0.1, 0.1, 0.9], [0, 0, 0.1]]
+            ),
+            2,
+        ),
+        (np.array([[0.55, 0.55]]), None),
+        (np.array([[0.2, 0.2]] * 6 + [[0.3, NAN]]), None),
+        (np.stack([np.full((3, 3), p) for p in (0.2, 0.3, 0.5)], axis=2), 3),
+        (np.linspace(0.1, 0.9, 30).reshape(10, 3), None),
+    ],
+)
+def test_the_independent_pool_says_who_says_the_same_without_any_outcome(q, count):
+    f = Forecasts.from_array(q, [None] * len(q), classes=(0, 1) if q.ndim == 2 else "abc")
+    counts = [note.count for note in fit_pool("independent", f).notes if note.code == "equal-experts"]
+    assert counts == ([] if count is None else [count])
+    assert not [note for note in fit_pool("gaussian", f).notes if note.code == "equal-experts"]

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from opinionpool import logodds
 from opinionpool.arguments import number
-from opinionpool.arrays import Array
+from opinionpool.arrays import Array, distinct_rows
 from opinionpool.errors import Note
 from opinionpool.estimation.rows import pair_products
 from opinionpool.model.contrasts import Contrasts
@@ -151,7 +151,8 @@ class Independent(LogOddsPool):
         return contrast.present.astype(np.float64)
 
     def fit(self, sample: Sample) -> Parameters:
-        """Nothing is learned; that errors are correlated, which this pool takes them not to be, is noted."""
+        """Nothing is learned; equal experts and correlated errors, which the rule takes nobody to have, are noted."""
+        _note_equal(sample)
         r, error = _shared_errors(sample)
         if r > max(CORRELATED, 3.0 * error):
             text = (
@@ -165,6 +166,27 @@ class Independent(LogOddsPool):
 
 # Errors that correlate by less are no matter; from fewer events it is not known.
 CORRELATED, FEWEST = 0.1, 10
+# Fewer forecasts may be equal by chance.
+REPEATED = 5
+
+
+def _note_equal(sample: Sample) -> None:
+    """Note the largest group of experts with equal forecasts on every event, if they repeat at least `REPEATED`."""
+    x, n = sample.forecasts.X, len(sample.experts)
+    given = x.swapaxes(0, 1).reshape(n, x.size // n)
+    _, group = distinct_rows(np.where(np.isnan(given), -1.0, given + 0.0).view(np.int64))
+    size = np.bincount(group)
+    counts = (~np.isnan(given)).sum(axis=1) // (1 if sample.classes == 2 else sample.classes)
+    repeated = (size[group] - 1) * counts
+    most = int(repeated.argmax())
+    if repeated[most] >= REPEATED:
+        names = [sample.experts[i] for i in np.flatnonzero(group == group[most])]
+        text = (
+            f"{len(names)} experts say the same on every event ({', '.join(map(repr, names[:3]))}"
+            f"{', ...' if len(names) > 3 else ''}), and this pool counts each of them as evidence of its own, so its "
+            "answers are too extreme; the gaussian pool allows for it"
+        )
+        sample.notes.append(Note("equal-experts", text, len(names)))
 
 
 def _shared_errors(sample: Sample) -> tuple[float, float]:

@@ -90,4 +90,5 @@ def _wrong_answer(pool: Pool) -> str | None:
     return None
 
 
-POOLS: Mapping[str, Pool] = MappingProxyType(read_rows(ROWS))
+_POOLS = read_rows(ROWS)
+POOLS: Mapping[str, Pool] = MappingProxyType(_POOLS)
