@@ -18,8 +18,11 @@ class Row(NamedTuple):
 def read_table(text: str) -> tuple[Row, ...]:
     """Rows of a table of pools in Markdown."""
     lines = [line for line in text.splitlines() if line.startswith("| `")]
-    cells = ([cell.strip() for cell in line.split("|")[1:-1]] for line in lines)
-    return tuple(Row(name.strip("`"), *told, weighted == "yes") for name, *told, weighted in cells)
+    rows = []
+    for line in lines:
+        name, place, does, take_if, leave_if, weighted = (cell.strip() for cell in line.split("|")[1:-1])
+        rows.append(Row(name.strip("`"), place, does, take_if, leave_if, weighted == "yes"))
+    return tuple(rows)
 
 
 with open(os.path.join(os.path.dirname(__file__), "rows.md"), encoding="utf-8") as _table:
