@@ -126,6 +126,9 @@ def test_three_outcomes(run, tmp_path):
     line, found = hand_over(a, Material(), tmp_path)
     assert found.why.experts == ("Ana, lawyer", "Ben, banker")
     assert same(run(line), found)
+    report = handover.content(handover.REPORT, Scene(a, Look(), Material(), found), found, WHEN).decode()
+    assert "The same for =x" in report
+    assert "the event is this frequent: " in report
 
 
 def forecasts_file(folder, classes=("no", "yes"), prior=False):

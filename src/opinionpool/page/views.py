@@ -194,7 +194,8 @@ def assessed(a: Assessment, found: Answer | None) -> list[Block]:
         source = "" if a.prior is not None else ", estimated from the outcomes" if learned else ", assumed"
         parts.append(f"Prior: {prior}{source}.")
     if a.base_rate is not None:
-        rate = " / ".join(map(percent, np.atleast_1d(answers.as_given(a.base_rate) or 0.0).tolist()))
+        shares = np.array(a.base_rate) / (1.0 if a.binary else sum(a.base_rate))
+        rate = " / ".join(map(percent, shares.tolist()))
         parts.append(f"Where the answer is used, the event is this frequent: {rate}.")
     return parts
 
