@@ -488,6 +488,15 @@ class TestEstimator:
         assert pool.weight_intervals_ == pytest.approx(np.stack([state.weights - down, state.weights + up], axis=1))
         assert np.isnan(op.GaussianPool(beliefs=None).fit(x, y).weight_intervals_).all()
 
+    def test_intervals_are_of_the_weights_in_use_where_an_expert_has_no_forecast(self):
+        x, y = some(t=60, n=4)
+        alone = op.GaussianPool().fit(x, y)
+        beside = op.GaussianPool().fit(np.column_stack([x, np.full(len(x), np.nan)]), y)
+        assert beside.weights_[:-1] == pytest.approx(alone.weights_, abs=1e-9)
+        assert beside.weight_intervals_[:-1] == pytest.approx(alone.weight_intervals_, abs=1e-9)
+        table = beside.state_._table()
+        assert table["weight"] == pytest.approx(beside.weights_.tolist())
+
     def test_beliefs_in_a_comparison(self):
         x, y = some(t=60)
         f = Forecasts.from_array(x, y, experts=ABC)

@@ -74,7 +74,7 @@ class FittedPanel(Tabular):
         features = self.panel if self.marginal is None else self.marginal
         return {
             "expert": list(self.experts),
-            "weight": self.panel.weights.tolist(),
+            "weight": self.weights.tolist(),
             "weight_low": low.tolist(),
             "weight_high": high.tolist(),
             "calibration": features.calibration.tolist(),
@@ -84,7 +84,7 @@ class FittedPanel(Tabular):
 
     def weight_interval(self, level: float = 0.9) -> tuple[Array, Array]:
         """The credible interval of each weight by itself, (N,) twice; NaN where that is not known."""
-        weight = self.panel.weights
+        weight = self.weights
         error = np.full((2, len(weight)), np.nan)
         if self.uncertainty is not None:
             known = self.present & self.panel.informative
