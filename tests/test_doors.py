@@ -14,19 +14,13 @@ import opinionpool as op
 from opinionpool.cli import app as cli
 from opinionpool.learning.parts import PartsSource
 from opinionpool.pools.fit import fit_from, fit_pool
-from opinionpool.pools.registry import POOLS
 
 pytestmark = pytest.mark.filterwarnings("ignore::opinionpool.OpinionPoolWarning")
 
 EVENTS, EXPERTS = 24, ("ann", "bob", "cat", "dot", "eve")
 NAN = float("nan")
-POOL_NAMES = tuple(POOLS)
-ESTIMATORS = {
-    "gaussian": op.GaussianPool, "linear": op.LinearPool, "log": op.LogPool, "independent": op.IndependentPool,
-    "average": op.AveragePool, "geometric": op.GeometricPool, "median": op.MedianPool, "trimmed": op.TrimmedPool,
-    "recent-median": op.RecentMedianPool,
-    "extremized": op.ExtremizedPool, "recalibrated": op.RecalibratedPool, "beta-linear": op.BetaLinearPool,
-}  # fmt: skip
+ESTIMATORS = {each.rule: each for each in (getattr(op, name) for name in op.__all__ if name.endswith("Pool"))}
+POOL_NAMES = tuple(ESTIMATORS)
 # Notes on how a table was read: a matter of the door.
 READING = {"layout", "positive", "format", "unresolved", "duplicates", "outcomes-layout", "extremes"}
 # The command line says of each answer whether its event was learned from, in one note more.

@@ -130,22 +130,8 @@ class BetaFit:
 
 
 def beta_transform(p: npt.ArrayLike, a: float, b: float) -> Array:
-    """The regularised incomplete beta function I_{a,b}(p).
+    """The regularised incomplete beta function I_{a,b}(p) of probabilities, NaN where missing; a and b above 0.
 
-    Parameters
-    ----------
-    p : array_like
-        Probabilities; NaN where missing.
-    a, b : float
-        Above 0.
-
-    Raises
-    ------
-    ArgumentError, ProbabilityError
-        If `a` or `b` is not above 0 and finite, or `p` lies outside [0, 1].
-
-    Examples
-    --------
     >>> beta_transform([0.2, 0.5], 2.0, 2.0).round(3)
     array([0.104, 0.5  ])
     """
@@ -174,24 +160,10 @@ def beta_fit(
     as Ranjan & Gneiting do, starting from the best a and b at equal weights; the loss is not convex, and the answer
     is the minimum that is found from there.
 
-    Parameters
-    ----------
-    q : array_like, shape (T, N)
-        Probabilities of the second class strictly between 0 and 1, NaN where missing. Events without any do not count.
-    s : array_like, shape (T,)
-        Outcomes, 0 or 1.
-    sample_weight : array_like, shape (T,), optional
-        Frequencies.
-    weights : array_like, shape (N,), "learned" or "auto"
-        Given weights are scaled to sum to 1 and kept. "auto" learns them if the rarer outcome happened at least 10
-        times for each of the N + 1 parameters, and otherwise keeps them equal.
-    penalty : float
-        λ. With 0, which is maximum likelihood, a and b are kept within exp(±12).
-    tolerance : float
-        What `BetaFit.gradient_norm` may be.
+    Forecasts `q` are (T, N), NaN where missing; outcomes `s` 0 or 1. Given weights are kept; "auto" learns them if the
+    rarer outcome happened at least 10 times for each of the N + 1 parameters, and otherwise keeps them equal. With a
+    penalty λ of 0, which is maximum likelihood, a and b are kept within exp(±12).
 
-    Examples
-    --------
     >>> import numpy as np
     >>> q = np.tile([[0.3, 0.4], [0.7, 0.6]], (50, 1))
     >>> fit = beta_fit(q, np.tile([0, 0, 0, 1, 0, 1, 1, 1, 1, 1], 10))

@@ -179,18 +179,8 @@ def in_sample(known: Mask, forecasts: Forecasts, pool: str, state: Fitted, prior
     """Events whose outcome may have had a part in their answer, (T,).
 
     Where a pool learns from a sample, those outside it count too: their outcomes have a part in the prior at most.
-
-    Parameters
-    ----------
-    known : ndarray of bool, shape (T,)
-        Events whose outcome the pool has seen.
-    forecasts : Forecasts
-    pool : str
-        One of `opinionpool.pools.registry.POOLS`.
-    state : Fitted
-        The pool, fitted.
-    prior : float or ndarray, or None
-        As it was given; without one, and without priors of the events' own, it is estimated from the outcomes.
+    `known` says whose outcome the pool has seen, (T,); `prior` is as it was given: without one, and without priors of
+    the events' own, it is estimated from the outcomes.
     """
     answered = np.asarray(forecasts.crowd > 0)
     taught = answered & state.learned

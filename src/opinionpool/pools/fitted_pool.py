@@ -26,18 +26,9 @@ from opinionpool.priors import own_priors, prior_or_learned
 
 @dataclass(frozen=True, eq=False)
 class FittedPool:
-    """What a fit of any pool but the Gaussian learned.
+    """What a fit of any pool but the Gaussian learned; `rule` is the pool's name, `parameters` what its `pool` takes.
 
-    Attributes
-    ----------
-    rule : str
-        The pool's name in `POOLS`.
-    parameters : mapping
-        Keyword arguments of the rule's `pool`, learned or given: ``weights``, ``intercept``, ``slope``, ...
-    experts, classes : tuple
-    prior, events, counts, notes
-        As for `opinionpool.learning.fitted.FittedPanel`.
-    floor, pool_floor : float
+    The rest is as in `opinionpool.learning.fitted.FittedPanel`.
     """
 
     panel: ClassVar[None] = None

@@ -39,36 +39,16 @@ class Option(NamedTuple):
 
 
 class Pool(ABC):
-    """A pool before it is fitted; those below say what they need to, and the rest is as here.
+    """A pool before it is fitted; those below say what they need to, and the rest is as here."""
 
-    Attributes
-    ----------
-    title : str
-        For people.
-    options : mapping of str to Option
-        By the name that `opinionpool.pools.fit.fit_pool` takes.
-    learns : bool
-        Whether resolved events matter for more than the prior.
-    fixed_by : str or None
-        An option that leaves nothing to learn where it is given.
-    uses_prior : bool
-        Whether the prior has a part in answers about events on which somebody answered.
-    weighs : bool
-        Whether a weight is learned for every expert, however many there are.
-    timed : bool
-        Whether the ages of forecasts matter, where they are known: `pool` then takes them, ``ages``.
-    scale : str or None
-        What the answer is a sum of, "log-odds" or "probability"; None if it is no sum.
-    """
-
-    title: ClassVar[str]
-    options: ClassVar[Mapping[str, Option]] = MappingProxyType({})
-    learns: ClassVar[bool] = False
-    fixed_by: ClassVar[str | None] = None
-    uses_prior: ClassVar[bool] = True
-    weighs: ClassVar[bool] = False
-    timed: ClassVar[bool] = False
-    scale: ClassVar[str | None] = None
+    title: ClassVar[str]  # for people
+    options: ClassVar[Mapping[str, Option]] = MappingProxyType({})  # by the name that `fit_pool` takes
+    learns: ClassVar[bool] = False  # whether resolved events matter for more than the prior
+    fixed_by: ClassVar[str | None] = None  # an option that leaves nothing to learn where it is given
+    uses_prior: ClassVar[bool] = True  # whether the prior matters on events on which somebody answered
+    weighs: ClassVar[bool] = False  # whether a weight is learned for every expert, however many there are
+    timed: ClassVar[bool] = False  # whether `pool` takes the ages of forecasts, ``ages``
+    scale: ClassVar[str | None] = None  # {"log-odds", "probability"}, what the answer is a sum of; None if it is none
 
     def check(self, classes: int, *given: Any, **parameters: Any) -> Parameters:  # noqa: ANN401, ARG002
         """What `pool` is given and `fit` returns, checked, as `combine` takes it; here there are no parameters."""

@@ -26,21 +26,8 @@ Weights: TypeAlias = Mapping[str, float] | npt.ArrayLike
 
 
 def matched_weights(weights: Weights, experts: tuple[str, ...]) -> tuple[Array, tuple[str, ...]]:
-    """Weights that a user gave, in the experts' order, and the names among them that are not used.
+    """Weights that a user gave, by name or in the experts' order, in that order, and the names that are not used.
 
-    Parameters
-    ----------
-    weights : mapping of str to float, or array_like, shape (N,)
-        By name; names of experts who are not here are allowed. Or in the order of `experts`.
-    experts : tuple of str
-
-    Raises
-    ------
-    ExpertError
-        If an expert has no weight, or a list is not as long as the experts are many.
-
-    Examples
-    --------
     >>> matched_weights({"ann": 0.5, "bob": 0.3, "cat": 0.2}, ("cat", "ann"))
     (array([0.2, 0.5]), ('bob',))
     """
