@@ -128,7 +128,7 @@ def test_the_certificate_is_met_on_difficult_arrays(kind, seed):
     q = DIFFICULT[kind](np.random.default_rng(seed))
     fit = simplex_weights(q)
     assert certificate(q, proper(fit)) <= 1e-8
-    assert fit.iterations <= 25
+    assert fit.passes <= 25
 
 
 def test_five_hundred_experts():

@@ -288,18 +288,24 @@ def _nonnegative(matrix: Floats, aim: Floats) -> Array:
 def _search(likelihood: _Likelihood, here: _Point, target: Array) -> _Point:
     """The first point at 1, ½, ¼, ... of a step that brings what it must; `here` if none does.
 
-    Where the likelihood is concave, halving the gap does too.
+    Where the likelihood is concave, halving the gap does too. A step that is slow is doubled as long as that helps.
     """
     there, promised = likelihood.read(target), GAIN * float(here.score @ target)
+    length, change, move = 0.5, there.pooled - here.pooled, target - here.v
     enough = here.loss - promised + ROUNDING * (1.0 + abs(here.loss))
     if there.loss <= enough or (likelihood.present is None and there.gap <= 0.5 * here.gap):
-        return there
-    length, change = 0.5, there.pooled - here.pooled
+        furthest = float((here.v[move < 0] / -move[move < 0]).min(initial=np.inf))
+        if there.gap <= FAST * here.gap or furthest < 2.0:
+            return there
+        best = there.loss
+        while 4.0 * length < furthest and (further := likelihood.loss(here.pooled + 4.0 * length * change)) < best:
+            length, best = 2.0 * length, further
+        return there if length < 1.0 else likelihood.read(here.v + 2.0 * length * move)
     while likelihood.loss(here.pooled + length * change) > here.loss - length * promised:
         length *= 0.5
         if length < ROUNDING:
             return here
-    return likelihood.read(here.v + length * (target - here.v))
+    return likelihood.read(here.v + length * move)
 
 
 def _shortest(likelihood: _Likelihood, here: _Point, tolerance: float) -> _Point:
