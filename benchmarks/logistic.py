@@ -1,4 +1,4 @@
-"""Logistic regression by Newton's method, against scikit-learn's lbfgs without penalty.
+"""Logistic regression by Newton's method in blocks, against scikit-learn's lbfgs without penalty.
 
 Both with the threads that they take by themselves, and on one.
 """
