@@ -7,12 +7,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from opinionpool.errors import Note
 from opinionpool.forecasts import Forecasts
 from opinionpool.page import evidence
 from opinionpool.page.actions import acted
 from opinionpool.page.answer import Material, answer
 from opinionpool.page.session import Look, Scene, Session, start_of
 from opinionpool.page.views import events as events_view, evidence as evidence_view, matching, top
+from opinionpool.report.blocks import rendered
 from opinionpool.report.findings import find
 from opinionpool.scoring.splits import Splits
 from opinionpool.tables.read import read_forecasts
@@ -95,3 +97,12 @@ def test_questions_stand_in_the_words_of_the_file():
         assert "Will it &lt;rain&gt;?" in html
         assert "<bdi>q1</bdi>" in html
     assert matching(material.pooled(), "RAIN", "file").tolist() == [0]
+
+
+def test_notes_that_matter_most_come_first_and_the_others_are_folded(material):
+    scene = scene_of(start_of(material, None), material)
+    found = replace(scene.found, notes=(Note("recency", "x"), Note("topics", "y"), Note("clones", "z", serious=True)))
+    first, second, folded = rendered(notes(scene, found)).split("\n")
+    assert (first, second) == ('<p class="note">Z.</p>', '<p class="note">X.</p>')
+    assert "1 more note" in folded
+    assert "Y." in folded

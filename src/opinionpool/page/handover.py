@@ -150,7 +150,6 @@ def report(scene: Scene, found: Answer, when: datetime) -> str:
     )  # fmt: skip
     why = views.reasons(first, found) or [missing("nobody gave a forecast, so the answer is the prior")]
     why += [Details(f"The same for {each.event}", views.reasons(each, found)) for each in others]
-    notes = [note(sentence(each.text)) for each in found.notes]
     interval = [note(f"{HELP['interval']} {_measured(found)}")] if found.interval is not None else []
     moves = views.effects(first)
     # What the page begins with is nobody's assessment.
@@ -160,7 +159,9 @@ def report(scene: Scene, found: Answer, when: datetime) -> str:
     changes += [more, views.candidate(a, found)] if asked else []
     sections = [
         Section(
-            "answer", "The answer", [*views.headline(first, found), *interval, *views.beside(first, found), *notes]
+            "answer",
+            "The answer",
+            [*views.headline(first, found), *interval, *views.beside(first, found), *views.notes(scene, found)],
         ),
         Section("why", "Why", why),
         Section("panel", "What is assessed, and what is assumed", views.assessed(a, found)),

@@ -25,10 +25,13 @@ from opinionpool.report.explanation import forecast_columns
 from opinionpool.report.html import Html, event_name, joined, markup, name, sentence
 from opinionpool.report.listing import printable
 from opinionpool.report.numbers import brief, decimal, percent, whole
+from opinionpool.report.view import ranked
 from opinionpool.text import counted
 
 # Contributions that are listed, and events that a list shows at once.
 ROWS, PAGE = 60, 50
+# Notes that are shown at once.
+NOTES = 2
 ORDERS = {
     "file": "as in the file",
     "high": "most likely first",
@@ -101,8 +104,14 @@ def answer(scene: Scene) -> Html:
         options = [(str(i), printable(str(label))) for i, label in enumerate(scene.a.classes)]
         chosen = [choice("about", "Figures are about", options, str(scene.at), data_do="about")]
     parts = [*headline(scene, scene.found, helps=True), *chosen, *beside(scene, scene.found, helps=True)]
-    notes = [note(sentence(each.text)) for each in scene.found.notes]
-    return rendered([heading, *parts, *reasons(scene, scene.found, helps=True), *notes])
+    return rendered([heading, *parts, *reasons(scene, scene.found, helps=True), *notes(scene, scene.found)])
+
+
+def notes(scene: Scene, found: Answer) -> list[Block]:
+    """What to beware of: the notes that matter most, and the others folded."""
+    first, rest = ranked(found.notes, scene.material.forecasts, NOTES)
+    more = Details(counted(len(rest), "more note"), [note(sentence(each.text)) for each in rest], "notes")
+    return [*(note(sentence(each.text)) for each in first), *([more] if rest else [])]
 
 
 def headline(scene: Scene, found: Answer, *, helps: bool = False) -> list[Block]:

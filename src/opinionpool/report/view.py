@@ -116,10 +116,15 @@ def remarkable(forecasts: Forecasts | None, note: Note) -> bool:
 
 def note_lines(notes: Iterable[Note], forecasts: Forecasts | None, most: int | None) -> list[str]:
     """Notes about forecasts for people, those that matter most first where not all are shown."""
+    first, rest = ranked(notes, forecasts, most)
+    more = [f"{counted(len(rest), 'more note')}: -v"] if rest and most else []
+    return [f"note: {printable(each.text)}" for each in first] + more
+
+
+def ranked(notes: Iterable[Note], forecasts: Forecasts | None, most: int | None) -> tuple[list[Note], list[Note]]:
+    """Notes that people should read: those that matter most, and the others where there are more; all for None."""
     notes = [each for each in notes if remarkable(forecasts, each)]
-    if most is not None and len(notes) > most:
-        notes.sort(key=lambda each: (not each.serious, each.code in EXPLAINING))
-        left = len(notes) - most
-        more = [f"{counted(left, 'more note')}: -v"] if most else []
-        return [f"note: {printable(each.text)}" for each in notes[:most]] + more
-    return [f"note: {printable(each.text)}" for each in notes]
+    if most is None or len(notes) <= most:
+        return notes, []
+    notes.sort(key=lambda each: (not each.serious, each.code in EXPLAINING))
+    return notes[:most], notes[most:]
