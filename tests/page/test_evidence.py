@@ -13,7 +13,7 @@ from opinionpool.page import evidence
 from opinionpool.page.actions import acted
 from opinionpool.page.answer import Material, answer
 from opinionpool.page.session import Look, Scene, Session, start_of
-from opinionpool.page.views import events as events_view, evidence as evidence_view, matching, top
+from opinionpool.page.views import events as events_view, evidence as evidence_view, matching, notes, top
 from opinionpool.report.blocks import rendered
 from opinionpool.report.findings import find
 from opinionpool.scoring.splits import Splits
