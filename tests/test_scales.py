@@ -3,6 +3,7 @@
 import io
 import json
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -127,11 +128,10 @@ class TestCommands:
 
     SCALES = ("--scale", "ann=1-5", "--scale", "bob=1-10", "--scale", "cy=no,yes")
 
-    def test_answers_are_those_of_the_probabilities(self, run):
+    def test_answers_are_those_from_python(self, run):
         pooled = json.loads(run("pool", "f.csv", *self.SCALES, "--format", "json"))
         f = read(WIDE, scale={"ann": "1-5", "bob": "1-10", "cy": "no,yes"})
-        plain = op.Forecasts.from_array(f.X, [1, 0, 1, None, 0], experts=f.experts)
-        expected = op.GaussianPool().fit(plain).predict_proba(plain)[:, 1]
+        expected = op.GaussianPool().fit(f).predict_proba(f)[:, 1]
         assert [event["probability"] for event in pooled["events"]] == pytest.approx(expected)
 
     def test_an_explanation_shows_levels(self, run):
@@ -176,8 +176,10 @@ class TestEstimators:
         pandas = pytest.importorskip("pandas")
         x = pandas.DataFrame({"vote": ["no", "no", "yes", "yes", None, "no"], "p": [0.2, 0.1, 0.6, 0.7, 0.4, 0.3]})
         pool = op.GaussianPool(scale={"vote": ("no", "yes")}).fit(x, OUTCOMES)
-        q = x.assign(vote=x["vote"].map({"no": 0.25, "yes": 0.75}))
-        np.testing.assert_allclose(pool.predict_proba(x), op.GaussianPool().fit(q, OUTCOMES).predict_proba(q))
+        q = x.assign(vote=x["vote"].map({"no": 0.25, "yes": 0.75})).to_numpy()
+        f = op.Forecasts.from_array(q, OUTCOMES, experts=["vote", "p"])
+        f = replace(f, scales={"vote": Scale.of("no,yes")})
+        np.testing.assert_allclose(pool.predict_proba(x), op.GaussianPool().fit(f).predict_proba(f))
 
     def test_what_is_no_level_or_no_expert(self):
         with pytest.raises(ProbabilityError, match="'5' by expert_1 is no level"):

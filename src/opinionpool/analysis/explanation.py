@@ -178,7 +178,7 @@ def explain_event(
     own = prior if each is None else logodds.public_probabilities(each[t])
     one = forecasts.select_events([t])
     forecast, ages = one.X[0], None
-    if isinstance(state, FittedPanel) and state.recency is not None and one.made is not None:
+    if isinstance(state, FittedPanel) and state.recency is not None and one.made is not None and not state.latents:
         ages = one.ages
         one = state.aged(one, state.reference(own))
     given, forecast = forecast, one.X[0]
@@ -258,6 +258,9 @@ def explain(
             state, np.full(k, 1.0 / k), "assumed", np.zeros(k), np.zeros(len(state)), np.ones(len(state), dtype=bool)
         )
     names, prior = state.experts, state.reference(prior)
+    given, learned = q, state
+    if isinstance(state, FittedPanel) and state.latents is not None:
+        q, state = state.taken(q), replace(state, latents=None)
     batch = state.read(q, prior, base_rate)
     if batch.lead:
         raise ArgumentError(f"one event is explained at a time, and forecasts of shape {np.shape(q)} are of several")
@@ -277,12 +280,14 @@ def explain(
         scale=parts.scale,
         classes=tuple(state.classes),
         experts=tuple(names[i] for i in present),
-        probabilities=batch.q[0][present],
+        probabilities=batch.q[0][present] if learned is state else np.asarray(given)[present],
         bias=logodds.public_log_odds(parts.bias[present]),
         contrast=logodds.public_log_odds(parts.contrast[present]),
         weights=None if parts.weights is None else parts.weights[present],
         contributions=show(parts.contributions[present]),
-        without=_without(state, batch.q[0], present, prior, base_rate, topic),
+        without=_without(
+            learned, batch.q[0] if learned is state else np.asarray(given), present, prior, base_rate, topic
+        ),
         prior=logodds.public_probabilities(batch.prior[0]),
         start=show(parts.start),
         intercept=show(parts.intercept),

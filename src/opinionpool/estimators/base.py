@@ -41,6 +41,7 @@ from opinionpool.logodds import FLOOR, POOL_FLOOR, all_classes, check_probabilit
 from opinionpool.pools.fit import fit_pool
 from opinionpool.pools.fitted_pool import Fitted
 from opinionpool.priors import event_priors, own_priors
+from opinionpool.scales import own_scales, scales_given
 from opinionpool.scoring.scores import log_score, mean_score
 from opinionpool.text import listed
 
@@ -186,7 +187,8 @@ class BasePool(ClassifierMixin, FittedAttributes):  # type: ignore[misc]
         q, rounded = layout.forecasts(layout.arrange(q, names, type(self).__name__))
         topics = aligned(topics, row_keys(X), "topics")
         forecasts = Forecasts.from_array(q, experts=layout.experts, classes=tuple(classes.tolist()), topics=topics)
-        forecasts = replace(forecasts, outcomes=encode(labels, known, classes))
+        scales = own_scales(scales_given(getattr(self, "scale", None)), layout.experts)
+        forecasts = replace(forecasts, outcomes=encode(labels, known, classes), scales=scales)
         if times is not None:
             forecasts = timed(forecasts, layout, names, aligned(times, row_keys(X), "times"), type(self).__name__)
         return _Read(forecasts, layout, classes, names, rounded, notes)

@@ -14,6 +14,7 @@ from opinionpool.arrays import Array
 from opinionpool.display import Tabular
 from opinionpool.errors import LearningError, Note
 from opinionpool.forecasts import Forecasts
+from opinionpool.learning.levels import LatentLevels
 from opinionpool.learning.recency import Recency
 from opinionpool.learning.shrinkage import MarginalFeatures
 from opinionpool.learning.topic_fit import TopicEvents, learn_topics
@@ -52,6 +53,8 @@ class FittedPanel(Tabular):
         Intercepts and slopes by topic, where events have topics.
     recency : Recency or None
         How fast forecasts go stale, where their times are known.
+    latents : LatentLevels or None
+        What levels of scales say, where experts gave some.
     """
 
     rule: ClassVar[str] = "gaussian"
@@ -68,6 +71,7 @@ class FittedPanel(Tabular):
     uncertainty: Uncertainty | None = None
     topics: TopicEffects | None = None
     recency: Recency | None = None
+    latents: LatentLevels | None = None
 
     def _table(self) -> dict[str, list[Any]]:
         low, high = self.weight_interval()
@@ -128,7 +132,7 @@ class FittedPanel(Tabular):
         ProbabilityError
             If each event had its own prior in the fit and none is given now.
         """
-        prior = self.reference(prior)
+        prior, q = self.reference(prior), self.taken(q)
         p = self.panel.pool(q, prior, base_rate)
         if topics is None or self.topics is None:
             return p
@@ -207,13 +211,14 @@ class FittedPanel(Tabular):
             raise LearningError(
                 f"a panel learned as {self.structure!r} does not say how sure it is; the default pool does"
             )
-        prior = self.reference(prior)
+        prior, q = self.reference(prior), self.taken(q)
         shift = self._shift(q, prior, base_rate, topics)
         return self.uncertainty.interval(self.panel, q, prior, base_rate, level, shift)
 
     def errors(self, q: npt.ArrayLike, prior: npt.ArrayLike, topics: npt.ArrayLike | None = None) -> Array:
         """Standard errors of each class's log-odds against the others, down and up, (2, T, K); 0 if nobody answered."""
         assert self.uncertainty is not None
+        q = self.taken(q)
         return self.uncertainty.errors(self.panel, q, prior, self._shift(q, prior, None, topics))
 
     def _shift(
@@ -237,7 +242,7 @@ class FittedPanel(Tabular):
         if self.uncertainty is None:
             return None
         t, k = len(forecasts.events), len(self.classes)
-        forecasts = self.aged(forecasts, self.reference(prior))
+        forecasts = replace(self, latents=None).aged(forecasts, self.reference(prior))
         ends = np.empty((2, t) if k == 2 else (2, t, k))
         for rows, q, (own, rate) in forecasts.dense_blocks(self.experts, self.reference(prior), base_rate):
             ends[:, rows] = self.interval(
@@ -289,7 +294,9 @@ class FittedPanel(Tabular):
         return np.concatenate([parts.intercept - bias, parts.weights])
 
     def aged(self, forecasts: Forecasts, prior: npt.ArrayLike) -> Forecasts:
-        """Some forecasts as they count by their ages, without these."""
+        """Some forecasts as they count: by what levels say, and by their ages, without these."""
+        if self.latents is not None:
+            forecasts = self.latents.forecasts(forecasts)
         if self.recency is None or forecasts.made is None or forecasts.options is not None:
             return forecasts
         reference = spread_prior(prior, (len(forecasts.events),), len(self.classes))
@@ -331,7 +338,11 @@ class FittedPanel(Tabular):
 
     def read(self, q: npt.ArrayLike, prior: npt.ArrayLike, base_rate: npt.ArrayLike | None = None) -> Batch:
         """Forecasts by all experts as `pool` takes them."""
-        return self.panel.read(q, prior, base_rate)
+        return self.panel.read(self.taken(q), prior, base_rate)
+
+    def taken(self, q: npt.ArrayLike) -> npt.ArrayLike:
+        """Forecasts by all experts, (..., N), with levels as what they say; the same if nobody gave levels."""
+        return q if self.latents is None else self.latents.array(q)
 
     def answer_parts(self, batch: Batch) -> AnswerParts:
         """The answer about one event as a sum, see `AnswerParts`."""

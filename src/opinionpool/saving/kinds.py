@@ -14,6 +14,7 @@ from opinionpool.findings import Finding
 from opinionpool.learning.beliefs import Beliefs, beliefs_of_mapping
 from opinionpool.learning.class_weights import ClassUncertainty, ClassWeights
 from opinionpool.learning.fitted import FittedPanel
+from opinionpool.learning.levels import LatentLevels
 from opinionpool.learning.recency import Recency
 from opinionpool.learning.shrinkage import MarginalFeatures
 from opinionpool.learning.topics import DEVIATIONS, LEVELS, TopicEffects
@@ -155,6 +156,17 @@ def _check_marginal(marginal: MarginalFeatures) -> None:
     shaped(marginal.spread, (n,), "the spreads", least=0.0)
     if marginal.bias.ndim != 2 or not np.isfinite(marginal.bias).all() or not -1 <= marginal.correlation <= 1:
         raise SavedPoolError("biases should be finite, (N, K - 1), and the correlation between -1 and 1")
+
+
+def _check_latents(latents: LatentLevels) -> None:
+    n, most = len(latents.experts), int(latents.sizes.max(initial=0))
+    if latents.sizes.shape != (n,) or latents.thresholds.shape != (n, most + 1) or (latents.sizes < 0).any():
+        raise SavedPoolError(f"thresholds of {n} experts do not fit their levels")
+    bounds = np.clip(latents.thresholds, -40.0, 40.0)
+    if np.isnan(bounds).any() or (np.diff(bounds) < 0).any():
+        raise SavedPoolError("thresholds of levels should increase")
+    if not (np.isfinite(latents.location) and 0 <= latents.spread < np.inf):
+        raise SavedPoolError("levels should have a location, and a spread that is not below 0")
 
 
 def _check_recency(recency: Recency) -> None:
@@ -337,13 +349,14 @@ PARTS = (
     replace(
         Kind.of("recency", Recency, _check_recency), optional=("experts", "source", "by_revisions", "by_agreement")
     ),
+    Kind.of("latent-levels", LatentLevels, _check_latents),
     Kind.of("class-weights", ClassWeights, _nothing),
     _uncertainty(Kind.of("class-covariance", ClassUncertainty, _check_class_uncertainty)),
     Kind("panel", Panel, {"parts": Parts, **_PANEL}, _panel_fields, _panel(Panel)),
     Kind("full-panel", FullPanel, {"parts": Discriminant, **_PANEL}, _panel_fields, _panel(FullPanel)),
     replace(
         Kind.of("learned-panel", FittedPanel, _check_panel_state, {"marginal": "alone", "uncertainty": "doubt"}),
-        optional=("topics", "recency"),
+        optional=("topics", "recency", "latents"),
     ),
     Kind.of("learned-pool", FittedPool, _check_pool_state, classes=tuple[Label, ...]),
     Kind("beliefs", Beliefs, {"stated": Any}, lambda beliefs: {"stated": beliefs.to_dict()}, _beliefs),
