@@ -178,7 +178,7 @@ def explain_event(
     own = prior if each is None else logodds.public_probabilities(each[t])
     one = forecasts.select_events([t])
     forecast, ages = one.X[0], None
-    if isinstance(state, FittedPanel) and state.recency is not None and one.made is not None and not state.latents:
+    if isinstance(state, FittedPanel) and state.recency is not None and one.made is not None and not state.votes:
         ages = one.ages
         one = state.aged(one, state.reference(own))
     given, forecast = forecast, one.X[0]
@@ -259,8 +259,8 @@ def explain(
         )
     names, prior = state.experts, state.reference(prior)
     given, learned = q, state
-    if isinstance(state, FittedPanel) and state.latents is not None:
-        q, state = state.taken(q), replace(state, latents=None)
+    if isinstance(state, FittedPanel) and state.votes is not None:
+        q, state = state.taken(q), replace(state, votes=None)
     batch = state.read(q, prior, base_rate)
     if batch.lead:
         raise ArgumentError(f"one event is explained at a time, and forecasts of shape {np.shape(q)} are of several")

@@ -14,12 +14,12 @@ from opinionpool.arrays import Array
 from opinionpool.display import Tabular
 from opinionpool.errors import LearningError, Note
 from opinionpool.forecasts import Forecasts
-from opinionpool.learning.levels import LatentLevels
 from opinionpool.learning.recency import Recency
 from opinionpool.learning.shrinkage import MarginalFeatures
 from opinionpool.learning.topic_fit import TopicEvents, learn_topics
 from opinionpool.learning.topics import TopicEffects, TopicShift
 from opinionpool.learning.uncertainty import Uncertainty, answer_rows, debiased
+from opinionpool.learning.votes import LatentVotes
 from opinionpool.model.contrasts import AnswerParts, Batch
 from opinionpool.model.full_panel import FullPanel
 from opinionpool.model.panel import Panel, PoolingPanel
@@ -53,8 +53,8 @@ class FittedPanel(Tabular):
         Intercepts and slopes by topic, where events have topics.
     recency : Recency or None
         How fast forecasts go stale, where their times are known.
-    latents : LatentLevels or None
-        What levels of scales say, where experts gave some.
+    votes : LatentVotes or None
+        What votes count as, where experts gave some.
     """
 
     rule: ClassVar[str] = "gaussian"
@@ -71,7 +71,7 @@ class FittedPanel(Tabular):
     uncertainty: Uncertainty | None = None
     topics: TopicEffects | None = None
     recency: Recency | None = None
-    latents: LatentLevels | None = None
+    votes: LatentVotes | None = None
 
     def _table(self) -> dict[str, list[Any]]:
         low, high = self.weight_interval()
@@ -242,7 +242,7 @@ class FittedPanel(Tabular):
         if self.uncertainty is None:
             return None
         t, k = len(forecasts.events), len(self.classes)
-        forecasts = replace(self, latents=None).aged(forecasts, self.reference(prior))
+        forecasts = replace(self, votes=None).aged(forecasts, self.reference(prior))
         ends = np.empty((2, t) if k == 2 else (2, t, k))
         for rows, q, (own, rate) in forecasts.dense_blocks(self.experts, self.reference(prior), base_rate):
             ends[:, rows] = self.interval(
@@ -294,9 +294,9 @@ class FittedPanel(Tabular):
         return np.concatenate([parts.intercept - bias, parts.weights])
 
     def aged(self, forecasts: Forecasts, prior: npt.ArrayLike) -> Forecasts:
-        """Some forecasts as they count: by what levels say, and by their ages, without these."""
-        if self.latents is not None:
-            forecasts = self.latents.forecasts(forecasts)
+        """Some forecasts as they count: votes by those of others, and all by their ages, without these."""
+        if self.votes is not None:
+            forecasts = self.votes.forecasts(forecasts)
         if self.recency is None or forecasts.made is None or forecasts.options is not None:
             return forecasts
         reference = spread_prior(prior, (len(forecasts.events),), len(self.classes))
@@ -341,8 +341,8 @@ class FittedPanel(Tabular):
         return self.panel.read(self.taken(q), prior, base_rate)
 
     def taken(self, q: npt.ArrayLike) -> npt.ArrayLike:
-        """Forecasts by all experts, (..., N), with levels as what they say; the same if nobody gave levels."""
-        return q if self.latents is None else self.latents.array(q)
+        """Forecasts by all experts, (..., N), with what votes count as; the same if nobody votes."""
+        return q if self.votes is None else self.votes.array(q)
 
     def answer_parts(self, batch: Batch) -> AnswerParts:
         """The answer about one event as a sum, see `AnswerParts`."""

@@ -17,11 +17,11 @@ from opinionpool.learning.default import default_fit
 from opinionpool.learning.dependent_events import independent_weight
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.learning.leakage import leakage_notes
-from opinionpool.learning.levels import LatentLevels
 from opinionpool.learning.prior import Believed, belief_notes
 from opinionpool.learning.problem import Problem, Source, Sums
 from opinionpool.learning.recency import learn_recency
 from opinionpool.learning.request import Request
+from opinionpool.learning.votes import LatentVotes
 from opinionpool.logodds import FLOOR, POOL_FLOOR, public_probabilities
 from opinionpool.model.contrasts import contrasts
 from opinionpool.model.full_panel import FullPanel
@@ -119,13 +119,11 @@ def learn_from(source: Source, request: Request) -> FittedPanel:
 
 def _learn_by_beliefs(problem: Problem, beliefs: Beliefs, request: Request) -> FittedPanel:
     """The default pool, or a crowd, with recency and topics."""
-    latents = LatentLevels.learned(problem.forecasts)
-    if latents is not None:
-        problem = replace(problem, forecasts=latents.forecasts(problem.forecasts))
+    votes = LatentVotes.learned(problem.forecasts)
+    if votes is not None:
+        problem = replace(problem, forecasts=votes.forecasts(problem.forecasts))
     floor, crowd, recency = request.settings.floor, is_crowd(problem.forecasts, problem.weight), None
-    timed = (
-        problem.forecasts.made is not None and latents is None and not Believed.of(beliefs, problem.experts).assessed
-    )
+    timed = problem.forecasts.made is not None and votes is None and not Believed.of(beliefs, problem.experts).assessed
     drawn = bounded_sample(problem.forecasts, problem.weight) if timed or not crowd else None
     if timed:
         some = problem if drawn is None else problem.select(*drawn)
@@ -145,7 +143,7 @@ def _learn_by_beliefs(problem: Problem, beliefs: Beliefs, request: Request) -> F
         found = _learn_dependent(problem, reduced, beliefs, request)
     about = () if found.topics is None else (found.topics.note(),)
     notes = (*found.notes, *about, *notes, *(() if recency is None else (recency.note(),)))
-    return replace(found, recency=recency, latents=latents, notes=notes)
+    return replace(found, recency=recency, votes=votes, notes=notes)
 
 
 def _learn_dependent(problem: Problem, reduced: Array, beliefs: Beliefs, request: Request) -> FittedPanel:

@@ -14,11 +14,11 @@ from opinionpool.findings import Finding
 from opinionpool.learning.beliefs import Beliefs, beliefs_of_mapping
 from opinionpool.learning.class_weights import ClassUncertainty, ClassWeights
 from opinionpool.learning.fitted import FittedPanel
-from opinionpool.learning.levels import LatentLevels
 from opinionpool.learning.recency import Recency
 from opinionpool.learning.shrinkage import MarginalFeatures
 from opinionpool.learning.topics import DEVIATIONS, LEVELS, TopicEffects
 from opinionpool.learning.uncertainty import OtherLimits, OtherSums, Uncertainty
+from opinionpool.learning.votes import LatentVotes
 from opinionpool.model.contrasts import Extremes
 from opinionpool.model.correlation import CommonCorrelation, Dependence, MatrixCorrelation, matrix_correlation
 from opinionpool.model.features import LARGEST, Parts
@@ -158,15 +158,12 @@ def _check_marginal(marginal: MarginalFeatures) -> None:
         raise SavedPoolError("biases should be finite, (N, K - 1), and the correlation between -1 and 1")
 
 
-def _check_latents(latents: LatentLevels) -> None:
-    n, most = len(latents.experts), int(latents.sizes.max(initial=0))
-    if latents.sizes.shape != (n,) or latents.thresholds.shape != (n, most + 1) or (latents.sizes < 0).any():
-        raise SavedPoolError(f"thresholds of {n} experts do not fit their levels")
-    bounds = np.clip(latents.thresholds, -40.0, 40.0)
-    if np.isnan(bounds).any() or (np.diff(bounds) < 0).any():
-        raise SavedPoolError("thresholds of levels should increase")
-    if not (np.isfinite(latents.location) and 0 <= latents.spread < np.inf):
-        raise SavedPoolError("levels should have a location, and a spread that is not below 0")
+def _check_votes(votes: LatentVotes) -> None:
+    n = len(votes.experts)
+    if votes.thresholds.shape != (n,) or np.isinf(votes.thresholds).any():
+        raise SavedPoolError(f"there should be a threshold of votes for each of {n} experts")
+    if not (np.isfinite(votes.location) and 0 <= votes.spread < np.inf):
+        raise SavedPoolError("votes should have a location, and a spread that is not below 0")
 
 
 def _check_recency(recency: Recency) -> None:
@@ -349,14 +346,14 @@ PARTS = (
     replace(
         Kind.of("recency", Recency, _check_recency), optional=("experts", "source", "by_revisions", "by_agreement")
     ),
-    Kind.of("latent-levels", LatentLevels, _check_latents),
+    Kind.of("latent-votes", LatentVotes, _check_votes),
     Kind.of("class-weights", ClassWeights, _nothing),
     _uncertainty(Kind.of("class-covariance", ClassUncertainty, _check_class_uncertainty)),
     Kind("panel", Panel, {"parts": Parts, **_PANEL}, _panel_fields, _panel(Panel)),
     Kind("full-panel", FullPanel, {"parts": Discriminant, **_PANEL}, _panel_fields, _panel(FullPanel)),
     replace(
         Kind.of("learned-panel", FittedPanel, _check_panel_state, {"marginal": "alone", "uncertainty": "doubt"}),
-        optional=("topics", "recency", "latents"),
+        optional=("topics", "recency", "votes"),
     ),
     Kind.of("learned-pool", FittedPool, _check_pool_state, classes=tuple[Label, ...]),
     Kind("beliefs", Beliefs, {"stated": Any}, lambda beliefs: {"stated": beliefs.to_dict()}, _beliefs),

@@ -1,0 +1,123 @@
+"""What votes count as, against samples from the model, and what pools make of them."""
+
+import numpy as np
+import pytest
+
+import opinionpool as op
+from opinionpool.learning.learn import learn
+from opinionpool.learning.votes import CORRELATION, LatentVotes
+from opinionpool.logodds import expit, logit
+
+
+def judged(seed, events=400, judges=6, signal=0.9):
+    """Votes of judges with thresholds of their own, and outcomes."""
+    rng = np.random.default_rng(seed)
+    y = rng.random(events) < 0.5
+    error = np.sqrt(0.5) * rng.normal(size=(events, 1)) + np.sqrt(0.5) * rng.normal(size=(events, judges))
+    latent = signal * np.where(y, 1.0, -1.0)[:, None] + error
+    return (latent > 0.5 * rng.normal(size=judges)).astype(int), y.astype(int)
+
+
+@pytest.fixture(scope="module")
+def learned():
+    votes, _ = judged(0, judges=3)
+    return LatentVotes.learned(op.Forecasts.from_array(votes, scale="0-1"))
+
+
+def test_thresholds_are_those_of_the_frequencies():
+    from scipy.special import ndtr
+
+    votes, _ = judged(1, events=20_000, judges=2)
+    found = LatentVotes.learned(op.Forecasts.from_array(votes, scale="0-1"))
+    assert ndtr(-found.thresholds) == pytest.approx(votes.mean(axis=0), abs=0.001)
+    odds = np.where(votes > 0, 1.0, -1.0) * np.log(3)
+    assert found.location == pytest.approx(odds.mean(), abs=0.01)
+    assert found.spread == pytest.approx(np.sqrt(odds.var(axis=0).mean()), abs=0.01)
+
+
+def test_expected_contrasts_are_those_of_samples(learned):
+    rng = np.random.default_rng(2)
+    z = np.sqrt(CORRELATION) * rng.normal(size=(400_000, 1)) + np.sqrt(1 - CORRELATION) * rng.normal(size=(400_000, 3))
+    votes = (z > learned.thresholds).astype(int)
+    for wanted in ([0, 1, 1], [0, 0, 0], [1, 1, 0]):
+        same = (votes == wanted).all(axis=1)
+        assert same.sum() > 1000
+        expected = learned.location + learned.spread * z[same].mean(axis=0)
+        error = learned.spread * z[same].std(axis=0) / np.sqrt(same.sum())
+        q = np.where(np.array(wanted) > 0, 0.75, 0.25)
+        found = 2 * logit(learned.array(q)) - logit(q)
+        assert (np.abs(found - expected) < 4 * error + 0.005).all()
+
+
+def test_a_missing_vote_stays_missing_and_does_not_count(learned):
+    q = learned.array([[0.25, np.nan, 0.75], [0.25, 0.75, 0.75]])
+    assert np.isnan(q[0, 1])
+    assert q[0, 2] < q[1, 2] < learned.array([0.75, 0.75, 0.75])[2]
+
+
+def test_judges_who_agree_are_more_certain(learned):
+    one = [learned.array([q, np.nan, np.nan])[0] for q in (0.25, 0.75)]
+    every = [learned.array([q, q, q])[0] for q in (0.25, 0.75)]
+    assert every[0] < one[0] < one[1] < every[1]
+
+
+def test_who_votes_always_alike_and_who_gives_scores_or_probabilities_count_as_they_are():
+    votes, y = judged(3)
+    votes[:, 0] = 1
+    x = np.column_stack([votes, expit(np.random.default_rng(0).normal(size=400)), 1 + np.arange(400) % 5])
+    scales = {f"expert_{i}": "0-1" for i in range(1, 7)} | {"expert_8": "1-5"}
+    f = op.Forecasts.from_array(x, scale=scales)
+    found = LatentVotes.learned(f)
+    q = found.array(f.X)
+    np.testing.assert_array_equal(q[:, [0, 6, 7]], f.X[:, [0, 6, 7]])
+    assert (q[:, 1] != f.X[:, 1]).all()
+    np.testing.assert_array_equal(found.forecasts(f).X, q)
+    some = f.select_experts(["expert_3", "expert_2"])
+    only = found.array(np.where(np.isin(np.arange(8), (1, 2)), f.X, np.nan))
+    np.testing.assert_allclose(found.forecasts(some).X, only[:, [2, 1]])
+    state = learn(op.Forecasts.from_array(votes, y, scale="0-1"))
+    assert state.weights[0] == 0
+    assert LatentVotes.learned(op.Forecasts.from_array(f.X)) is None
+
+
+@pytest.mark.parametrize("known", [0, 100])
+def test_votes_predict_better_than_as_probabilities(known):
+    losses = []
+    for seed in range(4):
+        votes, y = judged(seed, judges=12, signal=0.7)
+        outcomes = [int(o) if t < known else None for t, o in enumerate(y)]
+        f = op.Forecasts.from_array(votes, outcomes, scale="0-1", classes=(0, 1))
+        plain = op.Forecasts.from_array(f.X, outcomes, classes=(0, 1))
+        p = [learn(g).pool_forecasts(g)[known:] for g in (f, plain)]
+        losses.append([-np.mean(np.log(np.where(y[known:] == 1, each, 1 - each))) for each in p])
+    mine, plain_loss = np.mean(losses, axis=0)
+    assert mine < plain_loss
+
+
+def test_every_way_to_ask_gives_one_answer():
+    votes, y = judged(5, events=120)
+    outcomes = [int(o) if t < 60 else None for t, o in enumerate(y)]
+    f = op.Forecasts.from_array(votes, outcomes, scale="0-1", classes=(0, 1))
+    state = learn(f)
+    expected = state.pool_forecasts(f)
+    np.testing.assert_allclose(state.pool(f.X), expected)
+    low, high = state.interval(f.X)
+    np.testing.assert_allclose(state.forecast_intervals(f), (low, high))
+    assert ((low <= expected) & (expected <= high)).all()
+    why = op.explain_event(f, 7, state)
+    assert float(why.probability) == pytest.approx(expected[7])
+    total = float(why.start + why.intercept + why.contributions.sum())
+    assert total == pytest.approx(float(logit(expected[7])))
+    np.testing.assert_allclose(why.probabilities, f.X[7])
+    without = f.X[7].copy()
+    without[2] = np.nan
+    assert why.without[2] == pytest.approx(float(state.pool(without)))
+    assert why.interval == pytest.approx((low[7], high[7]))
+
+
+def test_saved_with_the_pool(tmp_path):
+    votes, y = judged(6, events=80)
+    f = op.Forecasts.from_array(votes, y, scale="0-1")
+    pool = op.GaussianPool().fit(f)
+    op.save(pool, tmp_path / "pool.json")
+    np.testing.assert_allclose(op.load(tmp_path / "pool.json").predict_proba(f), pool.predict_proba(f))
