@@ -1,6 +1,6 @@
 """What votes say: a scale of two levels does not tell how certain a judge is, and the votes of others do.
 
-Judge i votes for the event where z_i = √ρ f + √(1 − ρ) e_i exceeds its threshold; f is common to the judges of an event,
+Judge i votes for an event where z_i = √ρ f + √(1 − ρ) e_i exceeds its threshold; f is common to the judges of it,
 and all are standard normal over events. A vote counts as the mean of two log-odds: those of ¼ or ¾, and
 location + spread · E[z_i | all votes]. Thresholds are those of a judge's own frequencies, pulled to the panel's;
 location and spread are those of the log-odds of ¼ and ¾ over the votes.
