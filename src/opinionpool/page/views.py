@@ -190,7 +190,7 @@ def assessed(a: Assessment, found: Answer | None) -> list[Block]:
     learned = found is not None and bool(found.state.counts.any())
     caption = "Assessed of each, or assumed where nobody assessed it"
     caption += "; outcomes are learned from beside it" if learned else ""
-    parts: list[Block] = [grid(header, rows, caption)] if rows else []
+    parts: list[Block] = [replace(grid(header, rows, caption), kind="stack")] if rows else []
     correlation = a.everyone.get("correlation")
     alike = (
         f"{CORRELATION:.2f}, assumed"
