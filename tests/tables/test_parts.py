@@ -335,3 +335,17 @@ def test_units_are_those_of_all_parts_together(small_parts, tmp_path):
     with pytest.raises(CellError, match=r"no number of 'cy' is above 1%, .*--unit cy=fraction"):
         read_with(rows[:-3], percent=True)
     assert read_with(rows[:-3], percent=True, units={"cy": "fraction"}).min() == pytest.approx(0.3)
+
+
+def test_files_of_very_many_events_are_read_in_parts(tmp_path, monkeypatch):
+    """Whether rows are events, or many are about one, shows in the first of them."""
+    wide, long = tmp_path / "wide.csv", tmp_path / "long.csv"
+    wide.write_text("event,ann,bob\n" + "".join(f"q{i},0.5,0.{i % 9 + 1}\n" for i in range(9_000)))
+    long.write_text("event,expert,probability\n" + "".join(f"q{i // 9},e{i % 9},0.5\n" for i in range(9_000)))
+    assert not parts.wants_parts(wide, ReadOptions())
+    monkeypatch.setattr(parts, "MANY", 5_000)
+    assert parts.wants_parts(wide, ReadOptions())
+    assert not parts.wants_parts(long, ReadOptions())
+    assert not parts.wants_parts(str(tmp_path), ReadOptions())
+    with open(long, "rb") as file:
+        assert not parts.wants_parts(file, ReadOptions())

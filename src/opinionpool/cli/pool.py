@@ -61,16 +61,16 @@ def pool_files(
     base_rate: PriorOption,
 ) -> None:
     """Write a probability for every event of some files: a large one is gone through in parts, others are one part."""
-    from opinionpool.tables.parts import open_parts
+    from opinionpool.tables.parts import open_parts, wants_parts
     from opinionpool.tables.sources import is_large
 
     model = keeping.read(pooling)
-    large = reading.outcomes is None and len(reading.files) == 1 and is_large(reading.files[0])
+    alone = reading.outcomes is None and len(reading.files) == 1 and keeping.save is None
+    if alone and listing.sort != "file" and is_large(reading.files[0]):
+        raise click.UsageError("--sort needs all answers at once, and a file this large is answered in parts")
     with ExitStack() as stack:
         parts = None
-        if large and keeping.save is None:
-            if listing.sort != "file":
-                raise click.UsageError("--sort needs all answers at once, and a file this large is answered in parts")
+        if alone and listing.sort == "file" and wants_parts(reading.files[0], options_for(reading, model)):
             with progress(f"reading {reading.name}") as advance:
                 parts = stack.enter_context(open_parts(reading.source, options_for(reading, model), advance))
         first = read(reading, model) if parts is None else next(parts.forecasts(threads=1))

@@ -7,18 +7,21 @@ at once by as many threads as there are processors.
 
 from __future__ import annotations
 
+import io
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import add
+from os import PathLike
 
 import numpy as np
 import numpy.typing as npt
 
 from opinionpool.arrays import Array, Index
 from opinionpool.blocks import in_order
-from opinionpool.errors import CellError, Note, Remedy
+from opinionpool.errors import CellError, Note, OpinionPoolError, Remedy
 from opinionpool.forecasts import Forecasts
 from opinionpool.tables.classes import as_listed
 from opinionpool.tables.engine import SPACE, Progress
@@ -30,11 +33,32 @@ from opinionpool.tables.outcomes import Observed, absent_void_notes, find_classe
 from opinionpool.tables.parse import Whole, forecast_notes, layout_of, read_table
 from opinionpool.tables.profile import Profile
 from opinionpool.tables.read import open_table
+from opinionpool.tables.sources import is_large
 from opinionpool.tables.table import BLANK, Numbers, Table, Words, place
 from opinionpool.text import shown
 
+# Events that would fill the memory, and how many a byte of text may be, at most; and bytes that show it.
+MANY, EVENT, HEAD = 2_000_000, 1 / 8, 1 << 16
 # Forecasts in a part, about; rows whose events are compared at once; and events up to which that is done in memory.
 CELLS, ROWS, RUNS = 1 << 17, 1 << 18, 1 << 20
+
+
+def wants_parts(source: object, request: ReadOptions) -> bool:
+    """Whether a source is a large file, or one of so many events that they would fill the memory."""
+    if is_large(source) or not isinstance(source, str | PathLike) or source == "-" or not os.path.isfile(source):
+        return is_large(source)
+    size = os.path.getsize(source)
+    with open(source, "rb") as file:
+        head = file.read(HEAD).rpartition(b"\n")[0]
+    if size * EVENT < MANY or b"\0" in head:
+        return False
+    try:
+        with open_table(io.BytesIO(head), request) as table:
+            layout = layout_of(Profile(table, request.rules.missing_words), None, request)
+            events = len(table.words(layout.roles["event"]).values) if "event" in layout.roles else table.rows
+    except OpinionPoolError:
+        return False
+    return events * size > MANY * len(head)
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,11 +22,11 @@ CELLS, SPARSE = 5_000_000, 20
 
 
 # Bytes of text from which on a file is large, and what one byte of a compressed or a Parquet file makes.
-LARGE, UNPACKED = 100_000_000, {b"\x1f\x8b": 5, b"PA": 6}
+LARGE, UNPACKED = 200_000_000, {b"\x1f\x8b": 5, b"PA": 6}
 
 
 def is_large(source: object) -> bool:
-    """Whether a source is a file that is kept on disk while it is read, and pooled in parts."""
+    """Whether a source is a file that is kept on disk while it is read."""
     if not isinstance(source, str | os.PathLike) or source == "-" or not os.path.isfile(source):
         return False
     size = os.path.getsize(source)
