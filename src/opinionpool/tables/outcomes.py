@@ -17,7 +17,7 @@ from opinionpool.tables.cells import looks_numeric
 from opinionpool.tables.classes import Asked, Matcher, key, order_classes, two_classes
 from opinionpool.tables.no_outcome import USUAL, NoOutcome, none_remedies, none_text
 from opinionpool.tables.per_event import one_per_key, take
-from opinionpool.tables.table import Table, Words, cell_error, place
+from opinionpool.tables.table import BLANK, Table, Words, cell_error, place
 from opinionpool.text import counted, listed, quoted, shown, suggestion
 
 # Among positions of outcomes: the event is void.
@@ -107,7 +107,7 @@ def settle(
     if classes is None:
         classes = find_classes(observed, written, asked, without)
     _refuse_void_classes(classes, without)
-    encoded = _encode(observed, [classes], True, without, lambda column, code, *_: _unknown(column, code, classes))
+    encoded = _encode(observed, [classes], True, without, lambda column, code, _: _unknown(column, code, classes))
     outcomes, void = _one_each(encoded.values, observed, events)
     known = Matcher(written)
     usual = sorted({word for word in encoded.met if word.lower() in without.void and known.find(word) is None})
@@ -174,8 +174,9 @@ def settle_among(
         If an outcome is none of its event's options, or an event has two.
     """
 
-    def strange(column: Observed, code: int, event: int, rows: Index) -> CellError:
-        word, row = column.words.values[code], int(rows[0])
+    def strange(column: Observed, code: int, event: int) -> CellError:
+        word = column.words.values[code]
+        row = int(np.flatnonzero((column.words.codes == code) & (column.row_events == event))[0])
         problem = (
             f"outcome {shown(word)} is none of the options of event {shown(events[event])}: {listed(options[event])}; "
             f"{none_text(word)}"
@@ -259,18 +260,18 @@ def _encode(
     options: Sequence[Sequence[object]],
     shared: bool,
     without: NoOutcome,
-    strange: Callable[[Observed, int, int, Index], CellError],
+    strange: Callable[[Observed, int, int], CellError],
 ) -> _Encoded:
     """Outcomes among the options of their events, or the one set of them that all events share.
 
-    An outcome that is none raises `strange`, of its column, code, event and rows.
+    An outcome that is none raises `strange`, of its column, code and event.
     """
     matchers: dict[int, Matcher] = {}
     values, met, unsettled, respelled = [], set(), set(), 0
     for column in observed:
-        words, rows, inverse, pairs = column.words, *_pairs(column, shared)
-        counts = np.bincount(inverse, minlength=len(pairs)).tolist()
-        found = np.full(len(pairs), UNRESOLVED)
+        words = column.words
+        pair, pairs, counts = _pairs(column, shared)
+        found = np.full(len(pairs) + 1, UNRESOLVED)
         for i, (event, code) in enumerate(pairs):
             word, labels = words.values[code], options[event]
             position = matchers.setdefault(event, Matcher(labels)).find(word)
@@ -283,22 +284,27 @@ def _encode(
             elif word.lower() in without.every or not labels:
                 unsettled.add(word)
             else:
-                raise strange(column, code, event, rows[inverse == i])
-        of_rows = np.full(len(words.codes), UNRESOLVED)
-        of_rows[rows] = found[inverse]
-        values.append(of_rows if column.starts is None else of_rows[column.starts])
+                raise strange(column, code, event)
+        values.append(found.take(pair))
     return _Encoded(_together(values), met, unsettled, respelled + sum(column.words.trimmed for column in observed))
 
 
-def _pairs(column: Observed, shared: bool) -> tuple[Index, Index, list[tuple[int, int]]]:
-    """The rows with an outcome, which pair of event and word each has, and the pairs; event 0 where all share."""
-    codes, size = column.words.codes, max(len(column.words.values), 1)
+def _pairs(column: Observed, shared: bool) -> tuple[Index, list[tuple[int, int]], list[int]]:
+    """Which pair of event and word each stretch of rows has, -1 for none; the pairs, and how many rows of each.
+
+    Where all events share their options, the event of a pair is 0.
+    """
+    words, codes, events = column.words, column.words.codes, column.row_events
+    if column.starts is not None:
+        codes, events = codes[column.starts], events[column.starts]
     if shared:
-        rows = np.flatnonzero(codes >= 0)
-        return rows, codes[rows], [(0, code) for code in range(len(column.words.values))]
-    rows = np.flatnonzero((codes >= 0) & (column.row_events >= 0))
-    pairs, inverse = np.unique(column.row_events[rows] * size + codes[rows], return_inverse=True)
-    return rows, inverse, list(zip(*(part.tolist() for part in np.divmod(pairs, size)), strict=True))
+        return codes, [(0, code) for code in range(len(words.values))], words.counts.tolist()
+    there = (codes >= 0) & (events >= 0)
+    keys, inverse = np.unique(events[there] * max(len(words.values), 1) + codes[there], return_inverse=True)
+    pair = np.full(len(codes), BLANK)
+    pair[there] = inverse
+    pairs = list(zip(*(part.tolist() for part in np.divmod(keys, max(len(words.values), 1))), strict=True))
+    return pair, pairs, np.bincount(inverse, column.rows[there], len(keys)).astype(int).tolist()
 
 
 def _together(columns: Sequence[Index]) -> Index:

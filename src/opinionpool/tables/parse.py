@@ -40,8 +40,8 @@ from opinionpool.tables.units import check_percent, small_percent_notes
 from opinionpool.tables.unnamed_times import UnnamedTimes
 from opinionpool.text import counted, shown, suggestion
 
-# Rows of which some are looked at before all.
-_HEAD = 1 << 18
+# Rows that are looked at before all of so many more.
+_HEAD, _MORE = 1 << 14, 64
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def read_table(
     reading = Reading.of(request) if reading is None else reading
     profile = Profile(table, reading.rules.missing_words) if whole is None else whole.profile
     layout = layout_of(profile, other, request) if whole is None else whole.layout
-    if table.rows > _HEAD and layout.long and request.duplicates is None:
+    if table.rows > _HEAD * _MORE and layout.long and request.duplicates is None:
         _refuse_repeats(table, other, request, Whole(layout, None if whole is None else whole.classes, profile))
     return _read_as(_Known(table, other, request, reading, whole, profile, layout))
 
