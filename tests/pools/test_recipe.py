@@ -1,5 +1,6 @@
 """A new pool is a class and a row: everything else follows, and a row that is wrong is refused when it is read."""
 
+import subprocess
 import sys
 import types
 
@@ -33,11 +34,6 @@ class MedianOfLogOdds(Pool):
         """Log-ratios of the answers, (T, K - 1)."""
         beyond = np.where(contrast.present[..., None], contrast.contrasts, np.nan)
         return contrast.reference + np.nanmedian(beyond, axis=1)
-
-
-class Nothing(MedianOfLogOdds):
-    def combine(self, contrast):
-        return contrast.reference * np.nan
 
 
 class Unexplained(MedianOfLogOdds):
@@ -103,7 +99,6 @@ def test_a_pool_in_one_row(place, monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("name", "weights", "told"),
     [
-        ("Nothing", "", "it answers"),
         ("Unexplained", "", "has no parts"),
         ("Deaf", "", "does not take pace"),
         ("Untitled", "", "needs a title"),
@@ -127,3 +122,19 @@ def test_rows_are_read_as_they_are():
         registry.read_rows([row("nowhere:X", "x")])
     assert tuple(registry.POOLS) == NAMES == tuple(each.name for each in ROWS)
     assert set(WEIGHTED) == {name for name, pool in registry.POOLS.items() if "weights" in pool.options}
+
+
+@pytest.mark.parametrize("name", [name for name in registry.POOLS if name != "gaussian"])
+def test_every_row_answers_before_anything_is_learned(name):
+    pool = registry.POOLS[name]
+    given = {} if pool.learns else {option: each.default for option, each in pool.options.items()}
+    answers = pool.pool([[0.4, 0.7], [0.4, np.nan], [np.nan, np.nan]], prior=0.3, **given)
+    assert answers.shape == (3,)
+    assert ((answers > 0) & (answers < 1)).all()
+    assert answers[2] == pytest.approx(0.3, rel=1e-12)
+
+
+def test_rows_are_read_without_scipy():
+    code = "import opinionpool.pools.registry, sys; print(any(name.startswith('scipy') for name in sys.modules))"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert told.stdout.strip() == "False"

@@ -8,8 +8,6 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import Any
 
-import numpy as np
-
 from opinionpool.arrays import Array
 from opinionpool.errors import ArgumentError
 from opinionpool.model.contrasts import Contrasts
@@ -78,15 +76,6 @@ def _fault(row: Row, kind: Any) -> str | None:  # noqa: ANN401 - whatever the ro
     unknown = kind.options.keys() - {each.name for each in taken}
     if kind is not Gaussian and unknown and not any(each.kind is each.VAR_KEYWORD for each in taken):
         return f"its fit does not take {', '.join(sorted(unknown))}"
-    return None if kind is Gaussian else _wrong_answer(kind())
-
-
-def _wrong_answer(pool: Pool) -> str | None:
-    """What is wrong with its answer about one event, None if nothing is."""
-    given = {} if pool.learns else {name: option.default for name, option in pool.options.items()}
-    answer = np.asarray(pool.pool([[0.4, 0.7], [0.4, np.nan]], **given))
-    if answer.shape != (2,) or not ((answer > 0) & (answer < 1)).all():
-        return f"of two events it answers {answer}"
     return None
 
 
