@@ -298,6 +298,8 @@ class Choice:
         ):
             yield "no column of numbers is left"
         event = roles.get("event", ())
+        if shape.numbered and not event and len(look.table.pieces) > 1:
+            yield "rows are not numbered across files"
         if event and "event" not in self.given:
             yield from self._event_vetoes(reading, look.columns[event[0]])
         if shape == RESPONDENTS:

@@ -49,6 +49,7 @@ def open_file(
     progress: Progress | None,
     on_disk: bool = False,
     name_experts: bool | None = False,
+    roles: UserRoles | None = None,
 ) -> Iterator[Table]:
     """A file, or several that are one table in pieces, as a table, for the time of a with statement.
 
@@ -62,6 +63,8 @@ def open_file(
         Whether the engine keeps the table in a file of its own, and in memory no more than `MEMORY`.
     name_experts : bool, optional
         Whether each file is one expert's, named after it; None where they say it by having one column of forecasts.
+    roles : UserRoles, optional
+        What the user says of columns.
 
     Raises
     ------
@@ -82,7 +85,9 @@ def open_file(
         if len(tables) == 1 and not name_experts:
             yield tables[0]
             return
-        together = _together(tables, _experts_are_files(tables) if name_experts is None else name_experts)
+        together = _together(
+            tables, _experts_are_files(tables, roles or UserRoles()) if name_experts is None else name_experts
+        )
         stack.callback(together.connection.close)
         yield together
 
@@ -115,11 +120,11 @@ def _together(tables: Sequence[Table], by_name: bool) -> Table:
     return Table(source, connection, tuple(columns), ("VARCHAR",) * len(columns), start, pieces=tuple(pieces))
 
 
-def _experts_are_files(tables: Sequence[Table]) -> bool:
+def _experts_are_files(tables: Sequence[Table], roles: UserRoles) -> bool:
     """Whether each of several files has a single column of forecasts, and none that says whose they are."""
     for table in tables:
         try:
-            layout = find_layout(Profile(table), UserRoles())
+            layout = find_layout(Profile(table), roles)
         except LayoutError:
             return False
         if not layout.wide or len(layout.forecasts) != 1:

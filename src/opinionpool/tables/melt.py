@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from opinionpool.arrays import Array, Index
 from opinionpool.errors import CellError, ExpertError, LayoutError, Note, Remedy
+from opinionpool.findings import finding
 from opinionpool.labels import FAMILIES
 from opinionpool.names import name_key, unknown_expert
 from opinionpool.scales import scale_of
@@ -56,6 +57,8 @@ class Reading:
         The order of days and months, or a format.
     merge_names : bool
         Whether names of experts that hardly differ are one.
+    apart : bool
+        Whether an expert who says several things of an event in several files is one for each file.
     log : Coerced
     notes : list of Note
     counts : list of ForecastCounts
@@ -67,6 +70,7 @@ class Reading:
     exclude: Sequence[str] = ()
     dates: str | None = None
     merge_names: bool = False
+    apart: bool = False
     log: Coerced = field(default_factory=Coerced)
     notes: list[Note] = field(default_factory=list)
     counts: list[ForecastCounts] = field(default_factory=list)
@@ -75,7 +79,7 @@ class Reading:
     def of(cls, options: ReadOptions) -> Reading:
         """How cells are read, nothing done so far."""
         names = tuple(map(str, options.include)), tuple(map(str, options.exclude))
-        return cls(options.rules, *names, options.dates, options.merge_names)
+        return cls(options.rules, *names, options.dates, options.merge_names, options.duplicates is None)
 
     def numbers(self, table: Table, columns: Sequence[int]) -> list[Numbers | None]:
         """Columns as plain numbers, None for those that are not."""
@@ -247,12 +251,52 @@ def _levels(table: Table, column: int, experts: Sequence[str], codes: Index, rea
     return np.where(scaled, values, numbers)
 
 
+def _files(table: Table, layout: Layout, reading: Reading, cells: Sequence[tuple[Index, int]]) -> Words | None:
+    """The file of each row where rows of several, without times, are about the same; else None.
+
+    `cells` are a number for each row of what it is about, and the column of its forecast.
+    """
+    files = table.files() if reading.apart and "time" not in layout.roles else None
+    if files is None:
+        return None
+    for about, column in cells:
+        there = (about != BLANK) & (table.words(column).codes != BLANK)
+        pairs = np.unique(np.stack([about[there], files.codes[there]]), axis=1)
+        if len(np.unique(pairs[0])) < pairs.shape[1]:
+            reading.notes.append(finding("experts-of-files", files=files.values))
+            return files
+    return None
+
+
+def _experts_of_files(
+    table: Table, layout: Layout, reading: Reading, events: Words, experts: Words, labels: Words
+) -> Words:
+    """The expert of each row, in each file an own one where rows of several are about the same."""
+    if len(table.pieces) < 2:
+        return experts
+    key = (events.codes * len(experts.values) + experts.codes) * max(len(labels.values), 1) + labels.codes
+    key = np.where((events.codes == BLANK) | (experts.codes == BLANK), BLANK, key)
+    files = _files(table, layout, reading, [(key, layout.roles["probability"])])
+    return experts if files is None else _of_files(experts, files)
+
+
+def _of_files(experts: Words, files: Words) -> Words:
+    """The expert of each row, of whom there is one for each file."""
+    codes = np.where(experts.codes == BLANK, BLANK, files.codes * len(experts.values) + experts.codes)
+    used = np.unique(codes[codes != BLANK])
+    names = [f"{file} {expert}" for file in files.values for expert in experts.values]
+    position = np.full(len(names) + 1, BLANK)
+    position[used] = np.arange(len(used))
+    return Words(position[codes], [names[code] for code in used.tolist()], experts.trimmed)
+
+
 def melt_long(table: Table, layout: Layout, reading: Reading) -> Melted:
     """A row per forecast, or per forecast and class, or per verdict and how sure somebody is of it."""
     events, experts = table.words(layout.roles["event"]), _expert_words(table, layout.roles["expert"], reading)
     about = layout.roles.get("class", layout.roles.get("verdict"))
     labels = Words(np.broadcast_to(0, table.rows), []) if about is None else table.words(about)
     column = layout.roles["probability"]
+    experts = _experts_of_files(table, layout, reading, events, experts, labels)
     value = _long_values(table, column, experts, reading)
     present = ~np.isnan(value)
     given = [("event", events), ("expert", experts), *([] if about is None else [("class", labels)])]
@@ -335,7 +379,9 @@ def melt_columns(table: Table, layout: Layout, reading: Reading) -> Melted:
     """Columns of forecasts: a row per event, a row per forecast with a column per class, or a row per expert."""
     events = row_events(table, layout)
     by_row = _expert_words(table, layout.roles["expert"], reading) if "expert" in layout.roles else None
-    kept = choose(by_row.values if by_row else (str(expert) for expert, _ in layout.cells), reading)
+    files = None if by_row or not layout.wide else _files(table, layout, reading, _column_cells(layout, events))
+    names = [name for expert, _ in layout.cells for name in _names(expert, files, layout)]
+    kept = choose(by_row.values if by_row else names, reading)
     position = {name: i for i, name in enumerate(kept)}
     if by_row:
         codes = np.array([position.get(name, BLANK) for name in by_row.values], dtype=np.intp)
@@ -344,21 +390,20 @@ def melt_columns(table: Table, layout: Layout, reading: Reading) -> Melted:
     parts: list[tuple[Index, Index, Index, Index, Index, Array]] = []
     plain = reading.numbers(table, layout.forecasts)
     if layout.wide:
-        _check_columns(table, layout, plain, position, reading)
+        _check_columns(table, layout, plain, position if files is None else None, reading)
     for i, (column, (expert, label)) in enumerate(zip(layout.forecasts, layout.cells, strict=True)):
-        if by_row is None and expert not in position:
+        own = np.array([position.get(name, BLANK) for name in _names(expert, files, layout)], dtype=np.intp)
+        if by_row is None and (own == BLANK).all():
             continue
-        ways = _ways_out(table, layout, column, expert)
+        ways = _ways_out(table, layout, column, expert) if files is None else ("", ())
         names, codes = (by_row.values, by_row.codes) if by_row else ([str(expert)], np.zeros(table.rows, np.intp))
         levels = None if label else _levels(table, column, names, codes, reading)
         if levels is None:
-            units = None
-            if by_row or expert != table.names[column]:
-                units = units_of_rows(names, codes, reading.rules)
+            other = by_row or expert != table.names[column]
+            units = units_of_rows(names, codes, reading.rules) if other else None
             levels = reading.probabilities(table, column, plain[i], *ways, units)
-        value = levels
-        present = ~np.isnan(value)
-        of_row = by_expert if by_row else np.full(table.rows, position[str(expert)])
+        present = ~np.isnan(levels)
+        of_row = by_expert if by_row else own[np.zeros(table.rows, np.intp) if files is None else files.codes]
         event = np.full(table.rows, i) if layout.events else events.codes
         # Who is left out has no code, as who is not named.
         checked = [("event", event)] if by_row is None or reading.chosen else [("event", event), ("expert", of_row)]
@@ -369,7 +414,7 @@ def melt_columns(table: Table, layout: Layout, reading: Reading) -> Melted:
         rows = np.flatnonzero(present & (of_row != BLANK))
         label_code = classes.index(label) if label else 0
         parts.append(
-            (rows, np.full(len(rows), column), of_row[rows], np.full(len(rows), label_code), event[rows], value[rows])
+            (rows, np.full(len(rows), column), of_row[rows], np.full(len(rows), label_code), event[rows], levels[rows])
         )
     row, column_of, expert_of, label_of, event_of = (
         np.concatenate([np.empty(0, np.intp), *(part[i] for part in parts)]) for i in range(5)
@@ -392,18 +437,32 @@ def melt_columns(table: Table, layout: Layout, reading: Reading) -> Melted:
     return Melted(long_rows, events.codes, np.zeros(table.rows, np.intp), classes)
 
 
+def _column_cells(layout: Layout, events: Words) -> list[tuple[Index, int]]:
+    """The event of each row and one column of each expert."""
+    columns = {expert: column for column, (expert, _) in zip(layout.forecasts, layout.cells, strict=True)}
+    return [(events.codes, column) for column in columns.values()]
+
+
+def _names(expert: str | None, files: Words | None, layout: Layout) -> list[str]:
+    """What the expert of a column is called, in each file if there is one for each, as the file is if alone there."""
+    if files is None:
+        return [str(expert)]
+    alone = len({expert for expert, _ in layout.cells}) == 1
+    return [file if alone else f"{file} {expert}" for file in files.values]
+
+
 def _check_columns(
     table: Table,
     layout: Layout,
     plain: Sequence[Numbers | None],
-    kept: Mapping[str, int],
+    kept: Mapping[str, int] | None,
     reading: Reading,
 ) -> None:
     """Refuse columns of percentages beside columns of fractions where each expert has a column."""
     found = Written(table)
     for column, numbers, (expert, _) in zip(layout.forecasts, plain, layout.cells, strict=True):
         known = str(expert) in reading.rules.units or scale_of(reading.rules.scales, str(expert)) is not None
-        if str(expert) in kept and not known:
+        if (kept is None or str(expert) in kept) and not known:
             written = reading.written(table, column, numbers)
             if written is not None:
                 found.add(str(expert), written, column)

@@ -109,10 +109,10 @@ class Column:
 
     @cached_property
     def forecasts(self) -> bool:
-        """Whether it can hold forecasts: its numbers go to 100 at most, but for few, and do not count the rows."""
+        """Whether it can hold forecasts: its numbers go from 0 to 100, but for few, and do not count the rows."""
         if self.kind != "number" or not len(self.known):
             return self.kind in {"number", ""}
-        return float((np.abs(self.known) <= 100).mean()) >= 0.5 and not self.counts
+        return float(((self.known >= 0) & (self.known <= 100)).mean()) >= 0.5 and not self.counts
 
     @cached_property
     def counts(self) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 from opinionpool.errors import TableError
 from opinionpool.forecasts import Forecasts
 from opinionpool.progress import Progress, advancing
+from opinionpool.tables.choice import UserRoles
 from opinionpool.tables.options import ReadOptions, documented, options_given
 from opinionpool.tables.parse import read_table
 from opinionpool.tables.roles import KEYED, position
@@ -121,7 +122,8 @@ def _open(
     if paths or isinstance(source, str | PathLike) or hasattr(source, "read"):
         from opinionpool.tables.loading import open_file
 
-        with open_file(source, options.encoding, progress, on_disk, options.expert_from_name or None) as table:
+        roles = UserRoles(options.keys, options.parts)
+        with open_file(source, options.encoding, progress, on_disk, options.expert_from_name or None, roles) as table:
             yield table
     else:
         from opinionpool.tables.frames import read_frame

@@ -5,6 +5,7 @@ Whoever fills it (text, Parquet, JSON, a spreadsheet, a data frame), a table is 
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -301,6 +302,16 @@ class Table:
     def is_text(self, column: int) -> bool:
         """Whether the cells of a column are text, whatever they look like, and not numbers of some type."""
         return column >= len(self.types) or self.types[column] == "VARCHAR"
+
+    def files(self) -> Words | None:
+        """The file of each row, by its name without folder and ending, where rows are from several; else None."""
+        if len(self.pieces) < 2:
+            return None
+        rows = np.asarray(self.select("place")["place"]) if self.moved else self.first + np.arange(self.rows)
+        names = [os.path.basename(source.name).partition(".")[0] for source, _ in self.pieces]
+        if len(set(names)) < len(names):
+            names = [source.name for source, _ in self.pieces]
+        return Words(np.searchsorted([start for _, start in self.pieces], rows, side="right") - 1, names)
 
     def place(self, rows: Sequence[int]) -> str:
         """Where rows stand, for people: the lines of a text file, the rows of another."""
