@@ -234,6 +234,20 @@ def test_help_sets_out_the_columns(command, name, columns):
         assert any(line.startswith(f"  {column} ") for line in lines)
 
 
+def test_a_column_is_a_rival_and_no_expert(file, command):
+    rows = "".join(
+        f"q{t},{0.3 + 0.4 * (t % 2)},{0.4 + 0.3 * (t % 2)},{0.2 + 0.6 * (t % 2)},{t % 2}\n" for t in range(40)
+    )
+    name = file("event,ann,bob,market,outcome\n" + rows)
+    columns = [word for each in ("ann", "bob", "market") for word in ("--column", f"probability={each}")]
+    options = [*columns, *FAST, "--format", "json"]
+    found = json.loads(command("compare", name, *options, "--rival", "market").out)
+    score = next(pool["score"] for pool in found["pools"] if pool["pool"] == "market")
+    assert score == pytest.approx(1 + np.log2(0.8))
+    assert [expert["expert"] for expert in found["summary"]["experts"]] == ["ann", "bob"]
+    assert "no column or expert is called so" in command("compare", name, *columns, "--rival", "mark", status=2).err
+
+
 class TestOverLives:
     def test_at_a_horizon_and_over_the_whole_life(self, file, command):
         lines = ["event,expert,probability,time,closes,outcome"]

@@ -8,6 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
 
 import opinionpool as op
 from opinionpool import progress
@@ -52,6 +54,68 @@ def codes(found):
 
 def row(found, name):
     return next(pool for pool in found.pools if pool.pool == name)
+
+
+class TestRivals:
+    def test_scores_are_those_of_cross_val_predict(self):
+        forecasts = dated(crowd(events=80), np.arange(80))
+        found = compare_pools(forecasts, ["average"], rivals={"stack": LogisticRegression()}, by="time", folds=3)
+        x, y = np.log(forecasts.X / (1 - forecasts.X)), forecasts.outcomes
+        scores = np.full(80, NAN)
+        for start in (20, 40, 60):
+            p = LogisticRegression().fit(x[:start], y[:start]).predict_proba(x[start : start + 20])[:, 1]
+            scores[start : start + 20] = log_score(p, y[start : start + 20])
+        assert found.scores["stack"] == pytest.approx(scores, nan_ok=True)
+        assert found.reference == "average"
+        assert not hasattr(LogisticRegression(), "coef_")
+
+    def test_three_classes_and_one_that_training_lacks(self):
+        rng = np.random.default_rng(3)
+        q = rng.dirichlet(np.ones(3), size=(30, 2))
+        y = np.append(np.arange(28) % 2, [2, 0])
+        forecasts = Forecasts.from_array(q, y, classes=range(3))
+        found = compare_pools(forecasts, ["average"], rivals={"trees": GaussianNB()}, repeats=1)
+        assert np.isfinite(found.scores["trees"]).all()
+        assert np.nansum(found.answers["trees"], axis=1) == pytest.approx(1.0)
+
+    def test_given_answers_are_scored_as_they_are_where_there_are_some(self):
+        forecasts = crowd(events=40)
+        p = np.where(forecasts.outcomes == 1, 0.8, 0.3)
+        p[[3, 7]] = NAN
+        found = compare_pools(forecasts, ["average", "linear"], rivals={"market": p}, repeats=1)
+        assert found.scores["market"] == pytest.approx(log_score(p, forecasts.outcomes), nan_ok=True)
+        assert (found.scored, found.events) == (38, 40)
+        assert np.isnan(found.scores["linear"][[3, 7]]).all()
+        assert "no-rival" in codes(found)
+        assert math.isnan(row(found, "market").in_sample)
+
+    def test_what_cannot_be_fitted_is_left_out(self):
+        found = compare_pools(crowd(missing=0.2), ["average"], rivals={"stack": LogisticRegression()}, repeats=1)
+        assert [pool.pool for pool in found.pools] == ["average"]
+        assert any("stack is left out: stack cannot be fitted" in note.text for note in found.notes)
+
+    @pytest.mark.parametrize(
+        ("rivals", "said"),
+        [
+            ({"average": np.full(60, 0.5)}, "like a pool"),
+            ({"x": LogisticRegression}, "must be a classifier"),
+            ({"x": "linear"}, "must be a classifier"),
+            ({"x": np.full(59, 0.5)}, "as many outcomes"),
+            ({"x": np.full((60, 3), 1 / 3)}, "probability of each of 2 classes"),
+        ],
+    )
+    def test_what_is_no_rival_is_refused(self, rivals, said):
+        with pytest.raises(ArgumentError, match=said):
+            compare_pools(crowd(), ["average"], rivals=rivals)
+
+
+def test_a_comparison_prints_as_a_table_of_25_lines_at_most():
+    found = compare_pools(crowd(experts=30), ["average", "linear"], repeats=1)
+    lines = str(found).splitlines()
+    assert len(lines) <= 25
+    assert [line.split()[0] for line in lines[1:3]] == [pool.pool for pool in found.pools]
+    many = replace(found, pools=found.pools * 20)
+    assert len(str(many).splitlines()) <= 25
 
 
 class TestPoolsWithOptions:

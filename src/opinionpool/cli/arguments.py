@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import click
 
 from opinionpool.pools import WEIGHTED
+from opinionpool.text import listed
 
 if TYPE_CHECKING:
     from opinionpool.arrays import Array
@@ -262,11 +263,27 @@ class Comparing:
     seed: int
     prior: PriorOption
     panel: str | None
+    rival: tuple[str, ...] = ()
 
     @property
     def inputs(self) -> list[str]:
         """The files that are read."""
         return [] if self.panel is None else [self.panel]
+
+    def without_rivals(self, forecasts: Forecasts) -> tuple[Forecasts, dict[str, Array]]:
+        """Forecasts of the experts that are no rivals, and the rivals' probabilities, (T,) or (T, K)."""
+        if self.rival and forecasts.history is not None:
+            raise click.UsageError("--rival and --time-averaged exclude each other: a rival has one answer to an event")
+        for name in self.rival:
+            if name not in forecasts.experts:
+                raise click.UsageError(
+                    f"--rival {name}: no column or expert is called so; there are {listed(forecasts.experts)}"
+                )
+        experts = [name for name in forecasts.experts if name not in self.rival]
+        if not experts:
+            raise click.UsageError("--rival leaves no expert to pool")
+        rivals = {name: forecasts.select_experts([name]).X[:, 0] for name in self.rival}
+        return (forecasts.select_experts(experts) if rivals else forecasts), rivals
 
     def belief_file(self) -> BeliefFile:
         """What the Gaussian pool is to believe."""

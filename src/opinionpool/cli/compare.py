@@ -47,11 +47,12 @@ def compare(reading: Reading, comparing: Comparing, writing: Writing) -> None:
     as the best was picked after the scores were seen. CSV and JSON hold all pools and all experts.
     """  # noqa: D301 - click reads the character
     writing.check([*reading.inputs, *comparing.inputs])
-    belief_file, forecasts = comparing.belief_file(), read(reading)
+    belief_file = comparing.belief_file()
+    forecasts, rivals = comparing.without_rivals(read(reading))
     prior = prior_option("--prior", comparing.prior, forecasts)
     from opinionpool.report import comparison as compared, summary
 
-    found = _contest(forecasts, comparing, prior, belief_file)
+    found = _contest(forecasts, comparing, prior, belief_file, rivals)
     view = compared.comparison_view(found, table=writing.chosen() == "table")
     assumed = summary.belief_lines(belief_file.file, belief_file.beliefs)
     facts = summary.facts(forecasts) | summary.belief_facts(belief_file.beliefs) | dict(view.facts)
@@ -61,7 +62,11 @@ def compare(reading: Reading, comparing: Comparing, writing: Writing) -> None:
 
 
 def _contest(
-    forecasts: Forecasts, comparing: Comparing, prior: float | Array | None, belief_file: BeliefFile
+    forecasts: Forecasts,
+    comparing: Comparing,
+    prior: float | Array | None,
+    belief_file: BeliefFile,
+    rivals: dict[str, Array],
 ) -> Comparison:
     """The comparison that the command line asked for."""
     from opinionpool.scoring.compare import compare_pools
@@ -77,6 +82,7 @@ def _contest(
                 gap=comparing.gap,
                 prior=prior,
                 beliefs=belief_file.beliefs,
+                rivals=rivals,
                 seed=comparing.seed,
                 progress=advance,
             )

@@ -195,6 +195,13 @@ def comparing(command: Command) -> Command:
             help=f"Some of {', '.join(NAMES)}. Default: all of them; for thousands of experts "
             "with few forecasts each, all but linear and log. The average is always there.",
         ),
+        click.option(
+            "--rival",
+            metavar="COLUMN",
+            multiple=True,
+            help="Compare the pools with this column, such as a platform's own aggregate, which then is no expert. For "
+            "several, give it several times.",
+        ),
         split_by,
         click.option(
             "--gap",

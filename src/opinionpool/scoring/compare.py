@@ -6,7 +6,8 @@ events that both answered: nothing is filled in.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,6 +17,7 @@ from opinionpool.arguments import expect_type
 from opinionpool.arrays import Array, Index
 from opinionpool.errors import ArgumentError, LearningError, Note
 from opinionpool.forecasts import Forecasts
+from opinionpool.labels import UNRESOLVED
 from opinionpool.learning.beliefs import Beliefs
 from opinionpool.learning.leakage import leakage_notes, leaked_experts
 from opinionpool.learning.learn import is_crowd
@@ -38,6 +40,7 @@ from opinionpool.scoring.comparison import (
 from opinionpool.scoring.cross_validation import Occasions, Trial, run_trial
 from opinionpool.scoring.intervals import Intervals, Sums, difference_intervals
 from opinionpool.scoring.leaderboard import own_scores
+from opinionpool.scoring.rivals import Rival
 from opinionpool.scoring.scores import at_floor
 from opinionpool.scoring.splits import Plan, Splits, clusters_of
 from opinionpool.text import counted
@@ -46,7 +49,7 @@ from opinionpool.text import counted
 Contenders: TypeAlias = PoolLike | list[PoolLike] | tuple[PoolLike, ...] | Mapping[str, PoolLike]
 
 
-def compare_pools(
+def compare_pools(  # noqa: PLR0913 - what is compared, and how
     forecasts: Forecasts,
     pools: Contenders | None = None,
     *,
@@ -56,6 +59,7 @@ def compare_pools(
     gap: Any = 0,  # noqa: ANN401 - a number, a text or a span of time
     prior: npt.ArrayLike | None = None,
     beliefs: Beliefs | None = None,
+    rivals: Mapping[str, Any] | None = None,
     seed: int = 0,
     progress: Progress = None,
 ) -> Comparison:
@@ -83,6 +87,10 @@ def compare_pools(
     prior : as for `opinionpool.pools.fit.fit_pool`
     beliefs : Beliefs, optional
         What "gaussian" is to believe; what is assumed of any panel if not given.
+    rivals : mapping of names to classifiers or arrays, optional
+        A classifier has scikit-learn's ``fit`` and ``predict_proba``; it learns from the experts' log-odds, (T, N), or
+        those of every class, (T, N K), NaN where there is no forecast. An array has a probability for each event, (T,)
+        or (T, K), such as a platform's own aggregate; only events for which it has one are learned from and scored.
     seed : int, default 0
     progress : callable or bool, optional
         Called with the share that is done; True shows a bar on standard error once there is something to wait for.
@@ -105,7 +113,7 @@ def compare_pools(
     'mine'
     """
     splits = Splits.of(by, folds, repeats, gap, seed)
-    return compare(forecasts, pools, splits, FitOptions(prior, beliefs), progress)
+    return compare(forecasts, pools, splits, FitOptions(prior, beliefs), progress, rivals)
 
 
 def compare(
@@ -114,22 +122,28 @@ def compare(
     splits: Splits,
     fit: FitOptions,
     progress: Progress = None,
+    rivals: Mapping[str, Any] | None = None,
 ) -> Comparison:
     """The same, with arguments that go together."""
     expect_type(forecasts, Forecasts, "forecasts")
     beliefs, by, seed = fit.beliefs, splits.by, splits.seed
     chosen = _contenders(pools, beliefs, timed=forecasts.made is not None)
     forecasts, prior = with_priors(forecasts, fit.prior)
+    resolved = int(forecasts.resolved.sum())
+    others = _rivals(rivals, forecasts, chosen)
+    forecasts, unanswered = _answered_by(forecasts, others)
     plan = Plan.of(forecasts, splits)
     sample = forecasts.select_events(plan.rows)
     crowded = _without_weights(chosen, sample) if pools is None else []
     if beliefs is not None:
         expect_type(beliefs, Beliefs, "beliefs")
         Believed.of(beliefs, forecasts.experts)
-    trial = _tried(sample, chosen, plan, splits.rounds, prior, progress)
+    contest = chosen | {rival.name: rival.among(plan.rows) for rival in others}
+    trial = _tried(sample, contest, plan, splits.rounds, prior, progress)
     scored = ~np.isnan(trial.outside.log_score[:, 0])
     clusters, unit, notes = clusters_of(sample, scored, by)
-    reference = next((name for name in trial.pools if chosen[name].rule == DEFAULT), trial.pools[-1])
+    fitted = [name for name in trial.pools if name in chosen]
+    reference = next((name for name in fitted if chosen[name].rule == DEFAULT), fitted[-1])
     own = trial.by_occasion[:, trial.pools.index(reference)]
     occasions = Occasions.of(sample)
 
@@ -139,10 +153,10 @@ def compare(
         return {name: _placed(column, plan.rows, forecasts) for name, column in pairs}
 
     return Comparison(
-        pools=_pool_scores(trial, chosen, clusters, seed),
+        pools=_pool_scores(trial, contest, clusters, seed),
         experts=_expert_scores(occasions, own, clusters, seed),
         reference=reference,
-        events=int(forecasts.resolved.sum()),
+        events=resolved,
         scored=int(scored.sum()),
         scores=of_all(trial.outside.log_score.T),
         answers=of_all(trial.answers),
@@ -152,6 +166,7 @@ def compare(
         unit=unit,
         units=len(np.unique(clusters[scored])),
         notes=(
+            *unanswered,
             *plan.notes,
             *_endless(occasions),
             *notes,
@@ -176,7 +191,7 @@ def _single(trial: Trial, pool: str, clusters: Index) -> Difference | None:
 
 def _tried(
     sample: Forecasts,
-    pools: dict[str, Configured],
+    pools: Mapping[str, Configured | Rival],
     plan: Plan,
     rounds: int | None,
     prior: npt.ArrayLike | None,
@@ -234,6 +249,28 @@ def _contenders(pools: Contenders | None, beliefs: Beliefs | None, *, timed: boo
     return found
 
 
+def _rivals(given: Mapping[str, Any] | None, forecasts: Forecasts, pools: Mapping[str, Configured]) -> list[Rival]:
+    """Rivals by what they are called, none as a pool is."""
+    expect_type(given or {}, Mapping, "rivals")
+    twice = [name for name in given or {} if name in pools]
+    if twice:
+        raise ArgumentError(f"a rival is called {twice[0]!r} like a pool that is compared; give it another name")
+    return [Rival.of(str(name), each, forecasts) for name, each in (given or {}).items()]
+
+
+def _answered_by(forecasts: Forecasts, rivals: Sequence[Rival]) -> tuple[Forecasts, list[Note]]:
+    """Forecasts of which only events are resolved that every rival has answered, with a note on the others."""
+    missing = np.zeros(len(forecasts.events), dtype=bool)
+    for rival in rivals:
+        missing |= rival.missing
+    count = int((missing & forecasts.resolved).sum())
+    if not count:
+        return forecasts, []
+    text = f"{counted(count, 'resolved event')} neither learned from nor scored, since a rival has no answer"
+    outcomes = np.where(missing, UNRESOLVED, forecasts.outcomes)
+    return replace(forecasts, outcomes=outcomes), [Note("no-rival", text, count)]
+
+
 def _label(pool: PoolLike) -> str:
     """What a pool is called: by its name where its options are the usual ones, else as it is written."""
     if isinstance(pool, str):
@@ -257,7 +294,9 @@ def _without_weights(pools: dict[str, Configured], sample: Forecasts) -> list[No
     return [Note("left-out", text, len(weighing))]
 
 
-def _pool_scores(trial: Trial, pools: Mapping[str, Configured], clusters: Index, seed: int) -> tuple[PoolScore, ...]:
+def _pool_scores(
+    trial: Trial, pools: Mapping[str, Configured | Rival], clusters: Index, seed: int
+) -> tuple[PoolScore, ...]:
     outside, names = trial.outside, trial.pools
     sums = Sums.of(outside.log_score, clusters)
     score, error = sums.mean, sums.error

@@ -14,6 +14,8 @@ from opinionpool.errors import Note
 
 LEVEL = 0.95
 AVERAGE, DEFAULT = "average", "gaussian"
+# Pools that are printed.
+SHOWN = 20
 
 
 @dataclass(frozen=True)
@@ -171,6 +173,26 @@ class Comparison(Tabular):
     base: BaseRate | None = None
     time_averaged: bool = False
     single: Difference | None = None
+
+    def __str__(self) -> str:
+        """A table of the pools, the best first, and who of the experts is better than the reference, in 25 lines."""
+        rows = [f"{'pool':24}{'score':>8}{'skill':>8}{'gain':>8}  {'from … to':18}verdict"]
+        for pool in self.pools[:SHOWN]:
+            gain = pool.over_average
+            span = "" if np.isnan(gain.low) else f"{gain.low:+.3f} to {gain.high:+.3f}"
+            verdict = "reference" if pool.pool == AVERAGE else gain.verdict
+            rows.append(f"{pool.pool[:23]:24}{pool.score:8.3f}{pool.skill:8.3f}{gain.mean:+8.3f}  {span:18}{verdict}")
+        if len(self.pools) > SHOWN:
+            rows.append(f"({len(self.pools) - SHOWN} more in pools)")
+        better = sum(expert.over_pool.verdict == "better" for expert in self.experts)
+        split = {"time": "forward in time", "group": "by groups"}.get(self.by, "at random")
+        return "\n".join(
+            [
+                *rows,
+                f"{self.scored} events scored out of sample, split {split}; gain: score less that of the average",
+                f"{better} of {len(self.experts)} experts better than {self.reference} on the events they answered",
+            ]
+        )
 
     def _table(self) -> dict[str, list[Any]]:
         names = ("pool", "score", "skill", "standard_error", "log_loss", "brier", "auc", "in_sample")

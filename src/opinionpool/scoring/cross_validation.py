@@ -21,6 +21,7 @@ from opinionpool.pools.fit import Configured, fit_from
 from opinionpool.pools.fitted_pool import Fitted
 from opinionpool.priors import own_priors
 from opinionpool.scoring.reliability import auc
+from opinionpool.scoring.rivals import Rival
 from opinionpool.scoring.scores import brier_score, brier_sum, log_loss, log_score
 from opinionpool.scoring.splits import Split
 
@@ -181,7 +182,7 @@ class Trial:
 
 def run_trial(
     sample: Forecasts,
-    pools: Mapping[str, Configured],
+    pools: Mapping[str, Configured | Rival],
     rounds: Rounds,
     repeats: int | None,
     prior: npt.ArrayLike | None,
@@ -254,7 +255,7 @@ class _Run:
 
     sample: Forecasts  # what is learned from
     occasions: Occasions  # when answers are scored
-    pools: Mapping[str, Configured]
+    pools: Mapping[str, Configured | Rival]
     prior: npt.ArrayLike | None
     progress: Callable[[float], None] | None
     notes: list[Note] = field(default_factory=list)
@@ -266,7 +267,7 @@ class _Run:
         answers, failed, problem = {}, [], Problem.of(self.sample, self.prior, None)
         for name in self.pools:
             try:
-                answers[name] = answers_of(self._fit(name, problem), self.occasions.forecasts)
+                answers[name], _ = self._answers(name, problem, np.arange(len(self.occasions.event)))
             except OpinionPoolError as error:
                 failed.append(f"{name} is left out: {error}")
         if not answers:
@@ -286,19 +287,22 @@ class _Run:
             answers[-1][at] = base_rates(problem.shared, test)
             self.fits += 1
             for place, name in enumerate(pools):
-                state = self._fit(name, problem)
-                self._remember(name, state)
-                answers[place][at] = answers_of(state, test)
+                answers[place][at], notes = self._answers(name, problem, at)
+                self._remember(name, notes)
                 if self.progress is not None:
                     self.progress(done + share * (fold + (place + 1) / len(pools)) / len(splits))
         return answers
 
-    def _fit(self, name: str, problem: Problem) -> Fitted:
-        pool = self.pools[name]
-        return fit_from(problem, pool.rule, answers_only=True, **pool.settings())
+    def _answers(self, name: str, problem: Problem, at: Index) -> tuple[Array, tuple[Note, ...]]:
+        """Answers of a pool on some occasions after learning from a problem, and notes of its fit."""
+        pool, test = self.pools[name], self.occasions.forecasts.select_events(at)
+        if isinstance(pool, Rival):
+            return pool.answers(problem.forecasts, test, self.occasions.event[at]), ()
+        state = fit_from(problem, pool.rule, answers_only=True, **pool.settings())
+        return answers_of(state, test), state.notes
 
-    def _remember(self, name: str, state: Fitted) -> None:
-        for note in state.notes:
+    def _remember(self, name: str, notes: Sequence[Note]) -> None:
+        for note in notes:
             # Leakage is reported once for all events.
             if note.serious and note.code != "leakage":
                 count, text = self.counts.get((name, note.code), (0, note.text))
