@@ -316,3 +316,17 @@ def test_all_numbers_of_a_wide_table_are_accounted_for():
     assert found.experts == ("ann", "bob")
     np.testing.assert_allclose(found.X, [[0.1, 0.4], [0.3, 0.2]])
     assert "2 experts ('ann', 'bob')" in next(note.text for note in found.notes if note.code == "layout")
+
+
+def test_american_odds_are_named_and_no_other_column_is_offered_in_their_place():
+    text = "game,x,y,home_win\ng1,-150,-145,1\ng2,120,125,0\ng3,240,-110,0"
+    with pytest.raises(LayoutError, match="columns 'x', 'y' hold American odds") as raised:
+        layout(text)
+    assert not raised.value.remedies
+    assert found(text, exclude=("x", "y"), columns={"probability": "home_win"})[2] == ["home_win"]
+
+
+def test_minus_one_beside_zeros_and_ones_is_not_resolved():
+    text = "what,a,b,included\nw1,.5,.25,1\nw2,.75,.5,0\nw3,.1,.2,-1\n"
+    read = read_forecasts(io.BytesIO(text.encode()))
+    assert (read.experts, read.outcomes.tolist()) == (("a", "b"), [1, 0, -1])

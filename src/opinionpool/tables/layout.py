@@ -108,6 +108,9 @@ def find_layout(
         for name in (names,) if isinstance(names, str) else names or ():
             position(profile.table.name, profile.table.names, name)
     choice = Choice(profile, given_roles, beside, void)
+    odds = [c.name for c in choice.free if c.american and not ("never" in c.says or given_roles.settles(c.name))]
+    if odds and PROBABILITY not in choice.given:
+        raise fault("american-odds", Place(profile.table.name), columns=odds)
     fit, offered = _readings(choice)
     if fit is None:
         raise _question(choice, offered)

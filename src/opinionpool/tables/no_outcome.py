@@ -14,6 +14,9 @@ from opinionpool.text import quoted
 # In files, this is what sites write for questions that were annulled, or settled at the market's price.
 _VOID = VOID | {"n/a", "cancel", "mkt"}
 
+# What a table of zeros and ones has for "not known".
+_CODES = frozenset({"-1", "-1.0"})
+
 
 @dataclass(frozen=True)
 class NoOutcome:
@@ -49,6 +52,15 @@ class NoOutcome:
         if len(others) != 1 or any(others <= set(family) for family in FAMILIES):
             return self
         return replace(self, void=self.void - (VOID - ALWAYS_VOID - self.own))
+
+    def coded(self, words: Collection[str]) -> NoOutcome:
+        """The same for a column of these words: beside nothing but 0 and 1, -1 stands for "not known".
+
+        >>> ["-1" in USUAL.coded(words).missing for words in ({"0", "1", "-1"}, {"-1", "1", "2"}, {"yes", "-1"})]
+        [True, False, False]
+        """
+        others = {key(word) for word in words} - self.every - _CODES
+        return replace(self, missing=self.missing | _CODES) if others and others <= {*FAMILIES[0]} else self
 
     @property
     def every(self) -> frozenset[str]:

@@ -104,6 +104,10 @@ def settle(
     CellError
         If a cell is not one of the classes, or an event has two outcomes.
     """
+    if len(written) <= 1 and "-1" not in asked.classes:
+        without = without.coded(
+            {word for column in observed for word in column.words.values} | {*map(str, classes or ())}
+        )
     if classes is None:
         classes = find_classes(observed, written, asked, without)
     _refuse_void_classes(classes, without)

@@ -115,6 +115,12 @@ class Column:
         return float(((self.known >= 0) & (self.known <= 100)).mean()) >= 0.5 and not self.counts
 
     @cached_property
+    def american(self) -> bool:
+        """Whether it holds American odds: whole numbers below and above zero, none of them within 100 of it."""
+        far = len(self.known) > 1 and self.whole == 1.0 and bool((np.abs(self.known) >= 100).all())
+        return self.kind == "number" and far and self.span[0] < 0 < self.span[1]
+
+    @cached_property
     def counts(self) -> bool:
         """Whether it numbers the rows, one after the other."""
         return len(self.known) > 2 and self.whole == 1.0 and bool((np.diff(self.known) == 1).all())
