@@ -249,18 +249,19 @@ def _best_transform(loss: _Loss) -> tuple[Array, int]:
     """The best log a and log b for the given weights, as a zero of the gradient, and in how many steps it was found."""
     from scipy.optimize import root
 
-    x, steps = _minimum(loss, np.zeros(2))
+    x, steps = _minimum(loss, np.zeros(2), 1e-3)
     # Where the loss is flat its values are rounded, and gradients say more.
-    found = root(lambda at: loss(at)[1], x, tol=1e-13)
-    near = np.abs(found.x - x).max() < 1e-2
-    return (found.x if near and np.abs(loss(found.x)[1]).max() < np.abs(loss(x)[1]).max() else x), steps
+    found = root(lambda at: loss(at)[1], x, tol=1e-10)
+    if np.abs(found.x - x).max() < 1.0 and np.abs(loss(found.x)[1]).max() <= 1e-3 * TOLERANCE:
+        return np.asarray(found.x), steps
+    return _minimum(loss, x)
 
 
-def _minimum(loss: _Loss, start: Array) -> tuple[Array, int]:
-    """Where a loss is least near `start`, and how many steps away."""
+def _minimum(loss: _Loss, start: Array, gradient: float = 0.1 * TOLERANCE) -> tuple[Array, int]:
+    """Where a loss is least near `start`, up to a `gradient`, and how many steps away."""
     from scipy.optimize import minimize
 
     bounds = [(-_FARTHEST, _FARTHEST)] * 2 + [(None, None)] * (len(start) - 2)
-    options = {"ftol": 0.0, "gtol": 0.1 * TOLERANCE, "maxcor": 30, "maxiter": 1000, "maxfun": 2000}
+    options = {"ftol": 0.0, "gtol": gradient, "maxcor": 30, "maxiter": 1000, "maxfun": 2000}
     found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
     return np.asarray(found.x, dtype=np.float64), int(found.nit)
