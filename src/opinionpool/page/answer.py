@@ -16,10 +16,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from opinionpool.analysis.explanation import Explanation, explain_event
+from opinionpool.analysis.explanation import Explanation, explain_event, of_class
 from opinionpool.analysis.selection import Gain, gain_from
 from opinionpool.analysis.sensitivity import CORRELATIONS, PRIORS, Effect, correlation_range, feature_ranges
-from opinionpool.analysis.steps import of_class
 from opinionpool.analysis.value import (
     Decision,
     PanelValue,

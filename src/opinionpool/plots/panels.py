@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool.analysis.explanation import Explanation
+from opinionpool.analysis.explanation import Explanation, of_class, steps
 from opinionpool.analysis.near_duplicates import clusters
 from opinionpool.analysis.rates import Rates
 from opinionpool.analysis.residuals import SharedErrors
-from opinionpool.analysis.steps import of_class, steps
 from opinionpool.analysis.weights import WeightTable, weight_table
 from opinionpool.arguments import brief, expect_type
 from opinionpool.arrays import Array

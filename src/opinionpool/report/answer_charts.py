@@ -7,9 +7,8 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from opinionpool import logodds
-from opinionpool.analysis.explanation import Explanation
+from opinionpool.analysis.explanation import Explanation, Step, of_class, steps
 from opinionpool.analysis.sensitivity import Effect
-from opinionpool.analysis.steps import Step, of_class, steps
 from opinionpool.report.charts import Scale, drawing, label, line, nice_ticks, number, rect, shortened, titled
 from opinionpool.report.effects import LABELS, effect_ends, effect_name
 from opinionpool.report.html import Html, joined, markup

@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from opinionpool.analysis.explanation import Explanation
-from opinionpool.analysis.steps import by_effect, of_class
+from opinionpool.analysis.explanation import Explanation, by_effect, of_class
 from opinionpool.arrays import Array
 from opinionpool.report.answers import plain
 from opinionpool.report.listing import Column, printable

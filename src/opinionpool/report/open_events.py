@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from opinionpool.analysis.explanation import Explanation, explain_event
-from opinionpool.analysis.steps import of_class
+from opinionpool.analysis.explanation import Explanation, explain_event, of_class
 from opinionpool.arrays import Array
 from opinionpool.errors import OpinionPoolError
 from opinionpool.logodds import all_classes
