@@ -65,12 +65,12 @@ def pool_files(
     from opinionpool.tables.sources import is_large
 
     model = keeping.read(pooling)
-    alone = reading.outcomes is None and len(reading.files) == 1 and keeping.save is None
-    if alone and listing.sort != "file" and is_large(reading.files[0]):
+    single = reading.outcomes is None and len(reading.files) == 1 and keeping.save is None
+    if single and listing.sort != "file" and is_large(reading.files[0]):
         raise click.UsageError("--sort needs all answers at once, and a file this large is answered in parts")
     with ExitStack() as stack:
         parts = None
-        if alone and listing.sort == "file" and wants_parts(reading.files[0], options_for(reading, model)):
+        if single and listing.sort == "file" and wants_parts(reading.files[0], options_for(reading, model)):
             with progress(f"reading {reading.name}") as advance:
                 parts = stack.enter_context(open_parts(reading.source, options_for(reading, model), advance))
         first = read(reading, model) if parts is None else next(parts.forecasts(threads=1))
