@@ -34,7 +34,7 @@ ALWAYS_VOID = frozenset(
 _MAYBE_VOID = frozenset(
     {
         *("withdrawn", "retracted", "invalid", "invalidated", "nullified"),
-        *("zurückgezogen", "zurueckgezogen", "storniert", "ungültig", "ungueltig", "entfällt"),
+        *("zurückgezogen", "zurueckgezogen", "storniert", "ungültig", "ungueltig", "entfällt", "abgesagt"),
         *("entfaellt", "entfallen", "nichtig"),
         *("annulée", "annule", "annulee", "retiré", "retirée", "invalide"),
         *("anulada", "cancelado", "cancelada", "retirado", "retirada", "inválido", "inválida"),
