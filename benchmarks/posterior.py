@@ -12,40 +12,56 @@ interval.
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool.estimation.coefficients import Coefficients
-from opinionpool.estimation.regression import Observations, Regression, fit_batch
-from opinionpool.learning.beliefs import Beliefs
-from opinionpool.learning.prior import Believed
-from opinionpool.learning.weight_beliefs import weight_beliefs
+from opinionpool.estimation.regression import Observations
+from opinionpool.learning.laplace import Fit, fit_nodes
+from opinionpool.learning.nodes import Nodes, Sums
+from opinionpool.learning.prior import BIAS, DEPENDENCE, SLOPE_SD, believed_slope
 
 Array = npt.NDArray[np.float64]
 
 SAMPLES, BURN = 20_000, 1_000
-EVENTS, EXPERTS, DIFFERENCE = (10, 30, 100), (3, 10), (0.0, 0.15, 0.4)
+EVENTS, EXPERTS, DIFFERENCE = (10, 30, 100), (3, 10), (0.05, 0.15, 0.4)
 NEW = 50
 
 
-def simulated(t: int, n: int, apart: float, rng: np.random.Generator) -> Regression:
+class Task(NamedTuple):
+    """Observed events, and the prior of their coefficients: one normal."""
+
+    observed: Observations
+    nodes: Nodes
+
+    @property
+    def prior(self) -> tuple[Array, Array]:
+        """Mean of intercept and weights, and a root of their covariance."""
+        one = np.zeros(1, dtype=np.intp)
+        return np.append(0.0, self.nodes.mean), self.nodes.roots(one, one, 1)[0]
+
+
+def simulated(t: int, n: int, apart: float, rng: np.random.Generator) -> Task:
     """Events whose outcomes follow from weights that are drawn from what is believed of them."""
-    believed = Believed.of(Beliefs(), tuple(str(i) for i in range(n)))
-    beliefs = weight_beliefs(believed, believed.rho)
-    root = beliefs.root(apart, 1)
-    drawn = np.append(0.0, beliefs.mean) + root @ rng.normal(size=root.shape[1])
+    total = believed_slope(n)
+    sums = Sums(np.array([total]), np.array([SLOPE_SD * total]), np.ones(1))
+    even = np.full((1, n), 1.0 / n)
+    task = Task(
+        Observations(np.zeros((0, n, 1)), np.zeros((0, 1)), np.zeros(0, dtype=np.intp), np.zeros(0)),
+        Nodes(np.ones(1), even, np.array([apart]), BIAS * total, sums, DEPENDENCE[:1], np.ones(1)),
+    )
+    mean, root = task.prior
+    drawn = mean + root @ rng.normal(size=root.shape[1])
     contrasts = 1.5 * (np.sqrt(0.6) * rng.normal(size=(t, 1)) + np.sqrt(0.4) * rng.normal(size=(t, n)))
     chance = 1.0 / (1.0 + np.exp(-(drawn[0] + contrasts @ drawn[1:])))
     outcomes = (rng.random(t) < chance).astype(np.intp)
-    return Regression(Observations(contrasts[:, :, None], np.zeros((t, 1)), outcomes, np.ones(t)), beliefs)
+    return task._replace(observed=Observations(contrasts[:, :, None], np.zeros((t, 1)), outcomes, np.ones(t)))
 
 
-def samples(task: Regression, apart: float, number: int, rng: np.random.Generator) -> Array:
+def samples(task: Task, number: int, rng: np.random.Generator) -> Array:
     """Draws of intercept and weights from their posterior, (number, 1 + N)."""
-    root = task.beliefs.root(apart, 1)
-    mean = np.append(0.0, task.beliefs.mean)
+    mean, root = task.prior
     design = np.column_stack([np.ones(len(task.observed.outcomes)), task.observed.contrasts[:, :, 0]])
     sign = 2.0 * task.observed.outcomes - 1.0
     columns, fixed = sign[:, None] * (design @ root), sign * (design @ mean)
@@ -72,11 +88,12 @@ def samples(task: Regression, apart: float, number: int, rng: np.random.Generato
     return np.asarray(mean + found @ root.T)
 
 
-def compared(found: Coefficients, exact: Array, rng: np.random.Generator) -> tuple[float, float, float]:
+def compared(found: Fit, exact: Array, rng: np.random.Generator) -> tuple[float, float, float]:
     """Distance from the mean, ratio of spreads, and probability inside the interval, averaged over new events."""
-    n = len(found.beliefs.mean)
+    assert found.normals is not None
+    n, covariance = len(found.mean) - 1, found.normals.covariance[0]
     new = np.column_stack([np.ones(NEW), 1.5 * rng.normal(size=(NEW, 1)) + 0.7 * rng.normal(size=(NEW, n))])
-    answers, error = new @ found.values, np.sqrt(np.einsum("ti,ij,tj->t", new, found.covariance(), new))
+    answers, error = new @ found.mean, np.sqrt(np.einsum("ti,ij,tj->t", new, covariance, new))
     drawn = new @ exact.T
     spread = drawn.std(axis=1)
     inside = np.abs(drawn - answers[:, None]) <= 1.6449 * error[:, None]
@@ -88,7 +105,7 @@ def row(t: int, n: int, apart: float, number: int = SAMPLES) -> tuple[float, flo
     """One line of the table: a panel's approximation against its posterior."""
     rng = np.random.default_rng([t, n, round(100 * apart)])
     task = simulated(t, n, apart, rng)
-    return compared(fit_batch([replace(task, deviation=apart)])[0], samples(task, apart, number, rng), rng)
+    return compared(fit_nodes(task.observed, task.nodes), samples(task, number, rng), rng)
 
 
 def main(number: int) -> None:

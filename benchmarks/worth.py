@@ -53,18 +53,16 @@ def figures(sizes: Sequence[tuple[int, int]] = SIZES) -> dict[str, tuple[float, 
         for n, t in sizes:
             errors, misses = [], []
             blank = Forecasts.from_array([[0.6] * 4], experts=NAMES)
-            before = learn(blank, prior=0.5, beliefs=of_worth(n)).uncertainty
+            before = learn(blank, prior=0.5, beliefs=of_worth(n)).posterior
             for seed in range(PANELS):
                 x, y = panel.simulate(n + t, seed=seed)
                 few = Forecasts.from_array(x[:t], y[:t], experts=NAMES)
                 believed = learn(few, prior=0.5, beliefs=of_worth(n))
                 data = learn(Forecasts.from_array(x, y, experts=NAMES), prior=0.5, beliefs=of_worth(NOTHING))
                 assert before is not None
-                assert believed.uncertainty is not None
-                assert data.uncertainty is not None
-                errors.append(
-                    [each.weight_errors(4).mean() for each in (before, believed.uncertainty, data.uncertainty)]
-                )
+                assert believed.posterior is not None
+                assert data.posterior is not None
+                errors.append([each.weight_sd(4).mean() for each in (before, believed.posterior, data.posterior)])
                 misses.append(np.square(data.weights - panel.weights).mean())
             found[f"{name}; {n}, {t}"] = (*np.mean(errors, axis=0).tolist(), float(np.sqrt(np.mean(misses))))
     return found

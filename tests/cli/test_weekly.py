@@ -65,8 +65,8 @@ def same(one, two, within=1e-12):
     assert one.weights == pytest.approx(two.weights[order], abs=within)
     assert one.prior == pytest.approx(two.prior, abs=within)
     assert one.panel.bias == pytest.approx(two.panel.bias[order], abs=within)
-    assert one.uncertainty.covariance[-1, -1] == pytest.approx(
-        two.uncertainty.covariance[-len(order) + order[-1], -len(order) + order[-1]], abs=within
+    assert one.posterior.weight_sd(len(order))[-1] == pytest.approx(
+        two.posterior.weight_sd(len(order))[order[-1]], abs=within
     )
 
 

@@ -6,11 +6,9 @@ from hypothesis import given, settings, strategies as st
 
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.agreement import GUIDE, PANEL_WORTH, Agreement
-from opinionpool.learning.beliefs import Beliefs, ExpertBeliefs
+from opinionpool.learning.beliefs import Beliefs
 from opinionpool.learning.learn import learn
-from opinionpool.learning.prior import CALIBRATION, CORRELATION, Believed
-from opinionpool.learning.shrinkage import MarginalFeatures, common_dependence
-from opinionpool.logodds import expit, logit
+from opinionpool.logodds import expit
 from opinionpool.model.panel import Panel
 
 NAN = np.nan
@@ -37,22 +35,16 @@ class TestMeasure:
         x, _ = some(missing=missing)
         found = Agreement.among(log_odds(x), np.ones(len(x)))
         c = np.clip(log_odds(x)[..., 0], -4, 4)
-        raw, count, slope, noise = [], [], [], []
+        raw, count = [], []
         for i in range(4):
             others = np.delete(c, i, axis=1)
             rows = ~np.isnan(c[:, i]) & ~np.isnan(others).all(axis=1)
             mean = np.nanmean(others[rows], axis=1)
             raw.append(np.corrcoef(c[rows, i], mean)[0, 1])
-            slope.append(np.polyfit(mean, c[rows, i], 1)[0])
-            noise.append(np.var(c[rows, i]) * (1 - raw[-1] ** 2) / np.var(mean))
             count.append(rows.sum())
-        raw, count, slope = np.array(raw), np.array(count), np.array(slope)
+        raw, count = np.array(raw), np.array(count)
         r = (count * raw + PANEL_WORTH * (raw @ count / count.sum())) / (count + PANEL_WORTH)
         assert found.correlation == pytest.approx(r, rel=1e-9)
-        typical = slope @ count / count.sum()
-        drawn = count / (count + PANEL_WORTH) * (slope / typical - 1)
-        known = typical**2 / (typical**2 + sum(noise) / count.sum())
-        assert found.loading == pytest.approx(1 + known * drawn, rel=1e-9)
         squared = r**2 + 1 / (count + PANEL_WORTH)
         odds = np.log(squared / (1 + 1 / PANEL_WORTH - squared))
         assert np.log(found.accuracy) == pytest.approx(GUIDE * 2 / 8 * (odds - odds.mean()), rel=1e-9)
@@ -77,10 +69,6 @@ class TestMeasure:
         found = Agreement.among(rng.normal(size=(40, 8, 1)), np.ones(40))
         assert np.ptp(np.log(found.accuracy)) < 0.7
 
-    def test_experts_with_nothing_in_common_have_equal_loadings(self):
-        found = Agreement.among(np.random.default_rng(1).normal(size=(100, 10, 1)), np.ones(100))
-        assert found.loading == pytest.approx(1.0, abs=0.2)
-
     @pytest.mark.parametrize("events", [1, 2])
     def test_few_events_say_nothing(self, events):
         x, _ = some(t=events, missing=0.0)
@@ -98,12 +86,6 @@ class TestDefault:
         assert codes == ["nothing-learned", "agreement"]
         assert learned.notes[1].text.startswith("agreement on 60 events says who is likely to know more;")
         assert "mean: '" in learned.notes[1].text
-
-    def test_a_common_factor_moves_the_answer_as_it_would_if_all_were_equal(self):
-        x, _ = some(t=60, missing=0.0)
-        learned = learn(Forecasts.from_array(x), prior=0.5)
-        loading = Agreement.among(log_odds(x), np.ones(60)).loading
-        assert learned.weights @ loading == pytest.approx(4 * CALIBRATION / (1 + 3 * CORRELATION))
 
     def test_open_events_improve_answers(self):
         """A crowd of whom half know nothing: with open events, nothing resolved, and after few outcomes."""
@@ -169,23 +151,3 @@ class TestDefault:
         assert (np.diff(learned.weights) > 0).all()
         equal = learn(Forecasts.from_array(x, experts=ABC), prior=0.5, beliefs=Beliefs(accuracy=(1.0, np.inf)))
         assert np.ptp(equal.weights) < 1e-6
-
-
-def test_nested_evidence_by_agreement_fades_as_events_are_resolved():
-    # R_ij = rho sqrt(min m / max m), with m taken to the power 100 / (100 + T), and the same mean as one correlation.
-    rng = np.random.default_rng(16)
-    q = expit(2 * rng.normal(size=(30, 1)) + rng.normal(size=(30, 4)) * [0.3, 0.7, 1.5, 3.0])
-    believed = Believed.of(Beliefs(), tuple("abcd")).agreeing(Agreement.among(logit(q)[..., None], np.ones(30)))
-    ones = np.ones(4)
-    features = MarginalFeatures(np.zeros((4, 1)), ones, ones, 0.5)
-    pairs = np.triu_indices(4, 1)
-    for events in (0.0, 100.0, 300.0, 1e9):
-        m = believed.accuracy.value ** (100 / (100 + events))
-        expected = np.sqrt(np.minimum.outer(m, m) / np.maximum.outer(m, m))[pairs]
-        found = common_dependence(features, believed, events).matrix()[pairs]
-        np.testing.assert_allclose(found, 0.5 * expected / expected.mean(), rtol=1e-9)
-    np.testing.assert_allclose(found, 0.5, rtol=1e-6)
-    # What a decision maker believes of accuracies means the same whatever is resolved.
-    given = Believed.of(Beliefs(experts={"a": ExpertBeliefs(relative_accuracy=3.0)}), tuple("abcd"))
-    few, many = (common_dependence(features, given, events).matrix() for events in (0.0, 1e9))
-    np.testing.assert_array_equal(few, many)

@@ -15,7 +15,9 @@ import opinionpool as op
 from opinionpool.errors import ArgumentError, OpinionPoolError, OpinionPoolWarning, PanelError
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.beliefs import WORTH, Belief, Beliefs, beliefs_of_mapping
+from opinionpool.learning.laplace import prior_fit
 from opinionpool.learning.learn import learn
+from opinionpool.learning.nodes import prior_nodes
 from opinionpool.learning.prior import ACCURACY, CALIBRATION, CORRELATION, Believed
 from opinionpool.learning.weight_beliefs import weight_beliefs
 from opinionpool.model.accuracy import accuracy_of_auc, accuracy_of_hit_rate, accuracy_of_score
@@ -184,7 +186,7 @@ class TestLimits:
             for outcomes in (y, None):
                 default, said = fit(x, outcomes), fit(x, outcomes, beliefs)
                 assert said.weights == pytest.approx(default.weights, rel=1e-6)
-                assert said.uncertainty.covariance == pytest.approx(default.uncertainty.covariance, abs=1e-7)
+                assert said.posterior.covariance == pytest.approx(default.posterior.covariance, abs=1e-7)
         # Where no calibration is said, that by which experts' own features are reported is 1.
         said = fit(x, y, Beliefs(calibration=(CALIBRATION, 1e-9)))
         default = fit(x, y).weights
@@ -198,7 +200,7 @@ class TestLimits:
         of_all = fit(x, y, Beliefs(correlation=(0.3, 10), **each))
         of_each = fit(x, y, Beliefs(correlation=(0.3, 10), experts=dict.fromkeys(ABC, each)))
         assert of_each.weights == pytest.approx(of_all.weights, rel=1e-8)
-        assert of_each.uncertainty.covariance == pytest.approx(of_all.uncertainty.covariance, abs=1e-9)
+        assert of_each.posterior.covariance == pytest.approx(of_all.posterior.covariance, abs=1e-9)
         assert of_each.marginal.accuracy == pytest.approx(of_all.marginal.accuracy, rel=1e-8)
 
 
@@ -228,7 +230,7 @@ class TestWorth:
             for name, k, a in zip(ABC, kappa, accuracy, strict=True)
         }
         open_ = weight_beliefs(Believed.of(Beliefs(correlation=(0.3, events), experts=worth), ABC), 0.3)
-        root, shares = open_.root(1.0, 1)[1:], truth.parts.dependence.shares()
+        root, shares = open_.deviation(1.0), truth.parts.dependence.shares()
         found = []
         for seed in range(150):
             x, y = truth.simulate(events, seed=seed)
@@ -254,7 +256,7 @@ class TestWorth:
             x, y = truth.simulate(n + t, seed=seed)
             believed = learn(Forecasts.from_array(x[:t], y[:t], experts=names), prior=0.5, beliefs=beliefs(n))
             data = learn(Forecasts.from_array(x, y, experts=names), prior=0.5, beliefs=beliefs(1e-6))
-            ratios.append((believed.uncertainty.weight_errors(4) / data.uncertainty.weight_errors(4)).mean())
+            ratios.append((believed.posterior.weight_sd(4) / data.posterior.weight_sd(4)).mean())
         assert 0.7 < np.mean(ratios) < 1.1
 
     @pytest.mark.parametrize("said", ["calibration", "accuracy", "correlation"])
@@ -266,8 +268,9 @@ class TestWorth:
             beliefs = {name: (value, worth if name == said else 20) for name, value in values.items()}
             if not worth:
                 del beliefs[said]
-            root = weight_beliefs(Believed.of(Beliefs(**beliefs), tuple("abcd")), CORRELATION).root(0.4, 1)
-            return root @ root.T
+            fit = prior_fit(prior_nodes(Believed.of(Beliefs(**beliefs), tuple("abcd")), 1, options=False), 1)
+            away = fit.normals.mean - fit.mean
+            return np.tensordot(fit.normals.probability, fit.normals.covariance + away[:, :, None] * away[:, None], 1)
 
         # What nobody speaks of is open by itself where the correlation was said.
         least = 1e-9 if said == "correlation" else 0
@@ -308,7 +311,7 @@ class TestWorth:
                 goal = Panel.from_features([0.6, 0.9, 1.2], 0.4, [3, 1, 0.5], dependence="nested").weights
             learned = fit(x, y, beliefs, prior=0.5)
             distances.append(np.abs(learned.weights - goal).max())
-            widths.append(learned.uncertainty.weight_errors(3).max())
+            widths.append(learned.posterior.weight_sd(3).max())
         assert distances == sorted(distances, reverse=True)
         assert widths == sorted(widths, reverse=True)
         assert distances[-1] < 1e-6
@@ -366,7 +369,7 @@ class TestPlaces:
         (note,) = learned.notes
         assert note.text == (
             "no event is resolved, so the weights follow from the beliefs; assumed where none is given: "
-            "no bias; accuracy 1 (an AUC of 0.84); correlation 0.6; extremes moderated, to 98.0% at most where the "
+            "no bias; accuracy 1 (an AUC of 0.84); correlation 0.6; extremes moderated, to 98.6% at most where the "
             "prior is 50%"
         )
         accuracy = [accuracy_of_auc(0.9), ACCURACY, ACCURACY]
@@ -484,8 +487,11 @@ class TestEstimator:
         low, high = state.interval(x, level=0.5)
         assert pool.predict_interval(x, level=0.5) == pytest.approx(np.stack([low, high], axis=1))
         assert pool.predict_interval(Forecasts.from_array(x), level=0.5) == pytest.approx(np.stack([low, high], axis=1))
-        down, up = 1.6448536269514722 * state.uncertainty.weight_errors(3)
-        assert pool.weight_intervals_ == pytest.approx(np.stack([state.weights - down, state.weights + up], axis=1))
+        normals = state.posterior
+        sd = np.sqrt(np.diagonal(normals.covariance, axis1=1, axis2=2))[:, 1:]
+        for end, q in zip(pool.weight_intervals_.T, (0.05, 0.95), strict=True):
+            below = normals.probability @ norm.cdf((end - normals.mean[:, 1:]) / sd)
+            assert below == pytest.approx(q, abs=2e-3)
         assert np.isnan(op.GaussianPool(beliefs=None).fit(x, y).weight_intervals_).all()
 
     def test_intervals_are_of_the_weights_in_use_where_an_expert_has_no_forecast(self):

@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from opinionpool.estimation.coefficients import covering
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning import dependent_events
 from opinionpool.learning.learn import learn
-from opinionpool.learning.topics import TopicEffects
 from opinionpool.pools.fit import fit_pool
 from opinionpool.tables.read import read_forecasts
 
@@ -228,44 +226,22 @@ def log_odds(p):
     return np.log(p) - np.log1p(-p)
 
 
-def answers_left_open(uncertainty, contrasts):
-    """Covariances of log-ratios of three classes by differences between classes, (T, 2, 2)."""
-    weights, turn = uncertainty.weights, uncertainty.weights.from_features
-    design = np.einsum("tf,dk->tfdk", weights.features(contrasts), weights.feature_turn)
-    design = design.reshape(len(contrasts), -1, 2)
-    return np.einsum("tpa,pq,tqb->tab", design, turn.T @ uncertainty.differences @ turn, design)
-
-
-@settings(max_examples=25)
-@given(st.integers(0, 2**32), st.sampled_from([(2, None), (3, None), (2, "topics"), (3, "topics"), (3, "full")]))
-def test_intervals_never_narrow_where_events_are_declared_dependent(seed, kind):
-    classes, beside = kind
-    rng = np.random.default_rng(seed)
-    events, experts, groups = (int(rng.integers(*limits)) for limits in ((15, 70), (1, 5), (1, 10)))
-    member = rng.integers(groups, size=events)
-    signal = rng.normal(size=(events, 1, classes)) + 0.8 * rng.normal(size=(events, experts, classes))
-    truth = signal.mean(axis=1) + rng.choice([0.0, 1.5]) * rng.normal(size=(groups, classes))[member]
-    q = np.exp(signal) / np.exp(signal).sum(axis=2, keepdims=True)
-    q[rng.random((events, experts)) < 0.15] = np.nan
-    y = (truth + rng.gumbel(size=truth.shape)).argmax(axis=1)
-    topics = rng.choice(["a", "b"], events) if beside == "topics" else None
-    f = Forecasts.from_array(q[..., 1] if classes == 2 else q, y, classes=tuple(range(classes)), topics=topics)
-    model = "full" if beside == "full" else "symmetric"
-    one, other = (learn(each, class_model=model) for each in (f, replace(f, groups=member.astype(str))))
-    width, wider = (
-        log_odds(high) - log_odds(low) for low, high in (each.forecast_intervals(f) for each in (one, other))
-    )
-    assert (wider >= width * (1 - 1e-9)).all()
-    errors, larger = (each.uncertainty.weight_errors(experts) for each in (one, other))
-    assert (larger >= errors * (1 - 1e-9)).all()
-    if one.topics is not None and one.topics.topics == other.topics.topics:
-        errors, larger = (np.diagonal(each.topics.covariance, axis1=1, axis2=2) for each in (one, other))
-        assert (larger >= errors * (1 - 1e-9)).all()
-    if beside == "full":
-        # What differences between classes leave open about answers to new events, that all experts forecast.
-        contrasts = rng.normal(size=(20, experts, 2))
-        less, more = (answers_left_open(each.uncertainty, contrasts) for each in (one, other))
-        assert np.linalg.eigvalsh(more - less).min() >= -1e-9 * np.abs(more).max()
+@pytest.mark.parametrize("classes", [2, 3])
+def test_intervals_widen_where_events_are_declared_dependent(classes):
+    ratio = []
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        member = rng.integers(6, size=60)
+        signal = rng.normal(size=(60, 1, classes)) + 0.8 * rng.normal(size=(60, 3, classes))
+        truth = signal.mean(axis=1) + 1.5 * rng.normal(size=(6, classes))[member]
+        q = np.exp(signal) / np.exp(signal).sum(axis=2, keepdims=True)
+        y = (truth + rng.gumbel(size=truth.shape)).argmax(axis=1)
+        f = Forecasts.from_array(q[..., 1] if classes == 2 else q, y, classes=tuple(range(classes)))
+        one, other = (learn(each, class_model="symmetric") for each in (f, replace(f, groups=member.astype(str))))
+        width, wider = (log_odds(high) - log_odds(low) for low, high in (each.interval(f.X) for each in (one, other)))
+        ratio.append(np.median(wider / width))
+    assert np.median(ratio) > 1.1
+    assert min(ratio) > 0.95
 
 
 @settings(max_examples=15)
@@ -293,58 +269,3 @@ def test_copies_count_once_and_constant_experts_not_at_all(seed, classes, unit):
     assert (expected < 1).any()
     for added in ([q[:, :1]], [q[:, :1]] * 4, [prior_repeated], [constant], [q[:, :1], prior_repeated, constant]):
         assert share(q, *added) == pytest.approx(expected, rel=1e-9)
-
-
-def drawn_covariance(rng, size):
-    root = rng.normal(size=(size, rng.integers(1, size + 2)))
-    return root @ root.T
-
-
-@settings(max_examples=50)
-@given(st.integers(0, 2**32))
-def test_a_covering_covariance_is_at_least_either_in_any_coordinates(seed):
-    rng = np.random.default_rng(seed)
-    size = int(rng.integers(1, 7))
-    one, other = drawn_covariance(rng, size), drawn_covariance(rng, size)
-    found = covering(one, other)
-    for each in (one, other):
-        assert np.linalg.eigvalsh(found - each).min() >= -1e-8 * np.abs(found).max()
-    turn = np.linalg.qr(rng.normal(size=(size, size)))[0] * np.exp(rng.normal(size=size))
-    # As one more expert that is a copy of the last: both have half of its weight.
-    turn = np.concatenate([turn, turn[-1:]])
-    turn[-2:] /= 2
-    assert covering(turn @ one @ turn.T, turn @ other @ turn.T) == pytest.approx(turn @ found @ turn.T, abs=1e-7)
-
-
-@settings(max_examples=50)
-@given(st.integers(0, 2**32))
-def test_topics_cover_what_either_fit_leaves_open_about_answers(seed):
-    """Answers on a topic by their own gradient, with common coefficients and those of the topic drawn together."""
-    rng = np.random.default_rng(seed)
-    d, n = int(rng.integers(1, 3)), int(rng.integers(2, 4))
-    size = d + n
-
-    def drawn():
-        joint = drawn_covariance(rng, 2 * size + 1)
-        values, plain = rng.normal(size=(2, size))
-        new = drawn_covariance(rng, size + 1)
-        effects = TopicEffects(
-            ("a",), np.ones(1), rng.normal(size=(1, d)), rng.normal(size=1), joint[None, size:, size:], new,
-            np.ones(4) / 4, rng.normal(size=(1, n)), np.ones(3) / 3, joint[None, size:, :size], plain,
-        )  # fmt: skip
-        return effects, values, joint[:size, :size]
-
-    def open_about_answers(effects, values, covariance):
-        contrasts = np.random.default_rng(seed).normal(size=(2, n, d))
-        common = np.concatenate([np.broadcast_to(np.eye(d), (2, d, d)), np.swapaxes(contrasts, 1, 2)], axis=2)
-        shift = effects.shift(np.array(["a", "new"]), common @ values, contrasts)
-        return shift.spread(slice(None), common @ covariance @ np.swapaxes(common, 1, 2))
-
-    (mine, values, before), (its, other_values, other) = drawn(), drawn()
-    common = covering(before, other)
-    found = mine.at_least(its, (values, common), (other_values, other))
-    more = open_about_answers(found, values, common)
-    for less in (open_about_answers(mine, values, before), open_about_answers(its, other_values, other)):
-        assert np.linalg.eigvalsh(more - less).min() >= -1e-8 * np.abs(more).max()
-    for less in (mine, its):
-        assert np.linalg.eigvalsh(found.covariance - less.covariance).min() >= -1e-8 * np.abs(found.covariance).max()

@@ -103,8 +103,6 @@ class TestRounded:
 
     @pytest.fixture(autouse=True)
     def fewer(self, monkeypatch):
-        monkeypatch.setattr("opinionpool.learning.rows.CHOOSING", 100)
-        monkeypatch.setattr("opinionpool.learning.rows.CHOOSING_EXPERTS", 1)
         monkeypatch.setattr("opinionpool.learning.class_model.LARGE", 100 * 18)
 
     @pytest.mark.parametrize("digits", [1, 2])

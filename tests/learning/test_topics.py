@@ -1,8 +1,6 @@
 """Intercepts, slopes and weights by topic: beside SciPy, at every door, and in simulation."""
 
-import json
 import warnings
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,20 +8,12 @@ from scipy import linalg, optimize, stats
 
 import opinionpool as op
 from opinionpool.estimation.coefficients import intercept_root
-from opinionpool.learning import default
-from opinionpool.learning.topic_fit import Common, TopicEvents, learn_topics
+from opinionpool.learning.topic_fit import TopicEvents, learn_topics
 from opinionpool.learning.topics import (
-    DEVIATION_PROBABILITIES,
-    DEVIATIONS,
     LEVEL_PROBABILITIES,
     LEVELS,
 )
 from opinionpool.logodds import expit, logit, softmax
-
-
-def normal(state):
-    """The same without what widens intervals on one side alone."""
-    return replace(state, uncertainty=replace(state.uncertainty, sums=(), limits=()))
 
 
 def drawn(rng, topics, events, intercept=0.0, slope=0.0, experts=3):
@@ -39,20 +29,15 @@ def drawn(rng, topics, events, intercept=0.0, slope=0.0, experts=3):
     return expit(contrast), y, np.array([f"t{g}" for g in label]), true, a
 
 
-def by_scipy(events, root, common=None):
+def by_scipy(events, root):
     """Mode, covariance and log evidence (Laplace) of all coefficients in one vector, by a general optimizer.
 
-    First what `common` (K - 1 + N, P) makes of P numbers, then what `root` makes of those of each topic.
+    `root` makes intercept and slope of the numbers of each topic.
     """
     names, (t, d) = sorted(set(events.topics.tolist()) - {""}), events.offset.shape
     level = np.broadcast_to(np.eye(d), (t, d, d))
     own = np.concatenate([level, events.beyond[:, :, None]], axis=2)
-    columns = []
-    if events.contrasts is not None:
-        experts = events.contrasts.swapaxes(1, 2)
-        own = np.concatenate([own, experts], axis=2)
-        columns = [np.concatenate([level, experts], axis=2) @ common]
-    columns += [np.equal(events.topics, name)[:, None, None] * own @ root for name in names]
+    columns = [np.equal(events.topics, name)[:, None, None] * own @ root for name in names]
     design, y = np.concatenate(columns, axis=2), np.eye(d + 1)[events.outcomes][:, 1:]
 
     def probabilities(theta):
@@ -67,17 +52,15 @@ def by_scipy(events, root, common=None):
     p = probabilities(found.x)[:, 1:]
     bent = p[:, :, None] * (np.eye(d) - p[:, None, :]) * events.weight[:, None, None]
     curvature = np.einsum("tdp,tde,teq->pq", design, bent, design, optimize=True) + np.eye(len(found.x))
-    turn = linalg.block_diag(*([] if common is None else [common]), *[root] * len(names))
+    turn = linalg.block_diag(*[root] * len(names))
     evidence = -found.fun - np.linalg.slogdet(curvature)[1] / 2
     return turn @ found.x, turn @ np.linalg.inv(curvature) @ turn.T, evidence
 
 
-def root_of(level, deviation, d, n=0):
-    """Root of the covariance of intercept, slope and weights of a topic."""
-    root = np.zeros((d + 1 + n, d + 1 + n))
+def root_of(level, d):
+    """Root of the covariance of intercept and slope of a topic."""
+    root = np.zeros((d + 1, d + 1))
     root[:d, :d], root[d, d] = intercept_root(LEVELS[level][0], d), LEVELS[level][1]
-    if n:
-        root[d + 1 :, d + 1 :] = DEVIATIONS[deviation] * (np.eye(n) - 1 / n)
     return root
 
 
@@ -89,8 +72,8 @@ def test_intercepts_and_slopes_are_those_of_a_general_optimizer(k):
     y = rng.integers(0, k, len(topics))
     y[:30] = k - 1
     events = TopicEvents(topics, beyond - 0.3, beyond, y, np.ones(len(y)))
-    found = learn_topics(events).effects
-    each = [by_scipy(events, root_of(level, 0, k - 1)) for level in range(4)]
+    found = learn_topics(events)
+    each = [by_scipy(events, root_of(level, k - 1)) for level in range(4)]
     evidence = np.array([own for _, _, own in each])
     levels = np.exp(evidence - evidence.max()) * LEVEL_PROBABILITIES
     levels /= levels.sum()
@@ -98,133 +81,6 @@ def test_intercepts_and_slopes_are_those_of_a_general_optimizer(k):
     np.testing.assert_allclose(found.levels, levels, atol=1e-5)
     np.testing.assert_allclose(found.intercept, expected[:, :-1], atol=1e-5)
     np.testing.assert_allclose(found.slope, expected[:, -1], atol=1e-5)
-
-
-@pytest.mark.parametrize("k", [2, 3])
-def test_what_is_common_and_what_is_not_are_one_posterior(k):
-    """Beside a general optimizer of all coefficients together; topic c has fewer events than coefficients."""
-    rng, d, n = np.random.default_rng(13), k - 1, 3
-    topics = np.repeat(["", "a", "b", "c"], [6, 30, 15, 2])
-    t = len(topics)
-    contrasts = rng.normal(size=(t, n, d)) * 2
-    beyond = 0.3 * contrasts.sum(axis=1)
-    y = np.where(contrasts[:, 2, 0] + rng.normal(size=t) > 0, 1, 0)
-    y[:4] = k - 1
-    order = rng.permutation(t)
-    events = TopicEvents(
-        topics[order],
-        0.2 * contrasts.sum(axis=1)[order] - 0.3,
-        beyond[order],
-        y[order],
-        rng.integers(1, 3, t).astype(float),
-        contrasts[order],
-    )
-    equal = np.zeros((d + n, d + 1))
-    equal[:d, :d], equal[d:, d] = intercept_root(0.3, d), 0.1
-    apart = np.concatenate([equal, np.zeros((d + n, n))], axis=1)
-    apart[d:, d + 1 :] = 0.3 * (np.eye(n) - 1 / n)
-    common = Common([equal, apart], [0.6, 0.4])
-    found = learn_topics(events, common, weights=True)
-    shape = 2, len(LEVELS), len(DEVIATIONS)
-    evidence, size = np.zeros(shape), d + 1 + n
-    values = np.zeros((*shape, d + n + 3 * size))
-    covariance = np.zeros((*shape, *2 * values.shape[-1:]))
-    for cell in np.ndindex(shape):
-        root = root_of(cell[1], cell[2], d, n)
-        root = root[:, root.any(axis=0)] if root.any() else np.zeros((size, 1))
-        values[cell], covariance[cell], evidence[cell] = by_scipy(events, root, common.roots[cell[0]])
-    prior = np.einsum("i,j,k->ijk", common.prior, LEVEL_PROBABILITIES, DEVIATION_PROBABILITIES)
-    posterior = np.exp(evidence - evidence.max()) * prior
-    posterior /= posterior.sum()
-    mean = np.einsum("ijk,ijkp->p", posterior, values)
-    away = values - mean
-    whole = np.einsum("ijk,ijkpq->pq", posterior, covariance + away[..., :, None] * away[..., None, :])
-    np.testing.assert_allclose(found.effects.deviations, posterior.sum(axis=(0, 1)), atol=1e-3)
-    np.testing.assert_allclose(found.effects.levels, posterior.sum(axis=(0, 2)), atol=1e-3)
-    np.testing.assert_allclose(found.values, mean[: d + n], atol=1e-3)
-    effects = np.concatenate([found.effects.intercept, found.effects.slope[:, None], found.effects.weights], axis=1)
-    np.testing.assert_allclose(effects, mean[d + n :].reshape(3, size), atol=1e-3)
-    np.testing.assert_allclose(found.effects.weights.sum(axis=1), 0, atol=1e-9)
-    np.testing.assert_allclose(found.covariance, whole[: d + n, : d + n], atol=1e-3)
-    for g in range(3):
-        mine = slice(d + n + g * size, d + n + (g + 1) * size)
-        np.testing.assert_allclose(found.effects.covariance[g], whole[mine, mine], atol=1e-3)
-        np.testing.assert_allclose(found.effects.cross[g], whole[mine, : d + n], atol=1e-3)
-
-
-def test_who_knows_more_on_a_topic_counts_more_there():
-    rng = np.random.default_rng(14)
-    t = 600
-    label = rng.integers(0, 2, t)
-    y = rng.integers(0, 2, t)
-    knows = np.where(label[:, None] == 0, [2.0, 0.0], [0.0, 2.0])
-    contrast = np.where(y, 1, -1)[:, None] * knows + 2 * rng.normal(size=(t, 2))
-    q, topics = expit(contrast), np.where(label == 0, "one", "two")
-    state = op.GaussianPool().fit(q, y, topics=topics).state_
-    assert state.topics.weights_differ > 0.99
-    one, two = state.weights + state.topics.weights
-    assert one[0] > one[1] + 0.3
-    assert two[1] > two[0] + 0.3
-    # Whoever is twice in the panel counts once.
-    with pytest.warns(op.OpinionPoolWarning, match="share one weight"):
-        both = op.GaussianPool().fit(q[:, [0, 0, 1]], y, topics=topics).state_
-    np.testing.assert_allclose(both.pool(q[:, [0, 0, 1]], topics=topics), state.pool(q, topics=topics), atol=0.01)
-    plain = op.GaussianPool().fit(q, y).state_
-    assert op.log_score(state.pool(q, topics=topics), y).mean() > op.log_score(plain.pool(q), y).mean() + 0.02
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_answers_are_those_that_were_fitted(seed, monkeypatch, tmp_path):
-    """Topics whose slopes differ much, so that the common answer is another than if they did not."""
-    fits = []
-
-    def spy(events, common, **about):
-        fits.append((events, learn_topics(events, common, **about)))
-        return fits[-1][1]
-
-    monkeypatch.setattr(default, "learn_topics", spy)
-    rng = np.random.default_rng(seed)
-    topics = np.repeat(["a", "b"], [150, 30])
-    shared = rng.normal(size=(180, 1))
-    q = expit(shared + 0.6 * rng.normal(size=(180, 4)))
-    y = (rng.random(180) < expit(np.repeat([2.5, 0.5], [150, 30]) * shared[:, 0])).astype(int)
-    pool = op.GaussianPool().fit(q, y, prior=0.4, topics=topics)
-    ((events, found),) = fits
-    g, u, effects = (topics == "b").astype(int), events.contrasts, found.effects
-    beside = found.values[0] + u[:, :, 0] @ found.values[1:]
-    own = effects.intercept[g, 0] + effects.slope[g] * events.beyond[:, 0]
-    own += np.einsum("tn,tn->t", effects.weights[g], u[:, :, 0])
-    fitted = events.offset[:, 0] + beside + own
-    about = {"prior": 0.4, "topics": topics}
-    np.testing.assert_allclose(logit(pool.predict_proba(q, **about)[:, 1]), fitted, atol=1e-10)
-    # Intervals are those of the design that was fitted.
-    gradient = np.concatenate([np.ones((180, 1)), events.beyond, u[:, :, 0], np.ones((180, 1)), u[:, :, 0]], axis=1)
-    state = normal(pool.state_)
-    for each in range(2):
-        cross = effects.cross[each]
-        whole = np.block([[effects.covariance[each], cross], [cross.T, state.uncertainty.covariance]])
-        variance = np.einsum("ti,ij,tj->t", gradient, whole, gradient)[g == each]
-        error = state.errors(q, 0.4, topics)[0, g == each, 1]
-        np.testing.assert_allclose(error, np.sqrt(variance), rtol=1e-8)
-    op.save(pool, tmp_path / "pool.json")
-    loaded = op.load(tmp_path / "pool.json")
-    np.testing.assert_array_equal(loaded.predict_proba(q, **about), pool.predict_proba(q, **about))
-    # A file from before slopes multiplied anything but the common answer.
-    content = json.loads((tmp_path / "pool.json").read_text())
-    assert remove(content, "plain") == 1
-    del content["checksum"]
-    (tmp_path / "pool.json").write_text(json.dumps(content))
-    before = op.load(tmp_path / "pool.json").predict_proba(q, prior=0.4, topics=topics)
-    assert np.isfinite(before).all()
-
-
-def remove(content, name):
-    """Remove a field wherever it is, and count."""
-    if isinstance(content, list):
-        return sum(remove(each, name) for each in content)
-    if not isinstance(content, dict):
-        return 0
-    return (content.pop(name, None) is not None) + sum(remove(each, name) for each in content.values())
 
 
 def test_weights_are_frequencies():
@@ -446,31 +302,3 @@ def test_what_is_open_about_the_model_does_not_make_topics_of_one_kind_differ():
         extra.append(one - two)
     assert np.mean(extra) <= 0.001
     assert np.max(extra) <= 0.02
-
-
-def test_pools_saved_when_topics_were_learned_afterwards_are_read(tmp_path):
-    rng = np.random.default_rng(12)
-    q, y, topics, _, _ = drawn(rng, 3, 40, 0.8, 0.3)
-    new = normal(op.GaussianPool().fit(q, y, prior=0.5, topics=topics).state_)
-    assert new.topics is not None
-    whole = replace(new, topics=replace(new.topics, plain=None))
-    state = replace(whole, topics=replace(whole.topics, cross=None))
-    op.save(state, tmp_path / "old.json")
-    state = op.load(tmp_path / "old.json")
-    asked = {"prior": 0.5, "topics": topics}
-    np.testing.assert_array_equal(state.pool(q, **asked), whole.pool(q, **asked))
-    # Nothing is known of how a topic goes with what is common, which its slope multiplies.
-    u, effects, g = logit(q), state.topics, np.searchsorted(state.topics.topics, topics)
-    beyond = logit(state.pool(q, prior=0.5))
-    full = np.column_stack([np.ones(len(q)), state.panel.settings.extremes.deviation(u[..., None])[..., 0]])
-    common = np.einsum("ti,ij,tj->t", full, state.uncertainty.covariance, full)
-    own = np.column_stack([np.ones(len(q)), beyond, full[:, 1:]])
-    variance = (1 + effects.slope[g]) ** 2 * common + np.einsum("ti,tij,tj->t", own, effects.covariance[g], own)
-    np.testing.assert_allclose(state.errors(q, 0.5, topics)[0, :, 1], np.sqrt(variance), rtol=1e-9)
-    np.testing.assert_allclose(
-        whole.errors(q, 0.5, topics)[1, :, 1] ** 2,
-        common
-        + np.einsum("ti,tij,tj->t", own, effects.covariance[g], own)
-        + 2 * np.einsum("ti,tij,tj->t", own, whole.topics.cross[g], full),
-        rtol=1e-9,
-    )

@@ -1,11 +1,10 @@
 """Intervals: coverage where the truth is drawn from the beliefs, and the algebra behind them."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 from scipy.special import expit, logit
+from scipy.stats import norm
 
 from opinionpool import logodds
 from opinionpool.errors import ArgumentError, LearningError
@@ -13,11 +12,16 @@ from opinionpool.estimation.coefficients import intercept_root
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning import prior as believed
 from opinionpool.learning.learn import learn
-from opinionpool.learning.uncertainty import OtherLimits, OtherSums, Uncertainty
+from opinionpool.learning.posterior import Limits, Posterior, quantile
 from opinionpool.model.contrasts import Extremes
 from opinionpool.model.panel import Panel
 
 NAN = float("nan")
+
+
+def normal(covariance):
+    """One normal about the answer."""
+    return Posterior(np.ones(1), np.zeros((1, len(covariance))), covariance[None])
 
 
 @pytest.mark.parametrize(("events", "n", "rho"), [(10, 3, 0.5), (30, 10, 0.0), (100, 3, 0.5)])
@@ -65,7 +69,7 @@ def test_clones_have_the_interval_of_one():
     x, y = Panel.exchangeable(3, correlation=0.4, accuracy=1.0).simulate(30, seed=5)
     one, two = learn(Forecasts.from_array(x, y)), learn(Forecasts.from_array(x[:, [0, 1, 2, 1]], y))
     assert np.array(two.interval(x[:, [0, 1, 2, 1]])) == pytest.approx(np.array(one.interval(x)), rel=1e-6)
-    own, shared = (each.uncertainty.weight_errors(n)[:, 1] for each, n in ((one, 3), (two, 4)))
+    own, shared = (each.posterior.weight_sd(n)[1] for each, n in ((one, 3), (two, 4)))
     assert shared == pytest.approx(own / 2, rel=1e-6)
 
 
@@ -86,7 +90,7 @@ def test_weights_move_answers_as_the_gradient_says():
     panel = Panel([1.0, 0.5], [[2.0, 0.4], [0.4, 1.0]])
     direction = np.array([0.3, 0.1, -0.2])
     q = np.array([[0.8, 0.3], [0.6, NAN]])
-    _, high = Uncertainty(np.outer(direction, direction)).interval(panel, q, level=0.682689492137086)
+    _, high = normal(np.outer(direction, direction)).interval(panel, q, level=0.682689492137086)
     for row, end in zip(q, high, strict=True):
         full = panel.parts.fill(logit(row)[None, :, None])[0, :, 0]
         moved = logit(panel.pool(row)) + abs(direction[0] + direction[1:] @ full)
@@ -102,12 +106,10 @@ def test_what_has_no_interval_says_so():
         learned.interval(x, level=1.5)
 
 
-def covered_classes(rng, events, n, k):
+def covered_classes(study, rng, events, n, k):
     """The same for K classes: the share of their true probabilities inside the intervals."""
     d = k - 1
-    slope = believed.believed_slope(n)
-    apart = rng.choice(believed.SPREADS, p=believed.SPREAD_PROBABILITIES) * rng.normal(size=n)
-    weights = slope * (1 + believed.SLOPE * rng.normal()) / n + apart - apart.mean()
+    slope, weights = believed.believed_slope(n), study("coverage").drawn_weights(rng, n)
     limit = rng.choice(believed.LIMITS, p=believed.LIMIT_PROBABILITIES)
     noise = rng.normal(size=(events + 100, 1, k)) + rng.normal(size=(events + 100, n, k))
     contrasts = logodds.uncentred(0.75 * noise)
@@ -121,14 +123,14 @@ def covered_classes(rng, events, n, k):
 
 
 @pytest.mark.parametrize(("events", "n", "k"), [(20, 3, 3), (60, 4, 5)])
-def test_coverage_of_classes(events, n, k):
+def test_coverage_of_classes(study, events, n, k):
     rng = np.random.default_rng(2)
-    assert np.mean([covered_classes(rng, events, n, k) for _ in range(30)]) == pytest.approx(0.9, abs=0.06)
+    assert np.mean([covered_classes(study, rng, events, n, k) for _ in range(30)]) == pytest.approx(0.9, abs=0.06)
 
 
 def test_two_classes_are_each_others_complement():
     panel = Panel([1.0, 0.5], [[2.0, 0.4], [0.4, 1.0]])
-    open_ = Uncertainty(np.diag([0.1, 0.2, 0.3]))
+    open_ = normal(np.diag([0.1, 0.2, 0.3]))
     q = np.array([[0.8, 0.3], [0.6, NAN]])
     low, high = open_.interval(panel, q, 0.3, 0.2)
     low_of_not, high_of_not = open_.interval(panel, 1 - q, 0.7, 0.8)
@@ -150,7 +152,7 @@ def test_each_class_moves_as_its_gradient_says():
     covariance = np.zeros((5, 5))
     covariance[3:, 3:] = np.outer(direction, direction)
     panel = Panel(sigma @ weights / 2, sigma, classes=range(4))
-    low, high = Uncertainty(covariance).interval(panel, q, prior, level=0.682689492137086)
+    low, high = normal(covariance).interval(panel, q, prior, level=0.682689492137086)
     assert logit(high) - pool(weights) == pytest.approx(np.abs(pool(weights + direction) - pool(weights)), abs=1e-8)
     assert logit(high) + logit(low) == pytest.approx(2 * pool(weights), abs=1e-9)
 
@@ -229,27 +231,21 @@ def test_intervals_hold_the_truth_where_experts_are_very_accurate(study, accurac
 
 
 def test_other_limits_move_answers_by_what_the_panel_would_say_with_them():
+    """A mixture of points: each limit with what the panel says with it."""
     rng = np.random.default_rng(4)
     sigma, weights = np.array([[2.0, 0.4], [0.4, 1.0]]), np.array([0.5, 0.3])
     panel = Panel(sigma @ weights / 2, sigma, extremes=Extremes(4.0))
-    other = Panel(sigma @ weights / 2, sigma, extremes=Extremes(9.0))
+    each = [Panel(sigma @ weights / 2, sigma, extremes=Extremes(limit)) for limit in (2.0, 9.0)]
     q = expit(4.0 * rng.normal(size=(20, 2)))
-    limits = OtherLimits(np.array([9.0]), np.array([0.5]), np.array([[0.0, *weights]] * 2))
-    low, high = Uncertainty(np.zeros((3, 3)), limits=(limits,)).interval(panel, q, level=0.682689492137086)
-    move = logit(other.pool(q)) - logit(panel.pool(q))
-    # Twice a half of the square, on its side alone.
-    assert logit(high) - logit(panel.pool(q)) == pytest.approx(np.maximum(move, 0.0), abs=1e-9)
-    assert logit(panel.pool(q)) - logit(low) == pytest.approx(np.maximum(-move, 0.0), abs=1e-9)
+    limits = Limits(np.array([2.0, 9.0]), np.array([0.5, 0.5]), np.array([[0.0, *weights]] * 2))
+    posterior = Posterior(np.ones(1), np.array([[0.0, *weights]]), np.zeros((1, 3, 3)), limits)
+    ends = np.sort([logit(other.pool(q)) for other in each], axis=0)
+    assert logit(np.array(posterior.interval(panel, q))) == pytest.approx(ends, abs=1e-6)
 
 
-def test_other_sums_widen_the_side_on_which_they_lie():
-    """A value that is as probable as not, and one as far from the answer as is open anyway."""
-    covariance, moves = np.diag([0.0, 0.04]), np.array([[0.0, 0.6]])
-    sums = OtherSums(0.5, moves, np.zeros((2, 2)))
-    down, up = Uncertainty(covariance, sums=((sums,),)).weight_errors(1)
-    assert down == pytest.approx([0.2])
-    assert up**2 == pytest.approx([0.04 + 0.5 * (2 * 0.36 - 0.04)])
-    # Of two in one place the wider counts.
-    both = Uncertainty(covariance, sums=((sums, replace(sums, moves=-moves)),)).weight_errors(1)
-    assert both[0] == pytest.approx(both[1])
-    assert both[1] == pytest.approx(up)
+@given(st.integers(0, 10**6), st.floats(0.01, 0.99))
+def test_quantiles_are_where_the_mixture_has_that_probability(seed, q):
+    rng = np.random.default_rng(seed)
+    probability, mean, sd = rng.dirichlet(np.ones(4) * 5), 3.0 * rng.normal(size=(4, 5)), rng.lognormal(size=(4, 5))
+    below = norm.cdf((quantile(probability, mean, sd, q) - mean) / sd)
+    assert probability @ below == pytest.approx(q, abs=2e-3)

@@ -1,7 +1,5 @@
 """Tables behind the report against brute force and simulated truth, and their drawings on Matplotlib's Axes."""
 
-from statistics import NormalDist
-
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -188,8 +186,9 @@ def test_weights_come_with_intervals():
     table = weight_table(state)
     order = np.argsort(-state.weights)
     assert table.experts == tuple(state.experts[i] for i in order)
-    down, up = NormalDist().inv_cdf(0.95) * state.uncertainty.weight_errors(4)[:, order]
-    np.testing.assert_allclose([table.weight - table.low, table.high - table.weight], [down, up])
+    np.testing.assert_allclose([table.low, table.high], np.array(state.weight_interval())[:, order])
+    assert (table.low < table.weight).all()
+    assert (table.weight < table.high).all()
     assert weight_table(fit_pool("median", panel())) is None
     assert np.isnan(weight_table(fit_pool("linear", panel())).low).all()
 

@@ -11,6 +11,7 @@ import stat
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -76,24 +77,17 @@ class TestTheSame:
             assert [x.tobytes() for x in loaded.interval(f.X)] == [x.tobytes() for x in learned.interval(f.X)]
             assert loaded.marginal.accuracy.tobytes() == learned.marginal.accuracy.tobytes()
 
-    def test_files_of_older_releases_have_intervals_that_reach_as_far_both_ways(self, path):
-        f = simulated(classes=(0, 1), seed=3)
-        save(learn(f), path)
-        page = json.loads(path.read_text(encoding="utf-8"))
-        page.pop("checksum")
-
-        def forget(part):
-            if isinstance(part, dict):
-                if part.get("type") == "weights-covariance":
-                    del part["sums"], part["limits"]
-                for each in part.values():
-                    forget(each)
-
-        forget(page)
-        path.write_text(json.dumps(page), encoding="utf-8")
-        low, high = load(path).interval(f.X)
-        answer = load(path).pool(f.X)
-        assert logit(high) - logit(answer) == pytest.approx(logit(answer) - logit(low), abs=1e-9)
+    @pytest.mark.parametrize("name", ["GaussianPool", "class-model", "topics"])
+    def test_files_of_older_releases_have_intervals_about_their_answers(self, name):
+        state = load(Path(__file__).parents[1] / "golden" / "saved" / f"{name}.json").state_
+        k, n = len(state.classes), len(state.experts)
+        q = np.random.default_rng(0).dirichlet(np.ones(k), (5, n))
+        x, prior = (q[..., 1], 0.5) if k == 2 else (q, np.full(k, 1 / k))
+        low, answer, high = (
+            logit(each) for each in (state.interval(x, prior)[0], state.pool(x, prior), state.interval(x, prior)[1])
+        )
+        assert high - answer == pytest.approx(answer - low, abs=1e-9)
+        assert (high > low).all()
 
     @pytest.mark.parametrize("name", sorted(POOLS))
     @pytest.mark.parametrize("classes", [(0, 1), ("a", "b", "c")], ids=str)
@@ -333,9 +327,6 @@ DAMAGE = [
     (lambda page: page["content"]["panel"]["parts"]["contrast"]["values"].__setitem__(0, "nan"), "should be finite"),
     (lambda page: page["content"]["panel"]["parts"]["contrast"]["values"].__setitem__(0, "x"), "should be a number"),
     (lambda page: page["content"]["panel"]["parts"]["contrast"].update(shape=[2]), "needs 2 values here"),
-    (lambda page: page["content"]["panel"]["parts"]["dependence"]["array"]["lower"].__setitem__(1, 1.7), "lie in"),
-    (lambda page: page["content"]["panel"]["parts"]["dependence"]["array"].update(lower=[1, 0.9, 1, 0.9, -0.9, 1]),
-     "positive definite"),
     (lambda page: page["content"]["panel"]["settings"].update(floor=2.0), "a floor must lie"),
     (lambda page: page["content"]["panel"]["settings"]["extremes"].update(limit=-1.0), "limit above 0"),
     (lambda page: page["content"].update(present={"shape": [3], "values": [1, 1, 0]}), "true or false"),
@@ -346,6 +337,12 @@ DAMAGE = [
     (lambda page: page["content"].update(notes="x"), "should be a list"),
     (lambda page: page["content"]["counts"]["values"].__setitem__(0, 7.0), "checksum"),
     (lambda page: page["content"].update(structure="fuller"), "checksum"),
+]  # fmt: skip
+
+CORRELATIONS = [
+    (lambda page: page["content"]["panel"]["parts"]["dependence"]["array"]["lower"].__setitem__(1, 1.7), "lie in"),
+    (lambda page: page["content"]["panel"]["parts"]["dependence"]["array"].update(lower=[1, 0.9, 1, 0.9, -0.9, 1]),
+     "positive definite"),
 ]  # fmt: skip
 
 
@@ -374,6 +371,14 @@ class TestDamage:
         assert told in self.refused(
             path, json.dumps({key: page[key] for key in page if told == key or key != "checksum"})
         )
+
+    @pytest.mark.parametrize(("damage", "told"), CORRELATIONS, ids=[told for _, told in CORRELATIONS])
+    def test_correlations_that_are_none_are_named(self, path, damage, told):
+        save(learn(simulated(missing=0.0), beliefs=None), path)
+        page = json.loads(path.read_text())
+        del page["checksum"]
+        damage(page)
+        assert told in self.refused(path, json.dumps(page))
 
     def test_text_that_is_no_json(self, path, page):
         for cut in range(len(page) // 2, len(page) // 2 + 40):

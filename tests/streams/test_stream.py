@@ -107,7 +107,7 @@ class TestOpenEvents:
         for t in np.flatnonzero(~self.f.resolved):
             twice.forecast(self.f.events[t], dict(zip(self.f.experts, self.f.X[t], strict=True)))
         same(twice.learn(), once.learn(), 1e-12)
-        covariances = [each.learn().uncertainty.covariance for each in (once, twice)]
+        covariances = [each.learn().posterior.covariance for each in (once, twice)]
         assert covariances[1] == pytest.approx(covariances[0], abs=1e-12)
 
     def test_a_later_forecast_replaces_the_earlier(self):
@@ -815,7 +815,7 @@ def test_a_sample_is_no_surer_than_it_may_be():
     few.add(f)
     all_of_them.add(f)
     one, whole = few.learn(), all_of_them.learn()
-    errors = [learned.uncertainty.weight_errors(3) for learned in (one, whole)]
+    errors = [learned.posterior.weight_sd(3) for learned in (one, whole)]
     assert (errors[0] > 2 * errors[1]).all()
     assert one.prior == pytest.approx(whole.prior)
     assert one.events.tolist() == whole.events.tolist()

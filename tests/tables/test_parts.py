@@ -252,7 +252,7 @@ def test_a_sample_keeps_outcomes_as_frequent_as_they_were(monkeypatch):
     np.testing.assert_allclose(source.problem().events, 1000 * counts / counts.min())
     np.testing.assert_allclose(learned.prior, whole.prior)
     assert "sample" in [note.code for note in learned.notes]
-    error = learned.uncertainty.weight_errors(3).min(axis=0)
+    error = learned.posterior.weight_sd(3).min(axis=0)
     # A sample of 2,000 of 13,500 events leaves nearly all of its standard error against the whole.
     assert (np.abs(learned.weights - whole.weights) < 2.0 * error).all()
     assert (error < 0.15).all()

@@ -298,7 +298,7 @@ def explain(
         topic=None if added is None else topic,
         topic_shift=None if added is None else show(added),
     )
-    if state.uncertainty is not None and batch.classes == 2:
+    if state.posterior is not None and batch.classes == 2:
         low, high = state.interval(batch.q[0], prior, base_rate, level, topic)
         found = replace(found, interval=(float(low), float(high)))
     return replace(found, notes=(*_against(found, state, present), *_at_floor(found)))

@@ -19,7 +19,7 @@ from opinionpool.errors import ArgumentError, LearningError, Note
 from opinionpool.forecasts import Forecasts
 from opinionpool.labels import event_labels
 from opinionpool.learning.fitted import FittedPanel
-from opinionpool.learning.uncertainty import answer_rows
+from opinionpool.learning.posterior import answer_rows
 from opinionpool.logodds import softmax, uncentred
 from opinionpool.pools.fitted_pool import FittedPool
 from opinionpool.priors import own_priors, spread_prior
@@ -256,7 +256,7 @@ class _Likelihoods:
         """The likelihoods by what a fit learned."""
         if forecasts.options is not None:
             raise ArgumentError("events have options of their own, so no class has a share of them all")
-        if state.uncertainty is None:
+        if state.posterior is None:
             raise LearningError(
                 f"a panel learned as {state.structure!r} does not say how sure it is; the default pool does"
             )
@@ -282,15 +282,16 @@ class _Likelihoods:
         slope[:, c] = 1.0
         slope[:, others] = -softmax(uncentred(part))
         line = np.stack([np.ones(len(score)), score], axis=1) * self.answered[:, None]
-        uncertainty = self.state.uncertainty
-        assert uncertainty is not None
-        moments = np.zeros((2, len(uncertainty.covariance)))
+        posterior = self.state.posterior
+        assert posterior is not None
+        covariance = posterior.whole_covariance
+        moments = np.zeros((2, len(covariance)))
         for rows, q, (own,) in self.forecasts.dense_blocks(self.state.experts, self.prior):
             assert own is not None
-            gradient = uncertainty.gradient(self.state.panel, q, own)
+            gradient = posterior.gradient(self.state.panel, q, own)
             moments += np.einsum("tl,tpk,tk->lp", line[rows], gradient, slope[rows, 1:], optimize=True)
         turn = np.linalg.pinv(line.T @ line) @ moments
-        return score, turn @ uncertainty.covariance @ turn.T
+        return score, turn @ covariance @ turn.T
 
 
 def _class_shares(ratios: Array, group: Index, outcome: Index, groups: int) -> Array:

@@ -21,7 +21,7 @@ from opinionpool.errors import ArgumentError, OpinionPoolError
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.beliefs import WORTH, Belief, Beliefs, ExpertBeliefs
 from opinionpool.learning.learn import learn
-from opinionpool.learning.prior import CALIBRATION, SLOPE
+from opinionpool.learning.prior import CALIBRATION, SLOPE_SD
 from opinionpool.model.accuracy import ELICITED
 
 # Ranges hold what they are of with this probability.
@@ -111,7 +111,7 @@ def _variations(given: Beliefs, experts: tuple[str, ...]) -> Iterator[_Variation
     if calibration is None or math.isfinite(calibration.worth):
         worth = WORTH if calibration is None else calibration.worth
         if calibration is None:
-            ends = _factor_range(CALIBRATION, SLOPE)
+            ends = _factor_range(CALIBRATION, SLOPE_SD)
         else:
             accuracy = given.absolute()
             ends = calibration_range(calibration, 1.0 if accuracy is None else accuracy.value)

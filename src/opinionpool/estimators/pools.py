@@ -23,6 +23,7 @@ from opinionpool.learning.array import ArraySource
 from opinionpool.learning.beliefs import Beliefs
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.learning.learn import learn_from
+from opinionpool.learning.posterior import Posterior
 from opinionpool.learning.request import Request
 from opinionpool.logodds import FLOOR, POOL_FLOOR
 from opinionpool.model.panel import PoolingPanel
@@ -77,6 +78,9 @@ class GaussianPool(IncrementalPool):
         which ``state_.to_frame()`` and the command ``experts`` show.
     weights_ : ndarray, shape (N,)
     weight_intervals_ : ndarray, shape (N, 2)
+    posterior_ : Posterior or None
+        A mixture of normals of intercept and weights, and a table of what was learned of the hyperparameters.
+        None where that is not known.
     prior_ : ndarray, shape (K,), or None
     classes_ : ndarray, shape (K,)
     n_events_ : float
@@ -168,6 +172,12 @@ class GaussianPool(IncrementalPool):
         """The 90% credible interval of each weight, (N, 2); NaN where that is not known."""
         check_is_fitted(self)
         return np.stack(weight_interval(self.state_), axis=-1)
+
+    @property
+    def posterior_(self) -> Posterior | None:
+        """What is open about intercept and weights."""
+        check_is_fitted(self)
+        return self.state_.posterior
 
     def _fit_dense(self, X: Given, y: Given, prior: npt.ArrayLike | None) -> tuple[Labels, FittedPanel] | None:
         request = Request(**self._options(), settings=Settings(self.floor, self.pool_floor))

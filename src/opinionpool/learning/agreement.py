@@ -6,9 +6,6 @@ resolved ones do. The correlation r_i of what an expert says with the mean of wh
 panel's as if seen on `PANEL_WORTH` events more, stands for an accuracy m_i ∝ (r²/(1 − r²))^`GUIDE`, r² being its mean
 square given its error, of which the share (N − 2)/(N + 4) is believed: two experts agree equally with each other,
 whoever knows more.
-
-The loading λ_i, how far an expert goes when the others go by 1, says what the answer would be if all of them followed
-one factor and nothing else. There, Σ w_i λ_i is what counts, so it stays what the sum of equal weights would be.
 """
 
 from __future__ import annotations
@@ -24,7 +21,7 @@ from opinionpool.logodds import levelled, metric, whitened
 # How far accuracy goes with agreement: between not at all, 0, and as in a model of one factor, 1.
 GUIDE = 0.5
 # In events.
-PANEL_WORTH = 20.0
+PANEL_WORTH = 40.0
 # Contrasts of two classes beyond this count as if they were this.
 FURTHEST = 4.0
 # Agreement on fewer events says nothing.
@@ -33,8 +30,6 @@ LEAST_EVENTS = 3
 HIGHEST = 0.97
 # A standard deviation below this is none.
 STILL = 1e-9
-# How far loadings differ, relative to the panel's.
-LOADING_SPREAD = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,15 +42,12 @@ class Agreement:
         With the mean of the others, drawn towards the panel's.
     accuracy : ndarray, shape (N,)
         Relative, with a geometric mean of 1.
-    loading : ndarray, shape (N,)
-        Relative to the panel's.
     events : float
         Weight of the events with forecasts by several.
     """
 
     correlation: Array
     accuracy: Array
-    loading: Array
     events: float
 
     @classmethod
@@ -77,19 +69,15 @@ class Agreement:
         others = np.sqrt(np.maximum(sums.others / count, 0.0))
         moves = (spread > STILL) & (others > STILL)
         together = np.divide(sums.product, count * spread * others, out=np.zeros_like(spread), where=moves)
-        slope = np.divide(sums.product, count * others**2, out=np.zeros_like(spread), where=others > STILL)
         seen = np.where(sums.count >= LEAST_EVENTS, sums.count, 0.0)
-        correlation, _ = _drawn(together, seen)
-        left = np.maximum(spread**2 - (slope * others) ** 2, 0.0)
-        noise = np.divide(left, others**2, out=np.zeros_like(left), where=others > STILL)
-        loading = _loadings(slope, noise, seen)
+        correlation = _drawn(together, seen)
         n = contrasts.shape[1]
         believed = max(n - 2.0, 0.0) / (n + 4.0)
         # Its mean square, which is never 0: noise does not distinguish experts who agree with nobody.
         squared = np.clip(correlation, 0.0, HIGHEST) ** 2 + 1.0 / (seen + PANEL_WORTH)
         level = np.log(squared / (1.0 + 1.0 / PANEL_WORTH - squared))
         accuracy = np.exp(GUIDE * believed * (level - level.mean()))
-        return cls(correlation, accuracy, loading if n > 2 else np.ones(n), sums.events)
+        return cls(correlation, accuracy, sums.events)
 
     @property
     def tells(self) -> bool:
@@ -97,21 +85,11 @@ class Agreement:
         return bool(np.ptp(self.accuracy) > STILL)
 
 
-def _drawn(values: Array, seen: Array) -> tuple[Array, float]:
-    """Values seen on so many events, drawn towards their mean; and that."""
+def _drawn(values: Array, seen: Array) -> Array:
+    """Values seen on so many events, drawn towards their mean."""
     total = seen.sum()
     mean = float(values @ seen / total) if total > 0 else 1.0
-    return (seen * values + PANEL_WORTH * mean) / (seen + PANEL_WORTH), mean
-
-
-def _loadings(slope: Array, noise: Array, seen: Array) -> Array:
-    """Slopes relative to the panel's, as far as that is not noise; `noise` is the variance of one on one event."""
-    drawn, typical = _drawn(slope, seen)
-    if typical <= 0 or not seen.any():
-        return np.ones(len(slope))
-    squared = (LOADING_SPREAD * typical) ** 2
-    share = squared / (squared + float(noise[seen > 0].sum() / seen.sum()))
-    return np.asarray(1.0 + share * (drawn / typical - 1.0))
+    return np.asarray((seen * values + PANEL_WORTH * mean) / (seen + PANEL_WORTH))
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ Gaussian panel: Ω is Σ for any two classes, and the means follow from the weig
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
@@ -18,9 +18,9 @@ import numpy as np
 
 from opinionpool.arrays import Array, Index
 from opinionpool.estimation.averages import DUPLICATE
-from opinionpool.estimation.coefficients import covering, intercept_root
+from opinionpool.estimation.coefficients import intercept_root
+from opinionpool.learning.posterior import Posterior
 from opinionpool.learning.prior import BIAS, believed_slope
-from opinionpool.learning.uncertainty import Uncertainty
 from opinionpool.logodds import metric, uncentred, whitened
 from opinionpool.model.contrasts import Batch
 from opinionpool.model.full_panel import Discriminant, FullPanel
@@ -191,49 +191,29 @@ class ClassWeights:
         return FullPanel.from_parts(Discriminant(means, covariance), biases, names, classes, settings)
 
 
-@dataclass(frozen=True, eq=False)
-class ClassUncertainty(Uncertainty):
+@dataclass(frozen=True, eq=False, repr=False)
+class ClassPosterior(Posterior):
     """What is open about the symmetric panel, and about differences between classes, taken to be independent.
 
     Attributes
     ----------
-    covariance : ndarray, shape (K - 1 + N, K - 1 + N)
     weights : ClassWeights
     differences : ndarray, shape (P, P)
         Covariance of its coefficients.
     """
 
-    weights: ClassWeights
-    differences: Array
-
-    def at_least(self, other: Uncertainty) -> ClassUncertainty:
-        """Neither what the classes have in common nor their differences are less uncertain than here or there."""
-        common = super().at_least(other)
-        if not isinstance(other, ClassUncertainty) or other.differences.shape != self.differences.shape:
-            return common
-        # Contrasts there are measured from other biases, which is a difference of intercepts.
-        d, start = self.weights.free, np.zeros((1, len(self.weights.panel), self.weights.free))
-        start[0, self.weights.informative] = self.weights.bias
-        added = np.einsum("f,dk->kfd", other.weights.features(start)[0], other.weights.feature_turn).reshape(d, -1)
-        turn = np.eye(len(self.differences))
-        turn[-d:] = np.linalg.solve(intercept_root(BIAS, d), added @ other.weights.from_features.T)
-        differences = covering(self.differences, turn @ other.differences @ turn.T)
-        return replace(common, differences=differences)
-
-    def scaled(self, factor: float) -> ClassUncertainty:
-        """The same with covariances that are so many times as large."""
-        return replace(super().scaled(factor), differences=self.differences * factor)
+    weights: ClassWeights = field(kw_only=True)
+    differences: Array = field(kw_only=True)
 
     def _symmetric(self, panel: PoolingPanel) -> Panel:
         assert isinstance(panel, FullPanel)
         return self.weights.panel
 
-    def _covariance(self, gradient: Array, panel: PoolingPanel, batch: Batch, rows: slice) -> Array:
+    def _differences(self, panel: PoolingPanel, batch: Batch, rows: slice) -> Array:
         features = self.weights.features(panel.settings.contrasts(batch.some(rows)))
         (t, f), d, turn = features.shape, self.weights.free, self.weights.feature_turn
         half = (features @ self._by_features).reshape(t, d * d, f)
-        own = turn.T @ np.matmul(half, features[:, :, None]).reshape(t, d, d) @ turn
-        return np.asarray(super()._covariance(gradient, panel, batch, rows) + own)
+        return np.asarray(turn.T @ np.matmul(half, features[:, :, None]).reshape(t, d, d) @ turn)
 
     @cached_property
     def _by_features(self) -> Array:

@@ -17,7 +17,6 @@ from opinionpool.estimation.likelihood import Design
 from opinionpool.estimation.newton import Mode, Prior, posterior_modes
 from opinionpool.learning.crowd_cells import Cells
 from opinionpool.learning.hierarchy import Features
-from opinionpool.learning.prior import SLOPE
 from opinionpool.model.correlation import CommonCorrelation, Dependence
 from opinionpool.model.features import cell_weights
 from opinionpool.model.mixed import MixedCorrelation
@@ -32,6 +31,8 @@ PROBABILITIES = {COMMON: 0.5, NESTED: 0.5}
 RATE = 0.5
 # A model that is less probable has no part in the answer.
 NEGLIGIBLE = 1e-3
+# Standard deviation of the slope.
+SLOPE = 0.35
 # What a fit may be divided by when a bias is read from an intercept.
 LEAST_SLOPE = 0.3
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from statistics import NormalDist
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,11 +13,11 @@ from opinionpool.arrays import Array
 from opinionpool.display import Tabular
 from opinionpool.errors import LearningError, Note
 from opinionpool.forecasts import Forecasts
+from opinionpool.learning.posterior import Posterior, answer_rows, debiased
 from opinionpool.learning.recency import Recency
 from opinionpool.learning.shrinkage import MarginalFeatures
 from opinionpool.learning.topic_fit import TopicEvents, learn_topics
 from opinionpool.learning.topics import TopicEffects, TopicShift
-from opinionpool.learning.uncertainty import Uncertainty, answer_rows, debiased
 from opinionpool.learning.votes import LatentVotes
 from opinionpool.model.contrasts import AnswerParts, Batch
 from opinionpool.model.full_panel import FullPanel
@@ -47,8 +46,8 @@ class FittedPanel(Tabular):
     notes : tuple of Note
     marginal : MarginalFeatures or None
         What the data say of each expert by itself, where the panel's own features follow from its weights.
-    uncertainty : Uncertainty or None
-        What is open about the weights, where it is known.
+    posterior : Posterior or None
+        Of intercept and weights, where it is known.
     topics : TopicEffects or None
         Intercepts and slopes by topic, where events have topics.
     recency : Recency or None
@@ -68,7 +67,7 @@ class FittedPanel(Tabular):
     present: npt.NDArray[np.bool_]
     notes: tuple[Note, ...] = ()
     marginal: MarginalFeatures | None = None
-    uncertainty: Uncertainty | None = None
+    posterior: Posterior | None = None
     topics: TopicEffects | None = None
     recency: Recency | None = None
     votes: LatentVotes | None = None
@@ -88,13 +87,11 @@ class FittedPanel(Tabular):
 
     def weight_interval(self, level: float = 0.9) -> tuple[Array, Array]:
         """The credible interval of each weight by itself, (N,) twice; NaN where that is not known."""
-        weight = self.weights
-        error = np.full((2, len(weight)), np.nan)
-        if self.uncertainty is not None:
+        low, high = np.full((2, len(self.experts)), np.nan)
+        if self.posterior is not None:
             known = self.present & self.panel.informative
-            error = np.where(known, self.uncertainty.weight_errors(len(weight)), np.nan)
-        down, up = NormalDist().inv_cdf((1.0 + level) / 2.0) * error
-        return weight - down, weight + up
+            low, high = np.where(known, self.weights + self.posterior.weight_interval(len(known), level), np.nan)
+        return low, high
 
     @property
     def experts(self) -> tuple[str, ...]:
@@ -207,19 +204,13 @@ class FittedPanel(Tabular):
         LearningError
             If this panel was learned in a way that does not say how sure it is.
         """
-        if self.uncertainty is None:
+        if self.posterior is None:
             raise LearningError(
                 f"a panel learned as {self.structure!r} does not say how sure it is; the default pool does"
             )
         prior, q = self.reference(prior), self.taken(q)
         shift = self._shift(q, prior, base_rate, topics)
-        return self.uncertainty.interval(self.panel, q, prior, base_rate, level, shift)
-
-    def errors(self, q: npt.ArrayLike, prior: npt.ArrayLike, topics: npt.ArrayLike | None = None) -> Array:
-        """Standard errors of each class's log-odds against the others, down and up, (2, T, K); 0 if nobody answered."""
-        assert self.uncertainty is not None
-        q = self.taken(q)
-        return self.uncertainty.errors(self.panel, q, prior, self._shift(q, prior, None, topics))
+        return self.posterior.interval(self.panel, q, prior, base_rate, level, shift)
 
     def _shift(
         self, q: npt.ArrayLike, prior: npt.ArrayLike, base_rate: npt.ArrayLike | None, topics: npt.ArrayLike | None
@@ -239,7 +230,7 @@ class FittedPanel(Tabular):
         level: float = 0.9,
     ) -> tuple[Array, Array] | None:
         """The intervals of every event of some forecasts, without an array of all events x experts; None if unknown."""
-        if self.uncertainty is None:
+        if self.posterior is None:
             return None
         t, k = len(forecasts.events), len(self.classes)
         forecasts = replace(self, votes=None).aged(forecasts, self.reference(prior))
@@ -249,49 +240,6 @@ class FittedPanel(Tabular):
                 q, own, rate, level, None if forecasts.topics is None else forecasts.topics[rows]
             )
         return ends[0], ends[1]
-
-    def at_least_as_uncertain_as(self, other: FittedPanel, forecasts: Forecasts, prior: npt.ArrayLike) -> FittedPanel:
-        """The same with weights and answers that are at least as uncertain as those of another fit.
-
-        Of the answers, in log-odds, this holds for every event of some forecasts with the given prior.
-        """
-        mine, its = self.uncertainty, other.uncertainty
-        if mine is None or its is None:
-            return self
-        found = replace(self, uncertainty=mine.at_least(its))
-        if self.topics is not None and other.topics is not None:
-            assert found.uncertainty is not None
-            common = self._coefficients, found.uncertainty.covariance
-            effects = self.topics.at_least(other.topics, common, (other._coefficients, its.covariance))
-            found = replace(found, topics=effects)
-        # What is believed of extremes and of missing forecasts differs a little between fits, and so do topics.
-        most = 1.0
-        for rows, q, (own,) in forecasts.dense_blocks(self.experts, prior):
-            assert own is not None
-            topics = None if forecasts.topics is None else forecasts.topics[rows]
-            for each in (None, topics)[: 1 if topics is None else 2]:
-                error = found.errors(q, own, each)
-                ratio = np.divide(other.errors(q, own, each), error, out=np.ones_like(error), where=error > 0)
-                most = max(most, float(ratio.max(initial=1.0)))
-        return replace(
-            found,
-            uncertainty=found.uncertainty and found.uncertainty.scaled(most**2),
-            topics=found.topics and found.topics.scaled(most**2),
-        )
-
-    @property
-    def _coefficients(self) -> Array:
-        """Intercept and weights of everybody, (K - 1 + N,); zeros if weights differ between classes."""
-        n, k = len(self.experts), len(self.classes)
-        if not isinstance(self.panel, Panel):
-            return np.zeros(k - 1 + n)
-        same = np.full((1, n) if k == 2 else (1, n, k), 1.0 / k)
-        parts = self.panel.answer_parts(self.panel.read(same, same[0, 0]))
-        assert parts.bias is not None
-        assert parts.weights is not None
-        # Without a centre, contrasts are as they were given.
-        bias = parts.weights @ parts.bias if self.panel.settings.extremes.centre is None else 0.0
-        return np.concatenate([parts.intercept - bias, parts.weights])
 
     def aged(self, forecasts: Forecasts, prior: npt.ArrayLike) -> Forecasts:
         """Some forecasts as they count: votes by those of others, and all by their ages, without these."""
@@ -334,7 +282,7 @@ class FittedPanel(Tabular):
         else:
             beyond = answers[used]
         events = TopicEvents(forecasts.topics[used], start + beyond, beyond, some.outcomes, weight[used])
-        return replace(self, topics=learn_topics(events).effects)
+        return replace(self, topics=learn_topics(events))
 
     def read(self, q: npt.ArrayLike, prior: npt.ArrayLike, base_rate: npt.ArrayLike | None = None) -> Batch:
         """Forecasts by all experts as `pool` takes them."""
@@ -351,8 +299,8 @@ class FittedPanel(Tabular):
     def for_options(self, options: tuple[object, ...]) -> FittedPanel:
         """The same, learned from events with options of their own, for events with these options."""
         # The uncertainty of its weights is known for as many options as it was learned from.
-        uncertainty = self.uncertainty if len(options) == len(self.classes) else None
-        return replace(self, panel=self.panel.for_options(options), uncertainty=uncertainty)
+        posterior = self.posterior if len(options) == len(self.classes) else None
+        return replace(self, panel=self.panel.for_options(options), posterior=posterior)
 
     def reference(self, prior: npt.ArrayLike | None = None) -> npt.ArrayLike:
         """The prior to use: the one given, or the one of the fit, in the form that `Panel.pool` takes."""

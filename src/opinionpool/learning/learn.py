@@ -22,7 +22,7 @@ from opinionpool.learning.problem import Problem, Source, Sums
 from opinionpool.learning.recency import learn_recency
 from opinionpool.learning.request import Request
 from opinionpool.learning.votes import LatentVotes
-from opinionpool.logodds import FLOOR, POOL_FLOOR, public_probabilities
+from opinionpool.logodds import FLOOR, POOL_FLOOR
 from opinionpool.model.contrasts import contrasts
 from opinionpool.model.full_panel import FullPanel
 from opinionpool.model.panel import Panel
@@ -140,28 +140,12 @@ def _learn_by_beliefs(problem: Problem, beliefs: Beliefs, request: Request) -> F
             resolved = int(problem.forecasts.resolved.sum())
             problem, reduced = replace(problem.select(*drawn), estimated=False), reduced[drawn[0]] * drawn[1]
             notes = (*notes, sample_note(int(problem.forecasts.resolved.sum()), resolved))
-        found = _learn_dependent(problem, reduced, beliefs, request)
+        fewer = replace(problem, weight=reduced)
+        found = _learn_default(fewer, beliefs, request)
+        found = found.with_topics(fewer.forecasts, fewer.reference, fewer.weight)
     about = () if found.topics is None else (found.topics.note(),)
     notes = (*found.notes, *about, *notes, *(() if recency is None else (recency.note(),)))
     return replace(found, recency=recency, votes=votes, notes=notes)
-
-
-def _learn_dependent(problem: Problem, reduced: Array, beliefs: Beliefs, request: Request) -> FittedPanel:
-    """The default pool of events that count less where they depend on each other, and that are no less uncertain."""
-    fewer = replace(problem, weight=reduced)
-    if problem.forecasts.topics is not None:
-        # What topics have in common is learned from how uncertain answers are.
-        request = replace(request, answers_only=False)
-    found = _with_topics(_learn_default(fewer, beliefs, request), fewer)
-    if request.answers_only or not (reduced < problem.weight).any():
-        return found
-    alike = replace(request, class_model=found.class_model)
-    independent = _with_topics(_learn_default(problem, beliefs, alike), problem)
-    return found.at_least_as_uncertain_as(independent, problem.forecasts, public_probabilities(problem.reference))
-
-
-def _with_topics(found: FittedPanel, problem: Problem) -> FittedPanel:
-    return found.with_topics(problem.forecasts, problem.reference, problem.weight)
 
 
 def is_crowd(forecasts: Forecasts, weight: Array) -> bool:
@@ -199,14 +183,14 @@ def _learn_default(problem: Problem, beliefs: Beliefs, request: Request) -> Fitt
     panel = Panel.from_parts(found.parts, found.bias, problem.experts, problem.classes, settings)
     kind = "default" if counts.any() and not believed.assessed else "assumed"
     notes = found.notes + belief_notes(beliefs, problem.experts)
-    about = found.marginal, found.uncertainty, found.topics
+    about = found.marginal, found.posterior
     learned = FittedPanel(panel, problem.shared, kind, events, counts, present, notes, *about)
     if request.class_model == "symmetric":
         return learned
     # Loaded where there are more than two classes.
     from opinionpool.learning.class_model import with_class_model
 
-    return with_class_model(learned, panel, problem.forecasts, data, request.class_model)
+    return with_class_model(learned, panel, data, request.class_model)
 
 
 def _learn_full(problem: Problem, settings: Settings) -> FittedPanel:

@@ -2,13 +2,12 @@
 
 Believed of any panel:
 
-* experts are about calibrated and strongly dependent, w = `CALIBRATION` / (1 + (N − 1) `CORRELATION`) each, which puts
-  the answer near the average of their log-odds; they may also depend more or less on each other (`CORRELATIONS`, by
-  evidence), and the sum of the weights may be off by a factor of 1 ± `SLOPE`;
-* who agrees more with the others is more accurate (`opinionpool.learning.agreement`), how much more being learned
-  (`GUIDE_SPREAD`), and evidence is nested;
-* they are unbiased, give or take `BIAS` in log-odds together, beyond what each expert's own forecasts show;
-* weights differ from each other by 0 to `SPREADS[-1]`, small differences being likelier;
+* experts are about calibrated and strongly dependent, Σw = `CALIBRATION` N / (1 + (N − 1) ρ), ρ of `CORRELATIONS`,
+  which puts the answer near the average of their log-odds; ln Σw is off by `SLOPE_SD`, or by `DIFFUSE_SD`;
+* who agrees more with the others is more accurate (`opinionpool.learning.agreement`), or not, and evidence is nested,
+  or errors have one correlation (`DEPENDENCE`);
+* they are unbiased, give or take `BIAS` in log-odds together, and a little more each;
+* weights differ from those of such a panel by `WEIGHT_SD`, small differences being likelier;
 * extreme statements are believed up to a contrast of about `LIMITS` (`opinionpool.model.contrasts`).
 
 What a decision maker believes (`opinionpool.learning.beliefs`) takes the place of these centres, and its worth narrows
@@ -21,35 +20,63 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from opinionpool.arrays import Array, Mask
 from opinionpool.errors import ArgumentError, Note
-from opinionpool.learning.agreement import Agreement
+from opinionpool.learning.agreement import GUIDE, Agreement
 from opinionpool.learning.beliefs import Belief, Beliefs, ExpertBeliefs
 from opinionpool.model.features import Parts, believed_dependence
 from opinionpool.names import name_key, unknown_names
 from opinionpool.text import listed, shown, suggestion
 
+
+class Dependent(NamedTuple):
+    """How experts depend on each other, and how far accuracies go with agreement."""
+
+    kind: str  # "nested" or "common"
+    correlation: float
+    exponent: float  # of (r²/(1 − r²)), r the correlation with the others' mean
+    probability: float
+
+
+# The prior table: everything that is believed of any panel. None of it depends on the number of events. The source is
+# reasoning and the simulated panels of benchmarks/default_pool.py, unless another is given; on these the result is flat
+# around the values.
+# Calibration κ of any expert (13).
 CALIBRATION = 0.95
-SLOPE, BIAS = 0.35, 0.15
-# The sum of weights may also be nothing like what is believed, off by a factor of 1 ± `UNLIKE`, with a probability of
-# `UNLIKE_PROBABILITY` T² / (T² + `UNLIKE_WORTH`²): few events leave nothing to go by but beliefs.
-UNLIKE, UNLIKE_PROBABILITY, UNLIKE_WORTH = 3.0, 0.5, 20.0
-CORRELATION = 0.6
-CORRELATIONS, CORRELATION_PROBABILITIES = (CORRELATION, 0.8, 0.3, 0.0), (0.4, 0.4, 0.15, 0.05)
-SPREADS, SPREAD_PROBABILITIES = (0.0, 0.1, 0.25, 0.6, 1.5), (0.31, 0.28, 0.25, 0.14, 0.02)
-LIMITS, LIMIT_PROBABILITIES = (2.5, 5.0, 12.0), (0.4, 0.4, 0.2)
-# Without any outcome, a single expert is taken to have this accuracy: an area under the curve of 0.84.
+# Accuracy μ* of an expert of whom nothing is known (15): an area under the curve of 0.84.
 ACCURACY = 1.0
-# How far the exponent of agreement is open, about `GUIDE`: as if 0, 1/2 and 1 were believed at 1/4, 1/2 and 1/4.
-GUIDE_SPREAD = 0.35
+# Correlation of errors: of a typical panel, and a grid with probabilities, which is that of ln Σw (10.3).
+CORRELATION = 0.6
+CORRELATIONS, CORRELATION_PROBABILITIES = (0.3, CORRELATION, 0.8, 0.92), (0.15, 0.4, 0.3, 0.15)
+# Standard deviation of ln Σw about that: where calibrations are about as believed, and where they are not, and the
+# probability of the latter.
+SLOPE_SD, DIFFUSE_SD, DIFFUSE_PROBABILITY = 0.25, 0.8, 0.2
+# Standard deviation of the intercept per unit of Σw, in log-odds; and events that it is worth to believe that experts
+# have no common bias, and that none has another than all, which is a standard deviation of about 0.2 each.
+BIAS, COMMON_BIAS_EVENTS, OWN_BIAS_EVENTS = 0.15, 40.0, 50.0
+# Standard deviation of weights about those of the believed panel, in units of Σw/√N, and probabilities.
+WEIGHT_SD, WEIGHT_SD_PROBABILITIES = (0.1, 0.4, 1.0, 2.5), (0.5, 0.25, 0.16, 0.09)
+# How experts depend on each other, and how good a guide agreement is.
+DEPENDENCE = (
+    Dependent("common", CORRELATION, 0.0, 0.3),
+    Dependent("nested", CORRELATION, 0.5, 0.3),
+    Dependent("nested", CORRELATION, 1.0, 0.1),
+    Dependent("common", 0.3, 0.5, 0.1),
+    Dependent("common", CORRELATION, 0.5, 0.1),
+    Dependent("common", 0.3, 1.0, 0.05),
+    Dependent("common", CORRELATION, 1.0, 0.05),
+)
+# Log-odds that a robust contrast reaches at most (10.1), and probabilities.
+LIMITS, LIMIT_PROBABILITIES = (2.5, 5.0, 12.0), (0.3, 0.5, 0.2)
+# Events that the belief in equally probable classes is worth, in ln odds: L° is T / (T + n) of Laplace's estimate.
+PRIOR_EVENTS = 20.0
 # What is believed of accuracies counts against agreement as if that were worth so many events.
 ACCURACY_WORTH = 20.0
-# A factor common to all is taken to move the answer by at least so much of the sum of the weights.
-LEAST_MOVED = 0.3
 # Worths that differ by no more are the same.
 NO_WORTH = 1e-6
 # Worths are finite numbers inside; so many events leave nothing open.
@@ -257,9 +284,19 @@ class Believed:
         """The same with accuracies by agreement, as far as nothing is believed about accuracies."""
         if self.fixed or not self.alike or not agreement.tells:
             return self
-        share = ACCURACY_WORTH / (ACCURACY_WORTH + float(self.accuracy.worth.max()))
-        accuracy = replace(self.accuracy, value=self.accuracy.value * agreement.accuracy**share)
+        accuracy = replace(self.accuracy, value=self.accuracy.value * agreement.accuracy**self._guided)
         return replace(self, accuracy=accuracy, agreement=agreement)
+
+    def accuracy_by(self, exponent: float) -> Array:
+        """Accuracies if they go with this power of what agreement says, (N,)."""
+        if self.agreement is None:
+            return self.accuracy.value
+        return np.asarray(self.accuracy.value * self.agreement.accuracy ** (self._guided * (exponent / GUIDE - 1.0)))
+
+    @property
+    def _guided(self) -> float:
+        """How much of what agreement says of accuracies is believed."""
+        return ACCURACY_WORTH / (ACCURACY_WORTH + float(self.accuracy.worth.max()))
 
     def parts(self, rho: float) -> Parts:
         """The panel with the features that are believed (model.md, section 2.1)."""
@@ -278,12 +315,7 @@ class Believed:
         kappa, accuracy = self.calibration.value, self.accuracy.value
         parts = Parts(accuracy / kappa, np.sqrt(2.0 * accuracy) / kappa, believed_dependence(rho, accuracy))
         weights = np.asarray(parts.weights_for(np.ones((1, len(self)), dtype=bool))[0])
-        if self.agreement is None:
-            return parts, weights
-        # Calibrations are such that a factor common to all moves the answer as it would if all were equal.
-        moved = max(float(weights @ self.agreement.loading), LEAST_MOVED * float(weights.sum()))
-        scale = float(kappa.mean()) * len(self) / (1.0 + (len(self) - 1) * rho) / moved
-        return replace(parts, contrast=parts.contrast / scale, spread=parts.spread / scale), weights * scale
+        return parts, weights
 
 
 def _accuracy(beliefs: ExpertBeliefs, base: float) -> Belief | None:

@@ -15,7 +15,7 @@ import numpy as np
 from opinionpool.arrays import Array
 from opinionpool.estimation import averages as estimates
 from opinionpool.estimation.rows import ResolvedEvents
-from opinionpool.learning.prior import Believed
+from opinionpool.learning.prior import COMMON_BIAS_EVENTS, OWN_BIAS_EVENTS, Believed
 from opinionpool.model.correlation import CommonCorrelation, Dependence, MatrixCorrelation
 from opinionpool.model.nested import NestedCorrelation
 
@@ -24,12 +24,9 @@ CALIBRATION = 1.0
 PANEL_WORTH, EXPERT_WORTH = 10.0, 40.0
 # A correlation learned from few pairs is not believed beyond these.
 LOWEST, HIGHEST = 0.0, 0.99
-# A correlation for each pair is shrunken towards the common one by as many events as there are experts, and this many.
+# A correlation for each pair is drawn towards the common one by as many events as there are experts, and this many.
 PAIR_WORTH = 40.0
 MOST_PAIRED = 200
-# What agreement says of whose evidence contains whose counts against resolved events as if on so many: weights learned
-# from these are more certain than that, and go to the experts next in accuracy where somebody is missing.
-NESTED_WORTH = 100.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,14 +79,9 @@ def marginal_bias(evidence: ResolvedEvents, believed: Believed) -> Array:
     return _marginal_means(evidence, _Centre.of(believed, evidence.classes))[0].bias
 
 
-def common_dependence(features: MarginalFeatures, believed: Believed, events: float) -> Dependence:
-    """One correlation of all pairs; nested evidence of the same mean where unequal accuracies are believed.
-
-    Where they are by agreement, so many resolved events take it towards one correlation.
-    """
+def believed_correlations(features: MarginalFeatures, believed: Believed) -> Dependence:
+    """One correlation of all pairs; nested evidence of the same mean where unequal accuracies are believed."""
     n, rho, accuracy = len(features.spread), features.correlation, believed.accuracy.value
-    if believed.agreement is not None:
-        accuracy = accuracy ** (NESTED_WORTH / (NESTED_WORTH + events))
     if rho < 0 or np.ptp(accuracy) == 0:
         return CommonCorrelation(n, rho)
     size = np.sort(np.sqrt(accuracy))
@@ -99,7 +91,7 @@ def common_dependence(features: MarginalFeatures, believed: Believed, events: fl
 
 def marginal_dependence(evidence: ResolvedEvents, features: MarginalFeatures, believed: Believed) -> Dependence:
     """Between what one correlation says and one for each pair, as far as complete evidence goes."""
-    n, common = len(features.spread), common_dependence(features, believed, float(evidence.answered.sum()))
+    n, common = len(features.spread), believed_correlations(features, believed)
     if not evidence.complete or not 2 < n <= MOST_PAIRED:
         return common
     each, _ = _marginal_means(evidence, _Centre.of(believed, evidence.classes))
@@ -156,7 +148,7 @@ def _marginal_means(evidence: ResolvedEvents, centre: _Centre) -> tuple[estimate
     bias, contrast, variance = centre.bias.mean(axis=0), float(centre.contrast.mean()), float(centre.variance.mean())
     # What is believed of all is believed of the panel; what is believed of some is not.
     worth = PANEL_WORTH + float(centre.worth.min())
-    of_means = (PANEL_WORTH + float(centre.bias_worth.min()), worth)
+    of_means = (COMMON_BIAS_EVENTS + float(centre.bias_worth.min()), worth)
     panel = estimates.fit_means(
         count * share, mean, of_one, evidence.design, bias=bias, contrast=contrast, worth=of_means
     )
@@ -170,7 +162,7 @@ def _marginal_means(evidence: ResolvedEvents, centre: _Centre) -> tuple[estimate
         evidence.design,
         bias=panel.bias + (centre.bias - bias),
         contrast=panel.contrast * (centre.contrast / contrast),
-        worth=(EXPERT_WORTH + centre.bias_worth, EXPERT_WORTH + centre.worth),
+        worth=(OWN_BIAS_EVENTS + centre.bias_worth, EXPERT_WORTH + centre.worth),
     )
     return each, common * (centre.variance / variance)
 

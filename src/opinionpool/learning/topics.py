@@ -7,7 +7,7 @@ within each topic. How they are learned says `opinionpool.learning.topic_fit`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any, NamedTuple
 
@@ -18,7 +18,6 @@ from opinionpool import logodds
 from opinionpool.arrays import Array, Index
 from opinionpool.display import Tabular
 from opinionpool.errors import Note
-from opinionpool.estimation.coefficients import covering
 from opinionpool.text import counted, shown
 
 # How far intercepts and slopes of topics spread, in log-odds and as a factor, and how probable each level is. Chosen by
@@ -151,63 +150,6 @@ class TopicEffects(Tabular):
     def weights_shown(self) -> bool:
         """Whether outcomes speak for weights that differ."""
         return self.weights_differ > 1.0 - DEVIATION_PROBABILITIES[0]
-
-    def spread_over(self, shares: Array) -> TopicEffects:
-        """The same for duplicates; `shares` (N, V) is the share of each expert in the weight of each distinct one."""
-        d, n = self.intercept.shape[1], len(shares)
-        common = np.zeros((d + n, d + shares.shape[1]))
-        common[:d, :d], common[d:, d:] = np.eye(d), shares
-        cross = None if self.cross is None else self.cross @ common.T
-        plain = None if self.plain is None else common @ self.plain
-        if self.weights is None:
-            return replace(self, cross=cross, plain=plain)
-        own = np.zeros((d + 1 + n, d + 1 + shares.shape[1]))
-        own[: d + 1, : d + 1], own[d + 1 :, d + 1 :] = np.eye(d + 1), shares
-        return replace(
-            self,
-            weights=self.weights @ shares.T,
-            covariance=own @ self.covariance @ own.T,
-            new=own @ self.new @ own.T,
-            cross=None if cross is None else own @ cross,
-            plain=plain,
-        )
-
-    def at_least(self, other: TopicEffects, common: tuple[Array, Array], its: tuple[Array, Array]) -> TopicEffects:
-        """The same, with no combination of a topic's intercept, slope and weights less uncertain than in another.
-
-        Nor is what they make of answers, given the common intercept and weights here and there, (K - 1 + N,), and their
-        covariance; if weights are not looked at, this is so for what is not common only.
-        """
-        if self.topics != other.topics or self.new.shape != other.new.shape:
-            return self
-        own = [covering(*each) for each in zip(self.covariance, other.covariance, strict=True)]
-        found = replace(self, covariance=np.array(own), new=covering(self.new, other.new))
-        if self.cross is None or other.cross is None or self.weights is None:
-            return found
-        d = self.intercept.shape[1]
-        place = np.delete(np.arange(len(self.new)), d)
-        for g in range(len(self.topics) + 1):
-            here = found._of_answers(g, *common)
-            part = found.new if g == len(self.topics) else found.covariance[g]
-            part[np.ix_(place, place)] += covering(here, other._of_answers(g, *its)) - here
-        return found
-
-    def _of_answers(self, g: int, values: Array, covariance: Array) -> Array:
-        """Covariance of the intercept and weights of answers on a topic, (K - 1 + N, K - 1 + N), from the common ones'.
-
-        `g` is the topic's place, the number of topics for a new one.
-        """
-        slope = values if self.plain is None else values + self.plain
-        onto = np.insert(np.eye(len(values)), self.intercept.shape[1], slope, axis=1)
-        if g == len(self.topics):
-            return np.asarray(covariance + onto @ self.new @ onto.T)
-        beside = np.zeros_like(covariance) if self.cross is None else onto @ self.cross[g]
-        return np.asarray(covariance + onto @ self.covariance[g] @ onto.T + beside + beside.T)
-
-    def scaled(self, factor: float) -> TopicEffects:
-        """The same with covariances that are so many times as large."""
-        cross = None if self.cross is None else self.cross * factor
-        return replace(self, covariance=self.covariance * factor, new=self.new * factor, cross=cross)
 
     @property
     def needs_contrasts(self) -> bool:

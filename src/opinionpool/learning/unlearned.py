@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from opinionpool.arrays import Array
 from opinionpool.errors import Note
 from opinionpool.learning.agreement import Agreement
+from opinionpool.learning.laplace import prior_fit
+from opinionpool.learning.nodes import prior_nodes
+from opinionpool.learning.posterior import Posterior
 from opinionpool.learning.prior import (
     ACCURACY,
     CALIBRATION,
     CORRELATION,
     LIMIT_PROBABILITIES,
     LIMITS,
-    SPREAD_PROBABILITIES,
-    SPREADS,
     Believed,
     harmonic_mean,
 )
@@ -24,9 +25,6 @@ from opinionpool.learning.shrinkage import (
     MarginalFeatures,
     believed_features,
 )
-from opinionpool.learning.topics import TopicEffects
-from opinionpool.learning.uncertainty import Uncertainty
-from opinionpool.learning.weight_beliefs import weight_beliefs
 from opinionpool.model.contrasts import Extremes
 from opinionpool.model.features import Parts
 from opinionpool.text import shown
@@ -48,37 +46,41 @@ class DefaultFit:
     extremes : Extremes
     marginal : MarginalFeatures or None
         What the data say of each expert by itself, extremes believed; if nothing was learned, what is believed of it.
-    uncertainty : Uncertainty or None
-        What is still open; None for more than `MOST_UNCERTAIN` experts.
+    posterior : Posterior or None
+        Of intercept and weights; None for more than `MOST_UNCERTAIN` experts.
     learned : bool
         Whether outcomes had a part in it.
     notes : tuple of Note
-    topics : TopicEffects or None
-        How topics differ, where that was learned together with the weights.
     """
 
     parts: Parts
     bias: Array
     extremes: Extremes
     marginal: MarginalFeatures | None
-    uncertainty: Uncertainty | None
+    posterior: Posterior | None
     learned: bool
     notes: tuple[Note, ...] = ()
-    topics: TopicEffects | None = None
 
 
-def assumed(believed: Believed, d: int, *, options: bool) -> DefaultFit:
+def assumed(believed: Believed, d: int, *, options: bool, answers_only: bool = False) -> DefaultFit:
     """What is believed, for d = K - 1."""
     marginal = believed_features(believed, d) if believed.given else None
-    bias = believed.biases(d)
-    return DefaultFit(
-        believed.parts(believed.rho),
-        bias,
-        Extremes(believed_limit(believed), bias if bias.any() else None),
-        marginal,
-        None if len(believed) > MOST_UNCERTAIN else prior_uncertainty(believed, d, options=options),
-        learned=False,
-    )
+    bias, parts, posterior = believed.biases(d), believed.parts(believed.rho), None
+    n = len(believed)
+    if not believed.assessed and n:
+        nodes = prior_nodes(believed, d, options=options)
+        fit = prior_fit(nodes, d, covariances=not answers_only and n <= MOST_UNCERTAIN)
+        parts = with_weights(parts, fit.mean[d:])
+        posterior = None if fit.normals is None else Posterior.of(fit, nodes)
+    elif n <= MOST_UNCERTAIN:
+        posterior = Posterior(np.ones(1), np.zeros((1, d + n)), np.zeros((1, d + n, d + n)))
+    extremes = Extremes(believed_limit(believed), bias if bias.any() else None)
+    return DefaultFit(parts, bias, extremes, marginal, posterior, learned=False)
+
+
+def with_weights(parts: Parts, weights: Array) -> Parts:
+    """Return parts with the same covariance and other weights, by (10)."""
+    return replace(parts, contrast=parts.spread * parts.dependence.times(parts.spread * weights) / 2.0)
 
 
 def believed_limit(believed: Believed) -> float:
@@ -86,21 +88,6 @@ def believed_limit(believed: Believed) -> float:
     if believed.limit is not None:
         return believed.limit
     return np.inf if believed.assessed else harmonic_mean(LIMITS, LIMIT_PROBABILITIES)
-
-
-def prior_uncertainty(believed: Believed, d: int, *, options: bool) -> Uncertainty:
-    """What is open about intercept and weights, for d = K - 1; nothing where all was assessed.
-
-    Where events have options of their own there is no intercept.
-    """
-    n = len(believed)
-    covariance = np.zeros((d + n, d + n))
-    if not believed.assessed:
-        beliefs = weight_beliefs(believed, believed.rho, d, options=options)
-        for deviation, probability in zip(SPREADS, SPREAD_PROBABILITIES, strict=True):
-            root = beliefs.root(deviation, d)
-            covariance += probability * root @ root.T
-    return Uncertainty(covariance)
 
 
 def nothing_learned(resolved: bool, constant: bool, believed: Believed, nobody: bool) -> Note:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from opinionpool.arrays import Array
-from opinionpool.estimation.coefficients import WeightBeliefs
-from opinionpool.learning.agreement import GUIDE
 from opinionpool.learning.prior import (
     BIAS,
     CORRELATION_PROBABILITIES,
     CORRELATIONS,
-    GUIDE_SPREAD,
-    SLOPE,
+    SLOPE_SD,
     Believed,
 )
 from opinionpool.model.nested import NestedCorrelation
@@ -30,8 +27,19 @@ LEVEL = 1.0
 ROUNDING = 1e-11
 
 
+class WeightBeliefs(NamedTuple):
+    """Means and spreads of the weights of N experts, and of the intercept."""
+
+    mean: Array  # (N,)
+    slope_spread: float  # standard deviation of the sum of the weights as they move in proportion
+    intercept_spread: float  # in log-odds, class-symmetric when K > 2; 0 where there is no intercept
+    # From how much weights would differ without beliefs to how they do: a number where all do so alike, about their
+    # mean; else a root of their covariance, (N, N).
+    deviation: Callable[[float], float | Array]
+
+
 def weight_beliefs(
-    believed: Believed, rho: float, d: int = 1, slope: float = SLOPE, *, options: bool = False
+    believed: Believed, rho: float, d: int = 1, slope: float = SLOPE_SD, *, options: bool = False
 ) -> WeightBeliefs:
     """Beliefs about weights and intercept if the common correlation is about `rho`, which is below 1.
 
@@ -41,9 +49,9 @@ def weight_beliefs(
     open_ = _Open(believed, rho, believed.weights(rho), 1 if options else d, slope)
     mean, intercept = open_.mean, 0.0 if options else open_.intercept_spread()
     if believed.alike:
-        own = cache(open_.deviation_alike) if any(open_.worths[:2]) else _as_it_is
-        return WeightBeliefs(mean, open_.together(), intercept, own, open_.guide())
-    return WeightBeliefs(mean, 0.0, intercept, cache(open_.deviation))
+        own = open_.deviation_alike if any(open_.worths[:2]) else _as_it_is
+        return WeightBeliefs(mean, open_.together(), intercept, own)
+    return WeightBeliefs(mean, 0.0, intercept, open_.deviation)
 
 
 def _as_it_is(deviation: float) -> float:
@@ -114,13 +122,6 @@ class _Open:
         left = _conditioned(np.diag([self.slope**2, LEVEL**2, assumed]), np.array(self.worths), per_event)
         change = np.array([1.0, 0.0, -(n - 1) / (1.0 + (n - 1) * rho)])
         return float(self.mean.sum() * np.sqrt(change @ left @ change))
-
-    def guide(self) -> Array | None:
-        """How weights move with how good a guide agreement is, for a standard deviation of that, (N,)."""
-        if self.believed.agreement is None:
-            return None
-        equal = float(self.believed.calibration.value.mean()) / (1.0 + (len(self.mean) - 1) * self.rho)
-        return GUIDE_SPREAD / GUIDE * (self.mean - equal)
 
     def slopes(self) -> tuple[float, float]:
         """How a typical weight changes with log calibration and log accuracy of its expert, beside the others."""

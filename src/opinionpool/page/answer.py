@@ -272,7 +272,7 @@ def _interval(why: Explanation, state: FittedPanel, rate: float | Array | None) 
     """Of the answer, by class; none where it is the prior, or the pool does not say, or options are the event's own."""
     if why.interval is not None:
         return np.asarray(why.interval[0]), np.asarray(why.interval[1])
-    if state.uncertainty is None or not why.experts or tuple(why.classes) != tuple(state.panel.classes):
+    if state.posterior is None or not why.experts or tuple(why.classes) != tuple(state.panel.classes):
         return None
     q = np.full((len(state.experts), len(why.classes)), np.nan)
     q[[state.experts.index(name) for name in why.experts]] = why.probabilities

@@ -33,7 +33,7 @@ class FittedPool:
 
     panel: ClassVar[None] = None
     marginal: ClassVar[None] = None
-    uncertainty: ClassVar[None] = None
+    posterior: ClassVar[None] = None
 
     rule: str
     parameters: Mapping[str, Any]
@@ -136,6 +136,6 @@ class FittedPool:
 
 
 # What a fit gives. Both have experts, classes, prior, weights, learned, events, counts, notes, rule, panel, marginal
-# and uncertainty (None where there is none), pool, pool_forecasts, forecast_intervals, reference, answer_parts and
+# and posterior (None where there is none), pool, pool_forecasts, forecast_intervals, reference, answer_parts and
 # for_options.
 Fitted: TypeAlias = FittedPanel | FittedPool

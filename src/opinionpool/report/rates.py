@@ -89,7 +89,7 @@ def rates_section(f: Findings) -> Section | None:
     by = "topic" if f.forecasts.topics is not None else "group"
     labels = f.forecasts.topics if by == "topic" else f.forecasts.groups
     state = f.state
-    if labels is None or not isinstance(state, FittedPanel) or state.uncertainty is None or not f.open_rows:
+    if labels is None or not isinstance(state, FittedPanel) or state.posterior is None or not f.open_rows:
         return None
     try:
         found = rates(state, f.forecasts, by, prior=f.prior)

@@ -12,12 +12,12 @@ from opinionpool.arrays import Array, Index
 from opinionpool.errors import Note, SavedPoolError
 from opinionpool.findings import Finding
 from opinionpool.learning.beliefs import Beliefs, beliefs_of_mapping
-from opinionpool.learning.class_weights import ClassUncertainty, ClassWeights
+from opinionpool.learning.class_weights import ClassPosterior, ClassWeights
 from opinionpool.learning.fitted import FittedPanel
+from opinionpool.learning.posterior import Limits, Posterior
 from opinionpool.learning.recency import Recency
 from opinionpool.learning.shrinkage import MarginalFeatures
 from opinionpool.learning.topics import DEVIATIONS, LEVELS, TopicEffects
-from opinionpool.learning.uncertainty import OtherLimits, OtherSums, Uncertainty
 from opinionpool.learning.votes import LatentVotes
 from opinionpool.model.contrasts import Extremes
 from opinionpool.model.correlation import CommonCorrelation, Dependence, MatrixCorrelation, matrix_correlation
@@ -75,6 +75,47 @@ class Copies(NamedTuple):
     source: Index
 
 
+class OtherSums(NamedTuple):
+    """Sums of weights that are nothing like what is believed, as files of release 0.1 have them."""
+
+    probability: float
+    moves: Array
+    covariance: Array
+
+
+class OtherLimits(NamedTuple):
+    """Other limits of extremes, as files of release 0.1 have them."""
+
+    limits: Array
+    probability: Array
+    coefficients: Array
+
+
+class OldPosterior(Posterior):
+    """What files of release 0.1 have in its place: one covariance, and other sums of weights and limits."""
+
+
+class OldClassPosterior(ClassPosterior):
+    """The same where weights differ between classes."""
+
+
+def _old_posterior(
+    covariance: Array, sums: tuple[tuple[OtherSums, ...], ...] | None, limits: object = None, **differences: Any  # noqa: ANN401, ARG001 - limits moved answers little
+) -> Posterior:  # fmt: skip
+    """One normal, with the variances that other sums leave open, where these are as probable as they were."""
+    for each in (some[0] for some in sums or () if some):
+        covariance = covariance + each.probability * (each.covariance + each.moves.T @ each.moves - covariance)
+    normal = Posterior(np.ones(1), np.zeros((1, len(covariance))), covariance[None])
+    _check_posterior(normal)
+    return ClassPosterior(normal.probability, normal.mean, normal.covariance, **differences) if differences else normal
+
+
+def _old(name: str, kind: type[Posterior], more: dict[str, Any]) -> Kind:
+    """The kind of such a posterior, which is read and never written."""
+    of_sums = {"sums": tuple[tuple[OtherSums, ...], ...] | None, "limits": tuple[OtherLimits, ...] | None}
+    return Kind(name, kind, {"covariance": Array, **of_sums, **more}, vars, _old_posterior, ("sums", "limits"))
+
+
 def _parts(**saved: Any) -> Parts:  # noqa: ANN401 - what a file may hold
     among = saved["dependence"]
     if isinstance(among, Copies):
@@ -96,42 +137,30 @@ def _check_means(parts: Discriminant) -> None:
     FullPanel(parts.means, parts.covariance)
 
 
-def _check_uncertainty(uncertainty: Uncertainty) -> None:
-    size = len(uncertainty.covariance) if uncertainty.covariance.ndim else 0
-    shaped(uncertainty.covariance, (size, size), "the covariance of the weights")
-    _check_positive(uncertainty.covariance, "the covariance of the weights")
-    if not all(uncertainty.sums):
-        raise SavedPoolError("sums of weights that are nothing like what is believed are missing")
-    for each in (each for some in uncertainty.sums for each in some):
-        shaped(each.moves, (*each.moves.shape[:1], size), "moves of the weights")
-        shaped(each.covariance, (size, size), "the covariance of the weights given their sum")
-        _check_positive(each.covariance, "the covariance of the weights given their sum")
-        if not 0 <= each.probability <= 1:
-            raise SavedPoolError(f"a probability should lie in [0, 1], and is {each.probability:.15g}")
-    for limits in uncertainty.limits:
-        m = limits.limits.size
-        shaped(limits.probability, (m,), "the probabilities of limits", least=0.0)
-        shaped(limits.coefficients, (1 + m, size), "coefficients by limit")
-        if limits.limits.shape != (m,) or not m or not (limits.limits > 0).all():
-            raise SavedPoolError("limits of extremes should be above 0")
+def _check_posterior(posterior: Posterior) -> None:
+    m, size = len(posterior.probability), posterior.mean.shape[-1]
+    shaped(posterior.probability, (m,), "the probabilities of normals", least=0.0)
+    shaped(posterior.mean, (m, size), "the means of the weights")
+    shaped(posterior.covariance, (m, size, size), "the covariances of the weights")
+    if not m or abs(float(posterior.probability.sum()) - 1.0) > ROUNDING:
+        raise SavedPoolError("the probabilities of normals should sum to 1")
+    for covariance in posterior.covariance:
+        _check_positive(covariance, "the covariance of the weights")
+    if posterior.limits is not None:
+        limits = posterior.limits
+        shaped(limits.limit, (limits.limit.size,), "the limits of extremes", least=0.0)
+        shaped(limits.probability, limits.limit.shape, "the probabilities of limits", least=0.0)
+        shaped(limits.mean, (*limits.limit.shape, size), "weights by limit")
+    h = len(posterior.hyperparameter)
+    if len(posterior.value) != h or posterior.prior.shape != (h,) or posterior.posterior.shape != (h,):
+        raise SavedPoolError("each hyperparameter should have a value, and probabilities before and after")
 
 
-def _uncertainty(kind: Kind) -> Kind:
-    """That of an uncertainty; files of older releases know nothing of other sums and limits."""
-    later = ("sums", "limits")
-    some = {**kind.fields, **{name: kind.fields[name] | None for name in later}}
-
-    def make(**given: Any) -> Any:  # noqa: ANN401 - as its fields are
-        return kind.make(**{**given, **{name: given[name] or () for name in later}})
-
-    return replace(kind, fields=some, make=make, optional=later)
-
-
-def _check_class_uncertainty(uncertainty: ClassUncertainty) -> None:
-    _check_uncertainty(uncertainty)
-    size = uncertainty.weights.size
-    shaped(uncertainty.differences, (size, size), "the covariance of differences between classes")
-    _check_positive(uncertainty.differences, "the covariance of differences between classes")
+def _check_class_posterior(posterior: ClassPosterior) -> None:
+    _check_posterior(posterior)
+    size = posterior.weights.size
+    shaped(posterior.differences, (size, size), "the covariance of differences between classes")
+    _check_positive(posterior.differences, "the covariance of differences between classes")
 
 
 def _check_positive(covariance: Array, what: str) -> None:
@@ -259,8 +288,8 @@ def _check_panel_state(learned: FittedPanel) -> None:
     widths = {k - 1} if learned.prior is not None else {k - 1, 1}
     if learned.marginal is not None and learned.marginal.bias.shape not in {(n, width) for width in widths}:
         raise SavedPoolError(f"features of each expert by itself should be of {n} experts and {k} classes")
-    if learned.uncertainty is not None and learned.uncertainty.covariance.shape[-1] < n:
-        raise SavedPoolError(f"the covariance of {n} weights has the shape {learned.uncertainty.covariance.shape}")
+    if learned.posterior is not None and learned.posterior.covariance.shape[-1] < n:
+        raise SavedPoolError(f"covariances of {n} weights have the shape {learned.posterior.covariance.shape}")
     if learned.topics is not None and learned.topics.intercept.shape[1] != k - 1:
         raise SavedPoolError(f"topics of {k} classes should have {k - 1} intercepts each")
     if learned.topics is not None and learned.topics.weights is not None and learned.topics.weights.shape[1] != n:
@@ -337,9 +366,8 @@ PARTS = (
     replace(Kind.of("parts", Parts, _nothing), make=_parts, optional=("source",)),
     Kind.of("discriminant", Discriminant, _check_means),
     Kind.of("features-alone", MarginalFeatures, _check_marginal),
-    Kind.of("other-sums", OtherSums, _nothing),
-    Kind.of("other-limits", OtherLimits, _nothing),
-    _uncertainty(Kind.of("weights-covariance", Uncertainty, _check_uncertainty)),
+    Kind.of("limits", Limits, _nothing),
+    Kind.of("posterior", Posterior, _check_posterior),
     replace(
         Kind.of("topic-effects", TopicEffects, _check_topics), optional=("weights", "deviations", "cross", "plain")
     ),
@@ -348,11 +376,11 @@ PARTS = (
     ),
     Kind.of("latent-votes", LatentVotes, _check_votes),
     Kind.of("class-weights", ClassWeights, _nothing),
-    _uncertainty(Kind.of("class-covariance", ClassUncertainty, _check_class_uncertainty)),
+    Kind.of("class-posterior", ClassPosterior, _check_class_posterior),
     Kind("panel", Panel, {"parts": Parts, **_PANEL}, _panel_fields, _panel(Panel)),
     Kind("full-panel", FullPanel, {"parts": Discriminant, **_PANEL}, _panel_fields, _panel(FullPanel)),
     replace(
-        Kind.of("learned-panel", FittedPanel, _check_panel_state, {"marginal": "alone", "uncertainty": "doubt"}),
+        Kind.of("learned-panel", FittedPanel, _check_panel_state, {"marginal": "alone", "posterior": "doubt"}),
         optional=("topics", "recency", "votes"),
     ),
     Kind.of("learned-pool", FittedPool, _check_pool_state, classes=tuple[Label, ...]),
@@ -368,7 +396,13 @@ def _check_trained(trained: TrainedPool) -> None:
 
 
 # What files of older releases hold and newer ones do not.
-OLD = (Kind.of("copies", Copies, _nothing),)
+OLD = (
+    Kind.of("copies", Copies, _nothing),
+    Kind.of("other-sums", OtherSums, _nothing),
+    Kind.of("other-limits", OtherLimits, _nothing),
+    _old("weights-covariance", OldPosterior, {}),
+    _old("class-covariance", OldClassPosterior, {"weights": ClassWeights, "differences": Array}),
+)
 
 KINDS = (
     *PARTS,

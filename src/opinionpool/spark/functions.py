@@ -278,7 +278,7 @@ def _interval(
     topics: npt.NDArray[np.object_] | None,
 ) -> tuple[Array, Array]:
     """Ends of the interval, NaN where the pool knows none: where nobody answered whom it learned anything of."""
-    if not isinstance(state, FittedPanel) or state.uncertainty is None:
+    if not isinstance(state, FittedPanel) or state.posterior is None:
         none = np.full((len(q), *q.shape[2:]), np.nan)
         return none, none
     answered = ~np.isnan(q if q.ndim == 2 else q[..., 0])

@@ -1,0 +1,286 @@
+"""The posterior of intercept and weights: nodes of the prior, each by Laplace's approximation (docs/model.md, 10).
+
+About one point the logarithm of the likelihood is a quadratic function of the coefficients, and then every node's
+posterior and marginal likelihood have a closed form (10.5): that finds the nodes that matter. Of few events these are
+then fitted, each to its own mode; of many, where all modes are near the point, the quadratic function is enough.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from opinionpool.arrays import Array, Index
+from opinionpool.estimation.likelihood import Design, value
+from opinionpool.estimation.newton import Prior, posterior_modes
+from opinionpool.estimation.regression import Observations
+from opinionpool.learning.nodes import Nodes
+
+# Logarithm of a posterior probability, relative to the largest, below which a pair of node and sum is left out; and how
+# far off the quadratic function may be about that.
+NEGLIGIBLE, MARGIN = -7.0, 3.0
+# Log-ratios, each as often as it counts, from which on the quadratic function is enough, and how often it is made anew
+# about the mean.
+MANY, ANEW = 1000, 2
+# Numbers in Hessians that are made together, and in those of all pairs that are fitted.
+_HESSIANS, _FITTED = 1 << 21, 1 << 19
+# Numbers in the covariances that are kept.
+_KEPT = 1 << 20
+
+
+class Normals(NamedTuple):
+    """A mixture of M normals of intercept and weights."""
+
+    probability: Array  # (M,)
+    mean: Array  # (M, K - 1 + N)
+    covariance: Array  # (M, K - 1 + N, K - 1 + N)
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """What outcomes say of the nodes of a prior.
+
+    Attributes
+    ----------
+    mean : ndarray, shape (K - 1 + N,)
+        Of intercept and weights.
+    joint : ndarray, shape (B, J)
+        Posterior probabilities of nodes and sums.
+    normals : Normals or None
+    """
+
+    mean: Array
+    joint: Array
+    normals: Normals | None = None
+
+
+class Quadratic(NamedTuple):
+    """constant + l'θ − θ'Hθ/2, the logarithm of a likelihood about a point."""
+
+    constant: float
+    slope: Array  # (Q,)
+    curvature: Array  # (Q, Q)
+
+    @classmethod
+    def at(cls, design: Design, point: Array) -> Quadratic:
+        """Return that of a likelihood about some coefficients (Q,)."""
+        found = value(design, point[None])
+        loss, gradient, hessian = float(found.loss[0]), found.gradient[0], found.hessian[0]
+        bent = hessian @ point
+        return cls(float(-loss + gradient @ point - bent @ point / 2.0), bent - gradient, hessian)
+
+
+@dataclass(frozen=True, eq=False)
+class Approximation:
+    """The posterior of B nodes with J sums by a quadratic function of Q coefficients."""
+
+    score: Array  # (B, J); log of the prior probability times the marginal likelihood
+    mean: Array  # (B, J, Q)
+    deviations: Array  # (B, Q, Q); covariance given intercept and sum
+    along: Array  # (B, Q, K); how coefficients go with these
+    left: Array  # (B, J, K, K); covariance of these
+
+    @property
+    def log_marginal_likelihood(self) -> float:
+        """Of all together."""
+        return float(np.logaddexp.reduce(self.score, axis=None))
+
+    @property
+    def centre(self) -> Array:
+        """The posterior mean, (Q,)."""
+        share = np.exp(self.score - self.score.max())
+        return np.asarray(np.einsum("bj,bjq->q", share / share.sum(), self.mean))
+
+    def covariance(self, node: Index, total: Index) -> Array:
+        """Return the posterior covariances of M pairs of a node and a sum, (M, Q, Q)."""
+        along = self.along[node]
+        return np.asarray(self.deviations[node] + along @ self.left[node, total] @ np.swapaxes(along, 1, 2))
+
+
+def by_quadratic(about: Quadratic, nodes: Nodes, d: int) -> Approximation:
+    """Return the posterior of nodes by a quadratic function: deviations given intercept and sum, then these (10.5)."""
+    own, v = nodes.deviations, nodes.direction
+    b, q, sums = len(v), len(about.slope), nodes.sums
+    bent = about.curvature[d:, d:] @ own
+    inner = np.swapaxes(own, 1, 2) @ bent + np.eye(own.shape[2])
+    factor = np.linalg.cholesky(inner)
+    half = np.linalg.solve(factor, np.swapaxes(own, 1, 2))
+    deviations = np.zeros((b, q, q))
+    deviations[:, d:, d:] = np.swapaxes(half, 1, 2) @ half
+    fixed = np.zeros((b, q, d + 1))
+    fixed[:, :d, :d] = nodes.intercept(d)
+    fixed[:, d:, d] = v
+    seen = about.curvature @ fixed
+    along = fixed - deviations @ seen
+    slope = np.einsum("bqk,q->bk", along, about.slope)
+    curvature = np.swapaxes(along, 1, 2) @ seen
+    pulled = half @ about.slope[d:]
+    constant = about.constant + (pulled**2).sum(axis=1) / 2.0
+    constant -= np.log(np.einsum("bpp->bp", factor)).sum(axis=1)
+    j = len(sums.value)
+    start, scale = np.zeros((j, d + 1)), np.ones((j, d + 1))
+    start[:, d], scale[:, d] = sums.value, sums.sd
+    precision = scale[:, :, None] * curvature[:, None] * scale[:, None, :] + np.eye(d + 1)
+    right = scale * (slope[:, None] - start @ curvature)
+    left = np.linalg.inv(precision)
+    moved = (left @ right[..., None])[..., 0]
+    score = constant[:, None] + slope @ start.T - np.einsum("ja,bac,jc->bj", start, curvature, start) / 2.0
+    score += (right * moved).sum(axis=2) / 2.0 - np.linalg.slogdet(precision)[1] / 2.0
+    score += np.log(np.outer(nodes.probability, sums.probability))
+    mean = (start + scale * moved) @ np.swapaxes(along, 1, 2) + (deviations @ about.slope)[:, None]
+    return Approximation(score, mean, deviations, along, scale[:, :, None] * left * scale[:, None, :])
+
+
+def approximate(design: Design, nodes: Nodes, *, anew: int = 0) -> Approximation:
+    """Return the posterior by a quadratic function about the mode under a normal prior like the mixture.
+
+    The function is made anew about the posterior mean so many times.
+    """
+    d = design.columns.shape[-2]
+    mean, root = matched(nodes, d)
+    (mode,) = posterior_modes(design, Prior(mean[None], root[None]))
+    found = by_quadratic(Quadratic.at(design, mean + root @ mode.coefficients), nodes, d)
+    for _ in range(anew):
+        found = by_quadratic(Quadratic.at(design, found.centre), nodes, d)
+    return found
+
+
+def matched(nodes: Nodes, d: int) -> tuple[Array, Array]:
+    """Return mean (Q,) and root (Q, Q) of the covariance of a normal with the mixture's moments."""
+    sums, v, p = nodes.sums, nodes.direction, nodes.probability
+    mean = np.concatenate([np.zeros(d), nodes.mean])
+    second = float(sums.probability @ (sums.value**2 + sums.sd**2))
+    covariance = second * (v.T * p) @ v - np.outer(mean[d:], mean[d:])
+    covariance += np.einsum("b,bij,bkj->ik", p, nodes.deviations, nodes.deviations)
+    size, vector = np.linalg.eigh(covariance)
+    root = np.zeros((len(mean), len(mean)))
+    root[:d, :d] = nodes.intercept(d)
+    root[d:, d:] = vector * np.sqrt(np.maximum(size, 1e-12 * max(size[-1], 1e-12)))
+    return mean, root
+
+
+def evidence(observed: Observations, nodes: Nodes) -> tuple[float, Array]:
+    """Return the log marginal likelihood of observed events and the mean of coefficients, by the quadratic function."""
+    basis = _basis(observed, nodes)
+    found = approximate(observed.design_along(basis), nodes.along(basis))
+    return found.log_marginal_likelihood, _whole(found.centre, basis, observed.free)
+
+
+def fit_nodes(observed: Observations, nodes: Nodes, *, covariances: bool = True) -> Fit:
+    """Return the posterior of the coefficients of observed events."""
+    d, basis = observed.free, _basis(observed, nodes)
+    design, among = observed.design_along(basis), nodes.along(basis)
+    exact = float(observed.weight.sum()) * d < MANY
+    found = approximate(design, among, anew=0 if exact else ANEW)
+    node, total = np.nonzero(found.score > found.score.max() + NEGLIGIBLE - MARGIN * exact)
+    order = np.argsort(-found.score[node, total], kind="stable")[: max(8, _FITTED // design.size**2)]
+    node, total = node[order], total[order]
+    if exact:
+        means, score, covariance = _modes(design, among, found, node, total)
+    else:
+        means, score, covariance = found.mean[node, total], found.score[node, total], found.covariance(node, total)
+    likely = score > score.max() + NEGLIGIBLE
+    node, total, means, covariance = node[likely], total[likely], means[likely], covariance[likely]
+    share = np.exp(score[likely] - score.max())
+    probability = share / share.sum()
+    joint = np.zeros(found.score.shape)
+    joint[node, total] = probability
+    mean = _whole(probability @ means, basis, d)
+    if not covariances:
+        return Fit(mean, joint)
+    group = _groups(probability, total if len(nodes.sums.value) > 1 else node, max(1, _KEPT // len(mean) ** 2))
+    normals = _merged(probability, means, covariance, group)
+    beyond = np.bincount(group, probability * nodes.weight_sd[node] ** 2) / normals.probability
+    return Fit(mean, joint, _expanded(normals, beyond, basis, d))
+
+
+def prior_fit(nodes: Nodes, d: int, *, covariances: bool = True) -> Fit:
+    """Return the prior, of which no outcome says anything."""
+    joint, sums, v = np.outer(nodes.probability, nodes.sums.probability), nodes.sums, nodes.direction
+    n, j = v.shape[1], len(sums.value)
+    mean = np.concatenate([np.zeros(d), nodes.mean])
+    if not covariances:
+        return Fit(mean, joint)
+    root = nodes.deviations
+    intercept = nodes.intercept(d)
+    if j > 1:
+        probability, weights = sums.probability, sums.value[:, None] * (nodes.probability @ v)
+        own = np.einsum("b,bip,bkp->ik", nodes.probability, root, root, optimize=True)
+        second = (v.T * nodes.probability) @ v
+        square = sums.value**2 + sums.sd**2
+        covariance = own + square[:, None, None] * second - weights[:, :, None] * weights[:, None, :]
+    else:
+        probability, weights = nodes.probability, sums.value[0] * v
+        covariance = root @ np.swapaxes(root, 1, 2) + sums.sd[0] ** 2 * v[:, :, None] * v[:, None, :]
+    means, whole = np.zeros((len(weights), d + n)), np.zeros((len(weights), d + n, d + n))
+    means[:, d:], whole[:, d:, d:], whole[:, :d, :d] = weights, covariance, intercept @ intercept.T
+    group = _groups(probability, np.arange(len(weights)), max(1, _KEPT // len(mean) ** 2))
+    return Fit(mean, joint, _merged(probability, means, whole, group))
+
+
+def _basis(observed: Observations, nodes: Nodes) -> Array | None:
+    """Return the basis of what events see of weights; None if of everything, or if beliefs about experts differ."""
+    return observed.basis_with(nodes.direction) if nodes.own is None else None
+
+
+def _modes(design: Design, nodes: Nodes, found: Approximation, node: Index, total: Index) -> tuple[Array, Array, Array]:
+    """Return modes of M pairs of a node and a sum, (M, Q), their scores (M,) and covariances (M, Q, Q)."""
+    d = design.columns.shape[-2]
+    at, score = np.empty((len(node), design.size)), np.empty(len(node))
+    covariance = np.empty((len(node), design.size, design.size))
+    most = max(1, _HESSIANS // design.size**2)
+    for first in range(0, len(node), most):
+        rows = slice(first, first + most)
+        b, j = node[rows], total[rows]
+        root = nodes.roots(b, j, d)
+        mean = np.zeros((len(b), design.size))
+        mean[:, d:] = nodes.sums.value[j, None] * nodes.direction[b]
+        modes = posterior_modes(design, Prior(mean, root), nodes.standardised(b, j, found.mean[b, j] - mean, d))
+        at[rows] = mean + (root @ np.array([mode.coefficients for mode in modes])[..., None])[..., 0]
+        score[rows] = [mode.log_marginal_likelihood for mode in modes]
+        factor = np.linalg.cholesky(np.array([mode.precision for mode in modes]))
+        half = np.linalg.solve(factor, np.swapaxes(root, 1, 2))
+        covariance[rows] = np.swapaxes(half, 1, 2) @ half
+    return at, score + np.log(nodes.probability[node] * nodes.sums.probability[total]), covariance
+
+
+def _groups(probability: Array, label: Index, most: int) -> Index:
+    """Return 0 .. G - 1 for each different label, the less probable ones together where there are more than `most`."""
+    _, group = np.unique(label, return_inverse=True)
+    order = np.argsort(-np.bincount(group, probability), kind="stable")
+    place = np.empty(len(order), dtype=np.intp)
+    place[order] = np.minimum(np.arange(len(order)), most - 1)
+    return np.asarray(place[group])
+
+
+def _merged(probability: Array, mean: Array, covariance: Array, group: Index) -> Normals:
+    """Return a normal for each group of normals, with the same moments."""
+    share = np.zeros((int(group.max()) + 1, len(group)))
+    share[group, np.arange(len(group))] = probability
+    total = share.sum(axis=1)
+    share /= total[:, None]
+    means = share @ mean
+    away = mean - means[group]
+    found = np.tensordot(share, covariance + away[:, :, None] * away[:, None, :], 1)
+    return Normals(total, means, found)
+
+
+def _expanded(normals: Normals, beyond: Array, basis: Array | None, d: int) -> Normals:
+    """Return normals of weights from those along a basis; beyond it weights have variances (M,)."""
+    if basis is None:
+        return normals
+    n, r = basis.shape
+    turn = np.zeros((d + n, d + r))
+    turn[:d, :d], turn[d:, d:] = np.eye(d), basis
+    covariance = turn @ normals.covariance @ turn.T
+    covariance[:, d:, d:] += beyond[:, None, None] * (np.eye(n) - basis @ basis.T)
+    return Normals(normals.probability, normals.mean @ turn.T, covariance)
+
+
+def _whole(values: Array, basis: Array | None, d: int) -> Array:
+    """Return intercepts and weights (..., K - 1 + N) from those along a basis."""
+    if basis is None:
+        return values
+    return np.concatenate([values[..., :d], values[..., d:] @ basis.T], axis=-1)

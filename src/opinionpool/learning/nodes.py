@@ -1,0 +1,248 @@
+"""The prior of intercept and weights: a mixture of normals (docs/model.md, section 10).
+
+A node says how experts depend on each other, how far agreement tells who is better, and how far weights differ:
+
+    w = s v + τ (I − v v'/v'v) ζ,   ζ ~ N(0, I),   a ~ N(0, (BIAS · s₀)²)    (10.3)
+
+v are the weights of a believed panel (Theorem 3.1) that add up to 1, s their sum, and s₀ its prior mean. ln s has a
+heavy-tailed prior; that is written as a mixture too, of normals about values `Sums.value`, so that sums between these
+are possible.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from opinionpool.arrays import Array, Index
+from opinionpool.estimation.coefficients import intercept_root
+from opinionpool.learning.prior import (
+    DEPENDENCE,
+    DIFFUSE_PROBABILITY,
+    DIFFUSE_SD,
+    SLOPE_SD,
+    WEIGHT_SD,
+    WEIGHT_SD_PROBABILITIES,
+    Believed,
+    Dependent,
+)
+from opinionpool.learning.weight_beliefs import WeightBeliefs, weight_beliefs
+from opinionpool.model.correlation import CommonCorrelation, Dependence
+from opinionpool.model.features import Parts, believed_dependence
+
+# Values of the sum of the weights; how wide the normal about each is, in distances between them; how they are spread.
+SUMS, OVERLAP, SINH = 15, 0.6, 1.5
+# Standard deviations of the prior of ln s that the values reach to.
+REACH = 3.0
+# The least share of the sum of absolute weights that their sum is taken to be.
+LEAST_SUM = 0.3
+# A standard deviation of ln s below which its value is known.
+KNOWN = 1e-6
+
+
+class Sums(NamedTuple):
+    """Normals whose mixture is the prior of the sum of the weights."""
+
+    value: Array  # (J,)
+    sd: Array  # (J,)
+    probability: Array  # (J,)
+
+    @classmethod
+    def of(cls, mean: float, centres: Array, probability: Array, spreads: tuple[tuple[float, float], ...]) -> Sums:
+        """Return those of log-normal sums about `centres`, with given (sd, probability) of logarithms and this mean."""
+        widest, centre = max(sd for sd, _ in spreads), np.log(centres)
+        low, high = centre.min() - REACH * widest, centre.max() + REACH * widest
+        if high - low < KNOWN:
+            return cls(np.array([mean]), np.zeros(1), np.ones(1))
+        at = np.linspace(-1.0, 1.0, SUMS)
+        x = (low + high) / 2.0 + (high - low) / 2.0 * np.sinh(SINH * at) / np.sinh(SINH)
+        width = np.gradient(x)
+        density = np.zeros(SUMS)
+        for own, share in zip(centre.tolist(), probability.tolist(), strict=True):
+            for sd, part in spreads:
+                # No narrower than the distance of values.
+                wide = np.maximum(sd, OVERLAP * width)
+                density += share * part * np.exp(-0.5 * ((x - own + sd**2 / 2.0) / wide) ** 2) / wide
+        share = density * width / (density @ width)
+        value = np.exp(x) * mean / float(share @ np.exp(x))
+        return cls(value, OVERLAP * width * value, share)
+
+
+@dataclass(frozen=True, eq=False)
+class Nodes:
+    """B nodes of the prior, each with J sums.
+
+    Attributes
+    ----------
+    probability : ndarray, shape (B,)
+    direction : ndarray, shape (B, N)
+        v, which add up to 1.
+    weight_sd : ndarray, shape (B,)
+        τ; 0 where `own` says how weights differ.
+    intercept_sd : float
+    sums : Sums
+    dependence : tuple of Dependent
+        Of each node.
+    relative_sd : ndarray, shape (B,)
+        τ in units of s₀/√N.
+    own : ndarray or None, shape (B, N, N)
+        Roots of covariances of the weights where beliefs about experts differ.
+    """
+
+    probability: Array
+    direction: Array
+    weight_sd: Array
+    intercept_sd: float
+    sums: Sums
+    dependence: tuple[Dependent, ...]
+    relative_sd: Array
+    own: Array | None = None
+
+    @property
+    def mean(self) -> Array:
+        """Prior mean of the weights, (N,)."""
+        return np.asarray(float(self.sums.probability @ self.sums.value) * (self.probability @ self.direction))
+
+    def intercept(self, d: int) -> Array:
+        """Root of the prior covariance of the intercept, (K - 1, K - 1), for d = K - 1."""
+        return intercept_root(self.intercept_sd, d)
+
+    def along(self, basis: Array | None) -> Nodes:
+        """Return the prior of weights that are basis (N, R) times these, whose span contains all directions."""
+        return self if basis is None else replace(self, direction=self.direction @ basis)
+
+    @cached_property
+    def deviations(self) -> Array:
+        """Roots of the covariances of the weights about s v, (B, N, P)."""
+        if self.own is not None:
+            return np.asarray(self.own)
+        v, tau = self.direction, self.weight_sd
+        root = v[:, :, None] * v[:, None, :] * (-tau / np.einsum("bi,bi->b", v, v))[:, None, None]
+        np.einsum("bii->bi", root)[:] += tau[:, None]
+        return np.asarray(root)
+
+    def roots(self, node: Index, value: Index, d: int) -> Array:
+        """Roots of the covariances of intercept and weights of M pairs of a node and a sum, (M, K - 1 + N, P)."""
+        own = self._own_roots(*self._scales(node, value)) if self.own is None else self.own[node]
+        free = d if self.intercept_sd > 0 else 0
+        root = np.zeros((len(node), d + own.shape[1], free + own.shape[2]))
+        root[:, :d, :free] = self.intercept(d)[:, :free]
+        root[:, d:, free:] = own
+        return root
+
+    def standardised(self, node: Index, value: Index, away: Array, d: int) -> Array | None:
+        """Return coefficients (M, P) that the roots take to `away` (M, K - 1 + N); None where that takes a search."""
+        if self.own is not None:
+            return None
+        h, along, tau = self._scales(node, value)
+        inverse = (np.divide(1.0, each, out=np.zeros_like(each), where=each > 0) for each in (along, tau))
+        weights = (self._own_roots(h, *inverse) @ away[:, d:, None])[..., 0]
+        if not self.intercept_sd > 0:
+            return np.asarray(weights)
+        return np.concatenate([np.linalg.solve(self.intercept(d), away[:, :d].T).T, weights], axis=1)
+
+    def _scales(self, node: Index, value: Index) -> tuple[Array, Array, Array]:
+        """Unit directions (M, N), and standard deviations along them and across, (M,) each."""
+        v = self.direction[node]
+        size = np.sqrt(np.einsum("mi,mi->m", v, v))
+        return v / size[:, None], self.sums.sd[value] * size, self.weight_sd[node]
+
+    @staticmethod
+    def _own_roots(h: Array, along: Array, across: Array) -> Array:
+        """Symmetric matrices (M, N, N) with these eigenvalues along unit directions and across."""
+        root = (along - across)[:, None, None] * h[:, :, None] * h[:, None, :]
+        np.einsum("mii->mi", root)[:] += across[:, None]
+        return root
+
+
+def prior_nodes(believed: Believed, d: int, *, options: bool) -> Nodes:
+    """Return the prior of weights of N experts of whom something is believed, for d = K - 1."""
+    n = len(believed)
+    if not believed.alike:
+        return _unlike(believed, d, options=options)
+    correlations, prior = (np.array(each) for each in believed.correlations)
+    assumed = [weight_beliefs(believed, believed.rho, d, sd, options=options) for sd in (SLOPE_SD, DIFFUSE_SD)]
+    total = float(assumed[0].mean.sum())
+    narrow, wide = (each.slope_spread / total for each in assumed)
+    centres = np.array([_sum_of(believed, rho) for rho in correlations.tolist()])
+    middle = _sum_of(believed, believed.rho)
+    sums = Sums.of(middle, centres, prior, ((narrow, 1.0 - DIFFUSE_PROBABILITY), (wide, DIFFUSE_PROBABILITY)))
+    kinds = _dependences(believed)
+    spreads, share = _weight_sds(n)
+    unit = middle / np.sqrt(n)
+    tau = np.array([assumed[0].deviation(each * unit) for each in spreads])
+    direction = np.array([_direction(believed, kind) for kind in kinds])
+    b, c = len(kinds), len(spreads)
+    return Nodes(
+        probability=np.outer([kind.probability for kind in kinds], share).ravel(),
+        direction=np.repeat(direction, c, axis=0),
+        weight_sd=np.tile(tau, b),
+        intercept_sd=assumed[0].intercept_spread * middle / total,
+        sums=sums,
+        dependence=tuple(kind for kind in kinds for _ in spreads),
+        relative_sd=np.tile(spreads, b),
+    )
+
+
+def _unlike(believed: Believed, d: int, *, options: bool) -> Nodes:
+    """Return the prior where beliefs differ between experts: their covariance has what is open of the sum, too."""
+    spreads, share = _weight_sds(len(believed))
+    chosen = ((SLOPE_SD, 1.0 - DIFFUSE_PROBABILITY), (DIFFUSE_SD, DIFFUSE_PROBABILITY))
+    each: list[WeightBeliefs] = [weight_beliefs(believed, believed.rho, d, sd, options=options) for sd, _ in chosen]
+    mean = each[0].mean
+    total = float(mean.sum())
+    unit = total / np.sqrt(len(mean))
+    own = [np.asarray(beliefs.deviation(tau * unit)) for beliefs in each for tau in spreads]
+    m = len(own)
+    return Nodes(
+        probability=np.outer([p for _, p in chosen], share).ravel(),
+        direction=np.tile(mean / total, (m, 1)),
+        weight_sd=np.zeros(m),
+        intercept_sd=each[0].intercept_spread,
+        sums=Sums(np.array([total]), np.zeros(1), np.ones(1)),
+        dependence=(Dependent("nested", believed.rho, 0.0, 1.0),) * m,
+        relative_sd=np.tile(spreads, len(chosen)),
+        own=np.array(own),
+    )
+
+
+def _weight_sds(n: int) -> tuple[Array, Array]:
+    """Return how far weights of n experts may differ, and the probabilities of that."""
+    if n == 1:
+        return np.zeros(1), np.ones(1)
+    return np.array(WEIGHT_SD), np.array(WEIGHT_SD_PROBABILITIES)
+
+
+def _sum_of(believed: Believed, rho: float) -> float:
+    """Return the sum of weights of equally accurate experts."""
+    n = len(believed)
+    return float(believed.calibration.value.mean()) * n / (1.0 + (n - 1) * rho)
+
+
+def _dependences(believed: Believed) -> tuple[Dependent, ...]:
+    """Return how experts may depend on each other."""
+    if believed.agreement is None:
+        return (Dependent("nested", believed.rho, 0.0, 1.0),)
+    if believed.correlation is None:
+        return DEPENDENCE
+    # The correlation is believed; how good a guide agreement is, is not.
+    exponents = sorted({kind.exponent for kind in DEPENDENCE})
+    same = {
+        (name, e): sum(kind.probability for kind in DEPENDENCE if (kind.kind, kind.exponent) == (name, e))
+        for name in ("nested", "common")
+        for e in exponents
+    }
+    return tuple(Dependent(name, believed.rho, e, p) for (name, e), p in same.items() if p > 0)
+
+
+def _direction(believed: Believed, dependent: Dependent) -> Array:
+    """Return weights that add up to 1 of a panel with these dependences, (N,)."""
+    accuracy, kappa, rho = believed.accuracy_by(dependent.exponent), believed.calibration.value, dependent.correlation
+    nested = dependent.kind == "nested"
+    among: Dependence = believed_dependence(rho, accuracy) if nested else CommonCorrelation(len(accuracy), rho)
+    parts = Parts(accuracy / kappa, np.sqrt(2.0 * accuracy) / kappa, among)
+    weights = parts.weights_for(np.ones((1, len(accuracy)), dtype=bool))[0]
+    return np.asarray(weights / max(float(weights.sum()), LEAST_SUM * float(np.abs(weights).sum())))

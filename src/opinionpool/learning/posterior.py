@@ -1,0 +1,328 @@
+"""The posterior of a pool's intercept and weights, and intervals of its answers by quantiles of that mixture."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from statistics import NormalDist
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool import logodds
+from opinionpool.arguments import number
+from opinionpool.arrays import Array
+from opinionpool.display import Tabular
+from opinionpool.learning.laplace import Fit
+from opinionpool.learning.nodes import Nodes
+from opinionpool.learning.topics import TopicShift
+from opinionpool.model.contrasts import Batch, Extremes
+from opinionpool.model.panel import Panel, PoolingPanel
+
+# Steps of the search for quantiles: it halves where Newton's method leaves the bracket.
+STEPS = 80
+# Normals that are less probable together than this have no part in an interval.
+LEAST = 1e-3
+
+
+class Limits(NamedTuple):
+    """How far extremes may be believed."""
+
+    limit: Array  # (L,)
+    probability: Array  # (L,)
+    mean: Array  # (L, K - 1 + N); of intercept and weights with each, where there are several
+
+    @classmethod
+    def one(cls, limit: float) -> Limits:
+        """Return a limit that is known."""
+        return cls(np.array([limit]), np.ones(1), np.zeros((1, 1)))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Posterior(Tabular):
+    """A mixture of M normals of intercept and weights, and what is known of the hyperparameters behind it.
+
+    Of the pool L* = L° + a + Σ w_i u_i, a is the intercept, w are the weights and u the robust contrasts.
+
+    Attributes
+    ----------
+    probability : ndarray, shape (M,)
+        Of each normal; normals are of one node of the prior, or of what is left.
+    mean : ndarray, shape (M, K - 1 + N)
+        Intercept and weights.
+    covariance : ndarray, shape (M, K - 1 + N, K - 1 + N)
+    limits : Limits or None
+        None where one is known.
+    hyperparameter, value : tuple of str, length H
+        What may have which value.
+    prior, posterior : ndarray, shape (H,)
+        Probabilities of that before and after the outcomes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> one = Posterior(np.ones(1), np.array([[0.0, 1.0]]), np.eye(2)[None])
+    >>> [each.round(2).tolist() for each in one.weight_interval(1)]
+    [[-1.64], [1.64]]
+    """
+
+    probability: Array
+    mean: Array
+    covariance: Array
+    limits: Limits | None = None
+    hyperparameter: tuple[str, ...] = ()
+    value: tuple[str, ...] = ()
+    prior: Array = field(default_factory=lambda: np.zeros(0))
+    posterior: Array = field(default_factory=lambda: np.zeros(0))
+
+    @classmethod
+    def of(cls, fit: Fit, nodes: Nodes, believed: tuple[float, ...] = (), limits: Limits | None = None) -> Posterior:
+        """Return that of a fit; limits of extremes were `believed` with these probabilities."""
+        assert fit.normals is not None
+        rows = _hyperparameters(fit, nodes)
+        if limits is not None:
+            each = zip(limits.limit.tolist(), believed, limits.probability.tolist(), strict=True)
+            rows += [("limit of extremes", f"{limit:g}", before, after) for limit, before, after in each]
+            limits = limits if len(limits.limit) > 1 else None
+        names, values, prior, posterior = zip(*rows, strict=True)
+        normals = fit.normals
+        return cls(
+            normals.probability,
+            normals.mean,
+            normals.covariance,
+            limits,
+            names,
+            values,
+            np.array(prior, dtype=np.float64),
+            np.array(posterior, dtype=np.float64),
+        )
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self.probability)} normals of {self.mean.shape[1]} coefficients)"
+
+    def _table(self) -> dict[str, list[Any]]:
+        return {
+            "hyperparameter": list(self.hyperparameter),
+            "value": list(self.value),
+            "prior": self.prior.tolist(),
+            "posterior": self.posterior.tolist(),
+        }
+
+    def likeliest(self, hyperparameter: str) -> tuple[str, float]:
+        """Return the most probable value of a hyperparameter, and its posterior probability."""
+        rows = [i for i, name in enumerate(self.hyperparameter) if name == hyperparameter]
+        best = max(rows, key=lambda i: self.posterior[i])
+        return self.value[best], float(self.posterior[best])
+
+    def weight_interval(self, experts: int, level: float = 0.9) -> tuple[Array, Array]:
+        """Return the credible interval of each weight by itself, less its mean, (N,) twice."""
+        mean = (self.mean - self.probability @ self.mean)[:, -experts:]
+        sd = np.sqrt(np.maximum(np.diagonal(self.covariance, axis1=1, axis2=2)[:, -experts:], 0.0))
+        low, high = (quantile(self.probability, mean, sd, q) for q in ((1.0 - level) / 2.0, (1.0 + level) / 2.0))
+        return low, high
+
+    def weight_sd(self, experts: int) -> Array:
+        """Return the posterior standard deviation of each weight, (N,)."""
+        return np.sqrt(np.maximum(np.diag(self.whole_covariance)[-experts:], 0.0))
+
+    @property
+    def whole_covariance(self) -> Array:
+        """Covariance of intercept and weights, (K - 1 + N, K - 1 + N): within normals and between them."""
+        away = self.mean - self.probability @ self.mean
+        within = np.einsum("m,mij->ij", self.probability, self.covariance)
+        return np.asarray(within + (away.T * self.probability) @ away)
+
+    def spread_over(self, source: npt.NDArray[np.intp]) -> Self:
+        """Return that of duplicates; `source` is the distinct expert behind each, -1 for uninformative ones."""
+        copies = np.bincount(source[source >= 0], minlength=int(source.max(initial=-1)) + 1)
+        d = self.mean.shape[1] - len(copies)
+        share = np.zeros((d + len(source), d + len(copies)))
+        share[:d, :d] = np.eye(d)
+        for i in np.flatnonzero(source >= 0):
+            share[d + i, d + source[i]] = 1.0 / copies[source[i]]
+        limits = self.limits and self.limits._replace(mean=self.limits.mean @ share.T)
+        return replace(self, mean=self.mean @ share.T, covariance=share @ self.covariance @ share.T, limits=limits)
+
+    def interval(
+        self,
+        panel: PoolingPanel,
+        probabilities: npt.ArrayLike,
+        prior: npt.ArrayLike = 0.5,
+        base_rate: npt.ArrayLike | None = None,
+        level: float = 0.9,
+        shift: TopicShift | None = None,
+    ) -> tuple[Array, Array]:
+        """Return the interval for each pooled probability, as `Panel.pool`; of each class by itself when K > 2.
+
+        `shift` is what topics do to these answers.
+
+        Returns
+        -------
+        low, high : ndarray, shape (...), or (..., K) when K > 2
+            Quantiles of the mixture, inside the floors.
+
+        Raises
+        ------
+        ArgumentError
+            For a level outside (0, 1).
+        """
+        level = number(level, "level", 0, 1, between=True)
+        k = len(panel.classes)
+        batch = panel.read(probabilities, prior)
+        p = answer_rows(panel.pool(probabilities, prior, base_rate), k)
+        p = p if shift is None else shift.moved(p, batch.prior, panel.settings.pool_floor)
+        ends = np.empty((2, *p.shape))
+        for rows in batch.blocks():
+            others = p[rows] @ (1.0 - np.eye(k))
+            with np.errstate(divide="ignore"):
+                odds = np.log(p[rows]) - np.log(others)
+            floors = logodds.class_floors(panel.settings.pool_floor, batch.prior[rows], 1.0)
+            most = 1.0 - floors @ (1.0 - np.eye(k))
+            probability, away, sd = self._beyond(panel, batch, rows, p[rows], shift)
+            for end, q in zip(ends, ((1.0 - level) / 2.0, (1.0 + level) / 2.0), strict=True):
+                end[rows] = np.clip(logodds.expit(odds + quantile(probability, away, sd, q)), floors, most)
+        low, high = (batch.as_asked(logodds.public_probabilities(end)) for end in ends)
+        return low, high
+
+    def gradient(self, panel: PoolingPanel, probabilities: npt.ArrayLike, prior: npt.ArrayLike) -> Array:
+        """Return how log-ratios of T events go with intercept and weights, (T, K - 1 + N, K - 1)."""
+        symmetric, batch = self._symmetric(panel), panel.read(probabilities, prior)
+        parts = [self._gradient(symmetric, batch, rows, symmetric.settings.extremes) for rows in batch.blocks()]
+        return np.concatenate(parts)
+
+    def _beyond(
+        self, panel: PoolingPanel, batch: Batch, rows: slice, p: Array, shift: TopicShift | None
+    ) -> tuple[Array, Array, Array]:
+        """Return probabilities of normals, distances of log-odds from the answer's, and their sds, (M, T, K) each."""
+        symmetric, d = self._symmetric(panel), p.shape[1] - 1
+        extremes, mean = symmetric.settings.extremes, self.probability @ self.mean
+        slope, factor = _slopes(p, p @ (1.0 - np.eye(d + 1))), 1.0 if shift is None else shift.factors(rows)[:, None]
+        more = self._differences(panel, batch, rows)
+        if shift is not None:
+            more = shift.spread(rows, np.zeros((len(p), d, d)) if more is None else more)
+        beside = 0.0 if more is None else np.einsum("tca,tab,tcb->tc", slope, more, slope)
+        limits = Limits(np.array([extremes.limit]), np.ones(1), mean[None]) if self.limits is None else self.limits
+        answer, each = mean @ self._gradient(symmetric, batch, rows, extremes), []
+        for limit, values in zip(limits.limit.tolist(), limits.mean, strict=True):
+            gradient = self._gradient(symmetric, batch, rows, replace(extremes, limit=limit))
+            # How log-odds of classes go with intercept and weights, (T, C, Q).
+            by_class = np.einsum("tca,tqa->tcq", slope, gradient)
+            moved = np.einsum("tca,ta->tc", slope, values @ gradient - answer)
+            away = np.einsum("tcq,mq->mtc", by_class, self.mean - mean) + moved
+            variance = np.einsum("tcq,mqr,tcr->mtc", by_class, self.covariance, by_class, optimize=True) * factor**2
+            each.append((away * factor, np.sqrt(np.maximum(variance + beside, 0.0))))
+        away, sd = (np.concatenate(part) for part in zip(*each, strict=True))
+        probability = np.outer(limits.probability, self.probability).ravel()
+        if d == 1:
+            return probability, np.concatenate([-away, away], axis=2), np.concatenate([sd, sd], axis=2)
+        return probability, away, sd
+
+    def _symmetric(self, panel: PoolingPanel) -> Panel:
+        """Return the panel whose weights these are."""
+        assert isinstance(panel, Panel)
+        return panel
+
+    def _differences(self, panel: PoolingPanel, batch: Batch, rows: slice) -> Array | None:  # noqa: ARG002
+        """Return the covariance of log-ratios by differences between classes, (T, K - 1, K - 1), if there are any."""
+        return None
+
+    def _gradient(self, panel: Panel, batch: Batch, rows: slice, extremes: Extremes) -> Array:
+        """Return how log-ratios of events go with intercept and weights, (T, K - 1 + N, K - 1); 0 without answers."""
+        d, full = batch.classes - 1, debiased(panel, batch, rows, extremes)
+        intercept = np.broadcast_to(np.eye(d)[:, None, :], (d, len(full), d)).swapaxes(0, 1)
+        answered = batch.some(rows).answered_by(panel.informative)
+        return np.where(answered[:, None, None], np.concatenate([intercept, full], axis=1), 0.0)
+
+
+def _hyperparameters(fit: Fit, nodes: Nodes) -> list[tuple[str, str, float, float]]:
+    """Return name, value, prior and posterior probability of what nodes differ in."""
+    rows: list[tuple[str, str, float, float]] = []
+    before, after = nodes.probability, fit.joint.sum(axis=1)
+
+    def add(name: str, labels: list[str], prior: Array, posterior: Array) -> None:
+        for label in dict.fromkeys(labels):
+            same = np.array([each == label for each in labels])
+            rows.append((name, label, float(prior[same].sum()), float(posterior[same].sum())))
+
+    kinds = [
+        "equal" if kind.exponent == 0 and kind.kind == "common" else f"{kind.kind}, correlation {kind.correlation:g}"
+        for kind in nodes.dependence
+    ]
+    add("dependence", kinds, before, after)
+    add("exponent of agreement", [f"{kind.exponent:g}" for kind in nodes.dependence], before, after)
+    add("sd of weights", [f"{each:g}" for each in nodes.relative_sd.tolist()], before, after)
+    sums = [f"{each:.3g}" for each in nodes.sums.value.tolist()]
+    add("sum of weights", sums, nodes.sums.probability, fit.joint.sum(axis=0))
+    return rows
+
+
+def quantile(probability: Array, mean: Array, sd: Array, q: float) -> Array:
+    """Return quantiles (...) of mixtures of normals with means and standard deviations (M, ...).
+
+    Examples
+    --------
+    >>> quantile(np.ones(1), np.zeros((1, 1)), np.ones((1, 1)), 0.95).round(3)
+    array([1.645])
+    """
+    shape, m = mean.shape[1:], len(mean)
+    order = np.argsort(-probability, kind="stable")
+    kept = order[: int(np.searchsorted(np.cumsum(probability[order]), 1.0 - LEAST)) + 1]
+    weight = (probability[kept] / probability[kept].sum())[:, None]
+    mean, sd = mean.reshape(m, -1)[kept], np.maximum(sd.reshape(m, -1)[kept], 1e-100)
+    z = NormalDist().inv_cdf(q)
+    each = mean + z * sd
+    low, high = each.min(axis=0), each.max(axis=0)
+    x = (weight * each).sum(axis=0)
+    for _ in range(STEPS):
+        away = (x - mean) / sd
+        off = (weight * below(away)).sum(axis=0) - q
+        low, high = np.where(off < 0, x, low), np.where(off < 0, high, x)
+        density = (weight * np.exp(-0.5 * away**2) / sd).sum(axis=0) / np.sqrt(2.0 * np.pi)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            tried = x - off / density
+        inside = (tried >= low) & (tried <= high)
+        before, x = x, np.where(inside, tried, (low + high) / 2.0)
+        if (np.abs(x - before) <= 1e-14 * (1.0 + np.abs(x))).all():
+            break
+    return np.asarray(x.reshape(shape))
+
+
+# Coefficients of a rational function, from the highest power (Hart 1968, in West, Wilmott magazine, May 2005).
+_TOP = (3.52624965998911e-02, 0.700383064443688, 6.37396220353165, 33.912866078383, 112.079291497871, 221.213596169931,
+        220.206867912376)  # fmt: skip
+_BOTTOM = (8.83883476483184e-02, 1.75566716318264, 16.064177579207, 86.7807322029461, 296.564248779674,
+           637.333633378831, 793.826512519948, 440.413735824752)  # fmt: skip
+
+
+def below(x: Array) -> Array:
+    """Return the probability that a standard normal number is below x, to 15 digits.
+
+    Examples
+    --------
+    >>> below(np.array([-1.0, 0.0, 1.959963984540054])).round(12)
+    array([0.158655253931, 0.5           , 0.975         ])
+    """
+    z = np.minimum(np.abs(x), 37.0)
+    near = np.polyval(_TOP, z) / np.polyval(_BOTTOM, z)
+    far = 1.0 / (2.506628274631 * (z + 1.0 / (z + 2.0 / (z + 3.0 / (z + 4.0 / (z + 0.65))))))
+    tail = np.exp(-z * z / 2.0) * np.where(z < 7.07106781186547, near, far)
+    return np.asarray(np.where(x > 0, 1.0 - tail, tail))
+
+
+def debiased(panel: Panel, batch: Batch, rows: slice, extremes: Extremes) -> Array:
+    """Return debiased robust contrasts of events, those missing as expected, (T, N, K - 1)."""
+    some = batch.some(rows)
+    return panel.parts.fill(extremes.deviation(some.contrasts(), some.base.absent))
+
+
+def answer_rows(answers: npt.ArrayLike, k: int) -> Array:
+    """Return pooled probabilities of all classes, (T, K), whatever axes they have."""
+    return logodds.all_classes(np.asarray(answers).reshape((-1,) if k == 2 else (-1, k)), k)
+
+
+def _slopes(p: Array, others: Array) -> Array:
+    """Return how each class's log-odds against the others go with log-ratios, (T, K, K - 1); of two, the second's."""
+    if p.shape[1] == 2:
+        return np.ones((len(p), 1, 1))
+    # Entry c, j: how the log-odds of class c against the others go with the log-probability of class j.
+    return np.where(np.eye(p.shape[1], dtype=bool), 1.0, -p[:, None, :] / others[:, :, None])[:, :, 1:]
