@@ -38,7 +38,6 @@ SUMS, OVERLAP, SINH = 15, 0.6, 1.5
 # Standard deviations of the prior of ln s that the values reach to.
 REACH = 3.0
 # The least share of the sum of absolute weights that their sum is taken to be.
-LEAST_SUM = 0.3
 # A standard deviation of ln s below which its value is known.
 KNOWN = 1e-6
 
@@ -239,10 +238,11 @@ def _dependences(believed: Believed) -> tuple[Dependent, ...]:
 
 
 def _direction(believed: Believed, dependent: Dependent) -> Array:
-    """Return weights that add up to 1 of a panel with these dependences, (N,)."""
+    """Return weights that add up to 1 of a panel with these dependences, (N,); agreement alone turns nobody round."""
     accuracy, kappa, rho = believed.accuracy_by(dependent.exponent), believed.calibration.value, dependent.correlation
     nested = dependent.kind == "nested"
     among: Dependence = believed_dependence(rho, accuracy) if nested else CommonCorrelation(len(accuracy), rho)
     parts = Parts(accuracy / kappa, np.sqrt(2.0 * accuracy) / kappa, among)
     weights = parts.weights_for(np.ones((1, len(accuracy)), dtype=bool))[0]
-    return np.asarray(weights / max(float(weights.sum()), LEAST_SUM * float(np.abs(weights).sum())))
+    weights = np.maximum(weights, 0.0)
+    return np.asarray(weights / weights.sum())
