@@ -35,7 +35,7 @@ X, Y = op.Panel.exchangeable(3, calibration=0.8, correlation=0.3, accuracy=0.7).
 NAMES = ("ann", "bob", "cat")
 POOLS: tuple[Any, ...] = tuple(getattr(op, name) for name in op.__all__ if name.endswith("Pool"))
 # Names of values that calls give back.
-NOT_CALLED = {"Comparison", "Diff", "Forecasts", "__version__"}
+NOT_CALLED = {"Comparison", "Diff", "Forecasts", "Rates", "__version__", "rates"}
 FOLDER = tempfile.TemporaryDirectory()
 
 

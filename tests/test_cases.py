@@ -53,7 +53,7 @@ CASES = {
     ),
     16: (
         "pools/test_registry.py::TestWorkedNumbers::test_maximum_likelihood_of_the_log_pool_is_not_penalised",
-        "estimation/test_logistic.py::TestIterations::test_too_few_iterations_are_told",
+        "estimation/test_logistic.py::TestValues::test_closed_form",
     ),
     17: ("pools/test_registry.py::TestWorkedNumbers::test_separated_outcomes",),
     18: (

@@ -301,13 +301,13 @@ def placeholders(forecasts: Forecasts) -> list[Check]:
 def _halves(forecast: Array) -> tuple[int, float, float]:
     """How often an expert says 50%, its p-value beside neighbours on the likeliest grid, and the mean of these."""
 
-    def said(value: float) -> int:
+    def times(value: float) -> int:
         return int((np.abs(forecast - value) < EQUAL).sum())
 
-    count, found = said(0.5), []
+    count, found = times(0.5), []
     for step in GRIDS:
         near = [0.5 + k * step for k in (-2, -1, 1, 2) if 0.0 < 0.5 + k * step < 1.0]
-        beside = sum(map(said, near))
+        beside = sum(map(times, near))
         found.append((at_least(count, count + beside, 1.0 / (1 + len(near))), beside / len(near)))
     return count, *max(found)
 

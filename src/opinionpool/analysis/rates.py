@@ -167,7 +167,7 @@ def rates(
     --------
     >>> from opinionpool.learning.learn import learn
     >>> from opinionpool.model.panel import Panel
-    >>> x, y = Panel.exchangeable(5, correlation=0.3, accuracy=1.0).simulate(600, seed=0)
+    >>> x, y = Panel.exchangeable(5, correlation=0.3, accuracy=1.0).simulate(600, seed=1)
     >>> f = Forecasts.from_array(x, [*y[:200], *[None] * 400])
     >>> found = rates(learn(f), f, ["old"] * 300 + ["new"] * 300)
     >>> found.groups_, bool(found.difference("new", "old").low < y[300:].mean() - y[:300].mean())

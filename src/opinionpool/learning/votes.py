@@ -46,10 +46,10 @@ class LatentVotes:
     @classmethod
     def learned(cls, forecasts: Forecasts) -> LatentVotes | None:
         """Those that all forecasts show, resolved or not; None without votes on binary events."""
+        if len(forecasts.classes) > 2 or not forecasts.scales:
+            return None
         from scipy.special import ndtri
 
-        if len(forecasts.classes) > 2:
-            return None
         scales = [forecasts.scales.get(name) for name in forecasts.experts]
         voters = np.array([scale is not None and len(scale.levels) == 2 for scale in scales])
         positive = np.bincount(forecasts.expert_index, forecasts.probabilities > 0.5, len(voters))

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 
 class Row(NamedTuple):
-    """A pool, told without loading it, so that a command's help need not wait for NumPy."""
+    """A pool as its row describes it, without its code, so that a command's help need not wait for NumPy."""
 
     name: str
     place: str  # module and class, as in "averages:Average"

@@ -57,7 +57,7 @@ class Reading:
         The order of days and months, or a format.
     merge_names : bool
         Whether names of experts that hardly differ are one.
-    apart : bool
+    separate_files : bool
         Whether an expert who says several things of an event in several files is one for each file.
     log : Coerced
     notes : list of Note
@@ -70,7 +70,7 @@ class Reading:
     exclude: Sequence[str] = ()
     dates: str | None = None
     merge_names: bool = False
-    apart: bool = False
+    separate_files: bool = False
     log: Coerced = field(default_factory=Coerced)
     notes: list[Note] = field(default_factory=list)
     counts: list[ForecastCounts] = field(default_factory=list)
@@ -256,7 +256,7 @@ def _files(table: Table, layout: Layout, reading: Reading, cells: Sequence[tuple
 
     `cells` are a number for each row of what it is about, and the column of its forecast.
     """
-    files = table.files() if reading.apart and "time" not in layout.roles else None
+    files = table.files() if reading.separate_files and "time" not in layout.roles else None
     if files is None:
         return None
     for about, column in cells:
@@ -444,11 +444,11 @@ def _column_cells(layout: Layout, events: Words) -> list[tuple[Index, int]]:
 
 
 def _names(expert: str | None, files: Words | None, layout: Layout) -> list[str]:
-    """What the expert of a column is called, in each file if there is one for each, as the file is if alone there."""
+    """What the expert of a column is called, in each file if there is one for each, as the file is if no other is there."""
     if files is None:
         return [str(expert)]
-    alone = len({expert for expert, _ in layout.cells}) == 1
-    return [file if alone else f"{file} {expert}" for file in files.values]
+    single = len({expert for expert, _ in layout.cells}) == 1
+    return [file if single else f"{file} {expert}" for file in files.values]
 
 
 def _check_columns(

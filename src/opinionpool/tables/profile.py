@@ -112,7 +112,9 @@ class Column:
         """Whether it can hold forecasts: its numbers go from 0 to 100, but for few, and do not count the rows."""
         if self.kind != "number" or not len(self.known):
             return self.kind in {"number", ""}
-        return float(((self.known >= 0) & (self.known <= 100)).mean()) >= 0.5 and not self.counts
+        # -1 is how many tables write that there is no answer.
+        within = ((self.known >= 0) | (self.known == -1)) & (self.known <= 100)
+        return float(within.mean()) >= 0.5 and not self.counts
 
     @cached_property
     def american(self) -> bool:

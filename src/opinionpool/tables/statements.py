@@ -13,9 +13,9 @@ import numpy.typing as npt
 from opinionpool.arrays import Array, Index, pairs_increase
 from opinionpool.errors import LayoutError, Note, OpinionPoolError, literal
 from opinionpool.findings import Remedy, fault
+from opinionpool.tables.distinguishing import distinguishing, distinguishing_text
 from opinionpool.tables.table import Table, place
 from opinionpool.tables.times import Times, time_text
-from opinionpool.tables.told_apart import apart_text, told_apart
 from opinionpool.tables.unnamed_times import UnnamedTimes
 from opinionpool.text import listed, shown
 
@@ -341,9 +341,9 @@ def _tied(
         numbers = " and ".join(f"{value:g}" for value in ordered.value[first:end][:3])
         each.append(f"{ordered.who(first)}, {numbers} ({place(ordered.table, *ordered.row[first:end][:5].tolist())})")
     groups = [ordered.row[first:end] for first, end in spans]
-    able, ways = told_apart(ordered.table, unused, groups)
+    able, ways = distinguishing(ordered.table, unused, groups)
     ways = [Remedy({**way.options, "duplicates": "last"}) for way in ways]
-    # What an id tells apart is no repetition.
+    # What an id distinguishes is no repetition.
     ways += [Remedy({"duplicates": rule}) for rule in ("last-row", "mean") if ways or not able]
     return fault(
         "same-time",
@@ -352,7 +352,7 @@ def _tied(
         column=time_column,
         examples="; ".join(each),
         left=f"; and {len(spans) - 3} more" if len(spans) > 3 else "",
-        apart=apart_text(able),
+        distinguished=distinguishing_text(able),
         count=len(spans),
     )
 
@@ -360,7 +360,7 @@ def _tied(
 def _duplicates(
     long_rows: LongRows, pairs: Index, time_column: str | None, unused: Sequence[int], unnamed: UnnamedTimes | None
 ) -> OpinionPoolError:
-    """The error for several forecasts by one expert on one event, and what tells them apart."""
+    """The error for several forecasts by one expert on one event, and what distinguishes them."""
     examples: list[str] = []
     for pair in pairs[:3]:
         if sum(map(len, examples)) < _LONG:
@@ -369,7 +369,7 @@ def _duplicates(
             examples.append(f"{long_rows.who(int(cells[0]))} ({where})")
     left = len(pairs) - len(examples)
     _, by_time = ("", []) if unnamed is None else unnamed.ways("last")
-    able, ways = ([], []) if time_column or by_time else told_apart(long_rows.table, unused, _groups(long_rows))
+    able, ways = ([], []) if time_column or by_time else distinguishing(long_rows.table, unused, _groups(long_rows))
     if not (ways or able):
         last = [Remedy(way) for way in by_time] or [Remedy({"duplicates": "last"})]
         ways = last if time_column else [*last, Remedy({"duplicates": "mean"})]
@@ -380,7 +380,7 @@ def _duplicates(
         ways,
         examples=", by ".join(examples),
         left=f" and {left} more" if left else "",
-        apart=apart_text(able),
+        distinguished=distinguishing_text(able),
         by=f"the last by {listed(unnamed.names)}" if by_time and unnamed is not None else by,
         count=len(pairs),
     )

@@ -8,10 +8,10 @@ from opinionpool.errors import LayoutError
 from opinionpool.labels import FAMILIES
 from opinionpool.tables.cells import looks_numeric
 from opinionpool.tables.classes import key
+from opinionpool.tables.distinguishing import condition
 from opinionpool.tables.layout import Layout
 from opinionpool.tables.roles import names_total, normal
 from opinionpool.tables.table import BLANK, Table, Words, place
-from opinionpool.tables.told_apart import condition
 from opinionpool.text import listed, typed
 
 # What may be an event, unless its outcome is a number such as only sums are.

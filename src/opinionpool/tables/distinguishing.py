@@ -31,7 +31,7 @@ def condition(name: str, sign: str, *values: str) -> str:
     return f"{column} {sign} {f'({several})' if sign == 'in' else several}"
 
 
-def told_apart(table: Table, columns: Sequence[int], groups: Sequence[Index]) -> tuple[list[str], list[Remedy]]:
+def distinguishing(table: Table, columns: Sequence[int], groups: Sequence[Index]) -> tuple[list[str], list[Remedy]]:
     """Return the columns that differ in all rows of each group, and the options that make use of the first of them.
 
     A column of classes is named as one; of others, whose values come again in most groups, one value is kept. What
@@ -55,7 +55,7 @@ def told_apart(table: Table, columns: Sequence[int], groups: Sequence[Index]) ->
     return [name for name, _ in able], found
 
 
-def apart_text(names: Sequence[str]) -> str:
+def distinguishing_text(names: Sequence[str]) -> str:
     """Return what a message says of columns that distinguish rows."""
     return f"; {listed(names, 3)} distinguish{'es' if len(names) == 1 else ''} them" if names else ""
 
@@ -67,7 +67,7 @@ def _comes_again(name: str, words: Words) -> bool:
 
 
 def _kept(words: Words, groups: Sequence[Index]) -> list[str]:
-    """Return the values, in most groups of rows, that may be kept: the middle one first, alone if there are many."""
+    """Return the values, in most groups of rows, that may be kept: the middle one first, and no other if there are many."""
     counts = np.bincount(np.concatenate([np.unique(words.codes[rows]) for rows in groups]), minlength=len(words.values))
     able = [value for value, count in zip(words.values, counts, strict=True) if count >= _SHARE * len(groups)]
     numbers = written_numbers(Words(np.arange(len(able)), able))
