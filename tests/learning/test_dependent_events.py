@@ -217,7 +217,7 @@ def test_weeks_of_53_places_learned_forward_in_time(shared):
             p = fit_pool(name, past).pool(f.X[now])
             scores[name].append(np.log(p[np.arange(now.sum()), f.outcomes[now]]).mean())
     gain = np.subtract(scores["gaussian"], scores["average"])
-    assert gain.mean() - 2.36 * gain.std(ddof=1) / np.sqrt(len(gain)) > 0
+    assert gain.mean() - 1.96 * gain.std(ddof=1) / np.sqrt(len(gain)) > 0
     assert np.mean(scores["gaussian"]) > np.mean(scores["geometric"])
     assert max(np.mean(scores[name]) for name in names) - np.mean(scores["gaussian"]) <= 0.01
 

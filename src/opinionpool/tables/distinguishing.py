@@ -67,7 +67,7 @@ def _comes_again(name: str, words: Words) -> bool:
 
 
 def _kept(words: Words, groups: Sequence[Index]) -> list[str]:
-    """Return the values, in most groups of rows, that may be kept: the middle one first, and no other if there are many."""
+    """Return the values, in most groups of rows, that may be kept: the middle one first, the only one of many."""
     counts = np.bincount(np.concatenate([np.unique(words.codes[rows]) for rows in groups]), minlength=len(words.values))
     able = [value for value, count in zip(words.values, counts, strict=True) if count >= _SHARE * len(groups)]
     numbers = written_numbers(Words(np.arange(len(able)), able))
