@@ -444,7 +444,7 @@ def _column_cells(layout: Layout, events: Words) -> list[tuple[Index, int]]:
 
 
 def _names(expert: str | None, files: Words | None, layout: Layout) -> list[str]:
-    """What the expert of a column is called, in each file if there is one for each: like the file if nobody else is in it."""
+    """What the expert of a column is called, in each file if there is one for each."""
     if files is None:
         return [str(expert)]
     single = len({expert for expert, _ in layout.cells}) == 1
