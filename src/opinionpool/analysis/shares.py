@@ -155,9 +155,8 @@ def _conditional(data: Binned, design: Array, worth: Array, *, random: bool) -> 
         hyper = np.exp(by_hyper - top)
         found = relative * ((hyper / evidence) @ prior)
         found /= found.sum(axis=1, keepdims=True)
-        if data.offsets.any():
-            mixed = np.logaddexp(0.0, ratio + nodes) - np.logaddexp(0.0, nodes)
-        together, resolved = map(_peak, everybody @ mixed)
+        odds = np.expm1(ratio[:, 0])
+        together, resolved = (float(each @ np.log1p(_root(each, odds) * odds)) for each in everybody)
         happens = expit(ratio + moved)
         mean = (data.outcomes[1][:, None] + data.counts[0] @ happens) / size
         spread = data.counts[0] @ (happens * (1.0 - happens))
@@ -220,14 +219,6 @@ def _prior(nodes: Array) -> tuple[Array, Array]:
     density = np.exp(-0.5 * np.square((nodes - mean[:, None]) / deviation[:, None]))
     log = np.log(deviation) - 0.5 * (np.square(mean / WIDTH) + np.square(deviation / WIDTH))
     return density / density.sum(axis=1, keepdims=True), log - np.log(np.exp(log).sum())
-
-
-def _peak(values: Array) -> float:
-    """The maximum of a smooth function on a grid, by the parabola through the three largest values."""
-    i = int(np.clip(values.argmax(), 1, len(values) - 2))
-    before, here, after = values[i - 1 : i + 2]
-    bend = before - 2.0 * here + after
-    return float(here - 0.125 * (after - before) ** 2 / bend if bend < 0 else values.max())
 
 
 def unlike(data: Binned, shares: Shares, design: Array) -> Array:

@@ -37,7 +37,6 @@ from opinionpool.model.features import Parts, believed_dependence
 SUMS, OVERLAP, SINH = 15, 0.6, 1.5
 # Standard deviations of the prior of ln s that the values reach to.
 REACH = 3.0
-# The least share of the sum of absolute weights that their sum is taken to be.
 # A standard deviation of ln s below which its value is known.
 KNOWN = 1e-6
 
@@ -118,10 +117,8 @@ class Nodes:
         """Roots of the covariances of the weights about s v, (B, N, P)."""
         if self.own is not None:
             return np.asarray(self.own)
-        v, tau = self.direction, self.weight_sd
-        root = v[:, :, None] * v[:, None, :] * (-tau / np.einsum("bi,bi->b", v, v))[:, None, None]
-        np.einsum("bii->bi", root)[:] += tau[:, None]
-        return np.asarray(root)
+        h, _, tau = self._scales(np.arange(len(self.weight_sd)), np.zeros(len(self.weight_sd), dtype=np.intp))
+        return self._own_roots(h, np.zeros(len(tau)), tau)
 
     def roots(self, node: Index, value: Index, d: int) -> Array:
         """Roots of the covariances of intercept and weights of M pairs of a node and a sum, (M, K - 1 + N, P)."""
