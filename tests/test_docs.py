@@ -42,6 +42,7 @@ def test_figures_on_beliefs(root, study):
         "docs/classes.md",
         "docs/explain.md",
         "docs/few-data.md",
+        "docs/intervals.md",
         "docs/model.md",
         "docs/missing.md",
         "docs/rates.md",
@@ -66,8 +67,13 @@ def page(root):
     return (root / "docs" / "few-data.md").read_text(encoding="utf-8")
 
 
+@pytest.fixture
+def intervals(root):
+    return (root / "docs" / "intervals.md").read_text(encoding="utf-8")
+
+
 class TestFewData:
-    """The page on few data; a part of each table is computed anew, with the same seeds."""
+    """The pages on few data and intervals; a part of each table is computed anew, with the same seeds."""
 
     def test_gains(self, page, study):
         few = study("few_data")
@@ -93,24 +99,24 @@ class TestFewData:
             computed = np.mean([simulated.regrets(mean)[0] for mean in means])
             assert written[simulated.SIZES.index(size)] == pytest.approx(computed, abs=0.00051)
 
-    def test_coverage(self, page, study):
-        line = next(line for line in page.splitlines() if line.startswith("| 30 |") and "±" in line)
+    def test_coverage(self, intervals, study):
+        line = next(line for line in intervals.splitlines() if line.startswith("| 30 |") and "±" in line)
         written = [float(number) for number in line.strip("| ").split(" | ")[1].split(" ± ")]
         assert written == pytest.approx(study("coverage").cell(30, 3, 0.0), abs=0.00051)
 
-    def test_coverage_of_accurate_experts(self, page, study):
-        line = next(line for line in page.splitlines() if line.startswith("| 9 | 3 |"))
+    def test_coverage_of_accurate_experts(self, intervals, study):
+        line = next(line for line in intervals.splitlines() if line.startswith("| 9 | 3 |"))
         inside, width = line.strip("| ").split(" | ")[4].split(", ")
         written = [*map(float, inside.split(" ± ")), float(width)]
         assert written == pytest.approx(study("coverage").accurate(9.0, 100, 3)[:3], abs=0.0051)
-        *_, line = (line for line in page.splitlines() if line.startswith("| 4 | 3 |"))
+        *_, line = (line for line in intervals.splitlines() if line.startswith("| 4 | 3 |"))
         answers, *weights = line.strip("| ").split(" | ")[2:]
         written = [*map(float, answers.split(" ± ")), *map(float, weights)]
         found = study("coverage").accurate(4.0, 100, 3, unequal=0.6)
         assert written == pytest.approx([*found[:2], *found[3:]], abs=0.0051)
 
-    def test_posterior(self, page, study):
-        line = next(line for line in page.splitlines() if line.startswith("| 30 | 3 | 0.15 |"))
+    def test_posterior(self, intervals, study):
+        line = next(line for line in intervals.splitlines() if line.startswith("| 30 | 3 | 0.15 |"))
         written = [float(cell) for cell in line.strip("| ").split(" | ")[3:]]
         off, ratio, inside = study("posterior").row(30, 3, 0.15)
         assert written == pytest.approx([off, ratio, inside], abs=0.0051)
