@@ -252,7 +252,9 @@ def _within_bounds(
         if not percent and _are_odds(inside):
             odds = "numbers from 1 on, few of them above 20, may be decimal odds, which are not read: write 1/odds"
             raise cell_error(table, row, column, f"{problem}: {odds}; if they are percentages, say --percent")
-        outs, found, single = [], [*remedies], count == 1 < len(inside) - 1
+        outs, single = [], count == 1 < len(inside) - 1
+        # A column most of whose numbers are probabilities is an expert's, a few cells of which are wrong.
+        found = [*remedies] if 2 * count > len(inside) else []
         if not percent and not single and 1 < inside.max() <= 100 and inside.min() >= 0:
             outs.append("if the column holds percentages, say --percent")
             found = [{"percent": True}] if _percentages(inside) else []
@@ -261,7 +263,7 @@ def _within_bounds(
             others = np.unique(words.codes[far])
             codes = tuple(words.values[code] for code in others.tolist()[:5])
             again = len(others) < count < len(inside) - count
-            found = [{"missing_values": codes}] if again or not found else found
+            found = [{"missing_values": codes}] if again or 2 * count > len(inside) and not found else found
         outs += [hint] if hint else []
         if single:
             # An option for one number would change all like it: the cell is what is wrong.
