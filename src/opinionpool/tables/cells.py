@@ -263,7 +263,7 @@ def _within_bounds(
             others = np.unique(words.codes[far])
             codes = tuple(words.values[code] for code in others.tolist()[:5])
             again = len(others) < count < len(inside) - count
-            found = [{"missing_values": codes}] if again or 2 * count > len(inside) and not found else found
+            found = [{"missing_values": codes}] if again or (2 * count > len(inside) and not found) else found
         outs += [hint] if hint else []
         if single:
             # An option for one number would change all like it: the cell is what is wrong.
