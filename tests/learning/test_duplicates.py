@@ -1,7 +1,11 @@
+import time
+
 import numpy as np
 import pytest
 
+from opinionpool.forecasts import Forecasts
 from opinionpool.learning.duplicates import CONSTANT, FIRST, NEW, Duplicates
+from opinionpool.pools.fit import fit_pool
 
 
 @pytest.mark.parametrize("free", [1, 2])
@@ -56,3 +60,19 @@ def test_who_answers_everything_is_compared_as_anybody(seed):
     np.testing.assert_array_equal(whole.source, by_cells.source)
     np.testing.assert_array_equal(whole.first, by_cells.first)
     assert whole.notes == by_cells.notes
+
+
+def test_thousands_of_copies_and_constant_experts_take_no_time():
+    """Copies share one weight without a matrix of all pairs of experts, whoever else is constant or new."""
+    rng = np.random.default_rng(0)
+    q = np.round(rng.random((5, 2000)) * 3) / 3
+    q[rng.random(q.shape) < 0.05] = np.nan
+    q[:, 0] = np.nan
+    forecasts = Forecasts.from_array(q, [0, 1, 0, 1, 1])
+    start = time.process_time()
+    learned = fit_pool("gaussian", forecasts)
+    learned.pool(np.where(rng.random((50, 2000)) < 0.1, np.nan, 0.3))
+    assert time.process_time() - start < 2.0
+    same = np.flatnonzero(Duplicates.among(q[..., None], forecasts.experts).source == 0)
+    assert len(same) > 1
+    np.testing.assert_allclose(learned.weights[same], learned.weights[same[0]], rtol=1e-12)

@@ -119,12 +119,6 @@ class Duplicates:
         """Experts without any forecast, (N,)."""
         return np.asarray(self.source == NEW)
 
-    @property
-    def shares(self) -> Array:
-        """The share of each expert in the weight of each distinct one, (N, V)."""
-        distinct = np.equal(self.source[:, None], np.arange(len(self.first))).astype(np.float64)
-        return np.asarray(distinct / np.maximum(distinct.sum(axis=0), 1.0))
-
     def parts(self, parts: Parts) -> Parts:
         """Parts of all experts from those of the distinct ones; duplicates are perfectly dependent, so they share."""
         n = len(self.source)
@@ -133,10 +127,11 @@ class Duplicates:
         if len(self.first) == 0:
             return Parts(np.zeros(n), np.full(n, np.nan), CommonCorrelation(n, 0.0))
         spread = np.where(self.source == CONSTANT, np.nan, self.rows(parts.spread))
-        contrast = self.rows(parts.contrast)
-        if (self.source >= 0).all():
-            return Parts(contrast, spread, parts.dependence, source=self.source)
-        return Parts(contrast, spread, self._dependence(parts.dependence))
+        # Who repeats nobody, in the order of experts; the others are behind these.
+        behind = np.where(self.source >= 0, self.first[self.source], np.arange(n))
+        kept, source = np.unique(behind, return_inverse=True)
+        dependence = self._dependence(parts.dependence, self.source[kept])
+        return Parts(self.rows(parts.contrast), spread, dependence, source=source if len(kept) < n else None)
 
     def as_believed(self, values: Array, believed: Array) -> Array:
         """Values (N,) in which new experts differ from the distinct experts' mean as positive ones are believed to."""
@@ -144,23 +139,28 @@ class Duplicates:
             return values
         return np.asarray(np.where(self.new, values * (believed / believed[self.first].mean()), values))
 
-    def _dependence(self, among: Dependence) -> Dependence:
-        n, known, new = len(self.source), self.source >= 0, self.new
-        if isinstance(among, CommonCorrelation) and known.sum() == len(self.first):
+    def _dependence(self, among: Dependence, source: Index) -> Dependence:
+        """Return that of distinct, constant and new experts, who are `source` (P,), from that of the distinct ones."""
+        n, known, new = len(source), source >= 0, source == NEW
+        if known.all():
+            return among
+        if isinstance(among, CommonCorrelation):
             # Of one expert there is no correlation to take over.
             return CommonCorrelation(n, among.rho if among.size > 1 else CORRELATION)
-        if isinstance(among, NestedCorrelation) and known.sum() == len(self.first):
-            return NestedCorrelation(self.rows(among.signal), among.rho)
+        if isinstance(among, NestedCorrelation):
+            signal = np.where(new, among.signal.mean(), 0.0)
+            signal[known] = among.signal[source[known]]
+            return NestedCorrelation(signal, among.rho)
         r = among.matrix()
         matrix = np.zeros((n, n))
-        matrix[np.ix_(known, known)] = r[np.ix_(self.source[known], self.source[known])]
+        matrix[np.ix_(known, known)] = r[np.ix_(source[known], source[known])]
         if new.any():
             # A new expert follows the sum of the others, so far that it has their mean correlation.
             towards = r.sum(axis=1) / np.sqrt(r.sum())
             v = len(r)
             mean = (r.sum() - v) / (v * (v - 1)) if v > 1 else CORRELATION
             follows = float(np.clip(mean / towards.mean(), 0.0, 1.0))
-            matrix[np.ix_(new, known)] = follows * towards[self.source[known]]
+            matrix[np.ix_(new, known)] = follows * towards[source[known]]
             matrix[np.ix_(known, new)] = matrix[np.ix_(new, known)].T
             matrix[np.ix_(new, new)] = follows**2
         np.fill_diagonal(matrix, 1.0)

@@ -136,12 +136,11 @@ class Posterior(Tabular):
         """Return that of duplicates; `source` is the distinct expert behind each, -1 for uninformative ones."""
         copies = np.bincount(source[source >= 0], minlength=int(source.max(initial=-1)) + 1)
         d = self.mean.shape[1] - len(copies)
-        share = np.zeros((d + len(source), d + len(copies)))
-        share[:d, :d] = np.eye(d)
-        for i in np.flatnonzero(source >= 0):
-            share[d + i, d + source[i]] = 1.0 / copies[source[i]]
-        limits = self.limits and self.limits._replace(mean=self.limits.mean @ share.T)
-        return replace(self, mean=self.mean @ share.T, covariance=share @ self.covariance @ share.T, limits=limits)
+        column = np.concatenate([np.arange(d), np.where(source < 0, 0, d + source)])
+        part = np.concatenate([np.ones(d), np.where(source < 0, 0.0, 1.0 / copies[source])])
+        limits = self.limits and self.limits._replace(mean=self.limits.mean.take(column, 1) * part)
+        covariance = self.covariance.take(column, 1).take(column, 2) * np.outer(part, part)
+        return replace(self, mean=self.mean.take(column, 1) * part, covariance=covariance, limits=limits)
 
     def interval(
         self,
