@@ -8,7 +8,7 @@ however significant it is. Leakage is a rule and no test. `benchmarks/checks.py`
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp
 from typing import TypeAlias
 
@@ -74,32 +74,15 @@ class Check:
     serious: bool
 
 
-@dataclass(frozen=True)
-class Tested:
-    """One test, before its p-value is corrected."""
-
-    expert: str | None
-    statistic: float
-    p: float
-    matters: bool
-    text: str
-
-
-def family(code: str, tested: Sequence[Tested], fine: str, idle: str, tests: int = 0) -> list[Check]:
-    """Alarms of a family of tests, the least probable first, or one check that says `fine`, or `idle` without a test.
-
-    `tests` is their number where those in order by far are left out of `tested`.
-    """
+def family(code: str, tested: Sequence[Check], fine: str, idle: str, tests: int = 0) -> list[Check]:
+    """Alarms of `tests` tests (Holm), least p first, or one check that says `fine`, or `idle` without a test."""
     if not tested:
         return [_in_order(code, idle)]
     adjusted = holm(np.array([each.p for each in tested]), tests)
     order = np.argsort(adjusted, kind="stable").tolist()
-    alarms = [
-        Check(code, each.expert, each.statistic, float(adjusted[i]), each.text, True)
-        for i in order
-        if (each := tested[i]).matters and adjusted[i] < LEVEL
-    ]
-    return alarms or [_in_order(code, fine, tested[order[0]].statistic, float(adjusted[order[0]]))]
+    found = [replace(tested[i], p=float(adjusted[i])) for i in order]
+    alarms = [each for i, each in zip(order, found, strict=True) if each.serious and adjusted[i] < LEVEL]
+    return alarms or [_in_order(code, fine, found[0].statistic, found[0].p)]
 
 
 def _in_order(code: str, text: str, statistic: float | None = None, p: float | None = None) -> Check:
@@ -129,7 +112,7 @@ def at_least(successes: int, trials: int, probability: float) -> float:
     """Probability of `successes` or more, of a binomial distribution."""
     from scipy.special import bdtrc
 
-    return float(bdtrc(successes - 1, trials, probability)) if successes else 1.0
+    return float(bdtrc(successes - 1, trials, probability))
 
 
 def not_normal(values: Array) -> float:
@@ -158,7 +141,9 @@ def normality(residuals: Residuals) -> list[Check]:
         kind = "a long tail on one side" if abs(skew) > SKEWED else "long tails" if tail > 0 else "a flat middle"
         shape = f"{kind} (skewness {skew:+.1f}, excess kurtosis {tail:+.1f})"
         text = f"the log-odds of {shown(name)} are not normally distributed given the outcome: {shape}"
-        tested.append(Tested(name, tail, not_normal(values), abs(skew) > SKEWED or abs(tail) > TAILED, text))
+        tested.append(
+            Check("normality", name, tail, not_normal(values), text, abs(skew) > SKEWED or abs(tail) > TAILED)
+        )
     fine = f"log-odds are normally distributed given the outcome ({counted(len(tested), 'expert')} tested)"
     idle = f"too few outcomes to say whether log-odds are normally distributed: {ENOUGH} by one expert are needed"
     return family("normality", tested, fine, idle)
@@ -179,7 +164,7 @@ def spreads(residuals: Residuals) -> list[Check]:
                 f"the log-odds of {shown(name)} spread {ratio:.1f} times as much where {_happens(residuals, c)} as "
                 "where not, and the model assumes that they spread alike"
             )
-            tested.append(Tested(name, ratio, welch(one, two), not 1.0 / UNEQUAL < ratio < UNEQUAL, text))
+            tested.append(Check("spreads", name, ratio, welch(one, two), text, not 1.0 / UNEQUAL < ratio < UNEQUAL))
     count = counted(len({each.expert for each in tested}), "expert")
     idle = f"too few outcomes of each kind to compare spreads: {EACH} of each by one expert are needed"
     return family("spreads", tested, f"log-odds have the same variance given either outcome ({count} tested)", idle)
@@ -218,7 +203,7 @@ def correlations(residuals: Residuals) -> list[Check]:
             f"experts are correlated at {one.mean():.2f} where {_happens(residuals, c)} and at {two.mean():.2f} where "
             "not, and the model assumes one correlation"
         )
-        tested.append(Tested(None, difference, welch(one, two), abs(difference) > DIFFERENCE, text))
+        tested.append(Check("correlations", None, difference, welch(one, two), text, abs(difference) > DIFFERENCE))
     idle = f"too few outcomes of each kind to compare correlations: {EACH} of each by two experts are needed"
     return family("correlations", tested, "the correlations of experts are the same given either outcome", idle)
 
@@ -234,7 +219,7 @@ def drift(residuals: Residuals) -> list[Check]:
     series = {"score": -np.logaddexp(0.0, -residuals.confidence)}
     if residuals.classes == 2 and residuals.forecasts.options is None:
         series["bias"] = residuals.values[:, 0]
-    tested: list[Tested] = []
+    tested: list[Check] = []
     for name, rows in residuals.each(ENOUGH):
         known = ~np.isnat(day[rows])
         dates, index = np.unique(day[rows][known], return_inverse=True)
@@ -243,7 +228,7 @@ def drift(residuals: Residuals) -> list[Check]:
         for what, values in series.items():
             by_date = np.bincount(index, values[rows][known]) / np.bincount(index)
             r, p = map(float, spearmanr(np.arange(len(dates)), by_date) if np.ptp(by_date) else (0.0, 1.0))
-            tested.append(Tested(name, r, p, True, _trend(name, what, r, len(dates))))
+            tested.append(Check("drift", name, r, p, _trend(name, what, r, len(dates)), True))
     count = counted(len({each.expert for each in tested}), "expert")
     idle = f"too few dates to say whether an expert changes: {DATES} are needed, and {ENOUGH} outcomes by one expert"
     return family("drift", tested, f"no expert changes over time ({count} tested)", idle)
@@ -257,10 +242,7 @@ def _trend(name: str, what: str, r: float, dates: int) -> str:
 
 
 def leakage(residuals: Residuals) -> list[Check]:
-    """Experts who are right with extreme confidence nearly everywhere, as if they had known what happened.
-
-    An expert so good by rights has an accuracy of 12 or more, an area under the curve of 0.9997.
-    """
+    """Experts who are right with extreme confidence nearly everywhere, as if they had known what happened."""
     found, shares = [], []
     for name, rows in residuals.each(OUTCOMES):
         seen = np.bincount(residuals.outcome[rows], minlength=residuals.classes)
@@ -293,7 +275,9 @@ def placeholders(forecasts: Forecasts) -> list[Check]:
             continue
         count, p, usual = _halves(forecast) if binary else _evens(forecast, sizes[start:end])
         text = f"{shown(name)} says {what} {'once' if count == 1 else f'{count} times'} in {total}: a placeholder?"
-        tested.append(Tested(name, count / total, p, count >= max(MATTERS * total, EXCESS * usual), text))
+        tested.append(
+            Check("placeholders", name, count / total, p, text, count >= max(MATTERS * total, EXCESS * usual))
+        )
     fine = f"no expert answers {what} suspiciously often, as a way of giving no forecast"
     return family("placeholders", tested, fine, f"too few forecasts to tell placeholders: {SEVERAL} are needed")
 
@@ -376,12 +360,12 @@ def _alike(forecasts: Forecasts, code: str, forecast: Codes, other: Codes, share
         one, two = forecasts.experts[j], forecasts.experts[i]
         how = f"{'the same as' if clones else 'the opposite of'} {shown(two)} on {same / of:.0%} of {of} events"
         text = f"{shown(one)} says {how}: one expert, not two"
-        tested.append(Tested(one, same / of, at_least(same, of, probability), True, text))
+        tested.append(Check(code, one, same / of, at_least(same, of, probability), text, True))
     idle = f"too few events that two experts both answer to tell {code}"
     if too_few:
         idle = f"experts say {each_other}, but too few different things to tell {code}"
     elif tests and not tested:
-        tested.append(Tested(None, float((agree[pairs] / shared[pairs]).max()), 1.0, False, ""))
+        tested.append(Check(code, None, float((agree[pairs] / shared[pairs]).max()), 1.0, "", False))
     return family(code, tested, f"no two experts say {each_other}", idle, tests)
 
 

@@ -380,7 +380,7 @@ def _features(state: Fitted) -> dict[str, dict[str, float]]:
     unknown = np.full(n, np.nan)
     columns = {"weight": unknown if state.weights is None else state.weights}
     if isinstance(state, FittedPanel):
-        features = state.panel if state.marginal is None else state.marginal
+        features = state.features
         bias = state.panel.bias if state.marginal is None else public_log_odds(state.marginal.bias)
         columns |= {"calibration": features.calibration, "accuracy": features.accuracy}
         columns["bias"] = bias if bias.ndim == 1 else unknown

@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool import logodds
-from opinionpool.analysis.weights import weight_interval
 from opinionpool.arguments import chosen_name, expect_type, number
 from opinionpool.arrays import Array, Index
 from opinionpool.blocks import blocks
@@ -326,7 +325,7 @@ def _against(found: Explanation, state: Fitted, present: Index) -> list[Note]:
     elif isinstance(panel, Panel):
         contrast = panel.parts.contrast
     notes = []
-    low, high = weight_interval(state)
+    low, high = state.weight_interval()
     for i in below[np.argsort(found.weights[below], kind="stable")][:MOST_SHOWN].tolist():
         name = f"{shown(found.experts[i])} (weight {found.weights[i]:.3f})"
         at = present[i]
@@ -414,11 +413,7 @@ class Step(NamedTuple):
 
 
 def steps(why: Explanation, at: int) -> list[Step]:
-    """How the probability of class `at` moves from the prior to the answer, the largest contributions first.
-
-    Only for pools that are sums of log-odds. With more than two classes each step is what the sum so far makes of the
-    class beside the others.
-    """
+    """Moves of the probability of class `at` from the prior to the answer, the largest contributions first."""
     parts = [why.contributions[i] for i in by_effect(why)]
     names = [why.experts[i] for i in by_effect(why)]
     if np.any(why.intercept != 0):

@@ -49,19 +49,8 @@ class Clusters:
 
 
 def clusters(correlation: npt.ArrayLike) -> Clusters:
-    """Join experts by average linkage (UPGMA).
+    """Experts joined by average linkage (UPGMA) of correlations, (N, N).
 
-    Parameters
-    ----------
-    correlation : array_like, shape (N, N)
-
-    Raises
-    ------
-    ShapeError, ArgumentError
-        If this is not a square array of finite numbers.
-
-    Examples
-    --------
     >>> found = clusters([[1.0, 0.1, 0.9], [0.1, 1.0, 0.2], [0.9, 0.2, 1.0]])
     >>> found.order.tolist(), found.groups(0.8), found.correlation.round(2).tolist()
     ([0, 2, 1], [(0, 2)], [0.9, 0.15])

@@ -79,10 +79,7 @@ def _rogan_gladen(vote: Array, size: Index, majority: Array, happened: Array, kn
 
 
 def _prediction_powered(opinion: Array, happened: Array, known: Mask, group: Index, groups: int) -> tuple[Array, Array]:
-    """PPI++ means with the mean opinion of experts as prediction (Angelopoulos, Duchi & Zrnic 2023), and variances.
-
-    A group with less than three resolved events is corrected by those of all groups; NaN without any.
-    """
+    """PPI++ means (Angelopoulos, Duchi & Zrnic 2023) and variances; all groups stand in for one of < 3 outcomes."""
     if known.sum() < 3:
         return np.full(groups, np.nan), np.full(groups, np.nan)
     own = np.bincount(group[known], minlength=groups)

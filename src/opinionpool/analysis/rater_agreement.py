@@ -21,8 +21,6 @@ class RaterAgreement(NamedTuple):
 def rater_agreement(forecasts: Forecasts) -> RaterAgreement | None:
     """Agreement of the judges who give levels of one scale; None if there are not two, or they judge nothing together.
 
-    Examples
-    --------
     >>> f = Forecasts.from_array([[1, 1], [2, 2], [3, 3], [3, 2]], scale="1-3")
     >>> found = rater_agreement(f)
     >>> round(found.alpha, 3), round(found.kappa, 3), found.events

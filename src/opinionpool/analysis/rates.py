@@ -271,10 +271,7 @@ class _Likelihoods:
         return cls(state, state.aged(forecasts, prior), prior, answers, ratios, base, answered)
 
     def against_others(self, c: int, share: Array) -> tuple[Array, Array]:
-        """Log-likelihood ratios of class c to the others, (T,), and the covariance of intercept and slope on them.
-
-        The other classes have these shares, (T, K).
-        """
+        """Log-likelihood ratios of class c to the others mixed as `share`, (T,), and covariance of the line, (2, 2)."""
         others = np.arange(self.ratios.shape[1]) != c
         part = self.ratios[:, others] + np.log(share[:, others] / share[:, others].sum(axis=1, keepdims=True))
         score = np.where(self.answered, self.ratios[:, c] - np.logaddexp.reduce(part, axis=1), 0.0)
@@ -332,10 +329,7 @@ def _separate(ratios: Array, share: Array, group: Index, outcome: Index, *, rand
 
 
 def _dependence(ratios: Array, share: Array, group: Index, outcome: Index, member: Index) -> tuple[Array, Array]:
-    """Events for one independent one, (G,), and products of groups' scores summed over what events share, (G, G).
-
-    An event's score is how much more probable it is than its group's share.
-    """
+    """Design effects (G,), and products of scores (outcome less share) summed over items that groups share, (G, G)."""
     groups, open_ = len(share), outcome < 0
     each = (softmax(uncentred(np.log(share)[group] + ratios)) - share[group])[:, 1:].sum(axis=1) * open_
     pair, place = np.unique(np.stack([member, group])[:, open_], axis=1, return_inverse=True)

@@ -25,10 +25,7 @@ BELIEVED = Extremes(5.0)
 
 @dataclass(frozen=True, eq=False)
 class Residuals:
-    """Contrasts on resolved events less their mean given the outcome, ordered by expert.
-
-    Extremes count as far as they are believed.
-    """
+    """Contrasts (robust to extremes) on resolved events less their mean given the outcome, ordered by expert."""
 
     forecasts: Forecasts
     # event, expert: (M,)
@@ -130,34 +127,7 @@ class SharedErrors:
 def shared_errors(
     forecasts: Forecasts, learned: FittedPanel, prior: npt.ArrayLike | None = None, most: int = MOST
 ) -> SharedErrors:
-    """Correlations of the errors of the experts, at most `most` of them, those with the largest weights.
-
-    Parameters
-    ----------
-    forecasts : Forecasts
-        What the panel was learned from.
-    learned : FittedPanel
-    prior : optional
-        As it was given to the fit, if there is one.
-    most : int
-
-    Raises
-    ------
-    LearningError
-        If fewer than two experts have forecasts on resolved events that ever differ.
-
-    Examples
-    --------
-    >>> from opinionpool.learning.learn import learn
-    >>> rng = np.random.default_rng(0)
-    >>> shared, own = rng.normal(size=(2, 400, 1)), rng.normal(size=(400, 3))
-    >>> y = np.arange(400) % 2
-    >>> L = 2 * y[:, None] - 1 + np.hstack([3 * shared[0], 3 * shared[0], 0 * shared[0]]) + own
-    >>> f = Forecasts.from_array(1 / (1 + np.exp(-L)), y, experts=["ann", "bob", "cat"])
-    >>> found = shared_errors(f, learn(f))
-    >>> found.experts.index("cat") != 1, bool(found.correlation.min() < 0.2)
-    (True, True)
-    """
+    """Correlations of the errors of the experts, at most `most` of them, those with the largest weights."""
     residuals = Residuals.of(forecasts, learned, prior)
     moving = np.bincount(residuals.expert, (residuals.values**2).sum(axis=1), len(forecasts.experts)) > ROUNDING
     informative = np.flatnonzero(moving & learned.panel.informative)

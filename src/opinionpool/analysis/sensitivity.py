@@ -53,22 +53,8 @@ def sensitivity(
 ) -> list[Effect]:
     """What one binary answer would be if a belief were off by as much as its worth allows, the largest effect first.
 
-    Parameters
-    ----------
-    forecasts : Forecasts
-    event : str or int
-        Its name or position.
-    beliefs : Beliefs, optional
-    prior : float, or array of one an event, optional
-        Not varied where it is given.
+    The prior is varied where none is given.
 
-    Raises
-    ------
-    ArgumentError
-        If there are more than two classes, or no such event.
-
-    Examples
-    --------
     >>> f = Forecasts.from_array([[0.7, 0.6, 0.8]], [None])
     >>> effects = sensitivity(f, 0, prior=0.5)
     >>> [(effect.what, [round(p, 2) for p in effect.answers]) for effect in effects]
@@ -133,11 +119,7 @@ SomeBeliefs = TypeVar("SomeBeliefs", bound=ExpertBeliefs)
 def feature_ranges(
     own: SomeBeliefs, everyone: ExpertBeliefs | None = None
 ) -> Iterator[tuple[str, tuple[float, float], tuple[SomeBeliefs, SomeBeliefs]]]:
-    """What is assessed of accuracy, calibration and bias: the range of each, and the beliefs at both of its ends.
-
-    The range of a calibration or bias depends on the accuracy, and calibration, of which those of `everyone` stand in
-    for an expert's own.
-    """
+    """Ranges of accuracy, calibration and bias, and beliefs at both ends; `everyone` stands in for what is missing."""
     accuracy, relative, calibration = own.absolute(), own.get("relative_accuracy"), own.get("calibration")
     common = everyone or ExpertBeliefs()
     level = next((each.value for each in (accuracy, common.absolute()) if each is not None), 1.0)

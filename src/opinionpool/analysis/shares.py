@@ -114,10 +114,7 @@ class Shares:
         return low, high
 
     def of_sum(self, factor: Array, correlation: float, level: float) -> tuple[float, float, float, float]:
-        """Mean, interval and probability above 0 of Σ_g factor_g share_g, a mixture of F normals.
-
-        `correlation` is that of two groups given intercept and slope, where there are two.
-        """
+        """Mean, interval and probability above 0 of Σ_g factor_g share_g; `correlation` is of two given the line."""
         from scipy.special import ndtr
 
         mean, part = self.mean @ factor, factor * np.sqrt(self.variance)
@@ -167,19 +164,10 @@ def _conditional(data: Binned, design: Array, worth: Array, *, random: bool) -> 
 
 
 def posterior(data: Binned, covariance: Array, design: Array, worth: Array, *, random: bool) -> Shares:
-    """Posterior of the groups' shares.
+    """Posterior of the groups' shares; intercept and slope are N((0, 1), covariance) given the resolved events.
 
-    Parameters
-    ----------
-    data : Binned
-    covariance : ndarray, shape (2, 2)
-        Of intercept and slope, which are N((0, 1), covariance) given the resolved events.
-    design : ndarray, shape (G,)
-        Events of each group for one independent event.
-    worth : ndarray, shape (G,)
-        How much of a log-likelihood counts, where shares of further classes are unknown too.
-    random : bool
-        Whether the resolved events are a random sample of their group; else they say nothing about the open ones.
+    `design` is the number of events for one independent event, `worth` how much of a log-likelihood counts where shares
+    of further classes are unknown too; if not `random`, resolved events say nothing about the open ones.
     """
     at = _conditional(data, design, worth, random=random)
     covariance = covariance + 1e-10 * np.eye(2)
@@ -222,11 +210,7 @@ def _prior(nodes: Array) -> tuple[Array, Array]:
 
 
 def unlike(data: Binned, shares: Shares, design: Array) -> Array:
-    """P-value of each group's scores being those of all events with the same outcomes, (G,).
-
-    A score test (Rao) with two degrees of freedom, means and squares of scores, for open events, beside their share,
-    and for resolved ones of each outcome.
-    """
+    """P-value of a score test (Rao) of means and squares of each group's scores against all of the outcome, (G,)."""
     from scipy.special import chdtrc
 
     scores, counts = data.by_score()

@@ -151,13 +151,7 @@ def learned_value(state: FittedPanel, prior: float | None = None) -> PanelValue:
 
 
 def known_panel(state: FittedPanel) -> Panel:
-    """What the data show of each expert by itself and of how dependent they are; its weights are not the pool's.
-
-    Raises
-    ------
-    ArgumentError
-        If experts have a weight for each class.
-    """
+    """What the data show of each expert of a symmetric panel by itself; its weights are not the pool's."""
     panel = state.panel
     if not isinstance(panel, Panel):
         raise ArgumentError("what experts know of each class is no one number; learn with class_model='symmetric'")
@@ -170,10 +164,7 @@ def known_panel(state: FittedPanel) -> Panel:
 
 
 def effective_number(panel: PoolingPanel) -> float:
-    """How many independent experts of the panel's average accuracy would be as good: joint over mean accuracy.
-
-    For exchangeable experts N/(1 + (N - 1)ρ) (24). Those who say nothing are not counted. Needs no absolute accuracy. 0
-    where nobody knows anything.
+    """Number of independent experts of the same mean accuracy that would be as good; for exchangeable ones (24).
 
     >>> round(effective_number(Panel.exchangeable(10, correlation=0.5)), 3)
     1.818
@@ -187,38 +178,22 @@ def effective_number(panel: PoolingPanel) -> float:
 
 
 def expected_auc(accuracy: npt.ArrayLike) -> Array:
-    """Area under the ROC curve, Φ(√μ*), between two classes.
-
-    >>> expected_auc([0.0, 1.0]).round(3)
-    array([0.5  , 0.841])
-    """
+    """Area under the ROC curve, Φ(√μ*), between two classes."""
     return normal_cdf(np.sqrt(_accuracies(accuracy)))
 
 
 def expected_score(accuracy: npt.ArrayLike, prior: float = 0.5) -> Array:
-    """Expected normalised log score (26), with uniform scoring prior, of events of a prior.
-
-    >>> expected_score([0.0, 1.0]).round(4)
-    array([0.    , 0.2905])
-    """
+    """Expected normalised log score (26), with uniform scoring prior, of events of a prior."""
     return _expected(accuracy, prior, lambda p: 1.0 + np.log2(np.clip(p, POOL_FLOOR, 1.0)))
 
 
 def expected_brier(accuracy: npt.ArrayLike, prior: float = 0.5) -> Array:
-    """Expected Brier score, 0 to 1, of events of a prior.
-
-    >>> expected_brier([0.0, 1.0]).round(4)
-    array([0.25  , 0.1625])
-    """
+    """Expected Brier score, 0 to 1, of events of a prior."""
     return _expected(accuracy, prior, lambda p: (1.0 - p) ** 2)
 
 
 def hit_rate(accuracy: npt.ArrayLike, prior: float = 0.5) -> Array:
-    """Expected share of answers on the right side of 50%.
-
-    >>> hit_rate([0.0, 2.0]).round(4), hit_rate(0.0, prior=0.2).round(4)
-    (array([0.5   , 0.8413]), np.float64(0.8))
-    """
+    """Expected share of answers on the right side of 50%."""
     prior = one_prior(prior)
     right, wrong = _acted(_accuracies(accuracy), prior, 0.0)
     return np.asarray(prior * right + (1.0 - prior) * (1.0 - wrong))[()]

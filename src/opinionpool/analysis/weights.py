@@ -17,19 +17,10 @@ from opinionpool.pools.fitted_pool import Fitted
 
 @dataclass(frozen=True, eq=False)
 class WeightTable:
-    """Weights of N experts, the largest first.
-
-    Attributes
-    ----------
-    experts : tuple of str
-    weight : ndarray, shape (N,)
-    low, high : ndarray, shape (N,)
-        Between what each weight lies; NaN where that is not known.
-    level : float
-        Of these intervals, each by itself.
-    """
+    """Weights of N experts, the largest first, and the ends of an interval of each by itself; NaN where unknown."""
 
     experts: tuple[str, ...]
+    # weight, low, high: (N,)
     weight: Array
     low: Array
     high: Array
@@ -37,67 +28,20 @@ class WeightTable:
 
 
 def weight_table(state: Fitted, level: float = 0.9) -> WeightTable | None:
-    """The weights that a pool learned; None if it has none.
-
-    Examples
-    --------
-    >>> from opinionpool.forecasts import Forecasts
-    >>> from opinionpool.learning.learn import learn
-    >>> q = [[0.2, 0.5], [0.3, 0.6], [0.6, 0.3], [0.4, 0.7], [0.7, 0.2], [0.8, 0.4]]
-    >>> table = weight_table(learn(Forecasts.from_array(q, [0, 0, 0, 1, 1, 1])))
-    >>> table.experts, bool((table.low < table.weight).all())
-    (('expert_1', 'expert_2'), True)
-    """
+    """Weights that a pool learned; None if it has none."""
     if state.weights is None:
         return None
     weight = np.asarray(state.weights, dtype=np.float64)
-    low, high = weight_interval(state, level)
+    low, high = state.weight_interval(level)
     order = np.argsort(-weight, kind="stable")
-    return WeightTable(
-        experts=tuple(state.experts[i] for i in order.tolist()),
-        weight=weight[order],
-        low=low[order],
-        high=high[order],
-        level=level,
-    )
-
-
-def weight_interval(state: Fitted, level: float = 0.9) -> tuple[Array, Array]:
-    """Between what the weights of N experts lie, each by itself, (N,) twice; NaN where that is not known."""
-    if isinstance(state, FittedPanel):
-        return state.weight_interval(level)
-    unknown = np.full(len(state.experts), np.nan)
-    return unknown, unknown
+    names = tuple(state.experts[i] for i in order.tolist())
+    return WeightTable(names, weight[order], low[order], high[order], level)
 
 
 def recalibrated_by(learned: FittedPanel, expert: int, q: npt.ArrayLike, prior: float) -> Array:
-    """The recalibrated forecast of one expert (14), by what the data say of it: L* = L° + kappa (L - L° - b).
-
-    Parameters
-    ----------
-    learned : FittedPanel
-        Of two classes.
-    expert : int
-        Its position.
-    q : array_like, shape (P,)
-        Forecast probabilities.
-    prior : float
-
-    Returns
-    -------
-    ndarray, shape (P,)
-
-    Examples
-    --------
-    >>> from opinionpool.forecasts import Forecasts
-    >>> from opinionpool.learning.learn import learn
-    >>> f = Forecasts.from_array([[0.2], [0.3], [0.6], [0.4], [0.7], [0.8]], [0, 0, 0, 1, 1, 1])
-    >>> recalibrated_by(learn(f, prior=0.5, beliefs=None), 0, [0.5, 0.7], prior=0.5).round(4)
-    array([0.5   , 0.7724])
-    """
+    """Recalibrated forecasts (14) of one expert of two classes, (P,): L* = L° + kappa (L - L° - b)."""
     if len(learned.panel.classes) != 2:
         raise ArgumentError(f"one curve is of two classes, and there are {len(learned.panel.classes)}")
-    features = learned.panel if learned.marginal is None else learned.marginal
-    floor, pool_floor, _ = learned.panel.settings
+    features, (floor, pool_floor, _) = learned.features, learned.panel.settings
     p, bias = logodds.class_probabilities(prior), np.ravel(features.bias[expert])[0]
     return recalibrated(np.asarray(q, np.float64), p, features.calibration[expert], bias, floor, pool_floor)

@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
-from opinionpool.analysis.weights import weight_interval
 from opinionpool.arrays import Array
 from opinionpool.estimators.given import Given, labels_of
 from opinionpool.estimators.incremental import IncrementalPool
@@ -171,7 +170,7 @@ class GaussianPool(IncrementalPool):
     def weight_intervals_(self) -> Array:
         """The 90% credible interval of each weight, (N, 2); NaN where that is not known."""
         check_is_fitted(self)
-        return np.stack(weight_interval(self.state_), axis=-1)
+        return np.stack(self.state_.weight_interval(), axis=-1)
 
     @property
     def posterior_(self) -> Posterior | None:

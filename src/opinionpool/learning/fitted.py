@@ -74,7 +74,7 @@ class FittedPanel(Tabular):
 
     def _table(self) -> dict[str, list[Any]]:
         low, high = self.weight_interval()
-        features = self.panel if self.marginal is None else self.marginal
+        features = self.features
         return {
             "expert": list(self.experts),
             "weight": self.weights.tolist(),
@@ -92,6 +92,11 @@ class FittedPanel(Tabular):
             known = self.present & self.panel.informative
             low, high = np.where(known, self.weights + self.posterior.weight_interval(len(known), level), np.nan)
         return low, high
+
+    @property
+    def features(self) -> PoolingPanel | MarginalFeatures:
+        """Calibration and accuracy of each expert by itself: as the data show them, else the panel's."""
+        return self.panel if self.marginal is None else self.marginal
 
     @property
     def experts(self) -> tuple[str, ...]:

@@ -102,6 +102,11 @@ class FittedPool:
         """The prior to use: the one given, or the one of the fit, in the form that `pool` takes."""
         return prior_or_learned(prior, self.prior)
 
+    def weight_interval(self, level: float = 0.9) -> tuple[Array, Array]:  # noqa: ARG002 - as `FittedPanel` has it
+        """Bounds of the experts' weights, (N,) twice: NaN, as they are not known."""
+        unknown = np.full(len(self.experts), np.nan)
+        return unknown, unknown
+
     def forecast_intervals(self, *_: object) -> None:
         """There are no intervals."""
 

@@ -280,10 +280,8 @@ def expert_notes(state: Fitted) -> list[Note]:
     """What to know about weights below 0, and about experts who are worse than guessing."""
     notes = []
     if state.weights is not None and (state.weights < 0).any():
-        from opinionpool.analysis.weights import weight_interval
-
         below = state.weights < 0
-        count, clear = int(below.sum()), not (weight_interval(state)[1][below] >= 0).all()
+        count, clear = int(below.sum()), not (state.weight_interval()[1][below] >= 0).all()
         text = f"{counted(count, 'weight')} below 0, " + (
             "to correct for shared error: most of what such an expert says is known from more accurate ones, and "
             "subtracting it takes out errors that they share"
@@ -300,15 +298,13 @@ def expert_notes(state: Fitted) -> list[Note]:
 
 def expert_columns(forecasts: Forecasts, state: Fitted) -> list[Column]:
     """What was learned about each expert, those with the largest weights first."""
-    from opinionpool.analysis.weights import weight_interval
-
     columns = [Column("expert", forecasts.experts, "expert")]
     weights = state.weights
     if isinstance(state, FittedPanel):
         columns += _feature_columns(state, forecasts)
     if weights is not None:
         columns.append(Column("weight", _finite(weights), "weight", decimal))
-        low, high = map(_finite, weight_interval(state))
+        low, high = map(_finite, state.weight_interval())
         if any(end is not None for end in low):
             columns.append(Column("weight_low", low, "from", hundredths))
             columns.append(Column("weight_high", high, "to", hundredths))
@@ -324,7 +320,7 @@ def expert_columns(forecasts: Forecasts, state: Fitted) -> list[Column]:
 def _feature_columns(state: FittedPanel, forecasts: Forecasts) -> list[Column]:
     """What the data say of each expert by itself; nothing where they say nothing."""
     classes = [*map(str, forecasts.classes)]
-    features = state.panel if state.marginal is None else state.marginal
+    features = state.features
     shown = state.structure != "assumed" or state.marginal is not None
     bias = state.panel.bias if state.marginal is None else public_log_odds(state.marginal.bias)
     calibration, accuracy = [

@@ -173,7 +173,7 @@ def _expert_figure(f: Findings, i: int) -> Figure:
     if f.binary:
         q = expit(np.linspace(-6.0, 6.0, 61))
         model = q, recalibrated_by(f.learned, i, q, _middle_prior(f))
-        features = f.learned.panel if f.learned.marginal is None else f.learned.marginal
+        features = f.learned.features
         phrase = f"calibration {float(features.calibration[i]):.2f}, {phrase}"
     who = forecasts.experts[i]
     drawn = reliability_chart(curve, _says(who, curve), model, small=True)

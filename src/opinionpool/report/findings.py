@@ -160,7 +160,7 @@ class Findings:
     @property
     def timid(self) -> bool:
         """Whether the experts are too cautious on average: their mean calibration is above 1."""
-        features = self.learned.panel if self.learned.marginal is None else self.learned.marginal
+        features = self.learned.features
         return float(np.mean(features.calibration)) > 1.05
 
     def options_of(self, p: Array) -> Array:
