@@ -10,9 +10,14 @@ from sklearn.model_selection import TimeSeriesSplit
 from opinionpool.errors import ArgumentError, LearningError
 from opinionpool.estimation.sampling import event_contents
 from opinionpool.forecasts import Forecasts
-from opinionpool.scoring.splits import check_splits, group_splits, random_splits, read_gap, time_splits
+from opinionpool.scoring.splits import group_splits, possible_folds, random_splits, time_splits
+from opinionpool.tables.times import as_span
 
 seeds = st.integers(0, 10**6)
+
+
+def read_gap(gap):
+    return as_span(gap, "a gap")
 
 
 def generator(seed):
@@ -168,9 +173,12 @@ def test_no_gaps(gap):
 
 
 def test_few_units():
-    assert check_splits(5, 100, "events") == 5
-    assert check_splits(5, 3, "events") == 3
+    notes = []
+    assert possible_folds(5, 100, "events", notes) == 5
+    assert notes == []
+    assert possible_folds(5, 3, "events", notes) == 3
+    assert [note.code for note in notes] == ["fewer-folds"]
     with pytest.raises(LearningError, match="at least 2 groups of resolved events with forecasts, and there is 1"):
-        check_splits(5, 1, "groups")
+        possible_folds(5, 1, "groups", [])
     with pytest.raises(ArgumentError, match="at least 2 folds"):
-        check_splits(1, 100, "events")
+        possible_folds(1, 100, "events", [])

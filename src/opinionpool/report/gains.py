@@ -16,7 +16,7 @@ from opinionpool.report.listing import Column, printable
 from opinionpool.report.numbers import decimal, finite, percent, signed
 from opinionpool.scoring.comparison import AVERAGE, LEVEL, Comparison, Difference, ExpertScore
 from opinionpool.scoring.reliability import auc
-from opinionpool.scoring.scores import brier_score, brier_sum
+from opinionpool.scoring.scores import brier
 from opinionpool.text import counted
 
 
@@ -205,6 +205,5 @@ def _expert_scores(f: Findings, found: Comparison, best: ExpertScore) -> tuple[f
     forecast = forecasts.X[:, forecasts.experts.index(best.expert)]
     scored = ~np.isnan(found.scores[found.reference]) & ~np.isnan(forecast.reshape(len(forecast), -1)).any(axis=1)
     forecast, outcomes = forecast[scored], forecasts.outcomes[scored]
-    brier = (brier_score if f.binary else brier_sum)(forecast, outcomes)
     area = auc(forecast, outcomes).area if f.binary and len(np.unique(outcomes)) == 2 else math.nan
-    return (1.0 - best.score) * math.log(len(forecasts.classes)), float(np.mean(brier)), area
+    return (1.0 - best.score) * math.log(len(forecasts.classes)), float(np.mean(brier(forecast, outcomes))), area

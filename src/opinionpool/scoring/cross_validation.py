@@ -22,7 +22,7 @@ from opinionpool.pools.fitted_pool import Fitted
 from opinionpool.priors import own_priors
 from opinionpool.scoring.reliability import auc
 from opinionpool.scoring.rivals import Rival
-from opinionpool.scoring.scores import brier_score, brier_sum, log_loss, log_score
+from opinionpool.scoring.scores import brier, event_scores, log_loss
 from opinionpool.scoring.splits import Split
 
 # Rounds go on until luck in dealing adds less than this share of the error that the events themselves leave.
@@ -34,31 +34,17 @@ Rounds = Callable[[int], Sequence[Split]]
 
 @dataclass(frozen=True, eq=False)
 class Occasions:
-    """S occasions on which answers about T events are scored.
+    """S occasions on which answers about T events are scored: the events, or the stretches of their lives."""
 
-    Attributes
-    ----------
-    forecasts : Forecasts
-        What stood then; an occasion is an event of it.
-    event : ndarray of int, shape (S,)
-        Increasing.
-    share : ndarray, shape (S,)
-        What each counts for in its event's score.
-    events : int
-        T.
-    over_life : bool
-        Whether they are the stretches of the events' lives.
-    """
-
-    forecasts: Forecasts
-    event: Index
-    share: Array
-    events: int
-    over_life: bool
+    forecasts: Forecasts  # that stood then; an occasion is an event of it
+    event: Index  # (S,); increasing
+    share: Array  # (S,); what each counts for in its event's score
+    events: int  # T
+    over_life: bool  # whether they are stretches of lives
 
     @classmethod
     def of(cls, sample: Forecasts) -> Occasions:
-        """One for each event; or the stretches of the events' lives, where forecasts have a history."""
+        """One for each event; or the stretches of lives, where forecasts have a history."""
         t, history = len(sample.events), sample.history
         if history is None:
             return cls(sample, np.arange(t), np.ones(t), t, over_life=False)
@@ -104,8 +90,8 @@ class Scores:
     @classmethod
     def of(cls, answers: Sequence[Array], sample: Forecasts) -> Scores:
         """The scores of each pool's answers, (T,) or (T, K) with NaN where there is none."""
-        brier, outcomes = brier_score if answers[0].ndim == 1 else brier_sum, sample.outcomes
-        score = np.stack([scores_of(p, sample) for p in answers], axis=1)
+        outcomes = sample.outcomes
+        score = np.stack([event_scores(p, sample) for p in answers], axis=1)
         if sample.options is None:
             loss = np.stack([log_loss(p, outcomes) for p in answers], axis=1)
             area = np.array([_area(p, outcomes) for p in answers])
@@ -122,12 +108,6 @@ class Scores:
         mean = occasions.mean
         none = np.full_like(self.auc, np.nan)
         return Scores(mean(self.log_score), mean(self.log_loss), mean(self.brier), none)
-
-
-def scores_of(answers: Array, events: Forecasts) -> Array:
-    """Log score (26) of a pool's answers about some events, (T,), against uniform probabilities of its options."""
-    even = None if events.even is None else public_probabilities(events.even)
-    return log_score(answers, events.outcomes, even)
 
 
 def _area(p: Array, outcomes: npt.NDArray[np.intp]) -> float:
@@ -188,27 +168,10 @@ def run_trial(
     prior: npt.ArrayLike | None,
     progress: Callable[[float], None] | None = None,
 ) -> Trial:
-    """Score pools in-sample and out of sample.
+    """Score pools in-sample and out of sample, for `repeats` rounds, or until more would not matter.
 
-    Parameters
-    ----------
-    sample : Forecasts
-        Resolved events with forecasts; where events have priors of their own, none is blank.
-    pools : mapping
-        Pools by what they are called. The first is the one that others are compared with to decide whether there were
-        rounds enough.
-    rounds : callable
-        The splits of a round, by its number.
-    repeats : int or None
-        How many rounds; None for as many as matter.
-    prior : float or array_like, shape (K,), optional
-    progress : callable, optional
-        Called with the share that is done.
-
-    Raises
-    ------
-    LearningError
-        If no pool can be fitted.
+    The first of the pools is the one whose differences from others decide that. Events' own priors in `sample` have no
+    blanks. A pool that cannot be fitted is left out; a LearningError if none can.
     """
     occasions = Occasions.of(sample)
     run = _Run(replace(sample, history=None), occasions, pools, prior, progress)

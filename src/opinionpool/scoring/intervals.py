@@ -95,27 +95,7 @@ class Intervals:
 def difference_intervals(
     values: Array, clusters: Index, *, level: float = 0.95, each: bool = False, seed: int = 0
 ) -> Intervals:
-    """Mean differences with intervals that hold all at once with probability `level`, or each by itself.
-
-    Parameters
-    ----------
-    values : ndarray, shape (T, M)
-        M differences on T events, NaN where there is none.
-    clusters : ndarray of int, shape (T,)
-        Which events belong together.
-    level : float
-    each : bool
-        Each interval by itself.
-    seed : int
-        Of the draws from which the largest of all deviations is read off.
-
-    Examples
-    --------
-    >>> values = np.random.default_rng(1).normal(0.3, 1.0, size=(200, 1))
-    >>> found = difference_intervals(values, np.arange(200))
-    >>> [round(float(x[0]), 2) for x in (found.mean, found.low, found.high)]
-    [0.23, 0.09, 0.37]
-    """
+    """Mean differences (T, M), NaN where none, with intervals that hold all at once, or `each` by itself."""
     found = _intervals(Sums.of(values, clusters), level, each, seed)
     if len(np.unique(clusters)) == len(clusters):
         return found

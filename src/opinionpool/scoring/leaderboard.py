@@ -9,38 +9,23 @@ import numpy as np
 from opinionpool.arrays import Array
 from opinionpool.clusters import by_group, by_settlement
 from opinionpool.forecasts import Forecasts
-from opinionpool.logodds import FLOOR, public_probabilities
+from opinionpool.logodds import FLOOR
 from opinionpool.priors import laplace_prior
 from opinionpool.scoring.comparison import LEVEL, Difference
 from opinionpool.scoring.intervals import difference_intervals
-from opinionpool.scoring.scores import brier_score, brier_sum, log_score
+from opinionpool.scoring.scores import brier, event_scores
 
 
 @dataclass(frozen=True)
 class Standing:
-    """One expert's own forecasts, scored on the resolved events that it answered.
-
-    Attributes
-    ----------
-    expert : str
-    events : int
-    score : float
-        Mean normalised log score (26): 0 for equal probabilities, 1 for perfect forecasts.
-    brier : float
-        Mean Brier score; K > 2: summed over the classes.
-    skill : float
-        The part of the base rate's log loss on the same events that the forecasts save: 0 is the base rate, 1 perfect.
-    gain : Difference
-        The mean log score less that of the panel's average forecast on the same events; intervals hold for all experts
-        at once.
-    """
+    """One expert's own forecasts, scored on the resolved events that it answered."""
 
     expert: str
     events: int
-    score: float
-    brier: float
-    skill: float
-    gain: Difference
+    score: float  # mean normalised log score (26): 0 for equal probabilities, 1 for perfect forecasts
+    brier: float  # mean Brier score; K > 2: summed over the classes
+    skill: float  # the part of the base rate's log loss on the same events that is saved: 0 is the base rate, 1 perfect
+    gain: Difference  # over the panel's average forecast on the same events; intervals hold for all experts at once
 
 
 def leaderboard(forecasts: Forecasts) -> list[Standing]:
@@ -54,21 +39,14 @@ def leaderboard(forecasts: Forecasts) -> list[Standing]:
     """
     some = forecasts.select_events(forecasts.resolved & (forecasts.crowd > 0))
     t, n = some.shape
-    even = None if some.even is None else public_probabilities(some.even)
-
-    def scored(p: Array) -> Array:
-        return log_score(p, some.outcomes, even, floor=FLOOR)
-
-    scores, briers = own_scores(some), np.full((t, n), np.nan)
-    brier = brier_score if some.probabilities.ndim == 1 else brier_sum
-    for i in range(n):
-        briers[:, i] = brier(some.X[:, i], some.outcomes)
+    scores = own_scores(some)
+    briers = np.stack([brier(some.X[:, i], some.outcomes) for i in range(n)], axis=1)
     starts = some.starts[:-1]
     mean = np.add.reduceat(some.probabilities, starts) / np.diff(some.starts).reshape(-1, *[1] * (some.X.ndim - 2))
-    base = np.zeros(t) if even is not None else scored(_base_rate(some))
+    base = np.zeros(t) if some.even is not None else event_scores(_base_rate(some), some, FLOOR)
     clusters = by_group(some) or by_settlement(some)
     member = np.arange(t) if clusters is None else clusters.member
-    gains = difference_intervals(scores - scored(mean)[:, None], member, level=LEVEL)
+    gains = difference_intervals(scores - event_scores(mean, some, FLOOR)[:, None], member, level=LEVEL)
     lost, worst = np.nansum(1.0 - scores, axis=0), np.where(np.isnan(scores), 0.0, (1.0 - base)[:, None]).sum(axis=0)
     events = (~np.isnan(scores)).sum(axis=0)
     found = [
@@ -87,11 +65,8 @@ def leaderboard(forecasts: Forecasts) -> list[Standing]:
 
 def own_scores(forecasts: Forecasts) -> Array:
     """Normalised log scores of each expert's own forecasts, (T, N), NaN where there is none."""
-    even = None if forecasts.even is None else public_probabilities(forecasts.even)
-    scores = np.full(forecasts.shape, np.nan)
-    for i in range(len(forecasts.experts)):
-        scores[:, i] = log_score(forecasts.X[:, i], forecasts.outcomes, even, floor=FLOOR)
-    return scores
+    each = (event_scores(forecasts.X[:, i], forecasts, FLOOR) for i in range(len(forecasts.experts)))
+    return np.stack(list(each), axis=1)
 
 
 def _base_rate(some: Forecasts) -> Array:

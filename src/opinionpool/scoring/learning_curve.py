@@ -23,8 +23,9 @@ from opinionpool.pools.fit import FitOptions, fit_from
 from opinionpool.priors import with_priors
 from opinionpool.progress import Progress, advancing
 from opinionpool.scoring.comparison import AVERAGE, LEVEL, Comparison
-from opinionpool.scoring.cross_validation import answers_of, scores_of
+from opinionpool.scoring.cross_validation import answers_of
 from opinionpool.scoring.intervals import difference_intervals
+from opinionpool.scoring.scores import event_scores
 from opinionpool.scoring.splits import Plan, Split, Splits, clusters_of, shuffled
 
 # Numbers of events to learn from, as far as there are so many, and the most that there are.
@@ -183,7 +184,7 @@ def _scored(
         if size == len(task.train):
             raise
         return np.full(len(task.test), np.nan)
-    return scores_of(answers_of(state, test), test)
+    return event_scores(answers_of(state, test), test)
 
 
 def _curve(

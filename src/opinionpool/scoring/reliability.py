@@ -68,13 +68,7 @@ class Groups:
 
 
 def tied(p: Array, y: Array, weight: Array) -> Groups:
-    """One group for each distinct forecast.
-
-    Parameters
-    ----------
-    p, y, weight : ndarray, shape (T,)
-        Forecasts, outcomes and positive weights, T >= 1, nothing missing.
-    """
+    """One group for each distinct forecast, of forecasts, outcomes and positive weights, (T,), T >= 1."""
     order = np.argsort(p)
     p = p[order]
     each = Groups(low=p, high=p, count=weight[order], forecasts=p * weight[order], outcomes=(y * weight)[order])
@@ -87,17 +81,9 @@ def changes(values: npt.NDArray[np.generic]) -> Index:
 
 
 def isotonic(groups: Groups) -> Groups:
-    """The groups merged until their frequencies increase strictly: the isotonic fit and its level sets.
+    """Groups merged until their frequencies increase strictly: the isotonic fit and its level sets.
 
-    The frequencies of the answer minimise the weighted squared error, and every other proper score, among
-    all functions that do not decrease with the forecast (Dimitriadis, Gneiting & Jordan 2021).
-
-    Examples
-    --------
-    >>> p = np.array([0.1, 0.2, 0.4, 0.7, 0.9])
-    >>> fit = isotonic(tied(p, y=np.array([0.0, 1.0, 0.0, 1.0, 1.0]), weight=np.ones(5)))
-    >>> fit.frequency.tolist(), fit.count.tolist()
-    ([0.0, 0.5, 1.0], [1.0, 2.0, 2.0])
+    They minimise every proper score among functions that do not decrease (Dimitriadis, Gneiting & Jordan 2021).
     """
     from scipy.optimize import isotonic_regression
 
@@ -266,7 +252,13 @@ def reliability_table(
         edges = used / bins, (used + 1) / bins
         free = np.setdiff1d(np.arange(bins), used)
         empty = np.column_stack([free, free + 1]) / bins
-    return _table(groups, edges, empty, level)
+    interval_low, interval_high = wilson_interval(groups.outcomes, groups.count, level)
+    forecast = groups.forecast
+    inside = (interval_low <= forecast) & (forecast <= interval_high)
+    too_few = inside & (groups.count * np.minimum(forecast, 1 - forecast) < _ENOUGH)
+    return Reliability(
+        *edges, forecast, groups.frequency, groups.count, interval_low, interval_high, too_few, empty, level
+    )
 
 
 def wilson_interval(happened: Array, count: Array, level: float = 0.95) -> tuple[Array, Array]:
@@ -297,23 +289,6 @@ def wilson_interval(happened: Array, count: Array, level: float = 0.95) -> tuple
     centre = (happened + z2 / 2) / (count + z2)
     half = np.sqrt(z2 * (happened * failed / count + z2 / 4)) / (count + z2)
     return np.where(happened > 0, centre - half, 0.0), np.where(failed > 0, centre + half, 1.0)
-
-
-def _table(groups: Groups, edges: tuple[Array, Array], empty: Array, level: float) -> Reliability:
-    low, high = wilson_interval(groups.outcomes, groups.count, level)
-    forecast = groups.forecast
-    expected = groups.count * np.minimum(forecast, 1 - forecast)
-    return Reliability(
-        *edges,
-        forecast=forecast,
-        frequency=groups.frequency,
-        count=groups.count,
-        interval_low=low,
-        interval_high=high,
-        too_few=(low <= forecast) & (forecast <= high) & (expected < _ENOUGH),
-        empty=empty,
-        level=level,
-    )
 
 
 def decompose(
@@ -356,12 +331,9 @@ def decompose(
     one_of(score, "score", ("brier", "log"))
     check_floor(floor, "floor")
     forecasts, outcomes, weight = binary_events(p, y, sample_weight)
+    each = log_loss(forecasts, outcomes, floor) if score == "log" else brier_score(forecasts, outcomes)
     if score == "log":
-        each = log_loss(forecasts, outcomes, floor)
         forecasts = np.clip(forecasts, floor, 1 - floor)
-    else:
-        each = brier_score(forecasts, outcomes)
-    count = float(weight.sum())
     mean = float(np.average(each, weights=weight))
     levels = isotonic(tied(forecasts, outcomes, weight))
     recalibrated = _calibrated_loss(levels.outcomes, levels.count, score)
@@ -372,7 +344,7 @@ def decompose(
         miscalibration=max(mean - recalibrated, 0.0),  # never -1e-17
         discrimination=max(uncertainty - recalibrated, 0.0),
         uncertainty=uncertainty,
-        count=count,
+        count=float(weight.sum()),
     )
 
 
@@ -425,29 +397,7 @@ def auc(p: npt.ArrayLike, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None 
 
 
 def areas(forecasts: Forecasts) -> Array:
-    """Area under the curve of each expert's own forecasts on resolved events, ties counting half, (N,).
-
-    Parameters
-    ----------
-    forecasts : Forecasts
-        Of binary events.
-
-    Returns
-    -------
-    ndarray, shape (N,)
-        NaN for experts whose events all had one outcome.
-
-    Raises
-    ------
-    ArgumentError
-        For more than two classes.
-
-    Examples
-    --------
-    >>> f = Forecasts.from_array([[0.2, 0.9], [0.4, 0.5], [0.4, 0.4], [0.7, 0.1]], [0, 0, 1, 1])
-    >>> areas(f)
-    array([0.875, 0.   ])
-    """
+    """Area under the curve of each expert's own binary forecasts, (N,); NaN where all its events had one outcome."""
     if len(forecasts.classes) != 2:
         raise ArgumentError(f"the area under the curve is of two classes, and there are {len(forecasts.classes)}")
     known = forecasts.resolved[forecasts.event_index]
@@ -472,29 +422,17 @@ def _area(ties: Groups) -> tuple[float, Array, Array]:
 
 @dataclass(frozen=True, eq=False)
 class ReliabilityCurve:
-    """Observed frequencies beside forecast probabilities, at P increasing points.
+    """Observed frequencies beside forecast probabilities, at P increasing points."""
 
-    Attributes
-    ----------
-    probability, frequency : ndarray, shape (P,)
-        Forecast probabilities, and how often events happened at each, by isotonic regression.
-    low, high : ndarray, shape (P,)
-        Between what `frequency` would lie, at each point, if all forecasts meant what they say.
-    counts : ndarray of int, shape (10,)
-        Forecasts in each tenth of [0, 1].
-    events : int
-        Resolved events with a forecast.
-    level : float
-        Of the band.
-    """
-
+    # probability, frequency: (P,); forecasts, and how often events happened at each, by isotonic regression
     probability: Array
     frequency: Array
+    # low, high: (P,); between what `frequency` would lie, at each point, if all forecasts meant what they say
     low: Array
     high: Array
-    counts: npt.NDArray[np.intp]
-    events: int
-    level: float
+    counts: npt.NDArray[np.intp]  # (10,); forecasts in each tenth of [0, 1]
+    events: int  # that are resolved and have a forecast
+    level: float  # of the band
 
     @property
     def outside(self) -> float:
@@ -505,33 +443,7 @@ class ReliabilityCurve:
 def reliability_curve(
     p: npt.ArrayLike, y: npt.ArrayLike, *, level: float = 0.9, draws: int = DRAWS, seed: int = SEED
 ) -> ReliabilityCurve:
-    """Observed frequencies beside forecast probabilities; with K > 2, those of every class together.
-
-    Parameters
-    ----------
-    p : array_like, shape (T,), or (T, K) when K > 2
-        Forecasts, NaN where there is none, and in positions of a row that are no option of the event.
-    y : array_like of int, shape (T,)
-        Class numbers, -1 where not resolved.
-    level : float
-        Of the band.
-    draws : int
-        Simulations behind the band.
-    seed : int
-
-    Raises
-    ------
-    ArgumentError
-        If the level is out of range.
-    LearningError
-        Without a forecast of a resolved event.
-
-    Examples
-    --------
-    >>> curve = reliability_curve([0.2, 0.2, 0.8, 0.8, 0.8], [0, 1, 0, 1, 1])
-    >>> curve.probability.tolist(), curve.frequency.round(3).tolist(), curve.events
-    ([0.2, 0.8], [0.5, 0.667], 5)
-    """
+    """Observed frequencies beside forecasts, (T,) or (T, K), of every class together, with a simulated band."""
     level = number(level, "level", 0, 1, between=True)
     probability, outcomes = np.asarray(p, dtype=np.float64), np.asarray(y)
     known = (outcomes >= 0) & ~np.isnan(probability.reshape(len(probability), -1)).all(axis=1)
@@ -546,11 +458,13 @@ def reliability_curve(
     count = np.diff(np.append(starts, len(ordered))).astype(np.float64)
     low = ordered[starts]
     ties = Groups(low, low, count, low * count, np.zeros(len(low)))
-    grid = _points(low)
+    # All distinct forecasts, or if they are many, some of them from the least to the greatest.
+    grid = low[np.unique(np.linspace(0, len(low) - 1, min(len(low), POINTS)).round().astype(np.intp))]
 
     def curve(happened: Array) -> Array:
-        summed = np.add.reduceat(happened.ravel()[contrast][order], starts)
-        return _evaluated(isotonic(replace(ties, outcomes=summed)), grid)
+        """Frequencies at the grid, by straight lines between the level sets."""
+        fit = isotonic(replace(ties, outcomes=np.add.reduceat(happened.ravel()[contrast][order], starts)))
+        return np.interp(grid, np.stack([fit.low, fit.high], axis=1).ravel(), np.repeat(fit.frequency, 2))
 
     rng = np.random.default_rng(seed)
     simulated = np.stack([curve(_drawn(probability, rng)) for _ in range(draws)])
@@ -565,19 +479,6 @@ def reliability_curve(
         events=len(outcomes),
         level=level,
     )
-
-
-def _points(probability: Array) -> Array:
-    """All distinct statements, or if they are many, some of them from the least to the greatest."""
-    if len(probability) <= POINTS:
-        return probability
-    return probability[np.unique(np.linspace(0, len(probability) - 1, POINTS).round().astype(np.intp))]
-
-
-def _evaluated(groups: Groups, grid: Array) -> Array:
-    """The fit at some points; straight lines between its level sets."""
-    ends = np.stack([groups.low, groups.high], axis=1).ravel()
-    return np.interp(grid, ends, np.repeat(groups.frequency, 2))
 
 
 def _happened(p: Array, y: npt.NDArray[np.intp]) -> Array:

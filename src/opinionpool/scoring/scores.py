@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from opinionpool.arrays import Array, Mask, as_array, as_numbers, frequencies, is_blank, unmasked
 from opinionpool.errors import ArgumentError, LearningError, OutcomeError, ProbabilityError, ShapeError
+from opinionpool.forecasts import Forecasts
 from opinionpool.logodds import (
     POOL_FLOOR,
     SUM_TOLERANCE,
@@ -25,6 +26,7 @@ from opinionpool.logodds import (
     check_probabilities,
     class_floors,
     class_probabilities,
+    public_probabilities,
     raise_to_floors,
 )
 from opinionpool.text import listed
@@ -148,11 +150,7 @@ def mean_log_score(
 
 
 def at_floor(p: npt.ArrayLike, y: npt.ArrayLike, floor: float = POOL_FLOOR) -> npt.NDArray[np.bool_]:
-    """Which events happened although the forecast left them `floor` or less, so that the floor sets their score.
-
-    >>> at_floor([1.0, 0.0, 0.0], [1, 0, 1]).tolist()
-    [False, False, True]
-    """
+    """Whether an event happened although the forecast left it `floor` or less, which then sets its score, (T,)."""
     return np.asarray(_outcome_probability(*checked(p, y)) <= floor)
 
 
@@ -231,6 +229,17 @@ def ranked_probability_score(p: npt.ArrayLike, y: npt.ArrayLike) -> Array:
     return np.where(unresolved(outcomes), np.nan, (errors**2).sum(axis=1))
 
 
+def event_scores(p: Array, events: Forecasts, floor: float = POOL_FLOOR) -> Array:
+    """Log scores (26) of answers about some events, (T,), against uniform probabilities of their options."""
+    even = None if events.even is None else public_probabilities(events.even)
+    return log_score(p, events.outcomes, even, floor)
+
+
+def brier(p: Array, y: npt.ArrayLike) -> Array:
+    """`brier_score` of binary answers, `brier_sum` of others, (T,)."""
+    return (brier_score if p.ndim == 1 else brier_sum)(p, y)
+
+
 def mean_score(scores: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None) -> MeanScore:
     """Mean of scores over the resolved events, with its standard error and their number.
 
@@ -270,15 +279,9 @@ def mean_score(scores: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
 
 
 def checked(p: npt.ArrayLike, y: npt.ArrayLike) -> tuple[Array, Outcomes]:
-    """Forecasts, (T,) when binary or (T, K), NaN where there is none, and outcomes, (T,).
+    """Forecasts, (T,) when binary or (T, K), and outcomes, (T,), class numbers or NaN; NaN for missing forecasts.
 
-    Outcomes are class numbers or NaN, not copied where they came as an array; labels that are text are numbered in
-    sorted order, as scikit-learn has the columns of their probabilities.
-
-    Raises
-    ------
-    ShapeError, ProbabilityError, OutcomeError
-        If these are no forecasts or outcomes, or there are more of one than of the other.
+    Arrays of outcomes are not copied. Labels that are text are numbered in sorted order, as scikit-learn's columns.
     """
     given = np.atleast_1d(as_numbers(p, "forecast"))
     if given.ndim > 1 and (given.ndim != 2 or given.shape[1] < 2):
@@ -333,13 +336,7 @@ def of_outcome(table: Array, outcomes: Outcomes) -> Array:
 def binary_events(
     p: npt.ArrayLike, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
 ) -> tuple[Array, Array, Array]:
-    """Forecasts, outcomes and weights of the binary events that are resolved and have a forecast and a weight.
-
-    Raises
-    ------
-    LearningError
-        If there is no such event.
-    """
+    """Forecasts, outcomes and weights of the binary events that are resolved and have a forecast and a weight."""
     forecasts, outcomes = checked(p, y)
     check_binary(forecasts, "judge one class against the rest: p[:, k] and y == k")
     weight = frequencies(sample_weight, len(forecasts))

@@ -46,24 +46,7 @@ def shuffled(keys: Keys, rng: np.random.Generator) -> Index:
 
 
 def random_splits(outcomes: Index, folds: int, rng: np.random.Generator, keys: Keys) -> list[Split]:
-    """Folds that are as alike in their outcomes, and in size, as whole events allow.
-
-    Parameters
-    ----------
-    outcomes : ndarray of int, shape (T,)
-        Class numbers.
-    folds : int
-        From 2 to T.
-    rng : Generator
-    keys : ndarray of uint64, shape (T,)
-        A number of each event, by which it is dealt.
-
-    Examples
-    --------
-    >>> outcomes, keys = np.array([0, 0, 0, 0, 1, 1]), np.arange(6, dtype=np.uint64)
-    >>> [outcomes[split.test].tolist() for split in random_splits(outcomes, 2, np.random.default_rng(0), keys)]
-    [[0, 0, 1], [0, 0, 1]]
-    """
+    """Folds of events numbered by `keys`, (T,), as alike in their outcomes, (T,), and in size as whole events allow."""
     order = shuffled(keys, rng)
     by_outcome = order[np.argsort(outcomes[order], kind="stable")]
     fold = np.empty(len(outcomes), dtype=np.intp)
@@ -73,26 +56,7 @@ def random_splits(outcomes: Index, folds: int, rng: np.random.Generator, keys: K
 
 
 def group_splits(outcomes: Index, groups: npt.NDArray[np.generic], folds: int, rng: np.random.Generator) -> list[Split]:
-    """Folds of whole groups, as alike in their outcomes as those allow.
-
-    Large groups are dealt first, each to the fold that it makes least uneven; ties are broken at random.
-
-    Parameters
-    ----------
-    outcomes : ndarray of int, shape (T,)
-    groups : ndarray, shape (T,)
-        Labels.
-    folds : int
-        From 2 to the number of groups.
-    rng : Generator
-
-    Examples
-    --------
-    >>> groups = np.array(["a", "b", "a", "c", "b"])
-    >>> splits = group_splits(np.array([0, 1, 1, 1, 0]), groups, 3, np.random.default_rng(0))
-    >>> sorted(groups[split.test].tolist() for split in splits)
-    [['a', 'a'], ['b', 'b'], ['c']]
-    """
+    """Folds of whole groups, as alike in outcomes as these allow: large ones first, each to where it evens most."""
     labels, member = np.unique(groups, return_inverse=True)
     classes = int(outcomes.max(initial=0)) + 1
     counts = np.bincount(member * classes + outcomes, minlength=len(labels) * classes).reshape(-1, classes)
@@ -113,30 +77,13 @@ def group_splits(outcomes: Index, groups: npt.NDArray[np.generic], folds: int, r
 def time_splits(answered: Times, folds: int, gap: np.timedelta64 = NO_GAP, known: Times | None = None) -> list[Split]:
     """Blocks forward in time: each is scored after learning from outcomes known at least `gap` before its first answer.
 
-    The events are cut into `folds` + 1 blocks of about the same size, of which the first is never scored. Events that
-    are answered at the same time stay in one block, so blocks may be fewer.
+    The events are cut into `folds` + 1 blocks of about the same size, of which the first is never scored. Events
+    `answered` at the same time, (T,), stay in one block, so blocks may be fewer. Outcomes are `known`, (T,), else as
+    answered.
 
-    Parameters
-    ----------
-    answered : ndarray of datetime64, shape (T,)
-        When each event is answered, none missing.
-    folds : int
-    gap : timedelta64, default 0
-        Time from an outcome that is learned from to the beginning of the block; without a gap it is strictly earlier.
-    known : ndarray of datetime64, shape (T,), optional
-        When each outcome was known, none missing and none before the answer; as the event is answered if not given.
-
-    Examples
-    --------
     >>> times = np.array(["2025-01-01", "2025-01-02", "2025-01-02", "2025-01-05"], dtype="datetime64[us]")
     >>> [(split.train.tolist(), split.test.tolist()) for split in time_splits(times, 3)]
     [([0], [1, 2]), ([0, 1, 2], [3])]
-
-    Outcomes that become known a day late are learned from later:
-
-    >>> late = times + np.timedelta64(1, "D")
-    >>> [(split.train.tolist(), split.test.tolist()) for split in time_splits(times, 3, known=late)]
-    [([], [1, 2]), ([0, 1, 2], [3])]
     """
     known = answered if known is None else known
     moments, rank = np.unique(answered, return_inverse=True)
@@ -154,41 +101,6 @@ def time_splits(answered: Times, folds: int, gap: np.timedelta64 = NO_GAP, known
     return splits
 
 
-def check_splits(folds: int, units: int, what: str) -> int:
-    """The number of folds that so many units, such as events or groups, allow.
-
-    Raises
-    ------
-    ArgumentError, LearningError
-        If fewer than 2 folds are asked for, or there are fewer than 2 units.
-    """
-    if folds < 2:
-        raise ArgumentError(f"out-of-sample scores need at least 2 folds, and there are {folds}")
-    if units < 2:
-        resolved = "resolved events with forecasts" if what == "events" else f"{what} of resolved events with forecasts"
-        raise LearningError(
-            f"pools are compared on {what} that they have not learned from, which takes at least 2 {resolved}, and "
-            f"there {'is' if units == 1 else 'are'} {units}"
-        )
-    return min(folds, units)
-
-
-def read_gap(gap: object) -> np.timedelta64:
-    """A span of time: a number of days, or a text such as ``"4w"``, ``"36h"``, ``"90min"``.
-
-    Raises
-    ------
-    ArgumentError
-        If it is none, or negative.
-
-    Examples
-    --------
-    >>> read_gap("4w").astype("timedelta64[D]"), read_gap(0.5).astype("timedelta64[h]")
-    (np.timedelta64(28,'D'), np.timedelta64(12,'h'))
-    """
-    return as_span(gap, "a gap")
-
-
 def _each_fold(fold: Index) -> Iterator[Split]:
     """The splits by the fold of each event, without empty ones."""
     for number in np.unique(fold):
@@ -197,14 +109,7 @@ def _each_fold(fold: Index) -> Iterator[Split]:
 
 
 def first_answered(forecasts: Forecasts, known: Times) -> Times:
-    """When each event is answered for the first time, (T,); NaT where that is unknown.
-
-    Parameters
-    ----------
-    forecasts : Forecasts
-    known : ndarray of datetime64, shape (T,)
-        When each outcome was known: no event is answered later.
-    """
+    """Times of the first answers about events, (T,), none later than the outcome is `known`; NaT where unknown."""
     answered = known if forecasts.asked is None else np.fmin(forecasts.asked, known)
     if forecasts.history is not None:
         answered = answered.copy()
@@ -231,17 +136,13 @@ class Splits:
         gap: object = 0,
         seed: int = 0,
     ) -> Splits:
-        """The same, checked.
-
-        Raises
-        ------
-        ArgumentError
-            If an argument breaks a rule.
-        """
+        """The same, checked."""
         if repeats is not None:
             repeats = whole_number(repeats, "repeats", 1, MOST_REPEATS)
         folds, seed = whole_number(folds, "folds", 1), whole_number(seed, "seed", 0, 2**63)
-        return cls(by if by is None else one_of(by, "by", ("time", "group")), folds, repeats, read_gap(gap), seed)
+        return cls(
+            by if by is None else one_of(by, "by", ("time", "group")), folds, repeats, as_span(gap, "a gap"), seed
+        )
 
     @property
     def rounds(self) -> int | None:
@@ -279,7 +180,7 @@ class Plan:
     @classmethod
     def _at_random(cls, forecasts: Forecasts, rows: Index, outcomes: Index, wanted: Splits, notes: list[Note]) -> Plan:
         """Folds of all events, with outcomes spread evenly."""
-        folds = _fewer(wanted.folds, len(rows), "events", notes)
+        folds = possible_folds(wanted.folds, len(rows), "events", notes)
         grouped = by_group(forecasts)
         if grouped is not None and len(np.unique(grouped.member[rows])) < len(rows):
             text = (
@@ -287,7 +188,8 @@ class Plan:
                 '(in Python by="group") does not'
             )
             notes.append(Note("random-folds", text))
-        if forecasts.times is not None and len(np.unique(_days(forecasts.times[rows]))) > 1:
+        dates = np.array([], dtype="datetime64[D]") if forecasts.times is None else forecasts.times[rows]
+        if len(np.unique(dates[~np.isnat(dates)].astype("datetime64[D]"))) > 1:
             text = (
                 "the events are dated, and random folds learn from later ones too; --by-time "
                 '(in Python by="time") learns only from the past'
@@ -308,7 +210,7 @@ class Plan:
                 "with --column group=NAME (in Python, Forecasts.groups)"
             )
         groups = grouped.member[rows]
-        folds = _fewer(wanted.folds, len(np.unique(groups)), "groups", notes)
+        folds = possible_folds(wanted.folds, len(np.unique(groups)), "groups", notes)
         return cls(
             rows, lambda number: group_splits(outcomes, groups, folds, _generator(wanted.seed, number)), tuple(notes)
         )
@@ -324,7 +226,7 @@ class Plan:
     ) -> Plan:
         times = forecasts.times
         if not usable.any():
-            check_splits(2, 0, "events")
+            possible_folds(2, 0, "events", notes)
         if times is None or np.isnat(times[usable]).all():
             raise ArgumentError(
                 "events cannot be ordered in time: no column says when they belong; name it with --column time=NAME, "
@@ -334,9 +236,7 @@ class Plan:
         if undated:
             notes.append(Note("undated", f"{undated} without a time: neither learned from nor scored", undated))
         rows = np.flatnonzero(usable & ~np.isnat(times))
-        if folds < 1:
-            raise ArgumentError(f"out-of-sample scores need at least 1 block to score, and there are {folds}")
-        _fewer(2, len(np.unique(times[rows])), "dates", notes)
+        possible_folds(2, len(np.unique(times[rows])), "dates", notes)
         known, answered = times[rows], first_answered(forecasts, times)[rows]
         found = time_splits(answered, folds, gap, known)
         splits = [split for split in found if len(split.train)]
@@ -390,12 +290,19 @@ def _one_outcome(forecasts: Forecasts, usable: npt.NDArray[np.bool_]) -> list[No
     return [Note("one-outcome", text)]
 
 
-def _fewer(folds: int, units: int, what: str, notes: list[Note]) -> int:
-    """The folds that can be had, with a note if they are fewer."""
-    possible = check_splits(folds, units, what)
-    if possible < folds:
-        notes.append(Note("fewer-folds", f"{possible} folds instead of {folds}: there are no more {what}", possible))
-    return possible
+def possible_folds(folds: int, units: int, what: str, notes: list[Note]) -> int:
+    """The number of folds that so many units, such as events or groups, allow, with a note if it is smaller."""
+    if folds < 2:
+        raise ArgumentError(f"out-of-sample scores need at least 2 folds, and there are {folds}")
+    if units < 2:
+        resolved = "resolved events with forecasts" if what == "events" else f"{what} of resolved events with forecasts"
+        raise LearningError(
+            f"pools are compared on {what} that they have not learned from, which takes at least 2 {resolved}, and "
+            f"there {'is' if units == 1 else 'are'} {units}"
+        )
+    if units < folds:
+        notes.append(Note("fewer-folds", f"{units} folds instead of {folds}: there are no more {what}", units))
+    return min(folds, units)
 
 
 def _generator(seed: int, number: int) -> np.random.Generator:
@@ -403,15 +310,10 @@ def _generator(seed: int, number: int) -> np.random.Generator:
     return np.random.default_rng([seed, number])
 
 
-def _days(times: npt.NDArray[np.datetime64]) -> npt.NDArray[np.datetime64]:
-    return times[~np.isnat(times)].astype("datetime64[D]")
-
-
 def clusters_of(sample: Forecasts, scored: npt.NDArray[np.bool_], by: str | None) -> tuple[Index, str, list[Note]]:
-    """Which events the intervals take together, (T,): groups, dates, or single events; and its name.
+    """Clusters of events for intervals, (T,), by groups, dates or single events, with its name and notes.
 
-    Days on which forecasts were made make no events dependent, but where there are enough of them it costs little to
-    allow for what they may have in common.
+    Days on which forecasts were made make no events dependent, but where they are many, allowing for them is cheap.
     """
     candidates: list[Clusters | None] = [by_group(sample), by_settlement(sample)]
     if by == "time":

@@ -15,7 +15,7 @@ from opinionpool.errors import ArgumentError, ProbabilityError
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.names import places, unknown_expert
 from opinionpool.pools.fitted_pool import FittedPool
-from opinionpool.scoring.scores import brier_score, brier_sum, log_score
+from opinionpool.scoring.scores import brier, log_score
 from opinionpool.spark import need_pyspark
 from opinionpool.spark.layout import Asked, Layout, lay_out
 from opinionpool.streams.stream import Stream
@@ -369,7 +369,7 @@ def _score_sums(batches: Iterable[Batch], *, layout: Layout, scoring_prior: npt.
         rows: dict[str, list[Any]] = {name: [] for name in ("expert", "group", "events", "log_score", "brier")}
         for i, expert in enumerate(block.experts):
             p = block.probabilities[:, i]
-            each = log_score(p, y, scoring_prior), (brier_score if p.ndim == 1 else brier_sum)(p, y)
+            each = log_score(p, y, scoring_prior), brier(p, y)
             known = ~np.isnan(each[0])
             count = np.bincount(number[known], minlength=len(names))
             found = [np.bincount(number[known], weights=score[known], minlength=len(names)) for score in each]
