@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from opinionpool.errors import ArgumentError, LayoutError
-from opinionpool.tables.choice import Beside, UserRoles
 from opinionpool.tables.frames import table_of
 from opinionpool.tables.layout import find_layout
 from opinionpool.tables.options import ReadOptions
 from opinionpool.tables.profile import Profile
 from opinionpool.tables.read import read_forecasts
 from opinionpool.tables.roles import SYNONYMS, normal
+from opinionpool.tables.shapes import Beside, UserRoles
 
 
 def table(text):
@@ -158,6 +158,37 @@ def asked(text, columns=None):
         layout(text, columns)
     assert caught.value.finding.code == "unclear-columns"
     return [remedy["columns"] for remedy in caught.value.remedies]
+
+
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [
+        ("item,a,b,correct\ni1,.2,.3,0\ni2,.7,.6,1\ni3,.9,.8,1", {"outcome": "correct"}),
+        # Half-settled, too.
+        ("event,ann,flag\nq1,.5,1\nq2,.2,0\nq3,.3,1\nq4,.1,0\nq5,.4,.5", {"outcome": "flag"}),
+        ("Frage,Mia,Ole,Richtig?\nA,.7,.5,ja\nB,.2,.1,nein", {"outcome": "Richtig?"}),
+        # Those who play are no events and experts, as what happened is of the rows.
+        (
+            "favorite,underdog,favorite_probability,favorite_win_flag\na,b,.6,1\na,c,.8,0\nd,b,.7,1",
+            {"event": None, "outcome": "favorite_win_flag"},
+        ),
+        ("q_id,run_min,run_max,run_final\nq1,.1,.3,.2\nq2,.4,.7,.5", {"probability": "run_final"}),
+        # Ids before other words.
+        ("side,finding_id,trader,price\nb,1,a,.5\ns,1,b,.2\nb,2,a,.4\ns,2,b,.6", {"event": "finding_id"}),
+    ],
+)
+def test_what_is_offered_first(text, first):
+    assert asked(text)[0] == first
+
+
+def test_a_column_of_the_outcomes_words_may_be_each_ones_verdict():
+    text = "asset,analyst,move,confidence,outcome\nx,ann,up,.7,up\nx,bob,down,.6,up\ny,ann,down,.8,down"
+    assert asked(text, {"event": "asset"})[0] == {"verdict": "move"}
+
+
+def test_amounts_are_no_outcomes():
+    text = "day,station,office,pop,observed_mm\n1,x,a,.6,4.2\n1,y,b,.1,0\n2,x,b,.7,11.9\n2,y,a,.2,0"
+    assert not any("observed_mm" in remedy.values() for remedy in asked(text))
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,8 @@ are words for nothing else are the experts, and the one column of unique words l
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import chain, combinations, islice, product
 
 import numpy as np
@@ -18,94 +17,32 @@ import numpy as np
 from opinionpool.labels import FAMILIES, UNSETTLED, VOID
 from opinionpool.tables.profile import Column, Profile
 from opinionpool.tables.roles import PROBABILITY, SYNONYMS, TEXT, class_names, is_never, normal, split_names
+from opinionpool.tables.shapes import (
+    CLASSES,
+    FACTS,
+    GRID,
+    LONG_CLASSES,
+    ONE,
+    ONE_CLASSES,
+    PAIR,
+    RESPONDENTS,
+    SHAPES,
+    SURE,
+    WIDE,
+    Beside,
+    Reading,
+    Roles,
+    Shape,
+    UserRoles,
+)
 from opinionpool.tables.table import BLANK
 from opinionpool.text import counted, listed, shown
 
-# Assignments of columns to the roles of a shape that are tried, columns that are tried for a role where no name says
-# which, and readings that a question offers.
-_TRIED, _GUESSED, _OFFERED = 2000, 12, 6
+# Assignments of columns to the roles of a shape that are tried, and columns tried for a role where no name says which.
+_TRIED, _GUESSED = 2000, 12
 # More events than this, and than this share, with several outcomes: these are answers, and no mistakes.
 _FEW, _SHARE = 2, 0.1
-# Roles of facts about events and forecasts, which are given to what is left once the forecasts are known.
-FACTS = ("time", "expires", "closes", "resolved_at", "prior", "group", "topic", TEXT)
 _TRUTH = frozenset(word for family in FAMILIES for word in family) | {"pass", "fail", "win", "loss", "won", "lost"}
-
-
-@dataclass(frozen=True)
-class Shape:
-    """A layout: the roles that it needs, those whose names it must not have, and where its forecasts are."""
-
-    name: str
-    needs: tuple[str, ...]
-    forbids: tuple[str, ...] = ()
-    key: tuple[str, ...] = ("event",)  # the roles that distinguish its rows
-    columns: str = ""  # what each column of forecasts is one of: "expert", "class", "expert and class", "event"
-
-    @property
-    def numbered(self) -> bool:
-        """Whether rows are events, which may have no column of names."""
-        return self.key == ("event",)
-
-
-_PAIR = ("event", "expert")
-LONG = Shape("a row per forecast", (*_PAIR, PROBABILITY), ("class",), _PAIR)
-SURE = Shape("a row per forecast, sure of a verdict", (*_PAIR, PROBABILITY, "verdict"), ("class",), _PAIR)
-LONG_CLASSES = Shape("a row per forecast and class", (*_PAIR, PROBABILITY, "class"), (), (*_PAIR, "class"))
-CLASSES = Shape("a row per forecast, a column per class", _PAIR, (PROBABILITY,), _PAIR, "class")
-ONE = Shape("a row per event, one forecaster", ("event", PROBABILITY), ("expert", "class", "verdict"))
-WIDE = Shape("a row per event, a column per expert", ("event",), ("expert", PROBABILITY, "verdict"), columns="expert")
-GRID = replace(WIDE, name="a row per event, a column per expert and class", columns="expert and class")
-ONE_CLASSES = replace(WIDE, name="a row per event, a column per class", columns="class")
-RESPONDENTS = Shape("a row per expert, a column per event", ("expert",), ("event", PROBABILITY), ("expert",), "event")
-SHAPES = (LONG, SURE, LONG_CLASSES, CLASSES, ONE, WIDE, GRID, ONE_CLASSES, RESPONDENTS)
-
-# Roles to the places of their columns; none where no column plays the role.
-Roles = Mapping[str, tuple[int, ...]]
-
-
-@dataclass(frozen=True)
-class Reading:
-    """One way to read a table."""
-
-    shape: Shape
-    roles: Roles
-    forecasts: tuple[int, ...]
-    caveats: tuple[str, ...] = ()
-
-    @cached_property
-    def used(self) -> frozenset[int]:
-        """The columns that play a part."""
-        return frozenset(self.forecasts).union(*self.roles.values())
-
-    def within(self, other: Reading) -> bool:
-        """Whether it leaves out a role that another reading gives, and is the same otherwise."""
-        same = self.shape == other.shape or (self.shape, other.shape) == (LONG, LONG_CLASSES)
-        mine, its = ({role: at for role, at in each.roles.items() if at} for each in (self, other))
-        same = same and mine.get("event") == its.get("event") and self.forecasts == other.forecasts
-        return same and mine.items() < its.items() and set(other.caveats) <= set(self.caveats)
-
-
-@dataclass(frozen=True)
-class Beside:
-    """What is known from a table of outcomes: its headers, its events, and what happened, in lower case."""
-
-    names: Collection[str] = ()
-    events: Collection[str] = ()
-    happened: Collection[str] = ()
-
-
-@dataclass(frozen=True)
-class UserRoles:
-    """What the user says of columns: roles to names, parts of keys, and experts to keep or to leave out."""
-
-    columns: Mapping[str, str | tuple[str, ...] | None] = field(default_factory=dict)
-    parts: Collection[str] = ()
-    include: Collection[str] = ()
-    exclude: Collection[str] = ()
-
-    def settles(self, name: str) -> bool:
-        """Whether it says of an expert of that name that it is one, or to be left out."""
-        return name in self.exclude or name in self.include or bool(self.include)
 
 
 class Choice:
@@ -222,7 +159,8 @@ class Choice:
         texts = [
             c
             for c in self.free
-            if c.kind == "text" and self.roles(c) <= {TEXT, "other"} and ("never" not in c.says or not c.name)
+            if c.kind == "text" and self.roles(c) <= {TEXT, "other"}
+            if "never" not in c.says or not c.name or _is_id(c)
         ]
         for columns in (texts, [c for c in self.labels if c.kind == "number" and "never" in c.says]):
             unique = [c for c in columns if c.present == 1 and not self.profile.repeated([c.place])]
@@ -238,7 +176,7 @@ class Choice:
         if role == "event":
             shared = tuple(c.place for c in self.free if c.name in self.beside.names and not c.forecasts)
             parts = [c.place for c in self.free if self.roles(c) & {"event", "time"} or self._counter(c)]
-            own = [(place,) for place in dict.fromkeys([*self._ids(), *label])][:_GUESSED]
+            own = [(place,) for place in self._ids() or label][:_GUESSED]
             keys = list(dict.fromkeys([*self._ids(), *label, *parts]))[:_GUESSED]
             count = self.profile.count
             pairs = [
@@ -251,9 +189,18 @@ class Choice:
             scores = [c for c in self._plain if "score" in c.says and c.forecasts]
             yield from ((c.place,) for c in [*self.numbers, *scores][:_GUESSED] if c.kind and not c.binary)
         elif role == "outcome":
-            able = [c for c in self.free if {"unsure"} & c.says or self.roles(c) & {"verdict"} or c.binary]
-            able = [c for c in able if c.kind != "time" and not c.fractions and c.distinct and "never" not in c.says]
+            able = [c for c in self.free if "unsure" in c.says or "verdict" in self.roles(c) or c.binary or _yes_no(c)]
+            able = [c for c in able if c.distinct and "never" not in c.says]
+            able = [c for c in able if c.kind in {"text", "mixed"} or c.binary or c.whole == 1]
             yield from ((c.place,) for c in able)
+        elif role == "verdict":
+            yield from ((c.place,) for c in self._plain if self._repeats_outcomes(c))
+
+    def _repeats_outcomes(self, column: Column) -> bool:
+        """Whether a column that is called nothing holds what a column of outcomes does."""
+        own = {word.lower() for word in column.words.values}
+        happened = [c for c in self.free if "outcome" in self.roles(c) and c.kind == "text"]
+        return column.kind == "text" and any(own == {word.lower() for word in c.words.values} for c in happened)
 
     def _counter(self, column: Column) -> bool:
         """Whether a column numbers rounds or the like: whole numbers that come again, by name no forecasts."""
@@ -430,6 +377,11 @@ class Choice:
         if column.distinct == 1 < look.count(event) and not named and column.words.values[0].lower() not in _TRUTH:
             yield "it holds one word throughout"
 
+    def _answers(self, reading: Reading) -> list[Column]:
+        """Columns of yes and no beside a row per event, which no name gives a role."""
+        able = [c for c in self._plain if reading.shape.numbered and _yes_no(c)]
+        return [c for c in able if c.place not in reading.used]
+
     def _outcome_caveats(self, reading: Reading, column: Column) -> Iterator[str]:
         """What speaks against a column being what happened: it differs within many events."""
         differing, events = self._differing(reading, column)
@@ -453,6 +405,7 @@ class Choice:
             yield from self._outcome_caveats(reading, look.columns[roles["outcome"][0]])
         elif "outcome" not in self.given and shape != RESPONDENTS:
             yield from (f"{shown(look.columns[p].name)} is no outcome" for p in self.called("outcome"))
+            yield from (f"{shown(c.name)} is no outcome" for c in self._answers(reading))
         votes = self.votes(reading)
         if shape != SURE and self._sure(reading) and votes and "verdict" not in self.given:
             yield f"{shown(look.columns[reading.forecasts[0]].name)} is no matter of {shown(votes[0].name)}"
@@ -469,7 +422,8 @@ class Choice:
 
     def votes(self, reading: Reading) -> list[Column]:
         """Columns that may be verdicts, and play no part."""
-        return [c for c in self.free if "verdict" in self.roles(c) and c.place not in reading.used]
+        able = [c for c in self.free if "verdict" in self.roles(c) or (c in self._plain and self._repeats_outcomes(c))]
+        return [c for c in able if c.place not in reading.used]
 
     def _sure_caveats(self, column: Column) -> Iterator[str]:
         """What speaks against numbers saying how sure somebody is: some are below a half."""
@@ -479,14 +433,16 @@ class Choice:
 
     def _distinguishes(self, reading: Reading) -> bool:
         """Whether a class distinguishes rows about one event by one expert."""
-        pair = [place for role in _PAIR for place in reading.roles[role]]
+        pair = [place for role in PAIR for place in reading.roles[role]]
         return self.profile.varies_within(reading.roles["class"][0], pair)
 
     def _key_caveats(self, reading: Reading) -> Iterator[str]:
         """What speaks against the columns that name events: rows repeat them, and another column distinguishes them."""
-        look, shape = self.profile, reading.shape
-        if shape.numbered and not reading.roles["event"]:
+        look, shape, roles = self.profile, reading.shape, reading.roles
+        if shape.numbered and not roles["event"]:
             yield from (f"{shown(look.columns[p].name)} names no event" for p in self.called("event"))
+            texts = [c.name for c in self.labels if c.kind == "text" and not roles.get("outcome")]
+            yield from (f"{shown(name)} names no event" for name in texts)
         if shape != RESPONDENTS:
             shared = [c for c in self.free if c.name in self.beside.names and not c.forecasts]
             unused = [c for c in shared if c.place not in reading.roles["event"]]
@@ -597,6 +553,10 @@ class Choice:
         shared = {c.place for c in self.free if c.name in self.beside.names}
         return len([place for place in guessed if place not in shared])
 
+    def summaries(self, reading: Reading) -> int:
+        """How many columns of forecasts are called as bounds, means and the like are."""
+        return sum("summary" in self.profile.columns[place].says for place in reading.forecasts)
+
     def meaning(self, reading: Reading) -> tuple[object, ...]:
         """What is the same for readings that make the same forecasts of the same events."""
         played = {role: places for role, places in reading.roles.items() if role != PROBABILITY}
@@ -604,6 +564,11 @@ class Choice:
             (role, self.profile.key(places).tobytes() if places else b"") for role, places in sorted(played.items())
         )
         return (reading.shape.key, "verdict" in played, reading.forecasts, *groups)
+
+
+def _yes_no(column: Column) -> bool:
+    """Whether a column holds two words that say whether something happened."""
+    return column.kind == "text" and column.distinct == 2 and {w.lower() for w in column.words.values} <= _TRUTH
 
 
 def _is_id(column: Column) -> bool:

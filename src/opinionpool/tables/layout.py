@@ -9,7 +9,10 @@ from typing import TypeAlias
 
 from opinionpool.errors import Note, OpinionPoolError
 from opinionpool.findings import Place, Remedy, fault, typed_options
-from opinionpool.tables.choice import (
+from opinionpool.tables.choice import Choice, best
+from opinionpool.tables.profile import Profile
+from opinionpool.tables.roles import BETWEEN, PROBABILITY, ROLES, SYNONYMS, TEXT, class_names, normal, position
+from opinionpool.tables.shapes import (
     CLASSES,
     FACTS,
     GRID,
@@ -19,14 +22,10 @@ from opinionpool.tables.choice import (
     SURE,
     WIDE,
     Beside,
-    Choice,
     Reading,
     Shape,
     UserRoles,
-    best,
 )
-from opinionpool.tables.profile import Profile
-from opinionpool.tables.roles import BETWEEN, PROBABILITY, ROLES, SYNONYMS, TEXT, class_names, normal, position
 from opinionpool.text import counted, listed, quoted, shown, typed
 
 # Readings that a question offers, and columns that it shows.
@@ -148,9 +147,18 @@ def _readings(choice: Choice) -> tuple[Reading | None, list[Reading]]:
         return None, [*fit, *questionable]
     loose = [one for one in choice.readings(loose=True) if choice.guesses(one) <= _GUESSES]
     able = best(choice, [*questionable, *(one for one in loose if not one.caveats)]) or best(choice, loose)
+    able = _with_outcomes(able)
     least = min((choice.guesses(one) for one in able if not one.caveats), default=_GUESSES)
-    able.sort(key=choice.guesses)
+    able.sort(key=lambda one: (not one.roles.get("outcome"), choice.guesses(one), choice.summaries(one)))
     return None, [one for one in able if choice.guesses(one) <= least + 1]
+
+
+def _with_outcomes(readings: Sequence[Reading]) -> list[Reading]:
+    """Readings that say what happened, and others of the same events and experts; of experts' rows all."""
+    about = [tuple(one.roles.get(role, ()) for role in ("event", "expert")) for one in readings]
+    known = {of for of, one in zip(about, readings, strict=True) if one.roles.get("outcome")}
+    able = zip(about, readings, strict=True)
+    return [one for of, one in able if not known or of in known or one.shape == RESPONDENTS]
 
 
 def _with_facts(choice: Choice, reading: Reading) -> Iterator[Reading]:

@@ -17,7 +17,6 @@ import numpy as np
 
 from opinionpool.errors import LayoutError, Note, TableError
 from opinionpool.findings import finding
-from opinionpool.tables.choice import UserRoles
 from opinionpool.tables.delimited import with_line_feeds
 from opinionpool.tables.engine import (
     Progress,
@@ -33,6 +32,7 @@ from opinionpool.tables.faults import csv_fault, csv_short_rows, json_fault
 from opinionpool.tables.files import expand, prepare
 from opinionpool.tables.layout import find_layout
 from opinionpool.tables.profile import Profile
+from opinionpool.tables.shapes import UserRoles
 from opinionpool.tables.sources import FileSource, Workspace, check_cells, check_columns, is_large
 from opinionpool.tables.table import Table
 from opinionpool.tables.where import parse_where

@@ -9,10 +9,10 @@ import numpy as np
 
 from opinionpool.arrays import Index
 from opinionpool.errors import LayoutError, Note
-from opinionpool.tables.choice import Beside
 from opinionpool.tables.options import ReadOptions
 from opinionpool.tables.profile import Profile
 from opinionpool.tables.roles import SYNONYMS, TEXT, Columns, normal
+from opinionpool.tables.shapes import Beside
 from opinionpool.tables.table import BLANK, Table
 from opinionpool.tables.times import are_times
 from opinionpool.text import counted, listed, quoted, shown

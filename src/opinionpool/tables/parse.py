@@ -15,7 +15,6 @@ from opinionpool.errors import ArgumentError, DuplicateError, LayoutError, Note,
 from opinionpool.forecasts import Forecasts, History
 from opinionpool.scales import scale_of
 from opinionpool.tables.cells import NumberRules
-from opinionpool.tables.choice import UserRoles
 from opinionpool.tables.class_rows import SharedClasses, fold_rows
 from opinionpool.tables.classes import as_listed
 from opinionpool.tables.earlier_rows import earlier_forecasts
@@ -31,6 +30,7 @@ from opinionpool.tables.options import ReadOptions
 from opinionpool.tables.outcome_files import Joined, beside, join_outcomes
 from opinionpool.tables.outcomes import Observed, Settled, absent_void_notes, settle, settle_among
 from opinionpool.tables.profile import Profile
+from opinionpool.tables.shapes import UserRoles
 from opinionpool.tables.silence import with_silence
 from opinionpool.tables.sources import check_classes
 from opinionpool.tables.statements import LongRows, drop_expired, one_each

@@ -99,8 +99,8 @@ class Column:
 
     @cached_property
     def binary(self) -> bool:
-        """Whether it holds both 0 and 1, and nothing else."""
-        return self.kind == "number" and self.span == (0.0, 1.0) and self.whole == 1.0
+        """Whether it holds both 0 and 1, and nothing else, but for one number in few cells, as one half."""
+        return self.kind == "number" and self.span == (0.0, 1.0) and self.whole >= 0.8 and self.distinct <= 3
 
     @cached_property
     def fractions(self) -> bool:

@@ -11,10 +11,10 @@ from typing import Any
 from opinionpool.errors import TableError
 from opinionpool.forecasts import Forecasts
 from opinionpool.progress import Progress, advancing
-from opinionpool.tables.choice import UserRoles
 from opinionpool.tables.options import ReadOptions, documented, options_given
 from opinionpool.tables.parse import read_table
 from opinionpool.tables.roles import KEYED, position
+from opinionpool.tables.shapes import UserRoles
 from opinionpool.tables.table import Table
 
 

@@ -1,0 +1,89 @@
+"""The shapes that a table of forecasts can have, and what is known of the roles of its columns."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from opinionpool.tables.roles import PROBABILITY, TEXT
+
+# Roles of facts about events and forecasts, which are given to what is left once the forecasts are known.
+FACTS = ("time", "expires", "closes", "resolved_at", "prior", "group", "topic", TEXT)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A layout: the roles that it needs, those whose names it must not have, and where its forecasts are."""
+
+    name: str
+    needs: tuple[str, ...]
+    forbids: tuple[str, ...] = ()
+    key: tuple[str, ...] = ("event",)  # the roles that distinguish its rows
+    columns: str = ""  # what each column of forecasts is one of: "expert", "class", "expert and class", "event"
+
+    @property
+    def numbered(self) -> bool:
+        """Whether rows are events, which may have no column of names."""
+        return self.key == ("event",)
+
+
+PAIR = ("event", "expert")
+LONG = Shape("a row per forecast", (*PAIR, PROBABILITY), ("class",), PAIR)
+SURE = Shape("a row per forecast, sure of a verdict", (*PAIR, PROBABILITY, "verdict"), ("class",), PAIR)
+LONG_CLASSES = Shape("a row per forecast and class", (*PAIR, PROBABILITY, "class"), (), (*PAIR, "class"))
+CLASSES = Shape("a row per forecast, a column per class", PAIR, (PROBABILITY,), PAIR, "class")
+ONE = Shape("a row per event, one forecaster", ("event", PROBABILITY), ("expert", "class", "verdict"))
+WIDE = Shape("a row per event, a column per expert", ("event",), ("expert", PROBABILITY, "verdict"), columns="expert")
+GRID = replace(WIDE, name="a row per event, a column per expert and class", columns="expert and class")
+ONE_CLASSES = replace(WIDE, name="a row per event, a column per class", columns="class")
+RESPONDENTS = Shape("a row per expert, a column per event", ("expert",), ("event", PROBABILITY), ("expert",), "event")
+SHAPES = (LONG, SURE, LONG_CLASSES, CLASSES, ONE, WIDE, GRID, ONE_CLASSES, RESPONDENTS)
+
+# Roles to the places of their columns; none where no column plays the role.
+Roles = Mapping[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One way to read a table."""
+
+    shape: Shape
+    roles: Roles
+    forecasts: tuple[int, ...]
+    caveats: tuple[str, ...] = ()
+
+    @cached_property
+    def used(self) -> frozenset[int]:
+        """The columns that play a part."""
+        return frozenset(self.forecasts).union(*self.roles.values())
+
+    def within(self, other: Reading) -> bool:
+        """Whether it leaves out a role that another reading gives, and is the same otherwise."""
+        same = self.shape == other.shape or (self.shape, other.shape) == (LONG, LONG_CLASSES)
+        mine, its = ({role: at for role, at in each.roles.items() if at} for each in (self, other))
+        same = same and mine.get("event") == its.get("event") and self.forecasts == other.forecasts
+        return same and mine.items() < its.items() and set(other.caveats) <= set(self.caveats)
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What is known from a table of outcomes: its headers, its events, and what happened, in lower case."""
+
+    names: Collection[str] = ()
+    events: Collection[str] = ()
+    happened: Collection[str] = ()
+
+
+@dataclass(frozen=True)
+class UserRoles:
+    """What the user says of columns: roles to names, parts of keys, and experts to keep or to leave out."""
+
+    columns: Mapping[str, str | tuple[str, ...] | None] = field(default_factory=dict)
+    parts: Collection[str] = ()
+    include: Collection[str] = ()
+    exclude: Collection[str] = ()
+
+    def settles(self, name: str) -> bool:
+        """Whether it says of an expert of that name that it is one, or to be left out."""
+        return name in self.exclude or name in self.include or bool(self.include)
