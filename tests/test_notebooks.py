@@ -25,9 +25,7 @@ def shown(source, names):
         value = None if last is None else eval(compile(ast.Expression(last.value), "cell", "eval"), names)
     outputs = []
     if out.getvalue():
-        outputs.append(
-            {"name": "stdout", "output_type": "stream", "text": out.getvalue().splitlines(keepends=True)}
-        )
+        outputs.append({"name": "stdout", "output_type": "stream", "text": out.getvalue().splitlines(keepends=True)})
     if value is not None:
         outputs.append(
             {
