@@ -22,7 +22,7 @@ from opinionpool.scoring.compare import compare_pools
 
 MU = np.array([1.0, 1.5, 0.7])
 SIGMA = np.array([[2.0, 1.0, 0.5], [1.0, 3.0, 0.7], [0.5, 0.7, 1.4]])
-RIVALS = [name for name in POOLS if name not in {"gaussian", "beta-linear"}]
+RIVALS = [name for name in POOLS if name not in {"gaussian", "beta-linear", "dawid-skene"}]
 
 
 def simulated(events, sizes=(2, 3, 5), mu=MU, sigma=SIGMA, seed=1, missing=0.0, unresolved=0):

@@ -163,7 +163,9 @@ FLAT = {"separated", "one-event", "few-events", "sparse-crowd"}
 
 def tolerance_of(pool: str, kind: str) -> float:
     """How closely numbers of a pool are met."""
-    if pool in {"linear", "beta-linear"} or (pool in {"log", "recalibrated"} and kind in FLAT):
+    if pool in {"linear", "beta-linear", "dawid-skene"} or (
+        pool in {"log", "recalibrated", "mean-score"} and kind in FLAT
+    ):
         return ITERATIVE
     return EXACT
 

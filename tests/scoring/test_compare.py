@@ -24,6 +24,9 @@ from opinionpool.scoring.comparison import Difference
 from opinionpool.scoring.scores import brier_score, log_loss, log_score
 from opinionpool.scoring.splits import random_splits, time_splits
 
+# Without times and levels.
+USUAL = {name for name, pool in POOLS.items() if not (pool.timed or pool.of_levels)}
+
 NAN = float("nan")
 seeds = st.integers(0, 10**6)
 
@@ -174,7 +177,7 @@ class TestScores:
 
     def test_every_pool_is_scored_on_every_event(self):
         found = compare_pools(crowd(events=90, missing=0.2), repeats=1)
-        assert {pool.pool for pool in found.pools} == set(POOLS) - {"recent-median"}
+        assert {pool.pool for pool in found.pools} == USUAL
         assert found.scored == found.events == 90
         scores = [pool.score for pool in found.pools]
         assert scores == sorted(scores, reverse=True)
@@ -281,7 +284,7 @@ class TestScores:
         q = rng.dirichlet(np.ones(3), size=(50, 3)) + 0.5 * np.eye(3)[y][:, None, :]
         q /= q.sum(axis=2, keepdims=True)
         found = compare_pools(Forecasts.from_array(q, y, classes=(0, 1, 2)), repeats=1)
-        assert {pool.pool for pool in found.pools} == set(POOLS) - {"beta-linear", "recent-median"}
+        assert {pool.pool for pool in found.pools} == USUAL - {"beta-linear"}
         assert "left-out" in codes(found)
         assert math.isnan(found.best.auc)
         assert row(found, "average").brier == pytest.approx(op.brier_sum(q.mean(axis=1), y).mean(), abs=1e-3)
@@ -478,7 +481,7 @@ class TestSplits:
     def test_no_expert_of_a_crowd_gets_a_weight_of_its_own_unless_asked_for(self):
         forecasts = crowd(events=60, experts=600, missing=0.9)
         found = compare_pools(forecasts, repeats=1, folds=2)
-        assert {pool.pool for pool in found.pools} == set(POOLS) - {"linear", "log", "recent-median"}
+        assert {pool.pool for pool in found.pools} == USUAL - {"linear", "log"}
         (note,) = (note for note in found.notes if note.code == "left-out")
         assert note.text.startswith("linear and log are left out: they would learn a weight for each of 600 experts")
         asked = compare_pools(forecasts, ["log"], repeats=1, folds=2)

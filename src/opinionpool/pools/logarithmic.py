@@ -242,6 +242,10 @@ class Recalibrated(LogOddsPool):
         """Equal shares of the slope."""
         return slope * contrast.shares(None)
 
+    def means(self, contrast: Contrasts) -> Array:
+        """What is recalibrated, (T, K - 1)."""
+        return contrast.mean_contrast
+
     def fit(self, sample: Sample, penalty: float) -> Parameters:
         """Logistic recalibration of the mean contrast, shrunken towards the identity."""
         penalty = number(penalty, "penalty", 0)
@@ -249,7 +253,7 @@ class Recalibrated(LogOddsPool):
             return {"intercept": 0.0, "slope": 1.0}
         from opinionpool.estimation.logistic import logistic_fit
 
-        means = sample.collect(lambda contrast, _: contrast.mean_contrast[:, None, :], 1, sample.classes - 1)
+        means = sample.collect(lambda contrast, _: self.means(contrast)[:, None, :], 1, sample.classes - 1)
         fit = logistic_fit(
             means, sample.outcomes, sample.offset, sample_weight=sample.weight, penalty=penalty, center=1.0,
             intercept_penalty=penalty, intercept=sample.has_intercept,

@@ -48,6 +48,9 @@ class Pool(ABC):
     uses_prior: ClassVar[bool] = True  # whether the prior matters on events on which somebody answered
     weighs: ClassVar[bool] = False  # whether a weight is learned for every expert, however many there are
     timed: ClassVar[bool] = False  # whether `pool` takes the ages of forecasts, ``ages``
+    of_levels: ClassVar[bool] = (
+        False  # whether it is meant for votes and scores, and compared only where there are some
+    )
     scale: ClassVar[str | None] = None  # {"log-odds", "probability"}, what the answer is a sum of; None if it is none
 
     def check(self, classes: int, *given: Any, **parameters: Any) -> Parameters:  # noqa: ANN401, ARG002
@@ -133,7 +136,7 @@ class Pool(ABC):
 class LogOddsPool(Pool):
     """A pool whose answer is L* = L° + a + Σ_i w_i (L_i − L°)."""
 
-    scale = "log-odds"
+    scale: ClassVar[str | None] = "log-odds"
 
     @abstractmethod
     def weights(self, contrast: Contrasts, *given: Any, **parameters: Any) -> Array:  # noqa: ANN401

@@ -127,7 +127,7 @@ def compare(
     """The same, with arguments that go together."""
     expect_type(forecasts, Forecasts, "forecasts")
     beliefs, by, seed = fit.beliefs, splits.by, splits.seed
-    chosen = _contenders(pools, beliefs, timed=forecasts.made is not None)
+    chosen = _contenders(pools, beliefs, timed=forecasts.made is not None, levels=bool(forecasts.scales))
     forecasts, prior = with_priors(forecasts, fit.prior)
     resolved = int(forecasts.resolved.sum())
     others = _rivals(rivals, forecasts, chosen)
@@ -230,13 +230,16 @@ def _placed(values: Array, rows: Index, forecasts: Forecasts) -> Array:
     return placed
 
 
-def _contenders(pools: Contenders | None, beliefs: Beliefs | None, *, timed: bool) -> dict[str, Configured]:
+def _contenders(
+    pools: Contenders | None, beliefs: Beliefs | None, *, timed: bool, levels: bool
+) -> dict[str, Configured]:
     """The pools to compare by what they are called, the average first."""
     if isinstance(pools, Mapping):
         each: list[tuple[str | None, PoolLike]] = list(pools.items())
     elif pools is None:
-        # What looks at times is like another pool where there are none.
-        each = [(None, name) for name, pool in POOLS.items() if timed or not pool.timed]
+        # What looks at times is like another pool where there are none, and what is for levels has rivals enough.
+        usual = (name for name, pool in POOLS.items() if timed >= pool.timed and levels >= pool.of_levels)
+        each = [(None, name) for name in usual]
     else:
         each = [(None, pool) for pool in (pools if isinstance(pools, list | tuple) else [pools])]
     found = {AVERAGE: Configured(AVERAGE)}
