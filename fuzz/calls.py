@@ -35,7 +35,7 @@ X, Y = op.Panel.exchangeable(3, calibration=0.8, correlation=0.3, accuracy=0.7).
 NAMES = ("ann", "bob", "cat")
 POOLS: tuple[Any, ...] = tuple(getattr(op, name) for name in op.__all__ if name.endswith("Pool"))
 # Names of values that calls give back.
-NOT_CALLED = {"Comparison", "Diff", "Forecasts", "Rates", "__version__", "rates"}
+NOT_CALLED = {"Comparison", "Diff", "Forecasts", "Rates", "__version__"}
 FOLDER = tempfile.TemporaryDirectory()
 
 
@@ -215,6 +215,12 @@ def forecast_calls() -> Iterator[tuple[str, Call]]:
             {"forecasts": f, "event": 0, "state": state, "prior": None, "base_rate": None, "level": 0.9},
         ),
     )
+    groups = np.array(["old", "new"] * 20)
+    yield (
+        "rates",
+        (op.rates, {"pool": state, "forecasts": f, "by": groups, "labels": "random", "level": 0.9, "prior": None}),
+    )
+    yield "Rates.difference", (op.rates(state, f, groups).difference, {"a": "new", "b": "old", "of": 1})
     yield "check_model", (op.check_model, {"forecasts": f, "state": state, "prior": None})
     yield "learned_value", (op.learned_value, {"state": state, "prior": 0.4})
     yield (

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from opinionpool.analysis.rate_rivals import Rate, rivals
-from opinionpool.analysis.shares import Binned, Shares, posterior, unlike
-from opinionpool.arguments import expect_type, number, one_of
+from opinionpool.analysis.shares import LARGEST, Binned, Shares, dependence, posterior, unlike
+from opinionpool.arguments import brief, expect_type, number, one_of
 from opinionpool.arrays import Array, Index, Mask
 from opinionpool.clusters import by_group, by_settlement
 from opinionpool.display import Tabular
@@ -28,10 +29,6 @@ from opinionpool.text import counted, listed
 LABELS = ("random", "selected")
 # A group is called unlike the others below this p-value, over the number of groups.
 UNLIKE = 0.05
-# Log-likelihood ratios beyond this are taken as this.
-LARGEST = 30.0
-# Differences of so many groups are paired.
-PAIRED = 100
 ASSUMPTION = "experts are taken to err in every group as in the others, given the outcome"
 
 
@@ -81,7 +78,6 @@ class Rates(Tabular):
     level: float
     notes: tuple[Note, ...]
     shares: tuple[Shares, ...]  # by class; of two, of the second
-    together: Array  # (G, G); sums over what events share of the products of two groups' scores
 
     def difference(self, a: str, b: str, of: object = None) -> Difference:
         """How much larger the share of group `a` is than that of `b`; of class `of` when K > 2.
@@ -93,30 +89,35 @@ class Rates(Tabular):
         ArgumentError
             If there is no such group or class.
         """
-        places = [self.groups_.index(one_of(name, "the group", self.groups_)) for name in (a, b)]
-        factor, pair = np.array([1.0, -1.0]), self.together[np.ix_(places, places)]
-        of = self.classes[-1] if of is None else of
-        if of not in self.classes:
-            raise ArgumentError(f"of must be one of the classes {self.classes}")
-        share = self.shares[0 if len(self.classes) == 2 else self.classes.index(of)]
-        some = replace(share, mean=share.mean[:, places], variance=share.variance[:, places])
-        scale = np.sqrt(pair[0, 0] * pair[1, 1])
-        found = Difference(*some.of_sum(factor, pair[0, 1] / scale if scale > 0 else 0.0, self.level))
-        if len(self.classes) == 2 and of == self.classes[0]:
-            return Difference(-found.difference, -found.high, -found.low, 1.0 - found.above)
-        return found
+        factor = np.zeros((1, len(self.groups_)))
+        for name, sign in ((a, 1.0), (b, -1.0)):
+            factor[0, self.groups_.index(one_of(name, "the group", self.groups_))] += sign
+        known = [each for each in self.classes if each is of or (type(each) is type(of) and each == of)]
+        if of is not None and not known:
+            raise ArgumentError(f"of must be one of the classes {self.classes}, and it is {brief(of)}")
+        c = self.classes.index(known[0]) if known else len(self.classes) - 1
+        if len(self.classes) == 2 and c == 0:
+            factor = -factor
+        share = self.shares[0 if len(self.classes) == 2 else c]
+        return Difference(*(float(each[0]) for each in share.sums(factor, self.level)))
 
     def _table(self) -> dict[str, Sequence[Any]]:
-        several = self.rate_.ndim > 1
-        k = len(self.classes) if several else 1
+        k = len(self.classes) if self.rate_.ndim > 1 else 1
         table: dict[str, Sequence[Any]] = {"group": [name for name in self.groups_ for _ in range(k)]}
-        if several:
+        if k > 1:
             table["class"] = list(self.classes) * len(self.groups_)
-        own = {"": Rate(self.rate_, *self.interval_)} | {f"{name} ": each for name, each in self.rivals_.items()}
-        table |= {"events": np.repeat(self.events_, k).tolist(), "resolved": np.repeat(self.resolved_, k).tolist()}
-        for name, each in own.items():
-            table |= {f"{name}{part}": value.ravel().tolist() for part, value in each._asdict().items()}
-        return table
+        numbers: dict[str, Any] = dict(zip(("rate", "low", "high"), (self.rate_, *self.interval_), strict=True))
+        numbers |= {"events": np.repeat(self.events_, k), "resolved": np.repeat(self.resolved_, k)}
+        for name, each in self.rivals_.items():
+            numbers |= {
+                f"{rival_key(name)}{end}": value for end, value in zip(("", "_low", "_high"), each, strict=True)
+            }
+        return table | {name: values.ravel().tolist() for name, values in numbers.items()}
+
+
+def rival_key(name: str) -> str:
+    """The column of another estimate: rogan_gladen of Rogan-Gladen."""
+    return re.sub(r"\W+", "_", name.lower()).strip("_")
 
 
 def rates(
@@ -175,49 +176,59 @@ def rates(
     """
     one_of(labels, "labels", LABELS)
     level = number(level, "level", 0, 1, between=True)
+    state = _learned(pool)
     if not isinstance(forecasts, Forecasts):
         from opinionpool.tables.read import read_forecasts
 
-        named: dict[str, Any] = {} if by is None or by in ("topic", "group") else {"columns": {"topic": by}}
-        forecasts, by = read_forecasts(forecasts, **named), "topic" if named else by
-    # A pool from a file has a stream and what it learned; a stream is fitted as it stands.
-    state = pool.learned if hasattr(pool, "stream") else getattr(pool, "state_", pool)
-    state = state.fit() if hasattr(state, "resolve") else state
+        named = isinstance(by, (str, list, tuple)) and by not in ("topic", "group")
+        forecasts = read_forecasts(forecasts, columns={"topic": by} if named else {})
+        by = "topic" if named else by
+    names, group = _groups(forecasts, by)
+    k, outcome, size = len(forecasts.classes), forecasts.outcomes, np.bincount(group, minlength=len(names))
+    events = _Likelihoods.of(state, replace(forecasts, topics=None), prior)
+    clusters = by_group(forecasts) or by_settlement(forecasts)
+    share = np.full((len(names), k), 1.0 / k)
+    if k > 2 or clusters is not None:
+        share = _class_shares(events.ratios, group, outcome, len(names))
+    mixed = softmax(uncentred(np.log(share)[group] + events.ratios))
+    each = np.where((outcome >= 0)[:, None], np.eye(k)[outcome], mixed)
+    worth = _separate(each, share, group, (labels == "random") | (outcome < 0))
+    shares, tests = [], []
+    for c, score, covariance in events.against_others(mixed, share[group]):
+        design, together = dependence((each[:, c] - share[group, c]) * (outcome < 0), group, clusters, len(names))
+        happened = np.where(outcome < 0, -1, outcome == c)
+        offset = events.base[:, c] - np.log1p(-np.exp(events.base[:, c]))
+        data = Binned.of(score, group, happened, events.answered, offset, len(names))
+        shares.append(posterior(data, covariance, design, worth[:, c], together, random=labels == "random"))
+        tests.append(unlike(data, shares[-1], design))
+    unlikely = np.min(tests, axis=0)
+    rate, low, high = (
+        np.stack(part, axis=-1)
+        for part in zip(*(each.sums(np.eye(len(names)), level)[:3] for each in shares), strict=True)
+    )
+    rate = rate / rate.sum(axis=1, keepdims=True) if k > 2 else rate
+    rate, low, high = (part if k > 2 else part[:, 0] for part in (rate, np.minimum(low, rate), np.maximum(high, rate)))
+    total = None if k > 2 else Difference(*(float(part[0]) for part in shares[0].sums(size[None] / size.sum(), level)))
+    return Rates(
+        groups_=names, classes=forecasts.classes, rate_=rate, interval_=(low, high), total_=total, events_=size,
+        resolved_=np.bincount(group[outcome >= 0], minlength=len(names)),
+        rivals_=rivals(forecasts, events.answers, group, len(names), level), unlike_=unlikely, level=level,
+        notes=_notes(names, unlikely), shares=tuple(shares),
+    )  # fmt: skip
+
+
+def _learned(pool: Any) -> FittedPanel:  # noqa: ANN401
+    """What a pool learned: of one from a file, of a stream as it stands, of an estimator."""
+    state: Any = pool.learned if hasattr(pool, "stream") else getattr(pool, "state_", pool)
+    state = state.learn() if hasattr(state, "learn") else state
     if isinstance(state, FittedPool):
         raise LearningError(f"the {state.rule} pool does not say how sure it is; the default pool does")
     expect_type(state, FittedPanel, "pool")
-    names, group = _groups(forecasts, by)
-    events = _Likelihoods.of(state, replace(forecasts, topics=None), prior)
-    k, outcome = len(forecasts.classes), forecasts.outcomes
-    shared = by_group(forecasts) or by_settlement(forecasts)
-    start, design, together = np.full((len(names), k), 1.0 / k), np.ones(len(names)), np.eye(len(names))
-    if k > 2 or shared is not None:
-        start = _class_shares(events.ratios, group, outcome, len(names))
-    if shared is not None:
-        design, together = _dependence(events.ratios, start, group, outcome, shared.member)
-    worth = _separate(events.ratios, start, group, outcome, random=labels == "random")
-    shares, tests, sizes = [], [], np.bincount(group, minlength=len(names))
-    for c in range(k) if k > 2 else (1,):
-        score, line = events.against_others(c, start[group])
-        offset = events.offsets[:, c] - np.log1p(-np.exp(events.offsets[:, c]))
-        happened = np.where(outcome < 0, -1, outcome == c)
-        data = Binned.of(score, group, happened, events.answered, offset, len(names))
-        shares.append(posterior(data, line, design, worth[:, c], random=labels == "random"))
-        tests.append(unlike(data, shares[-1], design))
-    unlikely = np.min(tests, axis=0)
-    mean = np.stack([each.weight @ each.mean for each in shares], axis=-1)
-    ends = [np.stack(end, axis=-1) for end in zip(*(each.interval(level) for each in shares), strict=True)]
-    if k > 2:
-        mean = mean / mean.sum(axis=1, keepdims=True)
-    total = None if k > 2 else Difference(*shares[0].of_sum(sizes / sizes.sum(), 0.0, level))
-    low, high = (end if k > 2 else end[:, 0] for end in ends)
-    rate = mean if k > 2 else mean[:, 0]
-    return Rates(
-        groups_=names, classes=forecasts.classes, rate_=rate, interval_=(np.minimum(low, rate), np.maximum(high, rate)),
-        total_=total, events_=sizes, resolved_=np.bincount(group[outcome >= 0], minlength=len(names)),
-        rivals_=rivals(forecasts, events.answers, group, len(names), level), unlike_=unlikely, level=level,
-        notes=_notes(names, unlikely), shares=tuple(shares), together=together,
-    )  # fmt: skip
+    if state.posterior is None:
+        raise LearningError(
+            f"a panel learned as {state.structure!r} does not say how sure it is; the default pool does"
+        )
+    return cast("FittedPanel", state)
 
 
 def _groups(forecasts: Forecasts, by: object) -> tuple[tuple[str, ...], Index]:
@@ -226,10 +237,10 @@ def _groups(forecasts: Forecasts, by: object) -> tuple[tuple[str, ...], Index]:
     if by is None:
         return ("all",), np.zeros(t, dtype=np.intp)
     found = {"topic": forecasts.topics, "group": forecasts.groups}.get(by) if isinstance(by, str) else by
-    if found is None or isinstance(found, str):
+    if found is None or np.asarray(found, dtype=object).ndim == 0:
         raise ArgumentError(
-            f"these forecasts have no column {by!r} to go by; by is 'topic' or 'group' where events have these, or a "
-            "label for each event"
+            f"these forecasts have no column {brief(by)} to go by; by is 'topic' or 'group' where events have these, "
+            "or a label for each event"
         )
     plain = isinstance(found, np.ndarray) and found.dtype.kind == "U" and found.shape == (t,)
     labels: npt.NDArray[np.str_] = found if plain else event_labels(found, t, "by")  # type: ignore[assignment]
@@ -247,8 +258,8 @@ class _Likelihoods:
     forecasts: Forecasts  # as they count by their ages
     prior: npt.ArrayLike
     answers: Array  # (T, K); pooled probabilities
-    ratios: Array  # (T, K); their logarithms without the prior, less those of the first class; 0 where nobody answered
-    offsets: Array  # (T, K); logarithms of the events' own priors
+    base: Array  # (T, K); logarithms of the events' own priors
+    ratios: Array  # (T, K); of the answers without these, less those of the first class; 0 where nobody answered
     answered: Mask  # (T,)
 
     @classmethod
@@ -256,10 +267,6 @@ class _Likelihoods:
         """The likelihoods by what a fit learned."""
         if forecasts.options is not None:
             raise ArgumentError("events have options of their own, so no class has a share of them all")
-        if state.posterior is None:
-            raise LearningError(
-                f"a panel learned as {state.structure!r} does not say how sure it is; the default pool does"
-            )
         forecasts = forecasts.by_experts(state.experts)
         prior = state.reference(prior if forecasts.prior is None else own_priors(forecasts, prior))
         answers = answer_rows(state.pool_forecasts(forecasts, prior), len(state.classes))
@@ -268,27 +275,31 @@ class _Likelihoods:
         base = np.log(spread_prior(prior, (len(answers),), len(state.classes)))
         ratios = np.log(answers) - base
         ratios = np.where(answered[:, None], np.clip(ratios - ratios[:, :1], -LARGEST, LARGEST), 0.0)
-        return cls(state, state.aged(forecasts, prior), prior, answers, ratios, base, answered)
+        return cls(state, state.aged(forecasts, prior), prior, answers, base, ratios, answered)
 
-    def against_others(self, c: int, share: Array) -> tuple[Array, Array]:
-        """Log-likelihood ratios of class c to the others mixed as `share`, (T,), and covariance of the line, (2, 2)."""
-        others = np.arange(self.ratios.shape[1]) != c
-        part = self.ratios[:, others] + np.log(share[:, others] / share[:, others].sum(axis=1, keepdims=True))
-        score = np.where(self.answered, self.ratios[:, c] - np.logaddexp.reduce(part, axis=1), 0.0)
-        slope = np.zeros_like(self.ratios)
-        slope[:, c] = 1.0
-        slope[:, others] = -softmax(uncentred(part))
-        line = np.stack([np.ones(len(score)), score], axis=1) * self.answered[:, None]
+    def against_others(self, mixed: Array, share: Array) -> Iterator[tuple[int, Array, Array]]:
+        """Classes, log-likelihood ratios of each to the others as these are mixed, and the covariance of a line on it.
+
+        `mixed` are probabilities of the classes, (T, K), with these shares, (T, K); ratios are (T,), and covariances
+        of intercept and slope (2, 2). Of two classes there is the second only.
+        """
+        k = mixed.shape[1]
+        classes = np.arange(k) if k > 2 else np.array([1])
+        unlike_c = (1.0 - np.eye(k))[:, classes]
+        others = mixed @ unlike_c
+        score = np.log(mixed[:, classes] * (share @ unlike_c) / (others * share[:, classes])) * self.answered[:, None]
+        slope = (np.eye(k)[classes] - mixed[:, None, :]) / others[:, :, None]
+        line = np.stack([np.ones_like(score), score], axis=-1) * self.answered[:, None, None]
         posterior = self.state.posterior
         assert posterior is not None
         covariance = posterior.whole_covariance
-        moments = np.zeros((2, len(covariance)))
+        moments = np.zeros((len(classes), 2, len(covariance)))
         for rows, q, (own,) in self.forecasts.dense_blocks(self.state.experts, self.prior):
             assert own is not None
             gradient = posterior.gradient(self.state.panel, q, own)
-            moments += np.einsum("tl,tpk,tk->lp", line[rows], gradient, slope[rows, 1:], optimize=True)
-        turn = np.linalg.pinv(line.T @ line) @ moments
-        return score, turn @ covariance @ turn.T
+            moments += np.einsum("tcl,tpk,tck->clp", line[rows], gradient, slope[rows, :, 1:], optimize=True)
+        turn = np.linalg.pinv(np.einsum("tcl,tcm->clm", line, line)) @ moments
+        yield from zip(classes.tolist(), score.T, turn @ covariance @ turn.swapaxes(1, 2), strict=True)
 
 
 def _class_shares(ratios: Array, group: Index, outcome: Index, groups: int) -> Array:
@@ -305,45 +316,20 @@ def _class_shares(ratios: Array, group: Index, outcome: Index, groups: int) -> A
     return share
 
 
-def _separate(ratios: Array, share: Array, group: Index, outcome: Index, *, random: bool) -> Array:
+def _separate(each: Array, share: Array, group: Index, counted: Mask) -> Array:
     """Information about each class's share if the mix of the others is unknown, as a part of that if known, (G, K)."""
     groups, k = share.shape
     if k == 2:
         return np.ones((groups, k))
-    each = np.where((outcome >= 0)[:, None], np.eye(k)[outcome], softmax(uncentred(np.log(share)[group] + ratios)))
-    # The derivative of an event's log-likelihood with respect to each share.
-    slope = each / share[group] * (random | (outcome < 0))[:, None]
-    found = np.ones((groups, k))
-    for g in range(groups):
-        product = slope[group == g].T @ slope[group == g]
-        for c in range(k):
-            others = np.delete(np.arange(k), c)
-            turn = np.zeros((k, k - 1))
-            # The class against the others as they are mixed, and those against each other.
-            turn[c, 0], turn[others, 0] = 1.0, -share[g, others] / share[g, others].sum()
-            turn[others[1:], range(1, k - 1)], turn[others[0], 1:] = 1.0, -1.0
-            matrix = turn.T @ product @ turn
-            explained = matrix[0, 1:] @ np.linalg.pinv(matrix[1:, 1:], hermitian=True) @ matrix[1:, 0]
-            found[g, c] = np.clip(1.0 - explained / max(matrix[0, 0], 1e-300), 0.01, 1.0)
-    return found
-
-
-def _dependence(ratios: Array, share: Array, group: Index, outcome: Index, member: Index) -> tuple[Array, Array]:
-    """Design effects (G,), and products of scores (outcome less share) summed over items that groups share, (G, G)."""
-    groups, open_ = len(share), outcome < 0
-    each = (softmax(uncentred(np.log(share)[group] + ratios)) - share[group])[:, 1:].sum(axis=1) * open_
-    pair, place = np.unique(np.stack([member, group])[:, open_], axis=1, return_inverse=True)
-    total = np.bincount(place.ravel(), each[open_], pair.shape[1])
-    clusters = np.bincount(pair[1], minlength=groups)
-    single, joint = np.bincount(group, each**2, groups), np.bincount(pair[1], total**2, groups)
-    ratio = np.divide(joint, single, out=np.ones(groups), where=(single > 0) & (clusters > 1))
-    design = np.maximum(1.0, ratio * clusters / np.maximum(clusters - 1, 1))
-    _, item = np.unique(pair[0], return_inverse=True)
-    if groups > PAIRED:
-        return design, np.diag(joint)
-    table = np.zeros((item.max(initial=-1) + 1, groups))
-    table[item, pair[1]] = total
-    return design, table.T @ table
+    # Derivatives of events' log-likelihoods with respect to the shares, and the information of each group.
+    slope = each / share[group] * counted[:, None]
+    ends = np.cumsum(np.bincount(group, minlength=groups))[:-1]
+    information = np.array([s.T @ s for s in np.split(slope[np.argsort(group, kind="stable")], ends)])
+    free = np.eye(k) - 1.0 / k
+    variance = np.linalg.pinv(free @ information @ free, rcond=1e-10, hermitian=True)
+    known = (np.eye(k) - share[:, None, :]) / (1.0 - share[:, :, None])
+    both = np.einsum("gca,gab,gcb,gcc->gc", known, information, known, variance)
+    return np.asarray(np.clip(1.0 / np.maximum(both, 1e-300), 0.01, 1.0))
 
 
 def _notes(names: Sequence[str], unlikely: Array) -> tuple[Note, ...]:

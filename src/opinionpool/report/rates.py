@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opinionpool.analysis.rates import ASSUMPTION, Rates, rates
+from opinionpool.analysis.rates import ASSUMPTION, Rates, rates, rival_key
 from opinionpool.errors import OpinionPoolError
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.report.answers import plain
@@ -25,24 +25,15 @@ PAIRS, MOST = 6, 50
 
 def rate_columns(found: Rates) -> list[Column]:
     """Shares by group, or by group and class, beside other estimates."""
-    table = found._table()
-    level = f"{found.level:.0%}"
-    columns = [Column("group", table["group"], "group")]
-    columns += [Column("class", [plain(each) for each in table["class"]], "class")] if "class" in table else []
-    columns += [
-        Column("rate", table["rate"], "happens", percent),
-        Column("low", table["low"], f"{level} from", percent),
-        Column("high", table["high"], "to", percent),
-        Column("events", table["events"], "events", whole, spare=1),
-        Column("resolved", table["resolved"], "resolved", whole, spare=1),
-    ]
-    for place, name in enumerate(found.rivals_):
-        key, spare = name.lower().replace(" ", "_").replace("-", "_").replace("++", ""), 6 - place
-        parts = ((key, "rate", name), (f"{key}_low", "low", None), (f"{key}_high", "high", None))
-        columns += [
-            Column(own, list(map(finite, table[f"{name} {part}"])), title, percent, spare=spare)
-            for own, part, title in parts
-        ]
+    words = {"group": "group", "class": "class", "rate": "happens", "low": f"{found.level:.0%} from", "high": "to"}
+    words |= {"events": "events", "resolved": "resolved"} | {rival_key(name): name for name in found.rivals_}
+    spare = {"events": 1, "resolved": 1} | {rival_key(name): 6 - i for i, name in enumerate(found.rivals_)}
+    columns = []
+    for key, values in found._table().items():
+        text, count = key in ("group", "class"), key in ("events", "resolved")
+        shown = [plain(each) if text else finite(each) for each in values]
+        show = str if text else whole if count else percent
+        columns.append(Column(key, shown, words.get(key), show, spare=spare.get(key, 0)))
     return columns
 
 
@@ -95,10 +86,10 @@ def rates_section(f: Findings) -> Section | None:
         found = rates(state, f.forecasts, by, prior=f.prior)
     except OpinionPoolError:
         return None
-    columns = rate_columns(found)[:7]
-    table = found._table()
+    columns = [column for column in rate_columns(found) if column.spare < 2]
+    table = {column.key: column.values for column in columns}
     bars = zip(table["rate"], table["low"], table["high"], strict=True)
-    columns.insert(-4, Column("picture", [interval_bar(*each) for each in bars], "0% to 100%"))
+    columns.insert(list(table).index("events"), Column("picture", [interval_bar(*each) for each in bars], "0% to 100%"))
     order = np.argsort(-np.asarray(table["events"]), kind="stable").tolist()
     lead = (
         f"Which share of the events of each {by} happens: resolved events are counted, and open ones by what forecasts "

@@ -121,7 +121,10 @@ def _label(name: object) -> str:
 def _array(values: Iterable[object]) -> np.ndarray[Any, Any]:
     """One column as an array: numeric, or of objects."""
     values = unmasked(values, None)
-    array: np.ndarray[Any, Any] = np.asarray(values)
+    try:
+        array: np.ndarray[Any, Any] = np.asarray(values)
+    except ValueError as error:
+        raise TableError("a column of a table has one dimension, and one has lists of several lengths") from error
     if array.ndim != 1:
         raise TableError(f"a column of a table has one dimension, and one has shape {array.shape}")
     # An array of True beside numbers has 1 for it.
