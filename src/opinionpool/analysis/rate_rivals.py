@@ -24,11 +24,9 @@ def rivals(forecasts: Forecasts, answers: Array, group: Index, groups: int, leve
     """Other estimates of the shares, by name; `answers` are pooled probabilities, (T, K)."""
     k, event, outcome = len(forecasts.classes), forecasts.event_index, forecasts.outcomes
     experts = all_classes(forecasts.probabilities, k)
-    crowd = np.maximum(forecasts.crowd, 1)
-    unanswered = (forecasts.crowd == 0)[:, None] / k
-    opinion = np.stack([np.bincount(event, column, len(outcome)) / crowd for column in experts.T], axis=-1) + unanswered
-    best = (experts >= experts.max(axis=1, keepdims=True)) / 1.0
-    votes = np.stack([np.bincount(event, column, len(outcome)) for column in best.T], axis=-1) + unanswered
+    crowd, unanswered = np.maximum(forecasts.crowd, 1), (forecasts.crowd == 0) / k
+    best = (experts >= experts.max(axis=1, keepdims=True)).T / 1.0
+    votes = np.stack([np.bincount(event, each, len(outcome)) + unanswered for each in best], axis=-1)
     top = votes >= votes.max(axis=1, keepdims=True)
     majority = top / top.sum(axis=1, keepdims=True)
     size, known = np.bincount(group, minlength=groups), outcome >= 0
@@ -39,11 +37,12 @@ def rivals(forecasts: Forecasts, answers: Array, group: Index, groups: int, leve
         mean = _mean(answer, group, size)
         unsure = _mean(answer * (1.0 - answer), group, size) / size
         vote = _mean(majority[:, c], group, size)
+        opinion = np.bincount(event, experts[:, c], len(outcome)) / crowd + unanswered
         each = {
             "mean of answers": (mean, unsure),
             "majority": (vote, vote * (1.0 - vote) / size),
             "Rogan-Gladen": _rogan_gladen(vote, size, majority[:, c], happened, known),
-            "PPI++": _prediction_powered(opinion[:, c], happened, known, group, groups),
+            "PPI++": _prediction_powered(opinion, happened, known, group, groups),
         }
         for name, pair in each.items():
             found.setdefault(name, []).append(pair)

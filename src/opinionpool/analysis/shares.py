@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 # Scores lie within ±LARGEST, in bins that are finer where they are small; events' own priors have so many levels.
-LARGEST, BINS, LEVELS = 30.0, 240, 12
+LARGEST, BINS, LEVELS = 30.0, 160, 12
 # Log-odds of shares are looked at between these bounds, in steps that are fine beside their standard error.
 BOUND, STEP = 9.0, 0.2
 # Groups' log-odds of shares are normal with a mean N(0, 1.5²) and a half-normal(1.5) standard deviation.
@@ -29,8 +29,8 @@ MEANS, DEVIATIONS, WIDTH = np.linspace(-5.0, 5.0, 41), np.array([0.15, 0.3, 0.5,
 # Points of intercept and slope, in standard deviations, and how often they are laid around the last posterior.
 POINTS = np.array([(x, y) for x in range(-3, 4) for y in range(-3, 4) if x * x + y * y <= 11], dtype=np.float64)
 ROUNDS = 3
-# Scores are tested in so many classes, and fewer of them than so many are not.
-CELLS, ENOUGH = 6, 10
+# Fewer scores than this are not tested.
+ENOUGH = 10
 
 
 class Binned(NamedTuple):
@@ -192,29 +192,30 @@ def _prior(nodes: Array) -> tuple[Array, Array]:
 
 
 def unlike(data: Binned, shares: Shares, design: Array) -> Array:
-    """P-value of each group's scores being those of all events with the same outcomes, (G,): Pearson's χ²."""
+    """P-value of each group's scores being those of all events with the same outcomes, (G,).
+
+    A score test (Rao) of means and squares of scores, beside the share, among open events and those of each outcome.
+    """
     from scipy.special import chdtrc
 
-    counts = data.counts * data.answered
-    everybody, odds = counts.sum(axis=(0, 1)), np.exp(shares.line[0] + shares.line[1] * data.scores)
+    counts, odds = data.counts * data.answered, np.exp(shares.line[0] + shares.line[1] * data.scores)
+    everybody, (size, failed, happened) = counts.sum(axis=(0, 1)), data.counts.sum(axis=2)
     base = everybody / (1.0 + _root(everybody, odds - 1.0) * (odds - 1.0))
-    # Classes of scores have about as many events each.
-    order, parts = np.argsort(data.scores), np.arange(1, CELLS) / CELLS
-    ends = np.interp(parts * everybody.sum(), np.cumsum(everybody[order]), data.scores[order])
-    cells = np.eye(CELLS)[np.searchsorted(ends, data.scores)]
-    (size, failed, happened), (low, _) = data.counts.sum(axis=2), data.limits
-    open_ = (shares.weight @ shares.mean - low) * (size + failed + happened) / np.maximum(size, 1)
+    open_ = (shares.weight @ shares.mean - data.limits[0]) * (size + failed + happened) / np.maximum(size, 1)
     statistic, freedom = np.zeros(len(design)), np.zeros(len(design))
-    for seen, share, free in zip(
-        counts, (open_, 0.0 * open_, 0.0 * open_ + 1.0), (CELLS - 2, CELLS - 1, CELLS - 1), strict=True
-    ):
-        expected = base * (1.0 + share[:, None] * (odds - 1.0)) @ cells
-        expected *= (seen.sum(axis=1) / np.maximum(expected.sum(axis=1), 1e-300))[:, None]
-        away = np.square(seen @ cells - expected) / np.maximum(expected, 0.5)
-        enough = seen.sum(axis=1) >= ENOUGH
-        statistic += enough * away.sum(axis=1) / design
-        freedom += enough * free
-    return np.where(freedom > 0, chdtrc(np.maximum(freedom, 1), statistic), 1.0)
+    for seen, share in zip(counts, (open_, 0.0 * open_, 0.0 * open_ + 1.0), strict=True):
+        mixed = 1.0 + share[:, None] * (odds - 1.0)
+        expected = base * mixed / np.maximum(mixed @ base, 1e-300)[:, None]
+        score = np.stack(np.broadcast_arrays((odds - 1.0) / mixed, data.scores, data.scores**2), axis=1)
+        score = score - np.einsum("gqb,gb->gq", score, expected)[..., None]
+        spread = np.einsum("gqb,grb,gb->gqr", score, score, expected, optimize=True)
+        scale = 1.0 / np.sqrt(np.maximum(np.diagonal(spread, axis1=1, axis2=2), 1e-300))
+        total, number = np.einsum("gqb,gb->gq", score, seen) * scale, seen.sum(axis=1)
+        inverse = np.linalg.pinv(spread * scale[:, :, None] * scale[:, None, :], rcond=1e-9, hermitian=True)
+        found = np.einsum("gq,gqr,gr->g", total, inverse, total) - total[:, 0] ** 2
+        statistic += np.where(number >= ENOUGH, found / np.maximum(number, 1) / design, 0.0)
+        freedom += 2.0 * (number >= ENOUGH)
+    return np.where(freedom > 0, chdtrc(np.maximum(freedom, 1), np.maximum(statistic, 0.0)), 1.0)
 
 
 def _profile(weight: Array, log_odds: Array) -> float:
