@@ -278,10 +278,9 @@ class _Likelihoods:
         return cls(state, state.aged(forecasts, prior), prior, answers, base, ratios, answered)
 
     def against_others(self, mixed: Array, share: Array) -> Iterator[tuple[int, Array, Array]]:
-        """Classes, log-likelihood ratios of each to the others as these are mixed, and the covariance of a line on it.
+        """Classes, log-likelihood ratios of each to the others, (T,), and the covariance of a line on these, (2, 2).
 
-        `mixed` are probabilities of the classes, (T, K), with these shares, (T, K); ratios are (T,), and covariances
-        of intercept and slope (2, 2). Of two classes there is the second only.
+        `mixed` are probabilities of the classes with these shares, (T, K) each. Of two classes there is the second.
         """
         k = mixed.shape[1]
         classes = np.arange(k) if k > 2 else np.array([1])

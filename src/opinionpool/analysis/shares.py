@@ -125,21 +125,10 @@ def dependence(score: Array, group: Index, clusters: Clusters | None, groups: in
 def posterior(
     data: Binned, covariance: Array, design: Array, worth: Array, together: csr_array, *, random: bool
 ) -> Shares:
-    """Posterior of the groups' shares.
+    """Posterior of the groups' shares; intercept and slope are N((0, 1), covariance) given the resolved events.
 
-    Parameters
-    ----------
-    data : Binned
-    covariance : ndarray, shape (2, 2)
-        Of intercept and slope, which are N((0, 1), covariance) given the resolved events.
-    design : ndarray, shape (G,)
-        Events of each group for one independent event.
-    worth : ndarray, shape (G,)
-        How much of a log-likelihood counts, where shares of further classes are unknown too.
-    together : sparse array, shape (Q, G)
-        How groups are correlated.
-    random : bool
-        Whether the resolved events are a random sample of their group; else they say nothing about the open ones.
+    `design` is the number of events for one independent event, `worth` how much of a log-likelihood counts where shares
+    of further classes are unknown too; if not `random`, resolved events say nothing about the open ones.
     """
     size = data.counts.sum(axis=(0, 2))
     step = min(STEP, 3.0 / np.sqrt(size.max()))
@@ -192,10 +181,7 @@ def _prior(nodes: Array) -> tuple[Array, Array]:
 
 
 def unlike(data: Binned, shares: Shares, design: Array) -> Array:
-    """P-value of each group's scores being those of all events with the same outcomes, (G,).
-
-    A score test (Rao) of means and squares of scores, beside the share, among open events and those of each outcome.
-    """
+    """P-value of a score test (Rao) of means and squares of each group's scores against all of the outcome, (G,)."""
     from scipy.special import chdtrc
 
     counts, odds = data.counts * data.answered, np.exp(shares.line[0] + shares.line[1] * data.scores)
