@@ -54,26 +54,10 @@ def fit_means(
     contrast: Array | float = 0.0,
     worth: tuple[Array | float, Array | float] = (0.0, 0.0),
 ) -> Means:
-    """Least squares for bias and contrast, shrunken towards centres that count as `worth` events.
+    """Least squares for bias and contrast, shrunken towards centres that count as `worth` events each.
 
-    Parameters
-    ----------
-    count : ndarray, shape (K, N)
-    mean : ndarray, shape (K, N, K - 1)
-        Mean of the log-ratios less the reference, by outcome.
-    square : ndarray, shape (N,)
-        Sum of squares about those means.
-    design : Design, optional
-        What is expected by outcome; K classes if not given. Where there is no bias, it is its centre.
-    bias, contrast : ndarray or float
-        Centres, broadcast to (N, K - 1) and (N,).
-    worth : pair of float or ndarray, shape (N,)
-        What the centres of bias and of contrast count, in events; 0 is plain least squares.
-
-    Returns
-    -------
-    Means
-        Where neither the data nor a worth determine a contrast, it is its centre.
+    Counts are (K, N), means of log-ratios less the reference (K, N, K - 1), squares about these (N,); where neither the
+    data nor a worth determine a contrast, it is its centre, as is a bias that the design does not have.
     """
     design = design or Design.by_outcome(len(count))
     shape, length = design.signature, design.length
@@ -178,13 +162,7 @@ def common_parts(evidence: ResolvedEvents, means: Means, reference: Array) -> Pa
 
 
 def full_parts(evidence: ResolvedEvents, means: Means, reference: Array) -> tuple[Parts, Array]:
-    """A correlation for each pair, from complete evidence; and R.
-
-    Raises
-    ------
-    LearningError
-        If there are too few events for so many experts.
-    """
+    """Parts with a correlation for each pair, from complete evidence; and R. A LearningError if events are too few."""
     r = correlations(residual_products(evidence, means, reference))
     different = len(distinct(r))
     terms = int(means.terms[0])
@@ -274,11 +252,7 @@ NAMED = 3
 
 
 def no_forecast_notes(experts: Sequence[str], absent: Mask, what: str = "got weight 0") -> list[Note]:
-    """A note on those without a forecast on a resolved event, if there are any.
-
-    >>> [note.text for note in no_forecast_notes(["ann", "bob"], np.array([True, False]))]
-    ["'ann' had no forecast on a resolved event and got weight 0"]
-    """
+    """A note on those without a forecast on a resolved event, if there are any."""
     names = _names(experts, absent)
     text = f"{listed(names, NAMED)} had no forecast on a resolved event and {what}"
     return [Note("no-forecasts", text, len(names))] if names else []

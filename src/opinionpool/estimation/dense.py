@@ -164,28 +164,11 @@ def dense_statistics(
     experts: tuple[str, ...],
     threads: int | None = None,
 ) -> Statistics | None:
-    """Statistics of log-ratios; None if there are too many different sets of experts who answered, or sums are off 1.
+    """Statistics of log-ratios of q, (T, N) or (T, N, K), in float64 or float32; None where rows are read instead.
 
-    Parameters
-    ----------
-    q : ndarray of float64 or float32, shape (T, N); (T, N, K) for K > 2 classes
-        NaN where missing. float32 is worked on as it is, which changes weights by less than 1e-5.
-    outcomes : DenseOutcomes
-    prior : ndarray, shape (K,)
-        Sets only the floors: statistics hold log-ratios as they are.
-    floor : float
-    experts : tuple of str
-        N names.
-    threads : int, optional
-        As many as there are processors if not given, and one for few forecasts; without influence on the result.
+    That is where too many different sets of experts answered, or sums are off 1. The prior, (K,), sets only the floors.
+    A ProbabilityError names the first value outside [0, 1]. The number of threads has no influence on the result.
 
-    Raises
-    ------
-    ProbabilityError
-        Names the first value outside [0, 1] and its position.
-
-    Examples
-    --------
     >>> outcomes = DenseOutcomes.of(np.array([1, 0, 1, 0]))
     >>> q = np.array([[0.6], [0.5], [0.7], [0.4]])
     >>> found = dense_statistics(q, outcomes, np.array([0.5, 0.5]), 1e-4, ("ann",))

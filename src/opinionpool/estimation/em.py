@@ -118,13 +118,7 @@ class NormalRegression:
         return np.concatenate([coefficients, np.diag(square / count.sum(axis=1))], axis=1)
 
     def sums(self, model: Array) -> tuple[Array, Array, float]:
-        """Sums of v vᵀ − K, (N, N), and of v zᵀ, (N, q); the log-likelihood. `model` is B and Σ, (N, q + N).
-
-        Raises
-        ------
-        LinAlgError
-            If Σ is not positive definite.
-        """
+        """Sums of v vᵀ − K, (N, N), and v zᵀ, (N, q), and the log-likelihood, of a model B and Σ, (N, q + N)."""
         n, z = self.size, self.regressors
         coefficients, covariance = model[:, : z.shape[1]], np.ascontiguousarray(model[:, z.shape[1] :]).ravel()
         curvature, score, value = np.zeros(n * n), np.zeros_like(coefficients), 0.0
@@ -157,13 +151,7 @@ class NormalRegression:
         return np.concatenate([model[:, :q] + change, (sigma + sigma.T) / 2.0], axis=1)
 
     def fit(self) -> NormalFit:
-        """Maximum likelihood.
-
-        Raises
-        ------
-        NoMaximumError
-            If steps lead to a singular covariance, or do not end.
-        """
+        """Maximum likelihood; a NoMaximumError if steps lead to a singular covariance, or do not end."""
         model, q = self.start(), self.regressors.shape[1]
         (curvature, score, value), values, history = self.sums(model), list[float](), list[tuple[Array, Array]]()
         while True:
@@ -285,32 +273,10 @@ class Likeliest(NamedTuple):
 
 
 def maximum_likelihood(evidence: ResolvedEvents, means: Means, reference: Array, experts: tuple[str, ...]) -> Likeliest:
-    """The regression D = b + mu [k = Y] + noise with a full covariance between experts.
+    """The regression D = b + mu [k = Y] + noise with a full covariance, less a reference (K - 1,), begun from `means`.
 
-    Parameters
-    ----------
-    evidence : Statistics or ForecastRows
-    means : Means
-        Least squares of each expert by itself. Experts whose squares are 0 get 0, and no covariance.
-    reference : ndarray, shape (K - 1,)
-        What is subtracted from log-ratios.
-    experts : tuple of str
-        N names, for messages.
-
-    Raises
-    ------
-    LearningError
-        If two experts never, or hardly, answered the same event, or if the likelihood has no maximum.
-
-    Examples
-    --------
-    Two experts, the second of whom did not answer the last event of either outcome:
-
-    >>> from opinionpool.estimation.averages import sample_means
-    >>> x = np.array([[2, 1], [0, 1], [1, 2], [3, np.nan], [0, -1], [-2, -2], [-1, -1], [-2, np.nan]])[..., None]
-    >>> rows, zero = ForecastRows.of_array(x, np.array([1, 1, 1, 1, 0, 0, 0, 0]), np.ones(8)), np.zeros(1)
-    >>> maximum_likelihood(rows, sample_means(rows, zero), zero, ("ann", "bob")).contrast.round(3)
-    array([1.375, 1.427])
+    Experts whose squares are 0 get 0, and no covariance. A LearningError says that two experts never, or hardly,
+    answered the same event, or that the likelihood has no maximum.
     """
     kept: Index = np.flatnonzero(means.square > 0)
     if len(means.square) > MOST:

@@ -44,33 +44,7 @@ def full_fit(
     experts: tuple[str, ...],
     classes: tuple[object, ...],
 ) -> FullFit:
-    """Means and covariance from resolved events.
-
-    Parameters
-    ----------
-    contrasts : ndarray, shape (T, N, K - 1)
-        L − L°, NaN where missing.
-    outcomes : ndarray of int, shape (T,)
-        -1 where not resolved.
-    weight : ndarray, shape (T,)
-        Frequencies.
-    experts, classes : tuple
-        Names and labels, for messages.
-
-    Raises
-    ------
-    LearningError
-        If the data do not determine them.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> y = np.repeat([0, 1, 2], 100)
-    >>> x = np.array([[[-1, -1]], [[1, 0]], [[0, 1]]])[y] + rng.normal(size=(300, 1, 2))
-    >>> found = full_fit(x, y, np.ones(300), ("ann",), ("home", "draw", "away"))
-    >>> (found.parts.means + found.bias)[:, 0].round(1).tolist(), found.parts.covariance[0, :, 0].round(1).tolist()
-    ([[-1.1, -0.9], [0.9, -0.1], [-0.1, 1.1]], [[1.0, 0.0], [0.0, 1.0]])
-    """
+    """Means and covariance from contrasts L − L°, (T, N, K - 1), NaN where missing; a LearningError if undetermined."""
     used = (outcomes != UNRESOLVED) & (weight > 0) & ~np.isnan(contrasts[..., 0]).all(axis=1)
     contrasts, outcomes, weight = contrasts[used], outcomes[used], weight[used]
     count = np.bincount(outcomes, weights=weight, minlength=len(classes))

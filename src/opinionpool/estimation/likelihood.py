@@ -26,30 +26,17 @@ _TERMS, _FEWEST = 380_000, 32
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """T events, and what their log-ratios are made of.
+    """T events, and what their log-ratios are made of, for S vectors of coefficients.
 
     There are Q = F (K - 1) + N coefficients: those of the features first, class by class, then those of the columns.
-
-    Attributes
-    ----------
-    columns : ndarray, shape (N, K - 1, T) or (S, N, K - 1, T)
-        With S in front, each of S vectors of coefficients has columns of its own.
-    features : ndarray, shape (F, T)
-    offset : ndarray, shape (K - 1, T) or (S, K - 1, T)
-    outcomes : ndarray of int, shape (T,)
-        0 .. K - 1.
-    weight : ndarray, shape (T,)
-        Frequencies.
-    basis : ndarray, shape (K - 1, K - 1), optional
-        The coefficients of a feature times this are those of the classes; the identity unless given.
     """
 
-    columns: Array
-    features: Array
-    offset: Array
-    outcomes: Index
-    weight: Array
-    basis: Array | None = None
+    columns: Array  # (N, K - 1, T), or (S, N, K - 1, T)
+    features: Array  # (F, T)
+    offset: Array  # (K - 1, T), or (S, K - 1, T)
+    outcomes: Index  # (T,); 0 .. K - 1
+    weight: Array  # (T,); frequencies
+    basis: Array | None = None  # (K - 1, K - 1); from coefficients of a feature to those of classes; else the identity
 
     @classmethod
     def of(

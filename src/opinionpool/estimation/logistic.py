@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from opinionpool.arrays import Array, Mask
 from opinionpool.estimation.likelihood import Design, products, row_basis
-from opinionpool.estimation.newton import Optimum, Prior, Quadratic, loss_along, newton
+from opinionpool.estimation.newton import Optimum, Prior, loss_along, newton
 from opinionpool.logodds import metric
 
 # Events from which a first guess is made with some of them, and each which.
@@ -70,41 +70,15 @@ def logistic_fit(
     center: float | None = None,
     intercept_penalty: float = 0.0,
 ) -> LogisticFit:
-    """Fit weights and intercept by maximum likelihood, penalised or not.
+    """Fit weights and intercept by maximum likelihood, penalised or not, to contrasts (T, N) or (T, N, K - 1).
 
-    If the outcomes are separated, so that the likelihood has no maximum (one direction of the coefficients
-    never contradicts an outcome and sometimes favours one; with one outcome only the intercept is such a
-    direction), the finite answer is the most probable one under normal beliefs: each weight has mean `center`
-    and variance 1/N, so that their sum, like the slope of the recalibrated pool, has variance 1; the intercept
-    has mean 0 and variance 1. In terms of the penalty: λ = N on the weights and λ₀ = 1 on the intercept,
-    wherever no penalty was asked for. N clones are then worth one expert.
+    If the outcomes are separated, so that the likelihood has no maximum, the answer is the most probable one under
+    normal beliefs: each weight has mean `center` and variance 1/N, so that their sum, like the slope of the
+    recalibrated pool, has variance 1; the intercept has mean 0 and variance 1. In terms of the penalty: λ = N on the
+    weights and λ₀ = 1 on the intercept, wherever no penalty was asked for. N clones are then worth one expert. Offsets
+    are (), (T,), or (K - 1,), (T, K - 1); `center` is 1/N, the geometric mean of odds, if not given.
 
-    Parameters
-    ----------
-    x : array_like, shape (T, N), or (T, N, K - 1)
-        Contrasts L − L°, finite.
-    s : array_like of int, shape (T,)
-        Outcomes 0 .. K - 1.
-    offset : array_like, shape (), (T,), or (K - 1,), (T, K - 1) when K > 2, optional
-        Log-ratios of the prior; 0 if not given.
-    sample_weight : array_like, shape (T,), optional
-        Frequencies.
-    intercept : bool, default True
-        Whether there is one.
-    penalty : float, default 0
-        λ, in units of events.
-    center : float, optional
-        c; 1/N, which is the geometric mean of odds, if not given.
-    intercept_penalty : float, default 0
-        λ₀.
-
-    Examples
-    --------
     >>> import numpy as np
-    >>> x = np.log([[0.25], [0.25], [0.25], [0.25], [4], [4], [4], [4]])
-    >>> fit = logistic_fit(x, [1, 0, 0, 0, 1, 1, 1, 0])
-    >>> fit.weights.round(5).item(), fit.separated
-    (0.79248, False)
     >>> fit = logistic_fit([[-2.2], [-0.8], [0.4], [2.2]], [0, 0, 1, 1])
     >>> fit.weights.round(3).item(), fit.separated
     (1.492, True)
@@ -255,7 +229,7 @@ class _Problem:
         root, size = self.root, self.root.shape[1]
         curvature = (root.T @ self._curvature @ root + ridge * np.eye(size))[None]
         loss = loss_along(design or self.design, Prior(self.mean[None], root[None]))
-        return newton(loss, Quadratic(curvature, np.zeros((1, size))), np.zeros((1, size)) if start is None else start)
+        return newton(loss, curvature, np.zeros((1, size)) if start is None else start)
 
     def _proven(self, found: Optimum) -> bool:
         """Return whether there is a minimum, as Newton's last step moved no log-ratios by 1 relative to each other.

@@ -1,7 +1,7 @@
 """Newton's method for many regressions of the same outcomes at once: modes, and what their posteriors are by Laplace.
 
-A cost is the loss of a multinomial likelihood plus a quadratic function of the coefficients: nothing for maximum
-likelihood, a ridge, or the logarithm of a normal prior. Steps that do not lower it are halved, and the method ends one
+A cost is the loss of a multinomial likelihood plus θ'Λθ/2, where Λ is 0 for maximum likelihood, a ridge, or the
+precision of a normal prior. Steps that do not lower it are halved, and the method ends one
 whole step after the cost would fall by less than a tolerance, when that step squares what is left.
 """
 
@@ -25,27 +25,6 @@ _TOLERANCE, _ROUNDING, _STEPS = 1e-16, 1e-13, 50
 Loss: TypeAlias = Callable[[Index, Array], Value]
 
 
-class Quadratic(NamedTuple):
-    """Functions θ'Cθ/2 + g'θ of P coefficients."""
-
-    curvature: Array  # (S, P, P)
-    slope: Array  # (S, P)
-
-    def some(self, which: Mask | Index) -> Quadratic:
-        """Return some of the functions."""
-        return Quadratic(self.curvature[which], self.slope[which])
-
-    def at(self, theta: Array) -> tuple[Array, Array]:
-        """Return values (S,) and gradients (S, P) at coefficients (S, P)."""
-        bent = (self.curvature @ theta[..., None])[..., 0]
-        return ((bent / 2.0 + self.slope) * theta).sum(axis=-1), bent + self.slope
-
-    def through(self, root: Array) -> Quadratic:
-        """Return the functions of coefficients from which root (S, P, R) makes these."""
-        turned = np.swapaxes(root, 1, 2)
-        return Quadratic(turned @ self.curvature @ root, (turned @ self.slope[..., None])[..., 0])
-
-
 class Optimum(NamedTuple):
     """Where S searches ended."""
 
@@ -60,26 +39,16 @@ class Optimum(NamedTuple):
         return np.asarray(self.decrement < _TOLERANCE)
 
 
-def newton(loss: Loss, penalty: Quadratic, start: Array) -> Optimum:
-    """Minimise S convex losses plus quadratic penalties from coefficients (S, P); the answer does not depend on them.
+def newton(loss: Loss, penalty: Array, start: Array) -> Optimum:
+    """Minimise S convex losses plus quadratic penalties (S, P, P) from coefficients (S, P), which the answer forgets.
 
-    Raises
-    ------
-    numpy.linalg.LinAlgError
-        If a Hessian is singular: directions without curvature must be left out beforehand.
-
-    Examples
-    --------
-    >>> design = Design.of(np.ones((4, 1, 1)), np.array([1, 1, 1, 0]))
-    >>> none = Quadratic(np.zeros((1, 1, 1)), np.zeros((1, 1)))
-    >>> newton(lambda _, theta: value(design, theta), none, np.zeros((1, 1))).theta.round(4)
-    array([[1.0986]])
+    A LinAlgError says that a Hessian is singular: directions without curvature must be left out beforehand.
     """
     s = len(start)
-    found = Optimum(start.copy(), np.zeros(s), np.zeros(penalty.curvature.shape), np.zeros(s))
+    found = Optimum(start.copy(), np.zeros(s), np.zeros(penalty.shape), np.zeros(s))
     at = _Point.of(loss, penalty, np.arange(s), start)
     for _ in range(_STEPS):
-        precision = at.value.hessian + at.penalty.curvature
+        precision = at.value.hessian + at.penalty
         step = np.asarray(np.linalg.solve(precision, at.gradient[..., None])[..., 0], dtype=np.float64)
         decrement = np.asarray((at.gradient * step).sum(axis=1))
         near = decrement < _TOLERANCE
@@ -98,28 +67,22 @@ class _Point(NamedTuple):
     """Where some of several searches are, and what they have found there."""
 
     which: Index  # (s,); of the searches
-    penalty: Quadratic  # of each
+    penalty: Array  # (s, P, P); Λ of each
     theta: Array  # (s, P)
     value: Value  # of the likelihood
     cost: Array  # (s,)
     gradient: Array  # (s, P); of the cost
 
     @classmethod
-    def of(cls, loss: Loss, penalty: Quadratic, which: Index, theta: Array) -> _Point:
+    def of(cls, loss: Loss, penalty: Array, which: Index, theta: Array) -> _Point:
         """Return what there is at coefficients (s, P)."""
-        found, (paid, slope) = loss(which, theta), penalty.at(theta)
-        return cls(which, penalty, theta, found, found.loss + paid, found.gradient + slope)
+        found, slope = loss(which, theta), (penalty @ theta[..., None])[..., 0]
+        return cls(which, penalty, theta, found, found.loss + (slope * theta).sum(axis=1) / 2.0, found.gradient + slope)
 
     def some(self, which: Mask | Index) -> _Point:
         """Return some of the searches."""
-        return _Point(
-            self.which[which],
-            self.penalty.some(which),
-            self.theta[which],
-            self.value.some(which),
-            self.cost[which],
-            self.gradient[which],
-        )
+        penalty, theta, cost, gradient = (part[which] for part in (self.penalty, self.theta, self.cost, self.gradient))
+        return _Point(self.which[which], penalty, theta, self.value.some(which), cost, gradient)
 
     def put(self, which: Index, others: _Point) -> None:
         """Put others in the place of some of the searches."""
@@ -130,8 +93,11 @@ class _Point(NamedTuple):
 
     def end(self, found: Optimum, step: Array, decrement: Array) -> None:
         """Write down where last steps (s, P) lead."""
-        found.theta[self.which] = self.theta - step
-        found.loss[self.which] = self.cost - decrement / 2.0 - self.penalty.at(self.theta - step)[0]
+        theta = self.theta - step
+        found.theta[self.which] = theta
+        found.loss[self.which] = (
+            self.cost - decrement / 2.0 - np.einsum("sp,spq,sq->s", theta, self.penalty, theta) / 2.0
+        )
         found.hessian[self.which], found.decrement[self.which] = self.value.hessian, decrement
 
 
@@ -159,23 +125,12 @@ class Prior(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Mode:
-    """A posterior mode under independent standard normal priors, by Laplace's approximation.
+    """A posterior mode under independent standard normal priors, by Laplace's approximation."""
 
-    Attributes
-    ----------
-    coefficients : ndarray, shape (P,)
-    log_marginal_likelihood : float
-        Logarithm of the probability of the outcomes.
-    precision : ndarray, shape (R, R)
-        Posterior precision of the coefficients in `basis`; outside it they are as in the prior.
-    basis : ndarray or None, shape (P, R)
-        Orthonormal; None if it is the identity.
-    """
-
-    coefficients: Array
+    coefficients: Array  # (P,)
     log_marginal_likelihood: float
-    precision: Array
-    basis: Array | None = None
+    precision: Array  # (R, R); of the coefficients in `basis`; outside it they are as in the prior
+    basis: Array | None = None  # (P, R), orthonormal; None if it is the identity
 
     @property
     def covariance(self) -> Array:
@@ -194,38 +149,20 @@ def posterior_modes(
     design: Design,
     prior: Prior | None = None,
     start: Array | None = None,
-    pull: Quadratic | None = None,
 ) -> list[Mode]:
-    """Return the modes of S regressions of the same outcomes on standard normal coefficients θ.
+    """Modes of S regressions of one outcome on standard normal θ, (S, P), of which a prior makes coefficients (S, Q).
 
-    Parameters
-    ----------
-    design : Design
-        With Q coefficients.
-    prior : Prior, optional
-        What θ (S, P) makes of them; they are θ unless given.
-    start : ndarray, shape (S, P), optional
-        Where to begin; the answers do not depend on it.
-    pull : Quadratic, optional
-        S functions of the design's coefficients less their prior mean: moves the modes, and is left out of marginal
-        likelihoods and precisions.
-
-    Examples
-    --------
     >>> design = Design.of(np.ones((1, 1, 1)), np.array([1]))
     >>> (mode,) = posterior_modes(design)
     >>> mode.coefficients.round(4), round(mode.log_marginal_likelihood, 4)
     (array([0.4011]), -0.7007)
     """
-    if prior is not None:
-        pull = None if pull is None else pull.through(prior.root)
-        if min(2 * prior.root.shape[2], len(design.outcomes) * design.free / 2) <= design.size:
-            # Few coefficients, or few events: a design for each takes less than products of each Hessian with roots.
-            design, prior = design.through(prior.mean, prior.root), None
+    if prior is not None and min(2 * prior.root.shape[2], len(design.outcomes) * design.free / 2) <= design.size:
+        # Few coefficients, or few events: a design for each takes less than products of each Hessian with roots.
+        design, prior = design.through(prior.mean, prior.root), None
     size, s = (design.size, design.sets) if prior is None else (prior.root.shape[2], len(prior.root))
-    pull = Quadratic(np.zeros((s, size, size)), np.zeros((s, size))) if pull is None else pull
     begun = np.zeros((s, size)) if start is None else start
-    found = newton(loss_along(design, prior), Quadratic(pull.curvature + np.eye(size), pull.slope), begun)
+    found = newton(loss_along(design, prior), np.tile(np.eye(size), (s, 1, 1)), begun)
     precision = found.hessian + np.eye(size)
     half_log_determinant = np.log(np.einsum("spp->sp", np.linalg.cholesky(precision))).sum(axis=1)
     score = -found.loss - (found.theta**2).sum(axis=1) / 2.0 - half_log_determinant

@@ -13,23 +13,12 @@ from opinionpool.estimation.likelihood import Design, row_basis
 
 @dataclass(frozen=True, eq=False)
 class Observations:
-    """T events and what N experts contribute to them.
+    """T events and what N experts contribute to them."""
 
-    Attributes
-    ----------
-    contrasts : ndarray, shape (T, N, K - 1)
-        u, none missing.
-    offset : ndarray, shape (T, K - 1)
-        L°.
-    outcomes : ndarray of int, shape (T,)
-    weight : ndarray, shape (T,)
-        Frequencies.
-    """
-
-    contrasts: Array
-    offset: Array
-    outcomes: npt.NDArray[np.intp]
-    weight: Array
+    contrasts: Array  # (T, N, K - 1); u, none missing
+    offset: Array  # (T, K - 1); L°
+    outcomes: npt.NDArray[np.intp]  # (T,)
+    weight: Array  # (T,); frequencies
 
     @property
     def free(self) -> int:
@@ -37,10 +26,7 @@ class Observations:
         return int(self.contrasts.shape[2])
 
     def basis_with(self, directions: Array) -> Array | None:
-        """Return an orthonormal basis (N, M) of what contrasts and some directions (B, N) span; None if of everything.
-
-        Weights beyond it change nothing.
-        """
+        """Orthonormal basis (N, M) of what contrasts and directions (B, N) span: weights beyond change nothing."""
         t, n, d = self.contrasts.shape
         distinct = np.unique(directions, axis=0)
         if n <= t * d + len(distinct):
@@ -49,10 +35,7 @@ class Observations:
         return row_basis(np.concatenate([distinct, rows]))
 
     def design_along(self, basis: Array | None) -> Design:
-        """Return the design of intercept and weights, these along a basis if there is one.
-
-        Of two classes, the intercept is a column.
-        """
+        """Design of intercept and weights, these along a basis; of two classes, the intercept is a column."""
         t, _, d = self.contrasts.shape
         seen = np.swapaxes(self.contrasts, 1, 2)
         seen = np.transpose(seen if basis is None else seen @ basis, (2, 1, 0))

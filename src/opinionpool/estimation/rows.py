@@ -118,17 +118,8 @@ class ForecastRows:
 
 
 def pair_products(event: Index, values: Array, events: int) -> tuple[Array, Array]:
-    """Sum of v_i · v_j over pairs i ≠ j on each event, and the number of such pairs, (T,) each.
+    """Sum of v_i · v_j over pairs i ≠ j on each event, and the number of such pairs, (T,) each, of values (M, d).
 
-    Parameters
-    ----------
-    event : ndarray of int, shape (M,)
-    values : ndarray, shape (M, d)
-    events : int
-        T.
-
-    Examples
-    --------
     >>> pair_products(np.array([0, 0, 1]), np.array([[1.0], [2.0], [5.0]]), 2)
     (array([4., 0.]), array([2., 0.]))
     """
@@ -154,21 +145,8 @@ def resolved_events(ratios: Array, outcomes: Index, weight: Array, experts: tupl
 
 
 def helmert(contrasts: Array, outcome: Index) -> Array:
-    """Contrasts over all K options in coordinates of which the first points to the outcome.
+    """Contrasts (M, K - 1) in coordinates of which the first points to the outcome, with plain inner products.
 
-    Parameters
-    ----------
-    contrasts : ndarray, shape (M, K - 1)
-        Log-ratios.
-    outcome : ndarray of int, shape (M,)
-
-    Returns
-    -------
-    ndarray, shape (M, K - 1)
-        Its plain inner products are those of log-ratios by the metric.
-
-    Examples
-    --------
     >>> helmert(np.array([[1.5], [1.5]]), np.array([1, 0])).ravel()
     array([ 1.5, -1.5])
     """
@@ -187,19 +165,7 @@ def helmert(contrasts: Array, outcome: Index) -> Array:
 def option_rows(
     event: Index, expert: Index, contrasts: Array, outcomes: Index, weight: Array, sizes: Index, experts: int
 ) -> ForecastRows:
-    """The forecasts on resolved events without bias, a row for each Helmert coordinate.
-
-    Parameters
-    ----------
-    event, expert : ndarray of int, shape (M,)
-    contrasts : ndarray, shape (M, K - 1)
-        Of the options, which come first.
-    outcomes, sizes : ndarray of int, shape (T,)
-        What happened, -1 where not resolved; and how many options there are.
-    weight : ndarray, shape (T,)
-        Frequencies.
-    experts : int
-    """
+    """The forecasts on resolved events of `sizes` options, which come first, a row for each Helmert coordinate."""
     known = (outcomes >= 0) & (weight > 0)
     counts, free = np.unique(sizes[known]), np.where(known, sizes - 1, 0)
     first = np.cumsum(free) - free

@@ -67,13 +67,7 @@ def _cell_keys(values: Array, places: Array) -> Keys:
 
 
 class RowContents:
-    """What stands for all forecasts on each event of an array, block by block.
-
-    Parameters
-    ----------
-    experts : ndarray of uint64, shape (N,)
-        What stands for the experts, as from `name_keys`.
-    """
+    """Keys of all forecasts on each event of an array, block by block, by keys of the experts, (N,)."""
 
     def __init__(self, experts: Keys) -> None:
         self.experts, rows = experts, rows_of_block(len(experts))
@@ -92,18 +86,7 @@ class RowContents:
 
 
 def row_contents(q: Floats, experts: Keys) -> Keys:
-    """What stands for all forecasts on each event of an array, (T,).
-
-    Parameters
-    ----------
-    q : ndarray, shape (T, N)
-    experts : ndarray of uint64, shape (N,)
-        What stands for the experts, as from `name_keys`.
-
-    >>> q = np.array([[0.5, 0.2], [0.2, 0.5], [0.5, 0.2], [0.5, np.nan]])
-    >>> np.unique(row_contents(q, name_keys(["ann", "bob"])), return_inverse=True)[1].size
-    4
-    """
+    """Keys of all forecasts on each event of an array (T, N), (T,), by keys of the experts, (N,)."""
     found, contents = np.empty(len(q), dtype=np.uint64), RowContents(experts)
     for rows in blocks(len(q), q.shape[1]):
         block = q[rows]
@@ -165,11 +148,7 @@ def _sums_of_cells(forecasts: Forecasts, experts: Keys, classes: Keys) -> Keys:
 
 
 def _together(starts: Index, size: int) -> Iterator[slice]:
-    """Slices of events with about so many forecasts, in order, without those that are followed by none.
-
-    >>> list(_together(np.array([0, 2, 4, 4, 9, 10, 10]), 4))
-    [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
-    """
+    """Slices of events with about so many forecasts, in order, without those that are followed by none."""
     edges = np.unique(np.searchsorted(starts, [*range(0, starts[-1], size), starts[-1]])).tolist()
     yield from map(slice, edges[:-1], edges[1:])
 
@@ -204,16 +183,7 @@ def row_keys(numbers: Index, seed: int) -> npt.NDArray[np.uint64]:
 
 
 def content_keys(contents: Keys, outcomes: Index, room: Index) -> Keys:
-    """What decides which events are in a sample, (T,), whatever their order.
-
-    Parameters
-    ----------
-    contents : ndarray of uint64, shape (T,)
-        Is overwritten.
-    outcomes : ndarray of int, shape (T,)
-    room : ndarray of int, shape (K + 1,)
-        How many events of each outcome, and unresolved ones, there is room for.
-    """
+    """Keys that decide which events are in a sample, (T,), whatever their order, in place of `contents`."""
     keys = event_keys(contents, outcomes)
     return distinguished(keys) if many_copies(tally(keys, outcomes, len(room) - 1), room) else keys
 
@@ -276,12 +246,7 @@ def distinguished(keys: Keys, before: Sequence[Keys] = ()) -> Keys:
 
 
 def _copies(keys: Keys) -> tuple[Index, Keys]:
-    """Those of some keys that are the same as another one, but one of each; numbered from 1 on.
-
-    >>> index, number = _copies(np.array([7, 5, 7, 7], dtype=np.uint64))
-    >>> np.delete(np.array([7, 5, 7, 7]), index).tolist(), sorted(number.tolist())
-    ([5, 7], [1, 2])
-    """
+    """Those of some keys that are the same as another one, but one of each; numbered from 1 on."""
     firsts, others = [np.empty(0, dtype=np.intp)], [np.empty(0, dtype=np.intp)]
     left, rest = None, keys
     # In each round one of those with the same place stands for all that are the same; the others go on.
@@ -321,11 +286,7 @@ def _same_place(keys: Keys) -> tuple[Index, Index]:
 
 
 def with_keys(before: Sequence[Keys], more: Keys) -> list[Keys]:
-    """Sorted keys of earlier events and of further ones, in few arrays: none is less than twice the next one.
-
-    >>> [len(each) for each in with_keys([np.arange(20), np.arange(4)], np.arange(3))]
-    [20, 7]
-    """
+    """Sorted keys of earlier events and of further ones, in few arrays: none is less than twice the next one."""
     arrays = [*before, *([more] if len(more) else [])]
     while len(arrays) > 1 and len(arrays[-2]) < 2 * len(arrays[-1]):
         # Two sorted ones, one behind the other, are merged.
@@ -386,25 +347,14 @@ def drawn(keys: Keys, outcomes: Index, counts: Index, room: Index) -> Index:
 
 
 def stands_for(outcomes: Index, counts: Array) -> Array:
-    """How often each event of a sample counts, (T,); 1 where not resolved.
-
-    Parameters
-    ----------
-    outcomes : ndarray of int, shape (T,)
-        Of the sample, -1 where not resolved.
-    counts : ndarray, shape (K,)
-        All resolved events by outcome.
-    """
+    """How often each event of a sample counts, (T,), by the numbers of all events by outcome, (K,); 1 if unresolved."""
     shrunken = np.bincount(outcomes[outcomes >= 0], minlength=len(counts))
     each = counts / np.maximum(shrunken, 1)
     return np.asarray(np.append(each / each[shrunken > 0].min(initial=np.inf), 1.0)[outcomes])
 
 
 def bounded_sample(forecasts: Forecasts, weight: Array) -> tuple[Index, Array] | None:
-    """Index of the events to learn from, by key, and how often each counts; None for all, as where they have weights.
-
-    In whatever order events come, the sample and its order are the same.
-    """
+    """Index of the events to learn from, by key, and how often each counts; None for all, as if they have weights."""
     k = len(forecasts.classes)
     room = rooms(len(forecasts.experts), k)
     counts = np.bincount(np.where(forecasts.resolved, forecasts.outcomes, k), minlength=k + 1)
@@ -422,11 +372,7 @@ def sample_note(used: int, resolved: int) -> Note:
 
 
 def size_ranks(size: Array) -> Index:
-    """Ranks from 0 on, (T,), the same for sizes that differ by no more than rounding.
-
-    >>> size_ranks(np.array([3.0, 0.1 + 0.2, 0.3, 5.0])).tolist()
-    [1, 0, 0, 2]
-    """
+    """Ranks from 0 on, (T,), the same for sizes that differ by no more than rounding."""
     order = np.argsort(size)
     ordered = size[order]
     higher = np.diff(ordered) > SAME * (1e-3 + ordered[1:])
@@ -438,23 +384,10 @@ def size_ranks(size: Array) -> Index:
 def spread_evenly(size: Array, weight: Array, count: int) -> tuple[npt.NDArray[np.intp], Array]:
     """Index of events that stand for all, in order, and how many of `count` equal parts each stands for.
 
-    Which events they are does not depend on the order and the frequencies in which these came, nor on which class is
-    named first: events of one size have what is drawn of them in common, however many they are.
+    It depends on neither the order and the frequencies in which events came nor on which class is named first: events
+    of one size, (T,), have what is drawn of them in common, however many they are.
 
-    Parameters
-    ----------
-    size : ndarray, shape (T,)
-        How much each tells, at least 0.
-    weight : ndarray, shape (T,)
-        Frequencies.
-    count : int
-        How many are drawn, at equal steps of the sum of the weights.
-
-    Examples
-    --------
     >>> import numpy as np
-    >>> spread_evenly(np.array([3.0, 1.0, 2.0, 4.0]), np.ones(4), 2)
-    (array([0, 1]), array([1., 1.]))
     >>> spread_evenly(np.array([3.0, 1.0, 1.0, 4.0]), np.ones(4), 2)
     (array([0, 1, 2]), array([1. , 0.5, 0.5]))
     """

@@ -59,40 +59,17 @@ def simplex_weights(
     tolerance: float = 1e-8,
     max_iterations: int = 100,
 ) -> SimplexFit:
-    """Maximum-likelihood weights of a linear pool.
+    """Maximum-likelihood weights of a linear pool from the probabilities of what happened, (T, N), above 0.
 
-    Complete forecasts. The likelihood is concave and the certificate proves the answer. Where several weights are
-    equally likely the one with the least sum of squares is returned, so that it is unique: experts who always say
-    the same share equally, and what any mixture of others could replace is spread over them. Differences between
-    experts that move the certificate by less than about 1e-10 count as none.
+    Complete forecasts: the likelihood is concave and the certificate proves the answer. Of several equally likely
+    weights it is those with the least sum of squares: experts who always say the same share equally. Differences
+    between experts that move the certificate by less than about 1e-10 count as none.
 
-    Missing forecasts. p_t = Σ_present w_i q_ti / Σ_present w_i is not concave in log p. Guaranteed is a stationary
-    point (no derivative towards an expert above the tolerance) that is at least as likely as equal weights, reached
-    along steps that never lose likelihood; not that it is the best of several. Each weight is at least 1e-6 / N:
-    without that, where everybody with weight is absent, p would be 0 / 0 and the likelihood would have no maximum.
-    Such an event is pooled by the weights of those who are present, however small. Events with a single forecast
-    tell nothing about weights. An expert who shares no event with another has no evidence for or against, and
-    gets 1 / N. Experts who always say the same share equally.
+    Missing forecasts (`present`): p_t = Σ_present w_i q_ti / Σ_present w_i is not concave in log p. The answer is a
+    stationary point that is at least as likely as equal weights, not the best of several. Each weight is at least 1e-6
+    / N: without that, where everybody with weight is absent, p would be 0 / 0. Events with a single forecast tell
+    nothing, and an expert who shares no event with another gets 1 / N.
 
-    Parameters
-    ----------
-    q : array_like, shape (T, N)
-        Probability that each expert gave to what happened, floored: above 0 and finite. Rows may be scaled.
-    sample_weight : array_like, shape (T,), optional
-        Frequency of each event, at least 0; one of an event with a forecast above it.
-    present : array_like of bool, shape (T, N), optional
-        Where `q` holds a forecast; the rest of `q` is ignored.
-    tolerance : float, default 1e-8
-        The largest gap that counts as converged.
-    max_iterations : int, default 100
-        Newton steps on the whole array.
-
-    Returns
-    -------
-    SimplexFit
-
-    Examples
-    --------
     >>> import numpy as np
     >>> fit = simplex_weights([[0.9, 0.2], [0.8, 0.7], [0.7, 0.6]])
     >>> fit.weights, fit.converged
@@ -286,10 +263,7 @@ def _nonnegative(matrix: Floats, aim: Floats) -> Array:
 
 
 def _search(likelihood: _Likelihood, here: _Point, target: Array) -> _Point:
-    """The first point at 1, ½, ¼, ... of a step that brings what it must; `here` if none does.
-
-    Where the likelihood is concave, halving the gap does too. A step that is slow is doubled as long as that helps.
-    """
+    """First point at 1, ½, ¼, ... of a step that brings what it must, or beyond if better; `here` if none does."""
     there, promised = likelihood.read(target), GAIN * float(here.score @ target)
     length, change, move = 0.5, there.pooled - here.pooled, target - here.v
     enough = here.loss - promised + ROUNDING * (1.0 + abs(here.loss))

@@ -220,20 +220,8 @@ class Statistics:
     def add(self, ratios: Array, outcomes: Index, weight: Array | None = None) -> Statistics:
         """Statistics of these and of further events.
 
-        Parameters
-        ----------
-        ratios : ndarray, shape (T, N, K - 1)
-            Log-ratios of the forecasts, less their reference where it differs from event to event; NaN where
-            missing.
-        outcomes : ndarray of int, shape (T,)
-            0 .. K - 1, -1 where not resolved.
-        weight : ndarray, shape (T,), optional
-            Frequencies, which may have decayed: 2 is the event twice, 0 is no event.
-
-        Raises
-        ------
-        ShapeError
-            If the arguments do not fit together.
+        Log-ratios are (T, N, K - 1), less their reference where it differs from event to event, NaN where missing;
+        outcomes 0 .. K - 1, -1 where not resolved; weights are frequencies, which may have decayed: 0 is no event.
         """
         shape = (len(outcomes), len(self.experts), self.classes - 1)
         if ratios.shape != shape:
@@ -258,13 +246,7 @@ class Statistics:
         return self._over(experts)._with(other._over(experts), 1)
 
     def remove(self, other: Statistics) -> Statistics:
-        """Statistics of these events without others that were added before (a downdate).
-
-        Raises
-        ------
-        ArgumentError
-            If they do not hold that many events.
-        """
+        """Statistics of these events without others that were added before (a downdate)."""
         self._check_classes(other)
         strange = unknown_names(other.experts, self.experts)
         if strange:
@@ -367,15 +349,7 @@ class Statistics:
         return np.zeros((n, n)) if everyone is None else everyone.scatter[0].copy()
 
     def shared(self, expected: Array, spread: Array) -> tuple[float, float]:
-        """Sum of the products of two experts' residuals on the same resolved event, and the number of such pairs.
-
-        Parameters
-        ----------
-        expected : ndarray, shape (K, N, K - 1)
-            Log-ratios expected given each outcome.
-        spread : ndarray, shape (N,)
-            What to divide each expert's residuals by; infinite for experts to be left out.
-        """
+        """Sum of products of two experts' residuals, scaled by 1/spread, on the same event, and the number of pairs."""
         scale, finite = np.where(np.isfinite(spread), 1.0 / spread, 0.0), np.isfinite(spread)
         total = pairs = 0.0
         for key, part in self.patterns.items():

@@ -19,37 +19,17 @@ ROUNDING = 1e-12
 
 
 class Average(ProbabilityPool):
-    """AvgOps: the mean probability.
-
-    Examples
-    --------
-    >>> Average().pool([[0.9, 0.6, 0.1], [0.9, float("nan"), 0.1]]).round(5)
-    array([0.53333, 0.5    ])
-    """
+    """AvgOps: the mean probability."""
 
     title = "Average"
 
 
 class Trimmed(Pool):
-    """The mean of what is left when a part of the forecasts is cut off at either end.
+    """The mean of what is left when a part of the forecasts is cut off at either end, for K > 2 rescaled to sum to 1.
 
-    Of n forecasts on an event, ``trim * n`` are cut off at each end, a fraction of a forecast counted as that
-    fraction: it is the mean of the quantile function between `trim` and 1 − `trim`. So a few forecasts are trimmed
-    too: at 0.1, the lowest and the highest of three count 0.7 each beside the middle one's 1, and one or two
-    forecasts are averaged as they are. Where ``trim * n`` is a whole number, this is the usual trimmed mean. For
-    K > 2 the trimmed means of the classes are rescaled to sum to 1.
-
-    Parameters
-    ----------
-    trim : float, default 0.1
-        The fraction cut off at each end, from 0 (the average) to 0.5 (the median). Jose & Winkler (2008), "Simple
-        robust averages of forecasts", Int. J. Forecasting 24, find moderate trimming of 10-30% best; this
-        default takes off 20% in all.
-
-    Examples
-    --------
-    >>> float(Trimmed().pool([0.9, 0.6, 0.1]).round(5))
-    0.54167
+    It is the mean of the quantile function between `trim` and 1 − `trim`: of n forecasts, ``trim * n`` are cut off at
+    each end, a fraction of a forecast counted as that. Jose & Winkler (2008), "Simple robust averages of forecasts",
+    Int. J. Forecasting 24, find moderate trimming of 10-30% best; the default takes off 20% in all.
     """
 
     title = "Trimmed mean"
@@ -70,15 +50,7 @@ class Trimmed(Pool):
 
 
 class Median(Trimmed):
-    """The median probability; of an even number of forecasts, the mean of the middle two.
-
-    For K > 2 the medians of the classes are rescaled to sum to 1.
-
-    Examples
-    --------
-    >>> Median().pool([[0.9, 0.6, 0.1], [0.9, 0.6, float("nan")]]).round(5)
-    array([0.6 , 0.75])
-    """
+    """The median probability; of an even number, the mean of the middle two, for K > 2 rescaled to sum to 1."""
 
     title = "Median"
     options = MappingProxyType({})
@@ -91,16 +63,8 @@ class Median(Trimmed):
 class RecentMedian(Pool):
     """The weighted median; the n-th of N forecasts in order of time has the weight e^(√n − √N), as on Metaculus.
 
-    `pool` takes the ages of forecasts; one of unknown age counts as the newest. Forecasts of one time share the weights
-    of their places, and the median lies half-way between two forecasts where these halve the weight. For K > 2 the
-    medians of the classes are rescaled to sum to 1. Without ages this is the median.
-
-    Examples
-    --------
-    >>> float(RecentMedian().pool([0.2, 0.5, 0.9]))
-    0.5
-    >>> float(RecentMedian().pool([0.9, 0.2, 0.3, 0.8], ages=[0.0, 90.0, 60.0, 1.0]).round(3))
-    0.8
+    A forecast of unknown age counts as the newest. Forecasts of one time share the weights of their places, and the
+    median lies half-way between two forecasts where these halve the weight. For K > 2 medians are rescaled to sum to 1.
     """
 
     title = "Recency-weighted median"

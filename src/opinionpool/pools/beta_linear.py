@@ -39,23 +39,7 @@ _TINY = np.finfo(np.float64).tiny
 
 
 class BetaLinear(Pool):
-    """The linear pool transformed by the distribution function of a beta distribution, for two classes.
-
-    Ranjan & Gneiting (2010), "Combining probability forecasts", J. R. Stat. Soc. B 72: a linear pool of calibrated
-    forecasts is underconfident, and a = b > 1 moves it away from ½.
-
-    Parameters
-    ----------
-    weights : array_like, shape (N,), optional
-        As for `opinionpool.pools.linear.Linear`.
-    a, b : float, default 1.0
-        Parameters of the beta distribution, above 0. 1 and 1 leave the linear pool as it is.
-
-    Examples
-    --------
-    >>> float(BetaLinear().pool([0.7, 0.9], a=2, b=2).round(3))
-    0.896
-    """
+    """The linear pool transformed by the distribution function of a beta distribution, for two classes."""
 
     title = "Beta-transformed linear pool"
     options = MappingProxyType(
@@ -130,11 +114,7 @@ class BetaFit:
 
 
 def beta_transform(p: npt.ArrayLike, a: float, b: float) -> Array:
-    """The regularised incomplete beta function I_{a,b}(p) of probabilities, NaN where missing; a and b above 0.
-
-    >>> beta_transform([0.2, 0.5], 2.0, 2.0).round(3)
-    array([0.104, 0.5  ])
-    """
+    """Regularised incomplete beta function I_{a,b}(p) of probabilities, NaN where missing; a and b above 0."""
     from scipy.special import betainc
 
     for name, value in (("a", a), ("b", b)):
@@ -152,23 +132,12 @@ def beta_fit(
     penalty: float = PENALTY,
     tolerance: float = TOLERANCE,
 ) -> BetaFit:
-    """Fit the beta-transformed linear pool by penalised maximum likelihood.
+    """Fit the beta-transformed linear pool to forecasts (T, N) and outcomes 0 or 1 by penalised maximum likelihood.
 
-    Minimised is −Σ_t v_t log p_t(Y_t) + λ (½ (log a)² + ½ (log b)² − (1/N) Σ_i log w_i), v_t the frequency of event
-    t. The penalty is worth about one event: it keeps a and b finite even if the outcomes are separated or all
-    alike, and the weights of experts of whom little is known near equal. Weights are learned together with a and b,
-    as Ranjan & Gneiting do, starting from the best a and b at equal weights; the loss is not convex, and the answer
-    is the minimum that is found from there.
-
-    Forecasts `q` are (T, N), NaN where missing; outcomes `s` 0 or 1. Given weights are kept; "auto" learns them if the
-    rarer outcome happened at least 10 times for each of the N + 1 parameters, and otherwise keeps them equal. With a
-    penalty λ of 0, which is maximum likelihood, a and b are kept within exp(±12).
-
-    >>> import numpy as np
-    >>> q = np.tile([[0.3, 0.4], [0.7, 0.6]], (50, 1))
-    >>> fit = beta_fit(q, np.tile([0, 0, 0, 1, 0, 1, 1, 1, 1, 1], 10))
-    >>> round(fit.a, 2), round(fit.b, 2), fit.learned
-    (1.16, 1.57, True)
+    Minimised is −Σ_t v_t log p_t(Y_t) + λ (½ (log a)² + ½ (log b)² − (1/N) Σ_i log w_i), v_t the frequency of event t.
+    Weights are learned together with a and b, as Ranjan & Gneiting do, from the best a and b at equal weights; the loss
+    is not convex. Given weights are kept; "auto" learns them if the rarer outcome happened at least 10 times for each
+    of the N + 1 parameters, and otherwise keeps them equal. Without a penalty a and b are kept within exp(±12).
     """
     forecasts, happened = np.asarray(q, dtype=np.float64), np.asarray(s) == 1
     frequency = np.ones(len(forecasts)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
@@ -221,19 +190,37 @@ class _Loss:
         p = betainc(np.where(self.happened, a, b), np.where(self.happened, b, a), reached)
         return np.asarray(np.log(np.maximum(p, _TINY)))
 
+    def linear(self, weights: Array) -> tuple[Array, Array, Mask]:
+        """The linear pool within (0, 1), (T,), the sums of weights present, and whether these are above 0."""
+        total = self.present @ weights
+        some, total = total > _TINY, np.maximum(total, _TINY)
+        mean = self.q.sum(axis=1) / self.present.sum(axis=1)
+        z = np.clip(np.where(some, self.q @ weights / total, mean), _TINY, 1.0 - np.finfo(np.float64).eps)
+        return z, total, some
+
+    def by_logs(self, logs: Array, z: Array, *, curved: bool = False) -> tuple[Array, Array]:
+        """Gradient by log a and log b, (2,), and Hessian, (2, 2), 0 unless asked for, by central differences."""
+        here = self.log_p(logs, z) if curved else 0.0
+
+        def rises(side: Array) -> list[float]:
+            return [float(self.share @ (here - self.log_p(logs + sign * _STEP * side, z))) for sign in (-1, 1)]
+
+        less, more = np.array([rises(side) for side in np.eye(2)]).T
+        hessian = np.zeros((2, 2))
+        if curved:
+            hessian = np.diag(less + more)
+            hessian[0, 1] = hessian[1, 0] = (sum(rises(np.ones(2))) - hessian.sum()) / 2.0
+            hessian = hessian / _STEP**2 + self.penalty * np.eye(2)
+        return (more - less) / (2 * _STEP) + self.penalty * logs, hessian
+
     def __call__(self, x: Array) -> tuple[float, Array]:
         """The loss and its gradient."""
         from scipy.special import betaln
 
         logs, weights, share = x[:2], self.weights(x), self.share
-        total = self.present @ weights
-        some, total = total > _TINY, np.maximum(total, _TINY)
-        mean = self.q.sum(axis=1) / self.present.sum(axis=1)
-        z = np.clip(np.where(some, self.q @ weights / total, mean), _TINY, 1.0 - np.finfo(np.float64).eps)
-        here, sides = self.log_p(logs, z), _STEP * np.eye(2)
-        risen = [share @ (self.log_p(logs - side, z) - self.log_p(logs + side, z)) for side in sides]
+        z, total, some = self.linear(weights)
+        here, by_logs = self.log_p(logs, z), self.by_logs(logs, z)[0]
         loss = float(-share @ here) + 0.5 * self.penalty * float(logs @ logs)
-        by_logs = np.array(risen) / (2 * _STEP) + self.penalty * logs
         if len(x) == 2:
             return loss, by_logs
         a, b = np.exp(logs)
@@ -246,22 +233,24 @@ class _Loss:
 
 
 def _best_transform(loss: _Loss) -> tuple[Array, int]:
-    """The best log a and log b for the given weights, as a zero of the gradient, and in how many steps it was found."""
-    from scipy.optimize import root
+    """The best log a and log b for the given weights, by Newton's method, and in how many steps it was found."""
+    x, z = np.zeros(2), loss.linear(loss.given)[0]
+    for steps in range(20):
+        gradient, hessian = loss.by_logs(x, z, curved=True)
+        curvature, axes = np.linalg.eigh(hessian)
+        # Where the loss is not convex, as far as if it were, and never farther than 1.
+        step = axes @ (axes.T @ gradient / np.maximum(np.abs(curvature), 1e-9))
+        if np.abs(gradient).max() <= 1e-3 * TOLERANCE and curvature[0] > 0:
+            return x - step, steps + 1
+        x = x - step / max(1.0, float(np.abs(step).max()))
+    return _minimum(loss, np.zeros(2))
 
-    x, steps = _minimum(loss, np.zeros(2), 1e-3)
-    # Where the loss is flat its values are rounded, and gradients say more.
-    found = root(lambda at: loss(at)[1], x, tol=1e-10)
-    if np.abs(found.x - x).max() < 1.0 and np.abs(loss(found.x)[1]).max() <= 1e-3 * TOLERANCE:
-        return np.asarray(found.x), steps
-    return _minimum(loss, x)
 
-
-def _minimum(loss: _Loss, start: Array, gradient: float = 0.1 * TOLERANCE) -> tuple[Array, int]:
-    """Where a loss is least near `start`, up to a `gradient`, and how many steps away."""
+def _minimum(loss: _Loss, start: Array) -> tuple[Array, int]:
+    """Where a loss is least near `start`, and how many steps away."""
     from scipy.optimize import minimize
 
     bounds = [(-_FARTHEST, _FARTHEST)] * 2 + [(None, None)] * (len(start) - 2)
-    options = {"ftol": 0.0, "gtol": gradient, "maxcor": 30, "maxiter": 1000, "maxfun": 2000}
+    options = {"ftol": 0.0, "gtol": 0.1 * TOLERANCE, "maxcor": 30, "maxiter": 1000, "maxfun": 2000}
     found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
     return np.asarray(found.x, dtype=np.float64), int(found.nit)

@@ -68,13 +68,7 @@ class FitOptions:
 
 
 def configured(pool: PoolLike, beliefs: Beliefs | None = None) -> Configured:
-    """A pool by its name, which may be given beliefs, or one that brings its own options.
-
-    Raises
-    ------
-    ArgumentError
-        If it is neither.
-    """
+    """A pool by its name, which may be given beliefs, or one that brings its own options."""
     if isinstance(pool, str):
         chosen_name(pool, "pool", tuple(POOLS))
         return Configured(pool, {} if beliefs is None or "beliefs" not in POOLS[pool].options else {"beliefs": beliefs})

@@ -64,15 +64,7 @@ class FittedPool:
         topics: npt.ArrayLike | None = None,  # noqa: ARG002 - as `FittedPanel` has it
         **timed: npt.ArrayLike,
     ) -> Array:
-        """Pooled probability, with the prior of the fit unless another is given; topics play no part.
-
-        `timed` is what pools take that look at the ages of forecasts, ``ages``.
-
-        Raises
-        ------
-        ProbabilityError, ShapeError
-            If each event had its own prior in the fit and none is given now, or if arguments do not fit together.
-        """
+        """Pooled probabilities, with the prior of the fit unless another is given; `timed` holds ages of forecasts."""
         return POOLS[self.rule].pool(
             by_name(q, self.experts),
             **self.parameters,
@@ -115,13 +107,7 @@ class FittedPool:
         return read_batch(q, prior, len(self.experts), len(self.classes), base_rate, self.floor, self.pool_floor)
 
     def answer_parts(self, batch: Batch) -> AnswerParts:
-        """The answer about one event as a sum, see `AnswerParts`.
-
-        Raises
-        ------
-        ArgumentError
-            If it is none: median, trimmed and beta-linear.
-        """
+        """The answer about one event as a sum; an ArgumentError for pools that are none."""
         rule = POOLS[self.rule]
         if rule.scale is None:
             sums = [name for name, pool in POOLS.items() if pool.scale is not None]

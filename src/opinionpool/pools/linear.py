@@ -5,7 +5,6 @@ from __future__ import annotations
 from types import MappingProxyType
 
 import numpy as np
-import numpy.typing as npt
 
 from opinionpool.errors import Note
 from opinionpool.pools.rule import LEARNED_WEIGHTS, Parameters, ProbabilityPool, check_shares
@@ -13,28 +12,15 @@ from opinionpool.pools.sample import Sample, Weights
 
 
 class Linear(ProbabilityPool):
-    """LinOps (1): a weighted mean of probabilities.
+    """LinOps (1): a weighted mean of probabilities; weights are at least 0, renormalised over those present.
 
-    Parameters
-    ----------
-    weights : array_like, shape (N,), optional
-        At least 0, and one above it; their sum does not matter. Equal if not given. Where experts are missing,
-        those present are renormalised; where all who are present have weight 0, they count equally.
-
-    Examples
-    --------
-    >>> float(Linear().pool([0.8, float("nan"), 0.6], weights=[0.5, 0.3, 0.2]).round(5))
-    0.74286
+    Where all who are present have weight 0, they count equally.
     """
 
     title = "Linear pool"
     options = MappingProxyType({"weights": LEARNED_WEIGHTS})
     learns = weighs = True
     fixed_by = "weights"
-
-    def check(self, classes: int, weights: npt.ArrayLike | None = None) -> Parameters:  # noqa: ARG002
-        """Shares, or None."""
-        return {"weights": None if weights is None else check_shares(weights)}
 
     def fit(self, sample: Sample, weights: Weights | None) -> Parameters:
         """Weights by maximum likelihood on the simplex, renormalised over those present on each event."""

@@ -23,7 +23,6 @@ from opinionpool.pools.rule import (
     LogOddsPool,
     Option,
     Parameters,
-    check_shares,
     check_weights,
     intercept_ratios,
 )
@@ -40,27 +39,13 @@ PENALTY = 1.0
 class Geometric(LogOddsPool):
     """The geometric mean of odds: a weighted mean of the log-odds of those present.
 
-    For K > 2 it is the normalised geometric mean of probabilities. Unlike the geometric mean of the probabilities
-    of one class, it answers complements with the complement.
-
-    Parameters
-    ----------
-    weights : array_like, shape (N,), optional
-        As for `opinionpool.pools.linear.Linear`.
-
-    Examples
-    --------
-    >>> Geometric().pool([[0.9, 0.6, 0.1], [0.1, 0.4, 0.9]]).round(5)
-    array([0.53374, 0.46626])
+    For K > 2 it is the normalised geometric mean of probabilities. Unlike the geometric mean of the probabilities of
+    one class, it answers complements with the complement.
     """
 
     title = "Geometric mean of odds"
     options = MappingProxyType({"weights": EQUAL_WEIGHTS})
     uses_prior = False
-
-    def check(self, classes: int, weights: npt.ArrayLike | None = None) -> Parameters:  # noqa: ARG002
-        """Shares, or None."""
-        return {"weights": None if weights is None else check_shares(weights)}
 
     def weights(self, contrast: Contrasts, weights: Array | None = None) -> Array:
         """Shares of the mean contrast."""
@@ -68,22 +53,10 @@ class Geometric(LogOddsPool):
 
 
 class Log(LogOddsPool):
-    """LogOps (2): L* = L° + a + Σ w_i (L_i − L°).
+    """LogOps (2): L* = L° + a + Σ w_i (L_i − L°) = w₀ + Σ w_i L_i with w₀ = a + (1 − Σ w_i) L°.
 
-    That is w₀ + Σ w_i L_i with w₀ = a + (1 − Σ w_i) L°. A missing expert contributes a contrast of 0, as if
-    repeating the prior; the weights of the others stay what they are.
-
-    Parameters
-    ----------
-    weights : array_like, shape (N,), optional
-        Any numbers; 1/N each if not given.
-    intercept : float, or array_like, shape (K,), when K > 2, default 0.0
-        a, in log-odds; K > 2: in log-probabilities, of which only differences between classes count.
-
-    Examples
-    --------
-    >>> float(Log().pool([0.8, 0.7], weights=[0.5, 0.8], prior=0.6).round(4))
-    0.7772
+    A missing expert contributes a contrast of 0, as if repeating the prior; the weights of the others stay what they
+    are.
     """
 
     title = "Logarithmic pool"
@@ -137,11 +110,6 @@ class Independent(LogOddsPool):
     """IndOps (23): experts whose evidence is independent given the outcome; L* = L° + Σ (L_i − L°).
 
     The sum is over those present, so the prior is counted once however many they are.
-
-    Examples
-    --------
-    >>> Independent().pool([[0.2, 0.2, 0.2], [0.2, 0.2, float("nan")]], prior=0.1).round(5)
-    array([0.55862, 0.36   ])
     """
 
     title = "Independent pool"
@@ -212,20 +180,7 @@ def _shared_errors(sample: Sample) -> tuple[float, float]:
 
 
 class Recalibrated(LogOddsPool):
-    """The mean log-odds of those present, recalibrated: L* = L° + a + b · mean(L_i − L°).
-
-    Parameters
-    ----------
-    intercept : float, or array_like, shape (K,), when K > 2, default 0.0
-        a, in log-odds; K > 2: in log-probabilities, of which only differences between classes count.
-    slope : float, default 1.0
-        b.
-
-    Examples
-    --------
-    >>> float(Recalibrated().pool([0.8, 0.8], intercept=-0.1, slope=0.9).round(5))
-    0.75908
-    """
+    """The mean log-odds of those present, recalibrated: L* = L° + a + b · mean(L_i − L°)."""
 
     title = "Recalibrated log-odds"
     options = MappingProxyType(
@@ -271,19 +226,9 @@ class Recalibrated(LogOddsPool):
 class Extremized(LogOddsPool):
     """The mean log-odds of those present, moved away from the prior: L* = L° + factor · mean(L_i − L°).
 
-    Away from the prior, not from 50%: what all experts share is not evidence.
-
-    Parameters
-    ----------
-    factor : float, default √3
-        At least 0; above 1 to extremise. √3 is what the factor of Neyman & Roughgarden (2021), "Are you smarter
-        than a random expert?", tends to with many forecasters; Satopää et al. (2014), "Combining multiple
-        probability predictions using a simple logit model", Int. J. Forecasting 30, estimated 1.16 to 3.92.
-
-    Examples
-    --------
-    >>> float(Extremized().pool([0.3, 0.2], prior=0.1).round(4))
-    0.4192
+    The factor √3 is what that of Neyman & Roughgarden (2021), "Are you smarter than a random expert?", tends to with
+    many forecasters; Satopää et al. (2014), "Combining multiple probability predictions using a simple logit model",
+    Int. J. Forecasting 30, estimated 1.16 to 3.92.
     """
 
     title = "Extremised log-odds"

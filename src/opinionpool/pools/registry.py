@@ -37,13 +37,7 @@ class Gaussian(Pool):
 
 
 def read_rows(rows: Iterable[Row]) -> dict[str, Pool]:
-    """The pools of some rows, by name.
-
-    Raises
-    ------
-    ArgumentError
-        If two rows have one name, a place holds no pool, or a pool does not do what it says of itself.
-    """
+    """The pools of some rows, by name; an ArgumentError names the row that is wrong."""
     pools: dict[str, Pool] = {}
     for row in rows:
         module, _, name = row.place.partition(":")

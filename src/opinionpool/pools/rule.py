@@ -54,10 +54,12 @@ class Pool(ABC):
     scale: ClassVar[str | None] = None  # {"log-odds", "probability"}, what the answer is a sum of; None if it is none
 
     def check(self, classes: int, *given: Any, **parameters: Any) -> Parameters:  # noqa: ANN401, ARG002
-        """What `pool` is given and `fit` returns, checked, as `combine` takes it; here there are no parameters."""
-        if parameters:
-            raise TypeError(f"the {self.title} has no parameters, and {', '.join(parameters)} is given")
-        return {}
+        """What `pool` is given and `fit` returns, checked, as `combine` takes it; here at most weights, as shares."""
+        known = {"weights"} & self.options.keys()
+        if unknown := parameters.keys() - known:
+            raise TypeError(f"the {self.title} has no parameter {', '.join(sorted(unknown))}")
+        weights = parameters.get("weights")
+        return dict.fromkeys(known, None if weights is None else check_shares(weights))
 
     @abstractmethod
     def combine(self, contrast: Contrasts, *given: Any, **parameters: Any) -> Array:  # noqa: ANN401
@@ -85,33 +87,10 @@ class Pool(ABC):
         ages: npt.ArrayLike | None = None,
         **parameters: Any,  # noqa: ANN401 - each pool has its own
     ) -> Array:
-        """The pooled probability.
+        """Pooled probabilities, (...), or (..., K), of forecasts (..., N), or (..., N, K), NaN where missing.
 
-        Parameters
-        ----------
-        q : array_like, shape (..., N), or (..., N, K) when K > 2
-            NaN where a forecast is missing.
-        prior : float or array_like, shape (...), or (K,), (..., K) when K > 2, default 0.5 (1/K)
-            The reference that the experts share.
-        base_rate : same as `prior`, optional
-            How frequent the event is where the answer is used.
-        classes : int, default 2
-            K.
-        floor, pool_floor : float
-            Floors (model.md, section 4).
-        ages : array_like, shape (..., N), optional
-            How old each forecast is, for pools that are `timed`, in any unit; NaN where unknown.
-        **parameters
-            Those of the pool, see its class.
-
-        Returns
-        -------
-        ndarray, shape (...), or (..., K) when K > 2
-
-        Raises
-        ------
-        ArgumentError, ShapeError, ProbabilityError
-            If a parameter is not allowed, or arguments do not fit together or are out of range.
+        Priors and base rates are numbers or (...); K > 2: (K,) or (..., K). `ages`, (..., N), are for pools that are
+        `timed`, in any unit, NaN where unknown; parameters are those of the pool's `check`.
         """
         axes, shape = 1 if classes == 2 else 2, np.shape(q)
         if len(shape) < axes or shape[-axes] == 0:

@@ -26,11 +26,7 @@ Weights: TypeAlias = Mapping[str, float] | npt.ArrayLike
 
 
 def matched_weights(weights: Weights, experts: tuple[str, ...]) -> tuple[Array, tuple[str, ...]]:
-    """Weights that a user gave, by name or in the experts' order, in that order, and the names that are not used.
-
-    >>> matched_weights({"ann": 0.5, "bob": 0.3, "cat": 0.2}, ("cat", "ann"))
-    (array([0.2, 0.5]), ('bob',))
-    """
+    """Weights that a user gave, by name or in the experts' order, in that order, and the names that are not used."""
     if isinstance(weights, Mapping):
         without = [name for name in experts if name not in weights]
         unused = tuple(unknown_names(map(str, weights), experts))
