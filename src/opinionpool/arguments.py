@@ -38,7 +38,7 @@ def expect_type(value: object, kinds: type | tuple[type, ...], name: str) -> Non
 
 
 def brief(value: object) -> str:
-    """Any value as messages quote it, whatever its own representation does."""
+    """Return any value as text for messages, even if its own `repr` fails."""
     if isinstance(value, str):
         return shown(value)
     try:
@@ -49,7 +49,7 @@ def brief(value: object) -> str:
 
 
 def _scalar(value: object) -> Any:  # noqa: ANN401 - whatever is given
-    """What an array of no axes holds; anything else as it is."""
+    """Return the item of an array without axes; other values unchanged."""
     item = getattr(value, "item", None)
     return item() if getattr(value, "shape", None) == () and callable(item) else value
 
@@ -137,7 +137,7 @@ def one_of(value: object, name: str, choices: Iterable[str], error: type[Argumen
 
 
 def labels_given(values: object, name: str, error: type[ArgumentError] = ArgumentError) -> tuple[object, ...]:
-    """Several labels, as a tuple: those of a text are its letters, and a set has no order.
+    """Return labels as a tuple; a text gives its letters, and sets are refused as they have no order.
 
     Raises
     ------
@@ -156,7 +156,7 @@ def labels_given(values: object, name: str, error: type[ArgumentError] = Argumen
 
 
 def several(values: object, name: str, error: type[ArgumentError] = ArgumentError) -> tuple[object, ...]:
-    """The same of what no letter can be.
+    """Like `labels_given`, for values that are not text.
 
     Raises
     ------
@@ -204,7 +204,7 @@ def file_path(path: object, name: str = "path") -> str:
 
 
 def expect_function(value: object, name: str) -> None:
-    """Refuse what is no function, and not None.
+    """Raise an error unless the argument is callable or None.
 
     Raises
     ------

@@ -28,7 +28,7 @@ class NotANumberError(ProbabilityError, TypeError):
 
 
 def unmasked(values: object, missing: float | None = np.nan) -> Any:  # noqa: ANN401 - what is given, in any form
-    """What is given, with `missing` wherever a masked array hides a value.
+    """Return the argument, with `missing` wherever a masked array hides a value.
 
     >>> unmasked(np.ma.array([0.5, 99.0], mask=[False, True]))
     array([0.5, nan])
@@ -97,7 +97,7 @@ def as_numbers(values: object, what: str = "probability", error: type[ArgumentEr
 
 
 def as_array(values: object, what: str) -> npt.NDArray[Any]:
-    """An argument as an array of whatever type.
+    """Return an argument as an array, of any type.
 
     Raises
     ------
@@ -192,7 +192,7 @@ def _is_arrow(frame: Any) -> bool:  # noqa: ANN401
 
 
 def pairs_increase(first: Index, second: Index) -> bool:
-    """Whether each pair of numbers comes after the one before it: the first is greater, or the same and the second is.
+    """Return for each pair whether it is lexicographically greater than the pair before it.
 
     >>> pairs_increase(np.array([0, 0, 1]), np.array([2, 3, 0])), pairs_increase(np.array([0, 0]), np.array([3, 3]))
     (True, False)

@@ -39,7 +39,7 @@ class Bounds(NamedTuple):
 
 
 def floored_log_odds(q: Floats, bounds: Bounds, out: Floats) -> Floats:
-    """Log-odds of probabilities, within bounds, in `out`, of the same shape and with its precision.
+    """Write log-odds of probabilities, clipped to the floor, into `out`, which has the same shape and type.
 
     NaN where q is NaN or is no probability.
 
@@ -101,7 +101,7 @@ def processors() -> int:
 
 
 def in_order(work: Callable[[Piece], Result], pieces: Iterable[Piece], threads: int | None = None) -> Iterator[Result]:
-    """What `work` makes of each piece, in their order; at most two pieces a thread are on their way.
+    """Yield the results of `work` for each piece, in order; at most two pieces a thread are in progress.
 
     >>> list(in_order(lambda x: x * x, range(4), threads=2))
     [0, 1, 4, 9]

@@ -16,7 +16,7 @@ SHOWN = 20
 
 
 class Tabular:
-    """What has a table: `to_frame`, and a look in notebooks."""
+    """Base of objects with a table: `to_frame`, and a view in notebooks."""
 
     __slots__ = ()
 

@@ -15,7 +15,7 @@ _NEVER = np.datetime64("NaT", "us")
 
 @dataclass(frozen=True, eq=False)
 class Earlier:
-    """For each of M forecasts, the newest one that its expert made before on the same event.
+    """For each of M forecasts, the superseded forecast that the expert made last on the same event.
 
     Attributes
     ----------
@@ -36,12 +36,12 @@ class Earlier:
 
     @classmethod
     def none(cls, like: Array) -> Earlier:
-        """Nothing before any of these forecasts."""
+        """Return a record without superseded forecasts."""
         return cls(np.full(like.shape, np.nan), np.full(len(like), _NEVER))
 
     @classmethod
     def joined(cls, parts: Sequence[tuple[Earlier | None, Array]]) -> Earlier | None:
-        """That of several parts, each with its forecasts; None if there is nothing in any."""
+        """Return the concatenation of several records; None if no part has superseded forecasts."""
         if all(earlier is None for earlier, _ in parts):
             return None
         each = [cls.none(forecasts) if earlier is None else earlier for earlier, forecasts in parts]
@@ -54,15 +54,15 @@ class Earlier:
         return np.asarray(~np.isnat(self.made))
 
     def select(self, cells: Index | Mask | slice) -> Earlier:
-        """That of some of the forecasts."""
+        """Return the record of some of the forecasts."""
         return Earlier(self.probabilities[cells], self.made[cells])
 
     def or_none(self) -> Earlier | None:
-        """The same, None if there is none anywhere."""
+        """Return the record, or None if it has no superseded forecast."""
         return self if self.known.any() else None
 
     def placed(self, cells: Index, count: int) -> Earlier:
-        """The same among more forecasts, `count` in all, of which these are at `cells`."""
+        """Return the record among `count` forecasts, of which the present ones are at `cells`."""
         wide = Earlier.none(np.empty((count, *self.probabilities.shape[1:])))
         wide.probabilities[cells], wide.made[cells] = self.probabilities, self.made
         return wide

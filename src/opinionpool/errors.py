@@ -123,7 +123,7 @@ class MissingFileError(TableError, FileNotFoundError):
 
 
 class LayoutError(TableError):
-    """The columns of a table do not say what they hold."""
+    """Columns of a table whose roles are not known."""
 
 
 class CellError(TableError):
@@ -135,7 +135,7 @@ class DuplicateError(TableError):
 
 
 class OpinionPoolWarning(UserWarning):
-    """What a user must know about an answer, short of an error."""
+    """A warning that matters for an answer, short of an error."""
 
 
 class _Number(int):
@@ -177,7 +177,7 @@ class Note:
 
     @classmethod
     def of(cls, code: str, template: str, count: int, total: int = 0, worst: float = 0.0) -> Note:
-        """A note whose text is made of a template and numbers, so that those on parts of a table can be added up.
+        """Return a note made from a template and numbers, which can be merged with notes on other parts of a table.
 
         Parameters
         ----------
@@ -195,7 +195,7 @@ class Note:
 
     @property
     def kind(self) -> str:
-        """What notes of one code have in common that can be added up."""
+        """Return the key of notes that can be merged."""
         return self.text if self.template is None else self.template
 
     def __add__(self, other: Note) -> Note:
@@ -206,7 +206,7 @@ class Note:
         return Note.of(self.code, self.template, count, total, max(self.worst, other.worst))
 
     def out_of(self, total: int) -> Note:
-        """The same of another number of things."""
+        """Return the note with another total number."""
         return self if self.template is None else Note.of(self.code, self.template, self.count, total, self.worst)
 
 

@@ -8,7 +8,7 @@ NAME = "opinionpool"
 
 
 def install(extra: str) -> str:
-    """What is typed to install an extra: from the same folder, file or repository, else from the package index.
+    """Return the command that installs an extra: from the same folder, file or repository, else from the package index.
 
     Parameters
     ----------

@@ -47,7 +47,7 @@ def messages() -> dict[str, Message]:
 
 @dataclass(frozen=True)
 class Place:
-    """Where something stands: rows of a file or table, a column, and what is in the cell."""
+    """A place in a table: rows, column and the value of the cell."""
 
     file: str
     rows: tuple[int, ...] = ()  # as people count them: lines of a text file, rows of another
@@ -181,7 +181,7 @@ def finding(
 
 
 def _advice(template: str, ways: Sequence[Remedy], params: Mapping[str, object]) -> Iterator[str]:
-    """Return the sentences on what to do, but for those that name a remedy that is not offered."""
+    """Return the sentences of advice, without those on remedies that are not offered."""
     for sentence in template.split(". "):
         needed = [int(name) for _, name, _, _ in _TEMPLATES.parse(sentence) if name and name.isdigit()]
         if max(needed, default=-1) < len(ways) and (ways or "{ways" not in sentence):
@@ -199,7 +199,7 @@ def fault(
 
 
 def merged(notes: Iterable[Note]) -> tuple[Note, ...]:
-    """Return notes on parts of a table as those on the whole, in order of first appearance.
+    """Merge notes on parts of a table into notes on the whole, in order of first appearance.
 
     Whole numbers add up, of others the largest counts, and lists of names are put together; notes that differ in
     anything else stay as they are.
@@ -273,5 +273,5 @@ class Findings(list[Note]):
         self.append(finding(code, place, **params))
 
     def of(self, code: str) -> Iterator[Note]:
-        """Return those of one code."""
+        """Return the findings with one code."""
         return (each for each in self if each.code == code)

@@ -303,7 +303,7 @@ class Forecasts(Tabular):
         return [own[code] if code >= 0 else None for own, code in zip(self.options, codes, strict=True)]
 
     def question(self, t: int) -> str:
-        """What an event is called for people: its text, or else its id."""
+        """Return the text of an event, else its id."""
         return (self.texts[t] if self.texts else "") or self.events[t]
 
     @cached_property
@@ -357,7 +357,7 @@ class Forecasts(Tabular):
         return dense
 
     def dense(self, rows: slice = slice(None), experts: Sequence[str] | None = None) -> Array:
-        """The same of a run of events, by all experts or by these, of whom those with forecasts are some."""
+        """Return the array (T, N) or (T, N, K) of a run of events, by all experts or the given ones."""
         expect_type(rows, slice, "rows")
         if rows.indices(len(self.events))[2] != 1:
             raise ShapeError(f"rows must be a run of events, one after the other, and it is {rows}")
@@ -392,7 +392,7 @@ class Forecasts(Tabular):
     def dense_blocks(
         self, experts: Sequence[str], *values: npt.ArrayLike | None
     ) -> Iterator[tuple[slice, Array, list[npt.ArrayLike | None]]]:
-        """Runs of events with at most about `BLOCK` numbers: where they are, `dense`, and what is theirs of `values`.
+        """Yield runs of events of at most `BLOCK` numbers: slice, `dense` array and part of `values`.
 
         Each value is a prior or base rate: one for all events, one for each, or None.
         """
@@ -434,13 +434,13 @@ class Forecasts(Tabular):
         return {f.name: _take(getattr(self, f.name), index) for f in fields(self) if f.metadata.get("axis") == axis}
 
     def by_experts(self, names: Sequence[str]) -> Forecasts:
-        """The same as forecasts by more experts, of whom its own are some, in the order of `names`."""
+        """Return the forecasts with more experts, in the order of `names`."""
         return replace(self, experts=tuple(names), expert_index=places(self.experts, names)[self.expert_index])
 
 
 @dataclass(frozen=True, eq=False)
 class History:
-    """What stood at every moment of the lives of some events, which are cut into S stretches without a change.
+    """Forecasts over time: S intervals of events, within which no forecast changes.
 
     Attributes
     ----------
@@ -480,7 +480,7 @@ def _take(values: object, index: Index | Mask) -> object:
 
 
 def cells_of(array: Array) -> tuple[Index, Index, Array]:
-    """Event, expert and value of each forecast in an array (T, N), or (T, N, K), in order; those missing left out.
+    """Return event, expert and value of each forecast of an array (T, N) or (T, N, K), without missing ones.
 
     >>> [each.tolist() for each in cells_of(np.array([[0.5, np.nan], [0.25, 0.75]]))]
     [[0, 1, 1], [0, 0, 1], [0.5, 0.25, 0.75]]

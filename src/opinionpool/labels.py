@@ -110,7 +110,7 @@ def _native(values: Labels) -> Labels:
 
 
 def _check_spelling(labels: Sequence[str], classes: Collection[str]) -> None:
-    """Labels that a person would read as one and the same, or as none at all, are an error."""
+    """Raise an error for labels that differ only in spelling, or that stand for no outcome."""
     seen: dict[str, str] = {}
     for label in labels:
         plain = label.strip().casefold()

@@ -202,7 +202,7 @@ def levelled(ratios: Array, absent: npt.NDArray[np.bool_]) -> Array:
 
 
 def check_floor(floor: object, name: str = "a floor") -> None:
-    """Refuse what is no floor.
+    """Raise an error unless the floor is a number strictly between 0 and 1.
 
     Raises
     ------
@@ -331,7 +331,7 @@ def public_probabilities(p: Array) -> Array:
 
 
 def all_classes(p: Array, classes: int) -> Array:
-    """Class probabilities (..., K) from those that users give and get: the other way round."""
+    """Return class probabilities (..., K) of public answers, in which two classes are one number."""
     return np.stack([1.0 - p, p], axis=-1) if classes == 2 else p
 
 
@@ -364,7 +364,7 @@ def inner_products(a: Array, b: Array) -> Array:
 
 
 def whitened(ratios: Array) -> Array:
-    """Log-ratios (..., K - 1) in coordinates of which plain inner products are those of the `metric`.
+    """Return log-ratios (..., K - 1) in coordinates whose inner product is that of the `metric`.
 
     >>> a = whitened(np.array([1.0, 2.0]))
     >>> bool(np.isclose(a @ a, inner_products(np.array([1.0, 2.0]), np.array([1.0, 2.0]))))
@@ -390,6 +390,6 @@ def signature(classes: int) -> Array:
 
 
 def _constant(values: Array) -> Array:
-    """The same array, which nobody may change."""
+    """Return the array, read-only."""
     values.flags.writeable = False
     return values

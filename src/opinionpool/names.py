@@ -52,7 +52,7 @@ def repeated(names: Sequence[str]) -> str | None:
 
 
 def unknown_names(names: Iterable[str], known: Iterable[str]) -> list[str]:
-    """The names that are none of those known, in their order.
+    """Return the names that are not among the known ones, in order.
 
     >>> unknown_names(["ann", "bob", "cat"], ["cat", "ann"])
     ['bob']
@@ -125,7 +125,7 @@ def position(expert: object, names: Sequence[str]) -> int:
 
 
 def name_key(name: str) -> str:
-    """What is the same for names that differ only in case, white space or the form of their letters.
+    """Return the name without case, white space and differences of Unicode form.
 
     >>> name_key("Ann  Lee") == name_key("ANN LEE"), name_key("Anna") == name_key("Ann")
     (True, False)

@@ -91,13 +91,13 @@ def with_priors(forecasts: Forecasts, prior: npt.ArrayLike | None) -> tuple[Fore
 
 
 def own_priors(forecasts: Forecasts, prior: npt.ArrayLike | None) -> Array | None:
-    """The same as pools take them, (T,), or (T, K) when K > 2."""
+    """Return priors in the pools' form, (T,), or (T, K) if K > 2."""
     each = event_priors(forecasts, prior)
     return None if each is None else logodds.public_probabilities(each)
 
 
 def _option_priors(forecasts: Forecasts, even: Array, prior: npt.ArrayLike | None) -> Array:
-    """Priors of options, 0 where an event has none; what is given or in the forecasts wins over equal ones."""
+    """Return priors of options, 0 where an event lacks the option; the argument wins over the forecasts' own."""
     t, k = even.shape
     if prior is not None:
         if axes(prior, "prior") < (1 if k == 2 else 2):
@@ -124,7 +124,7 @@ def outcome_counts(forecasts: Forecasts, weight: Array) -> Array:
 
 
 def one_outcome_notes(classes: Sequence[object], events: Array) -> tuple[Note, ...]:
-    """That there was one kind of outcome only; `events` (K,) is how often each was seen."""
+    """Return the note that only one class happened; `events` (K,) counts the resolved events of each class."""
     seen = np.flatnonzero(events)
     if len(seen) != 1:
         return ()

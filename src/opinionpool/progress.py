@@ -23,7 +23,7 @@ PATIENCE, UNWATCHED = 1.0, 30.0
 
 @contextmanager
 def advancing(progress: Progress, what: str) -> Iterator[Advance | None]:
-    """What to call with the share that is done, None if nobody wants to know.
+    """Give the function to call with the finished share; None if no progress is wanted.
 
     Parameters
     ----------

@@ -87,7 +87,7 @@ class Scale:
         return np.where(given < 0, np.nan, (given + 0.5) / len(self.levels))
 
     def probabilities(self, words: npt.ArrayLike, who: str = "") -> Array:
-        """What levels are taken as; NaN where there is none.
+        """Return the probabilities of levels; NaN where missing.
 
         Raises
         ------
@@ -128,13 +128,13 @@ def scale_of(scales: Mapping[str, Scale], expert: str) -> Scale | None:
 
 
 def level_of(scales: Mapping[str, Scale], expert: str, p: float) -> str:
-    """The level that an expert's probability stands for, with its scale; "" for those who give probabilities."""
+    """Return the level for an expert's probability, with its scale; "" for experts who give probabilities."""
     scale = scale_of(scales, expert)
     return "" if scale is None or p != p else f"{scale.nearest(p)} of {scale}"
 
 
 def own_scales(scales: Mapping[str, Scale], experts: Sequence[str]) -> dict[str, Scale]:
-    """The scales of experts by their names; those who give probabilities are left out.
+    """Return the scales by expert, without the experts who give probabilities.
 
     Raises
     ------

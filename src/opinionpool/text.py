@@ -105,7 +105,7 @@ APOSTROPHE = r"^''+[=+@\-\t\r]"
 
 
 def is_formula(text: str) -> bool:
-    """Whether a spreadsheet may take text for a formula; numbers are what they look like.
+    """Return True if a spreadsheet may take the text for a formula.
 
     >>> [is_formula(text) for text in ("=1+1", "@SUM(A1)", "-1.32", "q1")]
     [True, True, False, False]

@@ -179,7 +179,7 @@ def _believed(a: Assessment, action: Action, values: Mapping[str, float | None])
 
 
 def _worth(a: Assessment, action: Action) -> Assessment:
-    """What assessments of an expert are worth; where there are none, what is assumed is assessed so."""
+    """Set how many events each assessment of an expert is worth; without one, the assumed value becomes assessed."""
     from opinionpool.analysis.value import expected_auc
 
     own, worth = a.expert(action.get("expert")), _events(action)
@@ -195,7 +195,7 @@ def _worth(a: Assessment, action: Action) -> Assessment:
 
 
 def _events(action: Action) -> float | None:
-    """A worth; None to leave it to the data and to what is assumed of any panel."""
+    """Parse the worth of a belief in events; None stands for no worth of its own."""
     value = action.get("value")
     return {"": None, "inf": math.inf}[str(value)] if value in {"", "inf"} else number(value, "a worth", 1e-3, 1e9)
 
@@ -222,7 +222,7 @@ def _stakes(a: Assessment, **given: float | None) -> Assessment:
 
 
 def _panel(a: Assessment, action: Action) -> Assessment:
-    """The beliefs of a panel file, in place of those there are; experts that it names are added."""
+    """Replace all beliefs by those of a panel file, and add the experts that the file names."""
     try:
         given = tomllib.loads(str(action.get("value", "")))
     except (ValueError, RecursionError):
@@ -255,7 +255,7 @@ def with_beliefs(a: Assessment, beliefs: Beliefs) -> Assessment:
 
 
 class _Number(NamedTuple):
-    """A number that a control sets: what messages call it, its range, what it is put into, and if it may be blank."""
+    """A numeric control: its name in messages, its range, how its value is stored, and whether it may be blank."""
 
     what: str
     least: float

@@ -61,7 +61,7 @@ class Source:
 
 @dataclass(eq=False)
 class Material:
-    """What answers are made from."""
+    """The inputs of an answer: forecasts, beliefs and the learned or saved pool."""
 
     forecasts: Forecasts | None = None  # of the file; by the experts of the saved pool, in its order, if there is one
     trained: FittedPanel | None = None  # the saved pool
@@ -83,7 +83,7 @@ class Material:
 
     @property
     def classes(self) -> tuple[object, ...]:
-        """Those of the saved pool, of the file, or no and yes."""
+        """Return the classes of the saved pool or of the file, else no and yes."""
         if self.trained is not None:
             return self.trained.panel.classes
         return (0, 1) if self.forecasts is None else self.forecasts.classes
@@ -129,7 +129,7 @@ class Material:
         return self._pooled
 
     def before(self, a: Assessment) -> Array | None:
-        """Weights of the panel as it is assessed, in the order of those that are learned; None for a saved pool."""
+        """Return the weights that follow from assessment, in the order of the learned ones; None for a saved pool."""
         if self.trained is not None or self.forecasts is None:
             return None
         added = tuple(unknown_names((each.name for each in a.experts), self.experts))
@@ -189,7 +189,7 @@ def prior_of(a: Assessment) -> float | Array | None:
 
 
 def answered(a: Assessment) -> Forecasts:
-    """The forecasts of those who answered, without a file.
+    """Return the forecasts of the experts who answered, where there is no file.
 
     Raises
     ------
@@ -259,7 +259,7 @@ def answer(a: Assessment, material: Material) -> Answer:
 
 
 def _in_sample(a: Assessment, material: Material, state: FittedPanel) -> tuple[Note, ...]:
-    """That the pool knows how this event ended."""
+    """Return a note that the pool learned from the outcome of this event."""
     forecasts = material.forecasts
     if forecasts is None or material.trained is not None or a.question not in forecasts.events:
         return ()
@@ -269,7 +269,7 @@ def _in_sample(a: Assessment, material: Material, state: FittedPanel) -> tuple[N
 
 
 def _interval(why: Explanation, state: FittedPanel, rate: float | Array | None) -> tuple[Array, Array] | None:
-    """Of the answer, by class; none where it is the prior, or the pool does not say, or options are the event's own."""
+    """Return the interval of the answer by class; None if the answer is the prior, or the pool has no intervals."""
     if why.interval is not None:
         return np.asarray(why.interval[0]), np.asarray(why.interval[1])
     if state.posterior is None or not why.experts or tuple(why.classes) != tuple(state.panel.classes):
@@ -280,7 +280,7 @@ def _interval(why: Explanation, state: FittedPanel, rate: float | Array | None) 
 
 
 def _simple(a: Assessment, rule: str, why: Explanation) -> Array:
-    """What a pool that learns nothing makes of the forecasts; the prior if there are none."""
+    """Return the answer of a pool that learns nothing; the prior if nobody answered."""
     if not why.experts:
         return why.prior
     plain = one_event(a, tuple(each.name for each in a.experts if each.forecast is not None))
@@ -332,7 +332,7 @@ def altered(a: Assessment, material: Material) -> bool:
 
 
 def effects(a: Assessment, material: Material, found: Answer, at: int) -> list[Effect]:
-    """What each forecast and belief does to the probability of class `at`, the largest effect first.
+    """Return how far each forecast and belief moves the probability of class `at`, the largest effect first.
 
     Left out is what cannot be off, as its worth is infinite, and what is assumed where outcomes are learned from.
     """
@@ -361,7 +361,7 @@ _Changed: TypeAlias = tuple[tuple[Assessment, Beliefs], ...]
 def _variations(
     a: Assessment, material: Material, found: Answer
 ) -> Iterator[tuple[str, str, bool, tuple[float, float], _Changed]]:
-    """What is varied, of whom, whether it is assessed, its range, and what there is at both ends."""
+    """Yield each varied forecast or belief: expert, whether it is assessed, range, and the inputs at both ends."""
     why, believed = found.why, a.beliefs
     size = np.abs(why.contributions).reshape(len(why.experts), -1).sum(axis=1) if why.experts else np.zeros(0)
     chosen = {why.experts[i] for i in np.argsort(-size, kind="stable")[:MOST].tolist()}
@@ -398,7 +398,7 @@ def _assessed_features(own: ExpertBeliefs) -> set[str]:
 
 
 def _assumed_too(a: Assessment, expert: Expert) -> ExpertBeliefs:
-    """What is assessed of an expert, and what is assumed of its accuracy and calibration, worth what defaults are."""
+    """Return the assessed beliefs of an expert with the assumed accuracy and calibration, at default worth."""
     own, taken = expert.beliefs, a.features(expert, a.common)
     if own.absolute() is None and own.get("relative_accuracy") is None:
         own = replace(own, auc=Belief(float(expected_auc(taken.accuracy))))
@@ -406,7 +406,7 @@ def _assumed_too(a: Assessment, expert: Expert) -> ExpertBeliefs:
 
 
 def _again(p: float) -> tuple[float, float]:
-    """A probability that may be off by `AGAIN`; 0 and 1 are so whatever is added."""
+    """Return the probability moved down and up by `AGAIN` in log-odds; 0 and 1 stay."""
     if not 0 < p < 1:
         return p, p
     centre = math.log(p / (1.0 - p))
@@ -428,7 +428,7 @@ class Stake:
 
 
 def stake(a: Assessment, found: Answer) -> Stake | None:
-    """What acting costs, and what not to act; None while a cost is unknown, or there are more than two classes."""
+    """Return the verdict on acting, its certainty and its costs; None if a cost is unknown or K > 2."""
     threshold, action, loss = a.stakes.threshold, a.stakes.action, a.stakes.loss
     if not a.binary or threshold is None or action is None or loss is None:
         return None
@@ -460,7 +460,7 @@ def event_prior(a: Assessment, found: Answer) -> float:
 
 
 def worth(found: Answer) -> PanelValue | None:
-    """What the panel is worth on events of this prior, if its model holds; None where that is not known."""
+    """Return the value of the panel at this prior, if its model holds; None if accuracies are unknown."""
     binary = found.why.probability.ndim == 0
     try:
         return learned_value(found.state, float(found.why.prior) if binary else 0.5)
@@ -470,7 +470,7 @@ def worth(found: Answer) -> PanelValue | None:
 
 @dataclass(frozen=True, eq=False)
 class OneMore:
-    """What one more expert would add, before anybody knows what it says."""
+    """The expected gain from one more expert, before its forecast is known."""
 
     gain: Gain
     auc: float  # of the panel with it

@@ -37,7 +37,7 @@ class Expert:
 
 @dataclass(frozen=True)
 class Stakes:
-    """What acting costs, and what it costs not to have acted when the event comes; None until somebody says it."""
+    """Cost of acting, and loss if the event comes and nobody acted; None while not entered."""
 
     action: float | None = None
     loss: float | None = None
@@ -49,7 +49,7 @@ class Stakes:
 
 
 class Features(NamedTuple):
-    """What is taken of an expert, whoever assessed it."""
+    """The values used for an expert, assessed or assumed."""
 
     accuracy: float  # absolute, μ*
     calibration: float
@@ -66,7 +66,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Assessment:
-    """All that a user says on the page."""
+    """Everything that a user has entered on the page."""
 
     question: str  # the event's name
     classes: tuple[object, ...] = (0, 1)  # K labels
@@ -110,17 +110,17 @@ class Assessment:
 
     @cached_property
     def common(self) -> Beliefs:
-        """What is believed of all experts: as assessed, else as assumed."""
+        """Return the features of all experts: assessed, else assumed."""
         return replace(self.everyone, **self.assumed)
 
     @cached_property
     def beliefs(self) -> Beliefs:
-        """What the pool is to believe."""
+        """Return the assessment as `Beliefs` for the pool."""
         own = {each.name: each.beliefs for each in self.experts if each.beliefs.given}
         return replace(self.common, experts=own)
 
     def features(self, expert: Expert, common: ExpertBeliefs | None = None) -> Features:
-        """What is taken of an expert: as assessed, else as of all (`common`), else as of any panel."""
+        """Return the features of an expert: its own assessment, else that of all, else what is assumed of any panel."""
         own, everyone = expert.beliefs, self.everyone if common is None else common
         level, accuracy, relative = everyone.absolute(), own.absolute(), own.get("relative_accuracy")
         base = (ACCURACY if level is None else level.value) * (1.0 if relative is None else relative.value)
@@ -142,7 +142,7 @@ class Assessment:
         raise ArgumentError("this expert is no longer in the panel")
 
     def with_expert(self, new: Expert) -> Assessment:
-        """The same with one expert changed."""
+        """Return a copy in which one expert is changed."""
         return replace(self, experts=tuple(new if each.key == new.key else each for each in self.experts))
 
 
@@ -288,7 +288,7 @@ def _numbers(given: Sequence[Any] | None) -> tuple[float, ...] | None:
 
 
 def to_toml(beliefs: Beliefs, assumed: Mapping[str, object] = MappingProxyType({})) -> str:
-    """Beliefs as a panel file, from which `opinionpool.learning.panel_file.read_beliefs` reads the same numbers.
+    """Return the beliefs as the text of a panel file that `read_beliefs` reads back exactly.
 
     Comments mark those that are `assumed` of all experts.
 
@@ -313,7 +313,7 @@ def _line(name: str, belief: Belief) -> str:
 
 
 def _exact(x: float) -> str:
-    """The shortest text from which the same number is read."""
+    """Return the shortest text that parses to the same number."""
     return f"{x:.0f}" if x == round(x, 0) and abs(x) < 1e15 else repr(x)
 
 

@@ -58,7 +58,7 @@ HELP = MappingProxyType(
 
 
 def attributes(**values: object) -> Html:
-    """Attributes of an element, escaped; those that are None or False are left out.
+    """Return HTML attributes, escaped, without those whose value is None or False.
 
     >>> attributes(value="-1 <", data_do="name", hidden=False, disabled=True)
     ' value="-1 &lt;" data-do="name" disabled'
@@ -86,7 +86,7 @@ def _named(term: str) -> str:
 
 
 def help_texts() -> Html:
-    """What all terms mean, hidden until asked for."""
+    """Return the hidden help texts of all terms."""
     return joined(
         markup(f'<div popover id="help-{term}"><b>{{}}</b> {{}}</div>', f"{_named(term).capitalize()}.", text)
         for term, text in HELP.items()
@@ -94,7 +94,7 @@ def help_texts() -> Html:
 
 
 def labelled(ident: str, label: str, owner: str = "", term: str = "", *, unseen: bool = False) -> Html:
-    """A label and help on its term; whose control it is stands in it for those who do not see where it is."""
+    """Return a label with help on its term; for screen readers the label names the expert."""
     whose = markup('<span class="unseen">{}: </span>', owner) if owner else ""
     kind = ' class="unseen"' if unseen else ""
     shown = markup(f"<label{{}}{kind}>{{}}{{}}</label>", attributes(for_=ident), whose, label)
@@ -227,7 +227,7 @@ def calibration_words(kappa: float) -> str:
 
 
 def bias_words(bias: float, prior: float) -> str:
-    """An expert's bias in words, by what it would say if it knew nothing.
+    """Describe an expert's bias by its forecast when it has no information.
 
     >>> bias_words(0.5, 0.5), bias_words(0.0, 0.5)
     ('too high: 62% where 50% is right', 'neither high nor low')

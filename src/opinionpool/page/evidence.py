@@ -31,7 +31,7 @@ class Evidence:
         self._ended = False
 
     def now(self, scene: Scene) -> dict[str, object]:
-        """What there is by now, and whether to ask again."""
+        """Return the evidence computed so far, and whether the page should poll again."""
         key = to_toml(scene.a.beliefs), scene.a.prior
         with self._lock:
             busy = self._thread is not None and self._thread.is_alive()

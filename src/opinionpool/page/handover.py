@@ -35,13 +35,13 @@ WHY = {
 
 
 def panel_file(a: Assessment, when: datetime) -> str:
-    """What is assessed, as the command line takes it after --panel, with who assessed it and when."""
+    """Return the assessment as a file for --panel, with who assessed and when."""
     lines = [printable(a.question), f"Assessed {record(a, when)}."]
     return "".join(f"# {line}\n" for line in lines) + to_toml(a.beliefs, a.assumed)
 
 
 def record(a: Assessment, when: datetime) -> str:
-    """Who assessed, and when."""
+    """Return the sentence on who assessed, and when."""
     by = f"by {printable(a.assessor)} " if a.assessor else ""
     return f"{by}on {when:%Y-%m-%d at %H:%M %Z}".rstrip()
 
@@ -99,7 +99,7 @@ def _given(option: str, a: Assessment, p: tuple[float, ...]) -> list[str]:
 
 
 def command_line(a: Assessment, material: Material) -> str:
-    """The same, as it is typed."""
+    """Return the command as text to be typed."""
     return " ".join(map(typed, command(a, material)))
 
 
@@ -140,7 +140,7 @@ def archive(scene: Scene, found: Answer, when: datetime) -> bytes:
 
 
 def report(scene: Scene, found: Answer, when: datetime) -> str:
-    """The report about one event: the answer, why, what it rests on, what would change it, and the same in numbers."""
+    """Return the report on one event: answer, reasons, assumptions, sensitivity and numbers."""
     a, question = scene.a, scene.question
     first, *others = views.every_class(scene, found)
     made_up = " This is the page's example: all of it is made up." if a.question == EXAMPLE else ""
@@ -193,7 +193,7 @@ def _method(scene: Scene, found: Answer) -> list[Block]:
 
 
 def view(scene: Scene) -> Html:
-    """What is taken away."""
+    """Return the section with everything to download."""
     heading = markup("<h2>Hand over</h2>")
     if scene.found is None:
         return rendered([heading, missing(scene.trouble or "there is no answer yet")])

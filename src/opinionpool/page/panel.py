@@ -49,7 +49,7 @@ def panel(pieces: Mapping[str, Html]) -> Html:
 
 
 def pieces_of(scene: Scene) -> dict[str, Html]:
-    """The controls in pieces, by the id of what holds them: those of all experts, of each, and what stands below."""
+    """Return the HTML of all controls, keyed by the id of the element that holds each piece."""
     a, known = scene.a, set(scene.material.experts)
     shown = [each for each in a.experts if each.forecast is not None or each.name not in known]
     without = [each for each in a.experts if each.forecast is None and each.name in known]
@@ -77,7 +77,7 @@ def pieces_of(scene: Scene) -> dict[str, Html]:
 
 
 def _learned(scene: Scene, unit: str) -> dict[str, str]:
-    """What outcomes teach about each expert by itself, in a few words."""
+    """Describe what outcomes show about each expert by itself."""
     if not scene.learns or scene.found is None or scene.found.state.marginal is None:
         return {}
     state = scene.found.state
@@ -87,7 +87,7 @@ def _learned(scene: Scene, unit: str) -> dict[str, str]:
 
 
 def _example(scene: Scene) -> Html:
-    """What says that the page shows an example, and a way to clear it."""
+    """Return the notice that the page shows an example, with a button that clears it."""
     if scene.a.question != EXAMPLE or scene.material.forecasts is not None:
         return Html("")
     words = "This is an example: the question, the advisers and their assessments are made up."
@@ -129,7 +129,7 @@ def _worth_choice(do: str, label: str, belief: Belief | None, owner: str, key: i
 
 @dataclass(frozen=True)
 class _Setting:
-    """What the controls of all experts depend on."""
+    """The inputs shared by the controls of all experts."""
 
     unit: str  # how accuracies are given
     priors: tuple[float, ...]  # of the second class, or of each
@@ -140,7 +140,7 @@ class _Setting:
 
     @classmethod
     def of(cls, scene: Scene) -> _Setting:
-        """Those of a page."""
+        """Return the setting of a page."""
         f, a = scene.material.forecasts, scene.a
         prior = a.prior or uniform(a.classes)
         if a.prior is None and scene.found is not None:
@@ -150,7 +150,7 @@ class _Setting:
         return cls(scene.look.unit, prior, a.classes, scene.material.trained is not None, own, frozenset(given))
 
     def assumes(self, expert: Expert, feature: str) -> bool:
-        """Whether a feature of an expert is assessed neither of it nor of all."""
+        """Return True if a feature is assessed neither of the expert nor of all."""
         own = expert.beliefs
         if feature == "accuracy" and (own.absolute() is not None or own.get("relative_accuracy") is not None):
             return False
@@ -199,7 +199,7 @@ def accuracy_label(unit: str, accuracy: float) -> str:
 
 
 def _summary(each: Expert, features: Features, setting: _Setting, learned: str) -> str:
-    """What is taken of an expert, in a few words."""
+    """Describe the features used for an expert in a few words."""
     shown = accuracy_label(setting.unit, features.accuracy)
     accuracy, calibration = ("assumed " if setting.assumes(each, what) else "" for what in ("accuracy", "calibration"))
     if accuracy and calibration:
@@ -262,7 +262,7 @@ def _adding() -> Html:
 
 
 def _more(scene: Scene) -> Html:
-    """What is rarely needed."""
+    """Return the folded controls that are rarely needed."""
     a, parts = scene.a, []
     if scene.material.forecasts is None:
         labels = "" if a.binary else ", ".join(str(label) for label in a.classes)

@@ -132,7 +132,7 @@ class Page:
         return common | work[scene.look.view]()
 
     def _draw(self, session: Session, scene: Scene, version: object) -> dict[str, Html]:
-        """What differs from the version that the page has; all of it where that is another one than the last."""
+        """Return the pieces that differ from the version on the page; the whole page if that version is unknown."""
         pieces, before = self._pieces(scene), session.drawn
         same = version == session.version and before.keys() == pieces.keys()
         session.drawn, session.version = pieces, session.version + 1

@@ -33,7 +33,7 @@ VIEWS = {"events": "Events", "panel": "Panel", "what_if": "What if", "evidence":
 
 @dataclass(frozen=True)
 class Look:
-    """What is looked at, which no answer depends on."""
+    """The state of the view, on which no answer depends."""
 
     view: str = "panel"  # a key of `VIEWS`
     unit: str = "auc"  # how accuracies are given: a key of `UNITS`
@@ -46,7 +46,7 @@ class Look:
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """All that a page is drawn from."""
+    """The inputs from which a page is drawn."""
 
     a: Assessment
     look: Look
@@ -64,13 +64,13 @@ class Scene:
 
     @property
     def event(self) -> str:
-        """What a probability is of, in a few words."""
+        """Return the event or class that the probability is of, in a few words."""
         label = self.a.classes[self.at]
         return "yes" if self.a.binary and label in {1, "1"} else printable(str(label))
 
     @property
     def question(self) -> str:
-        """What is asked, in the words of the file if it has some."""
+        """Return the question, in the file's words where it has a text."""
         f = self.material.forecasts
         return self.a.question if f is None else f.question(f.events.index(self.a.question))
 
@@ -80,12 +80,12 @@ class Scene:
 
     @property
     def learns(self) -> bool:
-        """Whether outcomes count beside what is assessed or assumed."""
+        """Return True if outcomes count beside assessments and assumptions."""
         return self.material.trained is None and self.found is not None and bool(self.found.state.counts.any())
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """Of that probability."""
+        """Return the interval of the probability shown."""
         if self.found is None or self.found.interval is None:
             return None
         low, high = sorted(self.probability(end) for end in self.found.interval)
@@ -93,12 +93,12 @@ class Scene:
 
     @property
     def views(self) -> list[str]:
-        """Those that there are."""
+        """Return the views that this page has."""
         return [view for view in VIEWS if self.material.forecasts is not None or view not in {"events", "evidence"}]
 
 
 class Session:
-    """What one page shows.
+    """The state of one page, and the changes to it.
 
     Parameters
     ----------
@@ -180,7 +180,7 @@ class Session:
             self._changed(self)
 
     def _choose(self, action: Action) -> None:
-        """Another event of the file; what is assessed of the experts stays."""
+        """Switch to another event of the file; assessments stay."""
         f = self._material.forecasts
         if f is None:
             raise ArgumentError("there is no file to choose an event from")
@@ -194,7 +194,7 @@ class Session:
             self._put(kept, None, begins=True)
 
     def scene(self) -> Scene:
-        """What is to be drawn."""
+        """Return the scene to be drawn."""
         if self._answered is None or self._answered[0] is not self.present:
             self._answered = _answered(self.present, self._material)
         _, found, why = self._answered
@@ -301,7 +301,7 @@ class Keeper:
                 file.write(json.dumps(content, ensure_ascii=False, allow_nan=False, indent=1).encode())
 
     def close(self) -> None:
-        """Write what is still to be written."""
+        """Write the unsaved changes."""
         self._ended = True
         if self._thread is not None:
             self._due.set()
@@ -358,7 +358,7 @@ def _kept(place: int, page: Mapping[str, Any]) -> Kept:
 
 
 def start_of(material: Material, given: Assessment | None) -> Assessment:
-    """What a new page begins with."""
+    """Return the assessment that a new page begins with."""
     if given is not None:
         return given
     if material.forecasts is None:

@@ -81,7 +81,7 @@ def _now(scene: Scene) -> Html:
 
 
 def live(scene: Scene) -> str:
-    """What a screen reader says after an action."""
+    """Return the announcement for screen readers after an action."""
     if scene.found is None:
         return scene.trouble
     p, interval = scene.probability(scene.found.why.probability), scene.interval
@@ -108,7 +108,7 @@ def answer(scene: Scene) -> Html:
 
 
 def notes(scene: Scene, found: Answer) -> list[Block]:
-    """What to beware of: the notes that matter most, and the others folded."""
+    """Return the most important notes, with the others folded."""
     first, rest = ranked(found.notes, scene.material.forecasts, NOTES)
     more = Details(counted(len(rest), "more note"), [note(sentence(each.text)) for each in rest], "notes")
     return [*(note(sentence(each.text)) for each in first), *([more] if rest else [])]
@@ -172,7 +172,7 @@ def reasons(scene: Scene, found: Answer, *, helps: bool = False) -> list[Block]:
 
 
 def assessed(a: Assessment, found: Answer | None) -> list[Block]:
-    """What is assessed of each expert and of all, and what is assumed where nobody assessed it."""
+    """List the assessed beliefs of each expert and of all, and the assumptions that stand for the missing ones."""
 
     def shown(value: float, assumed: bool) -> str:
         return f"{value:.2f} (assumed)" if assumed else f"{value:.2f}"
@@ -263,7 +263,7 @@ def _most(scene: Scene, found: Sequence[Effect], p: float, threshold: float | No
 
 
 def _decision(scene: Scene, found: Answer) -> list[Block]:
-    """Costs to fill in, and what they mean for acting."""
+    """Return the fields for costs, with their meaning for acting."""
     a = scene.a
     if not a.binary:
         return [missing("costs of acting are about two outcomes, and this event has more")]
@@ -281,7 +281,7 @@ def _decision(scene: Scene, found: Answer) -> list[Block]:
 
 
 def decision(a: Assessment, found: Answer) -> list[Block]:
-    """Whether to act, how sure that is, and what it costs; nothing while a cost is unknown."""
+    """Describe whether to act, how certain that is, and the costs; empty while a cost is unknown."""
     stake, p = answers.stake(a, found), float(np.atleast_1d(found.why.probability)[-1])
     if stake is None:
         return []
@@ -354,7 +354,7 @@ def _candidate(scene: Scene, found: Answer) -> list[Block]:
 
 
 def candidate(a: Assessment, found: Answer) -> Block:
-    """What one more expert would add, in words."""
+    """Describe the expected gain from one more expert."""
     try:
         more = answers.one_more(a, found)
     except OpinionPoolError as error:
@@ -367,7 +367,7 @@ def candidate(a: Assessment, found: Answer) -> Block:
 
 
 def evidence(scene: Scene) -> Html:
-    """What the file's outcomes say beside what is assessed."""
+    """Show the file's outcomes beside the assessments."""
     assert scene.material.forecasts is not None
     parts: list[Block] = [markup("<h2>What the outcomes say of the experts</h2>")]
     if not scene.material.forecasts.resolved.any():
