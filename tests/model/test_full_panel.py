@@ -217,7 +217,7 @@ def test_pickles_and_cannot_be_changed():
         (np.zeros((3, 2, 2)), np.eye(3), {}, ShapeError, "covariance of shape"),
         (np.full((3, 1, 2), np.inf), np.eye(2), {}, PanelError, "finite"),
         (np.zeros((3, 1, 2)), [[1, 0.5], [0.1, 1]], {}, PanelError, "symmetric"),
-        (np.zeros((3, 1, 2)), [[1, 2], [2, 1]], {}, PanelError, "positive definite"),
+        (np.zeros((3, 1, 2)), [[1, 2], [2, 1]], {}, PanelError, r"must lie in \[-1, 1\]"),
         (np.zeros((3, 1, 2)), [[-1, 0], [0, 1]], {}, PanelError, "variances"),
         (logodds.signature(3)[:, None], np.zeros((2, 2)), {}, PanelError, "without variance"),
         (np.zeros((3, 1, 2)), np.eye(2), {"classes": ["a", "b"]}, PanelError, "do not fit the 2 labels"),

@@ -18,15 +18,10 @@ from opinionpool.arrays import Array, as_numbers
 from opinionpool.errors import ArgumentError, ProbabilityError
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.logodds import POOL_FLOOR, class_probabilities, expit, prior_log_ratios
-from opinionpool.model.accuracy import normal_cdf
+from opinionpool.model.accuracy import expected, normal_cdf
 from opinionpool.model.features import LARGEST
 from opinionpool.model.panel import Panel, PoolingPanel
 from opinionpool.priors import laplace_prior
-
-# Nodes of the integrals over so many standard deviations on either side: the trapezoid rule is exact to rounding.
-NODES, REACH = 4001, 10.0
-# Accuracies integrated at once.
-ROWS = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -306,15 +301,7 @@ def _acted(accuracy: Array, prior: float, threshold: npt.ArrayLike) -> tuple[Arr
 
 def _expected(accuracy: npt.ArrayLike, prior: float, score: Callable[[Array], Array]) -> Array:
     """The mean of a score of the probability given to what happened."""
-    values, prior = _accuracies(accuracy), one_prior(prior)
+    m, prior = _accuracies(accuracy), one_prior(prior)
     start = float(prior_log_ratios(class_probabilities(prior))[0])
-    z = np.linspace(-REACH, REACH, NODES)
-    density = np.exp(-0.5 * z**2)
-    density /= density.sum()
-    flat, means = values.reshape(-1, 1), np.empty(values.size)
-    for first in range(0, values.size, ROWS):
-        m = flat[first : first + ROWS]
-        toward = m + np.sqrt(2.0 * m) * z
-        happened, not_happened = score(expit(start + toward)), score(expit(toward - start))
-        means[first : first + ROWS] = (prior * happened + (1.0 - prior) * not_happened) @ density
-    return np.asarray(means.reshape(values.shape)[()])
+    happened, not_happened = (expected(lambda x: score(expit(x)), m + side, 2.0 * m) for side in (start, -start))
+    return np.asarray(prior * happened + (1.0 - prior) * not_happened)

@@ -17,65 +17,52 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool.arrays import Array
+from opinionpool.blocks import blocks
 from opinionpool.errors import PanelError
 from opinionpool.logodds import POOL_FLOOR, expit
 
 # Nodes of the integral, over so many standard deviations on either side.
-NODES, REACH = 20_001, 12.0
+NODES, REACH = 4001, 10.0
 # Between these accuracies lie all scores that floats tell from 0 and from 1.
 LEAST, MOST = 1e-9, 1e2
 _erfc = np.vectorize(math.erfc, otypes=[np.float64])
 
 
-def normal_score(mean: npt.ArrayLike, variance: npt.ArrayLike) -> Array:
-    """Expected score (26) of pooled log-odds that are normal about `mean` given Y = 1 and about −`mean` given Y = 0.
-
-    >>> normal_score([0.0, 1.0], [0.0, 2.0]).round(4)
-    array([0.    , 0.2905])
-    """
-    z = np.linspace(-REACH, REACH, NODES)
+def expected(of: Callable[[Array], Array], mean: npt.ArrayLike, variance: npt.ArrayLike) -> Array:
+    """E f(X) of normal X by the trapezoid rule, exact to rounding for smooth f, in the shape of mean and variance."""
+    m, v = np.broadcast_arrays(np.asarray(mean, dtype=np.float64), np.asarray(variance, dtype=np.float64))
+    z, found, flat = np.linspace(-REACH, REACH, NODES), np.empty(m.size), (m.reshape(-1, 1), v.reshape(-1, 1))
     density = np.exp(-0.5 * z**2)
-    m, s = np.asarray(mean, dtype=np.float64), np.sqrt(np.asarray(variance, dtype=np.float64))
-    given = np.clip(expit(m[..., None] + s[..., None] * z), POOL_FLOOR, 1.0 - POOL_FLOOR)
-    return np.asarray(1.0 + np.log2(given) @ (density / density.sum()))
+    for rows in blocks(m.size, NODES):
+        found[rows] = of(flat[0][rows] + np.sqrt(flat[1][rows]) * z) @ (density / density.sum())
+    return np.asarray(found.reshape(m.shape)[()])
+
+
+def normal_score(mean: npt.ArrayLike, variance: npt.ArrayLike) -> Array:
+    """Expected score (26) of pooled log-odds that are normal about `mean` given Y = 1 and about −`mean` given Y = 0."""
+    return expected(lambda x: 1.0 + np.log2(np.clip(expit(x), POOL_FLOOR, 1.0 - POOL_FLOOR)), mean, variance)
 
 
 def normal_cdf(x: npt.ArrayLike) -> Array:
-    """Φ(x), to the last digits in the lower tail too.
-
-    >>> normal_cdf([-40.0, 0.0, 1.96]).round(4)
-    array([0.   , 0.5  , 0.975])
-    """
+    """Φ(x), to the last digits in the lower tail too."""
     return np.asarray(0.5 * _erfc(-np.asarray(x, dtype=np.float64) / np.sqrt(2.0)))
 
 
 def accuracy_of_auc(auc: float) -> float:
-    """Accuracy μ* of the expert whose area under the ROC curve, between two classes, is Φ(√μ*).
-
-    >>> round(accuracy_of_auc(0.8), 4)
-    0.7083
-    """
+    """Accuracy μ* of the expert whose area under the ROC curve, between two classes, is Φ(√μ*)."""
     _check("an AUC", auc, 0.5)
     return NormalDist().inv_cdf(auc) ** 2
 
 
 def accuracy_of_hit_rate(rate: float) -> float:
-    """Accuracy μ* of the expert who is right on a share Φ(√(μ*/2)) of events of probability 1/2.
-
-    >>> round(accuracy_of_hit_rate(0.75), 4)
-    0.9099
-    """
+    """Accuracy μ* of the expert who is right on a share Φ(√(μ*/2)) of events of probability 1/2."""
     _check("a hit rate", rate, 0.5)
     return 2.0 * NormalDist().inv_cdf(rate) ** 2
 
 
 @lru_cache(maxsize=1024)
 def accuracy_of_score(score: float) -> float:
-    """Accuracy μ* of the expert with this expected normalised log score (26) on events of probability 1/2.
-
-    >>> round(accuracy_of_score(0.2905), 3)
-    1.0
-    """
+    """Accuracy μ* of the expert with this expected normalised log score (26) on events of probability 1/2."""
     from scipy.optimize import brentq
 
     def beyond(log_accuracy: float) -> float:

@@ -24,10 +24,7 @@ FEWEST = 64
 
 
 def contrasts(q: Array, prior: Array, floor: float, reference: Array | None = None) -> Array:
-    """Contrasts (..., K - 1) of probabilities (...), or (..., K) when K > 2, NaN where missing; bias is still in them.
-
-    These are floored log-ratios L less those of the prior (..., K), which are the `reference` where they are known.
-    """
+    """Floored log-ratios L less `reference`, else those of the prior (..., K), (..., K - 1), NaN where missing."""
     ratios = logodds.log_ratios(q, prior, floor)
     ratios -= logodds.prior_log_ratios(prior) if reference is None else reference
     return ratios
@@ -135,13 +132,7 @@ class Batch:
         logodds.check_probabilities(self.q.reshape(self.lead + self.q.shape[1:]))
 
     def log_ratios(self) -> Array:
-        """Floored log-ratios L, NaN where missing, (T, N, K - 1).
-
-        Raises
-        ------
-        ProbabilityError
-            If a probability is outside [0, 1].
-        """
+        """Floored log-ratios L, NaN where missing, (T, N, K - 1); a ProbabilityError if a probability is none."""
         if self.classes > 2:
             return logodds.log_ratios(self.q, self.base.prior[:, None, :], self.base.floor)
         ratios = floored_log_odds(self.q, self.base.bounds, np.empty(self.q.shape))
@@ -214,9 +205,6 @@ def padded_cells(event: Index, events: int) -> Iterator[tuple[Index, Index, Mask
     """Forecasts (M,) by event, in blocks of events with about as many forecasts each, in rows of their number.
 
     Events, (t,); positions of their forecasts among the M, (t, m); and where a row has as many, (t, m).
-
-    >>> [(rows.tolist(), present.sum(axis=1).tolist()) for rows, _, present in padded_cells(np.array([0, 0, 0, 2]), 3)]
-    [([1, 2], [0, 1]), ([0], [3])]
     """
     by_event, count = np.argsort(event, kind="stable"), np.bincount(event, minlength=events)
     start, width = np.cumsum(count) - count, np.ceil(np.log2(np.maximum(count, 1)))
@@ -303,16 +291,10 @@ def contrasts_in(batch: Batch) -> Iterator[tuple[Rows, Contrasts]]:
 class Extremes:
     """A statement counts as if, with a small probability s, the expert knew nothing of the event.
 
-    The contrast, as class probabilities in the ratio exp(D − m), is mixed with an even share s of a
-    statement that says nothing, m. Statements near the centre m hardly change, and the log-odds between a class that
-    is called certain and any other class end at c = log(1 + K (1 − s)/s). This acts on the contrast, so that pools stay
-    externally Bayesian, and treats all classes alike.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> Extremes(5.0).believed(np.array([[0.1], [9.2]])).ravel().round(3)
-    array([0.099, 4.985])
+    The contrast, as class probabilities in the ratio exp(D − m), is mixed with an even share s of a statement that says
+    nothing, m. Statements near the centre m hardly change, and the log-odds between a class that is called certain and
+    any other class end at c = log(1 + K (1 − s)/s). This acts on the contrast, so that pools stay externally Bayesian,
+    and treats all classes alike.
     """
 
     limit: float = np.inf  # c in log-odds, above 0; infinite to believe everything. s = K/(e^c − 1 + K).

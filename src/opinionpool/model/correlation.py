@@ -168,9 +168,6 @@ def patterns(present: Mask, experts: Index | None = None) -> Iterator[tuple[Inde
     """Rows (T, m) in which the same experts are present: for P patterns of n experts and q rows each, in turn.
 
     The rows of each pattern, (P, q); their columns, (P, n); and who these are, (P, n).
-
-    >>> [(rows.tolist(), who.tolist()) for rows, _, who in patterns(np.array([[True, True], [True, False]]))]
-    [([[1]], [[0]]), ([[0]], [[0, 1]])]
     """
     first, index = distinct_rows(present if experts is None else np.where(present, experts, -1))
     size, number, by_pattern = present[first].sum(axis=1), np.bincount(index), np.argsort(index, kind="stable")
@@ -216,10 +213,7 @@ def is_regular(r: Array) -> bool:
 
 
 def solve_matrix(r: Array, v: Array, least: float, *, strict: bool = True) -> Array:
-    """R⁻¹ v, for v (N,) or (N, P), to the digits that the condition of R leaves, or R⁺ v where R is singular.
-
-    If `strict`, v is refused where it has a part that R cannot reach.
-    """
+    """R⁻¹ v, for v (N,) or (N, P), or R⁺ v where R is singular; if `strict`, v must be within its reach."""
     if is_regular(r):
         return np.asarray(np.linalg.solve(r, v))
     values, vectors = np.linalg.eigh(r)

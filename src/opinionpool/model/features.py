@@ -14,7 +14,7 @@ from opinionpool.arrays import Array, Index, Mask, as_numbers, axes
 from opinionpool.errors import AccuracyUnknownError, PanelError, ShapeError
 from opinionpool.logodds import signature, uncentred
 from opinionpool.model.contrasts import padded_cells
-from opinionpool.model.correlation import CommonCorrelation, Dependence, in_rows, matrix_correlation
+from opinionpool.model.correlation import CommonCorrelation, Dependence, MatrixCorrelation, in_rows, matrix_correlation
 from opinionpool.model.mixed import MixedCorrelation
 from opinionpool.model.nested import NestedCorrelation
 
@@ -171,14 +171,7 @@ class Parts:
 def cell_weights(
     event: Index, expert: Index, contrast: Array, spread: Array, dependence: Dependence, events: int
 ) -> Array:
-    """Weights as `Parts.weights_for`, of M forecasts from their event, expert, contrast mean and spread, (M,).
-
-    Two experts on the first event, one on the second:
-
-    >>> event, expert = np.array([0, 0, 1]), np.array([0, 1, 0])
-    >>> cell_weights(event, expert, np.ones(3), np.full(3, 2**0.5), CommonCorrelation(2, 0.5), 2).round(4)
-    array([0.6667, 0.6667, 1.    ])
-    """
+    """Weights as `Parts.weights_for`, of M forecasts from their event, expert, contrast mean and spread, (M,)."""
     signal, weights = contrast / spread, np.zeros(len(event))
     for _, cells, present in padded_cells(event, events):
         weights[cells[present]] = dependence.solve(signal[cells], present, expert[cells])[present]
@@ -224,19 +217,26 @@ def parts_of_parameters(contrast: npt.ArrayLike, covariance: npt.ArrayLike) -> P
     mean, sigma = vector(contrast, None, "contrast"), numbers(covariance, "covariance")
     if sigma.shape != (len(mean), len(mean)):
         raise ShapeError(f"{len(mean)} contrasts need a covariance of shape {(len(mean),) * 2}, not {sigma.shape}")
+    spread, among = scaled(sigma)
+    if (mean[spread == 0] != 0).any():
+        raise PanelError("a covariance must be positive definite; an expert without variance must have contrast 0")
+    return Parts(mean, spread, among)
+
+
+def scaled(sigma: Array) -> tuple[Array, MatrixCorrelation]:
+    """Spreads (M,) and correlations (M, M) of a covariance, checked; 0 where there is no variance."""
     variance = np.diag(sigma)
     if not np.isfinite(sigma).all() or (variance < 0).any():
         raise PanelError(f"a covariance must be finite, with variances above 0, and the variances are {variance}")
     constant = variance == 0
-    if (mean[constant] != 0).any() or (sigma[constant] != 0).any():
-        raise PanelError("a covariance must be positive definite; an expert without variance must have contrast 0")
+    if (sigma[constant] != 0).any():
+        raise PanelError("a covariance must be positive definite, and here one without variance varies with others")
     if ((variance > LARGEST) | (~constant & (variance < 1.0 / LARGEST))).any():
         raise PanelError(f"variances must lie between {1 / LARGEST:g} and {LARGEST:g}, and they are {variance}")
-    spread = np.sqrt(variance)
-    scale = np.where(constant, 1.0, spread)
+    scale = np.sqrt(np.where(constant, 1.0, variance))
     r = sigma / np.outer(scale, scale)
     r[constant, constant] = 1.0
-    return Parts(mean, spread, matrix_correlation(r, "covariance, scaled to correlations,"))
+    return np.sqrt(variance), matrix_correlation(r, "covariance, scaled to correlations,")
 
 
 def parts_of_features(
@@ -296,10 +296,7 @@ def _dependence(r: Array, n: int) -> Dependence:
 
 
 def believed_dependence(rho: float, accuracy: Array) -> Dependence:
-    """What one correlation of experts of these accuracies, (N,), means (model.md, section 8): nested evidence.
-
-    Where all are equally accurate, or the correlation is negative, it is a common correlation.
-    """
+    """Nested evidence of accuracies (N,) (model.md, section 8); a common correlation where they are equal, or ρ < 0."""
     if rho < 0 or (accuracy == accuracy[0]).all():
         return CommonCorrelation(len(accuracy), rho if len(accuracy) > 1 else 0.0)
     return NestedCorrelation(np.sqrt(accuracy), rho)

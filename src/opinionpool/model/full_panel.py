@@ -20,7 +20,7 @@ from opinionpool.errors import ArgumentError, PanelError, ShapeError
 from opinionpool.logodds import FLOOR, POOL_FLOOR, metric
 from opinionpool.model.contrasts import AnswerParts, Batch, Extremes
 from opinionpool.model.correlation import SINGULAR, patterns, solve_matrix
-from opinionpool.model.features import LARGEST, numbers
+from opinionpool.model.features import LARGEST, numbers, scaled
 from opinionpool.model.panel import PoolingPanel, class_labels
 from opinionpool.model.pooling import Settings
 
@@ -260,13 +260,5 @@ def _checked_covariance(covariance: npt.ArrayLike, n: int, d: int) -> Array:
             f"{omega.shape}"
         )
     flat = omega.reshape(n * d, n * d)
-    variance = np.diag(flat)
-    if not np.isfinite(flat).all() or (variance < 0).any() or (variance > LARGEST).any():
-        raise PanelError(f"a covariance must be finite, with variances from 0 to {LARGEST:g}; they are {variance}")
-    size = np.sqrt(np.where(variance > 0, variance, 1.0))
-    scaled = flat / np.outer(size, size)
-    if (np.abs(scaled - scaled.T) > ROUNDING).any():
-        raise PanelError("a covariance must be symmetric")
-    if np.linalg.eigvalsh(scaled)[0] < -ROUNDING * len(scaled) or (np.abs(scaled[variance == 0]) > 0).any():
-        raise PanelError("a covariance must be positive definite, and this one is not")
+    scaled(flat)
     return np.asarray((flat + flat.T) / 2.0).reshape(n, d, n, d)

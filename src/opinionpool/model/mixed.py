@@ -18,13 +18,7 @@ from opinionpool.model.correlation import Dependence, MatrixCorrelation
 
 @dataclass(frozen=True, eq=False)
 class MixedCorrelation:
-    """Correlations of N experts by several models, and the share of each in the answer.
-
-    >>> from opinionpool.model.correlation import CommonCorrelation
-    >>> some = MixedCorrelation((CommonCorrelation(2, 0.0), CommonCorrelation(2, 0.5)), np.array([0.5, 0.5]))
-    >>> some.solve(np.ones(2), np.array([[True, True]])).round(4)
-    array([[0.8333, 0.8333]])
-    """
+    """Correlations of N experts by several models, and the share of each in the answer."""
 
     models: tuple[Dependence, ...]
     share: Array  # (models,); at least 0; they add up to 1

@@ -28,8 +28,6 @@ _LEAST = float(np.finfo(np.float64).tiny)
 class NestedCorrelation:
     """The correlation of experts whose evidence is nested.
 
-    Examples
-    --------
     >>> NestedCorrelation(np.array([1.0, 1.0, 0.5]), 0.6).matrix()
     array([[1. , 0.6, 0.3],
            [0.6, 1. , 0.3],

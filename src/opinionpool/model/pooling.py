@@ -59,13 +59,7 @@ class Solver(Protocol):
 
 
 def pooled(solver: Solver, bias: Array, settings: Settings, batch: Batch) -> Array:
-    """Probabilities L* = L° + Σ w_i C_i of T events, (T,), or (T, K) when K > 2; bias is (N, K - 1).
-
-    Raises
-    ------
-    ProbabilityError
-        If a probability is outside [0, 1].
-    """
+    """Probabilities L* = L° + Σ w_i C_i of T events, (T,), or (T, K) when K > 2; bias is (N, K - 1)."""
 
     def answer(some: Batch) -> Array:
         added = solver.total(_debiased(bias, settings, some), some.experts)
