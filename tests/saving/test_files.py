@@ -92,7 +92,7 @@ class TestTheSame:
     @pytest.mark.parametrize("name", sorted(POOLS))
     @pytest.mark.parametrize("classes", [(0, 1), ("a", "b", "c")], ids=str)
     def test_every_pool(self, path, name, classes):
-        if name == "beta-linear" and len(classes) > 2:
+        if name in {"beta-linear", "dawid-skene"} and len(classes) > 2:
             pytest.skip("two classes only")
         f = simulated(classes=classes)
         learned = fit_pool(name, f)

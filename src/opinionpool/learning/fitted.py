@@ -13,12 +13,12 @@ from opinionpool.arrays import Array
 from opinionpool.display import Tabular
 from opinionpool.errors import LearningError, Note
 from opinionpool.forecasts import Forecasts
+from opinionpool.learning.levels import LatentLevels
 from opinionpool.learning.posterior import Posterior, answer_rows, debiased
 from opinionpool.learning.recency import Recency
 from opinionpool.learning.shrinkage import MarginalFeatures
 from opinionpool.learning.topic_fit import TopicEvents, learn_topics
 from opinionpool.learning.topics import TopicEffects, TopicShift
-from opinionpool.learning.votes import LatentVotes
 from opinionpool.model.contrasts import AnswerParts, Batch
 from opinionpool.model.full_panel import FullPanel
 from opinionpool.model.panel import Panel, PoolingPanel
@@ -52,8 +52,8 @@ class FittedPanel(Tabular):
         Intercepts and slopes by topic, where events have topics.
     recency : Recency or None
         How fast forecasts go stale, where their times are known.
-    votes : LatentVotes or None
-        What votes count as, where experts gave some.
+    votes : LatentLevels or None
+        What levels count as, where experts gave some.
     """
 
     rule: ClassVar[str] = "gaussian"
@@ -70,7 +70,7 @@ class FittedPanel(Tabular):
     posterior: Posterior | None = None
     topics: TopicEffects | None = None
     recency: Recency | None = None
-    votes: LatentVotes | None = None
+    votes: LatentLevels | None = None
 
     def _table(self) -> dict[str, list[Any]]:
         low, high = self.weight_interval()
@@ -247,7 +247,7 @@ class FittedPanel(Tabular):
         return ends[0], ends[1]
 
     def aged(self, forecasts: Forecasts, prior: npt.ArrayLike) -> Forecasts:
-        """Some forecasts as they count: votes by those of others, and all by their ages, without these."""
+        """Some forecasts as they count: levels of scales, and all by their ages, without these."""
         if self.votes is not None:
             forecasts = self.votes.forecasts(forecasts)
         if self.recency is None or forecasts.made is None or forecasts.options is not None:
@@ -294,7 +294,7 @@ class FittedPanel(Tabular):
         return self.panel.read(self.taken(q), prior, base_rate)
 
     def taken(self, q: npt.ArrayLike) -> npt.ArrayLike:
-        """Forecasts by all experts, (..., N), with what votes count as; the same if nobody votes."""
+        """Forecasts by all experts, (..., N), with what levels count as; the same if nobody gives any."""
         return q if self.votes is None else self.votes.array(q)
 
     def answer_parts(self, batch: Batch) -> AnswerParts:

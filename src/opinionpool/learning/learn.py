@@ -17,11 +17,11 @@ from opinionpool.learning.default import default_fit
 from opinionpool.learning.dependent_events import independent_weight
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.learning.leakage import leakage_notes
+from opinionpool.learning.levels import LatentLevels
 from opinionpool.learning.prior import Believed, belief_notes
 from opinionpool.learning.problem import Problem, Source, Sums
 from opinionpool.learning.recency import learn_recency
 from opinionpool.learning.request import Request
-from opinionpool.learning.votes import LatentVotes
 from opinionpool.logodds import FLOOR, POOL_FLOOR
 from opinionpool.model.contrasts import contrasts
 from opinionpool.model.full_panel import FullPanel
@@ -119,7 +119,7 @@ def learn_from(source: Source, request: Request) -> FittedPanel:
 
 def _learn_by_beliefs(problem: Problem, beliefs: Beliefs, request: Request) -> FittedPanel:
     """The default pool, or a crowd, with recency and topics."""
-    votes = LatentVotes.learned(problem.forecasts)
+    votes = LatentLevels.learned(problem)
     if votes is not None:
         problem = replace(problem, forecasts=votes.forecasts(problem.forecasts))
     floor, crowd, recency = request.settings.floor, is_crowd(problem.forecasts, problem.weight), None

@@ -14,11 +14,11 @@ from opinionpool.findings import Finding
 from opinionpool.learning.beliefs import Beliefs, beliefs_of_mapping
 from opinionpool.learning.class_weights import ClassPosterior, ClassWeights
 from opinionpool.learning.fitted import FittedPanel
+from opinionpool.learning.levels import LatentLevels
 from opinionpool.learning.posterior import Limits, Posterior
 from opinionpool.learning.recency import Recency
 from opinionpool.learning.shrinkage import MarginalFeatures
 from opinionpool.learning.topics import DEVIATIONS, LEVELS, TopicEffects
-from opinionpool.learning.votes import LatentVotes
 from opinionpool.model.contrasts import Extremes
 from opinionpool.model.correlation import CommonCorrelation, Dependence, MatrixCorrelation, matrix_correlation
 from opinionpool.model.features import LARGEST, Parts
@@ -187,10 +187,12 @@ def _check_marginal(marginal: MarginalFeatures) -> None:
         raise SavedPoolError("biases should be finite, (N, K - 1), and the correlation between -1 and 1")
 
 
-def _check_votes(votes: LatentVotes) -> None:
+def _check_levels(votes: LatentLevels) -> None:
     n = len(votes.experts)
     if votes.thresholds.shape != (n,) or np.isinf(votes.thresholds).any():
         raise SavedPoolError(f"there should be a threshold of votes for each of {n} experts")
+    if votes.shift.shape != (n,) or not np.isfinite(votes.shift).all():
+        raise SavedPoolError(f"there should be a shift of scores for each of {n} experts")
     if not (np.isfinite(votes.location) and 0 <= votes.spread < np.inf):
         raise SavedPoolError("votes should have a location, and a spread that is not below 0")
 
@@ -374,7 +376,7 @@ PARTS = (
     replace(
         Kind.of("recency", Recency, _check_recency), optional=("experts", "source", "by_revisions", "by_agreement")
     ),
-    Kind.of("latent-votes", LatentVotes, _check_votes),
+    Kind.of("latent-levels", LatentLevels, _check_levels),
     Kind.of("class-weights", ClassWeights, _nothing),
     Kind.of("class-posterior", ClassPosterior, _check_class_posterior),
     Kind("panel", Panel, {"parts": Parts, **_PANEL}, _panel_fields, _panel(Panel)),

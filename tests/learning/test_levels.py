@@ -1,11 +1,12 @@
-"""What votes count as, against samples from the model, and what pools make of them."""
+"""What levels count as, against samples from the model, and what pools make of them."""
 
 import numpy as np
 import pytest
 
 import opinionpool as op
 from opinionpool.learning.learn import learn
-from opinionpool.learning.votes import CORRELATION, LatentVotes
+from opinionpool.learning.levels import ARBITRARY, BASE_RATE, CORRELATION, SHIFT, LatentLevels
+from opinionpool.learning.problem import Problem
 from opinionpool.logodds import expit, logit
 
 
@@ -18,17 +19,21 @@ def judged(seed, events=400, judges=6, signal=0.9):
     return (latent > 0.5 * rng.normal(size=judges)).astype(int), y.astype(int)
 
 
+def levels_of(forecasts, prior=None):
+    return LatentLevels.learned(Problem.of(forecasts, prior, None))
+
+
 @pytest.fixture(scope="module")
 def learned():
     votes, _ = judged(0, judges=3)
-    return LatentVotes.learned(op.Forecasts.from_array(votes, scale="0-1"))
+    return levels_of(op.Forecasts.from_array(votes, scale="0-1"))
 
 
 def test_thresholds_are_those_of_the_frequencies():
     from scipy.special import ndtr
 
     votes, _ = judged(1, events=20_000, judges=2)
-    found = LatentVotes.learned(op.Forecasts.from_array(votes, scale="0-1"))
+    found = levels_of(op.Forecasts.from_array(votes, scale="0-1"))
     assert ndtr(-found.thresholds) == pytest.approx(votes.mean(axis=0), abs=0.001)
     odds = np.where(votes > 0, 1.0, -1.0) * np.log(3)
     assert found.location == pytest.approx(odds.mean(), abs=0.01)
@@ -67,9 +72,9 @@ def test_who_votes_always_alike_and_who_gives_scores_or_probabilities_count_as_t
     x = np.column_stack([votes, expit(np.random.default_rng(0).normal(size=400)), 1 + np.arange(400) % 5])
     scales = {f"expert_{i}": "0-1" for i in range(1, 7)} | {"expert_8": "1-5"}
     f = op.Forecasts.from_array(x, scale=scales)
-    found = LatentVotes.learned(f)
+    found = levels_of(f)
     q = found.array(f.X)
-    np.testing.assert_array_equal(q[:, [0, 6, 7]], f.X[:, [0, 6, 7]])
+    np.testing.assert_allclose(q[:, [0, 6, 7]], f.X[:, [0, 6, 7]], atol=1e-12)
     assert (q[:, 1] != f.X[:, 1]).all()
     np.testing.assert_array_equal(found.forecasts(f).X, q)
     some = f.select_experts(["expert_3", "expert_2"])
@@ -77,7 +82,7 @@ def test_who_votes_always_alike_and_who_gives_scores_or_probabilities_count_as_t
     np.testing.assert_allclose(found.forecasts(some).X, only[:, [2, 1]])
     state = learn(op.Forecasts.from_array(votes, y, scale="0-1"))
     assert state.weights[0] == 0
-    assert LatentVotes.learned(op.Forecasts.from_array(f.X)) is None
+    assert levels_of(op.Forecasts.from_array(f.X)) is None
 
 
 @pytest.mark.parametrize("known", [0, 100])
@@ -94,10 +99,68 @@ def test_votes_predict_better_than_as_probabilities(known):
     assert mine < plain_loss
 
 
-def test_every_way_to_ask_gives_one_answer():
+def scored(seed, events=400, judges=5, lift=0.0, levels=10):
+    """Scores of judges on one scale that stands too high by `lift` log-odds, and outcomes."""
+    rng = np.random.default_rng(seed)
+    y = rng.random(events) < 0.4
+    signal = np.where(y, 1.0, -1.0)[:, None] + rng.normal(size=(events, 1)) + rng.normal(size=(events, judges))
+    return np.floor(expit(signal + lift) * levels), y.astype(int)
+
+
+@pytest.mark.parametrize(("known", "prior"), [(0, None), (15, None), (60, None), (0, 0.2)])
+def test_the_shift_is_the_mean_of_its_posterior(known, prior):
+    scores, y = scored(0, lift=1.5)
+    outcomes = [int(o) if t < known else None for t, o in enumerate(y)]
+    f = op.Forecasts.from_array(scores, outcomes, scale="0-9", classes=(0, 1))
+    found = levels_of(f, prior).shift
+    base = np.linspace(-6, 6, 4001)
+    happened, centre = sum(y[:known]), logit(0.5 if prior is None else prior)
+    log = happened * np.log(expit(base)) + (known - happened) * np.log(expit(-base))
+    weight = np.exp(log - log.max() - 0.5 * ((base - centre) / BASE_RATE) ** 2)
+    gap = logit(f.X).mean() - base
+    # The mean of the scores is the base rate and the shift together.
+    anywhere = ARBITRARY * np.exp(-0.5 * (gap / SHIFT) ** 2) / SHIFT / np.sqrt(2 * np.pi)
+    at_zero = (1 - ARBITRARY) * np.interp(logit(f.X).mean(), base, weight)
+    step = base[1] - base[0]
+    expected = (weight * anywhere * gap).sum() * step / ((weight * anywhere).sum() * step + at_zero)
+    assert found == pytest.approx(np.full(5, expected), rel=0.1 if known else 1e-3)
+
+
+def test_a_scale_that_stands_too_high_is_moved_and_probabilities_are_not():
+    high, y = scored(1, lift=2.5)
+    anchored, _ = scored(1)
+    assert levels_of(op.Forecasts.from_array(high, scale="0-9")).shift[0] > 0.2
+    assert abs(levels_of(op.Forecasts.from_array(anchored, scale="0-9")).shift[0]) < 0.1
+    p = expit(np.random.default_rng(0).normal(size=400))
+    p[0] = 0.0
+    scales = {f"expert_{i}": "0-9" for i in range(1, 6)}
+    f = op.Forecasts.from_array(np.column_stack([high, p]), scale=scales)
+    found = levels_of(f)
+    assert found.shift[5] == 0
+    q = found.array(f.X)
+    np.testing.assert_array_equal(q[:, 5], p)
+    assert (q[:, :5] < f.X[:, :5]).all()
+    np.testing.assert_allclose(found.forecasts(f).X, q, atol=1e-15)
+    losses = []
+    for known in (0, 20):
+        outcomes = [int(o) if t < known else None for t, o in enumerate(y)]
+        g = op.Forecasts.from_array(high, outcomes, scale="0-9", classes=(0, 1))
+        plain = op.Forecasts.from_array(g.X, outcomes, classes=(0, 1))
+        each = [learn(x).pool_forecasts(x)[known:] for x in (g, plain)]
+        losses.append([-np.mean(np.log(np.where(y[known:] == 1, answer, 1 - answer))) for answer in each])
+    assert all(mine < other for mine, other in losses)
+
+
+@pytest.mark.parametrize("kind", ["votes", "scores", "mixed"])
+def test_every_way_to_ask_gives_one_answer(kind):
     votes, y = judged(5, events=120)
+    scores, _ = scored(5, events=120, judges=6, lift=1.0)
+    own = {f"expert_{i}": "0-1" if i < 4 or kind == "votes" else "0-9" for i in range(1, 7) if i < 6 or kind != "mixed"}
+    given = {"votes": votes, "scores": scores, "mixed": np.where(np.arange(6) < 3, votes, scores)}[kind]
+    if kind == "mixed":
+        given = np.where(np.arange(6) == 5, (given + 0.5) / 11, given)
     outcomes = [int(o) if t < 60 else None for t, o in enumerate(y)]
-    f = op.Forecasts.from_array(votes, outcomes, scale="0-1", classes=(0, 1))
+    f = op.Forecasts.from_array(given, outcomes, scale="0-9" if kind == "scores" else own, classes=(0, 1))
     state = learn(f)
     expected = state.pool_forecasts(f)
     np.testing.assert_allclose(state.pool(f.X), expected)

@@ -1,0 +1,151 @@
+"""What levels say: two of them do not tell how certain a judge is, and a scale may stand anywhere.
+
+Votes. Judge i votes for an event where z_i = √ρ f + √(1 − ρ) e_i exceeds its threshold; f is common to the judges of
+it, and all are standard normal over events. A vote counts as the mean of two log-odds: those of ¼ or ¾, and
+location + spread · E[z_i | all votes]. Thresholds are those of a judge's own frequencies, pulled to the panel's;
+location and spread are those of the log-odds of ¼ and ¾ over the votes.
+
+Scores. Level l of M counts as the log-odds of (l + ½)/M less a shift that is common to all who use the scale, 0 with
+probability 1 − `ARBITRARY`, else normal. Its posterior mean, by how far the mean log-odds of all scores is from those
+of the base rate as outcomes show it, is subtracted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool.arrays import Array, Index
+from opinionpool.forecasts import Forecasts
+from opinionpool.learning.problem import Problem
+from opinionpool.logodds import expit, logit
+
+# The correlation of judges that is believed of any panel.
+CORRELATION = 0.6
+# Votes that the panel's frequency counts as beside a judge's own.
+PANEL = 10.0
+# Values of the common error.
+NODES = np.linspace(-4.0, 4.0, 61)
+# How probable it is that a scale stands anywhere, with standard deviations of its shift and of base rates in log-odds;
+# chosen by simulated judges with anchored and with arbitrary scales (benchmarks/levels.py).
+ARBITRARY, SHIFT, BASE_RATE = 0.2, 1.0, 1.0
+# Steps of Newton's method for the base rate.
+STEPS = 30
+
+
+@dataclass(frozen=True, eq=False)
+class LatentLevels:
+    """How the votes and scores of N experts count.
+
+    Attributes
+    ----------
+    experts : tuple of str
+    thresholds : ndarray, shape (N,)
+        Standard normal quantiles; NaN for experts who do not vote, or always alike.
+    location, spread : float
+        Mean and standard deviation of the log-odds of votes.
+    shift : ndarray, shape (N,)
+        What is subtracted from log-odds; 0 for experts who give no scores.
+    """
+
+    experts: tuple[str, ...]
+    thresholds: Array
+    location: float
+    spread: float
+    shift: Array
+
+    @classmethod
+    def learned(cls, problem: Problem) -> LatentLevels | None:
+        """Those that all forecasts show, resolved or not; None without levels on binary events."""
+        forecasts = problem.forecasts
+        if len(forecasts.classes) > 2 or not forecasts.scales:
+            return None
+        from scipy.special import ndtri
+
+        scales = [forecasts.scales.get(name) for name in forecasts.experts]
+        voters = np.array([scale is not None and len(scale.levels) == 2 for scale in scales])
+        positive = np.bincount(forecasts.expert_index, forecasts.probabilities > 0.5, len(voters))
+        voters &= (positive > 0) & (positive < forecasts.counts)
+        panel = (positive[voters].sum() + 0.5) / (forecasts.counts[voters].sum() + 1.0)
+        share = (positive + PANEL * panel) / (forecasts.counts + PANEL)
+        weight, location, spread = float(logit(0.75)), 0.0, 0.0
+        if voters.any():
+            location = weight * float((2.0 * share[voters] - 1.0).mean())
+            spread = 2.0 * weight * float(np.sqrt((share * (1.0 - share))[voters].mean()))
+        shift = np.zeros(len(scales))
+        for scale in {each for each in scales if each is not None and len(each.levels) > 2}:
+            own = np.array([each == scale for each in scales])
+            scores = forecasts.probabilities[own[forecasts.expert_index]]
+            if len(scores):
+                shift[own] = _shift(float(logit(scores).mean()), problem)
+        return cls(forecasts.experts, np.where(voters, ndtri(1.0 - share), np.nan), location, spread, shift)
+
+    def array(self, q: npt.ArrayLike) -> Array:
+        """Probabilities (..., N) of all experts, with those that levels count as; NaN where missing."""
+        given = np.asarray(q, dtype=np.float64)
+        found = given.reshape(-1, len(self.thresholds)).copy()
+        moved = self.shift != 0
+        found[:, moved] = expit(logit(found[:, moved]) - self.shift[moved])
+        voters: Index = np.flatnonzero(~np.isnan(self.thresholds))
+        if len(voters):
+            found[:, voters] = self._votes(found[:, voters], voters)
+        return found.reshape(given.shape)
+
+    def _votes(self, votes: Array, voters: Index) -> Array:
+        """Probabilities (T, V) that votes of some experts count as."""
+        from scipy.special import ndtr
+
+        present, positive = ~np.isnan(votes), (votes > 0.5).astype(np.intp)
+        shared, own = np.sqrt(CORRELATION), np.sqrt(1.0 - CORRELATION)
+        edge = (self.thresholds[voters, None] - shared * NODES) / own
+        # Of votes against and for the event, (n, 2, J): how probable they are, and the mean of e_i.
+        probability = np.maximum(np.stack([ndtr(edge), ndtr(-edge)], axis=1), 1e-12)
+        density = np.exp(-0.5 * np.square(edge)) / np.sqrt(2.0 * np.pi)
+        mean = np.stack([-density, density], axis=1) / probability
+        log = np.tile(-0.5 * np.square(NODES), (len(votes), 1))
+        for i, voted in enumerate(present.T):
+            log += np.where(voted[:, None], np.log(probability[i])[positive[:, i]], 0.0)
+        weight = np.exp(log - log.max(axis=1, keepdims=True))
+        weight /= weight.sum(axis=1, keepdims=True)
+        common = shared * (weight @ NODES)
+        found = np.full_like(votes, np.nan)
+        for i in range(len(voters)):
+            z = common + own * (weight * mean[i][positive[:, i]]).sum(axis=1)
+            odds = (logit(np.where(positive[:, i] > 0, 0.75, 0.25)) + self.location + self.spread * z) / 2.0
+            found[:, i] = np.where(present[:, i], expit(odds), np.nan)
+        return found
+
+    def forecasts(self, forecasts: Forecasts) -> Forecasts:
+        """Forecasts by some of the experts with what levels count as, and without scales."""
+        place = {name: i for i, name in enumerate(self.experts)}
+        experts = np.array([place[name] for name in forecasts.experts], dtype=np.intp)
+        if np.isnan(self.thresholds).all():
+            shift = self.shift[experts[forecasts.expert_index]]
+            q = forecasts.probabilities.copy()
+            np.copyto(q, expit(logit(np.where(shift == 0, 0.5, q)) - shift), where=shift != 0)
+            return replace(forecasts, probabilities=q, scales={})
+        values = np.empty_like(forecasts.probabilities)
+        starts = forecasts.starts
+        for rows, q, _ in forecasts.dense_blocks(self.experts):
+            first, last, _ = rows.indices(len(forecasts.events))
+            cells = slice(starts[first], starts[last])
+            row = forecasts.event_index[cells] - first
+            values[cells] = self.array(q)[row, experts[forecasts.expert_index[cells]]]
+        return replace(forecasts, probabilities=values, scales={})
+
+
+def _shift(mean: float, problem: Problem) -> float:
+    """The posterior mean of a scale's shift, given the mean log-odds of its scores."""
+    events, happened = float(problem.events.sum()), float(problem.events[1])
+    centre = 0.0 if problem.estimated else float(problem.expected.mean())
+    base = centre
+    for _ in range(STEPS):
+        p = float(expit(base))
+        information = events * p * (1.0 - p) + BASE_RATE**-2
+        base -= (events * p - happened + (base - centre) / BASE_RATE**2) / information
+    gap, own, both = mean - base, 1.0 / information, 1.0 / information + SHIFT**2
+    # Of the probability that the scale stands anywhere, the log-odds.
+    arbitrary = logit(ARBITRARY) + 0.5 * (np.log(own / both) + gap**2 * (1.0 / own - 1.0 / both))
+    return float(expit(arbitrary) * gap * SHIFT**2 / both)
