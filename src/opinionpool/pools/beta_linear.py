@@ -19,6 +19,8 @@ from opinionpool import logodds
 from opinionpool.arguments import number
 from opinionpool.arrays import Array, Mask
 from opinionpool.errors import ArgumentError, Note
+from opinionpool.estimation.likelihood import Value
+from opinionpool.estimation.newton import newton
 from opinionpool.logodds import check_probabilities
 from opinionpool.model.contrasts import Contrasts
 from opinionpool.pools.rule import SOME_WEIGHTS, Option, Parameters, Pool, check_shares, weighted_sums
@@ -108,7 +110,6 @@ class BetaFit:
     learned: bool  # whether the weights were learned
     # largest derivative of the penalised mean log-likelihood by log a, log b and the logarithms of the weights
     gradient_norm: float
-    iterations: int  # steps of the search
     # whether `gradient_norm` is within the tolerance. The likelihood may have further stationary points.
     converged: bool
 
@@ -151,16 +152,15 @@ def beta_fit(
         np.where(present, forecasts, 0.0), present.astype(np.float64), happened, frequency / total, penalty / total,
         given / given.sum(),
     )  # fmt: skip
-    x, steps = _best_transform(loss)
+    x = _best_transform(loss)
     rarer = min(frequency[happened].sum(), frequency[~happened].sum())
     enough = bool(rarer >= EVENTS_PER_PARAMETER * (experts + 1))
     learned = automatic and experts > 1 and (weights == "learned" or enough)
     if learned:
-        x, more = _minimum(loss, np.concatenate([x, np.zeros(experts)]))
-        steps += more
+        x = _minimum(loss, np.concatenate([x, np.zeros(experts)]))
     norm = float(np.abs(loss(x)[1]).max())
     a, b = np.exp(x[:2]).tolist()
-    return BetaFit(loss.weights(x), a, b, learned, norm, steps, norm <= tolerance)
+    return BetaFit(loss.weights(x), a, b, learned, norm, norm <= tolerance)
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,20 +198,25 @@ class _Loss:
         z = np.clip(np.where(some, self.q @ weights / total, mean), _TINY, 1.0 - np.finfo(np.float64).eps)
         return z, total, some
 
-    def by_logs(self, logs: Array, z: Array, *, curved: bool = False) -> tuple[Array, Array]:
-        """Gradient by log a and log b, (2,), and Hessian, (2, 2), 0 unless asked for, by central differences."""
-        here = self.log_p(logs, z) if curved else 0.0
+    def by_logs(self, logs: Array, z: Array) -> Array:
+        """Derivatives by log a and log b, (2,), by central differences."""
+        sides = _STEP * np.eye(2)
+        risen = [self.share @ (self.log_p(logs - side, z) - self.log_p(logs + side, z)) for side in sides]
+        return np.array(risen) / (2 * _STEP) + self.penalty * logs
 
-        def rises(side: Array) -> list[float]:
-            return [float(self.share @ (here - self.log_p(logs + sign * _STEP * side, z))) for sign in (-1, 1)]
-
-        less, more = np.array([rises(side) for side in np.eye(2)]).T
-        hessian = np.zeros((2, 2))
-        if curved:
-            hessian = np.diag(less + more)
-            hessian[0, 1] = hessian[1, 0] = (sum(rises(np.ones(2))) - hessian.sum()) / 2.0
-            hessian = hessian / _STEP**2 + self.penalty * np.eye(2)
-        return (more - less) / (2 * _STEP) + self.penalty * logs, hessian
+    def curve(self, logs: Array, z: Array) -> Value:
+        """The loss by log a and log b alone, with derivatives by differences; curvatures below 0 are taken as above."""
+        here, sides = self.log_p(logs, z), _STEP * np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+        less, more = (
+            np.array([self.share @ (here - self.log_p(at, z)) for at in logs + sign * sides]) for sign in (-1, 1)
+        )
+        first, second, both = (less + more) / _STEP**2
+        across = (both - first - second) / 2.0
+        curvature, axes = np.linalg.eigh(np.array([[first, across], [across, second]]) + self.penalty * np.eye(2))
+        convex = (axes * np.maximum(np.abs(curvature), 1e-9)) @ axes.T
+        loss = float(-self.share @ here) + 0.5 * self.penalty * float(logs @ logs)
+        gradient = (more - less)[:2] / (2 * _STEP) + self.penalty * logs
+        return Value(np.array([loss]), gradient[None], convex[None])
 
     def __call__(self, x: Array) -> tuple[float, Array]:
         """The loss and its gradient."""
@@ -219,7 +224,7 @@ class _Loss:
 
         logs, weights, share = x[:2], self.weights(x), self.share
         z, total, some = self.linear(weights)
-        here, by_logs = self.log_p(logs, z), self.by_logs(logs, z)[0]
+        here, by_logs = self.log_p(logs, z), self.by_logs(logs, z)
         loss = float(-share @ here) + 0.5 * self.penalty * float(logs @ logs)
         if len(x) == 2:
             return loss, by_logs
@@ -232,25 +237,18 @@ class _Loss:
         return loss, np.concatenate([by_logs, by_weights])
 
 
-def _best_transform(loss: _Loss) -> tuple[Array, int]:
-    """The best log a and log b for the given weights, by Newton's method, and in how many steps it was found."""
-    x, z = np.zeros(2), loss.linear(loss.given)[0]
-    for steps in range(20):
-        gradient, hessian = loss.by_logs(x, z, curved=True)
-        curvature, axes = np.linalg.eigh(hessian)
-        # Where the loss is not convex, as far as if it were, and never farther than 1.
-        step = axes @ (axes.T @ gradient / np.maximum(np.abs(curvature), 1e-9))
-        if np.abs(gradient).max() <= 1e-3 * TOLERANCE and curvature[0] > 0:
-            return x - step, steps + 1
-        x = x - step / max(1.0, float(np.abs(step).max()))
-    return _minimum(loss, np.zeros(2))
+def _best_transform(loss: _Loss) -> Array:
+    """The best log a and log b for the given weights."""
+    z = loss.linear(loss.given)[0]
+    found = newton(lambda _, at: loss.curve(at[0], z), np.zeros((1, 2, 2)), np.zeros((1, 2)))
+    return found.theta[0] if found.converged[0] else _minimum(loss, np.zeros(2))
 
 
-def _minimum(loss: _Loss, start: Array) -> tuple[Array, int]:
-    """Where a loss is least near `start`, and how many steps away."""
+def _minimum(loss: _Loss, start: Array) -> Array:
+    """Where a loss is least near `start`."""
     from scipy.optimize import minimize
 
     bounds = [(-_FARTHEST, _FARTHEST)] * 2 + [(None, None)] * (len(start) - 2)
     options = {"ftol": 0.0, "gtol": 0.1 * TOLERANCE, "maxcor": 30, "maxiter": 1000, "maxfun": 2000}
     found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
-    return np.asarray(found.x, dtype=np.float64), int(found.nit)
+    return np.asarray(found.x, dtype=np.float64)
