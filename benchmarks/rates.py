@@ -1,30 +1,38 @@
 """Rates by group against the estimators in use, on panels of judges whose errors are correlated.
 
     python benchmarks/rates.py [REPEATS]
+    python benchmarks/rates.py --real FOLDER
 
 Judges are calibrated up to a slope and an offset of their own, unequally accurate (log accuracies with a standard
 deviation of 0.5), and their errors have a correlation of 0.4 given the outcome. Four groups of 100 to 2,000 events have
 true shares drawn from 0.05 to 0.95. Labels lie in a group of their own ("one", half of it happens) or anywhere ("all").
 Scores are probabilities in five levels, read as (level + ½)/5. Shown are root mean squared errors of the share among
 the group's events, the ratio to the better of Rogan-Gladen and PPI++, and how often 90% intervals hold it. In the last
-rows accuracies are 1.5 times as large in every other group, and `noticed` is how often a note says so.
+rows accuracies are 1.5 times as large in every other group, and `noticed` is how often a note says so. With --real,
+panels are those of a folder of real forecasts that have groups, labels are drawn from all events, and the truth is the
+share among all of a group's events.
 """
 
 from __future__ import annotations
 
 import sys
 import time
+import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import product
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from row import Row, at_most
 
 from opinionpool.analysis.rates import Rates, rates
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.learn import learn
 from opinionpool.logodds import expit
+from opinionpool.tables.read import read_forecasts
 
 SIZES, JUDGES, LABELS, KINDS, PLACES = (
     (100, 300, 1000, 2000),
@@ -35,6 +43,11 @@ SIZES, JUDGES, LABELS, KINDS, PLACES = (
 )
 CORRELATION, UNEQUAL, REPEATS = 0.4, 1.5, 12
 RIVALS = ("mean of answers", "majority", "Rogan-Gladen", "PPI++")
+# Real panels: the column of groups, the one of what events share, and the least level of a score that is relevant.
+REAL: tuple[tuple[str, str, str | None, int | None], ...] = (
+    ("blf", "group", "question", None), ("nfl_students", "time", None, None), ("llmjudge_scores", "group", None, 2),
+)  # fmt: skip
+LEAST, DRAWS = 10, 12
 
 
 class Problem(NamedTuple):
@@ -86,11 +99,15 @@ class Cell(NamedTuple):
 
 def cell(judges: int, labels: int, kind: str, place: str, repeats: int, *, unequal: float = 1.0) -> Cell:
     """Root mean squared errors, their ratio, the coverage, and how often a note warns."""
+    return measured(problem(seed, judges, labels, kind, place, unequal=unequal) for seed in range(repeats))
+
+
+def measured(problems: Iterator[Problem]) -> Cell:
+    """The same of problems; of each the first groups, as many as there are true shares."""
     errors: dict[str, list[np.ndarray]] = {}
     covered, noticed = [], []
-    for seed in range(repeats):
-        drawn = problem(seed, judges, labels, kind, place, unequal=unequal)
-        found, g = estimate(drawn), len(SIZES)
+    for drawn in problems:
+        found, g = estimate(drawn), len(drawn.share)
         estimates = {"rates": found.rate_} | {name: each.rate for name, each in found.rivals_.items()}
         for name, each in estimates.items():
             errors.setdefault(name, []).append(each[:g] - drawn.share)
@@ -100,6 +117,38 @@ def cell(judges: int, labels: int, kind: str, place: str, repeats: int, *, unequ
     size = {name: float(np.sqrt(np.mean(np.square(each)))) for name, each in errors.items()}
     ratio = size["rates"] / min(size["Rogan-Gladen"], size["PPI++"])
     return Cell(size, ratio, float(np.mean(covered)), float(np.mean(noticed)))
+
+
+def real(file: Path, group: str, shared: str | None, least: int | None, labels: int) -> Iterator[Problem]:
+    """A real panel with some labels, anew for each draw; groups of few events are left out."""
+    table = pd.read_csv(file)
+    if least is not None:
+        table = table.assign(probability=(table["score"] + 0.5) / 4, outcome=(table["outcome"] >= least).astype(int))
+    keep = ["event", "expert", "probability", "outcome", group, *([] if shared is None else [shared])]
+    named: dict[str, Any] = {"topic": group, "group": shared, "time": None}
+    forecasts = read_forecasts(table[keep].astype({group: str}), columns=named)
+    assert forecasts.topics is not None
+    often = pd.Series(forecasts.topics).map(pd.Series(forecasts.topics).value_counts()).to_numpy()
+    forecasts = forecasts.select_events(np.flatnonzero(often >= LEAST).tolist())
+    topics, outcomes = np.asarray(forecasts.topics), forecasts.outcomes
+    share = pd.Series(outcomes == 1).groupby(topics).mean().sort_index().to_numpy()
+    for seed in range(DRAWS):
+        known = np.random.default_rng(seed).choice(len(outcomes), labels, replace=False)
+        hidden = np.where(np.isin(np.arange(len(outcomes)), known), outcomes, -1)
+        yield Problem(replace(forecasts, outcomes=hidden, topics=None), topics.tolist(), share)
+
+
+def real_table(folder: Path) -> None:
+    """Print the same figures of real panels."""
+    warnings.simplefilter("ignore")
+    print("| panel | labels | rates | " + " | ".join(RIVALS) + " | ratio | covered | noticed |")
+    print("| --- " * 10 + "|")
+    for name, *how in REAL:
+        (file,) = folder.rglob(f"{name}.csv.gz")
+        for labels in (50, 100, 200)[: 2 if name == "nfl_students" else 3]:
+            found = measured(real(file, *how, labels))
+            numbers = " | ".join(f"{found.errors[each]:.3f}" for each in ("rates", *RIVALS))
+            print(f"| {name} | {labels} | {numbers} | {' | '.join(f'{x:.2f}' for x in found[1:])} |", flush=True)
 
 
 def figures(judges: int, labels: int, place: str) -> dict[str, float]:
@@ -152,5 +201,7 @@ def rows() -> Iterator[Row]:
 
 
 if __name__ == "__main__":
+    if "--real" in sys.argv:
+        sys.exit(real_table(Path(sys.argv[2])))
     main(int(sys.argv[1]) if len(sys.argv) > 1 else REPEATS)
     print(f"1,000 groups of 1,000 events: {seconds():.1f} s")

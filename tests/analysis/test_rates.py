@@ -63,15 +63,18 @@ class TestPosterior:
         p = deviation * np.exp(-0.5 * (deviation / shares.WIDTH) ** 2)
         s = rng.choice(deviation, size=400_000, p=p / p.sum())
         x = s * rng.normal(size=len(s)) + shares.WIDTH * rng.normal(size=len(s))
-        weight = np.ones(len(x))
-        if random:
-            for y in resolved:
-                weight *= expit(x if y else -x)
+        known = np.prod([expit(x if y else -x) for y in resolved], axis=0) * np.ones(len(x))
         count = np.zeros((len(score) + 1, len(x)))
         for outcomes in product((0, 1), repeat=len(score)):
             y = np.array(outcomes)
             count[y.sum()] += np.exp(y @ score + y.sum() * np.log(expit(x)) + (len(y) - y.sum()) * np.log(expit(-x)))
-        chance = count @ weight / (count @ weight).sum()
+        # Base rates follow from scores, or from outcomes alone, averaged by how probable these are either way.
+        said = count.sum(axis=0)
+        by_scores, by_outcomes = said * (known if random else 1.0), known
+        gain = np.log(known.mean()) - np.log((said * known).sum() / said.sum())
+        other = random * expit(gain - shares.DISBELIEF)
+        weight = (1.0 - other) * by_scores / by_scores.sum() + other * by_outcomes / by_outcomes.sum()
+        chance = count / said @ weight
         values = np.arange(len(chance)) + sum(resolved)
         total = len(score) + len(resolved)
         mean = chance @ values / total
@@ -138,6 +141,37 @@ class TestSimulated:
             noted.append([note.code for note in rates(learn(f), f, labels).notes])
         assert noted.count(["unlike-groups"]) >= 4
         assert not any(found.notes for found, _ in [(rates(learn(f), f, g), t) for f, g, t in map(drawn, range(3))])
+
+    def test_outcomes_decide_where_groups_differ_in_how_much_is_known(self):
+        # What is forecast is calibrated everywhere, and of half of the groups next to nothing is known.
+        errors = {"": [], "Rogan-Gladen": [], "PPI++": []}
+        for seed in range(4):
+            rng = np.random.default_rng(seed)
+            group = np.repeat(range(6), 150)
+            p = expit(rng.normal(size=900) * np.where(group < 3, 0.2, 2.0) - 1.5 * (group >= 3))
+            y = rng.random(900) < p
+            x = expit(np.log(p / (1.0 - p))[:, None] + 0.2 * rng.normal(size=(900, 5)))
+            known = np.isin(np.arange(900), rng.choice(900, 200, replace=False))
+            f = Forecasts.from_array(x, [int(h) if k else None for h, k in zip(y, known, strict=True)], classes=(0, 1))
+            found = rates(learn(f), f, group.astype(str))
+            assert found.by_outcomes_ > 0.5
+            for name, each in errors.items():
+                each.append(
+                    (found.rivals_[name].rate if name else found.rate_) - [y[group == g].mean() for g in range(6)]
+                )
+        size = {name: np.square(each).mean() for name, each in errors.items()}
+        assert size[""] < min(size["Rogan-Gladen"], size["PPI++"])
+
+    def test_outcomes_speak_for_scores_where_groups_differ_in_their_shares(self):
+        f, labels, truth = drawn(0)
+        # Outcomes are drawn first of all.
+        rng = np.random.default_rng(0)
+        y = rng.random(len(labels)) < np.append(rng.uniform(0.1, 0.9, 3), 0.5)[np.repeat(range(4), (*SIZES, LABELLED))]
+        known = np.isin(np.arange(len(y)), rng.choice(len(y), 200, replace=False))
+        g = Forecasts.from_array(f.X, [int(h) if k else None for h, k in zip(y, known, strict=True)], classes=(0, 1))
+        found = rates(learn(g), g, labels)
+        assert found.by_outcomes_ < 0.05
+        assert found.rate_ == pytest.approx(truth, abs=0.1)
 
     def test_three_classes(self):
         inside, errors, others = [], [], []

@@ -62,6 +62,8 @@ class Rates(Tabular):
         Other estimates with confidence intervals: mean of answers, majority, Rogan-Gladen, PPI++.
     unlike_ : ndarray, shape (G,)
         P-value of a test of the assumption that experts err in the group as in the others, given the outcome.
+    by_outcomes_ : float
+        Probability, by resolved events, that base rates follow from these alone, as the assumption does not hold.
     level : float
     notes : tuple of Note
     """
@@ -75,6 +77,7 @@ class Rates(Tabular):
     resolved_: Index
     rivals_: dict[str, Rate]
     unlike_: Array
+    by_outcomes_: float
     level: float
     notes: tuple[Note, ...]
     shares: tuple[Shares, ...]  # by class; of two, of the second
@@ -161,7 +164,8 @@ def rates(
     Notes
     -----
     Experts are taken to err in every group as in the others, given the outcome; a note says where forecasts or
-    outcomes speak against that. Events of a group of dependent events, such as one item judged for several systems,
+    outcomes speak against that. As far as outcomes do, base rates follow from these, given forecasts, and not from open
+    events. Events of a group of dependent events, such as one item judged for several systems,
     are those of `forecasts.groups`: intervals are wider for them, and differences of two groups are paired.
 
     Examples
@@ -212,8 +216,9 @@ def rates(
     return Rates(
         groups_=names, classes=forecasts.classes, rate_=rate, interval_=(low, high), total_=total, events_=size,
         resolved_=np.bincount(group[outcome >= 0], minlength=len(names)),
-        rivals_=rivals(forecasts, events.answers, group, len(names), level), unlike_=unlikely, level=level,
-        notes=_notes(names, unlikely), shares=tuple(shares),
+        rivals_=rivals(forecasts, events.answers, group, len(names), level), unlike_=unlikely,
+        by_outcomes_=max(each.by_outcomes for each in shares), level=level, notes=_notes(names, unlikely),
+        shares=tuple(shares),
     )  # fmt: skip
 
 

@@ -28,7 +28,9 @@ BOUND, STEP = 9.0, 0.2
 MEANS, DEVIATIONS, WIDTH = np.linspace(-5.0, 5.0, 41), np.array([0.15, 0.3, 0.5, 0.8, 1.2, 1.8, 2.7]), 1.5
 # Points of intercept and slope, in standard deviations, and how often they are laid around the last posterior.
 POINTS = np.array([(x, y) for x in range(-3, 4) for y in range(-3, 4) if x * x + y * y <= 11], dtype=np.float64)
-ROUNDS = 3
+START, ROUNDS = np.array([0.0, 1.0]), 3
+# Log-odds beforehand that scores say what base rates are; less probable ways than the second number have no part.
+DISBELIEF, LEAST = 3.0, 0.01
 # Fewer scores than this are not tested.
 ENOUGH = 10
 
@@ -78,6 +80,7 @@ class Shares:
     limits: tuple[Array, Array]
     # (Q, G); two groups are correlated by the product of their columns, each of length 1, given intercept and slope
     together: csr_array
+    by_outcomes: float  # probability that base rates follow from outcomes given scores alone
 
     def sums(self, factor: Array, level: float) -> tuple[Array, Array, Array, Array]:
         """Means, intervals and probabilities above 0 of S sums of shares with these factors, (S, G).
@@ -122,54 +125,95 @@ def dependence(score: Array, group: Index, clusters: Clusters | None, groups: in
     return np.maximum(1.0, ratio * number / np.maximum(number - 1, 1)), together
 
 
+class _Groups:
+    """What events say of the base rates of their groups, at J log-odds of these."""
+
+    def __init__(self, data: Binned, design: Array, worth: Array, *, random: bool) -> None:
+        self.data, self.design, self.size = data, design, data.counts.sum(axis=(0, 2))
+        step = min(STEP, 3.0 / np.sqrt(self.size.max()))
+        nodes = np.linspace(-BOUND, BOUND, 2 * int(np.ceil(BOUND / step)) + 1)
+        self.prior, self.log_hyper = _prior(nodes)
+        self.open, self.failed, self.happened = data.counts * (worth / design)[:, None]
+        self.moved = data.offsets[:, None] + nodes
+        failed, happened = np.logaddexp(0.0, self.moved), np.logaddexp(0.0, -self.moved)
+        self.sampled = -random * (self.failed @ failed + self.happened @ happened)
+
+    def ratio(self, line: Array) -> Array:
+        """Log-likelihood ratios of happening, (B, 1)."""
+        return np.asarray((self.data.answered * (line[0] + line[1] * self.data.scores))[:, None])
+
+    def scores_say(self, ratio: Array) -> Array:
+        """Log-likelihood of open events' scores, (G, J)."""
+        mixed = np.logaddexp(0.0, ratio + self.moved) - np.logaddexp(0.0, self.moved)
+        return np.asarray(self.open @ mixed)
+
+    def outcomes_say(self, ratio: Array) -> Array:
+        """Log-likelihood of outcomes given scores, (G, J)."""
+        failed, happened = np.logaddexp(0.0, ratio + self.moved), np.logaddexp(0.0, -ratio - self.moved)
+        return np.asarray(-self.failed @ failed - self.happened @ happened)
+
+    def base_rates(self, likelihood: Array) -> tuple[float, Array]:
+        """Log-evidence, and probabilities of the base rates, (G, J)."""
+        most = likelihood.max(axis=1, keepdims=True)
+        relative = np.exp(likelihood - most)
+        evidence = relative @ self.prior.T + 1e-300
+        by_hyper = np.log(evidence).sum(axis=0) + self.log_hyper
+        hyper = np.exp(by_hyper - by_hyper.max())
+        found = relative * ((hyper / evidence) @ self.prior)
+        return float(by_hyper.max() + np.log(hyper.sum()) + most.sum()), found / found.sum(axis=1, keepdims=True)
+
+    def at(self, line: Array, *, by_scores: bool) -> tuple[float, Array, Array]:
+        """Log-evidence of a line, up to a constant, and means and variances of the shares, (G,)."""
+        ratio, known, open_ = self.ratio(line), self.data.counts[1:].sum(axis=(0, 1)), self.data.counts[0]
+        value, found = self.base_rates(self.scores_say(ratio) + self.sampled if by_scores else self.outcomes_say(ratio))
+        value += _profile(known, ratio[:, 0]) - _profile(self.open.sum(axis=0) + known, ratio[:, 0])
+        happens = expit(ratio + self.moved)
+        mean = self.data.limits[0][:, None] + open_ @ happens / self.size[:, None]
+        spread = open_ @ (happens * (1.0 - happens)) * (self.design / self.size**2)[:, None]
+        centre = (found * mean).sum(axis=1)
+        # Outcomes given scores have had their say in the line.
+        return value * by_scores, centre, (found * (spread + np.square(mean - centre[:, None]))).sum(axis=1)
+
+    def shares(self, covariance: Array, *, by_scores: bool) -> tuple[Array, Array, Array, Array]:
+        """Posterior mean of the line, (2,), weights of F lines, and means and variances of the shares, (F, G)."""
+        centre, width = START, covariance
+        for _ in range(ROUNDS):
+            lines = centre + POINTS @ np.linalg.cholesky(width + 1e-10 * np.eye(2)).T
+            value, mean, variance = map(
+                np.array, zip(*(self.at(line, by_scores=by_scores) for line in lines), strict=True)
+            )
+            off = lines - START
+            log = value - 0.5 * (off * np.linalg.solve(covariance, off.T).T).sum(axis=1)
+            weight = np.exp(log - log.max())
+            weight /= weight.sum()
+            centre = weight @ lines
+            width = (lines - centre).T @ (weight[:, None] * (lines - centre))
+        return centre, weight, mean, variance
+
+    def gain(self, line: Array) -> float:
+        """How much more probable outcomes are if only they say what base rates are, as a logarithm."""
+        scores, outcomes = self.scores_say(self.ratio(line)), self.outcomes_say(self.ratio(line))
+        alone = self.base_rates(self.outcomes_say(self.ratio(START)))[0]
+        return alone - (self.base_rates(scores + outcomes)[0] - self.base_rates(scores)[0])
+
+
 def posterior(
     data: Binned, covariance: Array, design: Array, worth: Array, together: csr_array, *, random: bool
 ) -> Shares:
     """Posterior of the groups' shares; intercept and slope are N((0, 1), covariance) given the resolved events.
 
     `design` is the number of events for one independent event, `worth` how much of a log-likelihood counts where shares
-    of further classes are unknown too; if not `random`, resolved events say nothing about the open ones.
+    of further classes are unknown too. Base rates follow from scores of open events, and from outcomes given scores
+    alone, averaged by what outcomes say of the two; if resolved events are not `random`, they say nothing of open ones.
     """
-    size = data.counts.sum(axis=(0, 2))
-    step = min(STEP, 3.0 / np.sqrt(size.max()))
-    nodes = np.linspace(-BOUND, BOUND, 2 * int(np.ceil(BOUND / step)) + 1)
-    prior, log_hyper = _prior(nodes)
-    counts = data.counts * (worth / design)[:, None]
-    known = data.counts[1:].sum(axis=(0, 1))
-    moved, least = data.offsets[:, None] + nodes, data.limits[0][:, None]
-    sampled = -random * (counts[1] @ np.logaddexp(0.0, moved) + counts[2] @ np.logaddexp(0.0, -moved))
-
-    def at(line: Array) -> tuple[float, Array, Array]:
-        """Log-evidence, and means and variances of the shares."""
-        ratio = (data.answered * (line[0] + line[1] * data.scores))[:, None]
-        likelihood = counts[0] @ (np.logaddexp(0.0, ratio + moved) - np.logaddexp(0.0, moved)) + sampled
-        most = likelihood.max(axis=1, keepdims=True)
-        relative = np.exp(likelihood - most)
-        evidence = relative @ prior.T + 1e-300
-        by_hyper = np.log(evidence).sum(axis=0) + log_hyper
-        hyper = np.exp(by_hyper - by_hyper.max())
-        found = relative * ((hyper / evidence) @ prior)
-        found /= found.sum(axis=1, keepdims=True)
-        happens = expit(ratio + moved)
-        mean = least + data.counts[0] @ happens / size[:, None]
-        spread = data.counts[0] @ (happens * (1.0 - happens)) * (design / size**2)[:, None]
-        profile = _profile(known, ratio[:, 0]) - _profile(counts[0].sum(axis=0) + known, ratio[:, 0])
-        value = by_hyper.max() + np.log(hyper.sum()) + most.sum() + profile
-        centre = (found * mean).sum(axis=1)
-        return float(value), centre, (found * (spread + np.square(mean - centre[:, None]))).sum(axis=1)
-
-    covariance = covariance + 1e-10 * np.eye(2)
-    centre, width = np.array([0.0, 1.0]), covariance
-    for _ in range(ROUNDS):
-        lines = centre + POINTS @ np.linalg.cholesky(width + 1e-10 * np.eye(2)).T
-        value, mean, variance = map(np.array, zip(*map(at, lines), strict=True))
-        off = lines - (0.0, 1.0)
-        log = value - 0.5 * (off * np.linalg.solve(covariance, off.T).T).sum(axis=1)
-        weight = np.exp(log - log.max())
-        weight /= weight.sum()
-        centre = weight @ lines
-        width = (lines - centre).T @ (weight[:, None] * (lines - centre))
-    return Shares(centre, weight, mean, np.sqrt(weight @ variance), data.limits, together)
+    groups, covariance = _Groups(data, design, worth, random=random), covariance + 1e-10 * np.eye(2)
+    line, weight, mean, variance = groups.shares(covariance, by_scores=True)
+    by_outcomes = random * float(expit(groups.gain(line) - DISBELIEF))
+    if by_outcomes > LEAST:
+        _, *other = groups.shares(covariance, by_scores=False)
+        weight = np.append((1.0 - by_outcomes) * weight, by_outcomes * other[0])
+        mean, variance = np.concatenate([mean, other[1]]), np.concatenate([variance, other[2]])
+    return Shares(line, weight, mean, np.sqrt(weight @ variance), data.limits, together, by_outcomes)
 
 
 def _prior(nodes: Array) -> tuple[Array, Array]:

@@ -62,7 +62,8 @@ def rate_facts(found: Rates, labels: str) -> dict[str, object]:
     """How it was estimated, differences between groups, and the share of all events, for JSON."""
     every = None if found.total_ is None else dict(zip(("rate", "low", "high"), found.total_, strict=False))
     differences = list(records(difference_columns(found)))
-    return {"labels": labels, "level": found.level, "differences": differences, "all": every}
+    facts = {"labels": labels, "level": found.level, "by_outcomes": found.by_outcomes_}
+    return facts | {"differences": differences, "all": every}
 
 
 def rate_lines(found: Rates) -> list[str]:
@@ -72,7 +73,8 @@ def rate_lines(found: Rates) -> list[str]:
         rate, low, high, _ = found.total_
         between = f"{percent(low)} to {percent(high)}"
         lines = [f"of all {whole(int(found.events_.sum()))} events {percent(rate)} happen ({between})"]
-    return [*lines, f"assumed: {ASSUMPTION}"]
+    against = "; resolved events speak against it, so base rates rest on these" if found.by_outcomes_ > 0.5 else ""
+    return [*lines, f"assumed: {ASSUMPTION}{against}"]
 
 
 def rates_section(f: Findings) -> Section | None:
