@@ -193,8 +193,8 @@ class _Groups:
     def gain(self, line: Array) -> float:
         """How much more probable outcomes are if only they say what base rates are, as a logarithm."""
         scores, outcomes = self.scores_say(self.ratio(line)), self.outcomes_say(self.ratio(line))
-        alone = self.base_rates(self.outcomes_say(self.ratio(START)))[0]
-        return alone - (self.base_rates(scores + outcomes)[0] - self.base_rates(scores)[0])
+        without = self.base_rates(self.outcomes_say(self.ratio(START)))[0]
+        return without - (self.base_rates(scores + outcomes)[0] - self.base_rates(scores)[0])
 
 
 def posterior(
