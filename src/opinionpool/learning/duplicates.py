@@ -128,7 +128,7 @@ class Duplicates:
             return Parts(np.zeros(n), np.full(n, np.nan), CommonCorrelation(n, 0.0))
         spread = np.where(self.source == CONSTANT, np.nan, self.rows(parts.spread))
         # Who repeats nobody, in the order of experts; the others are behind these.
-        behind = np.where(self.source >= 0, self.first[self.source], np.arange(n))
+        behind = np.where(self.source >= 0, self.first[np.maximum(self.source, 0)], np.arange(n))
         kept, source = np.unique(behind, return_inverse=True)
         dependence = self._dependence(parts.dependence, self.source[kept])
         return Parts(self.rows(parts.contrast), spread, dependence, source=source if len(kept) < n else None)

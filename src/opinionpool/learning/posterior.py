@@ -137,7 +137,7 @@ class Posterior(Tabular):
         copies = np.bincount(source[source >= 0], minlength=int(source.max(initial=-1)) + 1)
         d = self.mean.shape[1] - len(copies)
         column = np.concatenate([np.arange(d), np.where(source < 0, 0, d + source)])
-        part = np.concatenate([np.ones(d), np.where(source < 0, 0.0, 1.0 / copies[source])])
+        part = np.concatenate([np.ones(d), np.where(source < 0, 0.0, 1.0 / copies[np.maximum(source, 0)])])
         limits = self.limits and self.limits._replace(mean=self.limits.mean.take(column, 1) * part)
         covariance = self.covariance.take(column, 1).take(column, 2) * np.outer(part, part)
         return replace(self, mean=self.mean.take(column, 1) * part, covariance=covariance, limits=limits)
