@@ -73,12 +73,54 @@ class Quadratic(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
+class Deviations:
+    """Posterior covariances of coefficients given intercept and sum at B nodes, V diag(g) V' − cc' of the weights."""
+
+    vectors: Array  # (B or 1, N, P); V
+    gain: Array  # (B, P); g
+    less: Array  # (B, N); c
+    half_log_determinant: Array  # (B,); of the precision in units of the prior's
+
+    @classmethod
+    def of(cls, curvature: Array, nodes: Nodes) -> Deviations:
+        """Return those by the curvature of a log-likelihood, (N, N)."""
+        if nodes.own is not None:
+            turned = np.swapaxes(nodes.own, 1, 2)
+            factor = np.linalg.cholesky(turned @ (curvature @ nodes.own) + np.eye(len(turned[0])))
+            vectors = np.swapaxes(np.linalg.solve(factor, turned), 1, 2)
+            size = np.log(np.einsum("bpp->bp", factor)).sum(axis=1)
+            return cls(vectors, np.ones((len(vectors), len(turned[0]))), np.zeros(vectors.shape[:2]), size)
+        # Given the sum, h'w is known: of A = (H + I/τ²)⁻¹ what is left is A − Ahh'A / h'Ah.
+        (h, tau), (value, vector) = nodes.across(), np.linalg.eigh(curvature)
+        precision = 1.0 + tau[:, None] ** 2 * value
+        gain, seen = tau[:, None] ** 2 / precision, h @ vector
+        part = (seen**2 / precision).sum(axis=1)
+        less = (gain * seen) @ vector.T / np.maximum(tau * np.sqrt(part), 1e-300)[:, None]
+        return cls(vector[None], gain, less, (np.log(precision).sum(axis=1) + np.log(part)) / 2.0)
+
+    def times(self, x: Array) -> Array:
+        """Return the products with x (B, Q, M), of which the last N rows are of weights; 0 in the others."""
+        own, found = x[:, -self.vectors.shape[1] :], np.zeros(x.shape)
+        inner = self.gain[..., None] * (np.swapaxes(self.vectors, 1, 2) @ own)
+        found[:, -own.shape[1] :] = self.vectors @ inner - self.less[..., None] * (self.less[:, None] @ own)
+        return found
+
+    def whole(self, node: Index, size: int) -> Array:
+        """Return the covariances at M nodes, (M, Q, Q), 0 beside the weights."""
+        vectors, less = self.vectors[node if len(self.vectors) > 1 else [0]], self.less[node]
+        found = np.zeros((len(node), size, size))
+        own = found[:, -vectors.shape[1] :, -vectors.shape[1] :]
+        own[:] = (vectors * self.gain[node, None]) @ np.swapaxes(vectors, 1, 2) - less[:, :, None] * less[:, None]
+        return found
+
+
+@dataclass(frozen=True, eq=False)
 class Approximation:
     """The posterior of B nodes with J sums by a quadratic function of Q coefficients."""
 
     score: Array  # (B, J); log of the prior probability times the marginal likelihood
     mean: Array  # (B, J, Q)
-    deviations: Array  # (B, Q, Q); covariance given intercept and sum
+    deviations: Deviations  # covariances given intercept and sum
     along: Array  # (B, Q, K); how coefficients go with these
     left: Array  # (B, J, K, K); covariance of these
 
@@ -96,29 +138,23 @@ class Approximation:
     def covariance(self, node: Index, total: Index) -> Array:
         """Return the posterior covariances of M pairs of a node and a sum, (M, Q, Q)."""
         along = self.along[node]
-        return np.asarray(self.deviations[node] + along @ self.left[node, total] @ np.swapaxes(along, 1, 2))
+        covariance = self.deviations.whole(node, along.shape[1])
+        return np.asarray(covariance + along @ self.left[node, total] @ np.swapaxes(along, 1, 2))
 
 
 def by_quadratic(about: Quadratic, nodes: Nodes, d: int) -> Approximation:
     """Return the posterior of nodes by a quadratic function: deviations given intercept and sum, then these (10.5)."""
-    own, v = nodes.deviations, nodes.direction
+    deviations, v = Deviations.of(about.curvature[d:, d:], nodes), nodes.direction
     b, q, sums = len(v), len(about.slope), nodes.sums
-    bent = about.curvature[d:, d:] @ own
-    inner = np.swapaxes(own, 1, 2) @ bent + np.eye(own.shape[2])
-    factor = np.linalg.cholesky(inner)
-    half = np.linalg.solve(factor, np.swapaxes(own, 1, 2))
-    deviations = np.zeros((b, q, q))
-    deviations[:, d:, d:] = np.swapaxes(half, 1, 2) @ half
     fixed = np.zeros((b, q, d + 1))
     fixed[:, :d, :d] = nodes.intercept(d)
     fixed[:, d:, d] = v
     seen = about.curvature @ fixed
-    along = fixed - deviations @ seen
+    along = fixed - deviations.times(seen)
     slope = np.einsum("bqk,q->bk", along, about.slope)
     curvature = np.swapaxes(along, 1, 2) @ seen
-    pulled = half @ about.slope[d:]
-    constant = about.constant + (pulled**2).sum(axis=1) / 2.0
-    constant -= np.log(np.einsum("bpp->bp", factor)).sum(axis=1)
+    pulled = deviations.times(np.tile(about.slope[:, None], (b, 1, 1)))[..., 0]
+    constant = about.constant + pulled @ about.slope / 2.0 - deviations.half_log_determinant
     j = len(sums.value)
     start, scale = np.zeros((j, d + 1)), np.ones((j, d + 1))
     start[:, d], scale[:, d] = sums.value, sums.sd
@@ -129,7 +165,7 @@ def by_quadratic(about: Quadratic, nodes: Nodes, d: int) -> Approximation:
     score = constant[:, None] + slope @ start.T - np.einsum("ja,bac,jc->bj", start, curvature, start) / 2.0
     score += (right * moved).sum(axis=2) / 2.0 - np.linalg.slogdet(precision)[1] / 2.0
     score += np.log(np.outer(nodes.probability, sums.probability))
-    mean = (start + scale * moved) @ np.swapaxes(along, 1, 2) + (deviations @ about.slope)[:, None]
+    mean = (start + scale * moved) @ np.swapaxes(along, 1, 2) + pulled[:, None]
     return Approximation(score, mean, deviations, along, scale[:, :, None] * left * scale[:, None, :])
 
 
@@ -153,7 +189,7 @@ def matched(nodes: Nodes, d: int) -> tuple[Array, Array]:
     mean = np.concatenate([np.zeros(d), nodes.mean])
     second = float(sums.probability @ (sums.value**2 + sums.sd**2))
     covariance = second * (v.T * p) @ v - np.outer(mean[d:], mean[d:])
-    covariance += np.einsum("b,bij,bkj->ik", p, nodes.deviations, nodes.deviations)
+    covariance += nodes.spread()
     size, vector = np.linalg.eigh(covariance)
     root = np.zeros((len(mean), len(mean)))
     root[:d, :d] = nodes.intercept(d)
@@ -203,16 +239,15 @@ def prior_fit(nodes: Nodes, d: int, *, covariances: bool = True) -> Fit:
     mean = np.concatenate([np.zeros(d), nodes.mean])
     if not covariances:
         return Fit(mean, joint)
-    root = nodes.deviations
     intercept = nodes.intercept(d)
     if j > 1:
         probability, weights = sums.probability, sums.value[:, None] * (nodes.probability @ v)
-        own = np.einsum("b,bip,bkp->ik", nodes.probability, root, root, optimize=True)
         second = (v.T * nodes.probability) @ v
         square = sums.value**2 + sums.sd**2
-        covariance = own + square[:, None, None] * second - weights[:, :, None] * weights[:, None, :]
+        covariance = nodes.spread() + square[:, None, None] * second - weights[:, :, None] * weights[:, None, :]
     else:
         probability, weights = nodes.probability, sums.value[0] * v
+        root = nodes.deviations
         covariance = root @ np.swapaxes(root, 1, 2) + sums.sd[0] ** 2 * v[:, :, None] * v[:, None, :]
     means, whole = np.zeros((len(weights), d + n)), np.zeros((len(weights), d + n, d + n))
     means[:, d:], whole[:, d:, d:], whole[:, :d, :d] = weights, covariance, intercept @ intercept.T

@@ -117,8 +117,23 @@ class Nodes:
         """Roots of the covariances of the weights about s v, (B, N, P)."""
         if self.own is not None:
             return np.asarray(self.own)
-        h, _, tau = self._scales(np.arange(len(self.weight_sd)), np.zeros(len(self.weight_sd), dtype=np.intp))
+        h, tau = self.across()
         return self._own_roots(h, np.zeros(len(tau)), tau)
+
+    def across(self) -> tuple[Array, Array]:
+        """Unit directions h (B, N) and τ (B,) of the weights' covariances τ² (I − hh') about s v, without `own`."""
+        every = np.arange(len(self.weight_sd))
+        h, _, tau = self._scales(every, np.zeros_like(every))
+        return h, tau
+
+    def spread(self) -> Array:
+        """Mean over the nodes of the covariance of the weights about s v, (N, N)."""
+        if self.own is not None:
+            wide = np.moveaxis(self.own * np.sqrt(self.probability)[:, None, None], 0, 1).reshape(self.own.shape[1], -1)
+            return np.asarray(wide @ wide.T)
+        h, tau = self.across()
+        share = self.probability * tau**2
+        return np.asarray(share.sum() * np.eye(h.shape[1]) - (h.T * share) @ h)
 
     def roots(self, node: Index, value: Index, d: int) -> Array:
         """Roots of the covariances of intercept and weights of M pairs of a node and a sum, (M, K - 1 + N, P)."""
