@@ -16,7 +16,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import opinionpool as op
 from opinionpool.cli import app as cli
-from opinionpool.errors import ArgumentError, CellError, ProbabilityError
+from opinionpool.errors import ArgumentError, CellError, LayoutError, ProbabilityError
 from opinionpool.scales import Scale, scales_given
 
 SCORES = np.array([[1, 5], [2, 4], [5, 2], [4, np.nan], [3, 3], [1, 1]])
@@ -112,6 +112,69 @@ class TestFiles:
         )
         f = op.read_forecasts(frame, scale={"ann": "1-5", "bob": "no,yes"})
         np.testing.assert_allclose(f.X, [[0.7, 0.75], [0.1, 0.25], [0.3, np.nan]])
+
+
+ROLES = {"outcome": "gold"}
+GRADES = (
+    "item,judge,score,gold\na,x,3,3\na,y,2,3\nb,x,0,0\nb,y,1,0\nc,x,1,1\nc,y,2,1\nd,x,2,2\nd,y,2,2\ne,x,2,\ne,y,1,-1\n"
+)
+
+
+class TestGrades:
+    """Outcomes that are levels of a scale too."""
+
+    def test_at_least_a_grade(self):
+        f = read(GRADES.replace("e,y,1,-1", "e,y,1,"), scale="0-3", at_least=2, columns=ROLES)
+        assert f.classes == (0, 1)
+        assert f.outcomes.tolist() == [1, 0, 0, 1, -1]
+        np.testing.assert_allclose(f.X[0], [0.875, 0.625])
+        assert read(GRADES, scale="0-3", at_least="2", columns=ROLES).outcomes.tolist() == [1, 0, 0, 1, -1]
+        words = GRADES.replace(",-1", ",")
+        for number, word in zip("0123", ("bad", "poor", "fair", "good"), strict=True):
+            words = words.replace(f",{number}", f",{word}")
+        f = read(words, scale="bad,poor,fair,good", at_least="Fair", columns=ROLES)
+        assert f.outcomes.tolist() == [1, 0, 0, 1, -1]
+        with pytest.raises(ArgumentError, match="--at-least is a number, or a level"):
+            read(GRADES, scale="0-3", at_least="fair", columns=ROLES)
+
+    def test_grades_are_asked_about(self, tmp_path, monkeypatch, capsys):
+        monkeypatch.chdir(tmp_path)
+        (tmp_path / "f.csv").write_text("item,x,y,gold\na,.8,.9,3\nb,.1,.3,0\nc,.2,.5,1\nd,.6,.8,2\n")
+        assert cli.run(["pool", "f.csv", "--column", "outcome=gold"]) == 1
+        assert "--at-least 2" in capsys.readouterr().err
+        assert cli.run(["pool", "f.csv", "--column", "outcome=gold", "--at-least", "2", "-q"]) == 0
+
+    @pytest.mark.parametrize("given", ["0-3", {"x": "0-3", "y": "0-3"}])
+    def test_levels_are_classes_in_order(self, given):
+        f = read(GRADES.replace(",-1", ","), scale=given, columns={**ROLES, "probability": "score"})
+        assert f.classes == ("0", "1", "2", "3")
+        assert f.outcomes.tolist() == [3, 0, 1, 2, -1]
+        assert f.probabilities.argmax(axis=1).tolist() == [3, 2, 0, 1, 1, 2, 2, 2, 2, 1]
+        # The log-probability falls by as much for each level between.
+        steps = np.diff(np.log(f.X[0, 0]))
+        assert steps == pytest.approx(np.full(3, steps[0]))
+        levels = [[3, 2], [0, 1], [1, 2], [2, 2], [2, 1]]
+        g = op.Forecasts.from_array(levels, [3, 0, 1, 2, None], scale="0-3")
+        assert g.classes == (0, 1, 2, 3)
+        np.testing.assert_allclose(g.X, f.X)
+        assert op.Forecasts.from_array(levels, [1, 0, 0, 1, None], scale="0-3").X.shape == (5, 2)
+
+    def test_probabilities_are_no_levels_of_classes(self):
+        text = "item,x,y,gold\na,.8,3,3\nb,.1,0,0\nc,.2,1,1\n"
+        with pytest.raises(LayoutError, match="outcomes are levels of the scale 0-3, and 'x' gives probabilities"):
+            read(text, scale={"y": "0-3"}, columns={**ROLES, "event": "item", "probability": ("x", "y")})
+
+    def test_ordered_classes_predict_better_than_classes_without_an_order(self):
+        rng = np.random.default_rng(0)
+        latent = rng.normal(size=500)
+        gold = np.digitize(latent, [-0.8, 0.1, 0.9])
+        scores = np.digitize(latent[:, None] + 0.9 * rng.normal(size=(500, 4)), [-0.8, 0.1, 0.9])
+        known = [int(c) if t < 60 else None for t, c in enumerate(gold)]
+        f = op.Forecasts.from_array(scores, known, scale="0-3")
+        plain = replace(f, probabilities=np.where(f.probabilities == f.probabilities.max(1, keepdims=True), 0.7, 0.1))
+        p = [op.GaussianPool().fit(each).predict_proba(each)[60:] for each in (f, plain)]
+        mine, other = (-np.log(each[np.arange(440), gold[60:]]).mean() for each in p)
+        assert mine < other
 
 
 class TestCommands:

@@ -230,6 +230,8 @@ class Forecasts(Tabular):
         scales = scales_given(scale)
         if scales:
             probabilities, experts, columns = _coded(probabilities, experts, columns, scales)
+            own = own_scales(scales, experts)
+            probabilities, classes = _over_levels(probabilities, [*dict.fromkeys(own.values())], outcomes, classes)
         array = check_probabilities(probabilities)
         sets = None if options is None else _sets(options)
         if sets is not None:
@@ -507,6 +509,18 @@ def _coded(
     names = [str(name) for name in names]
     own_scales(scales, names)
     return coded(table, names, scales), names, None
+
+
+def _over_levels(
+    p: Array,
+    scales: Sequence[Scale],
+    outcomes: Any,  # noqa: ANN401
+    classes: Any,  # noqa: ANN401
+) -> tuple[Array, Any]:
+    """Probabilities of classes, and these, where the outcomes are levels of the one scale too; else as they are."""
+    seen = classes if classes is not None else _seen_classes(outcomes)
+    levels = scales[0].as_classes(list(seen)) if len(scales) == 1 else ()
+    return (scales[0].over_classes(p), levels) if levels else (p, classes)
 
 
 def _lengths(options: Options) -> Index:

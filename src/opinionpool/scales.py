@@ -18,6 +18,9 @@ from opinionpool.text import shown
 _RANGE = re.compile(r"\s*(-?\d+)\s*(?:-|\.\.|to)\s*(-?\d+)\s*")
 # A scale has so many levels at most; more are numbers.
 MOST = 101
+# Where levels are classes: by how much the log-probability of the farthest class is below that of the level given;
+# chosen by simulated judges (benchmarks/levels.py).
+FAR = 4.5
 # Stands for the names of all experts without a scale of their own.
 ALL = "*"
 
@@ -102,6 +105,29 @@ class Scale:
                 raise ProbabilityError(f"{shown(value)}{who and f' by {who}'} is no level of the scale {self}")
             found.append(place)
         return np.asarray(self.probability(found)[position.reshape(np.shape(words))])
+
+    def as_classes(self, outcomes: Sequence[object]) -> tuple[object, ...]:
+        """The levels as classes in order, in the type of outcomes; () unless these are levels, and more than two.
+
+        >>> Scale.of("0-3").as_classes([0, 3, 2]), Scale.of("0-3").as_classes([0, 1])
+        ((0, 1, 2, 3), ())
+        """
+        if len({*outcomes}) < 3 or any(self.place(each) < 0 for each in outcomes):
+            return ()
+        named = {self.place(each): each for each in outcomes}
+        numbers = not any(isinstance(each, str) for each in outcomes) and self.levels[0].lstrip("-").isdigit()
+        return tuple(named.get(i, int(level) if numbers else level) for i, level in enumerate(self.levels))
+
+    def over_classes(self, p: npt.ArrayLike) -> Array:
+        """Probabilities (..., M) of the levels as classes, falling by e with distance, of those that levels stand for.
+
+        >>> Scale.of("1-3").over_classes([0.5]).round(2).tolist()
+        [[0.09, 0.83, 0.09]]
+        """
+        size = len(self.levels)
+        place = np.asarray(p, dtype=np.float64)[..., None] * size - 0.5
+        found = np.exp(-FAR / (size - 1) * np.abs(place - np.arange(size)))
+        return np.asarray(found / found.sum(axis=-1, keepdims=True))
 
     def nearest(self, p: float) -> str:
         """The level that is taken as about this probability."""

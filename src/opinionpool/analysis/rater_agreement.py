@@ -28,12 +28,13 @@ def rater_agreement(forecasts: Forecasts) -> RaterAgreement | None:
     """
     scales = list(dict.fromkeys(forecasts.scales.values()))
     judges = np.array([name in forecasts.scales for name in forecasts.experts])
-    if len(scales) != 1 or judges.sum() < 2 or len(forecasts.classes) > 2:
+    if len(scales) != 1 or judges.sum() < 2:
         return None
     some = judges[forecasts.expert_index]
     event, judge = forecasts.event_index[some], forecasts.expert_index[some]
     size = len(scales[0].levels)
-    level = np.clip((forecasts.probabilities[some] * size).astype(np.intp), 0, size - 1)
+    p = forecasts.probabilities[some]
+    level = np.clip((p * size).astype(np.intp), 0, size - 1) if p.ndim == 1 else p.argmax(axis=1)
     several = np.bincount(event, minlength=len(forecasts.events))[event] > 1
     if not several.any():
         return None

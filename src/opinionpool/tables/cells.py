@@ -51,6 +51,12 @@ class NumberRules:
             raise ArgumentError(f"the decimal mark is '.' or ',', and not {self.decimal!r}")
 
     @property
+    def scale(self) -> Scale | None:
+        """The one scale that is given, None if there is none or several."""
+        found = {*self.scales.values()}
+        return found.pop() if len(found) == 1 else None
+
+    @property
     def missing_words(self) -> frozenset[str]:
         """Every word that means "no answer", in lower case."""
         return MISSING | {word.strip().lower() for word in self.missing}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 from opinionpool.arguments import brief, expect_type, labels_given, one_of
 from opinionpool.errors import ArgumentError, Remedy
 from opinionpool.findings import option_name, typed_options
+from opinionpool.labels import label_text
 from opinionpool.tables.roles import BETWEEN, KEYED, Columns, check_columns
 from opinionpool.text import shown, suggestion, toml
 
@@ -95,6 +96,10 @@ def _scales(given: object) -> dict[str, str]:
     from opinionpool.scales import scales_given
 
     return {name: str(scale) for name, scale in scales_given(given).items()}
+
+
+def _grade(value: object) -> str:
+    return label_text(value).strip()
 
 
 def _probability(value: object) -> float:
@@ -186,6 +191,12 @@ class ReadOptions:
         "All classes in their order, where the file does not show them all or their order matters; of two, "
         "probabilities are about the last.",
         metavar="CLASS,CLASS,...",
+    )
+    at_least: str | None = _option(
+        "text",
+        "Outcomes are grades, such as 0 to 3, and an event happened from this one on: a number, or a level of a scale.",
+        metavar="GRADE",
+        check=_grade,
     )
     percent: bool = _option("flag", "Probabilities are percentages, 0 to 100.")
     units: Mapping[str, str] = _option(

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from opinionpool.arrays import Index
-from opinionpool.errors import CellError, LayoutError, Note, literal
+from opinionpool.errors import ArgumentError, CellError, LayoutError, Note, Remedy, literal
 from opinionpool.labels import FAMILIES, UNRESOLVED
 from opinionpool.option_sets import Options, option_slots
+from opinionpool.scales import Scale
 from opinionpool.tables.cells import looks_numeric
 from opinionpool.tables.classes import Asked, Matcher, key, order_classes, two_classes
 from opinionpool.tables.no_outcome import USUAL, NoOutcome, none_remedies, none_text
@@ -20,6 +22,7 @@ from opinionpool.tables.per_event import one_per_key, take
 from opinionpool.tables.table import BLANK, Table, Words, cell_error, place
 from opinionpool.text import counted, listed, quoted, shown, suggestion
 
+_WHOLE = re.compile(r"-?\d+(?:\.\d+)?")
 # Among positions of outcomes: the event is void.
 _VOIDED = UNRESOLVED - 1
 # So many events with two outcomes, or one in so many, were mistaken or changed, and are no answers of experts.
@@ -73,6 +76,30 @@ class Settled:
 _Outcome = tuple[Observed, int, str]
 
 
+def graded(column: Observed, least: str, scales: Iterable[Scale]) -> Observed:
+    """A column of grades as 1 from the least one that counts, a number or level, and 0 below; -1 and words stay.
+
+    Raises
+    ------
+    ArgumentError
+        If it is neither a number nor a level of a scale.
+    """
+    order = next((scale for scale in scales if scale.place(least) >= 0), None)
+
+    def place(word: str) -> float:
+        if order is not None and order.place(word) >= 0:
+            return order.place(word)
+        return float(word) if order is None and looks_numeric(word) and word not in {"-1", "-1.0"} else np.nan
+
+    if order is None and not _WHOLE.fullmatch(least):
+        raise ArgumentError(f"--at-least is a number, or a level of a scale that --scale names, and not {shown(least)}")
+    edge = float(least) if order is None else order.place(least)
+    words = [word if np.isnan(place(word)) else str(int(place(word) >= edge)) for word in column.words.values]
+    values = list(dict.fromkeys(words))
+    codes = column.words.expand(np.array([values.index(word) for word in words], dtype=np.intp), BLANK)
+    return replace(column, words=Words(codes, values, column.words.trimmed))
+
+
 def settle(
     observed: Sequence[Observed],
     events: Sequence[str],
@@ -80,6 +107,7 @@ def settle(
     asked: Asked,
     without: NoOutcome = USUAL,
     classes: tuple[object, ...] | None = None,
+    scale: Scale | None = None,
 ) -> Settled:
     """Classes and outcomes of all events.
 
@@ -96,6 +124,8 @@ def settle(
         Words for none.
     classes : tuple, optional
         The classes, if they are known.
+    scale : Scale, optional
+        That of all forecasts.
 
     Raises
     ------
@@ -109,7 +139,7 @@ def settle(
             {word for column in observed for word in column.words.values} | {*map(str, classes or ())}
         )
     if classes is None:
-        classes = find_classes(observed, written, asked, without)
+        classes = find_classes(observed, written, asked, without, scale)
     _refuse_void_classes(classes, without)
     encoded = _encode(observed, [classes], True, without, lambda column, code, _: _unknown(column, code, classes))
     outcomes, void = _one_each(encoded.values, observed, events)
@@ -145,11 +175,19 @@ def absent_void_notes(observed: Sequence[Observed], without: NoOutcome) -> list[
 
 
 def find_classes(
-    observed: Sequence[Observed], written: Sequence[str], asked: Asked, without: NoOutcome = USUAL
+    observed: Sequence[Observed],
+    written: Sequence[str],
+    asked: Asked,
+    without: NoOutcome = USUAL,
+    scale: Scale | None = None,
 ) -> tuple[object, ...]:
-    """Only the classes; arguments and errors as for `settle`."""
+    """Only the classes, the levels of a scale where outcomes are such; arguments and errors as for `settle`."""
     if len(written) > 1:
         return order_classes(written, asked)
+    if scale is not None and len(scale.levels) > 2:
+        grades = [word for *_, word in _outcomes_among(observed, written, without)]
+        if {*map(key, grades)} - {*FAMILIES[0]} and all(scale.place(word) >= 0 for word in grades):
+            return scale.levels
     words = {word.lower() for column in observed for word in column.words.values}
     cells = _outcomes_among(observed, written, without.beside({*words, *asked.classes}))
     _check_binary(cells)
@@ -240,14 +278,26 @@ def _if_fraction(word: str) -> str:
 def _not_an_outcome(column: Observed, code: int, what: str) -> CellError:
     word = column.words.values[code]
     row = int(column.words.rows(code)[0])
+    grade = _grade(column.words.values)
+    text = f"outcome {shown(word)} is {what}{_if_fraction(word)}"
+    ways: list[Remedy] = [*([{"at_least": grade}] if grade else []), *none_remedies(word)]
+    graded_text = (
+        f"; if outcomes are grades, say from which one on an event happened: --at-least {grade}" if grade else ""
+    )
     return cell_error(
         column.table,
         row,
         column.column,
-        f"outcome {shown(word)} is {what}{_if_fraction(word)}; {none_text(word)}",
-        remedies=none_remedies(word),
+        f"{text}{graded_text}; {none_text(word)}",
+        remedies=ways,
         count=int(column.words.counts[code]),
     )
+
+
+def _grade(words: Sequence[str]) -> str:
+    """The first of the upper half where three or more words are whole numbers from 0 to 10, as grades are; else ""."""
+    numbers = {int(word) for word in words if word.isdigit() and int(word) <= 10}
+    return str((min(numbers) + max(numbers)) // 2 + 1) if len(numbers) > 2 else ""
 
 
 class _Encoded(NamedTuple):

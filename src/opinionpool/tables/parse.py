@@ -28,7 +28,7 @@ from opinionpool.tables.melt import Melted, Reading, melt_columns, melt_long, ro
 from opinionpool.tables.name_notes import alike_event_notes, alike_notes, formula_notes
 from opinionpool.tables.options import ReadOptions
 from opinionpool.tables.outcome_files import Joined, beside, join_outcomes
-from opinionpool.tables.outcomes import Observed, Settled, absent_void_notes, settle, settle_among
+from opinionpool.tables.outcomes import Observed, Settled, absent_void_notes, graded, settle, settle_among
 from opinionpool.tables.profile import Profile
 from opinionpool.tables.shapes import UserRoles
 from opinionpool.tables.silence import with_silence
@@ -162,6 +162,8 @@ def _parse(known: _Known) -> _Parsed:
     events = row_events(table, layout)
     joined = None if known.other is None else join_outcomes(known.other, request.keys, events.values, table.name)
     observed = _observed(table, layout, events, joined)
+    if request.at_least is not None:
+        observed = [graded(each, request.at_least, request.rules.scales.values()) for each in observed]
     without = request.no_outcome
     if known.whole is None:
         refuse_totals(table, layout, events, [column.words for column in observed if column.table is table])
@@ -173,7 +175,7 @@ def _parse(known: _Known) -> _Parsed:
     else:
         classes = None if known.whole is None else known.whole.classes
         listed_ones = as_listed(request.asked, melted.written, long=layout.long)
-        settled = settle(observed, events.values, melted.written, listed_ones, without, classes)
+        settled = settle(observed, events.values, melted.written, listed_ones, without, classes, request.rules.scale)
     if known.whole is None:
         settled = replace(settled, notes=(*settled.notes, *absent_void_notes(observed, without)))
     check_classes(table.name, len(settled.classes))
@@ -206,6 +208,8 @@ def _choose(known: _Known, parsed: _Parsed, timed: LongRows) -> _Chosen:
     if parsed.options is None:
         order = class_order(parsed.melted.written, parsed.settled.classes)
         long_rows, probabilities, folded = _ordered(long_rows, order, known.reading, request)
+        if len(parsed.settled.classes) > 2 and probabilities.ndim == 1:
+            probabilities = _over_levels(long_rows, probabilities, request.rules)
         earlier = earlier_forecasts(timed, long_rows, order) if repeats else None
     else:
         long_rows, probabilities, folded = fold_rows(
@@ -343,6 +347,18 @@ def _observed(table: Table, layout: Layout, events: Words, joined: Joined | None
         column = joined.roles["outcome"]
         found.append(Observed(joined.table, column, joined.table.words(column), joined.row_events))
     return found
+
+
+def _over_levels(long_rows: LongRows, values: Array, rules: NumberRules) -> Array:
+    """Probabilities of levels that are classes too, (M, K)."""
+    for name in long_rows.experts:
+        if scale_of(rules.scales, name) != rules.scale:
+            raise LayoutError(
+                f"{long_rows.table.name}: outcomes are levels of the scale {rules.scale}, and {shown(name)} gives "
+                "probabilities: --at-least says from which level on an event happened"
+            )
+    assert rules.scale is not None
+    return rules.scale.over_classes(values)
 
 
 def _ordered(

@@ -29,7 +29,7 @@ from opinionpool.tables.forecast_counts import ForecastCounts
 from opinionpool.tables.layout import Layout
 from opinionpool.tables.melt import Reading
 from opinionpool.tables.options import ReadOptions
-from opinionpool.tables.outcomes import Observed, absent_void_notes, find_classes
+from opinionpool.tables.outcomes import Observed, absent_void_notes, find_classes, graded
 from opinionpool.tables.parse import Whole, forecast_notes, layout_of, read_table
 from opinionpool.tables.profile import Profile
 from opinionpool.tables.read import open_table
@@ -199,7 +199,9 @@ def _parts(table: Table, request: ReadOptions, layout: Layout, profile: Profile)
         observed = [Observed(table, column, words, np.full(len(words.values), BLANK))]
     written = [*dict.fromkeys(label for _, label in layout.cells if label is not None)]
     asked = as_listed(request.asked, written, long=layout.long)
-    whole = Whole(layout, find_classes(observed, written, asked, without), profile)
+    if request.at_least is not None:
+        observed = [graded(each, request.at_least, request.rules.scales.values()) for each in observed]
+    whole = Whole(layout, find_classes(observed, written, asked, without, request.rules.scale), profile)
     known = {}
     if layout.long:
         expert = layout.roles["expert"]
