@@ -1,111 +1,130 @@
 import numpy as np
 import pytest
 
-from opinionpool.estimation.sampling import (
-    Keys,
-    _copies,
-    content_keys,
-    drawn,
-    many_copies,
-    size_ranks,
-    spread_evenly,
-    tally,
-)
+from opinionpool.estimation.sampling import Keys, Sample, event_keys, size_ranks, spread_evenly
+from opinionpool.forecasts import Forecasts
 
 
 def random_keys(seed: int, count: int) -> Keys:
-    return np.random.default_rng(seed).integers(0, 2**63, count, dtype=np.uint64) * np.uint64(2)
+    return np.random.default_rng(seed).integers(0, 2**63, count, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
 
 
-class TestCopies:
-    @pytest.mark.parametrize("different", [1, 7, 400, 5_000])
-    def test_are_numbered(self, different):
-        keys = random_keys(1, different)[np.random.default_rng(2).integers(0, different, 3_000)]
-        number = np.zeros(3_000, dtype=int)
-        index, number_of = _copies(keys)
-        number[index] = number_of
-        for key in np.unique(keys):
-            assert sorted(number[keys == key]) == list(range((keys == key).sum()))
+class TestSample:
+    OUTCOMES = np.random.default_rng(10).choice([0, 1, -1], 6_000, p=[0.7, 0.2, 0.1])
+    ROOM = np.array([200, 200, 40])
 
-    def test_none_where_all_differ(self):
-        keys = np.unique(random_keys(3, 20_000))
-        assert not len(_copies(np.random.default_rng(4).permutation(keys))[0])
-        # Of these, the leading bits are the same.
-        assert not len(_copies(np.arange(5_000, dtype=np.uint64))[0])
+    def drawn(self, keys, weight=None, contents=None):
+        return Sample.of(keys, self.OUTCOMES, np.ones(6_000) if weight is None else weight, self.ROOM, contents)
 
-    def test_of_nothing(self):
-        assert not len(_copies(np.zeros(0, dtype=np.uint64))[0])
+    def test_outcomes_are_as_frequent_as_among_all_and_no_event_counts_less_than_once(self):
+        found = self.drawn(random_keys(1, 6_000))
+        happened, counts = self.OUTCOMES[found.positions], found.frequencies(np.ones(6_000))
+        assert [(happened == g).sum() for g in (0, 1, -1)] == self.ROOM.tolist()
+        ratio = counts[happened == 0].sum() / counts[happened == 1].sum()
+        assert ratio == pytest.approx((self.OUTCOMES == 0).sum() / (self.OUTCOMES == 1).sum())
+        assert counts.min() == pytest.approx(1.0)
+        assert not found.complete
+
+    @pytest.mark.parametrize("copied", [False, True])
+    @pytest.mark.parametrize("weighted", [False, True])
+    def test_means_are_those_of_all_over_many_draws(self, copied, weighted):
+        """Whatever weighs how much, and how many events are the same."""
+        rng = np.random.default_rng(2)
+        value, weight = rng.lognormal(size=6_000), np.ones(6_000)
+        if weighted:
+            weight = rng.lognormal(0.0, 1.0, 6_000)
+        same = np.arange(6_000)
+        if copied:
+            same = np.minimum(rng.pareto(0.7, 6_000) * 20.0, 5_999.0).astype(int) * 3 + self.OUTCOMES
+        value = value[same % 6_000]
+        resolved = self.OUTCOMES >= 0
+        expected, errors = np.average(value[resolved], weights=weight[resolved]), []
+        for seed in range(60):
+            contents = random_keys(seed, 6_000 * 4)[same]
+            found = self.drawn(contents, weight, lambda contents=contents: contents)
+            some = found.positions[self.OUTCOMES[found.positions] >= 0]
+            counts = found.frequencies(weight)[: len(some)]
+            errors.append(np.average(value[some], weights=counts) - expected)
+        assert abs(np.mean(errors)) < 4.0 * np.std(errors) / np.sqrt(60) + 1e-12
+
+    def test_few_different_events_are_all_in_it(self):
+        keys = random_keys(3, 50)[np.random.default_rng(4).integers(0, 50, 6_000)]
+        found = self.drawn(keys, contents=lambda: keys)
+        assert found.complete
+        assert (found.times == 1.0).all()
+        assert found.frequencies((self.OUTCOMES >= 0) * 1.0).sum() == (self.OUTCOMES >= 0).sum()
+
+    def test_events_of_one_key_come_together_and_are_told_by_their_contents(self):
+        contents = random_keys(5, 3_000)[np.random.default_rng(6).integers(0, 3_000, 6_000)]
+        keys = contents // np.uint64(2**52)
+        keys[:500] = 0
+        found = self.drawn(keys, contents=lambda: contents)
+        inside = found.place < len(found.positions)
+        for outcome in (0, 1, -1):
+            mine = (outcome == self.OUTCOMES) & (keys != 0)
+            assert not np.intersect1d(keys[mine & inside], keys[mine & ~inside]).size
+        assert not inside[:500].any()
+        for place in (0, 100):
+            assert len(set(contents[found.place == place])) == 1
+        assert (found.place[found.positions] == np.arange(len(found.positions))).all()
+
+    def test_order_plays_no_part(self):
+        contents = random_keys(7, 4_000)[np.random.default_rng(8).integers(0, 4_000, 6_000)]
+        order = np.random.default_rng(9).permutation(6_000)
+        one = self.drawn(contents, contents=lambda: contents)
+        two = Sample.of(contents[order], self.OUTCOMES[order], np.ones(6_000), self.ROOM, lambda: contents[order])
+        np.testing.assert_array_equal(contents[one.positions], contents[order][two.positions])
+        assert one.frequencies(np.ones(6_000)) == pytest.approx(two.frequencies(np.ones(6_000)))
+
+    def test_frequencies_are_as_good_as_copies(self):
+        keys = random_keys(11, 6_000)
+        often = np.random.default_rng(12).integers(1, 4, 6_000)
+        one = self.drawn(keys, often.astype(float))
+        repeated = np.repeat(keys, often)
+        two = Sample.of(repeated, np.repeat(self.OUTCOMES, often), np.ones(len(repeated)), self.ROOM, lambda: repeated)
+        np.testing.assert_array_equal(keys[one.positions], repeated[two.positions])
+        found = two.frequencies(np.ones(len(repeated)))
+        assert found == pytest.approx(one.frequencies(often.astype(float)))
 
 
-class TestManyCopies:
-    """By counting in places what can be counted exactly: what a sample loses in which copies are drawn together."""
+class TestEventKeys:
+    BASE = ((0.5, 0.25, np.nan),)
 
-    OUTCOMES = np.random.default_rng(10).choice([0, 1, -1], 60_000, p=[0.5, 0.4, 0.1])
-    ROOM = np.array([500, 500, 100])
+    @staticmethod
+    def key(q, y=1, names=("ann", "bob", "cat"), prior=None):
+        f = Forecasts.from_array(q, [y], experts=names, prior=prior)
+        return int(event_keys(f)[0])
 
-    def found(self, keys):
-        return many_copies(tally(keys, self.OUTCOMES, 2), self.ROOM)
+    def test_names_and_order_of_experts_and_classes_play_no_part(self):
+        base = self.key(self.BASE)
+        assert self.key(self.BASE, names=("zoe", "bob", "cat")) == base
+        assert self.key([[np.nan, 0.5, 0.25]]) == base
+        assert self.key([[0.5, 0.75, np.nan]], 0) == base
+        assert self.key(self.BASE, None) == self.key([[0.5, 0.75, np.nan]], None)
+        assert self.key(self.BASE, prior=0.3) == self.key([[0.5, 0.75, np.nan]], 0, prior=0.7)
 
-    @pytest.mark.parametrize("seed", range(5))
-    def test_none(self, seed):
-        assert not self.found(random_keys(seed, 60_000))
+    def test_what_differs_has_other_keys(self):
+        found = [
+            self.key(self.BASE),
+            self.key(self.BASE, 0),
+            self.key([[0.5, 0.125, np.nan]]),
+            self.key([[0.5, 0.25, 0.0]]),
+            self.key([[0.375, 0.375, np.nan]]),
+            self.key(self.BASE, prior=0.3),
+        ]
+        assert len(set(found)) == len(found)
 
-    @pytest.mark.parametrize(
-        ("share", "times", "expected"),
-        # They cost share * (times - 1) of what the sample tells.
-        [(0.01, 2, False), (0.1, 2, True), (0.001, 10, False), (0.01, 10, True), (0.01, 300, True)],
-    )
-    @pytest.mark.parametrize("outcome", [0, 1, -1])
-    def test_of_one_outcome(self, share, times, expected, outcome):
-        keys = random_keys(11, 60_000)
-        mine = np.flatnonzero(outcome == self.OUTCOMES)
-        mine = mine[: max(int(share * len(mine)) // times, 1) * times].reshape(-1, times)
-        keys[mine] = keys[mine[:, :1]]
-        assert self.found(keys) == expected
+    def test_order_of_many_classes_plays_no_part(self):
+        rng = np.random.default_rng(1)
+        q, y, order = rng.dirichlet(np.ones(4), (50, 3)), rng.integers(0, 4, 50), np.array([2, 0, 3, 1])
+        one = event_keys(Forecasts.from_array(q, y, classes=range(4)))
+        two = event_keys(Forecasts.from_array(q[..., order], np.argsort(order)[y], classes=range(4)))
+        np.testing.assert_array_equal(one, two)
 
-    def test_where_all_find_room_it_does_not_matter(self):
-        assert not many_copies(tally(random_keys(12, 1)[np.zeros(400, dtype=int)], np.zeros(400, int), 2), self.ROOM)
-
-    def test_counts_are_those_of_a_histogram(self):
-        keys = random_keys(13, 60_000)
-        for outcome, found in zip((0, 1, -1), tally(keys, self.OUTCOMES, 2), strict=True):
-            own = keys[outcome == self.OUTCOMES].astype(float)
-            np.testing.assert_array_equal(found, np.histogram(own, len(found), (0.0, 2.0**64))[0])
-
-    @pytest.mark.parametrize("share", [0.3, 0.8])
-    def test_an_event_that_stands_often_is_in_the_sample_as_often(self, share):
-        contents = random_keys(14, 60_000)
-        same = np.random.default_rng(15).random(60_000) < share
-        contents[same] = contents[0]
-        counts = np.array([(outcome == self.OUTCOMES).sum() for outcome in (0, 1, -1)])
-        kept = drawn(content_keys(contents, self.OUTCOMES, self.ROOM), self.OUTCOMES, counts, self.ROOM)
-        for outcome, size in zip((0, 1), self.ROOM[:2], strict=True):
-            drawn_here = same[kept[self.OUTCOMES[kept] == outcome]]
-            assert len(drawn_here) == size
-            assert abs(drawn_here.mean() - share) < 4 * np.sqrt(share * (1 - share) / size)
-
-
-class TestDrawn:
-    @pytest.mark.parametrize("spread", [1.0, 1e-9])
-    def test_are_the_least_of_each_group(self, spread):
-        keys = (random_keys(5, 4_000) * spread).astype(np.uint64)
-        group, room = np.random.default_rng(6).choice(3, 4_000, p=[0.9, 0.095, 0.005]), np.array([200, 500, 100])
-        expected = np.concatenate(
-            [np.flatnonzero(group == g)[np.argsort(keys[group == g])][:size] for g, size in enumerate(room)]
-        )
-        # The last group is that of unresolved events.
-        found = drawn(keys, np.where(group == 2, -1, group), np.bincount(group), room)
-        assert set(found) == set(expected)
-        assert (np.diff(keys[found].astype(float)) >= 0).all()
-
-    def test_every_event_is_as_likely(self):
-        outcomes, counts, room = np.zeros(200, dtype=int), np.array([200, 0]), np.array([40, 1])
-        times = np.bincount(
-            np.concatenate([drawn(random_keys(seed, 200), outcomes, counts, room) for seed in range(500)]),
-            minlength=200,
-        )
-        assert times.sum() == 20_000
-        assert np.abs(times - 100).max() < 5 * np.sqrt(500 * 0.2 * 0.8)
+    def test_events_without_forecasts_have_none(self):
+        keys = event_keys(Forecasts.from_array([[0.5, np.nan], [np.nan, np.nan]], [1, 0]))
+        assert keys[0] != 0
+        assert keys[1] == 0
 
 
 class TestSpreadEvenly:

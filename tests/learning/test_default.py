@@ -339,7 +339,7 @@ class TestOneClassOrTwo:
         x, y = Panel.exchangeable(3, correlation=0.4, accuracy=1.0).simulate(30, seed=7)
         contrasts = (logit(x) - 0.2)[..., None]
         reference = np.full((30, 1), 0.2)
-        data = DenseContrasts(contrasts, reference, y, np.ones(30), ABC, estimated=True)
+        data = DenseContrasts(contrasts, reference, y, np.ones(30), ABC, estimated=30.0)
         turned = replace(data, contrasts=-contrasts, reference=-reference, outcomes=1 - y)
         one, two = default.default_fit(data, ANY_PANEL), default.default_fit(turned, ANY_PANEL)
         assert one.parts.contrast == pytest.approx(two.parts.contrast, rel=1e-5)

@@ -2,17 +2,11 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings, strategies as st
 from scipy.special import expit, logit
 
 import opinionpool as op
-from opinionpool.estimation.sampling import (
-    bounded_sample,
-    content_keys,
-    distinguished,
-    event_contents,
-    event_keys,
-    row_contents,
-)
+from opinionpool.estimation.sampling import sample_of
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.array import ArraySource
 from opinionpool.learning.learn import learn
@@ -76,11 +70,89 @@ def test_parts_arrays_and_forecasts_draw_the_same_events(few, digits, copies):
     whole = Forecasts.from_array(q, Y)
     parts = [whole.select_events(rows) for rows in np.array_split(ORDERS[0], 7)]
     source, array = PartsSource.of(parts, 0.5).problem(), ArraySource.of(q, Y, prior=0.5).problem()
-    kept, weight = bounded_sample(whole, np.ones(EVENTS))
+    drawn = sample_of(whole, np.ones(EVENTS))
+    weight = drawn.frequencies(np.ones(EVENTS))
+
+    def rows(q, outcomes, weight):
+        found = np.column_stack([q, outcomes, weight])
+        return found[np.lexsort(found.T)]
+
     for found in (source, array):
-        np.testing.assert_array_equal(found.forecasts.X, q[kept])
-        np.testing.assert_array_equal(found.outcomes, Y[kept])
-        np.testing.assert_array_equal(found.weight, weight)
+        some = found.forecasts
+        np.testing.assert_allclose(
+            rows(some.X, some.outcomes, found.weight), rows(q[drawn.positions], Y[drawn.positions], weight)
+        )
+
+
+def same_pool(one, two, q, abs=1e-9):
+    """Weights, answers and intervals."""
+    for each in ("pool", "interval"):
+        assert np.asarray(getattr(one, each)(q)) == pytest.approx(np.asarray(getattr(two, each)(q)), abs=abs)
+    assert one.weights == pytest.approx(two.weights, abs=abs)
+
+
+@settings(max_examples=8)
+@given(st.integers(0, 2**32), st.sampled_from([1, 2, 9]), st.booleans())
+def test_names_orders_classes_and_entry_points(seed, digits, gaps):
+    """Weights are those of all events, and no sample hangs on how they came."""
+    rng = np.random.default_rng(seed)
+    x, y = Panel(rng.lognormal(0.0, 0.5, 4), 0.5 + 0.5 * np.eye(4)).simulate(700, seed=seed)
+    x = np.clip(x.round(digits), 0.01, 0.99)
+    x[(rng.random(x.shape) < 0.2) & gaps] = np.nan
+    events, experts = rng.permutation(700), rng.permutation(4)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("opinionpool.estimation.sampling.EVENTS", 150)
+        whole = Forecasts.from_array(x, y)
+        one = learn(whole)
+        same_pool(one, learn(Forecasts.from_array(x[events], y[events])), x[:50])
+        other = learn(Forecasts.from_array(x[:, experts], y, experts=["zoe", "yan", "xi", "wim"]))
+        assert other.pool(x[:50, experts]) == pytest.approx(one.pool(x[:50]), abs=1e-9)
+        assert other.weights == pytest.approx(one.weights[experts], abs=1e-9)
+        assert learn(Forecasts.from_array(1.0 - x, 1 - y)).pool(1.0 - x[:50]) == pytest.approx(
+            1.0 - one.pool(x[:50]), abs=1e-9
+        )
+        same_pool(one, op.GaussianPool().fit(x, y.astype(float)).state_, x[:50])
+        parts = [whole.select_events(rows) for rows in np.array_split(events, 5)]
+        patch.setattr("opinionpool.learning.parts.FORECASTS", 1000)
+        same_pool(one, fit_from(PartsSource.of(parts, None), "gaussian"), x[:50])
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_a_sample_for_hyperparameters_leaves_weights_to_all_events(classes, monkeypatch):
+    rng = np.random.default_rng(classes)
+    y = rng.integers(0, classes, 3_000)
+    signal = (
+        1.2 * np.eye(classes)[y][:, None] + rng.normal(size=(3_000, 5, classes)) + rng.normal(size=(3_000, 1, classes))
+    )
+    q = np.exp(signal) / np.exp(signal).sum(axis=2, keepdims=True)
+    f = Forecasts.from_array(q[..., 1] if classes == 2 else q, y, classes=range(classes))
+    whole = learn(f, class_model="symmetric")
+    monkeypatch.setattr("opinionpool.estimation.sampling.EVENTS", 600)
+    some = learn(f, class_model="symmetric")
+    sd = whole.posterior.weight_sd(5)
+    assert "hyperparameters" in {note.code for note in some.notes}
+    assert (np.abs(some.weights - whole.weights) < 0.1 * sd).all()
+    assert some.posterior.weight_sd(5) == pytest.approx(sd, rel=0.05)
+    assert some.events.tolist() == whole.events.tolist()
+
+
+def test_many_events():
+    """One moves others by next to nothing, names and order by nothing, and intervals shrink with their root."""
+    q, y = Panel(np.array([0.5, 1.0, 1.0, 2.0]), 1.0 + np.eye(4)).simulate(100_500, seed=1)
+    q, y, new = q[:100_000], y[:100_000], q[100_000:]
+
+    def pool(rows, columns=(0, 1, 2, 3)):
+        return op.GaussianPool().fit(q[np.ix_(rows, columns)], y[rows].astype(float))
+
+    some = np.arange(25_000)
+    one = pool(some)
+    answers, width = one.predict_proba(new), np.ptp(one.predict_interval(new), axis=1)
+    assert np.abs(pool(some[1:]).predict_proba(new) - answers).max() < 2e-3
+    assert pool(some[::-1]).predict_proba(new) == pytest.approx(answers, abs=1e-9)
+    columns = [2, 0, 3, 1]
+    assert pool(some, columns).predict_proba(new[:, columns]) == pytest.approx(answers, abs=1e-9)
+    shrunk = np.ptp(pool(np.arange(100_000)).predict_interval(new), axis=1) / width
+    assert np.median(shrunk) == pytest.approx(0.5, abs=0.04)
 
 
 def test_classes_priors_and_dates(few):
@@ -137,57 +209,6 @@ class TestRounded:
         classes = np.array([2, 0, 1])
         found = answers(q[..., classes], np.argsort(classes)[y])
         assert found == pytest.approx(expected[..., classes], abs=1e-10)
-
-
-ROOM = np.array([100, 100, 20])
-
-
-class TestKeys:
-    def test_the_same_events_have_different_keys(self):
-        f = numbered(np.zeros(500, dtype=int))
-        assert len(np.unique(content_keys(event_contents(f), f.outcomes, ROOM))) == 500
-
-    def test_keys_follow_the_event(self):
-        keys = [content_keys(event_contents(numbered(rows)), Y[rows], ROOM) for rows in (np.arange(EVENTS), *ORDERS)]
-        for other in keys[1:]:
-            np.testing.assert_array_equal(np.sort(other), np.sort(keys[0]))
-
-    def test_keys_of_parts_are_those_of_the_whole(self):
-        keys, before, found = event_keys(event_contents(numbered(np.arange(EVENTS))), Y), [], []
-        keys[::3] = keys[0]
-        for start in range(0, EVENTS, 100):
-            found.append(distinguished(keys[start : start + 100], before))
-            before.append(np.sort(keys[start : start + 100]))
-        np.testing.assert_array_equal(np.sort(np.concatenate(found)), np.sort(distinguished(keys)))
-
-    def test_what_differs_has_other_keys(self):
-        base = [[0.5, 0.25, np.nan]]
-        experts = ("ann", "bob", "cat")
-        variants = [
-            Forecasts.from_array(q, [y], experts=names, prior=prior)
-            for q, y, names, prior in (
-                (base, 1, experts, None),
-                (base, 0, experts, None),
-                (base, None, experts, None),
-                ([[0.25, 0.5, np.nan]], 1, experts, None),
-                ([[0.5, np.nan, 0.25]], 1, experts, None),
-                ([[0.5, 0.125, np.nan]], 1, experts, None),
-                ([[0.5, 0.25, 0.0]], 1, experts, None),
-                (base, 1, ("ann", "zoe", "cat"), None),
-                (base, 1, experts, 0.3),
-            )
-        ]
-        assert len({int(event_keys(event_contents(f), f.outcomes)[0]) for f in variants}) == len(variants)
-
-    def test_coarse_forecasts_are_told_apart(self):
-        """Powers of two have the last bits of their numbers in common."""
-        grid = np.array(np.meshgrid(*[[0.5, 0.25, 0.125, 0.0625, 0.0, 1.0]] * 4)).reshape(4, -1).T
-        assert len(
-            np.unique(row_contents(grid, np.arange(1, 9, 2, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)))
-        ) == len(grid)
-        keys = event_keys(event_contents(Forecasts.from_array(grid)), np.zeros(len(grid), int))
-        share = [(keys < np.uint64(2**64 * p)).mean() for p in (0.1, 0.5, 0.9)]
-        assert share == pytest.approx([0.1, 0.5, 0.9], abs=0.06)
 
 
 @pytest.mark.parametrize("experts", [3, 8])

@@ -34,6 +34,11 @@ class Observations:
         rows = np.swapaxes(self.contrasts, 1, 2).reshape(t * d, n)
         return row_basis(np.concatenate([distinct, rows]))
 
+    def design(self) -> Design:
+        """Return the design of intercept and weights, without a copy of the contrasts."""
+        columns, one = np.transpose(self.contrasts, (1, 2, 0)), np.ones((1, len(self.contrasts)))
+        return Design(columns, one, self.offset.T, self.outcomes, self.weight)
+
     def design_along(self, basis: Array | None) -> Design:
         """Design of intercept and weights, these along a basis; of two classes, the intercept is a column."""
         t, _, d = self.contrasts.shape

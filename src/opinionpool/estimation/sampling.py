@@ -1,18 +1,16 @@
-"""A bounded sample of events for what needs rows, the same however they came: at once, in parts, in whatever order.
+"""Events that stand for all others, the same however these came: at once, in parts, in whatever order.
 
-Of each outcome as many events as there is room for, those of least priority, weighted so that outcomes are as frequent
-as they were. The priority of an event is a hash of 64 bits of what was forecast of it, by whom, and what happened, not
-of its id or place: a sum over its forecasts of numbers that depend on the probability and on whose it is.
-Events of the outcome that the sample has most of count as one each, so that no posterior is narrower than the sample
-allows. Copies of an event are drawn each by itself where there are so many that it would matter. On 20,000 events, N
-experts are weighed about N / 40,000 nats worse than on any number of them.
+Whether an event is drawn depends on a hash of what its forecasts gave to what happened: not on its id or place, and not
+on who made which of the forecasts, how experts and classes are called and in which order they stand. Of each outcome
+there is room for as many events; these count so that outcomes are as frequent as they were.
 """
 
 from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -66,31 +64,11 @@ def _cell_keys(values: Array, places: Array) -> Keys:
     return found
 
 
-class RowContents:
-    """Keys of all forecasts on each event of an array, block by block, by keys of the experts, (N,)."""
-
-    def __init__(self, experts: Keys) -> None:
-        self.experts, rows = experts, rows_of_block(len(experts))
-        # As long as a block: loops over single rows are slow.
-        self._places = np.tile(_places(experts), (rows, 1))
-        self._buffer = np.empty((rows, len(experts)))
-
-    def of(self, block: Floats, *, complete: bool) -> Keys:
-        """That of the events of a block, (t, N), in which no forecast is missing if it is `complete`."""
-        if not complete:
-            values = np.asarray(block, dtype=np.float64)
-            return np.asarray(_cell_keys(values, self._places[: len(block)]).sum(axis=1))
-        moved = np.add(block, self._places[: len(block)], out=self._buffer[: len(block)])
-        np.square(moved, out=moved)
-        return np.asarray(np.einsum("tn->t", moved.view(np.uint64)))
-
-
 def row_contents(q: Floats, experts: Keys) -> Keys:
     """Keys of all forecasts on each event of an array (T, N), (T,), by keys of the experts, (N,)."""
-    found, contents = np.empty(len(q), dtype=np.uint64), RowContents(experts)
+    found, places = np.empty(len(q), dtype=np.uint64), _places(experts)
     for rows in blocks(len(q), q.shape[1]):
-        block = q[rows]
-        found[rows] = contents.of(block, complete=not np.isnan(block).any())
+        found[rows] = _cell_keys(np.asarray(q[rows], dtype=np.float64), places).sum(axis=1)
     return found
 
 
@@ -167,8 +145,7 @@ def priorities(keys: npt.NDArray[np.uint64], log_weight: npt.ArrayLike) -> Array
     The inclusion probability grows with the weight; all weights times a constant change nothing (Cohen and Kaplan 2007,
     bottom-k sketches).
     """
-    u = ((keys >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
-    return np.asarray(np.log(-np.log(u)) - log_weight)
+    return np.asarray(np.log(_exponential(keys)) - log_weight)
 
 
 def priority_of(key: int, log_weight: float) -> float:
@@ -182,124 +159,86 @@ def row_keys(numbers: Index, seed: int) -> npt.NDArray[np.uint64]:
         return mixed(np.uint64((1 + 0x632BE59BD9B4E019 * (seed + 1)) & _WORD) + numbers.astype(np.uint64))
 
 
-def content_keys(contents: Keys, outcomes: Index, room: Index) -> Keys:
-    """Keys that decide which events are in a sample, (T,), whatever their order, in place of `contents`."""
-    keys = event_keys(contents, outcomes)
-    return distinguished(keys) if many_copies(tally(keys, outcomes, len(room) - 1), room) else keys
-
-
-def event_keys(contents: Keys, outcomes: Index) -> Keys:
-    """Keys of events that are the same where forecasts and outcomes are, (T,), in place of the contents."""
-    # For each outcome what is added; that of unresolved events is the last.
-    added = (np.append(np.arange(outcomes.max(initial=-1) + 1), -1) + 2).astype(np.uint64) * GOLDEN
-    for rows in blocks(len(contents), 1):
-        part = contents[rows]
-        part += added[outcomes[rows]]
-        part *= GOLDEN
-        mix(part)
-    return contents
-
-
-# Keys are counted in so many places; and copies are few that make a sample tell as little as so much fewer events.
-PLACES, FEW_COPIES = 1 << 16, 0.03
-
-
-def tally(keys: Keys, outcomes: Index, classes: int) -> Index:
-    """How many keys of each outcome, and of unresolved events, fall in each place, (K + 1, `PLACES`)."""
-    found, shift = np.zeros((classes + 1, PLACES), dtype=np.intp), np.uint64(65 - PLACES.bit_length())
-    for rows in blocks(len(keys), 1):
-        place = (keys[rows] >> shift).astype(np.intp)
-        place += outcomes[rows] * PLACES
-        # Those of unresolved events are counted from the end.
-        np.add.at(found.reshape(-1), place, 1)
-    return found
-
-
-def many_copies(found: Index, room: Index) -> bool:
-    """Whether so many events are the same as others that it would matter to draw these together, given their tally.
-
-    A sample in which m copies come or stay away together tells as little as one of Σm / Σm² times as many events. Keys
-    that differ meet in a place as often as chance has it, which gives Σm (m − 1) to within a standard error of .006 Σm.
-    """
-    events = found.sum(axis=1)
-    twice = (found.astype(np.float64) ** 2).sum(axis=1) - events - events * (events - 1.0) / PLACES
-    return bool(((twice > FEW_COPIES * events) & (events > room)).any())
-
-
-def distinguished(keys: Keys, before: Sequence[Keys] = ()) -> Keys:
-    """The keys, but those of copies are all different; `before` has sorted keys of earlier events, for counting on."""
-    again, times = _copies(keys)
-    if before:
-        number = np.zeros(len(keys), dtype=np.uint64)
-        number[again] = times
-        for earlier in before:
-            first = np.searchsorted(earlier, keys)
-            (known,) = np.nonzero(earlier[np.minimum(first, len(earlier) - 1)] == keys)
-            after = np.searchsorted(earlier, keys[known], "right")
-            number[known] += (after - first[known]).astype(np.uint64)
-        (again,) = np.nonzero(number)
-        times = number[again]
-    found = keys.copy()
-    with np.errstate(over="ignore"):
-        found[again] = mixed(keys[again] + times * GOLDEN)
-    return found
-
-
-def _copies(keys: Keys) -> tuple[Index, Keys]:
-    """Those of some keys that are the same as another one, but one of each; numbered from 1 on."""
-    firsts, others = [np.empty(0, dtype=np.intp)], [np.empty(0, dtype=np.intp)]
-    left, rest = None, keys
-    # In each round one of those with the same place stands for all that are the same; the others go on.
-    while len(rest):
-        later, winner = _same_place(rest)
-        same = rest.take(winner) == rest.take(later)
-        for found, each in ((firsts, winner[same]), (others, later[same])):
-            found.append(each if left is None else left[each])
-        later = later[~same]
-        left, rest = later if left is None else left[later], mixed(rest.take(later))
-    first, index = np.concatenate(firsts), np.concatenate(others)
-    order = np.argsort(first, kind="stable")
-    start = np.flatnonzero(np.diff(first[order], prepend=-1))
-    number = 1 + np.arange(len(order)) - np.repeat(start, np.diff(start, append=len(order)))
-    return index[order], number.astype(np.uint64)
-
-
-def _same_place(keys: Keys) -> tuple[Index, Index]:
-    """Those of some keys whose place, of about as many as there are keys, is that of another one; and these."""
-    t, parts = len(keys), list(blocks(len(keys), 2))
-    bits, buffer = t.bit_length(), np.empty(len(keys[parts[0]]), dtype=np.uint64)
-    shift, last = np.uint64(64 - bits), np.empty(1 << bits, dtype=np.int32)
-
-    def places(rows: slice) -> npt.NDArray[np.int64]:
-        part = keys[rows]
-        return np.right_shift(part, shift, out=buffer[: len(part)]).view(np.int64)
-
-    for rows in parts:
-        last[places(rows)] = np.arange(rows.start, rows.stop)
-    later, winner = list[Index](), list[Index]()
-    for rows in parts:
-        found = last.take(places(rows))
-        (others,) = np.nonzero(found != np.arange(rows.start, rows.stop))
-        later.append(others + rows.start)
-        winner.append(found[others].astype(np.intp))
-    return np.concatenate(later), np.concatenate(winner)
-
-
-def with_keys(before: Sequence[Keys], more: Keys) -> list[Keys]:
-    """Sorted keys of earlier events and of further ones, in few arrays: none is less than twice the next one."""
-    arrays = [*before, *([more] if len(more) else [])]
-    while len(arrays) > 1 and len(arrays[-2]) < 2 * len(arrays[-1]):
-        # Two sorted ones, one behind the other, are merged.
-        arrays[-2:] = [np.sort(np.concatenate(arrays[-2:]), kind="stable")]
-    return arrays
-
-
-# Resolved events that are learned from, and forecasts in them.
+# Probabilities count to this fraction, so that p and 1 - (1 - p) are the same.
+GRID, FACTOR = 2.0**30, np.uint64(0xBF58476D1CE4E5B9)
+# Resolved events in a sample, and forecasts in them.
 EVENTS, FORECASTS = 20_000, 2_000_000
 # Of unresolved events so many times fewer are looked at: they tell who repeats whom, and little else.
 FEWER = 5
+# A share of different keys from which on copies are not looked for.
+DIFFERENT = 0.97
 # Sizes of events that differ by no more than this, relative to their size, are the same but for rounding.
 SAME = 1e-9
+
+
+def given_keys(q: Floats, outcomes: Index, *, binary: bool) -> Keys:
+    """Numbers that stand for what forecasts gave to what happened, or to the likeliest class where that is unknown.
+
+    They do not depend on the order of the classes, and are 0 where a forecast is missing.
+
+    Parameters
+    ----------
+    q : ndarray, shape (T, ...) if `binary`, else (T, ..., K)
+    outcomes : ndarray of int, shape (T,)
+        -1 where not resolved.
+
+    Examples
+    --------
+    >>> q = np.array([[0.1, 0.3], [0.9, 0.7], [np.nan, 0.3]])
+    >>> np.unique(given_keys(q, np.array([0, 1, 0]), binary=True)).size
+    3
+    """
+    lead = (-1, *(1,) * (q.ndim - 1))
+    if binary:
+        flipped = outcomes == 0
+        given = q * np.where(flipped, -GRID, GRID).reshape(lead)
+        given += np.where(flipped, GRID, 0.0).reshape(lead)
+        unknown = outcomes < 0
+        if unknown.any():
+            given[unknown] = np.maximum(given[unknown], GRID - given[unknown])
+    else:
+        given = np.take_along_axis(q, np.maximum(outcomes, 0).reshape(lead), axis=-1)[..., 0]
+        given = GRID * np.where((outcomes < 0).reshape(lead[:-1]), q.max(axis=-1), given)
+    np.rint(given, out=given)
+    missing = np.isnan(given)
+    if missing.any():
+        given[missing] = -1.0
+    keys = given.astype(np.int64).view(np.uint64)
+    keys += np.uint64(1)
+    keys *= GOLDEN
+    keys ^= keys >> np.uint64(32)
+    keys *= FACTOR
+    return keys
+
+
+def event_keys(forecasts: Forecasts) -> Keys:
+    """Numbers that look random and stand for events, (T,), the same whoever made which of the forecasts; 0 without any.
+
+    Neither names nor the order of experts and classes have a part in them.
+    """
+    cells = given_keys(
+        forecasts.probabilities, forecasts.outcomes[forecasts.event_index], binary=forecasts.probabilities.ndim == 1
+    )
+    keys = _sums(cells, forecasts.starts)
+    if forecasts.prior is not None:
+        prior = forecasts.prior
+        keys[keys != 0] += FACTOR * given_keys(prior, forecasts.outcomes, binary=prior.ndim == 1)[keys != 0]
+    return mixed(keys)
+
+
+def _sums(values: Keys, starts: Index) -> Keys:
+    """Sums of values from each start to the next one, (T,)."""
+    total = np.zeros(len(values) + 1, dtype=np.uint64)
+    np.cumsum(values, out=total[1:])
+    return np.asarray(total[starts[1:]] - total[starts[:-1]])
+
+
+def row_contents_of(forecasts: Forecasts) -> Keys:
+    """Numbers that stand for all that is known of each event, (T,), and when forecasts were made."""
+    found = event_contents(forecasts)
+    if forecasts.made is not None:
+        found += _sums(mixed(forecasts.made.astype(np.int64).view(np.uint64)), forecasts.starts)
+    return found
 
 
 def rooms(experts: int, classes: int) -> Index:
@@ -308,61 +247,152 @@ def rooms(experts: int, classes: int) -> Index:
     return np.array([*[room] * classes, max(1, room // FEWER)], dtype=np.intp)
 
 
-def least(keys: Keys, outcomes: Index, room: Index) -> tuple[npt.NDArray[np.bool_], Keys]:
-    """Which events are kept, and for each outcome, last for unresolved events, the least key that found no room.
+class Sample(NamedTuple):
+    """Events that stand for all, in an order that does not depend on theirs.
 
-    >>> kept, beyond = least(np.array([5, 3, 9], dtype=np.uint64), np.array([0, 0, 0]), np.array([2, 1]))
-    >>> kept.tolist(), int(beyond[0])
-    ([True, True, False], 9)
+    Attributes
+    ----------
+    positions : ndarray of int, shape (S,)
+        Of the events; of several that are the same it is one.
+    times : ndarray, shape (S,)
+        How often each counts, times its weight and that of its copies. Those that were likeliest to be drawn count
+        once, so that nothing is surer than the sample allows.
+    place : ndarray of int, shape (T,)
+        The place of each event, or its copy, in the sample; S of those outside.
+    complete : bool
+        Whether all resolved events with a forecast are inside.
     """
-    kept = np.ones(len(keys), dtype=bool)
-    beyond = np.full(len(room), np.iinfo(np.uint64).max, dtype=np.uint64)
-    for g, size in enumerate(room.tolist()):
-        mine = np.flatnonzero(outcomes == (g if g < len(room) - 1 else -1))
-        if len(mine) > size:
-            out = mine[np.argpartition(keys[mine], size)[size:]]
-            kept[out] = False
-            beyond[g] = keys[out].min()
-    return kept, beyond
+
+    positions: Index
+    times: Array
+    place: Index
+    complete: bool
+
+    def frequencies(self, weight: Array) -> Array:
+        """How often the events count, (S,), from the weights of all, (T,)."""
+        return np.asarray(np.bincount(self.place, weight, len(self.positions) + 1)[:-1] * self.times)
+
+    @classmethod
+    def of(
+        cls, keys: Keys, outcomes: Index, weight: Array, room: Index, contents: Callable[[], Keys] | None = None
+    ) -> Sample:
+        """Draw it, of each outcome by itself, which is then as frequent as among all.
+
+        Events with the same key are drawn together, the likelier the more they weigh (bottom-k sketches, Cohen and
+        Kaplan 2007), and count by the inverse of that probability.
+
+        Parameters
+        ----------
+        keys : ndarray of uint64, shape (T,)
+            0 of events without a forecast, which are left out.
+        outcomes : ndarray of int, shape (T,)
+            -1 where not resolved.
+        weight : ndarray, shape (T,)
+        room : ndarray of int, shape (K + 1,)
+            For different events of each outcome, and of unresolved ones.
+        contents : callable, optional
+            Returns numbers (T,) that are the same for events that are.
+
+        Examples
+        --------
+        >>> keys = mixed(np.arange(1, 6, dtype=np.uint64))
+        >>> found = Sample.of(keys, np.zeros(5, dtype=int), np.ones(5), np.array([3, 1]))
+        >>> found.positions.tolist(), found.frequencies(np.ones(5)).tolist()
+        ([3, 0, 1], [1.0, 1.0, 1.0])
+        """
+        groups = [np.flatnonzero((outcomes == g) & (weight > 0) & (keys != 0)) for g in (*range(len(room) - 1), -1)]
+        seen = sum(map(len, groups))
+        same = None
+        if contents is not None and _different(keys) < DIFFERENT * seen:
+            same = contents()
+        found = [
+            _drawn(keys[mine], weight[mine], most, None if same is None else same[mine])
+            for mine, most in zip(groups, room.tolist(), strict=True)
+        ]
+        index = np.concatenate([mine[each.first] for mine, each in zip(groups, found, strict=True)])
+        place, start = np.full(len(keys), len(index)), 0
+        for mine, each in zip(groups, found, strict=True):
+            place[mine[each.taken]] = start + each.place
+            start += len(each.first)
+        times = [each.times for each in found]
+        least = min((each.min() for each in times[:-1] if len(each)), default=1.0)
+        joined = np.concatenate([*(each / least for each in times[:-1]), np.ones(len(times[-1]))])
+        complete = all(len(each.taken) == len(mine) for each, mine in zip(found[:-1], groups[:-1], strict=True))
+        return cls(index, joined, place, complete)
 
 
-def drawn(keys: Keys, outcomes: Index, counts: Index, room: Index) -> Index:
-    """Index of the events that are kept, by key; how many there are of each outcome, and unresolved ones, is known.
-
-    >>> drawn(np.array([5, 3, 9], dtype=np.uint64), np.array([0, 0, 0]), np.array([3, 0]), np.array([2, 1])).tolist()
-    [1, 0]
-    """
-    # Keys are spread evenly, so that nearly all that find room are among the least of so large a share.
-    share = np.minimum(1.5 * room / np.maximum(counts, 1), 1.0)
-    limit = np.where(share < 1.0, share * 2.0**64, 2.0**64 - 2048).astype(np.uint64)
-    highest = limit[counts > 0].max(initial=0)
-    some = np.concatenate([np.flatnonzero(keys[rows] <= highest) + rows.start for rows in blocks(len(keys), 1)])
-    some = some[keys[some] <= limit[outcomes[some]]]
-    found = np.bincount(np.where(outcomes[some] < 0, len(room) - 1, outcomes[some]), minlength=len(room))
-    if (found < np.minimum(room, counts)).any():
-        some = np.arange(len(keys))
-    few = keys[some]
-    kept = np.flatnonzero(least(few, outcomes[some], room)[0])
-    return np.asarray(some[kept[np.argsort(few[kept])]])
+def _different(keys: Keys) -> int:
+    """Return how many different keys there are."""
+    return 1 + int(np.count_nonzero(np.diff(np.sort(keys))))
 
 
-def stands_for(outcomes: Index, counts: Array) -> Array:
-    """How often each event of a sample counts, (T,), by the numbers of all events by outcome, (K,); 1 if unresolved."""
-    shrunken = np.bincount(outcomes[outcomes >= 0], minlength=len(counts))
-    each = counts / np.maximum(shrunken, 1)
-    return np.asarray(np.append(each / each[shrunken > 0].min(initial=np.inf), 1.0)[outcomes])
+class _Drawn(NamedTuple):
+    """Of M events positions of different ones, (S,), how often each counts, which are taken, and to what place."""
+
+    first: Index
+    times: Array
+    taken: Index
+    place: Index
+
+    def within(self, among: Index) -> _Drawn:
+        """The same by positions among more events."""
+        return self._replace(first=among[self.first], taken=among[self.taken])
 
 
-def bounded_sample(forecasts: Forecasts, weight: Array) -> tuple[Index, Array] | None:
-    """Index of the events to learn from, by key, and how often each counts; None for all, as if they have weights."""
+def _drawn(keys: Keys, weight: Array, most: int, contents: Keys | None) -> _Drawn:
+    """Draw groups of events with the same key, as long as there is room for the different events in them."""
+    if not len(keys):
+        nothing = np.empty(0, dtype=np.intp)
+        return _Drawn(nothing, np.empty(0), nothing, nothing)
+    whole = weight.sum()
+    if contents is None and len(keys) > most + 1 and np.ptp(weight) == 0 and _different(keys) == len(keys):
+        # The largest keys are those of the least ranks.
+        likely = np.argpartition(keys, len(keys) - most - 1)[-most - 1 :]
+        return _of_groups(keys[likely], weight[likely], whole, most, None).within(likely)
+    return _of_groups(keys, weight, whole, most, contents)
+
+
+def _of_groups(keys: Keys, weight: Array, whole: float, most: int, contents: Keys | None) -> _Drawn:
+    """Draw among events that are the likeliest of all, which weigh so much."""
+    order = np.argsort(keys) if contents is None else np.lexsort((contents, keys))
+    ordered = keys[order]
+    starts = np.append(True, ordered[1:] != ordered[:-1])
+    distinct = np.ones(len(keys), dtype=bool)
+    if contents is not None:
+        distinct = starts | np.append(True, np.diff(contents[order]) != 0)
+    (first,) = np.nonzero(starts)
+    total, size = (np.add.reduceat(each, first) for each in (weight[order], distinct.astype(np.intp)))
+    rank = _exponential(ordered[first]) / total
+    by_rank = np.argsort(rank)
+    taken = by_rank[: max(1, int(np.searchsorted(np.cumsum(size[by_rank]), most, "right")))]
+    times = np.ones(len(rank))
+    if len(taken) < len(rank):
+        times = -1.0 / np.expm1(-total * rank[by_rank[len(taken)]])
+    times *= whole / (total[taken] @ times[taken])
+    # Places of groups by rank, and those of different events in them.
+    before = np.full(len(rank), -1)
+    before[taken] = np.cumsum(size[taken]) - size[taken]
+    group = np.cumsum(starts) - 1
+    place = before[group] + np.cumsum(distinct) - 1 - (np.cumsum(size) - size)[group]
+    inside = np.flatnonzero(before[group] >= 0)
+    firsts = inside[distinct[inside]]
+    own = np.argsort(place[firsts])
+    return _Drawn(order[firsts[own]], times[group[firsts[own]]], order[inside], place[inside])
+
+
+def _exponential(keys: Keys) -> Array:
+    """Exponential numbers with a rate of 1 that look random, one for each key."""
+    return -np.log(((keys >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53)
+
+
+def sample_of(forecasts: Forecasts, weight: Array) -> Sample | None:
+    """The sample of many events; None where all find room, or where events have options of their own."""
     k = len(forecasts.classes)
     room = rooms(len(forecasts.experts), k)
     counts = np.bincount(np.where(forecasts.resolved, forecasts.outcomes, k), minlength=k + 1)
-    if forecasts.options is not None or (counts[:k] <= room[:k]).all() or (weight != weight[0]).any():
+    if forecasts.options is not None or (counts[:k] <= room[:k]).all():
         return None
-    keys = content_keys(event_contents(forecasts), forecasts.outcomes, room)
-    kept = drawn(keys, forecasts.outcomes, counts, room)
-    return kept, stands_for(forecasts.outcomes[kept], counts[:k].astype(np.float64))
+    return Sample.of(event_keys(forecasts), forecasts.outcomes, weight, room, lambda: row_contents_of(forecasts))
 
 
 def sample_note(used: int, resolved: int) -> Note:

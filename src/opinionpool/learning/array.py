@@ -2,33 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any
+from functools import cached_property, partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from opinionpool import logodds
 from opinionpool.arrays import Array, Floats, Index, Mask, axes
-from opinionpool.blocks import blocks
+from opinionpool.blocks import Bounds, blocks
 from opinionpool.estimation.dense import DenseOutcomes, dense_statistics
+from opinionpool.estimation.regression import Observations
 from opinionpool.estimation.sampling import (
     Keys,
-    RowContents,
-    content_keys,
-    drawn,
+    Sample,
+    given_keys,
+    mixed,
     name_keys,
     rooms,
+    row_contents,
     sample_note,
-    stands_for,
 )
 from opinionpool.estimation.statistics import few_enough
 from opinionpool.forecasts import Forecasts, cells_of
 from opinionpool.learning.leakage import leaked_columns
 from opinionpool.learning.problem import Problem, Seen, Sums
 from opinionpool.learning.request import Request
+from opinionpool.learning.rows import base_intercept
 from opinionpool.logodds import check_probabilities, class_probabilities, public_probabilities
+from opinionpool.model.contrasts import Extremes
+from opinionpool.model.features import Parts
 from opinionpool.names import numbered
 from opinionpool.priors import laplace_prior
 
@@ -50,6 +55,7 @@ class ArraySource:
     happened: DenseOutcomes
     prior: Array  # (K,)
     classes: tuple[object, ...]
+    estimated: bool  # whether the prior is Laplace's estimate
     has_options: bool = False
 
     @classmethod
@@ -81,7 +87,7 @@ class ArraySource:
             return None
         shared = laplace_prior(outcomes.counts[:-1]) if prior is None else class_probabilities(prior, k)
         labels = np.array([0, 1], dtype=y.dtype).tolist() if classes is None else classes
-        return cls(q, outcomes, shared, tuple(labels))
+        return cls(q, outcomes, shared, tuple(labels), prior is None)
 
     @cached_property
     def experts(self) -> tuple[str, ...]:
@@ -127,31 +133,71 @@ class ArraySource:
         ProbabilityError
             Names the first value outside [0, 1] and its position.
         """
-        q, outcomes, n = self.q, self.happened, self.q.shape[1]
-        codes, room = outcomes.codes(slice(0, len(q))), self._rooms
-        contents, counts, present = _looked_at(q, codes)
-        kept = drawn(content_keys(contents, codes, room), codes, outcomes.counts.astype(np.intp), room)
-        codes = codes[kept]
-        cells = cells_of(np.asarray(q[kept], dtype=np.float64))
-        few = Forecasts(numbered(len(kept), "event"), numbered(n), self.classes, *cells, codes)
-        events = outcomes.counts[:2]
-        note = sample_note(int((codes >= 0).sum()), int(events.sum()))
-        problem = Problem.of(few, public_probabilities(self.prior), stands_for(codes, events))
-        return replace(problem, whole=Seen(events.copy(), counts, present, (note,)))
+        n, events = self.q.shape[1], self.happened.counts[:2]
+        outcomes = self.happened.codes(slice(0, len(self.q)))
+        keys, counts, present = _looked_at(self.q, outcomes)
+        drawn = Sample.of(
+            keys, outcomes, np.ones(len(keys)), self._rooms, lambda: row_contents(self.q, name_keys(self.experts))
+        )
+        kept = drawn.positions
+        cells = cells_of(np.asarray(self.q[kept], dtype=np.float64))
+        few = Forecasts(numbered(len(kept), "event"), numbered(n), self.classes, *cells, outcomes[kept])
+        problem = Problem.of(few, public_probabilities(self.prior), drawn.frequencies(np.ones(len(keys))))
+        note = sample_note(int((outcomes[kept] >= 0).sum()), int(events.sum()))
+        return replace(
+            problem,
+            estimated=self.estimated,
+            whole=Seen(events.copy(), counts, present, (note,)),
+            total=float(events.sum()),
+            blocks=None if drawn.complete else partial(self._in_blocks, outcomes),
+        )
+
+    def _in_blocks(self, outcomes: Index, floor: float, first: Index) -> Iterator[_ArrayBlock]:
+        """The resolved events in blocks, given all outcomes, (T,)."""
+        reference, bounds = logodds.prior_log_ratios(self.prior), Bounds.of(self.prior, floor)
+        offset = reference
+        if self.estimated:
+            offset = reference - base_intercept(reference, float(self.happened.counts[:2].sum()))
+        for rows in blocks(*self.q.shape):
+            codes = outcomes[rows]
+            q = np.asarray(self.q[rows] if len(first) == self.q.shape[1] else self.q[rows][:, first], dtype=np.float64)
+            if self.happened.counts[2]:
+                q, codes = q[codes >= 0], codes[codes >= 0]
+            yield _ArrayBlock(q, codes, bounds, float(reference[0]), offset)
+
+
+class _ArrayBlock(NamedTuple):
+    """Binary forecasts (t, N) of events with one prior, and what happened, (t,)."""
+
+    q: Array
+    codes: Index
+    bounds: Bounds  # of log-odds
+    reference: float  # L°
+    offset: Array  # (1,); L° as far as it is believed
+
+    def observed(self, fill: Parts, extremes: Extremes) -> Observations:
+        """What a regression sees, with forecasts that are missing as `fill` expects them."""
+        full = extremes.deviation_of(self.q, self.bounds, self.reference)[..., None]
+        offset, weight = np.broadcast_to(self.offset, (len(full), 1)), np.ones(len(full))
+        missing = np.isnan(full)
+        if missing.any():
+            # Events without any forecast are not learned from.
+            weight[missing.all(axis=(1, 2))] = 0.0
+            full = fill.fill(full)
+        return Observations(full, offset, self.codes, weight)
 
 
 def _looked_at(q: Floats, codes: Index) -> tuple[Keys, Array, Mask]:
-    """What stands for each event, (T,); forecasts of each expert on resolved events, and who made one on any, (N,).
+    """Keys of events, (T,); forecasts of each expert on resolved events, and who made one on any, (N,).
 
     Every value is looked at once.
     """
     t, n = q.shape
     counts, anywhere = np.zeros(n), np.zeros(n, dtype=bool)
-    contents, of_rows = np.empty(t, dtype=np.uint64), RowContents(name_keys(numbered(n)))
+    keys = np.empty(t, dtype=np.uint64)
     for rows in blocks(t, n):
         block = q[rows]
-        complete = _complete(block)
-        if complete:
+        if _complete(block):
             counts += np.count_nonzero(codes[rows] >= 0)
             anywhere[:] = True
         else:
@@ -160,8 +206,9 @@ def _looked_at(q: Floats, codes: Index) -> tuple[Keys, Array, Mask]:
             answered_cells = ~np.isnan(block)
             counts += answered_cells[codes[rows] >= 0].sum(axis=0)
             anywhere |= answered_cells.any(axis=0)
-        contents[rows] = of_rows.of(block, complete=complete)
-    return contents, counts, anywhere
+        cells = given_keys(np.asarray(block, dtype=np.float64), codes[rows], binary=True)
+        keys[rows] = np.einsum("tn->t", cells)
+    return mixed(keys), counts, anywhere
 
 
 # The bits of 1; those of negative numbers, of what is above 1 and of NaN are larger.

@@ -11,22 +11,24 @@ panel (`opinionpool.learning.shrinkage`), contrasts follow from the weights (10)
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
 
-from opinionpool.arrays import Array
+from opinionpool.arrays import Array, Index
 from opinionpool.errors import ArgumentError
 from opinionpool.estimation.newton import posterior_probabilities
 from opinionpool.learning.agreement import Agreement
 from opinionpool.learning.duplicates import Duplicates
-from opinionpool.learning.laplace import evidence, fit_nodes
-from opinionpool.learning.nodes import prior_nodes
+from opinionpool.learning.laplace import Likelihood, by_quadratic, evidence, fit_all, fit_nodes
+from opinionpool.learning.nodes import Nodes, prior_nodes
 from opinionpool.learning.posterior import Limits, Posterior
 from opinionpool.learning.prior import LIMIT_PROBABILITIES, LIMITS, Believed, harmonic_mean
-from opinionpool.learning.problem import DenseContrasts
-from opinionpool.learning.rows import Rows, each_expert, rows_of
+from opinionpool.learning.problem import Block, DenseContrasts
+from opinionpool.learning.rows import AllRows, Rows, each_expert, likelihood, rows_of
 from opinionpool.learning.shrinkage import (
     MarginalFeatures,
     marginal_bias,
@@ -48,9 +50,17 @@ from opinionpool.model.features import Parts
 CENTRED = 3
 # Weights this small say nothing, and carry no intercept.
 LEAST_WEIGHT = 1e-6
+# A probability by a sample up to which a limit of extremes is not looked at again.
+OPEN = 1e-3
 
 
-def default_fit(data: DenseContrasts, believed: Believed, *, answers_only: bool = False) -> DefaultFit:
+def default_fit(
+    data: DenseContrasts,
+    believed: Believed,
+    *,
+    answers_only: bool = False,
+    every: Callable[[Index], Iterator[Block]] | None = None,
+) -> DefaultFit:
     """Learn from contrasts, whatever there is of them.
 
     Parameters
@@ -61,6 +71,9 @@ def default_fit(data: DenseContrasts, believed: Believed, *, answers_only: bool 
         Beforehand, of these experts.
     answers_only : bool, default False
         Whether neither what is still open nor what each expert is like by itself is found out.
+    every : callable, optional
+        Returns all resolved events in blocks, given the positions of distinct experts; the data are a sample of them,
+        which decides on dependence and biases, all events on intercept and weights.
 
     Raises
     ------
@@ -88,7 +101,9 @@ def default_fit(data: DenseContrasts, believed: Believed, *, answers_only: bool 
             notes.append(agreement_note(believed.agreement, [experts[i] for i in duplicates.first.tolist()]))
         found = replace(found, notes=tuple(notes))
     else:
-        found = _learned(rows_of(data, distinct, duplicates.first, used), believed, answers_only=answers_only)
+        all_rows = None if every is None else partial(every, duplicates.first)
+        rows = rows_of(data, distinct, duplicates.first, used)
+        found = _learned(rows, believed, answers_only=answers_only, every=all_rows)
     centre, newcomers = found.extremes.centre, _newcomers(duplicates, of_all, contrasts.shape[2])
     return DefaultFit(
         _as_believed(duplicates.parts(found.parts), duplicates, of_all),
@@ -136,7 +151,7 @@ def _posterior_of_all(posterior: Posterior | None, duplicates: Duplicates, contr
     return Posterior(np.ones(1), np.zeros((1, d + n)), np.zeros((1, d + n, d + n)))
 
 
-def _learned(rows: Rows, believed: Believed, *, answers_only: bool) -> DefaultFit:
+def _learned(rows: Rows, believed: Believed, *, answers_only: bool, every: AllRows | None) -> DefaultFit:
     limits, prior = (LIMITS, LIMIT_PROBABILITIES) if believed.limit is None else ((believed.limit,), (1.0,))
     d, n = rows.free, rows.contrasts.shape[1]
     centre, fill = _centre(rows, believed, harmonic_mean(limits, prior)), believed.parts(believed.rho)
@@ -144,6 +159,8 @@ def _learned(rows: Rows, believed: Believed, *, answers_only: bool) -> DefaultFi
     by_limit = Limits.one(limits[0])
     if len(limits) > 1:
         found = [evidence(rows.observed(fill, Extremes(limit, centre)), nodes) for limit in limits]
+        if every is not None:
+            found = _compared(found, prior, [likelihood(every, fill, Extremes(each, centre)) for each in limits], nodes)
         probability = posterior_probabilities([score for score, _ in found], prior)
         by_limit = Limits(np.array(limits), probability, np.array([mean for _, mean in found]))
     extremes = Extremes(harmonic_mean(limits, by_limit.probability), centre)
@@ -151,7 +168,12 @@ def _learned(rows: Rows, believed: Believed, *, answers_only: bool) -> DefaultFi
     shrunken = marginal_features(resolved, believed)
     fill = Parts(np.zeros(n), shrunken.spread, marginal_dependence(resolved, shrunken, believed))
     uncertain = not answers_only and n <= MOST_UNCERTAIN
-    fit = fit_nodes(rows.observed(fill, extremes), nodes, covariances=uncertain)
+    if every is None:
+        fit = fit_nodes(rows.observed(fill, extremes), nodes, covariances=uncertain)
+    else:
+        near = by_limit.probability @ by_limit.mean
+        start = near if len(limits) > 1 else evidence(rows.observed(fill, extremes), nodes)[1]
+        fit = fit_all(likelihood(every, fill, extremes), nodes, d, start, covariances=uncertain)
     intercept, weights = fit.mean[:d], fit.mean[d:]
     # L* = L° + base intercept + intercept + Σ w_i u_i: what no forecast changes becomes bias.
     bias = centre + _shares(weights)[:, None] * (rows.base_intercept - intercept)
@@ -159,6 +181,22 @@ def _learned(rows: Rows, believed: Believed, *, answers_only: bool) -> DefaultFi
     by_limit = by_limit._replace(mean=fit.mean + by_limit.mean - by_limit.probability @ by_limit.mean)
     posterior = Posterior.of(fit, nodes, prior, by_limit) if uncertain else None
     return DefaultFit(with_weights(fill, weights), bias, extremes, marginal, posterior, learned=True)
+
+
+def _compared(
+    found: list[tuple[float, Array]], prior: tuple[float, ...], likelihoods: list[Likelihood], nodes: Nodes
+) -> list[tuple[float, Array]]:
+    """Return evidence and mean of alternatives by all events, where a sample leaves more than one of them open."""
+    probability = posterior_probabilities([score for score, _ in found], prior)
+    still = probability > OPEN
+    if np.count_nonzero(still) == 1:
+        return found
+    again = [(-np.inf, mean) for _, mean in found]
+    for i in np.flatnonzero(still).tolist():
+        mean = found[i][1]
+        by_all = by_quadratic(likelihoods[i](mean), nodes, len(mean) - nodes.direction.shape[1])
+        again[i] = by_all.log_marginal_likelihood, by_all.centre
+    return again
 
 
 def _centre(rows: Rows, believed: Believed, limit: float) -> Array:

@@ -7,8 +7,9 @@ then fitted, each to its own mode; of many, where all modes are near the point, 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -24,6 +25,9 @@ NEGLIGIBLE, MARGIN = -7.0, 3.0
 # Log-ratios, each as often as it counts, from which on the quadratic function is enough, and how often it is made anew
 # about the mean.
 MANY, ANEW = 1000, 2
+# Standard deviations that a last step about all events may have, the next of which would have about 0.003; and how many
+# steps are made.
+SMALL, STEPS = 1.0, 10
 # Numbers in Hessians that are made together, and in those of all pairs that are fitted.
 _HESSIANS, _FITTED = 1 << 21, 1 << 19
 # Numbers in the covariances that are kept.
@@ -63,6 +67,10 @@ class Quadratic(NamedTuple):
     slope: Array  # (Q,)
     curvature: Array  # (Q, Q)
 
+    def and_of(self, other: Quadratic) -> Quadratic:
+        """Return that of these events and others together."""
+        return Quadratic(self.constant + other.constant, self.slope + other.slope, self.curvature + other.curvature)
+
     @classmethod
     def at(cls, design: Design, point: Array) -> Quadratic:
         """Return that of a likelihood about some coefficients (Q,)."""
@@ -70,6 +78,20 @@ class Quadratic(NamedTuple):
         loss, gradient, hessian = float(found.loss[0]), found.gradient[0], found.hessian[0]
         bent = hessian @ point
         return cls(float(-loss + gradient @ point - bent @ point / 2.0), bent - gradient, hessian)
+
+
+# Returns the quadratic function about a point (Q,).
+Likelihood: TypeAlias = Callable[[Array], Quadratic]
+
+
+class Pairs(NamedTuple):
+    """M pairs of a node and a sum."""
+
+    node: Index  # (M,)
+    total: Index  # (M,); which sum
+    score: Array  # (M,); log of the prior probability times the marginal likelihood
+    mean: Array  # (M, Q)
+    covariance: Array  # (M, Q, Q)
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,11 +157,16 @@ class Approximation:
         share = np.exp(self.score - self.score.max())
         return np.asarray(np.einsum("bj,bjq->q", share / share.sum(), self.mean))
 
-    def covariance(self, node: Index, total: Index) -> Array:
-        """Return the posterior covariances of M pairs of a node and a sum, (M, Q, Q)."""
+    def likely(self, least: float) -> Pairs:
+        """Return the pairs of a node and a sum whose log probability, relative to the largest, is above this."""
+        node, total = np.nonzero(self.score > self.score.max() + least)
+        most = max(8, _FITTED // self.mean.shape[2] ** 2)
+        order = np.argsort(-self.score[node, total], kind="stable")[:most]
+        node, total = node[order], total[order]
         along = self.along[node]
         covariance = self.deviations.whole(node, along.shape[1])
-        return np.asarray(covariance + along @ self.left[node, total] @ np.swapaxes(along, 1, 2))
+        covariance += along @ self.left[node, total] @ np.swapaxes(along, 1, 2)
+        return Pairs(node, total, self.score[node, total], self.mean[node, total], covariance)
 
 
 def by_quadratic(about: Quadratic, nodes: Nodes, d: int) -> Approximation:
@@ -210,23 +237,37 @@ def fit_nodes(observed: Observations, nodes: Nodes, *, covariances: bool = True)
     design, among = observed.design_along(basis), nodes.along(basis)
     exact = float(observed.weight.sum()) * d < MANY
     found = approximate(design, among, anew=0 if exact else ANEW)
-    node, total = np.nonzero(found.score > found.score.max() + NEGLIGIBLE - MARGIN * exact)
-    order = np.argsort(-found.score[node, total], kind="stable")[: max(8, _FITTED // design.size**2)]
-    node, total = node[order], total[order]
-    if exact:
-        means, score, covariance = _modes(design, among, found, node, total)
-    else:
-        means, score, covariance = found.mean[node, total], found.score[node, total], found.covariance(node, total)
-    likely = score > score.max() + NEGLIGIBLE
-    node, total, means, covariance = node[likely], total[likely], means[likely], covariance[likely]
-    share = np.exp(score[likely] - score.max())
+    pairs = _modes(design, among, found.likely(NEGLIGIBLE - MARGIN)) if exact else found.likely(NEGLIGIBLE)
+    return _averaged(pairs, nodes, basis, covariances=covariances)
+
+
+def fit_all(likelihood: Likelihood, nodes: Nodes, d: int, start: Array, *, covariances: bool = True) -> Fit:
+    """Return the posterior by the likelihood of many events, from a mean that is near, such as that of a sample.
+
+    Newton's method about the mean; it ends with a step of less than `SMALL` standard deviations.
+    """
+    for _ in range(STEPS):
+        about = likelihood(start)
+        found = by_quadratic(about, nodes, d)
+        step, start = found.centre - start, found.centre
+        if step @ about.curvature @ step < SMALL**2:
+            break
+    return _averaged(found.likely(NEGLIGIBLE), nodes, None, covariances=covariances)
+
+
+def _averaged(pairs: Pairs, nodes: Nodes, basis: Array | None, *, covariances: bool) -> Fit:
+    """Return the average over pairs of a node and a sum, with weights along a basis if there is one."""
+    d = pairs.mean.shape[1] - (nodes.direction.shape[1] if basis is None else basis.shape[1])
+    likely = pairs.score > pairs.score.max() + NEGLIGIBLE
+    node, total, score, means, covariance = (part[likely] for part in pairs)
+    share = np.exp(score - score.max())
     probability = share / share.sum()
-    joint = np.zeros(found.score.shape)
+    joint = np.zeros((len(nodes.probability), len(nodes.sums.value)))
     joint[node, total] = probability
     mean = _whole(probability @ means, basis, d)
     if not covariances:
         return Fit(mean, joint)
-    group = _groups(probability, total if len(nodes.sums.value) > 1 else node, max(1, _KEPT // len(mean) ** 2))
+    group = _groups(probability, total if joint.shape[1] > 1 else node, max(1, _KEPT // len(mean) ** 2))
     normals = _merged(probability, means, covariance, group)
     beyond = np.bincount(group, probability * nodes.weight_sd[node] ** 2) / normals.probability
     return Fit(mean, joint, _expanded(normals, beyond, basis, d))
@@ -260,25 +301,26 @@ def _basis(observed: Observations, nodes: Nodes) -> Array | None:
     return observed.basis_with(nodes.direction) if nodes.own is None else None
 
 
-def _modes(design: Design, nodes: Nodes, found: Approximation, node: Index, total: Index) -> tuple[Array, Array, Array]:
-    """Return modes of M pairs of a node and a sum, (M, Q), their scores (M,) and covariances (M, Q, Q)."""
+def _modes(design: Design, nodes: Nodes, pairs: Pairs) -> Pairs:
+    """Return the pairs with their modes, each by a search from its mean."""
     d = design.columns.shape[-2]
-    at, score = np.empty((len(node), design.size)), np.empty(len(node))
-    covariance = np.empty((len(node), design.size, design.size))
+    found = pairs._replace(score=np.empty(len(pairs.node)), mean=np.empty_like(pairs.mean))
+    found = found._replace(covariance=np.empty_like(pairs.covariance))
     most = max(1, _HESSIANS // design.size**2)
-    for first in range(0, len(node), most):
+    for first in range(0, len(pairs.node), most):
         rows = slice(first, first + most)
-        b, j = node[rows], total[rows]
+        b, j = pairs.node[rows], pairs.total[rows]
         root = nodes.roots(b, j, d)
         mean = np.zeros((len(b), design.size))
         mean[:, d:] = nodes.sums.value[j, None] * nodes.direction[b]
-        modes = posterior_modes(design, Prior(mean, root), nodes.standardised(b, j, found.mean[b, j] - mean, d))
-        at[rows] = mean + (root @ np.array([mode.coefficients for mode in modes])[..., None])[..., 0]
-        score[rows] = [mode.log_marginal_likelihood for mode in modes]
+        modes = posterior_modes(design, Prior(mean, root), nodes.standardised(b, j, pairs.mean[rows] - mean, d))
+        found.mean[rows] = mean + (root @ np.array([mode.coefficients for mode in modes])[..., None])[..., 0]
+        found.score[rows] = [mode.log_marginal_likelihood for mode in modes]
         factor = np.linalg.cholesky(np.array([mode.precision for mode in modes]))
         half = np.linalg.solve(factor, np.swapaxes(root, 1, 2))
-        covariance[rows] = np.swapaxes(half, 1, 2) @ half
-    return at, score + np.log(nodes.probability[node] * nodes.sums.probability[total]), covariance
+        found.covariance[rows] = np.swapaxes(half, 1, 2) @ half
+    prior = nodes.probability[pairs.node] * nodes.sums.probability[pairs.total]
+    return found._replace(score=found.score + np.log(prior))
 
 
 def _groups(probability: Array, label: Index, most: int) -> Index:

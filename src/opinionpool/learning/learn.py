@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +11,7 @@ import numpy.typing as npt
 from opinionpool import logodds
 from opinionpool.arrays import Array
 from opinionpool.errors import ArgumentError, LearningError, Note, PanelError
-from opinionpool.estimation.sampling import bounded_sample, sample_note
+from opinionpool.estimation.sampling import sample_of
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.beliefs import Beliefs
 from opinionpool.learning.default import default_fit
@@ -20,8 +21,9 @@ from opinionpool.learning.leakage import leakage_notes
 from opinionpool.learning.levels import LatentLevels
 from opinionpool.learning.prior import Believed, belief_notes
 from opinionpool.learning.problem import Problem, Source, Sums
-from opinionpool.learning.recency import learn_recency
+from opinionpool.learning.recency import Recency, learn_recency
 from opinionpool.learning.request import Request
+from opinionpool.learning.rows import in_parts, sampled
 from opinionpool.logodds import FLOOR, POOL_FLOOR
 from opinionpool.model.contrasts import contrasts
 from opinionpool.model.full_panel import FullPanel
@@ -32,6 +34,8 @@ from opinionpool.priors import one_outcome_notes
 # Experts with resolved forecasts beyond which they are a crowd, if less than this share of the forecasts is there, and
 # from so many events on, or if a dense array would be so large.
 CROWD, SPARSE, SEVERAL, LARGE = 500, 0.25, 40, 1 << 26
+# The code of the note that not all is from all events.
+HYPERPARAMETERS = "hyperparameters"
 
 
 def learn(
@@ -58,7 +62,8 @@ def learn(
     structure : {"auto", "full", "common", "exchangeable", "independent"}
         "auto" is the default pool (see `opinionpool.learning.default`); many experts, few of whose forecasts are there,
         are learned as a crowd (see `is_crowd` and `opinionpool.learning.crowd`), and a note says so. Of more than
-        20,000 events it learns from a sample (see `opinionpool.estimation.sampling`), and a note says so too. With
+        20,000 events hyperparameters are those of a sample (see `opinionpool.estimation.sampling`), weights and their
+        covariances those of all, and a note says so too. With
         `beliefs` None it is "full". Where forecasts are missing, "full" is maximum likelihood (see
         `opinionpool.estimation.em`), and the other structures are estimated from each expert's own forecasts and from
         pairs on the same event.
@@ -113,7 +118,8 @@ def learn_from(source: Source, request: Request) -> FittedPanel:
         notes += one_outcome_notes(source.classes, seen.events)
     if isinstance(learned, Problem) and not request.answers_only:
         notes += learned.contrary_notes
-    notes += seen.notes
+    if all(note.code != HYPERPARAMETERS for note in notes):
+        notes += seen.notes
     return replace(found, events=seen.events, counts=seen.counts, present=seen.present, notes=notes)
 
 
@@ -124,9 +130,9 @@ def _learn_by_beliefs(problem: Problem, beliefs: Beliefs, request: Request) -> F
         problem = replace(problem, forecasts=votes.forecasts(problem.forecasts))
     floor, crowd, recency = request.settings.floor, is_crowd(problem.forecasts, problem.weight), None
     timed = problem.forecasts.made is not None and votes is None and not Believed.of(beliefs, problem.experts).assessed
-    drawn = bounded_sample(problem.forecasts, problem.weight) if timed or not crowd else None
+    drawn = sample_of(problem.forecasts, problem.weight) if problem.whole is None and (timed or not crowd) else None
     if timed:
-        some = problem if drawn is None else problem.select(*drawn)
+        some = problem if drawn is None else sampled(problem, drawn, problem.weight)
         recency = learn_recency(some.forecasts, some.reference, some.weight, floor)
     if recency is not None:
         problem = replace(problem, forecasts=recency.forecasts(problem.forecasts, problem.reference, floor))
@@ -136,16 +142,35 @@ def _learn_by_beliefs(problem: Problem, beliefs: Beliefs, request: Request) -> F
         problem = replace(problem, weight=reduced)
         found = _learn_crowd(problem, request.settings)
     else:
+        fewer = some = replace(problem, weight=reduced)
         if drawn is not None:
-            resolved = int(problem.forecasts.resolved.sum())
-            problem, reduced = replace(problem.select(*drawn), estimated=False), reduced[drawn[0]] * drawn[1]
-            notes = (*notes, sample_note(int(problem.forecasts.resolved.sum()), resolved))
-        fewer = replace(problem, weight=reduced)
-        found = _learn_default(fewer, beliefs, request)
+            some = sampled(problem, drawn, reduced)
+        elif problem.parts is not None and (reduced == problem.weight).all():
+            # How much dependent events tell shows where all are in memory only.
+            some = replace(problem, blocks=in_parts(problem.parts, partial(_as_they_count, votes, recency, floor)))
+        if some.blocks is not None:
+            resolved = problem.forecasts.resolved if drawn is not None else problem.seen.events
+            notes = (*notes, _hyperparameters_note(int(some.forecasts.resolved.sum()), int(resolved.sum())))
+        found = _learn_default(some, beliefs, request)
         found = found.with_topics(fewer.forecasts, fewer.reference, fewer.weight)
     about = () if found.topics is None else (found.topics.note(),)
     notes = (*found.notes, *about, *notes, *(() if recency is None else (recency.note(),)))
     return replace(found, recency=recency, votes=votes, notes=notes)
+
+
+def _as_they_count(votes: LatentLevels | None, recency: Recency | None, floor: float, part: Problem) -> Problem:
+    """Forecasts of a part with what votes count as, and by their ages."""
+    forecasts = part.forecasts if votes is None else votes.forecasts(part.forecasts)
+    forecasts = forecasts if recency is None else recency.forecasts(forecasts, part.reference, floor)
+    return replace(part, forecasts=forecasts)
+
+
+def _hyperparameters_note(used: int, resolved: int) -> Note:
+    text = (
+        f"weights are from all {resolved:,} resolved events, how experts depend on each other and how far extremes are "
+        f"believed from {used:,} of them"
+    )
+    return Note(HYPERPARAMETERS, text, used)
 
 
 def is_crowd(forecasts: Forecasts, weight: Array) -> bool:
@@ -178,7 +203,8 @@ def _learn_default(problem: Problem, beliefs: Beliefs, request: Request) -> Fitt
         problem = problem.select(problem.forecasts.resolved)
     data = problem.dense(request.settings.floor)
     believed = Believed.of(beliefs, problem.experts)
-    found = default_fit(data, believed, answers_only=request.answers_only)
+    every = problem.blocks and partial(problem.blocks, request.settings.floor)
+    found = default_fit(data, believed, answers_only=request.answers_only, every=every)
     settings = request.settings._replace(extremes=found.extremes)
     panel = Panel.from_parts(found.parts, found.bias, problem.experts, problem.classes, settings)
     kind = "default" if counts.any() and not believed.assessed else "assumed"

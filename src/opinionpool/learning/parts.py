@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import pickle
+import tempfile
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool.arrays import Array, Index, Mask
+from opinionpool.arrays import Array, Index
 from opinionpool.earlier import Earlier
 from opinionpool.errors import LearningError
 from opinionpool.estimation.sampling import (
+    FORECASTS,
     Keys,
-    distinguished,
-    event_contents,
+    Sample,
     event_keys,
-    least,
-    many_copies,
     rooms,
+    row_contents_of,
     sample_note,
-    stands_for,
-    tally,
-    with_keys,
 )
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.problem import Problem, Seen
@@ -35,32 +34,44 @@ from opinionpool.priors import laplace_prior
 
 @dataclass(frozen=True, eq=False)
 class PartsSource:
-    """Forecasts in parts, by the same experts on different events, read once."""
+    """Forecasts in parts, by the same experts on different events, of which a sample is in memory."""
 
     sample: Forecasts
     prior: float | Array | None  # of all events
-    events: Array  # (K,); resolved events by outcome
-    counts: Array  # (N,); each expert's forecasts on resolved events
-    present: Mask  # (N,); who made a forecast, on whatever event
+    seen: Seen
+    frequencies: Array  # (S,); how often the events of the sample count
+    parts: Callable[[], Iterator[Forecasts]] | None  # all events; None if they are the sample
 
     @classmethod
     def of(cls, parts: Iterable[Forecasts], prior: float | Array | None) -> PartsSource:
-        """Read all parts.
+        """Read all parts; what does not find room in memory is kept in a file, as long as this is used.
 
         Raises
         ------
         LearningError
             If there are none.
         """
-        sample: _Sample | None = None
+        kept, keys, contents, outcomes = _Kept(), list[Keys](), list[Keys](), list[Index]()
+        counts, present = np.zeros(1), np.zeros(1, dtype=bool)
         for part in parts:
-            sample = _Sample(part) if sample is None else sample
-            sample.add(part)
-        if sample is None:
+            kept.add(part)
+            keys.append(event_keys(part))
+            contents.append(row_contents_of(part))
+            outcomes.append(part.outcomes)
+            counts, present = counts + part.resolved_counts, present | (part.counts > 0)
+        if not keys:
             raise LearningError("there are no events")
-        return cls(
-            sample.forecasts(), prior, sample.seen[:-1].astype(np.float64), sample.counts, np.asarray(sample.cells > 0)
-        )
+        outcome, k = np.concatenate(outcomes), len(part.classes)
+        events = np.bincount(outcome[outcome >= 0], minlength=k).astype(np.float64)
+        seen, room = Seen(events, counts, present), rooms(len(part.experts), k)
+        weight = np.ones(len(outcome))
+        if (events <= room[:k]).all() or part.options is not None:
+            return cls(one_after_another([*kept]), prior, seen, weight, None)
+        drawn = Sample.of(np.concatenate(keys), outcome, weight, room, lambda: np.concatenate(contents))
+        some = kept.select(drawn.positions)
+        note = sample_note(int(some.resolved.sum()), int(events.sum()))
+        parts_again = None if drawn.complete else kept.__iter__
+        return cls(some, prior, replace(seen, notes=(note,)), drawn.frequencies(weight), parts_again)
 
     @property
     def experts(self) -> tuple[str, ...]:
@@ -82,74 +93,61 @@ class PartsSource:
 
     def problem(self) -> Problem:
         """The sample."""
-        taken, resolved = self.sample, int(self.events.sum())
-        used = int(taken.resolved.sum())
-        if used == resolved:
-            return Problem.of(taken, self.prior, None)
-        prior = self.prior
-        if prior is None and (taken.prior is None or np.isnan(taken.prior).all()):
-            prior = public_probabilities(laplace_prior(self.events))
-        problem = Problem.of(taken, prior, stands_for(taken.outcomes, self.events))
-        seen = Seen(self.events, self.counts, self.present, (sample_note(used, resolved),))
-        return replace(problem, whole=seen)
+        taken, prior, events = self.sample, self.prior, self.seen.events
+        estimated = prior is None and (taken.prior is None or bool(np.isnan(taken.prior).all()))
+        if estimated and not self.has_options:
+            prior = public_probabilities(laplace_prior(events))
+        problem = replace(
+            Problem.of(taken, prior, self.frequencies), estimated=estimated, whole=self.seen, total=float(events.sum())
+        )
+        if self.parts is None:
+            return problem
+        parts = self.parts
+
+        def all_parts() -> Iterator[Problem]:
+            for part in parts():
+                yield replace(Problem.of(part, prior, None), estimated=estimated, total=problem.total)
+
+        return replace(problem, parts=all_parts)
 
 
-class _Sample:
-    """The events of least priority, a bounded number of each outcome and of unresolved ones.
+class _Kept:
+    """Parts in memory, and in a file once they have more forecasts than a sample."""
 
-    Whether copies are to have keys of their own is known at the end, so it has what would be drawn either way.
-    """
+    def __init__(self) -> None:
+        self._parts: list[Forecasts] = []
+        self._cells = 0
+        self._file: IO[bytes] | None = None
 
-    def __init__(self, first: Forecasts) -> None:
-        k = len(first.classes)
-        self.rooms = rooms(len(first.experts), k)
-        # Of keys as they are, and of those that distinguish copies.
-        self.limits = np.full((2, k + 1), np.iinfo(np.uint64).max, dtype=np.uint64)
-        self.tally = tally(np.empty(0, np.uint64), np.empty(0, np.intp), k)
-        self.cells = np.zeros(len(first.experts), dtype=np.int64)
-        self.counts = np.zeros(len(first.experts))
-        self._before: list[Keys] = []
-        self._kept: list[tuple[Keys, Forecasts]] = []
-        self._most = 1.25 * float(self.rooms.sum())
+    def add(self, part: Forecasts) -> None:
+        """Keep one part more, but for what its events are called where it is in a file."""
+        self._cells += len(part.probabilities)
+        self._parts.append(part)
+        if self._cells > FORECASTS:
+            if self._file is None:
+                self._file = tempfile.TemporaryFile()  # noqa: SIM115
+                weakref.finalize(self, self._file.close)
+            for each in self._parts:
+                pickle.dump(each, self._file, pickle.HIGHEST_PROTOCOL)
+            self._parts.clear()
 
-    @property
-    def seen(self) -> Index:
-        """Events by outcome, and unresolved ones, (K + 1,)."""
-        return np.asarray(self.tally.sum(axis=1))
+    def __iter__(self) -> Iterator[Forecasts]:
+        if self._file is not None:
+            size = self._file.tell()
+            self._file.seek(0)
+            while self._file.tell() < size:
+                yield pickle.load(self._file)
+        yield from self._parts
 
-    def add(self, forecasts: Forecasts) -> None:
-        """Take in the events of one part."""
-        plain = event_keys(event_contents(forecasts), forecasts.outcomes)
-        keys = np.stack([plain, distinguished(plain, self._before)])
-        self._before = with_keys(self._before, np.sort(plain))
-        self.tally += tally(plain, forecasts.outcomes, len(forecasts.classes))
-        self.cells += forecasts.counts
-        self.counts += forecasts.resolved_counts
-        # The last limit is that of unresolved events.
-        kept = np.flatnonzero((keys < self.limits[:, forecasts.outcomes]).any(axis=0))
-        self._kept.append((keys[:, kept], forecasts.select_events(kept)))
-        if sum(len(some.events) for _, some in self._kept) > self._most:
-            self._thin()
-
-    def forecasts(self) -> Forecasts:
-        """The sample: in the order of the file if it is everything, else by key, as a sample of the whole file is."""
-        self._thin()
-        (both, found), which = self._kept[0], int(many_copies(self.tally, self.rooms))
-        if both.shape[1] == self.seen.sum():
-            return found
-        kept = np.flatnonzero(least(both[which], found.outcomes, self.rooms)[0])
-        return found.select_events(kept[np.argsort(both[which, kept])])
-
-    def _thin(self) -> None:
-        both = np.concatenate([keys for keys, _ in self._kept], axis=1)
-        together = one_after_another([forecasts for _, forecasts in self._kept])
-        kept = np.zeros(both.shape[1], dtype=bool)
-        for keys, limits in zip(both, self.limits, strict=True):
-            drawn, beyond = least(keys, together.outcomes, self.rooms)
-            kept |= drawn
-            np.minimum(limits, beyond, out=limits)
-        self._kept = [(both[:, kept], together if kept.all() else together.select_events(np.flatnonzero(kept)))]
-        self._most = max(np.count_nonzero(kept), self.rooms.sum()) + 0.25 * float(self.rooms.sum())
+    def select(self, positions: Index) -> Forecasts:
+        """Some of the events, in the order wanted."""
+        order, start, found = np.argsort(positions), 0, list[Forecasts]()
+        for part in self:
+            stop = start + len(part.events)
+            low, high = np.searchsorted(positions, (start, stop), sorter=order)
+            found.append(part.select_events(positions[order[low:high]] - start))
+            start = stop
+        return one_after_another(found).select_events(np.argsort(order))
 
 
 def one_after_another(parts: Sequence[Forecasts]) -> Forecasts:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -13,13 +14,15 @@ from opinionpool import logodds
 from opinionpool.arrays import Array, Index, Mask, frequencies
 from opinionpool.blocks import blocks
 from opinionpool.errors import Note
+from opinionpool.estimation.regression import Observations
 from opinionpool.estimation.rows import ForecastRows, ResolvedEvents, option_rows
 from opinionpool.estimation.statistics import Statistics, few_enough
 from opinionpool.forecasts import Forecasts
 from opinionpool.labels import UNRESOLVED
 from opinionpool.learning.leakage import contrary_events, contrary_note, leaked_experts
 from opinionpool.learning.request import Request
-from opinionpool.model.contrasts import contrasts
+from opinionpool.model.contrasts import Extremes, contrasts
+from opinionpool.model.features import Parts
 from opinionpool.priors import event_priors, outcome_counts, shared_prior
 
 
@@ -34,8 +37,8 @@ class DenseContrasts:
     experts: tuple[str, ...]
     # (T, K - 1); classes but the first that are no options of their event; None if events share their classes
     absent: Mask | None = None
-    estimated: bool = False  # whether the reference is Laplace's estimate from these outcomes
-    topics: npt.NDArray[np.str_] | None = None  # (T,); "" where an event has none
+    # Resolved events of which the reference is Laplace's estimate; None if it is not.
+    estimated: float | None = None
     certain: Mask | None = None  # (T, N); forecasts of 0 and 1 for two classes; None where there are none
 
     @property
@@ -96,6 +99,17 @@ class SparseContrasts:
         )
 
 
+class Block(Protocol):
+    """Some of many resolved events."""
+
+    def observed(self, fill: Parts, extremes: Extremes) -> Observations:
+        """What a regression sees, with forecasts that are missing as `fill` expects them."""
+
+
+# Returns all resolved events in blocks, given a floor and the positions of distinct experts.
+Blocks: TypeAlias = Callable[[float, Index], Iterator[Block]]
+
+
 @dataclass(frozen=True, eq=False)
 class Seen:
     """Counts of all that a source has, of which it may give a sample."""
@@ -154,6 +168,9 @@ class Problem:
     weight: Array  # (T,); frequencies
     estimated: bool = False  # whether the prior is Laplace's estimate from these outcomes
     whole: Seen | None = None  # what these are a sample of; None if they are everything
+    total: float | None = None  # weight of all resolved events of which these are a sample
+    blocks: Blocks | None = None  # all events of which these are a sample; None where this is as good
+    parts: Callable[[], Iterator[Problem]] | None = None  # the same as they are, where they are not in memory
 
     @classmethod
     def of(cls, forecasts: Forecasts, prior: npt.ArrayLike | None, sample_weight: npt.ArrayLike | None) -> Problem:
@@ -254,8 +271,7 @@ class Problem:
             self.weight,
             self.experts,
             self.absent,
-            self.estimated,
-            self.forecasts.topics,
+            (float(self.events.sum()) if self.total is None else self.total) if self.estimated else None,
             certain if certain.any() else None,
         )
 

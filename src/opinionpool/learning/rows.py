@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import reduce
+from itertools import chain
+from typing import TypeAlias
 
 import numpy as np
 
 from opinionpool.arrays import Array, Index, Mask
+from opinionpool.blocks import blocks, in_order
 from opinionpool.estimation.regression import Observations
 from opinionpool.estimation.rows import ResolvedEvents, option_rows, resolved_events
+from opinionpool.estimation.sampling import Sample
+from opinionpool.learning.laplace import Likelihood, Quadratic
 from opinionpool.learning.prior import PRIOR_EVENTS
-from opinionpool.learning.problem import DenseContrasts
+from opinionpool.learning.problem import Block, Blocks, DenseContrasts, Problem
 from opinionpool.logodds import expit, logit
 from opinionpool.model.contrasts import Extremes
 from opinionpool.model.features import Parts
+
+# Returns all events in blocks, of which `Rows` are a sample.
+AllRows: TypeAlias = Callable[[], Iterator[Block]]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -51,6 +61,18 @@ class Rows(DenseContrasts):
         return Observations(full, self.reference - self.base_intercept, self.outcomes, self.weight)
 
 
+def likelihood(every: AllRows, fill: Parts, extremes: Extremes) -> Likelihood:
+    """Return the likelihood of all events as a function of where it is approximated."""
+
+    def about(point: Array) -> Quadratic:
+        def some(rows: Block) -> Quadratic:
+            return Quadratic.at(rows.observed(fill, extremes).design(), point)
+
+        return reduce(Quadratic.and_of, in_order(some, every()))
+
+    return about
+
+
 def each_expert(absent: Mask | None) -> Mask | None:
     """The same for every expert, (T, 1, K - 1)."""
     return None if absent is None else absent[:, None, :]
@@ -58,9 +80,9 @@ def each_expert(absent: Mask | None) -> Mask | None:
 
 def rows_of(data: DenseContrasts, distinct: Array, first: Index, used: Mask) -> Rows:
     """What distinct experts, the `first` of their groups, forecast of the events that are learned from."""
-    base_intercept = np.zeros(data.free)
-    if data.estimated:
-        base_intercept = data.reference[0] * PRIOR_EVENTS / (data.weight[data.resolved].sum() + PRIOR_EVENTS)
+    away = np.zeros(data.free)
+    if data.estimated is not None:
+        away = base_intercept(data.reference[0], data.estimated)
     return Rows(
         distinct if used.all() else distinct[used],
         data.reference[used],
@@ -69,5 +91,43 @@ def rows_of(data: DenseContrasts, distinct: Array, first: Index, used: Mask) -> 
         data.experts,
         None if data.absent is None else data.absent[used],
         certain=None if data.certain is None else data.certain[np.ix_(used, first)],
-        base_intercept=base_intercept,
+        base_intercept=away,
     )
+
+
+def base_intercept(reference: Array, events: float) -> Array:
+    """How far Laplace's estimate L° (K - 1,) from so many resolved events is from what is believed of the prior."""
+    return reference * PRIOR_EVENTS / (events + PRIOR_EVENTS)
+
+
+def sampled(problem: Problem, sample: Sample, weight: Array) -> Problem:
+    """A sample of events that weigh so much, (T,), and how all are learned from."""
+    total = float(weight[problem.forecasts.resolved].sum())
+    every = replace(problem, weight=weight, total=total)
+    return replace(
+        problem.select(sample.positions),
+        weight=sample.frequencies(weight),
+        total=total,
+        blocks=None if sample.complete else in_parts(lambda: iter([every])),
+    )
+
+
+def in_parts(
+    parts: Callable[[], Iterator[Problem]], counted: Callable[[Problem], Problem] = lambda part: part
+) -> Blocks:
+    """How all events are learned from, given parts of them and what makes forecasts what they count as."""
+
+    def blocks_of(floor: float, first: Index) -> Iterator[Rows]:
+        return chain.from_iterable(_in_blocks(counted(part), floor, first) for part in parts())
+
+    return blocks_of
+
+
+def _in_blocks(problem: Problem, floor: float, first: Index) -> Iterator[Rows]:
+    """The resolved events with a forecast of distinct experts, in blocks."""
+    used = np.flatnonzero(problem.forecasts.resolved & (problem.weight > 0))
+    for rows in blocks(len(used), problem.forecasts.shape[1] * (len(problem.classes) - 1)):
+        data = problem.select(used[rows]).dense(floor)
+        distinct = data.contrasts if len(first) == data.contrasts.shape[1] else data.contrasts[:, first]
+        answered = np.asarray(~np.isnan(distinct[..., 0]).all(axis=1))
+        yield rows_of(data, distinct, first, answered)

@@ -324,6 +324,25 @@ class Extremes:
         options = 1 + (~absent).sum(axis=-1)
         return levelled(_softened_classes(np.where(absent, -np.inf, deviation), odds, options), absent)
 
+    def deviation_of(self, q: Array, bounds: Bounds, reference: float) -> Array:
+        """Deviations (T, N) of binary forecasts whose log-odds are kept within bounds, from the prior's.
+
+        The mixture is one of probabilities: exp(D − m) is proportional to q / (1 − q).
+        """
+        if np.isinf(self.limit):
+            deviation = floored_log_odds(q, bounds, np.empty(q.shape)) - reference
+            return deviation if self.centre is None else deviation - self.centre[:, 0]
+        even = 1.0 / (math.expm1(min(self.limit, 700.0)) + 2.0)
+        scale = np.exp(-reference - (np.zeros(q.shape[1]) if self.centre is None else self.centre[:, 0]))
+        found = np.clip(q, *logodds.expit(np.array(bounds)).tolist())
+        # (1 − e) r + e and (1 − e) + e r of r = scale · q / (1 − q), times 1 − q.
+        below = found * (even * scale - (1.0 - even))
+        below += 1.0 - even
+        found *= (1.0 - even) * scale - even
+        found += even
+        found /= below
+        return np.asarray(np.log(found, out=found))
+
     def subset(self, positions: Index) -> Extremes:
         """The extremes of some of the experts."""
         return self if self.centre is None else replace(self, centre=self.centre[positions])

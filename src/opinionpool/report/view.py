@@ -27,7 +27,7 @@ DESCRIPTIVE = ("format", "layout", "positive", "times", "unresolved")
 EXPLAINING = (
     "recency", "topics", "shared-days", "shared-events", "crowd", "sample", "sampled", "class-model", "in-sample",
     "at-floor", "no-forecast", "normalised", "checked-sample", "closing-days", "texts", "sorted", "sheet", "encoding",
-    "negative-weights", "believed-below", "undated",
+    "negative-weights", "believed-below", "undated", "hyperparameters",
 )  # fmt: skip
 
 
