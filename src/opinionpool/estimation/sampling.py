@@ -256,7 +256,7 @@ class Sample(NamedTuple):
         Of the events; of several that are the same it is one.
     times : ndarray, shape (S,)
         How often each counts, times its weight and that of its copies. Those that were likeliest to be drawn count
-        once, so that nothing is surer than the sample allows.
+        once, so that no posterior is narrower than the sample allows.
     place : ndarray of int, shape (T,)
         The place of each event, or its copy, in the sample; S of those outside.
     complete : bool
