@@ -34,8 +34,6 @@ from opinionpool.priors import one_outcome_notes
 # Experts with resolved forecasts beyond which they are a crowd, if less than this share of the forecasts is there, and
 # from so many events on, or if a dense array would be so large.
 CROWD, SPARSE, SEVERAL, LARGE = 500, 0.25, 40, 1 << 26
-# The code of the note that not all is from all events.
-HYPERPARAMETERS = "hyperparameters"
 
 
 def learn(
@@ -118,7 +116,7 @@ def learn_from(source: Source, request: Request) -> FittedPanel:
         notes += one_outcome_notes(source.classes, seen.events)
     if isinstance(learned, Problem) and not request.answers_only:
         notes += learned.contrary_notes
-    if all(note.code != HYPERPARAMETERS for note in notes):
+    if all(note.code != "hyperparameters" for note in notes):
         notes += seen.notes
     return replace(found, events=seen.events, counts=seen.counts, present=seen.present, notes=notes)
 
@@ -170,7 +168,7 @@ def _hyperparameters_note(used: int, resolved: int) -> Note:
         f"weights are from all {resolved:,} resolved events, how experts depend on each other and how far extremes are "
         f"believed from {used:,} of them"
     )
-    return Note(HYPERPARAMETERS, text, used)
+    return Note("hyperparameters", text, used)
 
 
 def is_crowd(forecasts: Forecasts, weight: Array) -> bool:
