@@ -221,3 +221,14 @@ def test_an_empty_table(wide):
     stream = ops.summarize(wide.where("false"), EXPERTS)
     assert (stream.count, stream.experts) == (0, tuple(EXPERTS))
     assert ops.scores(wide.where("false"), EXPERTS).count() == 0
+
+
+def test_rates_are_those_of_one_process(wide, long, forecasts, frame, one):
+    state = one.learn()
+    expected = op.rates(state, forecasts, frame["league"].to_numpy(str))
+    tables = ((wide, {}), (long, {"experts": "expert", "probability": "p", "event": "id"}))
+    for table, names in tables:
+        found = ops.rates(table, state, "league", outcome="y", **names)
+        assert found.groups_ == expected.groups_
+        assert found.rate_ == pytest.approx(expected.rate_, abs=1e-9)
+        assert np.array(found.interval_) == pytest.approx(np.array(expected.interval_), abs=1e-9)

@@ -14,6 +14,7 @@ import opinionpool.spark as ops
         lambda: ops.summarize(None, ["ann"]),
         lambda: ops.pool(None, None),
         lambda: ops.scores(None, ["ann"]),
+        lambda: ops.rates(None, None, "system"),
         lambda: ops.PoolEstimator,
     ],
 )
@@ -25,6 +26,6 @@ def test_without_pyspark_an_error_names_the_extra(call, monkeypatch):
 
 
 def test_names():
-    assert set(dir(ops)) == {"PoolEstimator", "PoolModel", "pool", "scores", "summarize"}
+    assert set(dir(ops)) == {"PoolEstimator", "PoolModel", "pool", "rates", "scores", "summarize"}
     with pytest.raises(AttributeError, match="no attribute 'sumarize'"):
         ops.sumarize  # noqa: B018

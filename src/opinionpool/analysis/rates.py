@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, cast
 
@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool.analysis.rate_rivals import Rate, rivals
-from opinionpool.analysis.shares import LARGEST, Binned, Shares, dependence, posterior, unlike
+from opinionpool.analysis.shares import LARGEST, Binned, Shares, dependence, posterior
 from opinionpool.arguments import brief, expect_type, number, one_of
 from opinionpool.arrays import Array, Index, Mask
 from opinionpool.clusters import by_group, by_settlement
@@ -180,7 +180,7 @@ def rates(
     """
     one_of(labels, "labels", LABELS)
     level = number(level, "level", 0, 1, between=True)
-    state = _learned(pool)
+    state = learned_panel(pool)
     if not isinstance(forecasts, Forecasts):
         from opinionpool.tables.read import read_forecasts
 
@@ -189,7 +189,7 @@ def rates(
         by = "topic" if named else by
     names, group = _groups(forecasts, by)
     k, outcome, size = len(forecasts.classes), forecasts.outcomes, np.bincount(group, minlength=len(names))
-    events = _Likelihoods.of(state, replace(forecasts, topics=None), prior)
+    events = Likelihoods.of(state, replace(forecasts, topics=None), prior)
     clusters = by_group(forecasts) or by_settlement(forecasts)
     share = np.full((len(names), k), 1.0 / k)
     if k > 2 or clusters is not None:
@@ -197,32 +197,47 @@ def rates(
     mixed = softmax(uncentred(np.log(share)[group] + events.ratios))
     each = np.where((outcome >= 0)[:, None], np.eye(k)[outcome], mixed)
     worth = _separate(each, share, group, (labels == "random") | (outcome < 0))
-    shares, tests = [], []
-    for c, score, covariance in events.against_others(mixed, share[group]):
+    classes, score, products, moments = events.lines(mixed, share[group])
+    shares = []
+    for c, of_c, covariance in zip(classes, score.T, line_covariance(state, products, moments), strict=True):
         design, together = dependence((each[:, c] - share[group, c]) * (outcome < 0), group, clusters, len(names))
         happened = np.where(outcome < 0, -1, outcome == c)
         offset = events.base[:, c] - np.log1p(-np.exp(events.base[:, c]))
-        data = Binned.of(score, group, happened, events.answered, offset, len(names))
+        data = Binned.of(of_c, group, happened, events.answered, offset, len(names))
         shares.append(posterior(data, covariance, design, worth[:, c], together, random=labels == "random"))
-        tests.append(unlike(data, shares[-1], design))
-    unlikely = np.min(tests, axis=0)
+    resolved = np.bincount(group[outcome >= 0], minlength=len(names))
+    others = rivals(forecasts, events.answers, group, len(names), level)
+    return rates_of(names, forecasts.classes, shares, (size, resolved), others, level)
+
+
+def rates_of(
+    names: tuple[str, ...],
+    classes: tuple[object, ...],
+    shares: Sequence[Shares],
+    sizes: tuple[Index, Index],
+    others: dict[str, Rate],
+    level: float,
+) -> Rates:
+    """The rates of G groups from the shares of each class; `sizes` are all events and resolved ones, (G,) each."""
+    several, size = len(shares) > 1, sizes[0]
     rate, low, high = (
         np.stack(part, axis=-1)
         for part in zip(*(each.sums(np.eye(len(names)), level)[:3] for each in shares), strict=True)
     )
-    rate = rate / rate.sum(axis=1, keepdims=True) if k > 2 else rate
-    rate, low, high = (part if k > 2 else part[:, 0] for part in (rate, np.minimum(low, rate), np.maximum(high, rate)))
-    total = None if k > 2 else Difference(*(float(part[0]) for part in shares[0].sums(size[None] / size.sum(), level)))
+    rate = rate / rate.sum(axis=1, keepdims=True) if several else rate
+    rate, low, high = (
+        part if several else part[:, 0] for part in (rate, np.minimum(low, rate), np.maximum(high, rate))
+    )
+    unlike = np.min([each.unlike for each in shares], axis=0)
+    all_ = None if several else Difference(*(float(part[0]) for part in shares[0].sums(size[None] / size.sum(), level)))
     return Rates(
-        groups_=names, classes=forecasts.classes, rate_=rate, interval_=(low, high), total_=total, events_=size,
-        resolved_=np.bincount(group[outcome >= 0], minlength=len(names)),
-        rivals_=rivals(forecasts, events.answers, group, len(names), level), unlike_=unlikely,
-        by_outcomes_=max(each.by_outcomes for each in shares), level=level, notes=_notes(names, unlikely),
-        shares=tuple(shares),
+        groups_=names, classes=classes, rate_=rate, interval_=(low, high), total_=all_, events_=size,
+        resolved_=sizes[1], rivals_=others, unlike_=unlike, level=level,
+        by_outcomes_=max(each.by_outcomes for each in shares), notes=_notes(names, unlike), shares=tuple(shares),
     )  # fmt: skip
 
 
-def _learned(pool: Any) -> FittedPanel:  # noqa: ANN401
+def learned_panel(pool: Any) -> FittedPanel:  # noqa: ANN401
     """What a pool learned: of one from a file, of a stream as it stands, of an estimator."""
     state: Any = pool.learned if hasattr(pool, "stream") else getattr(pool, "state_", pool)
     state = state.learn() if hasattr(state, "learn") else state
@@ -256,7 +271,7 @@ def _groups(forecasts: Forecasts, by: object) -> tuple[tuple[str, ...], Index]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Likelihoods:
+class Likelihoods:
     """What a pool's answers say about T events beyond the prior."""
 
     state: FittedPanel
@@ -268,7 +283,7 @@ class _Likelihoods:
     answered: Mask  # (T,)
 
     @classmethod
-    def of(cls, state: FittedPanel, forecasts: Forecasts, prior: npt.ArrayLike | None) -> _Likelihoods:
+    def of(cls, state: FittedPanel, forecasts: Forecasts, prior: npt.ArrayLike | None) -> Likelihoods:
         """The likelihoods by what a fit learned."""
         if forecasts.options is not None:
             raise ArgumentError("events have options of their own, so no class has a share of them all")
@@ -282,10 +297,12 @@ class _Likelihoods:
         ratios = np.where(answered[:, None], np.clip(ratios - ratios[:, :1], -LARGEST, LARGEST), 0.0)
         return cls(state, state.aged(forecasts, prior), prior, answers, base, ratios, answered)
 
-    def against_others(self, mixed: Array, share: Array) -> Iterator[tuple[int, Array, Array]]:
-        """Classes, log-likelihood ratios of each to the others, (T,), and the covariance of a line on these, (2, 2).
+    def lines(self, mixed: Array, share: Array) -> tuple[list[int], Array, Array, Array]:
+        """C classes, log-likelihood ratios of each to the others, (T, C), and sums over events for lines on these.
 
         `mixed` are probabilities of the classes with these shares, (T, K) each. Of two classes there is the second.
+        The sums are products of [1, ratio], (C, 2, 2), and products of these and of how the ratio goes with the pool's
+        coefficients, (C, 2, Q).
         """
         k = mixed.shape[1]
         classes = np.arange(k) if k > 2 else np.array([1])
@@ -296,14 +313,19 @@ class _Likelihoods:
         line = np.stack([np.ones_like(score), score], axis=-1) * self.answered[:, None, None]
         posterior = self.state.posterior
         assert posterior is not None
-        covariance = posterior.whole_covariance
-        moments = np.zeros((len(classes), 2, len(covariance)))
+        moments = np.zeros((len(classes), 2, posterior.mean.shape[1]))
         for rows, q, (own,) in self.forecasts.dense_blocks(self.state.experts, self.prior):
             assert own is not None
             gradient = posterior.gradient(self.state.panel, q, own)
             moments += np.einsum("tcl,tpk,tck->clp", line[rows], gradient, slope[rows, :, 1:], optimize=True)
-        turn = np.linalg.pinv(np.einsum("tcl,tcm->clm", line, line)) @ moments
-        yield from zip(classes.tolist(), score.T, turn @ covariance @ turn.swapaxes(1, 2), strict=True)
+        return classes.tolist(), score, np.einsum("tcl,tcm->clm", line, line), moments
+
+
+def line_covariance(state: FittedPanel, products: Array, moments: Array) -> Array:
+    """Covariances of intercept and slope of lines on ratios, (C, 2, 2), from sums as `Likelihoods.lines` gives them."""
+    assert state.posterior is not None
+    turn = np.linalg.pinv(products) @ moments
+    return np.asarray(turn @ state.posterior.whole_covariance @ turn.swapaxes(1, 2))
 
 
 def _class_shares(ratios: Array, group: Index, outcome: Index, groups: int) -> Array:

@@ -8,6 +8,7 @@ proportions", Annals of Statistics 27). Given a and c, groups with shares π_g t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -62,6 +63,18 @@ class Binned(NamedTuple):
         used = table.any(axis=(0, 1))
         return cls(scores[used], some[used] / 1.0, np.repeat(middle, BINS + 1)[used], table[..., used])
 
+    @classmethod
+    def joined(cls, parts: Sequence[tuple[Binned, Index]], groups: int) -> Binned:
+        """Several in one; with each come the places of its groups among all."""
+        keys = np.concatenate([np.stack([each.scores, each.answered, each.offsets], axis=1) for each, _ in parts])
+        columns, place = np.unique(keys, axis=0, return_inverse=True)
+        counts = np.zeros((3, groups, len(columns)))
+        for (each, rows), at in zip(
+            parts, np.split(place, np.cumsum([len(b.scores) for b, _ in parts])[:-1]), strict=True
+        ):
+            counts[:, rows[:, None], at] += each.counts
+        return cls(columns[:, 0], columns[:, 1], columns[:, 2], counts)
+
     @property
     def limits(self) -> tuple[Array, Array]:
         """The least and the largest share of each group that resolved events leave possible, (G,) each."""
@@ -73,7 +86,7 @@ class Binned(NamedTuple):
 class Shares:
     """Posterior of the shares of G groups, at F points of intercept and slope."""
 
-    line: Array  # (2,); posterior mean of intercept and slope
+    line: Array  # (2,); posterior mean of intercept and slope, by scores
     weight: Array  # (F,)
     mean: Array  # (F, G)
     deviation: Array  # (G,); given intercept and slope
@@ -81,6 +94,7 @@ class Shares:
     # (Q, G); two groups are correlated by the product of their columns, each of length 1, given intercept and slope
     together: csr_array
     by_outcomes: float  # probability that base rates follow from outcomes given scores alone
+    unlike: Array  # (G,); p-values of scores being those of all events with the same outcomes
 
     def sums(self, factor: Array, level: float) -> tuple[Array, Array, Array, Array]:
         """Means, intervals and probabilities above 0 of S sums of shares with these factors, (S, G).
@@ -208,12 +222,14 @@ def posterior(
     """
     groups, covariance = _Groups(data, design, worth, random=random), covariance + 1e-10 * np.eye(2)
     line, weight, mean, variance = groups.shares(covariance, by_scores=True)
+    first = weight @ mean
     by_outcomes = random * float(expit(groups.gain(line) - DISBELIEF))
     if by_outcomes > LEAST:
         _, *other = groups.shares(covariance, by_scores=False)
         weight = np.append((1.0 - by_outcomes) * weight, by_outcomes * other[0])
         mean, variance = np.concatenate([mean, other[1]]), np.concatenate([variance, other[2]])
-    return Shares(line, weight, mean, np.sqrt(weight @ variance), data.limits, together, by_outcomes)
+    unlike = _unlike(data, line, first, design)
+    return Shares(line, weight, mean, np.sqrt(weight @ variance), data.limits, together, by_outcomes, unlike)
 
 
 def _prior(nodes: Array) -> tuple[Array, Array]:
@@ -224,14 +240,14 @@ def _prior(nodes: Array) -> tuple[Array, Array]:
     return density / density.sum(axis=1, keepdims=True), log - np.log(np.exp(log).sum())
 
 
-def unlike(data: Binned, shares: Shares, design: Array) -> Array:
+def _unlike(data: Binned, line: Array, rate: Array, design: Array) -> Array:
     """P-value of a score test (Rao) of means and squares of each group's scores against all of the outcome, (G,)."""
     from scipy.special import chdtrc
 
-    counts, odds = data.counts * data.answered, np.exp(shares.line[0] + shares.line[1] * data.scores)
+    counts, odds = data.counts * data.answered, np.exp(line[0] + line[1] * data.scores)
     everybody, (size, failed, happened) = counts.sum(axis=(0, 1)), data.counts.sum(axis=2)
     base = everybody / (1.0 + _root(everybody, odds - 1.0) * (odds - 1.0))
-    open_ = (shares.weight @ shares.mean - data.limits[0]) * (size + failed + happened) / np.maximum(size, 1)
+    open_ = (rate - data.limits[0]) * (size + failed + happened) / np.maximum(size, 1)
     statistic, freedom = np.zeros(len(design)), np.zeros(len(design))
     for seen, share in zip(counts, (open_, 0.0 * open_, 0.0 * open_ + 1.0), strict=True):
         mixed = 1.0 + share[:, None] * (odds - 1.0)

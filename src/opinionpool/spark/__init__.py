@@ -14,6 +14,7 @@ _HOME = {
     "summarize": "functions",
     "pool": "functions",
     "scores": "functions",
+    "rates": "tally",
     "PoolEstimator": "ml",
     "PoolModel": "ml",
 }

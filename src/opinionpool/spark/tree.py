@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from opinionpool import errors
 from opinionpool.errors import OpinionPoolError
@@ -14,10 +14,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from opinionpool.spark.blocks import Batch
-    from opinionpool.spark.summary import Summary
 
 # States that one task merges, about, and those that the driver merges at most.
 FAN, LAST = 16, 8
+
+
+Found = TypeVar("Found")  # a `Summary` or a `Tally`: blocks are added, others merged, and it travels as bytes
 
 
 class Failure(NamedTuple):
@@ -32,8 +34,8 @@ class Failure(NamedTuple):
         return kind(self.text)
 
 
-def merged_over(table: DataFrame, layout: Layout, make: Callable[[], Summary]) -> Summary:
-    """The summary of all partitions of a table.
+def merged_over(table: DataFrame, layout: Layout, make: Callable[[], Found]) -> Found:
+    """The state of all partitions of a table.
 
     Parameters
     ----------
@@ -41,7 +43,7 @@ def merged_over(table: DataFrame, layout: Layout, make: Callable[[], Summary]) -
         As `opinionpool.spark.layout.lay_out` gives it.
     layout : Layout
     make : function
-        Makes an empty summary.
+        Makes an empty state.
 
     Raises
     ------
@@ -69,7 +71,7 @@ def merged_over(table: DataFrame, layout: Layout, make: Callable[[], Summary]) -
     return make() if found is None else found
 
 
-def summed(batches: Iterable[Batch], layout: Layout, make: Callable[[], Summary]) -> Iterator[Batch]:
+def summed(batches: Iterable[Batch], layout: Layout, make: Callable[[], Any]) -> Iterator[Batch]:
     """The state of a partition, as one row with its number; none if the partition has no rows."""
     from pyspark import TaskContext
 
@@ -79,7 +81,7 @@ def summed(batches: Iterable[Batch], layout: Layout, make: Callable[[], Summary]
         yield _row(0 if context is None else context.partitionId(), state)
 
 
-def state_of(batches: Iterable[Batch], layout: Layout, make: Callable[[], Summary]) -> bytes | None:
+def state_of(batches: Iterable[Batch], layout: Layout, make: Callable[[], Any]) -> bytes | None:
     """What the rows of a partition say, or the error that they are; None if there are none."""
     from opinionpool.spark.blocks import read_blocks
 
@@ -109,7 +111,7 @@ def merge_states(batches: Iterable[Batch]) -> Iterator[Batch]:
         yield _row(first[0] // FAN, pickle.dumps(found) if isinstance(found, Failure) else found.to_bytes())
 
 
-def _merged(states: Iterable[bytes]) -> Summary | Failure | None:
+def _merged(states: Iterable[bytes]) -> Any:  # noqa: ANN401 - a State, a Failure or None
     """All in one; the first failure, if there is one."""
     total: Any = None
     for state in states:
@@ -122,8 +124,8 @@ def _merged(states: Iterable[bytes]) -> Summary | Failure | None:
         try:
             total.merge(found)
         except OpinionPoolError as error:
-            return pickle.loads(_failed(error))  # type: ignore[no-any-return]
-    return total  # type: ignore[no-any-return]
+            return pickle.loads(_failed(error))
+    return total
 
 
 def _failed(error: OpinionPoolError) -> bytes:

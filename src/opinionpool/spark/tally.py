@@ -1,0 +1,136 @@
+"""Shares of events that happen, by group, of a table that no machine holds."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool import logodds
+from opinionpool.analysis.rates import LABELS, Likelihoods, Rates, learned_panel, line_covariance, rates_of
+from opinionpool.analysis.shares import Binned, dependence, posterior
+from opinionpool.arguments import number, one_of
+from opinionpool.arrays import Index
+from opinionpool.errors import ArgumentError
+from opinionpool.forecasts import Forecasts
+from opinionpool.learning.fitted import FittedPanel
+from opinionpool.names import places
+from opinionpool.spark import need_pyspark
+from opinionpool.spark.layout import Asked, lay_out
+from opinionpool.streams.trained import TrainedPool
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from opinionpool.spark.blocks import Block
+
+
+class Tally:
+    """Events by group and score, and what the pool's coefficients do to scores."""
+
+    def __init__(self, state: FittedPanel, prior: npt.ArrayLike | None) -> None:
+        self.state, self.prior = state, prior
+        self.names: list[str] = []
+        self.parts: list[tuple[Binned, Index]] = []
+        self.products, self.moments = np.zeros((1, 2, 2)), np.zeros(())
+
+    def add(self, block: Block) -> None:
+        """Take in a block."""
+        q, y, classes = block.probabilities, block.outcomes, self.state.classes
+        wide = np.full((len(q), len(self.state.experts)), np.nan)
+        wide[:, places(block.experts, self.state.experts)] = q
+        outcomes = [None if each < 0 else classes[each] for each in y.tolist()]
+        events = Likelihoods.of(
+            self.state,
+            Forecasts.from_array(wide, outcomes, experts=self.state.experts, classes=classes),
+            self.prior,
+        )
+        half = np.full((len(q), 2), 0.5)
+        _, score, products, moments = events.lines(logodds.softmax(logodds.uncentred(events.ratios)), half)
+        labels = [each or "(none)" for each in block.groups.tolist()] if block.groups is not None else ["all"] * len(q)
+        names = sorted(set(labels))
+        group = np.array([names.index(each) for each in labels], dtype=np.intp)
+        data = Binned.of(score[:, 0], group, y, events.answered, np.zeros(len(q)), len(names))
+        self._join(names, [(data, np.arange(len(names)))], products, moments)
+
+    def _join(self, names: Sequence[str], parts: list[tuple[Binned, Index]], *sums: npt.NDArray[np.float64]) -> None:
+        self.names += [each for each in names if each not in set(self.names)]
+        place = np.array([self.names.index(each) for each in names], dtype=np.intp)
+        together = [*self.parts, *((data, place[rows]) for data, rows in parts)]
+        self.parts = [(Binned.joined(together, len(self.names)), np.arange(len(self.names)))]
+        self.products, self.moments = self.products + sums[0], self.moments + sums[1]
+
+    def merge(self, other: Tally) -> None:
+        """Take in another one."""
+        self._join(other.names, other.parts, other.products, other.moments)
+
+    def to_bytes(self) -> bytes:
+        """As it travels between workers."""
+        return pickle.dumps(self, pickle.HIGHEST_PROTOCOL)
+
+    def rates(self, labels: str, level: float) -> Rates:
+        """The rates of all groups, in the order of their names."""
+        order = np.argsort(self.names)
+        data = self.parts[0][0]
+        data = data._replace(counts=data.counts[:, order])
+        (covariance,) = line_covariance(self.state, self.products, self.moments)
+        one = np.ones(len(order))
+        design, together = dependence(one, order, None, len(order))
+        found = posterior(data, covariance, design, one, together, random=labels == "random")
+        size = data.counts.sum(axis=2).round().astype(np.intp)
+        names = tuple(self.names[g] for g in order)
+        return rates_of(names, self.state.classes, [found], (size.sum(axis=0), size[1:].sum(axis=0)), {}, level)
+
+
+def rates(
+    df: DataFrame,
+    pool: object,
+    by: str,
+    *,
+    outcome: str | None = None,
+    experts: Sequence[str] | str | None = None,
+    event: str | None = None,
+    probability: str | None = None,
+    prior: float | None = None,
+    labels: str = "random",
+    level: float = 0.9,
+) -> Rates:
+    """Shares of events that happen, by group, as `opinionpool.rates` estimates them, without other estimates beside.
+
+    Parameters
+    ----------
+    df : DataFrame
+        Wide or long, as for `summarize`.
+    pool : fitted pool of two classes that says how sure it is
+    by : str
+        The column of groups.
+    outcome : str, optional
+        The column of outcomes, null where not resolved; all events are open without it.
+    experts, event, probability
+        As for `opinionpool.spark.pool`.
+    prior : float, optional
+        That of the fit if not given.
+    labels, level
+        As for `opinionpool.rates`.
+
+    Raises
+    ------
+    ArgumentError, LearningError
+        If the pool has more than two classes, or does not say how sure it is.
+    """
+    need_pyspark()
+    one_of(labels, "labels", LABELS)
+    level, trained = number(level, "level", 0, 1, between=True), TrainedPool.of(pool)
+    state = learned_panel(trained.learned)
+    if len(state.classes) > 2:
+        raise ArgumentError(f"rates of tables of Spark are of two classes, and the pool has {len(state.classes)}")
+    names = trained.experts if experts is None else experts
+    asked = Asked(names, outcome, event, probability, group=by)
+    table, layout = lay_out(df, asked, trained.classes)
+    from opinionpool.spark.tree import merged_over
+
+    return merged_over(table, layout, partial(Tally, state, prior)).rates(labels, level)
