@@ -34,8 +34,8 @@ def long(rows, layout=LONG):
 def test_wide():
     block = wide()
     np.testing.assert_array_equal(block.probabilities, [[0.5, 0.4], [0.6, np.nan]])
-    assert block.events == ["a", "b"]
-    assert block.outcomes.tolist() == [1, -1]
+    assert block.facts.ids.tolist() == ["a", "b"]
+    assert block.facts.outcomes.tolist() == [1, -1]
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_wide():
 def test_outcomes(classes, outcomes, codes):
     layout = Layout(("ann",), classes, False, False, ("outcome",), ())
     (block,) = read_blocks([pa.RecordBatch.from_pydict({"p0": [0.5] * 3, "outcome": outcomes})], layout)
-    assert block.outcomes.tolist() == codes
+    assert block.facts.outcomes.tolist() == codes
 
 
 @pytest.mark.parametrize(
@@ -106,9 +106,13 @@ def test_long_events_across_batches():
     ]
     found = {}
     for block in long(rows):
-        for i, event in enumerate(block.events):
+        for i, event in enumerate(block.facts.ids):
             q = dict(zip(block.experts, block.probabilities[i], strict=True))
-            found[event] = ({k: p for k, p in q.items() if p == p}, int(block.outcomes[i]), block.kept[0][i].as_py())
+            found[event] = (
+                {k: p for k, p in q.items() if p == p},
+                int(block.facts.outcomes[i]),
+                block.kept[0][i].as_py(),
+            )
     assert found == {
         "a": ({"ann": 0.5, "bob": 0.4}, 1, "x"),
         "b": ({"ann": 0.6, "cy": 0.7}, 0, "y"),
@@ -122,7 +126,7 @@ def test_long_blocks_are_small_where_experts_are_many(monkeypatch):
     monkeypatch.setattr(blocks, "CELLS", 40)
     found = long(rows)
     assert max(block.probabilities.size for block in found) <= 20
-    assert [event for block in found for event in block.events] == [event for event, *_ in rows[0]]
+    assert [event for block in found for event in block.facts.ids] == [event for event, *_ in rows[0]]
 
 
 @pytest.mark.parametrize(
@@ -159,7 +163,7 @@ def test_long_priors_of_classes():
         "event": ["a", "a", "b"], "expert": ["ann", "bob", "ann"], "probability": [[0.2, 0.3, 0.5]] * 3,
         "prior": pa.array([None, [0.5, 0.25, 0.25], None], pa.list_(pa.float64())),
     }  # fmt: skip
-    found = np.concatenate([block.prior for block in read_blocks([pa.RecordBatch.from_pydict(rows)], layout)])
+    found = np.concatenate([block.facts.priors for block in read_blocks([pa.RecordBatch.from_pydict(rows)], layout)])
     np.testing.assert_array_equal(found, [[0.5, 0.25, 0.25], [np.nan] * 3])
     rows["prior"] = pa.array([[0.25, 0.5, 0.25], [0.5, 0.25, 0.25], None], pa.list_(pa.float64()))
     with pytest.raises(op.CellError, match="rows about event 'a' have different priors"):

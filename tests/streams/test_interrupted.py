@@ -8,7 +8,7 @@ import threading
 import numpy as np
 import pytest
 
-from opinionpool.errors import ArgumentError, ProbabilityError
+from opinionpool.errors import ProbabilityError
 from opinionpool.estimators.files import load, save
 from opinionpool.forecasts import Forecasts
 from opinionpool.model.panel import Panel
@@ -46,17 +46,16 @@ CHANGES = {
 
 def content(stream):
     """Whatever there is to know about a stream."""
-    state = stream.copy()._state
-    state.flush()
+    state = stream.copy()._settled()
+    events = [*(event for _, block in state.sample.parts for event in block), *state.open.values()]
     records = sorted(
-        (str(r.event), r.outcome, sorted(zip(r.experts.tolist(), r.probabilities.tolist(), strict=True)))
-        for r in (*state.reservoir, *state.open.values())
+        (str(e.id), e.outcome, sorted(zip(e.experts.tolist(), e.probabilities.tolist(), strict=True))) for e in events
     )
-    tally = state.tally
+    totals = state.totals
     return (
-        records, tally.experts, tally.events.tolist(), tally.number.tolist(), tally.counts.tolist(),
-        state.ledger.array().tolist(), state.rows, state.numbering, state.fingerprint, sorted(state.open),
-        state.reservoir.beyond.tolist(), state.reservoir._sizes, tally.shared.events.tolist(),
+        records, totals.experts, totals.events.tolist(), totals.number.tolist(), totals.counts.tolist(),
+        state.ledger.array().tolist(), state.rows, stream.fingerprint, sorted(state.open), state.sample.beyond.tolist(),
+        totals.shared.totals.tolist(),
     )  # fmt: skip
 
 
@@ -117,11 +116,11 @@ def test_a_change_that_is_interrupted_is_made_or_not(name, tmp_path):
 @pytest.mark.parametrize(
     ("where", "change"),
     [
-        ("moments.Tally.add_rows", "add_rows"),
-        ("moments.Tally.add", "correct"),
-        ("reservoir.Reservoir.put", "add"),
-        ("ledger.Ledger.put", "add"),
-        ("reservoir.Reservoir.remove", "take back"),
+        ("totals.Totals.add_rows", "add_rows"),
+        ("totals.Totals.add", "correct"),
+        ("sample.Sample.add", "add"),
+        ("ledger.Ledger.added", "add"),
+        ("sample.Sample.remove", "take back"),
     ],
 )
 def test_whatever_fails_changes_nothing(monkeypatch, where, change):
@@ -133,23 +132,24 @@ def test_whatever_fails_changes_nothing(monkeypatch, where, change):
 
     with monkeypatch.context() as patched:
         patched.setattr(getattr(sys.modules[f"opinionpool.streams.{module}"], owner), name, fails)
-        # Rows do not wait to be added up.
-        patched.setattr("opinionpool.streams.state.BLOCK", 1)
+        # Changes do not wait to be added up.
+        for size in ("WAITING", "BLOCK"):
+            patched.setattr(f"opinionpool.streams.state.{size}", 1)
         with pytest.raises(MemoryError):
             CHANGES[change](stream)
     assert content(stream) == before
 
 
-def test_rows_that_cannot_be_added_up_yet_wait(monkeypatch):
+def test_events_that_cannot_be_added_up_yet_wait(monkeypatch):
     stream, other = begun(), begun()
     for each in (stream, other):
-        CHANGES["add_rows"](each)
+        CHANGES["resolve"](each)
 
     def fails(*given, **options):
         raise MemoryError
 
     with monkeypatch.context() as patched:
-        patched.setattr("opinionpool.streams.moments.Tally.add_rows", fails)
+        patched.setattr("opinionpool.streams.totals.Totals.add_rows", fails)
         with pytest.raises(MemoryError):
             _ = stream.events
     assert stream.count == other.count
@@ -203,7 +203,7 @@ def test_threads_see_no_half_changes(tmp_path):
             try:
                 save(stream, path)
                 found = load(path)
-                assert found.count == int(found._state.tally.number.sum())
+                assert found.count == int(found._state.totals.number.sum())
                 assert (found.count - 30) % 4 in {0, 1}
                 assert len(stream.copy().forecasts().experts) >= 3
                 stream.fit("average")
@@ -237,35 +237,13 @@ class TestMergedRows:
             for pool in ("linear", "log", "gaussian"):
                 assert merged.fit(pool).pool(X) == pytest.approx(whole.fit(pool).pool(X), abs=1e-9)
 
-    def test_a_sample_that_numbers_decided_cannot_be_numbered_anew(self):
+    def test_a_sample_of_rows_is_that_of_the_whole(self):
         rng = np.random.default_rng(0)
         q, y = rng.uniform(0.1, 0.9, (90, 2)), rng.integers(0, 2, 90)
-        one, two, small = Stream(capacity=20), Stream(capacity=20), Stream(capacity=20)
-        one.add_rows(q[:40], y[:40])
-        two.add_rows(q[40:80], y[40:80])
-        small.add_rows(q[80:], y[80:])
-        with pytest.raises(ArgumentError, match=r"numbers 0 to 39.*first="):
-            one.merge(two)
-        # Of one of them all rows are there.
-        events = {merged.sample()[0].events for merged in (one.merge(small), small.merge(one))}
-        assert len(events) == 1
-
-    def test_numbers_that_were_given_are_kept_or_refused(self):
-        whole = Stream(capacity=20)
-        whole.add_rows(X, Y.astype(int))
-        parts = [Stream(capacity=20) for _ in range(3)]
-        for part, (start, stop) in zip(parts, [(40, 60), (0, 10), (10, 40)], strict=True):
-            part.add_rows(X[start:stop], Y[start:stop].astype(int), first=start)
-        merged = parts[0].merge(parts[1]).merge(parts[2])
-        assert merged.sample()[0].events == whole.sample()[0].events
-        assert merged._state.numbering.spans == ((0, 60),)
-        with pytest.raises(ArgumentError, match="numbers 0 to 9"):
-            merged.merge(parts[1])
-        with pytest.raises(ArgumentError, match="numbers 50 to 59 were added before"):
-            merged.add_rows(X[:30], Y[:30].astype(int), first=50)
-
-    def test_numbers_are_saved(self, tmp_path):
-        stream = Stream()
-        stream.add_rows(X[:10], Y[:10].astype(int), first=5)
-        save(stream, tmp_path / "stream.json")
-        assert load(tmp_path / "stream.json")._state.numbering == stream._state.numbering
+        whole, parts = Stream(capacity=20), [Stream(capacity=20) for _ in range(3)]
+        whole.add_rows(q, y)
+        for part, rows in zip(parts, np.split(rng.permutation(90), [10, 40]), strict=True):
+            part.add_rows(q[rows], y[rows])
+        for one, two, three in ((0, 1, 2), (2, 0, 1)):
+            merged = parts[one].merge(parts[two]).merge(parts[three])
+            assert merged.sample()[0].X.tolist() == whole.sample()[0].X.tolist()

@@ -20,9 +20,9 @@ from opinionpool.pools.fit import fit_from, fit_pool
 from opinionpool.pools.registry import POOLS
 from opinionpool.saving.files import MOST_BYTES
 from opinionpool.streams.ledger import ENTRY
-from opinionpool.streams.moments import MOST_MOMENTS
-from opinionpool.streams.reservoir import CAPACITY, MOST_NUMBERS
+from opinionpool.streams.sample import CAPACITY, MOST_NUMBERS
 from opinionpool.streams.stream import Stream
+from opinionpool.streams.totals import MOST_MOMENTS
 from opinionpool.tables.read import read_forecasts
 
 EXPERTS = ("ann", "bob", "cy", "dan")
@@ -531,16 +531,31 @@ class TestSample:
         one.add_rows(f.X, f.outcomes)
         for t in range(0, 500, 7):
             many.add_rows(f.X[t : t + 7], f.outcomes[t : t + 7])
-        assert one.sample()[0].events == many.sample()[0].events
-        backwards = Stream(capacity=50)
-        for t in range(498, -1, -7):
-            rows = slice(max(0, t - 6), t + 1) if t == 498 else slice(t - 6 if t >= 6 else 0, t + 1)
-            backwards.add_rows(f.X[rows], f.outcomes[rows], first=rows.start)
-        found = set(backwards.sample()[0].events)
-        assert len(found & set(one.sample()[0].events)) >= 49
+        backwards, named = Stream(capacity=50), Stream(capacity=50)
+        for t in reversed(range(500)):
+            backwards.add_rows(f.X[[t]][:, ::-1], f.outcomes[[t]], experts=["x", "y", "z"])
+        named.add(f)
+        for stream in (many, backwards, named):
+            kept = stream.sample()[0]
+            assert sorted(map(sorted, kept.X.tolist())) == sorted(map(sorted, one.sample()[0].X.tolist()))
+
+    def test_copies_of_an_event_are_drawn_each_by_itself(self):
+        """Of 3,000 events 1,000 are the same: their share of the sample is as in the stream, in whatever blocks."""
+        rng = np.random.default_rng(0)
+        q, y = rng.random((3000, 2)), rng.integers(0, 2, 3000)
+        q[::3], y[::3] = 0.5, 1
+        f = Forecasts.from_array(q, y.tolist(), events=[f"q{t}" for t in range(3000)])
+        streams = [Stream(capacity=600) for _ in range(3)]
+        streams[0].add(f)
+        streams[1].add_rows(q, y)
+        for rows in np.split(np.arange(3000), 30):
+            streams[2].add_rows(q[rows], y[rows])
+        for stream in streams:
+            kept = stream.sample()[0]
+            assert np.mean(kept.X[kept.outcomes == 1] == 0.5) == pytest.approx(0.5, abs=0.09)
 
     def test_forecasts_are_bounded_as_events_are(self, monkeypatch):
-        monkeypatch.setattr("opinionpool.streams.reservoir.MOST_NUMBERS", 60)
+        monkeypatch.setattr("opinionpool.streams.sample.MOST_NUMBERS", 60)
         f = simulated(100)
         stream, backwards = Stream(), Stream()
         stream.add(f)
@@ -550,7 +565,7 @@ class TestSample:
         assert stream.sample()[0].events == backwards.sample()[0].events
 
     def test_too_many_sets_of_experts_leave_the_sample(self, monkeypatch):
-        monkeypatch.setattr("opinionpool.streams.moments.MOST_MOMENTS", 100)
+        monkeypatch.setattr("opinionpool.streams.totals.MOST_MOMENTS", 100)
         f = simulated(60, n=4, missing=0.4)
         same(fed(f).learn("common", None), learn(f, structure="common", beliefs=None))
 
@@ -774,8 +789,7 @@ class Machine(RuleBasedStateMachine):
         whole = Stream(capacity=self.stream.capacity)
         whole.add(Forecasts.from_array(x, outcomes, events=events, experts=EXPERTS))
         assert together.fingerprint == whole.fingerprint
-        # Merged with nothing, as events that wait to be counted are then.
-        mine, theirs = together._state.tally, whole.merge(Stream(capacity=whole.capacity))._state.tally
+        mine, theirs = together._settled().totals, whole._settled().totals
         assert mine.number.tolist() == theirs.number.tolist()
         order = [mine.experts.index(name) for name in EXPERTS if name in mine.experts]
         assert mine.cells[order].tolist() == [int(theirs.cells[i]) for i, e in enumerate(EXPERTS) if e in mine.experts]
@@ -860,3 +874,14 @@ def test_experts_who_join_in_a_change_that_fails_leave_nothing():
     other.resolve("q", 0, {"zoe": 0.6, "ann": 0.3})
     assert stream.experts == ("ann", "yan", "zoe")
     assert stream.fingerprint == other.fingerprint
+
+
+def test_an_array_that_is_used_again_was_copied():
+    stream, alike, buffer = Stream(), Stream(), np.empty((30, 3))
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        q, y = rng.random((30, 3)), rng.integers(0, 2, 30)
+        buffer[:] = q
+        stream.add_rows(buffer, y)
+        alike.add_rows(q, y)
+    np.testing.assert_array_equal(stream.learn().weights, alike.learn().weights)

@@ -47,6 +47,7 @@ class Kind:
     # from its fields, as keyword arguments, to an object; raises an `OpinionPoolError` if they do not fit together
     make: Callable[..., Any]
     optional: tuple[str, ...] = ()  # fields that files of older releases lack; None then
+    retired: tuple[str, ...] = ()  # fields of files of older releases, which are passed over
 
     @classmethod
     def of(
@@ -171,7 +172,7 @@ class Kinds:
         fits = free or issubclass(kind.python, wanted)
         if not fits:
             raise _wrong(place, wanted.__name__, name)
-        given = dict.fromkeys(kind.optional) | given
+        given = dict.fromkeys(kind.optional) | {key: part for key, part in given.items() if key not in kind.retired}
         missing = [each for each in kind.fields if each not in given]
         if missing:
             raise SavedPoolError(f"{place}: {kind.name} has no {missing[0]}")

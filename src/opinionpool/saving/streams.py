@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -11,138 +11,87 @@ import numpy.typing as npt
 
 from opinionpool import logodds
 from opinionpool.arrays import Array
-from opinionpool.earlier import Earlier
 from opinionpool.errors import SavedPoolError
-from opinionpool.estimation.sampling import row_keys
+from opinionpool.estimation.sampling import priorities, row_keys
 from opinionpool.estimation.statistics import PatternMoments, Statistics
 from opinionpool.names import expert_names
 from opinionpool.saving.codec import Kind, Label, shaped
-from opinionpool.streams.events import Record, event_key
+from opinionpool.streams.block import EventBlock, event_key
 from opinionpool.streams.ledger import ENTRY, Ledger
-from opinionpool.streams.moments import Tally
-from opinionpool.streams.numbering import Numbering
+from opinionpool.streams.sample import Sample
 from opinionpool.streams.stream import Stream
+from opinionpool.streams.totals import Clock, Totals
 
 Whole = npt.NDArray[np.int64]
+Texts = tuple[str | None, ...] | None
 
 
-@dataclass(frozen=True, eq=False)
-class _Events:
-    """Events by column; `sizes` says how many of the forecasts are on each."""
+def _take_events(block: EventBlock) -> Mapping[str, Any]:
+    """Columns as a file has them: times and names as texts."""
+    found: dict[str, Any] = {}
+    for name in _EVENTS:
+        column = getattr(block, "probabilities" if name == "said" else name)
+        if column is not None and column.dtype.kind == "M":
+            column = [None if np.isnat(time) else str(time) for time in column]
+            column = column if any(column) else None
+        elif column is not None and column.dtype.kind in "Ob":
+            column = column.tolist()
+        found[name] = column
+    return found
 
-    ids: tuple[str | int, ...]
-    sizes: Whole
-    experts: Whole
-    probabilities: Array
-    priors: Array | None
-    outcomes: Whole
-    weights: Array
-    at: Array
-    times: tuple[str | None, ...] | None
-    groups: tuple[str | None, ...] | None
-    settled: tuple[bool, ...] | None = None
-    topics: tuple[str | None, ...] | None = None
-    made: tuple[str | None, ...] | None = None  # of each forecast
-    asked: tuple[str | None, ...] | None = None
-    # earlier, earlier_made: of each forecast, as in `opinionpool.earlier.Earlier`
-    earlier: Array | None = None
-    earlier_made: tuple[str | None, ...] | None = None
 
-    @classmethod
-    def of(cls, records: Sequence[Record], classes: int) -> _Events:
-        shape = () if classes == 2 else (classes,)
-        blank = np.full(shape, np.nan)
-        own = any(record.prior is not None for record in records)
-        earlier = Earlier.joined([(record.earlier, record.probabilities) for record in records])
-        timed, grouped = (any(getattr(r, name) is not None for r in records) for name in ("time", "group"))
-        return cls(
-            ids=tuple(record.event for record in records),
-            sizes=np.array([len(record.experts) for record in records], dtype=np.int64),
-            experts=np.concatenate([np.empty(0, np.int64), *(record.experts for record in records)]),
-            probabilities=np.concatenate([np.empty((0, *shape)), *(record.probabilities for record in records)]),
-            priors=np.array([blank if r.prior is None else r.prior for r in records]) if own else None,
-            outcomes=np.array([record.outcome for record in records], dtype=np.int64),
-            weights=np.array([record.weight for record in records], dtype=np.float64),
-            at=np.array([record.at for record in records], dtype=np.float64),
-            times=tuple(None if r.time is None else str(r.time) for r in records) if timed else None,
-            groups=tuple(r.group for r in records) if grouped else None,
-            settled=tuple(r.settled for r in records) if any(r.settled for r in records) else None,
-            topics=tuple(r.topic for r in records) if any(r.topic for r in records) else None,
-            made=_texts([each for r in records for each in r.times_made()]),
-            asked=_texts([r.asked for r in records]),
-            earlier=None if earlier is None else earlier.probabilities,
-            earlier_made=None if earlier is None else _texts(earlier.made),
-        )
+def _make_events(**columns: Any) -> EventBlock:  # noqa: ANN401 - as `_EVENTS` says
+    """Columns as they are in memory."""
+    for name in ("times", "made", "asked", "earlier_made"):
+        if columns[name] is not None:
+            texts = ["NaT" if text is None else text for text in columns[name]]
+            try:
+                columns[name] = np.array(texts, dtype="datetime64[us]")
+            except ValueError as error:
+                raise SavedPoolError(f"{name} should be times: {error}"[:80]) from None
+    for name in ("ids", "groups", "topics"):
+        columns[name] = None if columns[name] is None else np.array([*columns[name], None], dtype=object)[:-1]
+    settled, columns["probabilities"] = columns["settled"], columns.pop("said")
+    columns["settled"] = None if settled is None else np.array(settled, dtype=bool)
+    block = EventBlock(**columns)
+    for each in fields(EventBlock):
+        column, size = getattr(block, each.name), len(block if each.metadata["axis"] == "event" else block.experts)
+        if column is not None and len(column) != size:
+            raise SavedPoolError(f"{size} events or forecasts do not fit {len(column)} {each.name}")
+    if (block.sizes < 0).any() or int(block.sizes.sum()) != len(block.experts):
+        raise SavedPoolError(f"sizes should add up to the {len(block.experts)} forecasts that there are")
+    if (block.earlier is None) != (block.earlier_made is None):
+        raise SavedPoolError("earlier forecasts and when they were made should both be there, or neither")
+    return block
 
-    def records(self, seed: int) -> list[Record]:
-        ends = np.concatenate([[0], np.cumsum(self.sizes)]).tolist()
-        rows = []
-        for i, event in enumerate(self.ids):
-            cells = slice(ends[i], ends[i + 1])
-            key = event_key(event, seed) if isinstance(event, str) else int(row_keys(np.array([event]), seed)[0])
-            prior = None if self.priors is None else self.priors[i]
-            time = None if self.times is None else self.times[i]
-            rows.append(
-                Record(
-                    event, key, self.experts[cells].astype(np.intp), self.probabilities[cells],
-                    None if prior is None or np.isnan(prior).any() else np.asarray(prior),
-                    int(self.outcomes[i]), float(self.weights[i]), float(self.at[i]),
-                    None if time is None else _moment(time), None if self.groups is None else self.groups[i],
-                    self.settled is not None and self.settled[i],
-                    None if self.topics is None else self.topics[i],
-                    None if self.made is None else _moments(self.made[cells]),
-                    None if self.asked is None else _maybe_moment(self.asked[i]),
-                    self._earlier(cells),
-                )
-            )  # fmt: skip
-        return rows
 
-    def _earlier(self, cells: slice) -> Earlier | None:
-        if self.earlier is None or self.earlier_made is None:
-            return None
-        return Earlier(self.earlier[cells], _moments(self.earlier_made[cells])).or_none()
-
-    def check(self, experts: int, classes: int, *, resolved: bool) -> None:
-        t, shape = len(self.ids), () if classes == 2 else (classes,)
-        for what, column in (("outcomes", self.outcomes), ("sizes", self.sizes), ("at", self.at)):
-            shaped(np.asarray(column, dtype=np.float64), (t,), what)
-        shaped(self.weights, (t,), "weights", least=0.0)
-        cells = int(self.sizes.sum())
-        if (self.sizes < 0).any() or (self.sizes > experts).any() or self.experts.shape != (cells,):
-            raise SavedPoolError(f"sizes should add up to the {len(self.experts)} forecasts that there are")
-        if len(self.experts) and not (self.experts.min() >= 0 and self.experts.max() < experts):
-            raise SavedPoolError(f"each forecast should be by one of the experts 0 to {experts - 1}")
-        event = np.repeat(np.arange(t), self.sizes)
-        if len(np.unique(event * max(experts, 1) + self.experts)) < cells:
-            raise SavedPoolError("each expert should have one forecast on an event")
-        if len(set(map(str, self.ids))) < t or any(isinstance(i, int) and not 0 <= i < 1 << 62 for i in self.ids):
-            raise SavedPoolError("events should have different ids")
-        _check_probabilities(self.probabilities, (cells, *shape))
-        low = 0 if resolved else -1
-        high = classes - 1 if resolved else -1
-        if t and not (low <= self.outcomes.min() and self.outcomes.max() <= high):
-            raise SavedPoolError(f"outcomes should lie between {low} and {high}")
-        for size, texts in (
-            *((t, each) for each in (self.times, self.groups, self.settled, self.topics, self.asked)),
-            (cells, self.made),
-            (cells, self.earlier_made),
-        ):
-            if texts is not None and len(texts) != size:
-                raise SavedPoolError(f"{size} events or forecasts do not fit {len(texts)} times, groups or topics")
-        self._check_earlier((cells, *shape))
-        if self.priors is not None:
-            if self.priors.shape != (t, *shape):
-                raise SavedPoolError(f"the priors of {t} events have the shape {self.priors.shape}")
-            logodds.class_probabilities(self.priors[~np.isnan(self.priors.reshape(t, -1)).any(axis=1)], classes)
-
-    def _check_earlier(self, shape: tuple[int, ...]) -> None:
-        if (self.earlier is None) != (self.earlier_made is None):
-            raise SavedPoolError("earlier forecasts and when they were made should both be there, or neither")
-        if self.earlier is not None and self.earlier_made is not None:
-            known = np.array([made is not None for made in self.earlier_made], dtype=bool)
-            if self.earlier.shape != shape:
-                raise SavedPoolError(f"earlier forecasts should have the shape {shape}, and have {self.earlier.shape}")
-            _check_probabilities(self.earlier[known], (int(known.sum()), *shape[1:]))
+def _check_events(block: EventBlock, experts: int, classes: int, *, resolved: bool) -> None:
+    """Refuse events that a stream of so many experts and classes cannot have."""
+    t, shape = len(block), () if classes == 2 else (classes,)
+    shaped(block.weights, (t,), "weights", least=0.0)
+    shaped(block.at, (t,), "at")
+    if len(block.experts) and not (block.experts.min() >= 0 and block.experts.max() < experts):
+        raise SavedPoolError(f"each forecast should be by one of the experts 0 to {experts - 1}")
+    cells = np.repeat(np.arange(t), block.sizes) * max(experts, 1) + block.experts
+    if len(np.unique(cells)) < len(cells):
+        raise SavedPoolError("each expert should have one forecast on an event")
+    names = [name for name in block.ids.tolist() if name is not None]
+    if len(set(names)) < len(names) or (not resolved and len(names) < t):
+        raise SavedPoolError("events should have different ids")
+    _check_probabilities(block.probabilities, (len(cells), *shape))
+    low, high = (0, classes - 1) if resolved else (-1, -1)
+    if t and not (low <= block.outcomes.min() and block.outcomes.max() <= high):
+        raise SavedPoolError(f"outcomes should lie between {low} and {high}")
+    if block.earlier is not None and block.earlier_made is not None:
+        if block.earlier.shape != block.probabilities.shape:
+            raise SavedPoolError(f"earlier forecasts have the shape {block.earlier.shape}")
+        known = ~np.isnat(block.earlier_made)
+        _check_probabilities(block.earlier[known], (int(known.sum()), *shape))
+    if block.priors is not None:
+        if block.priors.shape != (t, *shape):
+            raise SavedPoolError(f"the priors of {t} events have the shape {block.priors.shape}")
+        own = block.priors[~np.isnan(block.priors.reshape(t, -1)).any(axis=1)]
+        logodds.class_probabilities(own, classes)
 
 
 def _check_probabilities(values: Array, shape: tuple[int, ...]) -> None:
@@ -150,27 +99,6 @@ def _check_probabilities(values: Array, shape: tuple[int, ...]) -> None:
     off = np.abs(values.sum(axis=-1) - 1.0).max(initial=0.0) if shape[1:] else values.max(initial=0.0) - 1.0
     if off > (1e-9 if shape[1:] else 0.0):
         raise SavedPoolError("forecasts should be probabilities")
-
-
-def _texts(times: Iterable[np.datetime64 | None]) -> tuple[str | None, ...] | None:
-    """Times as text, None for those that are unknown; None if all are."""
-    found = tuple(None if time is None or np.isnat(time) else str(time) for time in times)
-    return found if any(found) else None
-
-
-def _moments(texts: Sequence[str | None]) -> npt.NDArray[np.datetime64]:
-    return np.array([np.datetime64("NaT", "us") if text is None else _moment(text) for text in texts], "datetime64[us]")
-
-
-def _maybe_moment(text: str | None) -> np.datetime64 | None:
-    return None if text is None else _moment(text)
-
-
-def _moment(text: str) -> np.datetime64:
-    try:
-        return np.datetime64(text)
-    except ValueError:
-        raise SavedPoolError(f"{text[:40]!r} is not a time") from None
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,14 +112,14 @@ class _Pattern:
 
 
 @dataclass(frozen=True, eq=False)
-class _Sums:
+class _Moments:
     """`Statistics`."""
 
     events: Array
     patterns: tuple[_Pattern, ...]
 
     @classmethod
-    def of(cls, found: Statistics | None) -> _Sums | None:
+    def of(cls, found: Statistics | None) -> _Moments | None:
         if found is None:
             return None
         parts = found.patterns.items()
@@ -224,65 +152,39 @@ class _Learned:
     weights: Array
     at: Array
 
-    @classmethod
-    def of(cls, ledger: Ledger) -> _Learned:
-        entries = ledger.array()
-        return cls(
-            entries["key"], entries["content"], entries["outcome"].astype(np.int64), entries["weight"], entries["at"]
-        )
-
     def ledger(self, k: int) -> Ledger:
         t = len(self.keys)
-        entries = np.empty(t, ENTRY)
         if len(np.unique(self.keys)) < t or {len(self.contents), len(self.outcomes)} != {t}:
             raise SavedPoolError("resolved events should have different keys, and a content and an outcome each")
         if t and not (self.outcomes.min() >= 0 and self.outcomes.max() < k):
             raise SavedPoolError(f"outcomes should lie between 0 and {k - 1}")
         shaped(self.weights, (t,), "the weights", least=0.0)
         shaped(self.at, (t,), "the times")
-        for name, column in (
-            ("key", self.keys), ("content", self.contents), ("outcome", self.outcomes), ("weight", self.weights),
-            ("at", self.at),
-        ):  # fmt: skip
+        entries = np.empty(t, ENTRY)
+        for name, column in zip(ENTRY.names or (), (getattr(self, each.name) for each in fields(self)), strict=True):
             entries[name] = column
-        return Ledger(entries)
+        return Ledger().added(entries)
 
 
 def _take(stream: Stream) -> Mapping[str, Any]:
-    # Added up here, so that the stream goes on as what is read again does, to the last bit; and then as it is now,
-    # whatever other threads do with it meanwhile.
-    with stream._lock:
-        stream._state.recover()
-        stream._state.flush()
-        state = stream.copy()._state
-    tally, reservoir = state.tally, state.reservoir
+    state = stream._settled()
+    totals, sample, k = state.totals, state.sample, len(state.classes)
+    entries = state.ledger.array()
+    parts = sample.parts or ((np.empty(0), EventBlock.of_events((), k)),)
     return {
         "classes": tuple(label.item() if isinstance(label, np.generic) else label for label in stream.classes),
-        "prior": tally.prior,
-        "half_life": stream.half_life,
-        "capacity": stream.capacity,
-        "seed": stream.seed,
-        "floor": stream.floor,
-        "pool_floor": stream.pool_floor,
+        **{name: getattr(stream, name) for name in ("half_life", "capacity", "seed", "floor", "pool_floor")},
         "timed": state.clock.timed,
-        "clock": state.clock.count,
-        "experts": tuple(tally.experts),
-        "events": tally.events,
-        "number": tally.number,
-        "counts": tally.counts,
-        "cells": tally.cells,
-        "lowest": tally.lowest,
-        "origin": tally.origin,
-        "moments": _Sums.of(tally.shared),
-        "moments_of_contrasts": _Sums.of(tally.own),
-        "sample": _Events.of(list(reservoir.records()), len(stream.classes)),
-        "beyond": reservoir.beyond,
-        "open": _Events.of(list(state.open.values()), len(stream.classes)),
-        "resolved": _Learned.of(state.ledger),
+        "clock": state.clock.events,
+        **{name: getattr(totals, name) for name in ("prior", "experts", *_TOTALS, "origin")},
+        "moments": _Moments.of(totals.shared),
+        "moments_of_contrasts": _Moments.of(totals.own),
+        "sample": parts[0][1],
+        "priorities": parts[0][0],
+        "beyond": sample.beyond,
+        "open": EventBlock.of_events(list(state.open.values()), k),
+        "resolved": _Learned(*(np.ascontiguousarray(entries[name]) for name in ENTRY.names or ())),
         "rows": state.rows,
-        "next_row": state.numbering.stop,
-        "numbers": state.numbering,
-        "fingerprint": f"{state.fingerprint:064x}",
     }
 
 
@@ -294,6 +196,7 @@ def _make(
     seed: int,
     floor: float,
     pool_floor: float,
+    rows: int,
     **parts: Any,  # noqa: ANN401 - as `_FIELDS` says
 ) -> Stream:
     k = len(classes)
@@ -304,111 +207,90 @@ def _make(
         prior=None if prior is None else logodds.public_probabilities(prior),
         half_life=half_life, capacity=capacity, seed=seed, floor=floor, pool_floor=pool_floor,
     )  # fmt: skip
-    state, experts = stream._state, expert_names(parts["experts"], len(parts["experts"]))
-    state.clock.timed, state.clock.count = parts["timed"], parts["clock"]
+    experts = expert_names(parts["experts"], len(parts["experts"]))
+    state, _ = stream._state.joined(experts)
     # What is divided by its sum again may differ in its last bit.
-    state.tally.prior = prior
-    state.join(experts)
-    _fill_tally(state.tally, experts, parts)
-    beyond = parts["beyond"]
-    if beyond.shape != (k,) or np.isnan(beyond).any():
-        raise SavedPoolError(f"the bounds of the sample should be {k} numbers")
-    parts["sample"].check(len(experts), k, resolved=True)
-    latest = max((parts[name].at.max(initial=-np.inf) for name in ("sample", "resolved")), default=-np.inf)
-    if half_life is not None and latest > state.tally.origin:
-        raise SavedPoolError(f"an event should not be later than the latest time, {state.tally.origin:g}")
-    state.reservoir.beyond = beyond
-    for record in parts["sample"].records(seed):
-        state.reservoir.put(record)
-    if len(state.reservoir) != len(parts["sample"].ids):
-        raise SavedPoolError("the sample holds events that have no place in it")
-    parts["open"].check(len(experts), k, resolved=False)
-    state.open = {record.key: record for record in parts["open"].records(seed)}
-    state.ledger = parts["resolved"].ledger(k)
-    state.ledger.journal = state.journal
-    state.rows, stop = parts["rows"], parts["next_row"]
-    # Rows without a number are those of events with an id that were summed up elsewhere.
-    if not (0 <= state.rows < 1 << 62 and 0 <= stop < 1 << 62):
-        raise SavedPoolError(f"there cannot be {state.rows} rows, the next one with the number {stop}")
-    state.numbering = _numbering(parts["numbers"], stop)
-    if int(state.tally.number.sum()) != len(state.ledger) + state.rows:
-        raise SavedPoolError(
-            f"{int(state.tally.number.sum())} events do not fit the {len(state.ledger)} that are known"
-        )
-    try:
-        state.fingerprint = int(parts["fingerprint"], 16)
-    except ValueError:
-        raise SavedPoolError("the fingerprint should be 64 hexadecimal digits") from None
+    totals = replace(_totals(state.totals, experts, parts), prior=prior)
+    sample, opened, ledger = _sample(state.sample, len(experts), parts), parts["open"], parts["resolved"].ledger(k)
+    latest = max(block.at.max(initial=-np.inf) for block in (parts["sample"], parts["resolved"]))
+    if half_life is not None and latest > totals.origin:
+        raise SavedPoolError(f"an event should not be later than the latest time, {totals.origin:g}")
+    _check_events(opened, len(experts), k, resolved=False)
+    if not 0 <= rows < 1 << 62 or int(totals.number.sum()) != len(ledger) + rows:
+        raise SavedPoolError(f"{int(totals.number.sum())} events do not fit the {len(ledger)} that are known")
+    stream._state = state._replace(
+        clock=Clock(half_life, parts["timed"], parts["clock"]),
+        totals=totals,
+        sample=sample,
+        ledger=ledger,
+        open={str(event.id): event for event in opened},
+        rows=rows,
+    )
     return stream
 
 
-def _numbering(numbers: Numbering | None, stop: int) -> Numbering:
-    """The numbers of rows; of older files, which do not say them, all of those before the next one."""
-    if numbers is None:
-        return Numbering(((0, stop),)) if stop else Numbering()
-    flat = [number for span in numbers.spans for number in span]
-    if any(len(span) != 2 for span in numbers.spans) or flat != sorted(set(flat)) or flat[-1:] != [stop] * bool(flat):
-        raise SavedPoolError(f"the numbers of rows should be increasing spans that end at {stop}")
-    return numbers
+def _sample(empty: Sample, experts: int, parts: Mapping[str, Any]) -> Sample:
+    """The sample; in files of release 0.1, which have no priorities, these follow from ids and numbers of rows."""
+    block, beyond, priority = parts["sample"], parts["beyond"], parts["priorities"]
+    if beyond.shape != empty.beyond.shape or np.isnan(beyond).any():
+        raise SavedPoolError(f"the bounds of the sample should be {len(empty.beyond)} numbers")
+    _check_events(block, experts, len(beyond), resolved=True)
+    if priority is None:
+        with np.errstate(over="ignore", divide="ignore"):
+            keys = [
+                int(row_keys(np.array([name]), empty.seed)[0]) if isinstance(name, int) else event_key(name, empty.seed)
+                for name in block.ids.tolist()
+            ]
+            priority = priorities(np.array(keys, dtype=np.uint64), np.log(block.weights) + empty.pace * block.at)
+        ids = [None if isinstance(name, int) else name for name in block.ids.tolist()]
+        block = replace(block, ids=np.array([*ids, None], dtype=object)[:-1])
+    shaped(priority, (len(block),), "the priorities of the sample")
+    found = replace(empty, beyond=beyond).with_part(priority, block).thinned()
+    if len(found) != len(block):
+        raise SavedPoolError("the sample holds events that have no place in it")
+    return found
 
 
-def _fill_tally(tally: Tally, experts: tuple[str, ...], parts: Mapping[str, Any]) -> None:
-    n, k = len(experts), tally.classes
-    for name, size in (("events", k), ("number", k), ("counts", n), ("cells", n), ("lowest", k)):
+def _totals(empty: Totals, experts: tuple[str, ...], parts: Mapping[str, Any]) -> Totals:
+    n, k = len(experts), len(empty.events)
+    for name, size in zip(_TOTALS, (k, k, n, n, k), strict=True):
         shaped(np.asarray(parts[name], dtype=np.float64), (size,), name, least=0.0)
-        setattr(tally, name, parts[name])
-    origin = parts["origin"]
-    if np.isnan(origin) or origin == np.inf:
-        raise SavedPoolError(f"the latest time should be a number, and is {origin}")
-    tally.origin = origin
-    sums, contrasts = parts["moments"], parts["moments_of_contrasts"]
-    if (sums is None) != (contrasts is None):
+    if np.isnan(parts["origin"]) or parts["origin"] == np.inf:
+        raise SavedPoolError(f"the latest time should be a number, and is {parts['origin']}")
+    shared, own = parts["moments"], parts["moments_of_contrasts"]
+    if (shared is None) != (own is None):
         raise SavedPoolError("moments of log-ratios and of contrasts should both be there, or neither")
-    tally.shared = None if sums is None else sums.statistics(experts, k)
-    tally.own = None if contrasts is None else contrasts.statistics(experts, k)
+    return replace(
+        empty.over(experts),
+        **{name: parts[name] for name in (*_TOTALS, "origin")},
+        shared=None if shared is None else shared.statistics(experts, k),
+        own=None if own is None else own.statistics(experts, k),
+    )
 
 
 def _nothing(_: object) -> None:
     """What is checked depends on the stream."""
 
 
+_TOTALS = ("events", "number", "counts", "cells", "lowest")
+_EVENTS: Mapping[str, Any] = {
+    "ids": tuple[str | int | None, ...], "sizes": Whole, "experts": Whole, "said": Array, "priors": Array | None,
+    "outcomes": Whole, "weights": Array, "at": Array, "times": Texts, "groups": Texts,
+    "settled": tuple[bool, ...] | None, "topics": Texts, "made": Texts, "asked": Texts, "earlier": Array | None,
+    "earlier_made": Texts,
+}  # fmt: skip
 _FIELDS: Mapping[str, Any] = {
-    "classes": tuple[Label, ...],
-    "prior": Array | None,
-    "half_life": float | None,
-    "capacity": int,
-    "seed": int,
-    "floor": float,
-    "pool_floor": float,
-    "timed": bool | None,
-    "clock": int,
-    "experts": tuple[str, ...],
-    "events": Array,
-    "number": Whole,
-    "counts": Array,
-    "cells": Whole,
-    "lowest": Array,
-    "origin": float,
-    "moments": _Sums | None,
-    "moments_of_contrasts": _Sums | None,
-    "sample": _Events,
-    "beyond": Array,
-    "open": _Events,
-    "resolved": _Learned,
-    "rows": int,
-    "next_row": int,
-    "numbers": Numbering | None,
-    "fingerprint": str,
-}
+    "classes": tuple[Label, ...], "prior": Array | None, "half_life": float | None, "capacity": int, "seed": int,
+    "floor": float, "pool_floor": float, "timed": bool | None, "clock": int, "experts": tuple[str, ...],
+    "events": Array, "number": Whole, "counts": Array, "cells": Whole, "lowest": Array, "origin": float,
+    "moments": _Moments | None, "moments_of_contrasts": _Moments | None, "sample": EventBlock, "beyond": Array,
+    "priorities": Array | None, "open": EventBlock, "resolved": _Learned, "rows": int,
+}  # fmt: skip
 
 STREAMS = (
-    Kind.of("row-numbers", Numbering, _nothing, spans=tuple[tuple[int, ...], ...]),
-    replace(
-        Kind.of("events", _Events, _nothing, {"probabilities": "said"}),
-        optional=("settled", "topics", "made", "asked", "earlier", "earlier_made"),
-    ),
+    Kind("events", EventBlock, _EVENTS, _take_events, _make_events, tuple(_EVENTS)[10:]),
     Kind.of("moments-of-pattern", _Pattern, _nothing),
-    Kind.of("moments", _Sums, _nothing),
+    Kind.of("moments", _Moments, _nothing),
     Kind.of("events-learned", _Learned, _nothing),
-    Kind("stream", Stream, _FIELDS, _take, _make, optional=("numbers",)),
+    Kind("stream", Stream, _FIELDS, _take, _make, ("priorities",), ("fingerprint", "next_row", "numbers")),
 )

@@ -15,6 +15,7 @@ from opinionpool.errors import CellError, DuplicateError, LayoutError, OpinionPo
 from opinionpool.labels import UNRESOLVED, label_text
 from opinionpool.logodds import normalised
 from opinionpool.spark.layout import Layout
+from opinionpool.streams.block import EventBlock
 from opinionpool.text import listed, shown
 
 # Numbers in a block of a long table, of which not every expert need have answered.
@@ -26,14 +27,9 @@ Batch: TypeAlias = Any  # a pyarrow.RecordBatch; pyarrow has no types
 class Block(NamedTuple):
     """Some events with all forecasts on them."""
 
-    events: list[str]  # T ids; empty if the table has none
     experts: tuple[str, ...]  # N names
     probabilities: Array  # (T, N), or (T, N, K) when K > 2; NaN where missing
-    outcomes: Index  # (T,); -1 where not resolved
-    prior: Array | None  # (T,), or (T, K) when K > 2; NaN where blank
-    times: npt.NDArray[np.datetime64] | None  # (T,)
-    groups: npt.NDArray[np.object_] | None  # (T,); None where blank
-    topics: npt.NDArray[np.object_] | None  # (T,); None where blank
+    facts: EventBlock  # the events, without their forecasts
     kept: Batch  # the columns that are handed on, a row for each event
 
 
@@ -154,36 +150,24 @@ def _block(
     rows: Batch, layout: Layout, ids: list[str], names: tuple[str, ...], q: Array, event: Index, starts: Index
 ) -> Block:
     """A block with what else is known of its events; `event` is that of each row, `starts` the first row of each."""
-    outcomes = np.full(len(starts), UNRESOLVED)
-    prior = times = None
+    t = len(starts)
+    outcomes, columns = np.full(t, UNRESOLVED), dict[str, Any]()
     if "outcome" in layout.roles:
         codes = _codes(rows.column("outcome"), layout.classes, [ids[i] for i in event] if ids else [], "outcome")
-        first = _one_per_event(codes, codes == UNRESOLVED, event, starts, ids, "outcomes")
-        outcomes = codes[first]
-    if "prior" in layout.roles:
-        prior = _priors(rows.column("prior"), layout, ids, event, starts)
+        outcomes = codes[_one_per_event(codes, codes == UNRESOLVED, event, starts, ids, "outcomes")]
     if "time" in layout.roles:
         stamps = rows.column("time").cast(pa.timestamp("us")).to_numpy(zero_copy_only=False)
         stamps = stamps.astype("datetime64[us]")
-        times = stamps[_one_per_event(stamps, np.isnat(stamps), event, starts, ids, "times")]
-    groups, topics = (
-        _alike(rows.column(role), event, starts, ids, role).to_numpy(zero_copy_only=False)
-        if role in layout.roles
-        else None
-        for role in ("group", "topic")
-    )
+        columns["times"] = stamps[_one_per_event(stamps, np.isnat(stamps), event, starts, ids, "times")]
+    for role in {"group", "topic"} & {*layout.roles}:
+        labels = _alike(rows.column(role), event, starts, ids, role).to_numpy(zero_copy_only=False)
+        columns[f"{role}s"] = labels.astype(object)
+    if "prior" in layout.roles:
+        columns["priors"] = _priors(rows.column("prior"), layout, ids, event, starts)
+    names_of = np.array(ids, dtype=object) if ids else np.full(t, None, dtype=object)
+    facts = EventBlock.facts(names_of, outcomes, np.ones(t), q, **columns)
     kept = [_alike(rows.column(f"k{i}"), event, starts, ids, name) for i, name in enumerate(layout.kept)]
-    return Block(
-        ids,
-        names,
-        q,
-        outcomes,
-        prior,
-        times,
-        groups,
-        topics,
-        pa.RecordBatch.from_arrays(kept, [f"k{i}" for i in range(len(kept))]),
-    )
+    return Block(names, q, facts, pa.RecordBatch.from_arrays(kept, [f"k{i}" for i in range(len(kept))]))
 
 
 def _priors(column: Any, layout: Layout, ids: list[str], event: Index, starts: Index) -> Array:  # noqa: ANN401

@@ -45,8 +45,8 @@ def summarize(  # noqa: PLR0913 - each names a column
     """What there is to learn from a table of any size, as a stream on the driver.
 
     Moments are of all resolved events. The sample is the one that a stream draws in one process, event by event: of
-    each outcome the events whose ids have the least hashes, whatever the partitions and their order. Events that are
-    not resolved are passed over, and the stream does not remember which events it learned from.
+    each outcome the events whose contents have the least hashes, whatever the partitions and their order. Events that
+    are not resolved are passed over, and the stream does not remember which events it learned from.
 
     Parameters
     ----------
@@ -246,8 +246,8 @@ def _answers(
         if columns.tolist() != list(range(len(state.experts))):
             q = np.full((len(q), len(state.experts), *q.shape[2:]), np.nan)
             q[:, columns] = block.probabilities
-        own = _own_priors(block, state) if block.prior is not None else prior
-        topics = None if block.topics is None else np.array([each or "" for each in block.topics.tolist()], object)
+        own = _own_priors(block, state) if block.facts.priors is not None else prior
+        topics = None if block.facts.topics is None else np.array([each or "" for each in block.facts.topics], object)
         p = state.pool(q, own, base_rate, topics)
         found = [p, *_interval(state, q, own, base_rate, level, topics)]
         arrays = [*block.kept.columns, *(_column(p) for p in found)]
@@ -256,12 +256,13 @@ def _answers(
 
 def _own_priors(block: Block, state: FittedPanel | FittedPool) -> Array:
     """The prior of each event, that of the fit where the column is null."""
-    assert block.prior is not None
-    blank = np.isnan(block.prior.reshape(len(block.prior), -1)[:, 0])
-    own = block.prior.copy()
+    assert block.facts.priors is not None
+    own = block.facts.priors.copy()
+    blank = np.isnan(own.reshape(len(own), -1)[:, 0])
     if blank.any():
         if state.prior is None:
-            on = f"event {block.events[int(np.flatnonzero(blank)[0])]!r}" if block.events else "an event"
+            name = block.facts.ids[int(np.flatnonzero(blank)[0])]
+            on = "an event" if name is None else f"event {name!r}"
             raise ProbabilityError(
                 f"this pool was learned with a prior for each event, so pooling needs one too, and {on} has none"
             )
@@ -363,8 +364,8 @@ def _score_sums(batches: Iterable[Batch], *, layout: Layout, scoring_prior: npt.
     from opinionpool.spark.blocks import read_blocks
 
     for block in read_blocks(batches, layout):
-        y = np.where(block.outcomes < 0, np.nan, block.outcomes)
-        groups = np.full(len(y), None, dtype=object) if block.groups is None else block.groups
+        y = np.where(block.facts.outcomes < 0, np.nan, block.facts.outcomes)
+        groups = np.full(len(y), None, dtype=object) if block.facts.groups is None else block.facts.groups
         names, number = _numbered(groups)
         rows: dict[str, list[Any]] = {name: [] for name in ("expert", "group", "events", "log_score", "brier")}
         for i, expert in enumerate(block.experts):

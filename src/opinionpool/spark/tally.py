@@ -40,7 +40,7 @@ class Tally:
 
     def add(self, block: Block) -> None:
         """Take in a block."""
-        q, y, classes = block.probabilities, block.outcomes, self.state.classes
+        q, y, classes = block.probabilities, block.facts.outcomes, self.state.classes
         wide = np.full((len(q), len(self.state.experts)), np.nan)
         wide[:, places(block.experts, self.state.experts)] = q
         outcomes = [None if each < 0 else classes[each] for each in y.tolist()]
@@ -51,7 +51,7 @@ class Tally:
         )
         half = np.full((len(q), 2), 0.5)
         _, score, products, moments = events.lines(logodds.softmax(logodds.uncentred(events.ratios)), half)
-        labels = [each or "(none)" for each in block.groups.tolist()] if block.groups is not None else ["all"] * len(q)
+        labels = [each or "(none)" for each in block.facts.groups.tolist()] if block.facts.groups is not None else ["all"] * len(q)
         names = sorted(set(labels))
         group = np.array([names.index(each) for each in labels], dtype=np.intp)
         data = Binned.of(score[:, 0], group, y, events.answered, np.zeros(len(q)), len(names))

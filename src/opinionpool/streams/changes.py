@@ -3,94 +3,59 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from opinionpool.errors import ArgumentError, Note
 from opinionpool.forecasts import Forecasts
 from opinionpool.labels import UNRESOLVED
-from opinionpool.streams.absent import absent_events, absent_experts, present_experts
-from opinionpool.streams.events import Record
+from opinionpool.names import unknown_names
+from opinionpool.streams.block import Event, event_key
 from opinionpool.streams.ledger import Entry
-from opinionpool.streams.state import StreamState
-from opinionpool.text import counted, shown
+from opinionpool.streams.state import Change, StreamState
+from opinionpool.text import counted, listed, shown
 
 
-class Change(NamedTuple):
-    """What was learned of an event is taken back, if anything was, and what is known now takes its place."""
-
-    old: Record | None
-    new: Record
-    void: bool = False  # whether nothing takes its place
-
-    @property
-    def fresh(self) -> bool:
-        """Whether the event was not resolved before, and is now."""
-        return self.old is None and self.new.outcome != UNRESOLVED and not self.void
-
-    def made(self, state: StreamState) -> None:
-        """Make the change."""
-        if self.old is not None:
-            state.unlearn(self.old)
-        if self.void:
-            state.drop_open(self.new.key)
-        elif self.new.outcome == UNRESOLVED:
-            state.put_open(self.new)
-        else:
-            state.learn(self.new)
-
-
-def corrected(state: StreamState, record: Record, entry: Entry, weight: float | None, *, complete: bool) -> Change:
-    """Another outcome or weight for an event that was learned from; outcome -1 takes the outcome back.
+def as_learned(state: StreamState, event: Event, entry: Entry, *, complete: bool) -> Event:
+    """An event as it was learned from.
 
     Parameters
     ----------
     state : StreamState
-    record : Record
-        With the new outcome.
+    event : Event
+        As it is known now.
     entry : Entry
-        What is remembered of the event.
-    weight : float or None
-        None keeps the one it had.
+        What is remembered of it.
     complete : bool
-        Whether the record has all forecasts that were learned, as far as the caller knows.
+        Whether it has all forecasts that were learned from, as far as the caller knows.
 
     Raises
     ------
     ArgumentError
-        If the forecasts are needed and not those that were learned.
+        If its forecasts are no longer kept, and these are not the ones.
     """
-    old = _as_learned(state, record, entry, complete=complete)
-    return Change(old, old._replace(outcome=record.outcome, weight=old.weight if weight is None else weight))
-
-
-def annulled(state: StreamState, record: Record, *, complete: bool) -> Change | None:
-    """An event that is void: what was learned of it is taken back, and it is no longer open. None if it is unknown.
-
-    Parameters and errors as for `corrected`.
-    """
-    entry = state.ledger.find(record.key)
-    if entry is not None:
-        old = _as_learned(state, record, entry, complete=complete)
-        return Change(old, old, void=True)
-    current = state.open.get(record.key)
-    return None if current is None else Change(None, current, void=True)
-
-
-def _as_learned(state: StreamState, record: Record, entry: Entry, *, complete: bool) -> Record:
-    """An event with the forecasts that were learned from."""
-    old = state.reservoir.find(record.key)
-    if old is None and complete and state.content(record) == entry.content:
-        old = record._replace(outcome=entry.outcome, weight=entry.weight, at=entry.at)
+    old = state.learned(str(event.id))
+    if old is None and complete and state.content(event) == entry.content:
+        old = event._replace(outcome=entry.outcome, weight=entry.weight, at=entry.at)
     if old is None:
         what = "came with other ones" if complete else "must come with them"
         raise ArgumentError(
-            f"event {shown(record.event)} is corrected, its forecasts are no longer in the sample, and it {what}: give "
+            f"event {shown(event.id)} is corrected, its forecasts are no longer in the sample, and it {what}: give "
             "all forecasts on it as they were when it was learned, or learn from the whole table anew, --save without "
             "--model"
         )
     return old
+
+
+def annulled(state: StreamState, event: Event, *, complete: bool) -> Change | None:
+    """The change by which an event is void, learned from or open; None if it is unknown. Errors as for `as_learned`."""
+    name = str(event.id)
+    entry = state.entry(name)
+    if entry is not None:
+        return Change(name, as_learned(state, event, entry, complete=complete), None)
+    return None if state.find_open(name) is None else Change(name, None, None)
 
 
 # What a batch may have met: the code of the note, of what it counts, and the text.
@@ -142,13 +107,12 @@ class Changes:
         self.made: list[Change] = []
         self._met: Counter[str] = Counter()  # how often what `_NOTES` tell was met
         self._again = 0  # events that were known, and come with forecasts
-        self._keys: set[int] = set()
-        self._experts = tuple(state.experts)
+        self._ids: set[str] = set()
+        self._known = len(state.totals.experts)
         # What the table tells of its events beside forecasts and outcomes.
         self._facts = () if table is None else _facts(table)
-        self._present = [] if table is None else present_experts(state)
 
-    def plan(self, record: Record, weight: float | None) -> None:
+    def plan(self, event: Event, weight: float | None) -> None:
         """Plan for one event, with all its forecasts; `weight` None keeps the one it has, or is 1.
 
         Raises
@@ -156,55 +120,59 @@ class Changes:
         ArgumentError
             If it is corrected, and cannot be.
         """
-        state, weigh = self._state, 1.0 if weight is None else weight
-        entry, current = state.ledger.find(record.key), state.open.get(record.key)
-        self._keys.add(record.key)
-        self._again += len(record.experts) > 0 and (entry is not None or current is not None)
+        name = str(event.id)
+        entry, current = self._state.entry(name), self._state.find_open(name)
+        self._ids.add(name)
+        self._again += len(event.experts) > 0 and (entry is not None or current is not None)
         if entry is None:
-            if current is not None and self._table is not None and len(record.experts):
-                gone = int((~np.isin(current.experts, record.experts)).sum())
-                self._met["no-longer-there"] += gone
-                current = current.without_forecasts() if gone else current
-            # What a table has is what stands, whenever it was made.
-            revise = current and (current.updated if self._table is None else current.revised)
-            new = (revise(record) if revise else record)._replace(weight=weigh)
-            if "asked" in self._facts and len(record.experts):
-                # Read without --as-of, events are answered as of their newest forecasts again.
-                new = new._replace(asked=record.asked)
-            if weigh > 0 and (new.outcome != UNRESOLVED or len(new.experts) or current is not None):
-                self.made.append(Change(None, new))
+            self._plan_new(event, current, 1.0 if weight is None else weight)
             return
-        if record.outcome == UNRESOLVED and self._settles:
+        if event.outcome == UNRESOLVED and self._settles:
             self._met["reopened"] += 1
-            old = _as_learned(state, record, entry, complete=True)
-            again = old.without_forecasts().revised(record)._replace(asked=record.asked)
-            self.made.append(Change(old, again._replace(weight=old.weight if weight is None else weight)))
+            old = as_learned(self._state, event, entry, complete=True)
+            again = old.without_forecasts().revised(event)
+            kept = old.weight if weight is None else weight
+            self.made.append(Change(name, old, again._replace(asked=event.asked, weight=kept)))
             return
-        learned = state.reservoir.find(record.key)
-        others = state.content(record) != entry.content
-        if self._revised and learned is not None and len(record.experts):
-            others = others or not learned.supersedes_same(record)
+        learned = self._state.learned(name)
+        others, experts = self._state.content(event) != entry.content, self._state.experts
+        if self._revised and learned is not None and len(event.experts):
+            others = others or learned.superseded(experts) != event.superseded(experts)
         self._met["late-forecasts"] += others
-        if record.outcome != UNRESOLVED and (record.outcome != entry.outcome or weight not in {None, entry.weight}):
+        if event.outcome != UNRESOLVED and (event.outcome != entry.outcome or weight not in {None, entry.weight}):
             self._met["corrected"] += 1
-            change = corrected(state, record, entry, weight, complete=True)
-            self.made.append(change._replace(new=change.new._replace(**self._changed(change.new, record))))
+            old = as_learned(self._state, event, entry, complete=True)
+            new = old._replace(outcome=event.outcome, weight=old.weight if weight is None else weight)
+            self.made.append(Change(name, old, new._replace(**self._changed(old, event))))
             return
         self._met["known"] += 1
-        if record.outcome == UNRESOLVED or learned is None:
-            return
-        changed = self._changed(learned, record)
-        if changed:
+        changed = {} if event.outcome == UNRESOLVED or learned is None else self._changed(learned, event)
+        if learned is not None and changed:
             # Without an end, these are of --as-of and of the newest forecast.
-            self._met["redescribed"] += record.settled or bool(changed.keys() - {"asked", "time"})
-            self.made.append(Change(learned, learned._replace(**changed)))
+            self._met["redescribed"] += event.settled or bool(changed.keys() - {"asked", "time"})
+            self.made.append(Change(name, learned, learned._replace(**changed)))
 
-    def _changed(self, old: Record, record: Record) -> dict[str, Any]:
+    def _plan_new(self, event: Event, current: Event | None, weight: float) -> None:
+        """Plan for an event that was not learned from."""
+        known, whole = current is not None, self._table is not None
+        if current is not None and whole and len(event.experts):
+            gone = int((~np.isin(current.experts, event.experts)).sum())
+            self._met["no-longer-there"] += gone
+            current = current.without_forecasts() if gone else current
+        # What a table has is what stands, whenever it was made.
+        new = (current or event).revised(event, by_time=not whole)._replace(weight=weight)
+        if "asked" in self._facts and len(event.experts):
+            # Read without --as-of, events are answered as of their newest forecasts again.
+            new = new._replace(asked=event.asked)
+        if weight > 0 and (new.outcome != UNRESOLVED or len(new.experts) or known):
+            self.made.append(Change(str(event.id), None, new))
+
+    def _changed(self, old: Event, event: Event) -> dict[str, Any]:
         """Topic, group and dates of an event, where a table gives others than those that were learned from."""
-        now = {name: getattr(record, name) for name in self._facts}
+        now = {name: getattr(event, name) for name in self._facts}
         return {name: value for name, value in now.items() if getattr(old, name) != value}
 
-    def plan_void(self, record: Record) -> None:
+    def plan_void(self, event: Event) -> None:
         """Plan for one event that is void, with all its forecasts.
 
         Raises
@@ -212,8 +180,8 @@ class Changes:
         ArgumentError
             If it was learned from, and cannot be taken back.
         """
-        self._keys.add(record.key)
-        change = annulled(self._state, record, complete=True)
+        self._ids.add(str(event.id))
+        change = annulled(self._state, event, complete=True)
         if change is not None:
             self._met["taken-back"] += 1
             self.made.append(change)
@@ -229,12 +197,84 @@ class Changes:
             return []
         parts = [self._table] if self._table.void is None else [self._table, self._table.void]
         there = dict.fromkeys(part.experts[i] for part in parts for i in np.unique(part.expert_index).tolist())
-        return [*absent_events(self._state, self._keys), *absent_experts(self._present, self._experts, list(there))]
+        state, names = self._state.added_up(), self._state.experts
+        before = [names[i] for i in np.flatnonzero(state.present()).tolist()]
+        return [*_absent_events(state, self._ids), *absent_experts(before, names[: self._known], list(there))]
 
 
 def _facts(table: Forecasts) -> tuple[str, ...]:
-    """Which fields of a `Record` a table has columns for."""
+    """Which fields of an `Event` a table has columns for."""
     columns = {"topic": table.topics, "group": table.groups, "time": table.times, "settled": table.times}
     # Where forecasts have times, they are answered as of the newest one if nothing else is known.
     columns["asked"] = table.made if table.asked is None else table.asked
     return tuple(name for name, column in columns.items() if column is not None)
+
+
+# Names in a note before it is cut.
+_NAMED = 4
+
+
+def _absent_events(state: StreamState, ids: set[str]) -> list[Note]:
+    """Notes on the events of a stream that are none of these."""
+    notes, there = [], {event_key(name, state.seed) for name in ids}
+    opened = [name for name in state.open if name not in ids]
+    if opened:
+        notes.append(Note("absent-open", _kept("open event", opened, len(opened)), len(opened)))
+    learned = sum(key not in there for key in state.ledger.array()["key"].tolist())
+    if learned:
+        sampled = [name for name in state.sample.by_id if name not in ids]
+        notes.append(Note("absent-resolved", _kept("resolved event", sampled, learned), learned))
+    return notes
+
+
+def _kept(what: str, events: Sequence[str], count: int) -> str:
+    """That events are kept, with the first names of those that are known."""
+    first = sorted(events)[:_NAMED]
+    names = f": {listed(first)}" if first else ""
+    more = f" and {count - len(first)} more" if names and count > len(first) else ""
+    return (
+        f"{counted(count, what)} of the pool not in this table, and kept{names}{more}; a row with outcome annulled "
+        "takes an event back"
+    )
+
+
+def absent_experts(before: Sequence[str], names: Sequence[str], present: Sequence[str]) -> list[Note]:
+    """Experts who had a forecast before and have none in a table, beside those who are new in it, as notes.
+
+    Parameters
+    ----------
+    before : sequence of str
+        Who had a forecast in the stream.
+    names : sequence of str
+        All experts whom the stream knew.
+    present : sequence of str
+        Who has a forecast in the table.
+
+    Examples
+    --------
+    >>> note = absent_experts(["ann lee", "bob"], ["ann lee", "bob"], ["ann lee-smith", "bob"])[0]
+    >>> print(note.text.split(". ")[0])
+    1 expert of the pool without a forecast in this table: 'ann lee'; new in it: 'ann lee-smith' (was 'ann lee'?)
+    """
+    gone = unknown_names(before, present)
+    if not gone:
+        return []
+    text = f"{counted(len(gone), 'expert')} of the pool without a forecast in this table: {listed(gone, _NAMED)}"
+    fresh = unknown_names(present, names)
+    if fresh:
+        text += (
+            f"; new in it: {_beside(fresh, gone)}. Whoever was renamed begins anew; to go on, learn from the whole "
+            "table: --save without --model"
+        )
+    return [Note("absent-experts", text, len(gone))]
+
+
+def _beside(fresh: Sequence[str], gone: Sequence[str]) -> str:
+    """New names, each with the one that it may have had."""
+    from difflib import get_close_matches
+
+    near = {name: get_close_matches(name, gone, 1, 0.5) for name in fresh}
+    # Those who may have been renamed come first.
+    first = sorted(fresh, key=lambda name: not near[name])[:_NAMED]
+    words = [shown(name) + "".join(f" (was {shown(old)}?)" for old in near[name]) for name in first]
+    return ", ".join(words) + (f" and {len(fresh) - len(first)} more" if len(fresh) > len(first) else "")

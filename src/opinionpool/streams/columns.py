@@ -8,41 +8,42 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from opinionpool.arrays import Index
+
 # Sets of experts who answered together that are remembered.
 _SETS = 256
 
 
 class Columns:
-    """Positions of experts, each with 64 bits that stand for the name.
+    """Positions of experts, each with 64 bits that stand for the name; only its memory of sets changes.
 
     Parameters
     ----------
-    names : list of str
+    names : tuple of str
         All experts.
-    digests : ndarray, shape (N,)
 
     Examples
     --------
-    >>> columns = Columns().renewed(["ann", "bob"])
+    >>> columns = Columns().joined(["ann", "bob"])
     >>> columns.of(["bob", "ann"])
     array([1, 0])
     """
 
-    def __init__(self, names: list[str] | None = None, digests: npt.NDArray[np.void] | None = None) -> None:
-        self.names = [] if names is None else names
+    def __init__(self, names: tuple[str, ...] = (), digests: npt.NDArray[np.void] | None = None) -> None:
+        self.names = names
         self._digests = np.empty(0, dtype="V8") if digests is None else digests
-        self._place = {name: i for i, name in enumerate(self.names)}
+        self._place = {name: i for i, name in enumerate(names)}
         # Different experts who answered together, and their positions.
-        self.sets: dict[tuple[object, ...], npt.NDArray[np.intp]] = {}
-        self._sorted: dict[bytes, tuple[npt.NDArray[np.intp], bytes]] = {}
+        self.sets: dict[tuple[object, ...], Index] = {}
+        self._sorted: dict[bytes, tuple[Index, bytes]] = {}
 
-    def renewed(self, names: list[str]) -> Columns:
-        """Those of more experts, the new ones behind; of others if the first ones are not the same."""
-        known = self._digests if names[: len(self.names)] == self.names else self._digests[:0]
-        fresh = [hashlib.sha256(name.encode("utf-8", "surrogatepass")).digest()[:8] for name in names[len(known) :]]
-        return Columns(names, np.concatenate([known, np.array(fresh, dtype="V8")]))
+    def joined(self, names: Sequence[str]) -> Columns:
+        """The columns with further experts behind."""
+        fresh = [name for name in dict.fromkeys(names) if name not in self._place]
+        hashes = [hashlib.sha256(name.encode("utf-8", "surrogatepass")).digest()[:8] for name in fresh]
+        return Columns((*self.names, *fresh), np.append(self._digests, np.array(hashes, dtype="V8")))
 
-    def of(self, names: Sequence[str]) -> npt.NDArray[np.intp]:
+    def of(self, names: Sequence[str]) -> Index:
         """Positions of experts, not to be changed.
 
         Raises
@@ -59,7 +60,7 @@ class Columns:
             self.sets[together] = found
         return found
 
-    def sorted(self, experts: npt.NDArray[np.intp]) -> tuple[npt.NDArray[np.intp], bytes]:
+    def sorted(self, experts: Index) -> tuple[Index, bytes]:
         """The order of some experts by what stands for their names, and that, in this order."""
         key = experts.tobytes()
         found = self._sorted.get(key)

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from numbers import Real
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from opinionpool import logodds
-from opinionpool.arrays import Array
+from opinionpool.arrays import Array, Index, as_array, as_numbers, frequencies, times_of_cells
 from opinionpool.errors import ArgumentError, ShapeError
-from opinionpool.forecasts import Forecasts
-from opinionpool.labels import UNRESOLVED
+from opinionpool.labels import UNRESOLVED, event_labels
 from opinionpool.names import check_distinct
-from opinionpool.streams.events import Record, event_key
+from opinionpool.streams.block import Event, EventBlock, Times
 from opinionpool.streams.state import StreamState
 from opinionpool.tables.times import as_time, last_moments, midnights, time_text
 from opinionpool.text import listed, shown
@@ -24,7 +24,7 @@ ExpertForecasts: TypeAlias = Mapping[str, npt.ArrayLike | None]
 
 
 class About(NamedTuple):
-    """What is known of an event beside its forecasts; as in `Record`."""
+    """What is known of an event beside its forecasts; as in `Event`."""
 
     time: np.datetime64 | None = None
     settled: bool = False
@@ -44,18 +44,15 @@ class About(NamedTuple):
 NOTHING = About()
 
 
-def event_record(
+def event_given(
     state: StreamState,
-    seed: int,
     event: str,
     forecasts: ExpertForecasts,
     prior: npt.ArrayLike | None,
     about: About = NOTHING,
     time: object = None,
-    *,
-    key: int | None = None,
-) -> Record:
-    """An event that is not resolved; experts are entered in the stream. `key` is the event's, if that is known.
+) -> tuple[StreamState, Event]:
+    """The state with the experts, and the event, which is not resolved.
 
     Raises
     ------
@@ -69,22 +66,20 @@ def event_record(
         )
     k = len(state.classes)
     array = _given(forecasts.values(), k)
-    shape = array.shape[1:]
     own = None
     if prior is not None:
         own = logodds.public_probabilities(logodds.class_probabilities(prior, k))
-        if own.shape != shape:
+        if own.shape != array.shape[1:]:
             raise ShapeError(f"an event has one prior, and the shape of this is {own.shape}")
-    experts = state.together(tuple(forecasts))
-    if experts is None:
+    columns = state.columns.sets.get(tuple(forecasts))
+    if columns is None:
         names = tuple(map(str, forecasts))
         if len(set(names)) < len(names):
             check_distinct(names)
-        experts = state.join(names)
-    made = None if time is None else np.full(len(experts), as_time(time, "time"))
+        state, columns = state.joined(names)
+    made = None if time is None else np.full(len(columns), as_time(time, "time"))
     when, settled, group, topic = about
-    key = event_key(str(event), seed) if key is None else key
-    return Record(str(event), key, experts, array, own, UNRESOLVED, 1.0, 0.0, when, group, settled, topic, made)
+    return state, Event(event, columns, array, own, UNRESOLVED, 1.0, 0.0, when, group, settled, topic, made)
 
 
 def _given(forecasts: Iterable[npt.ArrayLike | None], k: int) -> Array:
@@ -101,7 +96,7 @@ def _given(forecasts: Iterable[npt.ArrayLike | None], k: int) -> Array:
     return logodds.normalised(array)[0] if k > 2 and len(array) else array
 
 
-def check_in_time(record: Record, experts: Sequence[str]) -> None:
+def check_in_time(event: Event, experts: Sequence[str]) -> None:
     """Refuse forecasts that were made after the event ended; a day without a time of day ends at midnight.
 
     Raises
@@ -109,44 +104,67 @@ def check_in_time(record: Record, experts: Sequence[str]) -> None:
     ArgumentError
         With the experts whose forecasts are late.
     """
-    end = record.time
-    if record.made is None or end is None or not record.settled:
+    end = event.time
+    if event.made is None or end is None or not event.settled:
         return
-    late = record.made > (last_moments(end) if midnights(end) else end)
+    late = event.made > (last_moments(end) if midnights(end) else end)
     if late.any():
-        names = [experts[i] for i in record.experts[late].tolist()]
+        names = [experts[i] for i in event.experts[late].tolist()]
         raise ArgumentError(
-            f"forecasts on event {shown(record.event)} by {listed(names)} were made after it ended ({time_text(end)}), "
+            f"forecasts on event {shown(event.id)} by {listed(names)} were made after it ended ({time_text(end)}), "
             "and what comes later is no forecast: leave them out, and withdraw those that the stream has, "
-            f"forecast({shown(record.event)}, {{{names[0]!r}: None}})"
+            f"forecast({shown(event.id)}, {{{names[0]!r}: None}})"
         )
 
 
-def batch_records(state: StreamState, seed: int, forecasts: Forecasts) -> Iterator[Record]:
-    """The events of a batch; experts are entered in the stream."""
-    t = len(forecasts.events)
-    experts = state.join(forecasts.experts)[forecasts.expert_index]
-    ends = np.searchsorted(forecasts.event_index, np.arange(t + 1)).tolist()
-    outcomes = forecasts.outcomes.tolist()
-    blank = np.ones(t, dtype=bool)
-    if forecasts.prior is not None:
-        blank = np.asarray(np.isnan(forecasts.prior.reshape(t, -1)).any(axis=1))
-    never = np.ones(t, dtype=bool) if forecasts.times is None else np.asarray(np.isnat(forecasts.times))
-    unasked = np.ones(t, dtype=bool) if forecasts.asked is None else np.asarray(np.isnat(forecasts.asked))
-    for i, event in enumerate(forecasts.events):
-        cells = slice(ends[i], ends[i + 1])
-        yield Record(
-            event,
-            event_key(event, seed),
-            experts[cells],
-            forecasts.probabilities[cells],
-            None if forecasts.prior is None or blank[i] else np.asarray(forecasts.prior[i]),
-            outcomes[i],
-            time=None if forecasts.times is None or never[i] else forecasts.times[i],
-            group=None if forecasts.groups is None else str(forecasts.groups[i]),
-            settled=forecasts.settled is not None and bool(forecasts.settled[i]),
-            topic=None if forecasts.topics is None else str(forecasts.topics[i]) or None,
-            made=None if forecasts.made is None else forecasts.made[cells],
-            asked=None if unasked[i] or forecasts.asked is None else forecasts.asked[i],
-            earlier=None if forecasts.earlier is None else forecasts.earlier.select(cells).or_none(),
+def facts_of_rows(
+    probabilities: npt.ArrayLike,
+    outcomes: npt.ArrayLike,
+    sample_weight: npt.ArrayLike | None,
+    prior: npt.ArrayLike | None,
+    classes: int,
+    topics: object,
+    times: object,
+) -> tuple[Array, EventBlock, Times | None]:
+    """Forecasts on events without ids, (T, N) or (T, N, K), what else is known of them, and when each was made, (T, N).
+
+    Raises
+    ------
+    ShapeError, ProbabilityError, ArgumentError
+        If arguments do not fit together or are out of range.
+    """
+    q, codes = logodds.check_probabilities(as_numbers(probabilities, "probability")), _positions(outcomes, classes)
+    fits = q.ndim == 2 if classes == 2 else q.ndim == 3 and q.shape[2] == classes
+    if not fits or codes.shape != q.shape[:1]:
+        raise ShapeError(f"rows of {classes} classes and their outcomes do not fit: shapes {q.shape}, {codes.shape}")
+    own = None
+    if prior is not None:
+        own = logodds.public_probabilities(logodds.class_probabilities(prior, classes))
+        if own.shape != q.shape[:1] + q.shape[2:]:
+            raise ShapeError(f"{len(q)} rows need as many priors, and their shape is {own.shape}")
+    t, about = len(q), None
+    if topics is not None:
+        about = np.array([topic or None for topic in event_labels(topics, t, "topics").tolist()], dtype=object)
+    weight = frequencies(sample_weight, t)
+    facts = EventBlock.facts(np.full(t, None, dtype=object), codes, weight, q, priors=own, topics=about)
+    return q, facts, None if times is None else times_of_cells(times, q.shape[:2])
+
+
+def _positions(outcomes: npt.ArrayLike, classes: int) -> Index:
+    """Outcomes of rows, checked: whole numbers from -1 to K - 1, not rounded to them."""
+    given = as_array(outcomes, "outcomes")
+    if given.dtype.kind in "biu" and given.size and given.min() >= UNRESOLVED and given.max() < classes:
+        return given.astype(np.intp)
+    if given.dtype.kind in "biuf":
+        numbers = given.astype(np.float64)
+    else:
+        each_number = [float(each) if isinstance(each, Real) else np.nan for each in given.ravel().tolist()]
+        numbers = np.reshape(each_number, given.shape)
+    bad = ~((numbers >= UNRESOLVED) & (numbers < classes) & (numbers == np.floor(numbers)))
+    if bad.any():
+        where = int(np.flatnonzero(bad)[0])
+        raise ArgumentError(
+            f"outcomes of rows are positions among {classes} classes, or -1 where not resolved, and outcome {where} is "
+            f"{shown(given.ravel().tolist()[where])}"
         )
+    return numbers.astype(np.intp)

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from copy import copy
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from opinionpool.errors import ArgumentError
-from opinionpool.streams.journal import Journal
 
 ENTRY = np.dtype([("key", "<u8"), ("content", "<u8"), ("outcome", "<i4"), ("weight", "<f8"), ("at", "<f8")])
-# So many new entries are sorted in at once, or a share of those that are there.
-FEW, SHARE = 4096, 8
 
 
 class Entry(NamedTuple):
@@ -27,73 +25,66 @@ class Entry(NamedTuple):
     at: float
 
 
+class _Run(NamedTuple):
+    """Entries ordered by key, and their keys side by side, as they are searched."""
+
+    keys: array[int]
+    entries: np.ndarray
+
+    @classmethod
+    def of(cls, entries: np.ndarray) -> _Run:
+        ordered = entries[np.argsort(entries["key"], kind="stable")]
+        return cls(array("Q", ordered["key"].tobytes()), ordered)
+
+
+@dataclass(frozen=True)
 class Ledger:
-    """Entries by key, 44 bytes each.
+    """Entries by key, 44 bytes each, in few runs: none is less than twice as long as the next one.
 
-    The array of old ones is never changed, only replaced; new ones stand beside it, None for one that was removed.
-
-    Parameters
-    ----------
-    entries : ndarray, optional
-    journal : Journal, optional
-        Where changes are written down.
+    Examples
+    --------
+    >>> ledger = Ledger().added([Entry(7, 1, 0, 1.0, 0.0), Entry(3, 2, 1, 1.0, 0.0)])
+    >>> ledger.find(7).outcome, ledger.without([7]).find(7), len(ledger)
+    (0, None, 2)
     """
 
-    def __init__(self, entries: np.ndarray | None = None, journal: Journal | None = None) -> None:
-        self.journal = Journal() if journal is None else journal
-        self._old: np.ndarray
-        self._keys: array[int]
-        self._new: dict[int, Entry | None]
-        self._count: int
-        self._hold(np.empty(0, ENTRY) if entries is None else entries)
-
-    def copy(self, journal: Journal) -> Ledger:
-        """A copy that can change independently."""
-        other = copy(self)
-        other.journal, other._new = journal, self._new.copy()
-        return other
-
-    @property
-    def entries(self) -> tuple[np.ndarray, array[int], dict[int, Entry | None], int]:
-        """All that it consists of, so that it can be what it was; changes of the dictionary are in the journal."""
-        return self._old, self._keys, self._new, self._count
-
-    @entries.setter
-    def entries(self, entries: tuple[np.ndarray, array[int], dict[int, Entry | None], int]) -> None:
-        self.__dict__.update(zip(("_old", "_keys", "_new", "_count"), entries, strict=True))
+    runs: tuple[_Run, ...] = ()
 
     def __len__(self) -> int:
-        return self._count
+        return sum(len(run.keys) for run in self.runs)
 
     def find(self, key: int) -> Entry | None:
         """The entry of a key, None if there is none."""
-        if key in self._new:
-            return self._new[key]
-        place = self._place(key) if self._keys else None
-        return None if place is None else Entry(*self._old[place].item())
-
-    def put(self, entry: Entry) -> None:
-        """Remember an event, in place of what was remembered of it."""
-        self._count += self.find(entry.key) is None
-        self.journal.put(self._new, entry.key, entry)
-        if len(self._new) > FEW and len(self._new) > len(self._old) // SHARE:
-            self._sort_in()
-
-    def remove(self, key: int) -> None:
-        """Forget an event that is there."""
-        if self._place(key) is None:
-            self.journal.pop(self._new, key)
-        else:
-            self.journal.put(self._new, key, None)
-        self._count -= 1
+        for keys, entries in self.runs:
+            place = bisect_left(keys, key)
+            if place < len(keys) and keys[place] == key:
+                return Entry(*entries[place].item())
+        return None
 
     def array(self) -> np.ndarray:
         """All entries, by key."""
-        self._sort_in()
-        return self._old
+        return _Run.of(np.concatenate([np.empty(0, ENTRY), *(run.entries for run in self.runs)])).entries
 
-    def merge(self, other: Ledger) -> None:
-        """Take in another ledger.
+    def added(self, entries: Sequence[Entry] | np.ndarray) -> Ledger:
+        """The ledger with entries of other events."""
+        if not len(entries):
+            return self
+        runs = [*self.runs, _Run.of(np.asarray(entries, dtype=ENTRY))]
+        while len(runs) > 1 and len(runs[-2].keys) < 2 * len(runs[-1].keys):
+            runs[-2:] = [_Run.of(np.concatenate([run.entries for run in runs[-2:]]))]
+        return Ledger(tuple(runs))
+
+    def without(self, keys: Iterable[int]) -> Ledger:
+        """The ledger without some events."""
+        gone = np.array(list(keys), dtype=np.uint64)
+        if not len(gone):
+            return self
+        # By sorting: NumPy 2.0 cannot look up numbers above 2**63 in a table.
+        left = (run.entries[~np.isin(run.entries["key"], gone, kind="sort")] for run in self.runs)
+        return Ledger(tuple(_Run.of(entries) for entries in left if len(entries)))
+
+    def merge(self, other: Ledger) -> Ledger:
+        """The ledger with all entries of another one.
 
         Raises
         ------
@@ -101,28 +92,10 @@ class Ledger:
             If an event is in both.
         """
         mine, theirs = self.array(), other.array()
-        # By sorting: NumPy 2.0 cannot look up numbers above 2**63 in a table.
         both = int(np.isin(theirs["key"], mine["key"], kind="sort").sum())
         if both:
             raise ArgumentError(
                 f"{both} of {len(theirs)} resolved events were learned from by both streams; only streams of different "
                 "events can be merged, as none may count twice"
             )
-        self._hold(np.concatenate([mine, theirs]))
-
-    def _hold(self, entries: np.ndarray) -> None:
-        """Sort entries; their keys stand side by side, as they are searched."""
-        old = entries[np.argsort(entries["key"], kind="stable")]
-        # All of it at once, or nothing.
-        self.__dict__.update(_old=old, _keys=array("Q", old["key"].tobytes()), _count=len(old), _new={})
-
-    def _place(self, key: int) -> int | None:
-        place = bisect_left(self._keys, key)
-        return place if place < len(self._keys) and self._keys[place] == key else None
-
-    def _sort_in(self) -> None:
-        if self._new:
-            fresh = np.array([entry for entry in self._new.values() if entry is not None], dtype=ENTRY)
-            kept = np.ones(len(self._old), dtype=bool)
-            kept[[place for place in map(self._place, self._new) if place is not None]] = False
-            self._hold(np.concatenate([self._old[kept], fresh]))
+        return self.added(theirs)

@@ -7,53 +7,63 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from opinionpool import logodds
-from opinionpool.arrays import LEAST
+from opinionpool.arrays import LEAST, Array
 from opinionpool.errors import LearningError, Note
+from opinionpool.forecasts import Forecasts
 from opinionpool.learning.problem import Problem, Seen, Sums
 from opinionpool.learning.request import Request
 from opinionpool.priors import laplace_prior
+from opinionpool.streams.block import EventBlock
 from opinionpool.streams.state import StreamState
+from opinionpool.streams.totals import Totals
 from opinionpool.text import counted
 
 
 @dataclass(frozen=True, eq=False)
 class StreamSource:
-    """What a stream knows of resolved events."""
+    """What a stream, all of it added up, knows of events."""
 
     state: StreamState
     has_options: bool = False
 
+    def __post_init__(self) -> None:
+        if not self.state.experts:
+            raise LearningError("nothing has been added yet, so there is nothing to learn from")
+
     @property
     def experts(self) -> tuple[str, ...]:
         """N names."""
-        return tuple(self.state.experts)
+        return self.state.experts
 
     @property
     def classes(self) -> tuple[object, ...]:
         """K labels."""
-        return tuple(self.state.classes)
+        return self.state.classes
 
-    def _settled(self) -> StreamState:
-        """The state with all that was added.
+    def rows(self) -> tuple[Forecasts, Array, float]:
+        """The events that are kept, open ones too; how many each stands for, (T,), and the least that one stands for.
 
-        Raises
-        ------
-        LearningError
-            If that is nothing.
+        The least is relative to what an event counts by itself.
         """
-        self.state.flush()
-        if not self.state.experts:
-            raise LearningError("nothing has been added yet, so there is nothing to learn from")
-        return self.state
+        state = self.state.settled()
+        opened = EventBlock.of_events([state.open[name] for name in sorted(state.open)], len(state.classes))
+        kept = [block for _, block in state.sample.parts]
+        stands, own = np.ones((2, 0))
+        if kept:
+            stands, own = state.sample.stands_for(kept[0], state.totals.events, state.totals.origin)
+        counts = own > 0
+        least = 1.0 if state.sample.complete else float((stands[counts] / own[counts]).min(initial=np.inf))
+        found = EventBlock.joined([*kept, opened]).forecasts(state.experts, state.classes)
+        return found, np.concatenate([stands, opened.weights]), least
 
     def _seen(self, *notes: Note) -> Seen:
-        tally = self.state.tally
-        return Seen(tally.events.copy(), tally.counts.copy(), self.state.present(), notes)
+        totals = self.state.totals
+        return Seen(totals.events.copy(), totals.counts.copy(), self.state.present(), notes)
 
     def sums(self, request: Request) -> Sums | None:
         """Sums of all events, where floors allow it and, for the full structure, everybody answered everything."""
-        tally = self._settled().tally
-        found = tally.evidence(laplace_prior(tally.events) if tally.prior is None else tally.prior)
+        totals = self.state.totals
+        found = totals.evidence(laplace_prior(totals.events) if totals.prior is None else totals.prior)
         if found is None or (request.kind == "full" and not found[0].complete):
             return None
         return Sums(*found, self._seen(), self.state.always_right())
@@ -64,24 +74,24 @@ class StreamSource:
         As outcomes are as frequent as among all events, and those that stand for least count by themselves, no
         posterior is narrower than the sample allows.
         """
-        state = self._settled()
-        forecasts, weight, least = state.sample()
-        prior, complete = state.tally.prior, state.reservoir.complete
-        if not complete:
+        forecasts, weight, least = self.rows()
+        sample, prior = self.state.sample.thinned(), self.state.totals.prior
+        if not sample.complete:
             weight = np.where(forecasts.resolved, weight / least, weight)
             if prior is None and forecasts.prior is None:
-                prior = laplace_prior(state.tally.events)
+                prior = laplace_prior(self.state.totals.events)
         # Weights that have decayed below a frequency are 0.
         weight = np.where(weight < LEAST, 0.0, weight)
         problem = Problem.of(forecasts, None if prior is None else logodds.public_probabilities(prior), weight)
-        return replace(problem, whole=self._seen(*(() if complete else (_sampled(state),))))
+        return replace(
+            problem, whole=self._seen(*(() if sample.complete else (_sampled(len(sample), self.state.totals),)))
+        )
 
 
-def _sampled(state: StreamState) -> Note:
-    """That not all events are in the sample."""
-    number = int(state.tally.number.sum())
+def _sampled(kept: int, totals: Totals) -> Note:
+    """The note that not all events are in the sample."""
     text = (
-        f"learned from {len(state.reservoir):,} of {counted(number, 'resolved event')}, which stand for all of them; "
+        f"learned from {kept:,} of {counted(int(totals.number.sum()), 'resolved event')}, which stand for all of them; "
         "more would be kept with a larger capacity"
     )
-    return Note("sampled", text, len(state.reservoir))
+    return Note("sampled", text, kept)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,8 +11,8 @@ from opinionpool import logodds
 from opinionpool.errors import ArgumentError
 from opinionpool.labels import UNRESOLVED
 from opinionpool.names import places
-from opinionpool.streams.events import Record, event_key
-from opinionpool.streams.state import StreamState
+from opinionpool.streams.block import Event
+from opinionpool.streams.state import Change, StreamState
 from opinionpool.streams.stream import Stream
 
 
@@ -41,23 +41,6 @@ class Stages:
     opened: tuple[str, ...]
 
 
-@dataclass(frozen=True, eq=False)
-class _Contents:
-    """The events of a stream by their ids, with experts by position among those of both streams."""
-
-    resolved: dict[str | int, Record]
-    open: dict[str | int, Record]
-
-    @classmethod
-    def of(cls, state: StreamState, names: Sequence[str]) -> _Contents:
-        columns = places(state.experts, names)
-
-        def by_id(records: Iterable[Record]) -> dict[str | int, Record]:
-            return {record.event: record._replace(experts=columns[record.experts]) for record in records}
-
-        return cls(by_id(state.reservoir.records()), by_id(state.open.values()))
-
-
 def stages_between(old: Stream, new: Stream) -> Stages | None:
     """The streams between two; None where one has learned from more events than it keeps, or they do not go together.
 
@@ -68,54 +51,65 @@ def stages_between(old: Stream, new: Stream) -> Stages | None:
     """
     if tuple(map(str, old.classes)) != tuple(map(str, new.classes)):
         raise ArgumentError(f"the classes of one pool are {old.classes}, and those of the other {new.classes}")
-    before, after = old.copy()._state, new.copy()._state
-    before.flush()
-    after.flush()
-    if not (before.reservoir.complete and after.reservoir.complete) or _own_priors(before) != _own_priors(after):
+    before, after = old._settled(), new._settled()
+    together = before.sample.complete and after.sample.complete
+    if not together or _own_priors(before) != _own_priors(after):
         return None
     names = list(dict.fromkeys((*before.experts, *after.experts)))
-    was, now = _Contents.of(before, names), _Contents.of(after, names)
+    (was, was_open), (now, now_open) = _events(before, names), _events(after, names)
     resolved, corrections, gone = {}, [], []
-    opened = {event: record for event, record in was.open.items() if event in now.open or event in now.resolved}
-    gone += [event for event in was.open if event not in opened]
-    for event, record in was.resolved.items():
-        if event in now.resolved:
-            resolved[event] = now.resolved[event]
-            if not _same(record, now.resolved[event]):
+    opened = {event: each for event, each in was_open.items() if event in now_open or event in now}
+    gone += [event for event in was_open if event not in opened]
+    for event, each in was.items():
+        if event in now:
+            resolved[event] = now[event]
+            if not _same(each, now[event]):
                 corrections.append(event)
-        elif event in now.open:
-            opened[event] = record._replace(outcome=UNRESOLVED)
+        elif event in now_open:
+            opened[event] = each._replace(outcome=UNRESOLVED)
             corrections.append(event)
         else:
             gone.append(event)
-    since = {event: record for event, record in now.resolved.items() if event not in was.resolved}
+    since = {event: each for event, each in now.items() if event not in was}
     first = None
     if corrections or gone:
         first = _stream(old, [*resolved.values(), *opened.values()], names, len(before.experts))
     second = None
     if since:
-        still = [record for event, record in opened.items() if event not in since]
+        still = [each for event, each in opened.items() if event not in since]
         second = _stream(old, [*resolved.values(), *since.values(), *still], names, len(before.experts))
-    fresh = [event for event in now.open if event not in was.open and event not in was.resolved]
+    fresh = [event for event in now_open if event not in was_open and event not in was]
     return Stages(first, second, *(tuple(map(str, events)) for events in (corrections, gone, since, fresh)))
+
+
+def _events(state: StreamState, names: Sequence[str]) -> tuple[dict[object, Event], dict[object, Event]]:
+    """Resolved and open events by their ids, or what stands for their contents, with experts by position in `names`."""
+    columns = places(state.experts, names)
+    parts = [
+        (each, event) for priority, block in state.sample.parts for each, event in zip(priority, block, strict=True)
+    ]
+    resolved = {event.id or f"row {each:.17g}": event for each, event in parts}
+    return tuple(  # type: ignore[return-value]
+        {name: event._replace(experts=columns[event.experts]) for name, event in found.items()}
+        for found in (resolved, state.open)
+    )
 
 
 def _own_priors(state: StreamState) -> bool:
     """Whether events have priors of their own and the stream has none for all."""
-    records = (*state.open.values(), *state.reservoir.records())
-    return state.tally.prior is None and any(record.prior is not None for record in records)
+    return state.totals.prior is None and bool(state.own_priors())
 
 
 def with_settings(settings: Stream, events: Stream) -> Stream | None:
     """The events of one stream with the settings of another; None where it has more than it keeps."""
-    state = events.copy()._state
-    state.flush()
-    if not state.reservoir.complete:
+    state = events._settled()
+    if not state.sample.complete:
         return None
-    return _stream(settings, [*state.reservoir.records(), *state.open.values()], state.experts, len(state.experts))
+    found = [event for events in _events(state, state.experts) for event in events.values()]
+    return _stream(settings, found, list(state.experts), len(state.experts))
 
 
-def _same(one: Record, other: Record) -> bool:
+def _same(one: Event, other: Event) -> bool:
     """Whether two streams have learned the same of an event."""
     if (one.outcome, one.weight, len(one.experts)) != (other.outcome, other.weight, len(other.experts)):
         return False
@@ -126,37 +120,33 @@ def _same(one: Record, other: Record) -> bool:
     return bool(same and np.array_equal(_numbers(one.prior), _numbers(other.prior)) and _facts(one) == _facts(other))
 
 
-def _facts(record: Record) -> tuple[object, ...]:
+def _facts(event: Event) -> tuple[object, ...]:
     """What of an event plays a part in learning, beside forecasts and outcome."""
-    end = (record.time, record.asked) if record.settled else (None, None)
-    return *end, record.group or "", record.topic or ""
+    end = (event.time, event.asked) if event.settled else (None, None)
+    return *end, event.group or "", event.topic or ""
 
 
 def _numbers(prior: object) -> np.ndarray:
     return np.empty(0) if prior is None else np.atleast_1d(np.asarray(prior))
 
 
-def _stream(like: Stream, records: list[Record], names: list[str], known: int) -> Stream:
+def _stream(like: Stream, events: list[Event], names: list[str], known: int) -> Stream:
     """A stream with the settings of another one, of these events; experts who have no part in them stay away."""
     made = Stream(
         like.classes,
         prior=None if like.prior is None else logodds.public_probabilities(like.prior),
-        half_life=like.half_life, capacity=max(like.capacity, len(like.classes) * (len(records) + 1)), seed=like.seed,
+        half_life=like.half_life, capacity=max(like.capacity, len(like.classes) * (len(events) + 1)), seed=like.seed,
         floor=like.floor, pool_floor=like.pool_floor,
     )  # fmt: skip
-    state = made._state
     there = np.zeros(len(names), dtype=bool)
     there[:known] = True
-    for record in records:
-        there[record.experts] = True
+    for event in events:
+        there[event.experts] = True
+    state, _ = made._state.joined([name for name, present in zip(names, there.tolist(), strict=True) if present])
     columns = np.cumsum(there) - 1
-    with state.all_or_nothing():
-        state.join([name for name, present in zip(names, there.tolist(), strict=True) if present])
-        for record in records:
-            key = event_key(record.event, like.seed) if isinstance(record.event, str) else record.key
-            moved = record._replace(key=key, experts=columns[record.experts])
-            if moved.outcome == UNRESOLVED:
-                state.put_open(moved)
-            else:
-                state.learn(moved)
+    changes = [
+        Change(event.id or f"row {i}", None, event._replace(experts=columns[event.experts]))
+        for i, event in enumerate(events)
+    ]
+    made._state = state.changed(changes)
     return made

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -13,24 +13,45 @@ import numpy.typing as npt
 from opinionpool import logodds
 from opinionpool.arguments import expect_type, labels_given, names_given, number, whole_number
 from opinionpool.arrays import Array, frequencies, is_blank
-from opinionpool.errors import ArgumentError, ExpertError, Note, ShapeError
+from opinionpool.errors import ArgumentError, ExpertError, LearningError, Note, ShapeError
 from opinionpool.estimation.statistics import Statistics
 from opinionpool.forecasts import Forecasts
-from opinionpool.labels import UNRESOLVED, encode_outcomes
+from opinionpool.labels import encode_outcomes
+from opinionpool.learning.beliefs import Beliefs
+from opinionpool.learning.fitted import FittedPanel
+from opinionpool.learning.learn import learn_from
+from opinionpool.learning.request import Request
 from opinionpool.logodds import FLOOR, POOL_FLOOR
+from opinionpool.model.pooling import Settings
 from opinionpool.names import check_distinct, numbered
-from opinionpool.streams.changes import Change, Changes, annulled, corrected
-from opinionpool.streams.events import Record
-from opinionpool.streams.given import NOTHING, About, ExpertForecasts, batch_records, check_in_time, event_record
-from opinionpool.streams.moments import Clock, times_of
-from opinionpool.streams.reservoir import CAPACITY
-from opinionpool.streams.rows import Rows
-from opinionpool.streams.state import StreamState
-from opinionpool.streams.view import StreamView, exclusive
+from opinionpool.pools.fit import fit_from
+from opinionpool.pools.fitted_pool import Fitted
+from opinionpool.streams.block import EventBlock
+from opinionpool.streams.changes import Changes, annulled, as_learned
+from opinionpool.streams.columns import Columns
+from opinionpool.streams.given import About, ExpertForecasts, check_in_time, event_given, facts_of_rows
+from opinionpool.streams.sample import CAPACITY, Sample
+from opinionpool.streams.source import StreamSource
+from opinionpool.streams.state import Change, StreamState
+from opinionpool.streams.totals import Clock, Totals, times_of
 from opinionpool.text import shown
 
+P = ParamSpec("P")
+R = TypeVar("R")
 
-class Stream(StreamView):
+
+def exclusive(method: Callable[Concatenate[Stream, P], R]) -> Callable[Concatenate[Stream, P], R]:
+    """A method during which no other thread changes the stream."""
+
+    @wraps(method)
+    def locked(self: Stream, /, *given: P.args, **options: P.kwargs) -> R:
+        with self._lock:
+            return method(self, *given, **options)
+
+    return locked
+
+
+class Stream:
     """What there is to learn from forecasts and outcomes that arrive one by one, in batches, or both.
 
     Everything is keyed by event id and expert name. An empty stream is the identity of `merge`.
@@ -38,11 +59,11 @@ class Stream(StreamView):
     Moments of all resolved events are kept, so structures that are estimated from them ("full" where all answered,
     "common", "exchangeable", "independent") are learned as from the whole. What needs rows, the default pool and all
     other pools, is learned from a sample: everything as long as no outcome has more than `capacity` / K events, then
-    that many events of each outcome, weighted so that they stand for all. Which ones depends on their ids and the seed
-    alone, not on order or batches. Events that are not resolved are kept until they are, or are withdrawn.
+    that many events of each outcome, weighted so that they stand for all. Which ones depends on their contents and the
+    seed alone, not on order or batches. Events that are not resolved are kept until they are, or are withdrawn.
 
-    Every change is made entirely or not at all, whatever interrupts it, and threads may share a stream: each waits
-    until the change of another one is made.
+    Every change is planned first and then made by one assignment, so entirely or not at all, whatever interrupts it.
+    Threads may share a stream: each waits until the change of another one is made.
 
     Parameters
     ----------
@@ -92,7 +113,7 @@ class Stream(StreamView):
             raise ArgumentError(
                 f"None and NaN stand for events that are not resolved, so they are no classes: {labels}"
             )
-        Clock(half_life)
+        clock = Clock.of(half_life)
         given = None if prior is None else logodds.class_probabilities(prior, len(labels))
         if given is not None and given.ndim > 1:
             raise ShapeError(f"the prior of a stream is one for all events, and its shape is {given.shape}")
@@ -100,15 +121,127 @@ class Stream(StreamView):
         self.capacity, self.seed = int(capacity), int(seed)
         self.floor, self.pool_floor = float(floor), float(pool_floor)
         self._codes = {label: code for code, label in enumerate(labels)}
-        self._state = StreamState(labels, self.floor, given, self.capacity, half_life, self.seed)
+        totals = Totals.empty(len(labels), self.floor, given, clock.pace)
+        sample = Sample.empty(len(labels), self.capacity, clock.pace, self.seed)
+        self._state = StreamState(labels, self.seed, clock, totals, sample, Columns())
         self._lock = threading.RLock()
 
     def __getstate__(self) -> dict[str, Any]:
-        with self._lock:
-            return {name: value for name, value in self.copy().__dict__.items() if name != "_lock"}
+        return {name: value for name, value in self.__dict__.items() if name != "_lock"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, _lock=threading.RLock())
+
+    def __repr__(self) -> str:
+        return f"<Stream of {self.count} resolved and {len(self.open)} open events, {len(self.experts)} experts>"
+
+    @property
+    def classes(self) -> tuple[object, ...]:
+        """K labels."""
+        return self._state.classes
+
+    @property
+    def half_life(self) -> float | None:
+        """After how many events, or how much time, an event counts half."""
+        return self._state.clock.half_life
+
+    @property
+    def version(self) -> int:
+        """Another number after each change."""
+        return self._state.version
+
+    @property
+    def experts(self) -> tuple[str, ...]:
+        """N names, in order of first appearance."""
+        return self._state.experts
+
+    @property
+    def prior(self) -> Array | None:
+        """The prior that was given, as class probabilities, (K,)."""
+        return self._state.totals.prior
+
+    @property
+    def count(self) -> int:
+        """How many events have been resolved."""
+        return self._state.resolved
+
+    @property
+    def events(self) -> Array:
+        """Weight of the resolved events by outcome, (K,)."""
+        return self._added_up().totals.events.copy()
+
+    @property
+    def open(self) -> tuple[str, ...]:
+        """Ids of the events with forecasts that are not resolved."""
+        return tuple(self._state.opened)
+
+    @property
+    def fingerprint(self) -> str:
+        """The SHA-256 of what is in the stream, event by event, in any order, as 64 hexadecimal digits.
+
+        That is forecasts, outcomes, weights, times, topics, groups and superseded forecasts, and open events with
+        their forecasts. Rows without ids have no part in it, nor have times, topics, groups and superseded forecasts
+        of resolved events that are no longer in the sample.
+        """
+        return self._settled().fingerprint()
+
+    def knows(self, event: str) -> bool:
+        """Whether a resolved event has been learned from."""
+        return self._state.entry(_id(event)) is not None
+
+    def copy(self) -> Stream:
+        """A copy that can change independently."""
+        return self._with(self._state)
+
+    def sample(self) -> tuple[Forecasts, Array]:
+        """The events from which pools are learned that need rows, and how many events each stands for, (T,).
+
+        Open events are among them.
+        """
+        return StreamSource(self._settled()).rows()[:2]
+
+    def forecasts(self) -> Forecasts:
+        """The open events, to be pooled."""
+        state = self._state
+        if not state.experts:
+            raise LearningError("nothing has been added yet")
+        return EventBlock.of_events(list(state.opened.values()), len(state.classes)).forecasts(
+            state.experts, state.classes
+        )
+
+    def learn(self, structure: str = "auto", beliefs: Beliefs | str | None = "default", **options: Any) -> FittedPanel:  # noqa: ANN401
+        """Learn a Gaussian panel from what is known now; options as for `opinionpool.learning.learn.learn`.
+
+        Raises
+        ------
+        LearningError
+            If the data do not determine the panel.
+        """
+        request = Request(structure, beliefs, **options, settings=Settings(self.floor, self.pool_floor))
+        return learn_from(StreamSource(self._added_up()), request)
+
+    def fit(self, pool: str = "gaussian", **options: Any) -> Fitted:  # noqa: ANN401 - each pool has its own
+        """Learn any pool from what is known now; arguments as for `opinionpool.pools.fit.fit_pool`."""
+        source = StreamSource(self._added_up())
+        return fit_from(source, pool, floor=self.floor, pool_floor=self.pool_floor, **options)
+
+    @exclusive
+    def _added_up(self) -> StreamState:
+        """All that is known now, added up."""
+        self._state = self._state.added_up()
+        return self._state
+
+    @exclusive
+    def _settled(self) -> StreamState:
+        """All that is known now, added up, with a sample of what found room."""
+        self._state = self._state.settled()
+        return self._state
+
+    def _with(self, state: StreamState) -> Stream:
+        """A stream with these settings in another state."""
+        other = Stream.__new__(Stream)
+        other.__dict__.update(self.__dict__, _state=state, _lock=threading.RLock())
+        return other
 
     @exclusive
     def forecast(
@@ -148,19 +281,17 @@ class Stream(StreamView):
         ShapeError
             If a probability is outside [0, 1], or there is not one for each class.
         """
-        key = self._key(event)
-        if self._state.ledger.find(key) is not None:
+        name, state = _id(event), self._state
+        if state.entry(name) is not None:
             raise ArgumentError(
                 f"event {shown(event)} is resolved, and what comes later is no forecast; to correct forecasts that "
                 "were entered wrongly, take the outcome back first: resolve(event, None)"
             )
-        with self._state.all_or_nothing():
-            about = About.of(closes, "closes", group, topic)
-            record = event_record(self._state, self.seed, event, forecasts, prior, about, time, key=key)
-            current = self._state.open.get(record.key)
-            new = record.revised(record) if current is None else current.updated(record)
-            check_in_time(new, self._state.experts)
-            self._state.put_open(new)
+        about = About.of(closes, "closes", group, topic)
+        state, given = event_given(state, name, forecasts, prior, about, time)
+        new = (state.find_open(name) or given).revised(given, by_time=True)
+        check_in_time(new, state.experts)
+        self._state = state.changed([Change(name, None, new)])
 
     @exclusive
     def withdraw(self, event: str) -> None:
@@ -171,12 +302,11 @@ class Stream(StreamView):
         ArgumentError
             If there is no such event, or it is resolved and no longer in the sample.
         """
-        with self._state.all_or_nothing():
-            record = event_record(self._state, self.seed, event, {}, None)
-            change = annulled(self._state, record, complete=False)
-            if change is None:
-                raise ArgumentError(f"event {shown(event)} is not among the open ones, nor was it learned from")
-            self._apply([change], None)
+        state, given = event_given(self._state, _id(event), {}, None)
+        change = annulled(state, given, complete=False)
+        if change is None:
+            raise ArgumentError(f"event {shown(event)} is not among the open ones, nor was it learned from")
+        self._state = state.changed([change])
 
     @exclusive
     def resolve(
@@ -230,66 +360,33 @@ class Stream(StreamView):
         if weight is not None and not frequencies([weight], 1)[0] > 0:
             raise ArgumentError("the weight of an event is its frequency, above 0")
         time = None if at is None else times_of([np.nan if is_blank(at) else at], 1)
-        with self._state.all_or_nothing():
-            about = About.of(resolved_at, "resolved_at", group, topic)
-            change = self._resolution(event, code, forecasts, prior, weight, about)
-            if change is None:
-                return
-            if time is None and self.half_life is None:
-                change.made(self._state)
-                return
-            self._state.clock.check(int(change.fresh), time)
-            self._apply([change], None if time is None else float(time[0]))
-
-    def _resolution(
-        self,
-        event: str,
-        code: int,
-        forecasts: ExpertForecasts | None,
-        prior: npt.ArrayLike | None,
-        weight: float | None,
-        about: About,
-    ) -> Change | None:
-        """What an outcome changes, None if nothing."""
-        state, key = self._state, self._key(event)
-        entry, current = state.ledger.find(key), state.open.get(key)
+        about = About.of(resolved_at, "resolved_at", group, topic)
+        state, name = self._state, _id(event)
+        entry, current = state.entry(name), state.find_open(name)
         if entry is None and current is None and forecasts is None:
             raise ArgumentError(
                 f"no forecast on event {shown(event)} is known; give them with its outcome, or {{}} if there were none"
             )
+        state, given = event_given(state, name, forecasts or {}, prior, about)
         if entry is None:
-            return Change(None, self._outcome_of(event, key, code, forecasts, prior, weight, about))
-        record = event_record(state, self.seed, event, forecasts or {}, prior, about, key=key)._replace(outcome=code)
-        if forecasts is not None and state.content(record.revised(record)) != entry.content:
-            raise ArgumentError(
-                f"event {shown(event)} was learned from with other forecasts; to correct those, take its outcome back "
-                "first: resolve(event, None)"
-            )
-        if entry.outcome == code and weight in {None, entry.weight}:
-            return None
-        return corrected(state, record.revised(record), entry, weight, complete=forecasts is not None)
-
-    def _outcome_of(
-        self,
-        event: str,
-        key: int,
-        code: int,
-        forecasts: ExpertForecasts | None,
-        prior: npt.ArrayLike | None,
-        weight: float | None,
-        about: About,
-    ) -> Record:
-        """An event that is resolved for the first time."""
-        current = self._state.open.get(key)
-        if current is not None and forecasts is None and prior is None and about is NOTHING:
-            asked = current.time if current.settled and current.time is not None else current.asked
-            return current.resolved(code, 1.0 if weight is None else float(weight), asked)
-        record = event_record(self._state, self.seed, event, forecasts or {}, prior, about, key=key)
-        new = (record if current is None else current).revised(record)
-        check_in_time(new, self._state.experts)
-        ends = [known.time for known in (current, about) if known is not None and known.settled]
-        asked = min((end for end in ends if end is not None), default=new.asked)
-        return new.resolved(code, 1.0 if weight is None else float(weight), asked)
+            new = (current or given).revised(given)
+            check_in_time(new, state.experts)
+            ends = [known.time for known in (current, about) if known is not None and known.settled]
+            asked = min((end for end in ends if end is not None), default=new.asked)
+            new = new._replace(outcome=code, weight=1.0 if weight is None else float(weight), asked=asked)
+            change = Change(name, None, new)
+        else:
+            if forecasts is not None and state.content(given.revised(given)) != entry.content:
+                raise ArgumentError(
+                    f"event {shown(event)} was learned from with other forecasts; to correct those, take its outcome "
+                    "back first: resolve(event, None)"
+                )
+            if entry.outcome == code and weight in {None, entry.weight}:
+                return
+            old = as_learned(state, given.revised(given), entry, complete=forecasts is not None)
+            new = old._replace(outcome=code, weight=old.weight if weight is None else float(weight))
+            change = Change(name, old, new)
+        self._commit(state, [change], None if time is None else {name: float(time[0])})
 
     @exclusive
     def add(
@@ -340,14 +437,19 @@ class Stream(StreamView):
         if len(set(forecasts.events)) < t:
             raise ArgumentError("events of a batch must have different ids")
         weight = None if sample_weight is None else frequencies(sample_weight, t).tolist()
-        with self._state.all_or_nothing():
-            found = Changes(self._state, table=forecasts if whole else None)
-            for i, record in enumerate(batch_records(self._state, self.seed, forecasts)):
-                found.plan(record, None if weight is None else weight[i])
-            for record in () if forecasts.void is None else batch_records(self._state, self.seed, forecasts.void):
-                found.plan_void(record)
-            self._apply(found.made, None if at is None else dict(zip(forecasts.events, times_of(at, t), strict=True)))
-        return found.notes()
+        state, columns = self._state.joined(forecasts.experts)
+        found = Changes(state, table=forecasts if whole else None)
+        for i, given in enumerate(EventBlock.of(forecasts, columns)):
+            found.plan(given, None if weight is None else weight[i])
+        void = forecasts.void
+        if void is not None:
+            state, columns = state.joined(void.experts)
+            for given in EventBlock.of(void, columns):
+                found.plan_void(given)
+        times = None if at is None else dict(zip(forecasts.events, times_of(at, t).tolist(), strict=True))
+        notes = found.notes()
+        self._commit(state, found.made, times)
+        return notes
 
     @exclusive
     def add_rows(
@@ -359,7 +461,6 @@ class Stream(StreamView):
         prior: npt.ArrayLike | None = None,
         at: npt.ArrayLike | None = None,
         experts: Sequence[str] | None = None,
-        first: int | None = None,
         moments: Statistics | None = None,
         topics: npt.ArrayLike | None = None,
         times: npt.ArrayLike | None = None,
@@ -378,9 +479,6 @@ class Stream(StreamView):
         at : array_like, shape (T,), optional
         experts : sequence of str, optional
             ``expert_1`` ... if not given.
-        first : int, optional
-            The number of the first row, which decides which rows are in the sample; they go on if not given. Rows
-            that are added in parallel, to be merged, need numbers of their own.
         moments : Statistics, optional
             Those of the resolved rows, if they are known: of log-ratios with the floors of this stream.
         topics : array_like of str, shape (T,), optional
@@ -393,40 +491,20 @@ class Stream(StreamView):
         ShapeError, ArgumentError
             If the arguments do not fit together or are out of range.
         """
-        rows = Rows.of(probabilities, outcomes, sample_weight, prior, len(self.classes), topics, times)
-        n = rows.forecasts.shape[1]
-        first = None if first is None else whole_number(first, "first", 0, 1 << 62)
+        q, facts, made = facts_of_rows(probabilities, outcomes, sample_weight, prior, len(self.classes), topics, times)
+        n, state = q.shape[1], self._state
         names = numbered(n) if experts is None else experts
-        if not isinstance(names, tuple) or self._state.together(names) is None:
+        if not isinstance(names, tuple) or names not in state.columns.sets:
             names = names_given(names, "experts", ExpertError)
             check_distinct(names)
         if len(names) != n:
             raise ShapeError(f"{n} columns need as many names of experts, not {len(names)}")
-        with self._state.all_or_nothing():
-            self._learn_rows(rows, names, at, first, moments)
-
-    def _learn_rows(
-        self,
-        rows: Rows,
-        names: tuple[str, ...],
-        at: npt.ArrayLike | None,
-        first: int | None,
-        moments: Statistics | None,
-    ) -> None:
-        """What `add_rows` changes."""
-        state = self._state
         if self.half_life is not None or at is not None:
-            known = rows.outcomes != UNRESOLVED
-            times = np.full(len(rows), np.nan)
-            given = None if at is None else times_of(at, len(rows))[known]
-            times[known] = state.tell(int(known.sum()), given)
-            rows = replace(rows, at=times)
-        columns = state.join(names)
-        if len(columns) < len(state.experts) or (columns[1:] < columns[:-1]).any():
-            rows, moments = rows.placed(columns, len(state.experts)), None
-        start = state.numbering.stop if first is None else first
-        state.numbering = state.numbering.added(len(rows), first)
-        state.learn_rows(rows.resolved(start, None if moments is not None else state.memory), moments)
+            known = facts.outcomes >= 0
+            given = None if at is None else times_of(at, len(q))[known]
+            clock, facts.at[known] = state.clock.tell(int(known.sum()), given)
+            state = state._replace(clock=clock)
+        self._state = state.with_rows(q, names, facts, made, moments)
 
     def merge(self, other: Stream) -> Stream:
         """Both together; their order and how events were dealt out between them play no part.
@@ -443,40 +521,26 @@ class Stream(StreamView):
             raise ArgumentError(
                 "streams can be merged if they have the same classes, prior, half-life, capacity, seed and floors"
             )
-        mine, theirs = self.copy(), other.copy()
-        if mine._state.numbering.meets(theirs._state.numbering) and not theirs._state.movable:
-            # Whose rows can be counted on from the other's, comes second.
-            mine, theirs = theirs, mine
-        clock = mine._state.clock.merged(theirs._state.clock, both=bool(mine.count and theirs.count))
-        with mine._state.all_or_nothing():
-            mine._state.merge(theirs._state)
-            mine._state.clock = clock
-        return mine
+        return self._with(self._settled().merge(other._settled()))
 
-    def _apply(self, changes: Sequence[Change], at: float | Mapping[str, float] | None) -> None:
-        """Make changes; events that are resolved for the first time get their time."""
-        if at is None and self.half_life is None:
-            for change in changes:
-                change.made(self._state)
-            return
-        fresh = [change for change in changes if change.fresh]
-        times = None
-        if at is not None:
-            times = np.array([at[str(c.new.event)] if isinstance(at, Mapping) else at for c in fresh], dtype=np.float64)
-        when = iter(self._state.tell(len(fresh), times).tolist())
-        for change in changes:
-            timed = Change(None, change.new._replace(at=next(when))) if change.fresh else change
-            timed.made(self._state)
-
-    @exclusive
     def with_classes(self, classes: Sequence[object]) -> Stream:
         """A copy whose classes have other names, in the same order; of as many classes, or it is as it was."""
         other, labels = self.copy(), labels_given(classes, "classes")
-        if len(labels) != len(self.classes):
-            return other
-        other._codes = {label: code for code, label in enumerate(labels)}
-        other._state.classes = labels
+        if len(labels) == len(self.classes):
+            other._codes = {label: code for code, label in enumerate(labels)}
+            other._state = other._state._replace(classes=labels)
         return other
+
+    def _commit(self, state: StreamState, changes: Sequence[Change], at: Mapping[str, float] | None) -> None:
+        """Make changes; events that are resolved for the first time get their time."""
+        if at is not None or self.half_life is not None:
+            fresh = [change.id for change in changes if change.resolves]
+            times = None if at is None else np.array([at[name] for name in fresh], dtype=np.float64)
+            clock, moments = state.clock.tell(len(fresh), times)
+            when = dict(zip(fresh, moments.tolist(), strict=True))
+            changes = [c._replace(new=c.new and c.new._replace(at=when.get(c.id, c.new.at))) for c in changes]
+            state = state._replace(clock=clock)
+        self._state = state.changed(changes)
 
     def _code(self, outcome: object) -> int:
         """The position of an outcome among the classes, -1 if it is none."""
@@ -491,3 +555,10 @@ class Stream(StreamView):
 
 def _same(one: Array | None, other: Array | None) -> bool:
     return one is other or (one is not None and other is not None and np.array_equal(one, other))
+
+
+def _id(event: object) -> str:
+    """The id of an event."""
+    if type(event) is not str:
+        expect_type(event, (str, int, np.integer), "event")
+    return str(event)

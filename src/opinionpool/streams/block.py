@@ -1,0 +1,375 @@
+"""Events by column, as they are sampled, merged, sent and saved, and one of them by itself."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool.arrays import Array, Index, Mask
+from opinionpool.earlier import Earlier
+from opinionpool.forecasts import Forecasts, cells_of
+
+Times = npt.NDArray[np.datetime64]
+Objects = npt.NDArray[np.object_]
+_NEVER = np.datetime64("NaT", "us")
+_NAT = np.iinfo(np.int64).min
+
+
+class Event(NamedTuple):
+    """An event, the n forecasts on it and what happened."""
+
+    id: str | None  # None for a row that has none
+    experts: Index  # (n,), positions
+    probabilities: Array  # (n,), or (n, K) when K > 2; NaN withdraws a forecast
+    prior: Array | None = None  # (), or (K,) when K > 2; its own reference, if it has one
+    outcome: int = -1  # -1 where not resolved
+    weight: float = 1.0  # its frequency
+    at: float = 0.0  # when it was resolved, in the unit of the stream's half-life
+    # time, group, settled, topic, made, asked, earlier: as in `opinionpool.forecasts.Forecasts`
+    time: np.datetime64 | None = None
+    group: str | None = None
+    settled: bool = False
+    topic: str | None = None
+    made: Times | None = None  # (n,)
+    asked: np.datetime64 | None = None
+    earlier: Earlier | None = None
+
+    def without_forecasts(self) -> Event:
+        """The event without its forecasts."""
+        return self._replace(experts=self.experts[:0], probabilities=self.probabilities[:0], made=None, earlier=None)
+
+    def revised(self, other: Event, *, by_time: bool = False) -> Event:
+        """The event with later forecasts and facts, which take the place of earlier ones by the same experts.
+
+        With `by_time` a forecast that was made before the one that stands does not take its place.
+        """
+        if other is self or not len(other.experts):
+            cells = self.experts, self.probabilities, self.made, self.earlier
+        elif self.made is not None or other.made is not None:
+            cells = _merged_cells(self, other, by_time=by_time)
+        elif self.experts is other.experts:
+            cells = other.experts, other.probabilities, None, None
+        else:
+            kept = ~np.isin(self.experts, other.experts)
+            experts = np.concatenate([self.experts[kept], other.experts])
+            cells = experts, np.concatenate([self.probabilities[kept], other.probabilities]), None, None
+        new = other._replace(
+            experts=cells[0],
+            probabilities=cells[1],
+            prior=self.prior if other.prior is None else other.prior,
+            time=self.time if other.time is None else other.time,
+            settled=self.settled if other.time is None else other.settled,
+            group=self.group if other.group is None else other.group,
+            topic=self.topic if other.topic is None else other.topic,
+            made=cells[2],
+            asked=self.asked if other.asked is None else other.asked,
+            earlier=cells[3],
+        )
+        if not math.isnan(np.vdot(new.probabilities, new.probabilities)):
+            return new
+        return new.select(~np.isnan(new.probabilities.reshape(len(new.experts), -1)[:, 0]))
+
+    def select(self, cells: Mask) -> Event:
+        """The event with some of its forecasts."""
+        return self._replace(
+            experts=self.experts[cells],
+            probabilities=self.probabilities[cells],
+            made=None if self.made is None else self.made[cells],
+            earlier=None if self.earlier is None else self.earlier.select(cells).or_none(),
+        )
+
+    def superseded(self, experts: Sequence[str]) -> dict[str, tuple[object, ...]]:
+        """By expert, the forecast that the one which stands took the place of, and when it was made."""
+        if self.earlier is None:
+            return {}
+        parts = self.experts, self.earlier.probabilities, self.earlier.made, self.earlier.known
+        return {experts[i]: (np.asarray(p).tolist(), made) for i, p, made, known in zip(*parts, strict=True) if known}
+
+    def times_made(self) -> Times:
+        """When the forecasts were made, NaT where unknown, (n,)."""
+        return np.full(len(self.experts), _NEVER) if self.made is None else self.made
+
+
+def _merged_cells(one: Event, other: Event, *, by_time: bool) -> tuple[Index, Array, Times | None, Earlier | None]:
+    """Experts, forecasts that stand, when they were made, and the newest ones before them."""
+    standing: dict[int, tuple[int, Array]] = {}
+    before: dict[int, list[tuple[int, Array]]] = {}
+    for event in (one, other):
+        stamps = event.times_made().astype("datetime64[us]").astype(np.int64).tolist()
+        for expert, cell in zip(event.experts.tolist(), zip(stamps, event.probabilities, strict=True), strict=True):
+            known = standing.get(expert)
+            if known is not None and by_time and _NAT < cell[0] < known[0]:
+                before.setdefault(expert, []).append(cell)
+                continue
+            if known is not None:
+                before.setdefault(expert, []).append(standing.pop(expert))
+            standing[expert] = cell
+        if event.earlier is not None:
+            stamps = event.earlier.made.astype("datetime64[us]").astype(np.int64).tolist()
+            for expert, cell in zip(
+                event.experts.tolist(), zip(stamps, event.earlier.probabilities, strict=True), strict=True
+            ):
+                before.setdefault(expert, []).append(cell)
+    made, values = zip(*standing.values(), strict=True)
+    probabilities = np.array(values)
+    earlier = Earlier.none(probabilities)
+    for i, (expert, (stamp, _)) in enumerate(standing.items()):
+        older = [each for each in before.get(expert, ()) if _NAT < each[0] < stamp and not np.isnan(each[1]).any()]
+        if older:
+            # Of those of one time, what was read last.
+            newest, earlier.probabilities[i] = max(reversed(older), key=lambda each: each[0])
+            earlier.made[i] = np.datetime64(newest, "us")
+    experts, stamps = np.array(list(standing), dtype=np.intp), np.array(made, dtype=np.int64)
+    return experts, probabilities, stamps.astype("datetime64[us]"), earlier.or_none()
+
+
+@lru_cache(maxsize=1 << 12)
+def event_key(event: str, seed: int) -> int:
+    """64 bits that look random and depend on an event's id and the seed."""
+    mixed = hashlib.blake2b(event.encode("utf-8", "surrogatepass"), digest_size=8, key=seed.to_bytes(8, "little"))
+    return int.from_bytes(mixed.digest(), "little")
+
+
+_EVENT, _CELL = {"axis": "event"}, {"axis": "cell"}
+
+
+@dataclass(frozen=True, eq=False)
+class EventBlock:
+    """T events by column with M forecasts on them, those on an event one after the other.
+
+    Columns that may be None are so where no event or forecast has a value; else a value that is missing is NaN, NaT,
+    False, or None among texts.
+
+    Examples
+    --------
+    >>> f = Forecasts.from_array([[0.9, np.nan], [0.2, 0.3]], [1, None], events=["a", "b"])
+    >>> block = EventBlock.of(f, np.array([0, 1]))
+    >>> block.sizes.tolist(), [event.outcome for event in block]
+    ([1, 2], [1, -1])
+    """
+
+    ids: Objects = field(metadata=_EVENT)  # (T,), None for a row without one
+    sizes: Index = field(metadata=_EVENT)  # (T,), forecasts on each
+    experts: Index = field(metadata=_CELL)  # (M,), positions
+    probabilities: Array = field(metadata=_CELL)  # (M,), or (M, K) when K > 2
+    priors: Array | None = field(metadata=_EVENT)  # (T,), or (T, K) when K > 2
+    outcomes: Index = field(metadata=_EVENT)  # (T,), -1 where not resolved
+    weights: Array = field(metadata=_EVENT)  # (T,), frequencies
+    at: Array = field(metadata=_EVENT)  # (T,), when each was resolved, in the unit of the half-life
+    # the rest as in `opinionpool.forecasts.Forecasts`
+    times: Times | None = field(default=None, metadata=_EVENT)
+    groups: Objects | None = field(default=None, metadata=_EVENT)
+    settled: Mask | None = field(default=None, metadata=_EVENT)
+    topics: Objects | None = field(default=None, metadata=_EVENT)
+    made: Times | None = field(default=None, metadata=_CELL)
+    asked: Times | None = field(default=None, metadata=_EVENT)
+    earlier: Array | None = field(default=None, metadata=_CELL)
+    earlier_made: Times | None = field(default=None, metadata=_CELL)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The columns in small numbers, one for all where they agree: this is most of what travels."""
+        state: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(self)}
+        t, n = len(self), int(self.sizes[:1].sum())
+        if (self.sizes == n).all() and np.array_equal(self.experts, np.tile(np.arange(n), t)):
+            state["experts"] = n
+        for name, column in state.items():
+            if isinstance(column, np.ndarray) and column.dtype.kind == "i" and len(column):
+                state[name] = column.astype(np.result_type(*map(np.min_scalar_type, (column.min(), column.max()))))
+            elif name in {"weights", "at"} and len(column) and (column == column[0]).all():
+                state[name] = float(column[0])
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        t = len(state["ids"])
+        if isinstance(state["experts"], int):
+            state["experts"] = np.tile(np.arange(state["experts"]), t)
+        for name, column in state.items():
+            if isinstance(column, float):
+                state[name] = np.full(t, column)
+            elif name in {"sizes", "experts", "outcomes"}:
+                state[name] = column.astype(np.intp)
+        self.__dict__.update(state)
+
+    @classmethod
+    def of(cls, forecasts: Forecasts, columns: Index) -> EventBlock:
+        """The events of a container, whose experts have the positions `columns`."""
+        t, earlier = len(forecasts.events), forecasts.earlier
+        return cls(
+            np.array(forecasts.events, dtype=object), forecasts.crowd, columns[forecasts.expert_index],
+            forecasts.probabilities, forecasts.prior, forecasts.outcomes, np.ones(t), np.zeros(t), forecasts.times,
+            _objects(forecasts.groups), forecasts.settled, _objects(forecasts.topics), forecasts.made, forecasts.asked,
+            None if earlier is None else earlier.probabilities, None if earlier is None else earlier.made,
+        )  # fmt: skip
+
+    @classmethod
+    def of_events(cls, events: Sequence[Event], classes: int) -> EventBlock:
+        """Some events by column."""
+        shape = () if classes == 2 else (classes,)
+        facts: dict[str, Any] = {
+            name: _column([getattr(event, own) for event in events], _BLANKS[name], shape if name == "priors" else ())
+            for name, own in _FACTS.items()
+        }
+        timed = any(event.made is not None for event in events)
+        earlier = Earlier.joined([(event.earlier, event.probabilities) for event in events])
+        return cls(
+            ids=np.array([event.id for event in events], dtype=object),
+            sizes=np.array([len(event.experts) for event in events], dtype=np.intp),
+            experts=np.concatenate([np.empty(0, np.intp), *(event.experts for event in events)]),
+            probabilities=np.concatenate([np.empty((0, *shape)), *(event.probabilities for event in events)]),
+            outcomes=np.array([event.outcome for event in events], dtype=np.intp),
+            weights=np.array([event.weight for event in events], dtype=np.float64),
+            at=np.array([event.at for event in events], dtype=np.float64),
+            made=np.concatenate([event.times_made() for event in events]) if timed else None,
+            earlier=None if earlier is None else earlier.probabilities,
+            earlier_made=None if earlier is None else earlier.made,
+            **facts,
+        )
+
+    @classmethod
+    def facts(cls, ids: Objects, outcomes: Index, weights: Array, like: Array, **columns: Any) -> EventBlock:  # noqa: ANN401
+        """Events without their forecasts, which are as those in an array (T, N) or (T, N, K)."""
+        t, none = len(ids), np.empty(0, np.intp)
+        columns = {"priors": None, "at": np.zeros(t), **columns}
+        cells = np.empty((0, *like.shape[2:]))
+        return cls(
+            ids=ids, sizes=np.zeros(t, np.intp), experts=none, probabilities=cells, outcomes=outcomes, weights=weights,
+            **columns,
+        )  # fmt: skip
+
+    def with_rows(self, q: Array, columns: Index, made: Times | None = None) -> EventBlock:
+        """The events with the forecasts in an array (T, N), or (T, N, K), by experts at `columns`, and none before."""
+        rows, experts, cells = cells_of(q)
+        return replace(
+            self, sizes=np.bincount(rows, minlength=len(self)), experts=columns[experts], probabilities=cells,
+            made=None if made is None else made[rows, experts],
+        )  # fmt: skip
+
+    def take(self, rows: Index | Mask) -> EventBlock:
+        """Some of the events, in this order."""
+        rows = np.arange(len(self))[rows]
+        sizes, starts = self.sizes[rows], np.cumsum(self.sizes) - self.sizes
+        cells = np.repeat(starts[rows] - (np.cumsum(sizes) - sizes), sizes) + np.arange(sizes.sum())
+        index = {"event": rows, "cell": cells}
+        found: dict[str, Any] = {}
+        for each in fields(self):
+            column = getattr(self, each.name)
+            found[each.name] = None if column is None else column[index[each.metadata["axis"]]]
+        return EventBlock(**found)
+
+    @classmethod
+    def joined(cls, parts: Sequence[EventBlock]) -> EventBlock:
+        """Several blocks one after the other."""
+        if len(parts) == 1:
+            return parts[0]
+        found: dict[str, Any] = {}
+        for each in fields(cls):
+            values = [getattr(part, each.name) for part in parts]
+            like = next((value for value in values if value is not None), None)
+            if like is not None:
+                lengths = [len(part) if each.metadata["axis"] == "event" else len(part.experts) for part in parts]
+                values = [
+                    np.full((length, *like.shape[1:]), _BLANKS[each.name], like.dtype) if value is None else value
+                    for value, length in zip(values, lengths, strict=True)
+                ]
+            found[each.name] = None if like is None else np.concatenate(values)
+        return cls(**found)
+
+    def __iter__(self) -> Iterator[Event]:
+        """The events one by one."""
+        ends = np.append(0, np.cumsum(self.sizes)).tolist()
+        facts = {own: _values(getattr(self, name)) for name, own in _FACTS.items()}
+        earlier = None
+        if self.earlier is not None and self.earlier_made is not None:
+            earlier = Earlier(self.earlier, self.earlier_made)
+        for t, (name, outcome, weight, at) in enumerate(
+            zip(self.ids.tolist(), self.outcomes.tolist(), self.weights.tolist(), self.at.tolist(), strict=True)
+        ):
+            cells = slice(ends[t], ends[t + 1])
+            own = {each: values[t] for each, values in facts.items() if values is not None}
+            yield Event(
+                name, self.experts[cells], self.probabilities[cells], outcome=outcome, weight=weight, at=at,
+                made=None if self.made is None else self.made[cells],
+                earlier=None if earlier is None else earlier.select(cells).or_none(), **own,
+            )  # fmt: skip
+
+    def dense(self, experts: int) -> Array:
+        """The forecasts of all experts, (T, N), or (T, N, K); NaN where missing."""
+        found = np.full((len(self), experts, *self.probabilities.shape[1:]), np.nan)
+        found[np.repeat(np.arange(len(self)), self.sizes), self.experts] = self.probabilities
+        return found
+
+    def forecasts(self, experts: Sequence[str], classes: tuple[object, ...]) -> Forecasts:
+        """The events as forecasts by all experts."""
+        ids = [f"row {t + 1}" if name is None else name for t, name in enumerate(self.ids.tolist())]
+        earlier = None
+        if self.earlier is not None and self.earlier_made is not None:
+            earlier = Earlier(self.earlier, self.earlier_made).or_none()
+        return Forecasts(
+            events=tuple(ids),
+            experts=tuple(experts),
+            classes=classes,
+            event_index=np.repeat(np.arange(len(self)), self.sizes),
+            expert_index=self.experts,
+            probabilities=self.probabilities,
+            outcomes=self.outcomes,
+            prior=self.priors,
+            times=self.times,
+            groups=_texts(self.groups),
+            settled=self.settled if self.settled is not None and self.settled.any() else None,
+            topics=_texts(self.topics),
+            made=self.made,
+            asked=self.asked,
+            earlier=earlier,
+        )
+
+
+# Columns of facts about events, and what an `Event` calls them.
+_FACTS = {
+    "priors": "prior", "times": "time", "groups": "group", "settled": "settled", "topics": "topic", "asked": "asked",
+}  # fmt: skip
+_BLANKS: Mapping[str, Any] = {
+    "priors": np.nan, "times": _NEVER, "groups": None, "settled": False, "topics": None, "made": _NEVER,
+    "asked": _NEVER, "earlier": np.nan, "earlier_made": _NEVER,
+}  # fmt: skip
+
+
+def _column(values: Sequence[Any], blank: Any, shape: tuple[int, ...]) -> Any:  # noqa: ANN401 - an array or None
+    """A value for each event; None where none has one."""
+    if all(value is None or value is False for value in values):
+        return None
+    kind: Any = {float: np.float64, bool: bool, np.datetime64: "datetime64[us]"}.get(type(blank), object)
+    filler = np.full(shape, blank) if shape else blank
+    return np.array([filler if value is None else value for value in values], dtype=kind)
+
+
+def _values(column: npt.NDArray[Any] | None) -> Sequence[Any] | None:
+    """The values of a column, None where one is missing."""
+    if column is None or column.dtype.kind in "bO":
+        return None if column is None else column.tolist()
+    missing = (np.isnat(column) if column.dtype.kind == "M" else np.isnan(column)).reshape(len(column), -1).any(axis=1)
+    return [None if blank else np.asarray(each)[()] if column.dtype.kind == "M" else np.asarray(each)
+            for each, blank in zip(column, missing.tolist(), strict=True)]  # fmt: skip
+
+
+def _objects(texts: npt.NDArray[np.str_] | None) -> Objects | None:
+    """Texts, None where empty; None if all are."""
+    if texts is None:
+        return None
+    return np.array([str(text) or None for text in texts.tolist()], dtype=object)
+
+
+def _texts(column: Objects | None) -> npt.NDArray[np.str_] | None:
+    """Texts, empty where missing; None if all are."""
+    if column is None or not any(column):
+        return None
+    return np.array([text or "" for text in column.tolist()], dtype="str")

@@ -1,0 +1,344 @@
+"""What a stream adds up: moments, counts, and weights that fade."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from numbers import Real
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from opinionpool import logodds
+from opinionpool.arguments import brief
+from opinionpool.arrays import Array, Index, as_array
+from opinionpool.errors import ArgumentError, ProbabilityError, ShapeError
+from opinionpool.estimation.dense import DenseOutcomes, dense_statistics
+from opinionpool.estimation.statistics import Statistics
+from opinionpool.names import places
+from opinionpool.streams.block import EventBlock
+from opinionpool.text import shown
+
+# Numbers in an array of events x experts that is worked on at once, and in all moments together.
+BLOCK, MOST_MOMENTS = 1 << 20, 1 << 23
+
+
+@dataclass(frozen=True, eq=False)
+class Totals:
+    """Sums over the resolved events of a stream; methods return new ones.
+
+    Attributes
+    ----------
+    floor : float
+    prior : ndarray or None, shape (K,)
+        The reference that all events share, if it is known.
+    pace : float
+        How fast weights fade: log 2 / half-life, or 0.
+    experts : tuple of str
+    events : ndarray, shape (K,)
+        Weight by outcome; `number` is how many there are.
+    counts : ndarray, shape (N,)
+        Weight of each expert's forecasts; `cells` is how many there are.
+    shared, own : Statistics or None
+        Of log-ratios on events without a prior of their own, and of contrasts on events with one; None if there are
+        so many different sets of experts who answered that they were given up.
+    lowest : ndarray, shape (K,)
+        The least probability of each class ever forecast on an event without a prior of its own.
+    origin : float
+        The time at which an event's weight is its frequency.
+    """
+
+    floor: float
+    prior: Array | None
+    pace: float
+    experts: tuple[str, ...]
+    events: Array
+    number: npt.NDArray[np.int64]
+    counts: Array
+    cells: npt.NDArray[np.int64]
+    shared: Statistics | None
+    own: Statistics | None
+    lowest: Array
+    origin: float = -np.inf
+
+    @classmethod
+    def empty(cls, classes: int, floor: float, prior: Array | None, pace: float) -> Totals:
+        """Sums over no events."""
+        number, none = np.zeros(classes, dtype=np.int64), np.zeros(0, dtype=np.int64)
+        nothing = Statistics.empty((), classes)
+        return cls(
+            floor, prior, pace, (), number.astype(float), number, none.astype(float), none, nothing, nothing,
+            np.ones(classes),
+        )  # fmt: skip
+
+    def over(self, experts: tuple[str, ...]) -> Totals:
+        """The sums with more experts, behind those that are there."""
+        fresh = experts[len(self.experts) :]
+        if not fresh:
+            return self
+        more = Statistics.empty(fresh, len(self.events))
+        return replace(
+            self,
+            experts=experts,
+            counts=np.append(self.counts, np.zeros(len(fresh))),
+            cells=np.append(self.cells, np.zeros(len(fresh), dtype=np.int64)),
+            shared=None if self.shared is None else self.shared.merge(more),
+            own=None if self.own is None else self.own.merge(more),
+        )
+
+    def add(self, block: EventBlock, sign: int = 1) -> Totals:
+        """The sums with resolved events, or with sign -1 without them."""
+        own = np.zeros(len(block), dtype=bool)
+        if block.priors is not None:
+            own[:] = ~np.isnan(block.priors.reshape(len(block), -1)).any(axis=1)
+        found = self
+        size = max(1, BLOCK // max(1, len(self.experts) * (len(self.events) - 1)))
+        for mine, has_prior in ((np.flatnonzero(~own), False), (np.flatnonzero(own), True)):
+            for first in range(0, len(mine), size):
+                part = block.take(mine[first : first + size])
+                found = found.add_rows(
+                    part.dense(len(self.experts)), part.outcomes, part.weights, part.priors if has_prior else None,
+                    part.at if self.pace else None, sign,
+                )  # fmt: skip
+        return found
+
+    def add_rows(
+        self,
+        q: Array,
+        outcomes: Index,
+        weight: Array,
+        prior: Array | None = None,
+        at: Array | None = None,
+        sign: int = 1,
+        moments: Statistics | None = None,
+    ) -> Totals:
+        """The sums with resolved events of an array, (T, N) or (T, N, K), or with sign -1 without them."""
+        faded = self if at is None else self.faded(float(at.max(initial=self.origin)))
+        if at is not None:
+            weight = weight * np.exp(self.pace * (at - faded.origin))
+        k, answered = len(self.events), ~np.isnan(q if q.ndim == 2 else q[..., 0])
+        number = self.number + sign * np.bincount(outcomes, minlength=k)
+        events = faded.events + sign * np.bincount(outcomes, weights=weight, minlength=k)
+        whole = bool(answered.all())
+        cells = self.cells + sign * (len(q) if whole else answered.sum(axis=0))
+        counts = faded.counts + sign * (weight.sum() if whole else weight @ answered)
+        shared, own = faded.shared, faded.own
+        if shared is not None and own is not None:
+            found = self._moments(q, outcomes, weight, prior) if moments is None else moments
+            current = own if prior is not None else shared
+            current = current.merge(found) if sign > 0 else current.remove(found)
+            shared, own = (shared, current) if prior is not None else (current, own)
+        return replace(
+            faded,
+            number=number,
+            events=np.where(number == 0, 0.0, events),
+            cells=cells,
+            counts=np.where(cells == 0, 0.0, counts),
+            lowest=self._lowest(q, whole=whole) if prior is None and sign > 0 else self.lowest,
+        )._with_moments(shared, own)
+
+    def merge(self, other: Totals) -> Totals:
+        """The sums of two streams with the same settings, in the order of this one's experts, who are all."""
+        columns = places(other.experts, self.experts)
+        mine = self.faded(max(self.origin, other.origin))
+        theirs = other.faded(mine.origin)
+        counts, cells = mine.counts.copy(), mine.cells.copy()
+        counts[columns] += theirs.counts
+        cells[columns] += theirs.cells
+        parts = (mine.shared, theirs.shared), (mine.own, theirs.own)
+        shared, own = (None if one is None or two is None else one.merge(two) for one, two in parts)
+        return replace(
+            mine,
+            events=mine.events + theirs.events,
+            number=mine.number + theirs.number,
+            counts=counts,
+            cells=cells,
+            lowest=np.minimum(mine.lowest, theirs.lowest),
+        )._with_moments(shared, own)
+
+    def _with_moments(self, shared: Statistics | None, own: Statistics | None) -> Totals:
+        """The sums with these statistics, or none where they would take too much memory."""
+        if shared is None or own is None:
+            return replace(self, shared=None, own=None)
+        parts = [part for moments in (shared, own) for part in moments.patterns.values()]
+        if sum(part.scatter.size + part.mean.size for part in parts) > MOST_MOMENTS:
+            return replace(self, shared=None, own=None)
+        return replace(self, shared=shared, own=own)
+
+    def faded(self, now: float) -> Totals:
+        """The sums as they count at a time that is not in the past."""
+        if not now > self.origin:
+            return self
+        share = math.exp(self.pace * (self.origin - now))
+        return replace(
+            self,
+            events=self.events * share,
+            counts=self.counts * share,
+            shared=None if self.shared is None else self.shared.decay(share),
+            own=None if self.own is None else self.own.decay(share),
+            origin=now,
+        )
+
+    def evidence(self, prior: Array) -> tuple[Statistics, Array | None] | None:
+        """The statistics, and the prior that is still to be subtracted from them; None where they do not do.
+
+        Parameters
+        ----------
+        prior : ndarray, shape (K,)
+            The reference of events without one of their own.
+
+        Raises
+        ------
+        ProbabilityError
+            If some events have a prior of their own, others not, and none was given for these.
+        """
+        if self.shared is None or self.own is None:
+            return None
+        if self.shared.totals.any() and not self._floors_hold(prior):
+            return None
+        if not self.own.totals.any():
+            return self.shared, prior
+        if not self.shared.totals.any():
+            return self.own, None
+        if self.prior is None:
+            raise ProbabilityError(
+                f"{int(self.shared.totals.sum())} events have no prior while others have one; give the stream prior= "
+                "to fill the blanks"
+            )
+        return self.own.merge(self.shared.shift(logodds.prior_log_ratios(prior))), None
+
+    def _floors_hold(self, prior: Array) -> bool:
+        """Whether floors that follow from this prior would have changed nothing."""
+        taken = logodds.class_floors(self.floor, self._reference, 100.0)
+        wanted = logodds.class_floors(self.floor, prior, 100.0)
+        return bool(((taken == wanted) | (self.lowest >= np.maximum(taken, wanted))).all())
+
+    @property
+    def _reference(self) -> Array:
+        """What floors follow from, (K,): as long as no prior is known, any that is not small."""
+        return np.ones(len(self.events)) if self.prior is None else self.prior
+
+    def _moments(self, q: Array, outcomes: Index, weight: Array, prior: Array | None) -> Statistics:
+        k = len(self.events)
+        if prior is None and (weight == 1.0).all():
+            known = DenseOutcomes.of_codes(outcomes, k)
+            found = dense_statistics(q, known, self._reference, self.floor, self.experts, threads=1)
+            if found is not None:
+                return found
+        if prior is None:
+            ratios = logodds.log_ratios(q, self._reference, self.floor)
+        else:
+            own = logodds.class_probabilities(prior, k)[:, None, :]
+            ratios = logodds.log_ratios(q, own, self.floor) - logodds.prior_log_ratios(own)
+        return Statistics.empty(self.experts, k).add(ratios, outcomes, weight)
+
+    def _lowest(self, q: Array, *, whole: bool) -> Array:
+        """`lowest` with further forecasts."""
+        if not q.size:
+            return self.lowest
+        if q.ndim > 2:
+            found = np.fmin.reduce(q.reshape(-1, q.shape[2]), axis=0)
+        else:
+            # Much faster where no forecast is missing.
+            least, most = (q.min(), q.max()) if whole else (np.fmin.reduce(q, axis=None), np.fmax.reduce(q, axis=None))
+            found = np.array([1.0 - most, least])
+        # Not a number where there are no forecasts.
+        return np.asarray(np.fmin(self.lowest, found))
+
+
+# Beyond this, differences between times may overflow.
+LATEST = 1e100
+
+
+class Clock(NamedTuple):
+    """Tells the time of events that are resolved; all at once if nothing is forgotten.
+
+    Examples
+    --------
+    >>> clock, times = Clock(half_life=10.0).tell(2, None)
+    >>> times, clock.tell(1, None)[1]
+    (array([0., 1.]), array([2.]))
+    """
+
+    half_life: float | None  # after which an event counts half
+    timed: bool | None = None  # whether times are given, once that is known
+    events: int = 0  # events so far
+
+    @classmethod
+    def of(cls, half_life: float | None) -> Clock:
+        """The clock of an empty stream.
+
+        Raises
+        ------
+        ArgumentError
+            If this is no half-life.
+        """
+        if half_life is not None and not (_is_number(half_life) and 0 < half_life < np.inf):
+            raise ArgumentError(f"a half-life must be a finite number above 0, and it is {brief(half_life)}")
+        return cls(half_life)
+
+    @property
+    def pace(self) -> float:
+        """How fast weights fade."""
+        return 0.0 if self.half_life is None else math.log(2.0) / self.half_life
+
+    def tell(self, events: int, at: Array | None) -> tuple[Clock, Array]:
+        """The clock after further events, and their times, which are `at` if they are given.
+
+        Raises
+        ------
+        ArgumentError
+            If times are given for some events of the stream and not for others, or have no meaning.
+        """
+        if self.half_life is None:
+            if at is not None:
+                raise ArgumentError("times of resolution mean something where a half_life is given, and none is")
+            return self, np.zeros(events)
+        if not events:
+            return self, np.zeros(0)
+        if self.timed not in {None, at is not None}:
+            raise ArgumentError("give at= for every event of a stream, or for none")
+        later = Clock(self.half_life, at is not None, self.events + events)
+        return later, np.arange(self.events, later.events, dtype=np.float64) if at is None else at
+
+    def merged(self, other: Clock, *, both: bool) -> Clock:
+        """The clock of two streams together; `both` is whether each has resolved events.
+
+        Raises
+        ------
+        ArgumentError
+            If they forget by counting events, which ran beside each other.
+        """
+        if self.half_life is not None and both and not (self.timed and other.timed):
+            raise ArgumentError("streams that forget can be merged if their events have times: give at= when resolving")
+        return Clock(self.half_life, self.timed or other.timed, max(self.events, other.events))
+
+
+def times_of(at: npt.ArrayLike, events: int) -> Array:
+    """Times of resolution, one for each event, (T,).
+
+    Raises
+    ------
+    ShapeError, ArgumentError
+        If there is not one for each event, or one is no finite number. A date is none: it has no unit that could be
+        that of the half-life.
+    """
+    given = as_array(at, "at")
+    if given.shape != (events,):
+        raise ShapeError(f"{events} events need as many times, and their shape is {given.shape}")
+    for time in [] if given.dtype.kind in "iuf" else given.tolist():
+        if not _is_number(time):
+            raise ArgumentError(
+                "times of resolution are numbers in the unit of the half-life, such as days since a first one, and "
+                f"one is {shown(str(time))}"
+            )
+    times = given.astype(np.float64)
+    bad = ~(np.abs(times) <= LATEST)
+    if bad.any():
+        raise ArgumentError(f"times of resolution must be finite numbers, and one is {times[bad][0]:g}")
+    return times
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool | np.bool_)
