@@ -85,10 +85,14 @@ def stages_between(old: Stream, new: Stream) -> Stages | None:
 def _events(state: StreamState, names: Sequence[str]) -> tuple[dict[object, Event], dict[object, Event]]:
     """Resolved and open events by their ids, or what stands for their contents, with experts by position in `names`."""
     columns = places(state.experts, names)
-    parts = [
-        (each, event) for priority, block in state.sample.parts for each, event in zip(priority, block, strict=True)
-    ]
-    resolved = {event.id or f"row {each:.17g}": event for each, event in parts}
+    resolved: dict[str, Event] = {}
+    for priority, block in state.sample.parts:
+        for each, event in zip(priority, block, strict=True):
+            name = event.id or f"row {each:.17g}"
+            while name in resolved:  # a copy of a row
+                name += " again"
+            resolved[name] = event
+    resolved = {name: resolved[name] for name in sorted(resolved)}
     return tuple(  # type: ignore[return-value]
         {name: event._replace(experts=columns[event.experts]) for name, event in found.items()}
         for found in (resolved, state.open)
