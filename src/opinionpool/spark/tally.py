@@ -51,7 +51,11 @@ class Tally:
         )
         half = np.full((len(q), 2), 0.5)
         _, score, products, moments = events.lines(logodds.softmax(logodds.uncentred(events.ratios)), half)
-        labels = [each or "(none)" for each in block.facts.groups.tolist()] if block.facts.groups is not None else ["all"] * len(q)
+        labels = (
+            [each or "(none)" for each in block.facts.groups.tolist()]
+            if block.facts.groups is not None
+            else ["all"] * len(q)
+        )
         names = sorted(set(labels))
         group = np.array([names.index(each) for each in labels], dtype=np.intp)
         data = Binned.of(score[:, 0], group, y, events.answered, np.zeros(len(q)), len(names))
