@@ -182,7 +182,7 @@ def diff(
                 "a pool was saved without what it learned from, so why answers moved is unknown; pools that "
                 "pool --save writes have it"
             )
-        return _changes(before, after, (), None)
+        return _changes(before, after)
     stages = stages_between(before.stream, after.stream)
     if old_forecasts is None or new_forecasts is None:
         old_forecasts, new_forecasts = before.stream.forecasts(), after.stream.forecasts()
@@ -191,9 +191,9 @@ def diff(
     old_known = _known(old_forecasts, before, "old")
     was, now = _open_in_both(old_known, _known(new_forecasts, after, "new"))
     found = _changes(before, after, _moves(before, after, stages, was, now), stages)
-    found = replace(found, resolved=_resolved(before, after, old_known, found.outcomes))
-    order = _order_notes(found, old_forecasts, new_forecasts)
-    return replace(found, notes=(*found.notes, *order)) if order else found
+    resolved = _resolved(before, after, old_known, found.outcomes)
+    notes = (*found.notes, *_order_notes(found, old_forecasts, new_forecasts))
+    return replace(found, resolved=resolved, notes=notes)
 
 
 def alike(old: TrainedPool, new: TrainedPool) -> tuple[TrainedPool, TrainedPool]:
@@ -340,38 +340,26 @@ def _answers(state: Fitted, forecasts: Forecasts) -> Array:
     return np.asarray(state.pool_forecasts(forecasts, None if own is None else public_probabilities(own)))
 
 
-def _changes(old: TrainedPool, new: TrainedPool, moves: Sequence[Move], stages: Stages | None) -> Diff:
+def _changes(old: TrainedPool, new: TrainedPool, moves: Sequence[Move] = (), stages: Stages | None = None) -> Diff:
     """What changed, with moves that are known."""
     was, now = _features(old.learned), _features(new.learned)
     nothing = dict.fromkeys(FEATURES, float("nan"))
-    names = list(dict.fromkeys((*new.experts, *old.experts)))
+    names = dict.fromkeys((*new.experts, *old.experts))
     changes = [ExpertChange(name, was.get(name, nothing), now.get(name, nothing)) for name in names]
-
-    def size(each: ExpertChange) -> float:
-        change = each.change("weight")
-        return abs(change) if np.isfinite(change) else np.inf
-
-    found = Diff(
-        (old.learned.prior, new.learned.prior),
-        (float(old.learned.events.sum()), float(new.learned.events.sum())),
-        tuple(sorted(changes, key=size, reverse=True)),
-        tuple(moves),
-    )
+    # Those whom only one pool knows come first.
+    changes.sort(key=lambda each: np.nan_to_num(abs(each.change("weight")), nan=np.inf), reverse=True)
+    events: dict[str, Any] = {}
     if stages is not None:
-        return replace(
-            found,
-            corrections=stages.corrections,
-            gone=stages.gone,
-            outcomes=stages.outcomes,
-            opened=stages.opened,
+        events = {name: getattr(stages, name) for name in ("corrections", "gone", "outcomes", "opened")}
+    elif moves:
+        text = (
+            "a pool has learned from more events than it keeps, or only one of them from events with priors of their "
+            "own, so the part of outcomes is that of all that was learned, corrections and agreement included"
         )
-    if not moves:
-        return found
-    text = (
-        "a pool has learned from more events than it keeps, or only one of them from events with priors of their "
-        "own, so the part of outcomes is that of all that was learned, corrections and agreement included"
-    )
-    return replace(found, notes=(Note("not-split", text),))
+        events = {"notes": (Note("not-split", text),)}
+    priors = old.learned.prior, new.learned.prior
+    weights = float(old.learned.events.sum()), float(new.learned.events.sum())
+    return Diff(priors, weights, tuple(changes), tuple(moves), **events)
 
 
 def _features(state: Fitted) -> dict[str, dict[str, float]]:
