@@ -70,13 +70,7 @@ def destination(path: str | None) -> Iterator[TextIO]:
 
 @contextmanager
 def _standard_output() -> Iterator[TextIO]:
-    """Standard output; that its reader, such as ``head``, has seen enough is no fault.
-
-    Raises
-    ------
-    OSError
-        If it was closed from the start, so that nobody would get the results.
-    """
+    """Standard output, whose reader may have seen enough; an OSError if it was closed from the start."""
     if "stdout" in _CLOSED:
         raise OSError(errno.EBADF, "standard output is closed, so nobody gets the results; --output FILE writes a file")
     try:

@@ -276,10 +276,7 @@ def _check_events(events: Array, classes: Labels) -> None:
 def _means(
     x: Array, reference: Array | float, codes: npt.NDArray[np.intp], weight: Array
 ) -> tuple[Mask, Means, Array, Array]:
-    """Which columns vary; the regression of each column less `reference`, in units of scale from a centre; and these.
-
-    Covariates come in any unit, and a common one keeps rounding as small as it is for log-odds.
-    """
+    """Which columns vary; regressions of columns less `reference`, in units of one scale from a centre; and these."""
     counted = ((codes >= 0) & (weight > 0))[:, None] & ~np.isnan(x)
     low, high = (f(x, axis=0, where=counted, initial=i) for f, i in ((np.min, np.inf), (np.max, -np.inf)))
     answered = np.isfinite(low) & (high - low > 1e-13 * np.maximum(np.abs(low), np.abs(high)))

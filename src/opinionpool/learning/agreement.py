@@ -94,19 +94,10 @@ def _drawn(values: Array, seen: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class _Sums:
-    """Over the events on which an expert and somebody else made a forecast, (N,) each.
+    """Sums over the events on which an expert and somebody else made a forecast, about the means of classes."""
 
-    Attributes
-    ----------
-    count : ndarray
-        Of events.
-    own, others, product : ndarray
-        Squares of what the expert says, squares of what the others say on average, and products, about the means of
-        classes.
-    events : float
-    """
-
-    count: Array
+    count: Array  # (N,); of events
+    # own, others, product: (N,); squares of what the expert says, of what the others say on average, and products
     own: Array
     others: Array
     product: Array

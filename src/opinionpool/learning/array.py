@@ -188,10 +188,7 @@ class _ArrayBlock(NamedTuple):
 
 
 def _looked_at(q: Floats, codes: Index) -> tuple[Keys, Array, Mask]:
-    """Keys of events, (T,); forecasts of each expert on resolved events, and who made one on any, (N,).
-
-    Every value is looked at once.
-    """
+    """Keys of events, (T,); forecasts of each expert on resolved events, and who made one on any, (N,), in one pass."""
     t, n = q.shape
     counts, anywhere = np.zeros(n), np.zeros(n, dtype=bool)
     keys = np.empty(t, dtype=np.uint64)

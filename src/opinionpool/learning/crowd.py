@@ -325,10 +325,7 @@ class _AtLimit:
 
 
 def _sizes(cells: Cells) -> Array:
-    """Sums of squares of the contrasts on each event, (T,), of which few are the same though forecasts are rounded.
-
-    The contrasts of experts who tell more count a little more.
-    """
+    """Sums of squares of contrasts by event, (T,), a little more of experts who tell more, so that few are equal."""
     square = (cells.contrasts**2).sum(axis=1)
     total = cells.by_expert(square)
     return cells.by_event(square * (1.0 + 1e-3 * total / max(float(total.max()), 1.0))[cells.expert])

@@ -213,11 +213,7 @@ def _centre(rows: Rows, believed: Believed, limit: float) -> Array:
 
 
 def _shares(weights: Array) -> Array:
-    """Biases (N,) of all that move the answer by 1 together.
-
-    They are much the same for everybody, as sums of weights are for those who are present, whoever that is; where
-    weights add up to nothing, they go along these.
-    """
+    """Biases (N,) of all that move the answer by 1 together: much the same for everybody, else along the weights."""
     total, size = float(weights.sum()), float(weights @ weights)
     if size <= LEAST_WEIGHT**2:
         return np.zeros(len(weights))

@@ -107,11 +107,7 @@ def independent_share(surprises: Sequence[tuple[Array, int]], member: Index, wei
 
 
 def _log_evidence(values: Array, member: Index, weight: Array, days: int, r: Array, phi: Array) -> Array:
-    """How well correlations r within groups, that last with phi from day to day, predict surprises, for one column.
-
-    A normal model with a random effect of groups, in units of the variance that is not shared, which takes its most
-    probable value; over days the effect is an autoregression, and Kalman's filter takes out what came before.
-    """
+    """Log evidence of correlations r within groups, autoregressive by phi over days, for one column of surprises."""
     size = np.bincount(member, weights=weight)
     means = np.stack([np.bincount(member, weights=weight * column) for column in values.T], axis=-1) / size[:, None]
     inside = float(weight @ np.square(values - means[member]).sum(axis=1))
@@ -159,10 +155,7 @@ class _Answers(NamedTuple):
 def _surprises(
     forecasts: Forecasts, reference: Array, answers: _Answers, used: npt.NDArray[np.bool_]
 ) -> list[tuple[Array, int]]:
-    """What each event says about the intercept and the slope of the believed pool: gradients, and their free columns.
-
-    Where events have options of their own, there is no intercept.
-    """
+    """Gradients of each event by intercept and slope of the believed pool, and those of them that are free."""
     number, level = answers.number[used], answers.level[used]
     slope = np.array([believed_slope(n) for n in range(1, number.max() + 1)])[number - 1]
     answer = logodds.softmax(logodds.prior_log_ratios(reference[used]) + slope[:, None] * logodds.uncentred(level))

@@ -190,10 +190,7 @@ def _of_expert(cells: Cells, bias: Array, contrast: Array) -> Array:
 
 
 def _shared(cells: Cells, residual: Array, spread: Array, rho: float) -> Array:
-    """What is expected of each residual from those of the others on the same event, for what they share.
-
-    Without its own, so that nothing of a forecast is in what the other forecasts of its expert say.
-    """
+    """Expectation of each residual given the others on the same event: nothing of its own forecast is in it."""
     scale = spread[cells.expert]
     others = cells.number[cells.event] - 1.0
     z = residual / scale[:, None]

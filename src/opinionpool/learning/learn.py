@@ -265,13 +265,7 @@ def _learn_averages(sums: Sums, source: Source, request: Request) -> FittedPanel
 
 
 def _check_weights(panel: Panel, events: float) -> None:
-    """Refuse what the data alone say of experts where no weights follow from it.
-
-    Raises
-    ------
-    LearningError
-        If some experts seem to determine each other, and not to be equally accurate.
-    """
+    """Raise a LearningError where the data alone show experts who determine each other with unequal accuracy."""
     try:
         _ = panel.weights
     except PanelError:

@@ -290,10 +290,7 @@ class Problem:
         return Sums(self._evidence(request.settings.floor), self.shared, self.seen, self.leaked)
 
     def _evidence(self, floor: float) -> ResolvedEvents:
-        """Statistics where every expert answered everything; else rows, without an array of cells.
-
-        If all events have one prior, its log-ratios are still to be subtracted.
-        """
+        """Statistics where every expert answered everything, else rows; a shared prior is not subtracted yet."""
         forecasts = self.forecasts
         event, expert = forecasts.event_index, forecasts.expert_index
         t, n = forecasts.shape

@@ -109,17 +109,10 @@ def believed_features(believed: Believed, d: int) -> MarginalFeatures:
 
 @dataclass(frozen=True, eq=False)
 class _Centre:
-    """Where features of experts are believed to be, and how many events that is worth beside what is worth anyway.
+    """Centres of features of experts, and how many events each is worth beside what is worth anyway."""
 
-    Attributes
-    ----------
-    bias : ndarray, shape (N, K - 1)
-    contrast, variance : ndarray, shape (N,)
-    bias_worth, worth : ndarray, shape (N,)
-        Of the bias; of contrast and variance, of which only both together make calibration and accuracy.
-    """
-
-    bias: Array
+    bias: Array  # (N, K - 1)
+    # contrast, variance, bias_worth, worth: (N,); `worth` is of contrast and variance, that is of what both make
     contrast: Array
     variance: Array
     bias_worth: Array

@@ -174,11 +174,7 @@ class _Found:
 def _newton(
     design: Array, y: Mask, offset: Array, start: Array, penalty: Array | float, centre: Array | float
 ) -> _Found:
-    """Least Σ log(1 + exp(−s η)) + ½ Σ penalty (θ − centre)², η = offset + θ design, for each sample.
-
-    Without a penalty the search ends too once all outcomes are on their side: then no least value exists. It is met
-    before the gradient vanishes, as one event on the wrong side costs log 2.
-    """
+    """Least Σ log(1 + exp(−s η)) + ½ Σ penalty (θ − centre)² of each sample, or once all outcomes are on their side."""
     b, p, t = design.shape
     sign = np.where(y, 1.0, -1.0)
     free, kept, diagonal = not np.any(penalty), np.zeros(p) + penalty, np.arange(p)

@@ -134,13 +134,7 @@ def examine(
 
 
 def _beside(forecasts: Forecasts, file: str, trained: TrainedPool) -> tuple[Forecasts, tuple[Note, ...]]:
-    """Forecasts by the experts of a saved pool, and what the pool would do with them.
-
-    Raises
-    ------
-    LayoutError
-        If they are about other classes.
-    """
+    """Forecasts by the experts of a saved pool, about its classes, and what the pool would do with them."""
     forecasts = matched(forecasts, trained, file)
     events = float(trained.learned.events.sum())
     text = f"beside the {trained.name} pool in {file}, which has learned from {whole(round(events, 6))} resolved events"

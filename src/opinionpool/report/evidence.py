@@ -146,10 +146,7 @@ def _expert_curves(f: Findings, shown: Sequence[int]) -> list[Block]:
 
 
 def _shown_experts(f: Findings) -> list[int]:
-    """Index of experts with enough forecasts of resolved events in the table, those with the largest weights.
-
-    A saved pool may have learned from others, which are not there to be drawn.
-    """
+    """Index of experts of the table with enough forecasts of resolved events, those with the largest weights."""
     weights = f.learned.weights if f.state.weights is None else f.state.weights
     order = np.argsort(-np.abs(weights), kind="stable").tolist()
     forecasts = f.forecasts

@@ -186,13 +186,7 @@ def _priors(column: Any, layout: Layout, ids: list[str], event: Index, starts: I
 def _one_per_event(
     values: npt.NDArray[Any], blank: npt.NDArray[np.bool_], event: Index, starts: Index, ids: list[str], what: str
 ) -> Index:
-    """The first row of each event that has a value, or its first row.
-
-    Raises
-    ------
-    CellError
-        If rows about one event differ.
-    """
+    """The first row of each event that has a value, or its first row; a CellError if rows of one event differ."""
     first = starts.copy()
     if len(starts) == len(event):
         return first
@@ -282,13 +276,7 @@ def _array_column(column: Any, classes: int, events: list[str]) -> Array:  # noq
 
 
 def _codes(column: Any, classes: tuple[object, ...], events: list[str], what: str) -> Index:  # noqa: ANN401
-    """Labels as positions in `classes`, -1 where null.
-
-    Raises
-    ------
-    OutcomeError
-        Names the first label that is not a class.
-    """
+    """Labels as positions in `classes`, -1 where null; an OutcomeError names the first that is not a class."""
     kind = column.type
     if pa.types.is_boolean(kind):
         column = column.cast(pa.int8())

@@ -190,13 +190,7 @@ def pool(  # noqa: PLR0913 - each names a column
 
 
 def _check_about(state: FittedPanel | FittedPool, topic: str | None) -> None:
-    """Refuse what would leave out a part of what the pool has learned.
-
-    Raises
-    ------
-    ArgumentError
-        If topics or times are missing that the pool looks at, or topics given at which it does not.
-    """
+    """Refuse missing topics or times that the pool looks at, and topics at which it does not."""
     panel = state if isinstance(state, FittedPanel) else None
     if panel is not None and panel.recency is not None:
         raise ArgumentError(

@@ -143,10 +143,7 @@ def read_facts(
 
 
 def _lasting(role: str, layout: Layout, melted: Melted, joined: Joined | None, reading: Reading) -> tuple[Times, bool]:
-    """When events close or are resolved, and whether some of that is the end of a day that is given without a time.
-
-    A date alone is the end of its day, cell by cell, unless nothing in the tables has a time of day.
-    """
+    """When events close or are resolved, and whether dates without a time stood for the ends of their days."""
     long_rows = melted.long_rows
     clocked = long_rows.time is not None and not midnights(long_rows.time).all()
     found = np.full(len(long_rows.events), "NaT", dtype="datetime64[us]")

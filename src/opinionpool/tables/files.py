@@ -221,10 +221,7 @@ def _copy(stream: BinaryIO, path: str, name: str) -> str:
 
 
 def _first_bytes(path: str, name: str) -> tuple[bytes, bool]:
-    """The first bytes, decompressed, and whether they were compressed.
-
-    A compressed file is gone through to its end, since the engine does not compare check sums.
-    """
+    """The first bytes, decompressed after all check sums are read, and whether they were compressed."""
     try:
         with open(path, "rb") as file:
             head = file.read(HEAD)

@@ -227,13 +227,7 @@ def _long_values(table: Table, column: int, experts: Words, reading: Reading) ->
 
 
 def _levels(table: Table, column: int, experts: Sequence[str], codes: Index, reading: Reading) -> Array | None:
-    """Levels of a column as probabilities, with fractions by experts without a scale, (rows,); None if nobody has one.
-
-    Raises
-    ------
-    CellError
-        For what is no level of the expert's scale, or no fraction.
-    """
+    """Levels of a column as probabilities, (rows,), and fractions of experts without a scale; None without any."""
     found = read_levels(table, column, experts, codes, reading.rules)
     if found is None:
         return None
@@ -252,10 +246,7 @@ def _levels(table: Table, column: int, experts: Sequence[str], codes: Index, rea
 
 
 def _files(table: Table, layout: Layout, reading: Reading, cells: Sequence[tuple[Index, int]]) -> Words | None:
-    """The file of each row where rows of several, without times, are about the same; else None.
-
-    `cells` are a number for each row of what it is about, and the column of its forecast.
-    """
+    """The file of each row where rows of several, without times, are about the same cells (M, 2); else None."""
     files = table.files() if reading.separate_files and "time" not in layout.roles else None
     if files is None:
         return None

@@ -482,10 +482,7 @@ def _classes(text: str) -> tuple[str, ...]:
 
 
 def _pairs(words: Sequence[str], form: str) -> dict[str, Any]:
-    """Return names and values from NAME=VALUE; a name that is given again has several values, and "" is None.
-
-    Names of columns and experts may have an equals sign, roles and units have none.
-    """
+    """Names and values from NAME=VALUE, several values where a name is given again; "" is None."""
     found: dict[str, list[str]] = {}
     for word in words:
         name, sign, value = word.partition("=") if form.startswith("ROLE") else word.rpartition("=")

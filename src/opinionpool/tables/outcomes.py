@@ -316,10 +316,7 @@ def _encode(
     without: NoOutcome,
     strange: Callable[[Observed, int, int], CellError],
 ) -> _Encoded:
-    """Outcomes among the options of their events, or the one set of them that all events share.
-
-    An outcome that is none raises `strange`, of its column, code and event.
-    """
+    """Outcomes among the options of events, or the one set that all share; `strange` is raised for another word."""
     matchers: dict[int, Matcher] = {}
     values, met, unsettled, respelled = [], set(), set(), 0
     for column in observed:
@@ -344,10 +341,7 @@ def _encode(
 
 
 def _pairs(column: Observed, shared: bool) -> tuple[Index, list[tuple[int, int]], list[int]]:
-    """Which pair of event and word each stretch of rows has, -1 for none; the pairs, and how many rows of each.
-
-    Where all events share their options, the event of a pair is 0.
-    """
+    """Pairs of event (0 if options are shared) and word of each stretch of rows, -1 for none; and the rows of each."""
     words, codes, events = column.words, column.words.codes, column.row_events
     if column.starts is not None:
         codes, events = codes[column.starts], events[column.starts]

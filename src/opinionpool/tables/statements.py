@@ -280,10 +280,7 @@ def _over_time(
     until: Times | None,
     unnamed: UnnamedTimes | None,
 ) -> LongRows:
-    """The average of each expert's numbers on each event and class over the time that each stood.
-
-    Where no time passed, the last one counts.
-    """
+    """Averages of each expert's numbers on each event and class over the time that each stood, else the last."""
     if long_rows.time is None or np.isnat(long_rows.time).any():
         what = "no column is known to hold times" if long_rows.time is None else "some forecasts have no time"
         way, remedies = ("", []) if unnamed is None else unnamed.ways("time-weighted")
