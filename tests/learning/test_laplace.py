@@ -75,13 +75,15 @@ def test_the_quadratic_function_is_exact_where_the_likelihood_is_one():
     root = rng.normal(size=(5, 7))
     hessian, slope = root @ root.T, 3.0 * rng.normal(size=5)
     found = by_quadratic(Quadratic(0.3, slope, hessian), nodes, 1)
+    pairs = found.likely(-np.inf)
     for b, j in ((0, 3), (2, 7), (3, 12)):
         own = nodes.roots(np.array([b]), np.array([j]), 1)[0]
         covariance, mean = own @ own.T, np.append(0.0, nodes.sums.value[j] * nodes.direction[b])
         precision = np.linalg.inv(covariance) + hessian
         post = np.linalg.solve(precision, np.linalg.solve(covariance, mean) + slope)
         assert found.mean[b, j] == pytest.approx(post, abs=1e-8)
-        assert found.covariance(np.array([b]), np.array([j]))[0] == pytest.approx(np.linalg.inv(precision), abs=1e-8)
+        (own_covariance,) = pairs.covariance[(pairs.node == b) & (pairs.total == j)]
+        assert own_covariance == pytest.approx(np.linalg.inv(precision), abs=1e-8)
         energy = 0.3 + slope @ post - post @ hessian @ post / 2
         energy -= (post - mean) @ np.linalg.solve(covariance, post - mean) / 2
         evidence = energy - np.linalg.slogdet(np.eye(5) + hessian @ covariance)[1] / 2
