@@ -158,7 +158,10 @@ def _learned(rows: Rows, believed: Believed, *, answers_only: bool, every: AllRo
     nodes = prior_nodes(believed, d, options=rows.absent is not None)
     by_limit = Limits.one(limits[0])
     if len(limits) > 1:
-        found = [evidence(rows.observed(fill, Extremes(limit, centre)), nodes) for limit in limits]
+        found = list[tuple[float, Array]]()
+        for limit in limits:
+            near = found[-1][1] if found else None
+            found.append(evidence(rows.observed(fill, Extremes(limit, centre)), nodes, near))
         if every is not None:
             found = _compared(found, prior, [likelihood(every, fill, Extremes(each, centre)) for each in limits], nodes)
         probability = posterior_probabilities([score for score, _ in found], prior)
@@ -168,12 +171,12 @@ def _learned(rows: Rows, believed: Believed, *, answers_only: bool, every: AllRo
     shrunken = marginal_features(resolved, believed)
     fill = Parts(np.zeros(n), shrunken.spread, marginal_dependence(resolved, shrunken, believed))
     uncertain = not answers_only and n <= MOST_UNCERTAIN
+    near = by_limit.probability @ by_limit.mean if len(limits) > 1 else None
     if every is None:
-        fit = fit_nodes(rows.observed(fill, extremes), nodes, covariances=uncertain)
+        fit = fit_nodes(rows.observed(fill, extremes), nodes, covariances=uncertain, start=near)
     else:
-        near = by_limit.probability @ by_limit.mean
-        start = near if len(limits) > 1 else evidence(rows.observed(fill, extremes), nodes)[1]
-        fit = fit_all(likelihood(every, fill, extremes), nodes, d, start, covariances=uncertain)
+        near = evidence(rows.observed(fill, extremes), nodes)[1] if near is None else near
+        fit = fit_all(likelihood(every, fill, extremes), nodes, d, near, covariances=uncertain)
     intercept, weights = fit.mean[:d], fit.mean[d:]
     # L* = L° + base intercept + intercept + Σ w_i u_i: what no forecast changes becomes bias.
     bias = centre + _shares(weights)[:, None] * (rows.base_intercept - intercept)

@@ -91,7 +91,7 @@ class Pairs(NamedTuple):
     total: Index  # (M,); which sum
     score: Array  # (M,); log of the prior probability times the marginal likelihood
     mean: Array  # (M, Q)
-    covariance: Array  # (M, Q, Q)
+    covariance: Array | None  # (M, Q, Q)
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,15 +157,16 @@ class Approximation:
         share = np.exp(self.score - self.score.max())
         return np.asarray(np.einsum("bj,bjq->q", share / share.sum(), self.mean))
 
-    def likely(self, least: float) -> Pairs:
+    def likely(self, least: float, *, covariances: bool) -> Pairs:
         """Return the pairs of a node and a sum whose log probability, relative to the largest, is above this."""
         node, total = np.nonzero(self.score > self.score.max() + least)
         most = max(8, _FITTED // self.mean.shape[2] ** 2)
         order = np.argsort(-self.score[node, total], kind="stable")[:most]
         node, total = node[order], total[order]
-        along = self.along[node]
-        covariance = self.deviations.whole(node, along.shape[1])
-        covariance += along @ self.left[node, total] @ np.swapaxes(along, 1, 2)
+        along, covariance = self.along[node], None
+        if covariances:
+            covariance = self.deviations.whole(node, along.shape[1])
+            covariance += along @ self.left[node, total] @ np.swapaxes(along, 1, 2)
         return Pairs(node, total, self.score[node, total], self.mean[node, total], covariance)
 
 
@@ -196,49 +197,40 @@ def by_quadratic(about: Quadratic, nodes: Nodes, d: int) -> Approximation:
     return Approximation(score, mean, deviations, along, scale[:, :, None] * left * scale[:, None, :])
 
 
-def approximate(design: Design, nodes: Nodes, *, anew: int = 0) -> Approximation:
+def approximate(design: Design, nodes: Nodes, *, anew: int = 0, start: Array | None = None) -> Approximation:
     """Return the posterior by a quadratic function about the mode under a normal prior like the mixture.
 
-    The function is made anew about the posterior mean so many times.
+    The function is made anew about the posterior mean so many times; where the search starts changes nothing.
     """
     d = design.columns.shape[-2]
-    mean, root = matched(nodes, d)
-    (mode,) = posterior_modes(design, Prior(mean[None], root[None]))
+    middle, sd, vector = nodes.moments
+    mean, root = np.concatenate([np.zeros(d), middle]), np.zeros((design.size, design.size))
+    root[:d, :d], root[d:, d:] = nodes.intercept(d), vector * sd
+    begun = np.zeros((1, design.size))
+    if start is not None:
+        begun[0, d:] = vector.T @ (start[d:] - middle) / sd
+    (mode,) = posterior_modes(design, Prior(mean[None], root[None]), begun)
     found = by_quadratic(Quadratic.at(design, mean + root @ mode.coefficients), nodes, d)
     for _ in range(anew):
         found = by_quadratic(Quadratic.at(design, found.centre), nodes, d)
     return found
 
 
-def matched(nodes: Nodes, d: int) -> tuple[Array, Array]:
-    """Return mean (Q,) and root (Q, Q) of the covariance of a normal with the mixture's moments."""
-    sums, v, p = nodes.sums, nodes.direction, nodes.probability
-    mean = np.concatenate([np.zeros(d), nodes.mean])
-    second = float(sums.probability @ (sums.value**2 + sums.sd**2))
-    covariance = second * (v.T * p) @ v - np.outer(mean[d:], mean[d:])
-    covariance += nodes.spread()
-    size, vector = np.linalg.eigh(covariance)
-    root = np.zeros((len(mean), len(mean)))
-    root[:d, :d] = nodes.intercept(d)
-    root[d:, d:] = vector * np.sqrt(np.maximum(size, 1e-12 * max(size[-1], 1e-12)))
-    return mean, root
-
-
-def evidence(observed: Observations, nodes: Nodes) -> tuple[float, Array]:
+def evidence(observed: Observations, nodes: Nodes, start: Array | None = None) -> tuple[float, Array]:
     """Return the log marginal likelihood of observed events and the mean of coefficients, by the quadratic function."""
     basis = _basis(observed, nodes)
-    found = approximate(observed.design_along(basis), nodes.along(basis))
+    found = approximate(observed.design_along(basis), nodes.along(basis), start=start if basis is None else None)
     return found.log_marginal_likelihood, _whole(found.centre, basis, observed.free)
 
 
-def fit_nodes(observed: Observations, nodes: Nodes, *, covariances: bool = True) -> Fit:
+def fit_nodes(observed: Observations, nodes: Nodes, *, covariances: bool = True, start: Array | None = None) -> Fit:
     """Return the posterior of the coefficients of observed events."""
     d, basis = observed.free, _basis(observed, nodes)
     design, among = observed.design_along(basis), nodes.along(basis)
     exact = float(observed.weight.sum()) * d < MANY
-    found = approximate(design, among, anew=0 if exact else ANEW)
-    pairs = _modes(design, among, found.likely(NEGLIGIBLE - MARGIN)) if exact else found.likely(NEGLIGIBLE)
-    return _averaged(pairs, nodes, basis, covariances=covariances)
+    found = approximate(design, among, anew=0 if exact else ANEW, start=start if basis is None else None)
+    pairs = found.likely(NEGLIGIBLE - MARGIN * exact, covariances=covariances)
+    return _averaged(_modes(design, among, pairs) if exact else pairs, nodes, basis)
 
 
 def fit_all(likelihood: Likelihood, nodes: Nodes, d: int, start: Array, *, covariances: bool = True) -> Fit:
@@ -252,23 +244,23 @@ def fit_all(likelihood: Likelihood, nodes: Nodes, d: int, start: Array, *, covar
         step, start = found.centre - start, found.centre
         if step @ about.curvature @ step < SMALL**2:
             break
-    return _averaged(found.likely(NEGLIGIBLE), nodes, None, covariances=covariances)
+    return _averaged(found.likely(NEGLIGIBLE, covariances=covariances), nodes, None)
 
 
-def _averaged(pairs: Pairs, nodes: Nodes, basis: Array | None, *, covariances: bool) -> Fit:
+def _averaged(pairs: Pairs, nodes: Nodes, basis: Array | None) -> Fit:
     """Return the average over pairs of a node and a sum, with weights along a basis if there is one."""
     d = pairs.mean.shape[1] - (nodes.direction.shape[1] if basis is None else basis.shape[1])
     likely = pairs.score > pairs.score.max() + NEGLIGIBLE
-    node, total, score, means, covariance = (part[likely] for part in pairs)
+    node, total, score, means = (part[likely] for part in pairs[:4])
     share = np.exp(score - score.max())
     probability = share / share.sum()
     joint = np.zeros((len(nodes.probability), len(nodes.sums.value)))
     joint[node, total] = probability
     mean = _whole(probability @ means, basis, d)
-    if not covariances:
+    if pairs.covariance is None:
         return Fit(mean, joint)
     group = _groups(probability, total if joint.shape[1] > 1 else node, max(1, _KEPT // len(mean) ** 2))
-    normals = _merged(probability, means, covariance, group)
+    normals = _merged(probability, means, pairs.covariance[likely], group)
     beyond = np.bincount(group, probability * nodes.weight_sd[node] ** 2) / normals.probability
     return Fit(mean, joint, _expanded(normals, beyond, basis, d))
 
@@ -305,7 +297,6 @@ def _modes(design: Design, nodes: Nodes, pairs: Pairs) -> Pairs:
     """Return the pairs with their modes, each by a search from its mean."""
     d = design.columns.shape[-2]
     found = pairs._replace(score=np.empty(len(pairs.node)), mean=np.empty_like(pairs.mean))
-    found = found._replace(covariance=np.empty_like(pairs.covariance))
     most = max(1, _HESSIANS // design.size**2)
     for first in range(0, len(pairs.node), most):
         rows = slice(first, first + most)
@@ -316,9 +307,10 @@ def _modes(design: Design, nodes: Nodes, pairs: Pairs) -> Pairs:
         modes = posterior_modes(design, Prior(mean, root), nodes.standardised(b, j, pairs.mean[rows] - mean, d))
         found.mean[rows] = mean + (root @ np.array([mode.coefficients for mode in modes])[..., None])[..., 0]
         found.score[rows] = [mode.log_marginal_likelihood for mode in modes]
-        factor = np.linalg.cholesky(np.array([mode.precision for mode in modes]))
-        half = np.linalg.solve(factor, np.swapaxes(root, 1, 2))
-        found.covariance[rows] = np.swapaxes(half, 1, 2) @ half
+        if found.covariance is not None:
+            factor = np.linalg.cholesky(np.array([mode.precision for mode in modes]))
+            half = np.linalg.solve(factor, np.swapaxes(root, 1, 2))
+            found.covariance[rows] = np.swapaxes(half, 1, 2) @ half
     prior = nodes.probability[pairs.node] * nodes.sums.probability[pairs.total]
     return found._replace(score=found.score + np.log(prior))
 

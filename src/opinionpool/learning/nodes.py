@@ -135,6 +135,15 @@ class Nodes:
         share = self.probability * tau**2
         return np.asarray(share.sum() * np.eye(h.shape[1]) - (h.T * share) @ h)
 
+    @cached_property
+    def moments(self) -> tuple[Array, Array, Array]:
+        """Mean of the weights (N,), and standard deviations along the eigenvectors (N, N) of their covariance."""
+        sums, v, mean = self.sums, self.direction, self.mean
+        second = float(sums.probability @ (sums.value**2 + sums.sd**2))
+        covariance = second * (v.T * self.probability) @ v - np.outer(mean, mean) + self.spread()
+        size, vector = np.linalg.eigh(covariance)
+        return mean, np.sqrt(np.maximum(size, 1e-12 * max(size[-1], 1e-12))), vector
+
     def roots(self, node: Index, value: Index, d: int) -> Array:
         """Roots of the covariances of intercept and weights of M pairs of a node and a sum, (M, K - 1 + N, P)."""
         own = self._own_roots(*self._scales(node, value)) if self.own is None else self.own[node]
