@@ -28,6 +28,8 @@ class Observations:
     def basis_with(self, directions: Array) -> Array | None:
         """Orthonormal basis (N, M) of what contrasts and directions (B, N) span: weights beyond change nothing."""
         t, n, d = self.contrasts.shape
+        if n <= t * d + 1:
+            return None
         distinct = np.unique(directions, axis=0)
         if n <= t * d + len(distinct):
             return None
