@@ -11,7 +11,7 @@ from scipy import stats
 from opinionpool import Forecasts, Panel
 from opinionpool.analysis.checks import CODES, at_least, check_model, holm, not_normal, welch
 from opinionpool.pools.fit import fit_pool
-from opinionpool.report.check import check_lines, check_records
+from opinionpool.report.check import check_lines
 
 
 @pytest.fixture(scope="module")
@@ -49,8 +49,6 @@ def test_every_check_is_told():
     x, y = Panel.exchangeable(3, 0.9, 0.5, 1.0).simulate(60, seed=0)
     checks = check_model(Forecasts.from_array(x, y))
     assert list(dict.fromkeys(check.code for check in checks)) == list(CODES)
-    records = check_records(checks)
-    assert [record["code"] for record in records] == [check.code for check in checks]
     lines = check_lines(checks)
     assert lines[-1] == "too little to look for: change over time"
 

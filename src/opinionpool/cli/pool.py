@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from opinionpool.arrays import Array
-from opinionpool.cli.arguments import Keeping, Listing, Pooling, PriorOption, Reading, Writing, prior_option
+from opinionpool.cli.arguments import BeliefFile, Keeping, Listing, Pooling, PriorOption, Reading, Writing, prior_option
 from opinionpool.cli.inputs import options_for, read
 from opinionpool.cli.kept import Kept, keep
 from opinionpool.cli.output import conclude, destination, progress
@@ -18,7 +18,6 @@ from opinionpool.errors import Note
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.parts import PartsSource
 from opinionpool.pools.fit import fit_from
-from opinionpool.pools.fitted_pool import Fitted
 from opinionpool.report import answers, summary
 from opinionpool.report.answers import Pooled, open_rows, ordered
 from opinionpool.report.listing import write_json, write_listing
@@ -33,23 +32,31 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class _Pool:
-    """The pool that answers."""
+    """The pool that answers, and what it answers on."""
 
-    name: str
-    state: Fitted  # with the prior that the answers start from
-    given: bool  # whether the prior was given, and not estimated
-    some: Forecasts  # some of those that it answers on
+    kept: Kept
+    some: Forecasts  # some of the forecasts
     forecasts: Iterator[Forecasts]  # all of them, a part at a time
-    # from forecasts to the answers, and the notes on how these came about
-    answer: Callable[[Forecasts], tuple[Pooled, Sequence[Note]]]
-    # notes, rate_notes: on what was learned, and on the base rate
-    notes: Sequence[Note]
-    rate_notes: Sequence[Note]
-    lines: list[str]  # what was believed or where it is from, for people
-    facts: dict[str, object]  # the same for JSON
-    over: Callable[[], Sequence[Note]] = tuple  # the notes on all parts together, when they have been gone through
-    all_of_it: bool = False  # whether `some` is all
-    finish: Callable[[], None] = lambda: None  # what is left to do when the answers are written
+    on: Callable[[Forecasts], Kept]  # the same pool for a part
+    notes: Sequence[Note]  # on what was learned
+    rate: float | Array | None  # the base rate
+    saved: str | None  # the file that it goes to
+    believed: BeliefFile
+    parts: Parts | None  # None where `some` is all
+
+    @property
+    def lines(self) -> list[str]:
+        """What it is, where it is from and what was believed, for people."""
+        kept, believed = self.kept, self.believed
+        used = summary.pool_line(self.some, kept.name, kept.answered_with, kept.given, self.rate)
+        return [used, *kept.lines(self.saved), *summary.belief_lines(believed.file, believed.beliefs)]
+
+    def facts(self, size: Totals) -> dict[str, object]:
+        """The same for JSON; the size is that of all parts."""
+        kept = self.kept
+        facts = summary.pool_facts(self.some, kept.name, kept.answered_with, self.rate)
+        facts |= {} if self.parts is None else summary.facts(size)
+        return facts | summary.belief_facts(self.believed.beliefs) | kept.facts(self.saved)
 
 
 def pool_files(
@@ -80,110 +87,46 @@ def pool_files(
             first = matched(first, model[1], model[0])
             model = model[0], model[1].named(first.classes)
         prior, rate = prior_option("--prior", pooling.prior, first), prior_option("--base-rate", base_rate, first)
+        believed = pooling.belief_file()
+        options = pooling.options(believed.beliefs)
         if parts is None:
-            pool = _whole(first, pooling, keeping, model, prior, rate, reading.options.duplicates)
+            learning, rule = keeping.save is not None, reading.options.duplicates
+            kept = keep(first, pooling.pool, prior, options, model, learning=learning, duplicates=rule)
+            pool = _Pool(kept, first, iter([first]), lambda _: kept, kept.notes, rate, keeping.save, believed, None)
         else:
-            pool = _learned(parts, pooling, prior, rate) if model is None else _kept(parts, first, model, prior, rate)
-        _write(pool, rate, listing, writing)
+            pool = _in_parts(parts, first, pooling.pool, prior, options, model, rate, believed)
+        _write(pool, listing, writing)
 
 
-def _whole(
-    forecasts: Forecasts,
-    pooling: Pooling,
-    keeping: Keeping,
-    model: tuple[str, TrainedPool] | None,
-    prior: float | Array | None,
-    rate: float | Array | None,
-    duplicates: str | None,
-) -> _Pool:
-    """A pool for forecasts that are in memory, and may be saved."""
-    belief_file = pooling.belief_file()
-    options = pooling.options(belief_file.beliefs)
-    learning = keeping.save is not None
-    kept = keep(forecasts, pooling.pool, prior, options, model, learning=learning, duplicates=duplicates)
-
-    def answer(_: Forecasts) -> tuple[Pooled, Sequence[Note]]:
-        return kept.pooled(rate), ()
-
-    def finish() -> None:
-        if keeping.save is not None:
-            from opinionpool.estimators.files import save
-
-            save(kept.trained, keeping.save)
-
-    return _Pool(
-        name=kept.name,
-        state=kept.answered_with,
-        given=kept.given,
-        some=forecasts,
-        forecasts=iter([forecasts]),
-        answer=answer,
-        notes=kept.notes,
-        rate_notes=summary.base_rate_notes(kept.state, kept.given, rate),
-        lines=[*kept.lines(keeping.save), *summary.belief_lines(belief_file.file, belief_file.beliefs)],
-        facts=summary.belief_facts(belief_file.beliefs) | kept.facts(keeping.save),
-        finish=finish,
-        all_of_it=True,
-    )
-
-
-def _learned(parts: Parts, pooling: Pooling, prior: float | Array | None, rate: float | Array | None) -> _Pool:
-    """A pool that has gone through all parts once, to learn."""
-    belief_file = pooling.belief_file()
-    source = PartsSource.of(parts.forecasts(), prior)
-    state = fit_from(source, pooling.pool, **pooling.options(belief_file.beliefs))
-
-    def answer(forecasts: Forecasts) -> tuple[Pooled, Sequence[Note]]:
-        return answers.pool_events(forecasts, pooling.pool, state, prior, rate), ()
-
-    return _Pool(
-        name=pooling.pool,
-        state=state,
-        given=prior is not None,
-        some=source.sample,
-        forecasts=parts.forecasts(),
-        answer=answer,
-        notes=state.notes,
-        rate_notes=summary.base_rate_notes(state, prior is not None, rate),
-        lines=summary.belief_lines(belief_file.file, belief_file.beliefs),
-        facts=summary.belief_facts(belief_file.beliefs),
-        over=lambda: (*parts.standing_out(), *parts.notes),
-    )
-
-
-def _kept(
+def _in_parts(
     parts: Parts,
     first: Forecasts,
-    model: tuple[str, TrainedPool],
+    name: str,
     prior: float | Array | None,
+    options: dict[str, Any],
+    model: tuple[str, TrainedPool] | None,
     rate: float | Array | None,
+    believed: BeliefFile,
 ) -> _Pool:
-    """A pool from a file, as it is."""
-    from opinionpool.streams.trained import matched
+    """A pool that has gone through all parts once, to learn, or one from a file as it is."""
+    if model is None:
+        source = PartsSource.of(parts.forecasts(), prior)
+        state = fit_from(source, name, **options)
+        kept = Kept(name, state, source.sample, prior, prior is not None, None, None, state.notes)
+        every, some = parts.forecasts(), source.sample
+    else:
+        from opinionpool.streams.trained import matched
 
-    file, trained = model
+        file, trained = model
+        kept, some = keep(first, trained.name, prior, {}, model, learning=False), first
+        every = (matched(part, trained, file) for part in parts.forecasts())
 
-    def kept_for(forecasts: Forecasts) -> Kept:
-        return keep(forecasts, trained.name, prior, {}, model, learning=False)
+    def on(part: Forecasts) -> Kept:
+        if model is None:
+            return replace(kept, forecasts=part)
+        return keep(part, kept.name, prior, {}, model, learning=False)
 
-    def answer(forecasts: Forecasts) -> tuple[Pooled, Sequence[Note]]:
-        kept = kept_for(forecasts)
-        return kept.pooled(rate), [note for note in kept.notes if note.code == "not-learned"]
-
-    kept = kept_for(first)
-    return _Pool(
-        name=kept.name,
-        state=kept.answered_with,
-        given=kept.given,
-        some=first,
-        forecasts=(matched(part, trained, file) for part in parts.forecasts()),
-        answer=answer,
-        notes=trained.learned.notes,
-        rate_notes=summary.base_rate_notes(kept.state, kept.given, rate),
-        lines=kept.lines(None),
-        facts=kept.facts(None),
-        over=lambda: (*parts.standing_out(), *parts.notes),
-    )
+    return _Pool(kept, some, every, on, kept.state.notes, rate, None, believed, parts)
 
 
 @dataclass(eq=False)
@@ -200,9 +143,11 @@ class _Answers:
     def each(self) -> Iterator[Pooled]:
         """The answers on each part, in order."""
         for forecasts in self.pool.forecasts:
-            pooled, notes = self.pool.answer(forecasts)
-            pooled, unlisted = self._chosen(pooled)
-            notes = [*notes, *answers.answer_notes(pooled), *unlisted]
+            kept = self.pool.on(forecasts)
+            pooled, unlisted = self._chosen(kept.pooled(self.pool.rate))
+            # Those of a single part stand among what was learned.
+            own = [] if self.pool.parts is None else [note for note in kept.notes if note.code == "not-learned"]
+            notes = [*own, *answers.answer_notes(pooled), *unlisted]
             self.one_part = (forecasts.notes, notes) if self.totals is None else None
             self.read.add(forecasts.notes)
             self.answered.add(notes)
@@ -232,16 +177,13 @@ class _Answers:
         answered: Sequence[Note] = self.answered.all(**{"in-sample": self.size.events})
         if self.one_part is not None:
             read, answered = self.one_part
-        return (
-            *read,
-            *self.pool.over(),
-            *self.pool.notes,
-            *answered,
-            *self.pool.rate_notes,
-        )
+        pool, parts = self.pool, self.pool.parts
+        over = () if parts is None else (*parts.standing_out(), *parts.notes)
+        rate = summary.base_rate_notes(pool.kept.state, pool.kept.given, pool.rate)
+        return (*read, *over, *pool.notes, *answered, *rate)
 
 
-def _write(pool: _Pool, rate: float | Array | None, listing: Listing, writing: Writing) -> None:
+def _write(pool: _Pool, listing: Listing, writing: Writing) -> None:
     """Write the answers as they come, and conclude."""
     found, kind = _Answers(pool, listing), writing.chosen()
     facts: dict[str, object] = {}
@@ -250,9 +192,7 @@ def _write(pool: _Pool, rate: float | Array | None, listing: Listing, writing: W
         for pooled in found.each():
             yield from answers.event_records(pooled)
         # All notes are known now, and what follows the events is written afterwards.
-        facts.update(summary.pool_facts(pool.some, pool.name, pool.state, rate))
-        facts.update({} if pool.all_of_it else summary.facts(found.size))
-        facts.update(pool.facts | {"notes": note_records(found.notes())})
+        facts.update(pool.facts(found.size) | {"notes": note_records(found.notes())})
 
     with destination(writing.output) as out:
         if kind == "json":
@@ -261,11 +201,9 @@ def _write(pool: _Pool, rate: float | Array | None, listing: Listing, writing: W
             for number, pooled in enumerate(found.each()):
                 columns = answers.event_columns(pooled, only_open=listing.only_open)
                 write_listing(columns, kind, out, headed=number == 0)
-    pool.finish()
-    conclude(
-        kind,
-        summary.size_line(found.size),
-        summary.pool_line(pool.some, pool.name, pool.state, pool.given, rate),
-        *pool.lines,
-        *note_lines(found.notes(), pool.some, writing.most_notes),
-    )
+    if pool.saved is not None:
+        from opinionpool.estimators.files import save
+
+        save(pool.kept.trained, pool.saved)
+    notes = note_lines(found.notes(), pool.some, writing.most_notes)
+    conclude(kind, summary.size_line(found.size), *pool.lines, *notes)

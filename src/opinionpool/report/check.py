@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -62,21 +62,6 @@ def check_lines(checks: Sequence[Check]) -> list[str]:
     if idle:
         lines.append(f"too little to look for: {', '.join(idle)}")
     return lines
-
-
-def check_records(checks: Sequence[Check]) -> list[dict[str, object]]:
-    """All findings for JSON."""
-    return [
-        {
-            "code": check.code,
-            "expert": check.expert,
-            "statistic": check.statistic,
-            "p": check.p,
-            "text": check.text,
-            "serious": check.serious,
-        }
-        for check in checks
-    ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -329,6 +314,6 @@ def finding_facts(findings: Findings) -> dict[str, object]:
         **agreement_facts(forecasts),
         "first_time": first_time,
         "last_time": last_time,
-        "checks": check_records(findings.checks),
+        "checks": [asdict(check) for check in findings.checks],
         **last,
     }
