@@ -177,6 +177,43 @@ class TestGrades:
         assert mine < other
 
 
+VERDICTS = (
+    "item,judge,verdict,winner\nm,x,A>B,A\nm,y,A,A\nn,x,tie,B\nn,y,B>A,B\no,x,A=B,model_a\no,y,B,A\np,x,A,\np,y,a,\n"
+)
+
+
+class TestVerdicts:
+    def test_preferences(self):
+        f = read(VERDICTS)
+        assert f.classes == ("B", "A")
+        assert f.outcomes.tolist() == [1, 0, 1, -1]
+        np.testing.assert_allclose(f.X, [[5 / 6, 5 / 6], [0.5, 1 / 6], [0.5, 1 / 6], [5 / 6, 5 / 6]])
+        renamed = VERDICTS.replace("verdict", "said")
+        np.testing.assert_array_equal(read(renamed, columns={"verdict": "said"}).X, f.X)
+        (note,) = (note for note in f.notes if note.code == "verdicts")
+        assert note.text == "column 'verdict' holds verdicts, and no probabilities: levels of the scale 'B,tie,A'"
+
+    def test_without_ties_they_are_votes(self):
+        f = read(VERDICTS.replace("tie", "A").replace("A=B", "A"))
+        assert {str(scale) for scale in f.scales.values()} == {"B,A"}
+
+    def test_ties_are_the_class_between_or_void(self):
+        text = VERDICTS.replace("B>A,B", "B>A,tie").replace("tie,B", "tie,tie")
+        f = read(text)
+        assert f.classes == ("B", "tie", "A")
+        assert f.outcomes.tolist() == [2, 1, 2, -1]
+        assert f.X.shape == (4, 2, 3)
+        assert read(text, void_values=["tie"]).events == ("m", "o", "p")
+
+    def test_a_verdict_beside_its_probability_is_as_before(self):
+        text = "item,judge,verdict,confidence,outcome\nm,x,yes,.8,yes\nm,y,no,.6,yes\nn,x,no,.9,no\nn,y,no,.7,no\n"
+        np.testing.assert_allclose(read(text).X, [[0.8, 0.4], [0.1, 0.3]])
+
+    def test_yes_and_no(self):
+        f = read("item,judge,verdict,gold\nm,x,yes,1\nm,y,no,1\nn,x,no,0\nn,y,no,0\n", columns=ROLES)
+        np.testing.assert_allclose(f.X, [[0.75, 0.25], [0.25, 0.25]])
+
+
 class TestCommands:
     @pytest.fixture
     def run(self, tmp_path, monkeypatch, capsys):

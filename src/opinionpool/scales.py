@@ -12,7 +12,7 @@ import numpy.typing as npt
 from opinionpool.arguments import brief, labels_given
 from opinionpool.arrays import Array
 from opinionpool.errors import ArgumentError, ProbabilityError
-from opinionpool.labels import label_text
+from opinionpool.labels import FAMILIES, label_text
 from opinionpool.text import shown
 
 _RANGE = re.compile(r"\s*(-?\d+)\s*(?:-|\.\.|to)\s*(-?\d+)\s*")
@@ -21,6 +21,16 @@ MOST = 101
 # Where levels are classes: by how much the log-probability of the farthest class is below that of the level given;
 # chosen by simulated judges (benchmarks/levels.py).
 FAR = 4.5
+# Other words for preferences of one of two, A and B, or neither.
+_PREFERENCES = {
+    "a>b": "a",
+    "b<a": "a",
+    "model_a": "a",
+    "b>a": "b",
+    "a<b": "b",
+    "model_b": "b",
+    **dict.fromkeys(("a=b", "b=a", "draw", "tied", "equal"), "tie"),
+}
 # Stands for the names of all experts without a scale of their own.
 ALL = "*"
 
@@ -69,6 +79,19 @@ class Scale:
                 f"not {brief(given)}"
             )
         return cls(tuple(levels))
+
+    @classmethod
+    def of_verdicts(cls, words: Sequence[str]) -> Scale | None:
+        """The scale of verdicts that say yes or no, or A, B or tie; None if they say something else.
+
+        >>> str(Scale.of_verdicts(["no", "Yes"])), str(Scale.of_verdicts(["A>B", "tie"])), Scale.of_verdicts(["7"])
+        ('no,yes', 'B,tie,A', None)
+        """
+        said = {_key(word) for word in words}
+        for levels in ({"b": "B", "tie": "tie", "a": "A"}, *({word: word for word in each} for each in FAMILIES)):
+            if said <= {*levels} and said != {"tie"}:
+                return cls(tuple(text for word, text in levels.items() if word != "tie" or "tie" in said))
+        return None
 
     def __str__(self) -> str:
         numbers = list(map(str, range(len(self.levels))))
@@ -202,6 +225,7 @@ def _texts(words: npt.ArrayLike) -> npt.NDArray[np.str_]:
 def _key(word: object) -> str:
     """A level as it is compared: numbers by value, words without case or blanks around them."""
     text = str(word).strip().lower()
+    text = _PREFERENCES.get(text, text)
     try:
         return f"{float(text):.12g}"
     except ValueError:

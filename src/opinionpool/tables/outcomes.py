@@ -94,7 +94,24 @@ def graded(column: Observed, least: str, scales: Iterable[Scale]) -> Observed:
     if order is None and not _WHOLE.fullmatch(least):
         raise ArgumentError(f"--at-least is a number, or a level of a scale that --scale names, and not {shown(least)}")
     edge = float(least) if order is None else order.place(least)
-    words = [word if np.isnan(place(word)) else str(int(place(word) >= edge)) for word in column.words.values]
+    return _rewritten(
+        column, [word if np.isnan(place(word)) else str(int(place(word) >= edge)) for word in column.words.values]
+    )
+
+
+def in_levels(column: Observed, scale: Scale) -> Observed:
+    """A column whose words for levels of a scale, as A>B, are written as the scale writes them."""
+    words = column.words.values
+    return _rewritten(column, [scale.levels[scale.place(word)] if _level(word, scale) else word for word in words])
+
+
+def _level(word: str, scale: Scale) -> bool:
+    """Whether a word, and no number, is a level."""
+    return not looks_numeric(word) and scale.place(word) >= 0
+
+
+def _rewritten(column: Observed, words: Sequence[str]) -> Observed:
+    """The column with other words for its own."""
     values = list(dict.fromkeys(words))
     codes = column.words.expand(np.array([values.index(word) for word in words], dtype=np.intp), BLANK)
     return replace(column, words=Words(codes, values, column.words.trimmed))
@@ -184,14 +201,23 @@ def find_classes(
     """Only the classes, the levels of a scale where outcomes are such; arguments and errors as for `settle`."""
     if len(written) > 1:
         return order_classes(written, asked)
-    if scale is not None and len(scale.levels) > 2:
-        grades = [word for *_, word in _outcomes_among(observed, written, without)]
-        if {*map(key, grades)} - {*FAMILIES[0]} and all(scale.place(word) >= 0 for word in grades):
-            return scale.levels
+    found = None if scale is None else _levels_seen(_outcomes_among(observed, written, without), scale, asked)
+    if found is not None:
+        return found
     words = {word.lower() for column in observed for word in column.words.values}
     cells = _outcomes_among(observed, written, without.beside({*words, *asked.classes}))
     _check_binary(cells)
     return two_classes(_spellings(cells), asked.about(written[0]) if written else asked)
+
+
+def _levels_seen(cells: Sequence[_Outcome], scale: Scale, asked: Asked) -> tuple[object, ...] | None:
+    """The levels of a scale as classes, or its ends where outcomes are words for these; None if they are neither."""
+    words = {word for *_, word in cells}
+    keys, ends = {*map(key, words)}, (scale.levels[0], scale.levels[-1])
+    if words and words <= {*ends} and not (asked.classes or asked.positive or any(map(looks_numeric, words))):
+        return ends
+    ordered = len(scale.levels) > 2 and keys - {*FAMILIES[0]} and all(scale.place(word) >= 0 for word in words)
+    return scale.levels if ordered else None
 
 
 def _outcomes_among(observed: Sequence[Observed], written: Sequence[str], without: NoOutcome) -> list[_Outcome]:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from opinionpool.arrays import Array, Index
 from opinionpool.earlier import Earlier
 from opinionpool.errors import ArgumentError, DuplicateError, LayoutError, Note, OpinionPoolError
+from opinionpool.findings import finding
 from opinionpool.forecasts import Forecasts, History
 from opinionpool.scales import scale_of
 from opinionpool.tables.cells import NumberRules
@@ -28,7 +29,7 @@ from opinionpool.tables.melt import Melted, Reading, melt_columns, melt_long, ro
 from opinionpool.tables.name_notes import alike_event_notes, alike_notes, formula_notes
 from opinionpool.tables.options import ReadOptions
 from opinionpool.tables.outcome_files import Joined, beside, join_outcomes
-from opinionpool.tables.outcomes import Observed, Settled, absent_void_notes, graded, settle, settle_among
+from opinionpool.tables.outcomes import Observed, Settled, absent_void_notes, graded, in_levels, settle, settle_among
 from opinionpool.tables.profile import Profile
 from opinionpool.tables.shapes import UserRoles
 from opinionpool.tables.silence import with_silence
@@ -61,12 +62,25 @@ def read_table(
     whole: Whole | None = None,
 ) -> Forecasts:
     """From open tables to forecasts; for a part of a table, as was decided for the whole."""
+    profile = Profile(table, request.rules.missing_words) if whole is None else whole.profile
+    asked, request = request, with_verdicts(profile, request)
     reading = Reading.of(request) if reading is None else reading
-    profile = Profile(table, reading.rules.missing_words) if whole is None else whole.profile
+    if asked is not request:
+        column, scale = request.columns["probability"], request.scale["*"]
+        reading.notes.append(finding("verdicts", column=column, scale=scale))
     layout = layout_of(profile, other, request) if whole is None else whole.layout
     if table.rows > _HEAD * _MORE and layout.long and request.duplicates is None:
         _refuse_repeats(table, other, request, Whole(layout, None if whole is None else whole.classes, profile))
     return _read_as(_Known(table, other, request, reading, whole, profile, layout))
+
+
+def with_verdicts(profile: Profile, request: ReadOptions) -> ReadOptions:
+    """The options, with a scale for verdicts such as yes and no, or A, B and tie, in place of forecasts."""
+    found = None if request.scale else profile.verdicts(request.columns)
+    if found is None:
+        return request
+    columns = {role: name for role, name in request.columns.items() if role != "verdict"}
+    return replace(request, columns={**columns, "probability": found[0]}, scale={"*": str(found[1])})
 
 
 def _refuse_repeats(table: Table, other: Table | None, request: ReadOptions, whole: Whole) -> None:
@@ -164,6 +178,8 @@ def _parse(known: _Known) -> _Parsed:
     observed = _observed(table, layout, events, joined)
     if request.at_least is not None:
         observed = [graded(each, request.at_least, request.rules.scales.values()) for each in observed]
+    elif request.rules.scale is not None:
+        observed = [in_levels(each, request.rules.scale) for each in observed]
     without = request.no_outcome
     if known.whole is None:
         refuse_totals(table, layout, events, [column.words for column in observed if column.table is table])

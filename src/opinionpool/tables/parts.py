@@ -29,8 +29,8 @@ from opinionpool.tables.forecast_counts import ForecastCounts
 from opinionpool.tables.layout import Layout
 from opinionpool.tables.melt import Reading
 from opinionpool.tables.options import ReadOptions
-from opinionpool.tables.outcomes import Observed, absent_void_notes, find_classes, graded
-from opinionpool.tables.parse import Whole, forecast_notes, layout_of, read_table
+from opinionpool.tables.outcomes import Observed, absent_void_notes, find_classes, graded, in_levels
+from opinionpool.tables.parse import Whole, forecast_notes, layout_of, read_table, with_verdicts
 from opinionpool.tables.profile import Profile
 from opinionpool.tables.read import open_table
 from opinionpool.tables.sources import is_large
@@ -181,6 +181,7 @@ def open_parts(source: object, request: ReadOptions, progress: Progress | None) 
     """
     with open_table(source, request, progress, on_disk=True) as table:
         profile = Profile(table, request.rules.missing_words)
+        request = with_verdicts(profile, request)
         layout = layout_of(profile, None, request)
         whole = request.options == "event" or request.merge_names or request.silence is not None
         if whole or not {"class", "verdict"}.isdisjoint(layout.roles) or layout.long == layout.wide:
@@ -201,6 +202,8 @@ def _parts(table: Table, request: ReadOptions, layout: Layout, profile: Profile)
     asked = as_listed(request.asked, written, long=layout.long)
     if request.at_least is not None:
         observed = [graded(each, request.at_least, request.rules.scales.values()) for each in observed]
+    elif request.rules.scale is not None:
+        observed = [in_levels(each, request.rules.scale) for each in observed]
     whole = Whole(layout, find_classes(observed, written, asked, without, request.rules.scale), profile)
     known = {}
     if layout.long:

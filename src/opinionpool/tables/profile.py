@@ -178,6 +178,17 @@ class Profile:
         found.columns = [_with_levels(column, scales) for column in self.columns] if scales else self.columns
         return found
 
+    def verdicts(self, given: Mapping[str, object]) -> tuple[str, Scale] | None:
+        """The column of verdicts that stand in place of forecasts, and their scale; None if there is none.
+
+        `given` are columns by the roles that a user gives them.
+        """
+        name = given.get("verdict", "")
+        found = [c for c in self.columns if c.name == name or ("verdict" not in given and "verdict" in c.roles)]
+        certain = PROBABILITY in given or any(PROBABILITY in c.roles for c in self.columns if c not in found)
+        scale = None if certain or len(found) != 1 else Scale.of_verdicts(found[0].words.values)
+        return None if scale is None else (found[0].name, scale)
+
     def key(self, places: Iterable[int]) -> Index:
         """A number for each combination of what columns hold, (rows,), the same where it is; -1 where one is blank."""
         places = tuple(places)
