@@ -214,6 +214,60 @@ class TestVerdicts:
         np.testing.assert_allclose(f.X, [[0.75, 0.25], [0.25, 0.25]])
 
 
+class TestSamples:
+    """Several statements by one judge on one item."""
+
+    @staticmethod
+    def table(values):
+        """Rows of values by item, judge and sample, (T, N, n); NaN where there is none."""
+        rows = [f"i{t},j{j},{v:.12f}" for (t, j, _), v in np.ndenumerate(values) if v == v]
+        return "\n".join(["item,judge,probability", *rows])
+
+    def test_they_count_as_surely_as_so_many_are(self):
+        rng = np.random.default_rng(0)
+        own = rng.normal(size=(3000, 2, 1)) + np.array([0.4, -0.8])[:, None]
+        odds = own + rng.normal(size=(3000, 2, 4))
+        f = read(self.table(1 / (1 + np.exp(-odds))), duplicates="samples")
+        centre = odds.mean(axis=(0, 2))
+        expected = centre + (odds.mean(axis=2) - centre) / (0.5 + 0.5 / 4)
+        np.testing.assert_allclose(np.log(f.X / (1 - f.X)), expected, rtol=0.05, atol=0.02)
+
+    def test_one_sample_counts_as_it_is_and_order_means_nothing(self):
+        values = np.array([[[0.2, 0.4], [0.5, np.nan]], [[0.7, 0.9], [0.6, 0.3]], [[0.1, 0.1], [0.9, np.nan]]])
+        f = read(self.table(values), duplicates="samples")
+        assert f.X[0, 1] == 0.5
+        assert f.X[2, 1] == 0.9
+        assert f.X[1, 0] > 0.8
+        lines = self.table(values).split("\n")
+        turned = read("\n".join([lines[0], *lines[:0:-1]]), duplicates="samples")
+        for event in f.events:
+            for name in f.experts:
+                one = f.X[f.events.index(event), f.experts.index(name)]
+                assert turned.X[turned.events.index(event), turned.experts.index(name)] == one
+
+    def test_judges_who_repeat_themselves_say_no_more(self):
+        f = read(self.table(np.array([[[0.2, 0.2]], [[0.7, 0.7]], [[0.4, 0.4]]])), duplicates="samples")
+        np.testing.assert_allclose(f.X[:, 0], [0.2, 0.7, 0.4])
+
+    def test_both_orders_are_one_statement(self):
+        rows = ["m,x,A,AB,A", "m,x,A,BA,A", "m,y,A,AB,A", "m,y,B,BA,A", "n,x,B,AB,B", "n,x,B,BA,B", "n,y,tie,AB,B"]
+        text = "\n".join(["item,judge,verdict,shown,winner", *rows, "n,y,B,BA,B"])
+        f = read(text, columns={"order": "shown"})
+        assert f.experts == ("x", "y")
+        assert f.X.shape == (2, 2)
+        assert f.X[0, 0] > f.X[0, 1] > f.X[1, 1] > f.X[1, 0]
+        np.testing.assert_array_equal(f.X, read(text, columns={"order": "shown"}, duplicates="samples").X)
+
+    def test_samples_of_votes_are_pooled(self):
+        f = read(
+            "item,judge,score,outcome\na,x,1,1\na,x,0,1\na,y,1,1\na,y,1,1\nb,x,0,0\nb,x,0,0\nb,y,0,0\nb,y,1,0\n",
+            scale="0-1",
+            duplicates="samples",
+        )
+        p = op.GaussianPool().fit(f).predict_proba(f)[:, 1]
+        assert p[0] > 0.5 > p[1]
+
+
 class TestCommands:
     @pytest.fixture
     def run(self, tmp_path, monkeypatch, capsys):

@@ -87,10 +87,10 @@ class Scale:
         >>> str(Scale.of_verdicts(["no", "Yes"])), str(Scale.of_verdicts(["A>B", "tie"])), Scale.of_verdicts(["7"])
         ('no,yes', 'B,tie,A', None)
         """
-        said = {_key(word) for word in words}
+        keys = {_key(word) for word in words}
         for levels in ({"b": "B", "tie": "tie", "a": "A"}, *({word: word for word in each} for each in FAMILIES)):
-            if said <= {*levels} and said != {"tie"}:
-                return cls(tuple(text for word, text in levels.items() if word != "tie" or "tie" in said))
+            if keys <= {*levels} and keys != {"tie"}:
+                return cls(tuple(text for word, text in levels.items() if word != "tie" or "tie" in keys))
         return None
 
     def __str__(self) -> str:

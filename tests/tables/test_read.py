@@ -179,7 +179,7 @@ def test_repeated_forecasts_are_listed_or_follow_a_rule():  # case 57
     same(untimed, [[0.2]])
     assert "the last row of the file, since there are no times" in notes(untimed)["duplicates"].text
     with pytest.raises(
-        ArgumentError, match="duplicates must be one of last, last-row, mean, time-weighted, and it is 'first'"
+        ArgumentError, match="duplicates must be one of last, last-row, mean, time-weighted, samples, and it is 'first'"
     ):
         read(LONG, duplicates="first")
 

@@ -67,7 +67,10 @@ class LatentLevels:
         scales = [forecasts.scales.get(name) for name in forecasts.experts]
         voters = np.array([scale is not None and len(scale.levels) == 2 for scale in scales])
         positive = np.bincount(forecasts.expert_index, forecasts.probabilities > 0.5, len(voters))
-        voters &= (positive > 0) & (positive < forecasts.counts)
+        # Several votes by one judge, as samples, are no single vote.
+        several = ~np.isclose(np.abs(forecasts.probabilities - 0.5), 0.25)
+        voters &= (np.bincount(forecasts.expert_index, several, len(voters)) == 0) & (positive > 0)
+        voters &= positive < forecasts.counts
         panel = (positive[voters].sum() + 0.5) / (forecasts.counts[voters].sum() + 1.0)
         share = (positive + PANEL * panel) / (forecasts.counts + PANEL)
         weight, location, spread = float(logit(0.75)), 0.0, 0.0

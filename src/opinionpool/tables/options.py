@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from opinionpool.tables.no_outcome import NoOutcome
 
 # Which of several forecasts counts.
-RULES = ("last", "last-row", "mean", "time-weighted")
+RULES = ("last", "last-row", "mean", "time-weighted", "samples")
 # What unmarked numbers of an expert or column are.
 UNITS = ("percent", "fraction")
 
@@ -172,8 +172,9 @@ class ReadOptions:
         "The column that holds the event, expert, probability, class, verdict (which of two outcomes the probability "
         "is of), outcome, time (of the forecast), closes (when the event does), resolved_at (when the outcome was "
         "known), expires (when the forecast does), prior (of the event), group (of events whose outcomes are related), "
-        "topic or text (the question), where its name does not say so. Nothing after = means: no column. Repeatable; "
-        "event or expert named twice: the columns together are the name; probability: each holds forecasts.",
+        "topic, text (the question) or order (in which two things were shown: both are one statement), where its name "
+        "does not say so. Nothing after = means: no column. Repeatable; event or expert named twice: the columns "
+        "together are the name; probability: each holds forecasts.",
         metavar="ROLE=NAME",
         check=check_columns,
     )
@@ -222,8 +223,8 @@ class ReadOptions:
     duplicates: str | None = _option(
         "text",
         "Which of several forecasts by one expert on one event counts: the last (by time; in the order of the file if "
-        "there are no times), the same and of several at one time the last row, their mean, or their mean over the "
-        "time that each stood. Default: an error.",
+        "there are no times), the same and of several at one time the last row, their mean, their mean over the time "
+        "that each stood, or all as samples of one statement, by their mean and spread. Default: an error.",
         choices=RULES,
     )
     as_of: object = _option(
@@ -292,6 +293,8 @@ class ReadOptions:
             object.__setattr__(self, name, option.value(getattr(self, name), name))
         if self.horizon is not None and self.history:
             raise ArgumentError("a horizon is one moment, and time-averaged scores are of all: give one of the two")
+        if self.columns.get("order") and self.duplicates is None:
+            object.__setattr__(self, "duplicates", "samples")
         if self.as_of is not None:
             from opinionpool.tables.times import as_time
 

@@ -9,7 +9,7 @@ from functools import cached_property
 from opinionpool.tables.roles import PROBABILITY, TEXT
 
 # Roles of facts about events and forecasts, which are given to what is left once the forecasts are known.
-FACTS = ("time", "expires", "closes", "resolved_at", "prior", "group", "topic", TEXT)
+FACTS = ("time", "expires", "closes", "resolved_at", "prior", "group", "topic", TEXT, "order")
 
 
 @dataclass(frozen=True)

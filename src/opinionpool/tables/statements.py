@@ -13,12 +13,15 @@ import numpy.typing as npt
 from opinionpool.arrays import Array, Index, pairs_increase
 from opinionpool.errors import LayoutError, Note, OpinionPoolError, literal
 from opinionpool.findings import Remedy, fault
+from opinionpool.logodds import FLOOR, expit, logit
 from opinionpool.tables.distinguishing import distinguishing, distinguishing_text
 from opinionpool.tables.table import Table, place
 from opinionpool.tables.times import Times, time_text
 from opinionpool.tables.unnamed_times import UnnamedTimes
 from opinionpool.text import listed, shown
 
+# Two samples by one judge correlate by so much at least, as few of them say little of that.
+LEAST_ALIKE = 0.3
 # Sums over classes that are this close to 1 are left as they are.
 EXACT = 1e-9
 # Characters of examples in a message, about.
@@ -167,9 +170,9 @@ def one_each(
     Parameters
     ----------
     long_rows : LongRows
-    rule : {None, "last", "last-row", "mean", "time-weighted"}
+    rule : {None, "last", "last-row", "mean", "time-weighted", "samples"}
         What to do with several: refuse; keep the latest, by time if there is one; the same, and of several at one time
-        the last row; average; or average over the time that each stood.
+        the last row; average; average over the time that each stood; or take them as samples of one statement.
     time_column : str or None
         The header of the column that the times are from.
     unused : sequence of int
@@ -210,6 +213,9 @@ def one_each(
     many = "several forecasts by one expert on one event, {count:time}: "
     if rule == "mean":
         return _mean(long_rows.select(order)), [*notes, Note.of("duplicates", many + "their mean counts", len(pairs))]
+    if rule == "samples":
+        samples = _samples(long_rows.select(order))
+        return samples, [*notes, Note.of("duplicates", many + "they count as samples of one statement", len(pairs))]
     if rule == "time-weighted":
         mean = _over_time(long_rows.select(order), time_column, unused, until, unnamed)
         return mean, [*notes, Note.of("duplicates", many + "their mean over time counts", len(pairs))]
@@ -271,6 +277,31 @@ def _mean(long_rows: LongRows) -> LongRows:
         # A mean is of no one time.
         time = np.where(counts > 1, np.datetime64("NaT", "us"), long_rows.time[starts])
     return replace(long_rows.select(starts), value=means, time=time)
+
+
+def _samples(long_rows: LongRows) -> LongRows:
+    """One statement for all samples of an expert on an event, as surely as so many are a statement.
+
+    Of n samples with mean log-odds m, the mean of all m by the expert being μ, it is μ + (m − μ) / (λ + (1 − λ)/n),
+    λ the correlation of two samples on one event, of all experts together. One sample counts as it is.
+    """
+    long_rows = long_rows.select(np.lexsort((long_rows.value, long_rows.key)))
+    means = _mean(long_rows)
+    if long_rows.classes:
+        return means
+    starts = np.flatnonzero(np.append(True, np.diff(long_rows.key) != 0))
+    counts = np.diff(np.append(starts, len(long_rows.key)))
+    odds = logit(np.clip(long_rows.value, FLOOR, 1.0 - FLOOR))
+    mean = np.add.reduceat(odds, starts) / counts
+    within = np.square(odds - np.repeat(mean, counts)).sum() / (len(odds) - len(starts))
+    expert = means.expert
+    own = np.bincount(expert)
+    centre = (np.bincount(expert, mean) / np.maximum(own, 1))[expert]
+    total = np.square(mean - centre).sum() / max(len(starts) - np.count_nonzero(own), 1)
+    between = max(float(total - within * (1.0 / counts).mean()), 0.0)
+    alike = max(between / (between + within), LEAST_ALIKE) if between + within > 0 else 1.0
+    found = expit(centre + (mean - centre) / (alike + (1.0 - alike) / counts))
+    return replace(means, value=np.where(counts > 1, found, means.value))
 
 
 def _over_time(
