@@ -14,19 +14,17 @@ import numpy.typing as npt
 
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning import crowd
-from opinionpool.learning.crowd import CrowdFit, crowd_fit
-from opinionpool.learning.problem import Problem
-from opinionpool.logodds import FLOOR, expit, logit
+from opinionpool.learning.fitted import FittedPanel
+from opinionpool.learning.learn import learn
+from opinionpool.logodds import expit, logit
 from opinionpool.model.nested import NestedCorrelation
-from opinionpool.model.panel import Panel
-from opinionpool.model.pooling import Settings
 
 Array = npt.NDArray[np.float64]
 
 EVENTS, EXPERTS, EACH, CORRELATION = 4000, 1500, 12, 0.4
 RESOLVED = 100, 500, 2000
 # Only one of the models, or both.
-CHOICES = {"learned": (0.5, 0.5), "common": (1.0, 1e-300), "nested": (1e-300, 1.0)}
+CHOICES = {"learned": crowd.FEATURES, "common": (1.0 - 2e-16, 1e-300), "nested": (1e-300, 1.0 - 2e-16)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,13 +65,19 @@ class Simulated:
         some = self.forecasts.outcomes < 0
         return float(np.logaddexp(0.0, np.where(self.outcomes == 1, -answers, answers))[some].mean())
 
-    def fitted(self, believed: tuple[float, float]) -> tuple[CrowdFit, float]:
+    def fitted(self, believed: tuple[float, float]) -> tuple[FittedPanel, float]:
         """What is learned with these probabilities of the models beforehand, and its loss."""
-        with patch.dict(crowd.PROBABILITIES, dict(zip(crowd.PROBABILITIES, believed, strict=True))):
-            found = crowd_fit(Problem.of(self.forecasts, 0.5, None).sparse(FLOOR))
-        settings = Settings(extremes=found.extremes)
-        panel = Panel.from_parts(found.parts, found.bias, self.forecasts.experts, settings=settings)
-        return found, self.loss(logit(panel.pool_forecasts(self.forecasts, 0.5)))
+        with patch.object(crowd, "FEATURES", believed):
+            found = learn(self.forecasts, prior=0.5)
+        return found, self.loss(logit(found.pool_forecasts(self.forecasts)))
+
+
+def probability(learned: FittedPanel, *, nested: bool) -> float:
+    """How probable nested evidence, or one correlation, is afterwards."""
+    posterior = learned.posterior
+    assert posterior is not None
+    name = "features, nested evidence" if nested else "features, one correlation"
+    return float(posterior.posterior[posterior.value.index(name)])
 
 
 def main(draws: int) -> None:
@@ -86,11 +90,11 @@ def main(draws: int) -> None:
             for seed in range(1, draws + 1):
                 one = Simulated.drawn(seed, resolved, nested=nested)
                 fits = [one.fitted(believed) for believed in CHOICES.values()]
-                common = fits[0][0].common
-                rows.append([*(loss for _, loss in fits), one.loss(one.optimal), 1.0 - common if nested else common])
+                truth = probability(fits[0][0], nested=nested)
+                rows.append([*(loss for _, loss in fits), one.loss(one.optimal), truth])
             mean = np.mean(rows, axis=0)
-            truth = "nested" if nested else "one correlation"
-            print(f"| {truth} | {resolved:,} | " + " | ".join(f"{value:.3f}" for value in mean) + " |", flush=True)
+            name = "nested" if nested else "one correlation"
+            print(f"| {name} | {resolved:,} | " + " | ".join(f"{value:.3f}" for value in mean) + " |", flush=True)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from scipy.stats import norm
 import opinionpool as op
 from opinionpool.errors import ArgumentError, OpinionPoolError, OpinionPoolWarning, PanelError
 from opinionpool.forecasts import Forecasts
-from opinionpool.learning.beliefs import WORTH, Belief, Beliefs, beliefs_of_mapping
+from opinionpool.learning.beliefs import WORTH, Belief, Beliefs, ExpertBeliefs, beliefs_of_mapping
 from opinionpool.learning.laplace import prior_fit
 from opinionpool.learning.learn import learn
 from opinionpool.learning.nodes import prior_nodes
@@ -442,8 +442,28 @@ class TestPlaces:
         q = np.where(rng.random((60, 900)) < 0.1, rng.random((60, 900)), NAN)
         crowd = Forecasts.from_array(q, rng.integers(0, 2, 60))
         assert learn(crowd, beliefs=Beliefs()).structure == "crowd"
-        with pytest.raises(ArgumentError, match="learned as a crowd"):
-            learn(crowd, beliefs=Beliefs(calibration=1))
+        with pytest.raises(ArgumentError, match="those by name"):
+            learn(crowd, beliefs=Beliefs(experts={"expert_1": ExpertBeliefs(calibration=1)}))
+
+    def test_crowds_take_those_about_any_expert(self):
+        rng = np.random.default_rng(1)
+        y = rng.integers(0, 2, 120)
+        said = 0.7 * (2 * y - 1)[:, None] + rng.normal(size=(120, 1)) + rng.normal(size=(120, 800))
+        q = np.where(rng.random(said.shape) < 0.03, expit(said), NAN)
+        crowd = Forecasts.from_array(q, [*y[:40].tolist(), *[None] * 80], classes=(0, 1))
+
+        def size(**beliefs):
+            learned = learn(crowd, beliefs=Beliefs(**beliefs), prior=0.5)
+            assert learned.structure == "crowd"
+            return logit(learned.pool_forecasts(crowd))[40:]
+
+        timid, bold = (np.abs(size(calibration=Belief(kappa, 1000))).mean() for kappa in (2.0, 0.5))
+        assert bold < 0.95 * timid
+        close, far = (np.abs(size(correlation=Belief(rho, 1000))).mean() for rho in (0.95, 0.2))
+        assert close < 0.95 * far
+        high, none = (size(bias=Belief(bias, 1000)).mean() for bias in (0.5, 0.0))
+        assert high < none - 0.1
+        assert learn(crowd, beliefs=Beliefs(extremes=3)).panel.settings.extremes.limit == 3
 
 
 class TestSilence:

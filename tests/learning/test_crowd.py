@@ -11,9 +11,11 @@ from opinionpool import blocks
 from opinionpool.errors import ExpertError, ProbabilityError
 from opinionpool.estimators.pools import GaussianPool
 from opinionpool.forecasts import Forecasts
+from opinionpool.learning.beliefs import Beliefs
 from opinionpool.learning.crowd import crowd_fit
 from opinionpool.learning.hierarchy import Cells, Hierarchy, Regressions
 from opinionpool.learning.learn import learn
+from opinionpool.learning.prior import Believed
 from opinionpool.learning.problem import SparseContrasts
 from opinionpool.logodds import expit
 from opinionpool.model.contrasts import Extremes
@@ -48,10 +50,12 @@ class Crowd:
             self.event, self.expert, self.forecast[:, None], told, np.ones(len(self.forecast)), len(self.y), 600
         )
 
-    def fit(self):
-        t = len(self.y)
-        cells = self.event, self.expert, self.forecast[:, None]
-        return crowd_fit(SparseContrasts(*cells, np.zeros((t, 1)), self.y, np.ones(t), self.experts))
+    def fit(self, kept=slice(None), forecast=None):
+        """Learned from some of the forecasts, or others."""
+        t, said = len(self.y), self.forecast[:, None] if forecast is None else forecast
+        cells, reference = (self.event[kept], self.expert[kept], said[kept]), np.zeros((t, said.shape[1]))
+        data = SparseContrasts(*cells, reference, self.y, np.ones(t), self.experts)
+        return crowd_fit(data, Believed.of(Beliefs(), self.experts), np.zeros(said.shape[1]))
 
     def forecasts(self, outcomes=None):
         events = tuple(f"q{i}" for i in range(len(self.y)))
@@ -166,7 +170,6 @@ def _ridge(cells, chosen, d):
 class TestCrowdFit:
     def test_believes_differences_that_there_are(self, crowd):
         found = crowd.fit()
-        assert found.share >= 0.7
         assert found.extremes.limit > 5
         assert isinstance(found.parts.dependence, CommonCorrelation)
         assert np.corrcoef(found.parts.contrast, crowd.contrast)[0, 1] > 0.8
@@ -174,9 +177,7 @@ class TestCrowdFit:
     def test_an_expert_without_forecasts_has_the_crowds_features(self, crowd):
         # The last expert's cells are taken away.
         kept = crowd.expert != 599
-        t = len(crowd.y)
-        cells = crowd.event[kept], crowd.expert[kept], crowd.forecast[kept, None]
-        found = crowd_fit(SparseContrasts(*cells, np.zeros((t, 1)), crowd.y, np.ones(t), crowd.experts))
+        found = crowd.fit(kept)
         few = np.bincount(crowd.expert[kept], minlength=600) > 0
         centre = np.median(found.parts.contrast[few])
         assert found.parts.contrast[599] == pytest.approx(centre, abs=0.05)
@@ -184,10 +185,8 @@ class TestCrowdFit:
 
     def test_who_always_says_the_same_gets_no_weight(self, crowd):
         said = np.where(crowd.expert == crowd.expert[0], 0.7, crowd.forecast)
-        t = len(crowd.y)
-        cells = crowd.event, crowd.expert, said[:, None]
-        found = crowd_fit(SparseContrasts(*cells, np.zeros((t, 1)), crowd.y, np.ones(t), crowd.experts))
-        assert found.parts.spread[crowd.expert[0]] == 0
+        found = crowd.fit(forecast=said[:, None])
+        assert not found.parts.informative[crowd.expert[0]]
         assert found.notes[0].code == "constant"
 
     def test_three_classes_of_which_two_happen_much_like_two(self, crowd):
@@ -195,10 +194,7 @@ class TestCrowdFit:
         two = crowd.fit()
         told = np.stack([crowd.forecast, np.full(len(crowd.forecast), -3.0)], axis=1)
         told[:, 1] += np.random.default_rng(0).normal(0, 1, len(told))
-        t = len(crowd.y)
-        three = crowd_fit(
-            SparseContrasts(crowd.event, crowd.expert, told, np.zeros((t, 2)), crowd.y, np.ones(t), crowd.experts)
-        )
+        three = crowd.fit(forecast=told)
         assert np.isfinite(three.bias).all()
         assert np.corrcoef(two.parts.contrast, three.parts.contrast)[0, 1] > 0.8
 
@@ -255,13 +251,6 @@ class TestThroughLearning:
         assert not learning.is_crowd(crowd.forecasts(np.full(4000, -1)), np.ones(4000))
         x = np.random.default_rng(0).uniform(0.1, 0.9, (50, 600))
         assert not learning.is_crowd(Forecasts.from_array(x, [0, 1] * 25), np.ones(50))
-
-    def test_few_events_are_no_crowd_unless_an_array_would_be_too_large(self, crowd, monkeypatch):
-        few = np.where(np.arange(len(crowd.y)) < 39, crowd.y, -1)
-        monkeypatch.setattr(learning, "CROWD", 100)
-        assert not learning.is_crowd(crowd.forecasts(few), np.ones(4000))
-        monkeypatch.setattr(learning, "LARGE", 10**6)
-        assert learning.is_crowd(crowd.forecasts(few), np.ones(4000))
 
     def test_no_resolved_event_of_many(self, crowd, monkeypatch):
         monkeypatch.setattr(learning, "LARGE", 10**6)

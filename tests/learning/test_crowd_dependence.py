@@ -5,15 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from opinionpool.errors import PanelError
 from opinionpool.forecasts import Forecasts
-from opinionpool.learning.crowd import crowd_fit
+from opinionpool.learning.believed_answers import Model, Pooled
+from opinionpool.learning.crowd import _together
 from opinionpool.learning.crowd_cells import Cells, Regressions
-from opinionpool.learning.crowd_dependence import Mixture, Model, Pooled
-from opinionpool.learning.duplicates import Duplicates
+from opinionpool.learning.duplicates import CONSTANT, NEW, Duplicates
 from opinionpool.learning.hierarchy import Features, Hierarchy, _shared, nested_correlation
 from opinionpool.learning.learn import learn
-from opinionpool.learning.problem import Problem
-from opinionpool.logodds import FLOOR, expit, logit
+from opinionpool.logodds import expit, logit
 from opinionpool.model.correlation import CommonCorrelation, MatrixCorrelation
 from opinionpool.model.features import Parts
 from opinionpool.model.mixed import MixedCorrelation
@@ -24,20 +24,22 @@ from opinionpool.saving.files import POOLS, read, to_bytes, write
 class Crowd:
     """Twelve forecasts an event by 600 unequal experts of known features, drawn event by event with a matrix."""
 
-    def __init__(self, seed, *, nested, events=1200, experts=600, each=12, rho=0.4):
+    def __init__(self, seed, *, nested, events=1200, experts=600, each=12, rho=0.4, differ=1.0):
         rng = np.random.default_rng(seed)
-        self.contrast = np.exp(-0.3 + 0.5 * rng.normal(size=experts))
-        self.spread = np.exp(0.2 + 0.3 * rng.normal(size=experts))
-        self.bias = 0.4 * rng.normal(size=experts)
+        self.contrast = np.exp(-0.3 + 0.5 * differ * rng.normal(size=experts))
+        self.spread = np.exp(0.2 + 0.3 * differ * rng.normal(size=experts))
+        self.bias = 0.4 * differ * rng.normal(size=experts)
         self.y = (rng.random(events) < 0.5).astype(np.intp)
         own = np.stack([np.sort(rng.choice(experts, each, replace=False)) for _ in range(events)])
         signal = self.contrast / self.spread
-        error = np.empty(own.shape)
+        error, self.optimal = np.empty(own.shape), np.empty(events)
         for t, some in enumerate(own):
             low, high = np.minimum.outer(signal[some], signal[some]), np.maximum.outer(signal[some], signal[some])
             r = rho * (low / high if nested else np.ones((each, each)))
             np.fill_diagonal(r, 1.0)
             error[t] = np.linalg.cholesky(r) @ rng.normal(size=each)
+            said = signal[some] * (2 * self.y[t] - 1) + error[t]
+            self.optimal[t] = 2.0 * np.linalg.solve(r, signal[some]) @ said
         given = self.bias[own] + self.contrast[own] * (2 * self.y - 1)[:, None] + self.spread[own] * error
         self.event, self.expert, self.given = np.repeat(np.arange(events), each), own.ravel(), given.ravel()
         self.experts = tuple(f"e{i}" for i in range(experts))
@@ -56,19 +58,27 @@ def crowd(request):
     return request.param, Crowd(3, nested=request.param)
 
 
+def of_weights(learned):
+    """What weights go with, and how probable each is."""
+    found = learned.posterior
+    rows = zip(found.hyperparameter, found.value, found.posterior.tolist(), strict=True)
+    return {value: p for name, value, p in rows if name == "weights"}
+
+
 class TestWhichHolds:
     def test_outcomes_tell(self, crowd):
         nested, one = crowd
-        found = crowd_fit(Problem.of(one.forecasts(1200), 0.5, None).sparse(FLOOR))
-        assert found.common < 0.1 if nested else found.common > 0.9
+        shares = of_weights(learn(one.forecasts(1200), prior=0.5))
+        assert shares["features, nested evidence" if nested else "features, one correlation"] > 0.9
+        assert sum(shares.values()) == pytest.approx(1.0, abs=1e-3)
 
     def test_the_truth_is_worth_more_on_open_events(self, crowd, monkeypatch):
         nested, one = crowd
         f = one.forecasts(600)
         losses = {}
         for kind in ("common", "nested"):
-            believed = {"common": 1e-300, "nested": 1e-300} | {kind: 1.0}
-            monkeypatch.setattr("opinionpool.learning.crowd.PROBABILITIES", believed)
+            believed = (0.3, 1e-300) if kind == "common" else (1e-300, 0.3)
+            monkeypatch.setattr("opinionpool.learning.crowd.FEATURES", believed)
             losses[kind] = one.loss(learn(f, prior=0.5).pool_forecasts(f), 600)
         monkeypatch.undo()
         learned = one.loss(learn(f, prior=0.5).pool_forecasts(f), 600)
@@ -148,9 +158,10 @@ class TestProperties:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("opinionpool.learning.crowd._AtLimit.used_again", lambda _: 1.0)
             larger = logit(learn(f, prior=0.5).pool_forecasts(f))
+        # Panels by agreement, which are known without outcomes, keep their small part.
         ratio = answers / larger
-        assert np.ptp(ratio) < 1e-9
-        assert 0.6 < ratio[0] < 1.0
+        assert 0.6 < np.median(ratio) < 1.0
+        assert (np.abs(answers) <= np.abs(larger) + 0.01).all()
         resolved = f.select_events(np.arange(300))
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("opinionpool.learning.crowd._AtLimit.used_again", lambda _: 0.5)
@@ -175,19 +186,31 @@ class TestMixture:
         assert part[0] == pytest.approx(among.solve(signal, present)[0, some], rel=1e-12)
         assert among.times(z) == pytest.approx(among.matrix() @ z, rel=1e-12)
 
-    def test_panel_gives_the_mean_of_what_each_model_answers(self):
-        """Slopes differ between models, and the panel of the mixture has one."""
+    def test_models_may_take_signals_to_differ(self):
         rng = np.random.default_rng(4)
-        n, d = 6, 1
-        features = Features(np.zeros((n, d)), rng.uniform(0.3, 1.5, n), rng.uniform(0.5, 2.0, n))
-        models = Model("common", 0.3), Model("nested", 0.5)
-        mixture = Mixture(models, np.array([0.4, 0.6]), np.array([1.3, 0.8]), np.zeros((2, d)))
-        x = rng.normal(size=(n, 1))
-        cells = Cells(np.zeros(n, dtype=int), np.arange(n), x, x, np.ones(n), 1, n)
-        answer = mixture.answers([Pooled.by(model, cells, features, np.eye(1)) for model in models])
-        among = mixture.among(features.contrast / features.spread)
-        parts = Parts(mixture.total * features.contrast, features.spread, among)
-        assert parts.weights_for(np.ones((1, n), dtype=bool)) @ x == pytest.approx(answer, rel=1e-12)
+        signal, z, other = rng.uniform(0.2, 2.0, 5), rng.normal(size=5), rng.uniform(0.5, 2.0, (2, 5))
+        models, share = (CommonCorrelation(5, 0.3), NestedCorrelation(signal, 0.6)), np.array([0.3, 0.7])
+        among = MixedCorrelation(models, share, other)
+        each = [np.linalg.solve(m.matrix(), o * signal) @ z for m, o in zip(models, other, strict=True)]
+        everybody = np.ones((1, 5), dtype=bool)
+        assert among.solve(signal, everybody)[0] @ z == pytest.approx(share @ each, rel=1e-12)
+        order = np.array([[3, 0, 4, 1, 2]])
+        by_cell = among.solve(signal[order], everybody, order)
+        assert by_cell[0] @ z[order[0]] == pytest.approx(share @ each, rel=1e-12)
+        assert among.subset(order[0]).solve(signal[order[0]], everybody)[0] @ z[order[0]] == pytest.approx(share @ each)
+        with pytest.raises(PanelError, match="the same experts"):
+            MixedCorrelation(models, share, other[:, :4])
+
+    def test_the_panel_has_the_weights_of_both(self):
+        rng = np.random.default_rng(5)
+        spread, signal = rng.uniform(0.5, 2.0, 6), rng.uniform(0.2, 1.0, 6)
+        both = (
+            Parts(rng.normal(size=6), spread, CommonCorrelation(6, 0.3)),
+            Parts(rng.uniform(0.1, 1.0, 6), spread, NestedCorrelation(signal, 0.5)),
+        )
+        present = rng.random((10, 6)) < 0.7
+        expected = sum(each.weights_for(present) for each in both)
+        assert _together(*both).weights_for(present) == pytest.approx(expected, abs=1e-12)
 
     def test_saved_and_read(self, tmp_path):
         found = learn(Crowd(0, nested=False, events=150).forecasts(150), prior=0.5)
@@ -207,7 +230,7 @@ class TestOthers:
         event, expert = np.nonzero(rng.random((12, 5)) < 0.6)
         x = rng.normal(size=(len(event), 1))
         own = Features(np.zeros((5, 1)), rng.uniform(0.3, 1.5, 5), rng.uniform(0.5, 2.0, 5)).among(expert)
-        model = Model("common", rho)
+        model = Model(nested=False, rho=rho)
         cells = Cells(event, expert, x, x, np.ones(len(x)), 12, 5)
         found = Pooled.by_others(model, cells, own, np.eye(1))
         for m in range(len(x)):
@@ -300,15 +323,16 @@ class TestCopies:
             expert = np.append(expert, np.full(own.sum(), to))
         order = np.lexsort((expert, event))
         cells = event[order], expert[order], x[order], tuple(f"e{i}" for i in range(30))
-        compared, found = Duplicates.among_cells(*cells), Duplicates.in_crowd(*cells)
+        compared, found = Duplicates.among_cells(*cells), Duplicates.in_crowd(*cells, np.zeros(30, dtype=bool))
         assert (compared.first[compared.source] == found.first[found.source]).all()
         assert len(found.first) == 27
         assert [note.text for note in found.notes] == [note.text for note in compared.notes]
 
     def test_few_equal_forecasts_are_no_copies(self):
         event = np.repeat(np.arange(4), 2)
-        found = Duplicates.in_crowd(event, np.tile([0, 1], 4), np.arange(4.0).repeat(2)[:, None], ("a", "b", "c"))
-        assert len(found.first) == 3
+        cells = event, np.tile([0, 1], 4), np.arange(4.0).repeat(2)[:, None]
+        found = Duplicates.in_crowd(*cells, ("a", "b", "c", "d"), np.array([False, False, False, True]))
+        assert found.source.tolist() == [0, 1, NEW, CONSTANT]
 
     def test_as_by_the_pseudo_inverse(self):
         rng = np.random.default_rng(10)
@@ -322,3 +346,33 @@ class TestCopies:
         some = np.array([0, 3, 6])
         assert among.subset(some).matrix() == pytest.approx(matrix.subset(some).matrix())
         assert among.subset(np.array([0, 3])).source is None
+
+
+class TestIntervals:
+    """What is open about a crowd, with what somebody who knows everybody's features would say as the truth."""
+
+    def test_they_hold_the_truth_of_crowds_as_believed(self):
+        inside, events = [], 500
+        for seed, nested in ((0, False), (1, True), (2, True), (3, False)):
+            one = Crowd(seed, nested=nested, events=events, differ=0.5)
+            f = one.forecasts(300)
+            learned = learn(f, prior=0.5)
+            low, high = learned.forecast_intervals(f)
+            assert ((low <= learned.pool_forecasts(f)) & (learned.pool_forecasts(f) <= high)).all()
+            truth = expit(one.optimal)
+            inside.append(((low <= truth) & (truth <= high))[300:].mean())
+        assert 0.8 < np.mean(inside) < 0.98
+
+    def test_they_narrow_as_outcomes_arrive(self):
+        one = Crowd(4, nested=True, events=900)
+        widths = []
+        for resolved in (20, 800):
+            low, high = learn(one.forecasts(resolved), prior=0.5).forecast_intervals(one.forecasts(0))
+            widths.append((high - low)[800:].mean())
+        assert widths[1] < 0.8 * widths[0]
+
+    def test_agreement_guides_before_features_are_known(self):
+        shares = [of_weights(learn(Crowd(5, nested=True).forecasts(n), prior=0.5)) for n in (2, 600)]
+        features = [sum(p for name, p in each.items() if name.startswith("features")) for each in shares]
+        assert features[0] < 0.5
+        assert features[1] > 0.99

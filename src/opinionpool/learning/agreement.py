@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from opinionpool.arrays import Array, Mask
+from opinionpool.arrays import Array, Index, Mask
 from opinionpool.blocks import blocks
 from opinionpool.logodds import levelled, metric, whitened
 
@@ -63,7 +63,17 @@ class Agreement:
         absent : ndarray of bool, shape (T, 1, K - 1), optional
             Classes that are no options of the event.
         """
-        sums = _Sums.of(contrasts, weight, absent)
+        return cls._from(_Sums.of(contrasts, weight, absent))
+
+    @classmethod
+    def among_cells(
+        cls, event: Index, expert: Index, contrasts: Array, weight: Array, experts: int, *, options: bool
+    ) -> Agreement:
+        """The same of M forecasts with contrasts (M, K - 1), those of events with options of their own levelled."""
+        return cls._from(_Sums.of_cells(event, expert, contrasts, weight, experts, options=options))
+
+    @classmethod
+    def _from(cls, sums: _Sums) -> Agreement:
         count = np.maximum(sums.count, 1.0)
         spread = np.sqrt(np.maximum(sums.own / count, 0.0))
         others = np.sqrt(np.maximum(sums.others / count, 0.0))
@@ -71,7 +81,7 @@ class Agreement:
         together = np.divide(sums.product, count * spread * others, out=np.zeros_like(spread), where=moves)
         seen = np.where(sums.count >= LEAST_EVENTS, sums.count, 0.0)
         correlation = _drawn(together, seen)
-        n = contrasts.shape[1]
+        n = len(spread)
         believed = max(n - 2.0, 0.0) / (n + 4.0)
         # Its mean square, which is never 0: noise does not distinguish experts who agree with nobody.
         squared = np.clip(correlation, 0.0, HIGHEST) ** 2 + 1.0 / (seen + PANEL_WORTH)
@@ -122,10 +132,36 @@ class _Sums:
             means += [(frequency @ each.reshape(-1, n * d)).reshape(n, d) for each in (own, others)]
             pairs = ((own, own), (others, others), (own, others))
             squares += [(frequency @ (a * b).reshape(-1, n * d)).reshape(n, d).sum(axis=1) for a, b in pairs]
+        return cls._about_means(count, squares, means, events, options=absent is not None)
+
+    @classmethod
+    def of_cells(
+        cls, event: Index, expert: Index, contrasts: Array, weight: Array, experts: int, *, options: bool
+    ) -> _Sums:
+        t, frequency = len(weight), weight[event]
+        number = np.bincount(event, minlength=t)
+        several = number[event] > 1
+        event, expert, frequency = event[several], expert[several], frequency[several]
+        own = _within(whitened(contrasts[several])[:, None])[:, 0]
+        others = np.stack([np.bincount(event, column, t)[event] - column for column in own.T], axis=-1)
+        others /= (number[event] - 1.0)[:, None]
+
+        def summed(values: Array) -> Array:
+            return np.bincount(expert, frequency * values, experts).astype(np.float64)
+
+        means = np.array([np.stack([summed(column) for column in each.T], axis=-1) for each in (own, others)])
+        pairs = ((own, own), (others, others), (own, others))
+        squares = np.array([summed((a * b).sum(axis=1)) for a, b in pairs])
+        count, events = summed(np.ones(len(own))), float(weight[number > 1].sum())
+        return cls._about_means(count, squares, means, events, options=options)
+
+    @classmethod
+    def _about_means(cls, count: Array, squares: Array, means: Array, events: float, *, options: bool) -> _Sums:
+        """From sums of squares (3, N) and of values (2, N, K - 1)."""
         number = np.maximum(count, 1.0)[:, None]
         centres = [(means[a] * means[b] / number).sum(axis=1) for a, b in ((0, 0), (1, 1), (0, 1))]
         # Where events have options of their own, positions have no meaning, and neither has a mean by position.
-        own_square, others_square, product = squares - (np.array(centres) if absent is None else 0.0)
+        own_square, others_square, product = squares - (0.0 if options else np.array(centres))
         return cls(count, own_square, others_square, product, events)
 
 

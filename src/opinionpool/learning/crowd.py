@@ -1,13 +1,13 @@
 """Learning from a crowd: thousands of experts with a handful of forecasts each.
 
 A weight per expert, as in `opinionpool.learning.default`, or a covariance, would need an array of events x experts.
-Here features are shrunken towards the crowd's (`opinionpool.learning.hierarchy`), and weights follow from them, for
-whoever is present (model.md, sections 2.2, 2.3 and 8). What outcomes still decide are a few numbers, as in the default
-pool: how far extreme statements are believed, how much of the differences between experts to believe (`SHARES`),
-whether experts have one correlation or nested evidence (`opinionpool.learning.crowd_dependence`), and a slope and an
-intercept for the answer. They are judged on contrasts pooled with each expert's features as its other forecasts show
-them, so an expert does not look good for having been learned from the event. Every step is linear in the number of
-forecasts.
+Here each node of the prior is a believed panel, and outcomes decide between them by the same likelihood and with the
+same prior of the sum of the weights (docs/model.md, section 10): panels whose weights go with agreement, as in the
+default pool, and panels whose weights follow from features that are shrunken towards the crowd's
+(`opinionpool.learning.hierarchy`), with one correlation or nested evidence. The latter are judged on contrasts pooled
+with each expert's features as its other forecasts show them, so an expert does not look good for having been learned
+from the event. Weights follow for whoever is present (model.md, sections 2.2, 2.3 and 8). Every step is linear in the
+number of forecasts.
 
 Open events tell of features too: for each expert such an event stands for one of every class, as probable as the others
 on it say (EM, Dempster, Laird and Rubin, JRSS B 39, 1977), for `ROUNDS` rounds; without its own forecast, which would
@@ -26,33 +26,35 @@ import numpy.typing as npt
 from opinionpool import logodds
 from opinionpool.arrays import Array, Index, Mask
 from opinionpool.errors import Note
-from opinionpool.estimation.averages import constant_notes
-from opinionpool.estimation.newton import Mode, posterior_probabilities
+from opinionpool.estimation.newton import posterior_probabilities
+from opinionpool.estimation.regression import Observations
 from opinionpool.estimation.sampling import spread_evenly
 from opinionpool.labels import UNRESOLVED
+from opinionpool.learning.agreement import Agreement
+from opinionpool.learning.believed_answers import Model, Pooled
 from opinionpool.learning.crowd_cells import Cells
-from opinionpool.learning.crowd_dependence import (
-    COMMON,
-    NEGLIGIBLE,
-    NESTED,
-    PROBABILITIES,
-    RATE,
-    Mixture,
-    Model,
-    Pooled,
-)
+from opinionpool.learning.crowd_posterior import CrowdPosterior
 from opinionpool.learning.duplicates import ROUNDING, Duplicates
-from opinionpool.learning.hierarchy import Differences, Hierarchy, Start, nested_correlation
-from opinionpool.learning.prior import LIMIT_PROBABILITIES, LIMITS, harmonic_mean
+from opinionpool.learning.hierarchy import Centre, Differences, Features, Hierarchy, Start, nested_correlation
+from opinionpool.learning.laplace import Fit, evidence, fit_nodes
+from opinionpool.learning.nodes import Nodes, prior_nodes
+from opinionpool.learning.prior import LIMIT_PROBABILITIES, LIMITS, Believed, Dependent, harmonic_mean
 from opinionpool.learning.problem import SparseContrasts
 from opinionpool.model.contrasts import Extremes
 from opinionpool.model.features import Parts
+from opinionpool.model.mixed import MixedCorrelation
 
-SHARES = (0.0, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0)
-SHARE_PROBABILITIES = (0.4, 0.2, 0.15, 0.1, 0.07, 0.05, 0.03)
+# How much of the differences between experts there are, and how probable that is.
+SHARES, SHARE_PROBABILITIES = (0.0, 0.2, 0.5, 1.0), (0.1, 0.2, 0.3, 0.4)
+# How probable it is that weights follow from features, with one correlation or nested evidence; else agreement tells.
+FEATURES = 0.15, 0.15
+# A model that is less probable has no part in the answer.
+NEGLIGIBLE = 1e-3
+# How far experts differ is open too, so what is open about their features counts so often in intervals.
+OPEN = 2.0
 # Rounds in which open events count as what the others on them say.
 ROUNDS = 2
-# Shares and dependence are judged by so many events; more would hardly change them.
+# Panels are judged by so many events; more would hardly change them.
 JUDGING = 4096
 # So many forecasts, all the same, say nothing. With fewer, as most in a crowd give, that may be chance, but for those
 # that repeat the prior.
@@ -66,41 +68,54 @@ class CrowdFit:
     parts: Parts
     bias: Array  # (N, K - 1)
     extremes: Extremes
-    share: float  # how much of the differences between experts is believed
-    common: float  # the probability that experts have one correlation, not nested evidence
+    posterior: CrowdPosterior
     notes: tuple[Note, ...]
     # (T, K - 1); L* − L° of resolved events, with experts as their other forecasts show them; NaN elsewhere
     otherwise: Array
 
 
-def crowd_fit(data: SparseContrasts) -> CrowdFit:
-    """Learn from the forecasts of a crowd, at least one of which is on a resolved event.
+def crowd_fit(data: SparseContrasts, believed: Believed, base_intercept: Array) -> CrowdFit | None:
+    """Learn from the forecasts of a crowd; None if nobody who says anything forecast a resolved event.
 
-    Where events have options of their own, nobody has a bias.
+    Where events have options of their own, nobody has a bias. `base_intercept` (K - 1,) is how far the reference is
+    from what is believed of it.
     """
-    duplicates = Duplicates.in_crowd(data.event, data.expert, data.contrasts, data.experts)
+    constant = _constant(data.expert, data.contrasts, len(data.experts))
+    duplicates = Duplicates.in_crowd(data.event, data.expert, data.contrasts, data.experts, constant)
     if len(duplicates.first) < len(data.experts):
-        found = crowd_fit(_distinct(data, duplicates))
+        distinct = believed.among(duplicates.source, len(duplicates.first))
+        found = crowd_fit(_distinct(data, duplicates), distinct, base_intercept)
+        if found is None:
+            return None
         parts, notes = duplicates.parts(found.parts), duplicates.notes + found.notes
         otherwise = _of_all(data, np.isin(data.expert, duplicates.first), found.otherwise)
-        return replace(found, parts=parts, bias=duplicates.rows(found.bias), notes=notes, otherwise=otherwise)
-    constant = _constant(data.expert, data.contrasts, len(data.experts))
+        bias, posterior = duplicates.rows(found.bias), found.posterior.of_all(duplicates)
+        return CrowdFit(parts, bias, found.extremes, posterior, notes, otherwise)
     resolved = (data.outcomes != UNRESOLVED)[data.event]
-    used = (data.weight[data.event] > 0) & ~constant[data.expert]
-    task, unresolved = data.among(used & resolved), data.among(used & ~resolved)
-    extremes, start = _extremes(task)
-    fitted = _AtLimit.at(task, extremes.limit, start)
+    used = data.weight[data.event] > 0
+    if not (used & resolved).any():
+        return None
+    moved = replace(data, reference=data.reference - base_intercept)
+    task, unresolved = moved.among(used & resolved), moved.among(used & ~resolved)
+    prior = _prior(moved.among(used), believed), Centre.of(believed)
+    extremes, start = _extremes(task, prior, believed.limit)
+    fitted = _AtLimit.at(task, extremes.limit, prior, start)
     if len(unresolved.outcomes):
         for _ in range(ROUNDS):
             start, supposed = fitted.crowd.start, fitted.supposed(unresolved)
-            fitted = _AtLimit.at(task, extremes.limit, start, supposed)
-    parts, bias = fitted.panel(fitted.used_again())
-    spread = np.where(constant, 0.0, parts.spread)
-    contrast = np.where(constant, 0.0, parts.contrast)
-    notes = tuple(constant_notes(data.experts, constant))
-    share, (common, _) = fitted.choice
-    parts, otherwise = Parts(contrast, spread, parts.dependence), _of_all(data, used & resolved, fitted.answers)
-    return CrowdFit(parts, bias, extremes, share, float(common), notes, otherwise)
+            fitted = _AtLimit.at(task, extremes.limit, prior, start, supposed)
+    parts, bias, posterior = fitted.panel(base_intercept)
+    otherwise = _of_all(data, used & resolved, fitted.answers - base_intercept)
+    return CrowdFit(parts, bias, extremes, posterior, (), otherwise)
+
+
+def _prior(some: SparseContrasts, believed: Believed) -> Nodes:
+    """The prior of the default pool, by what agreement says on all events."""
+    contrasts, weight, n = some.contrasts, some.weight, len(some.experts)
+    if some.absent is not None:
+        contrasts = logodds.levelled(contrasts, some.absent[some.event])
+    agreement = Agreement.among_cells(some.event, some.expert, contrasts, weight, n, options=some.absent is not None)
+    return prior_nodes(believed.agreeing(agreement), contrasts.shape[1], options=some.absent is not None)
 
 
 def _of_all(data: SparseContrasts, used: Mask, values: Array) -> Array:
@@ -110,29 +125,16 @@ def _of_all(data: SparseContrasts, used: Mask, values: Array) -> Array:
     return found
 
 
-def dependence_in_words(common: float) -> str:
-    """How experts depend on each other if one correlation is so probable, and not nested evidence.
-
-    >>> dependence_in_words(0.97)
-    'one correlation (97% probable; else nested evidence)'
-    """
-    if common > 1.0 - NEGLIGIBLE:
-        return "one correlation"
-    if common < NEGLIGIBLE:
-        return "nested evidence"
-    first, other = ("one correlation", "nested evidence") if common >= 1 / 2 else ("nested evidence", "one correlation")
-    return f"{first} ({max(common, 1.0 - common):.0%} probable; else {other})"
-
-
-def _extremes(task: SparseContrasts) -> tuple[Extremes, Start]:
-    """How far extremes are believed, and the crowd as it then is, nearly."""
-    start, evidence = None, []
-    for limit in LIMITS:
-        fitted = _AtLimit.at(task, limit, start)
+def _extremes(task: SparseContrasts, prior: tuple[Nodes, Centre], limit: float | None) -> tuple[Extremes, Start | None]:
+    """How far extremes are believed, unless that is assessed, and the crowd as it then is, nearly."""
+    if limit is not None:
+        return Extremes(limit), None
+    start, score = None, []
+    for tried in LIMITS:
+        fitted = _AtLimit.at(task, tried, prior, start)
         start = fitted.crowd.start
-        evidence.append(np.logaddexp.reduce(fitted.common_evidence + np.log(SHARE_PROBABILITIES)))
-    assert start is not None
-    return Extremes(harmonic_mean(LIMITS, posterior_probabilities(evidence, LIMIT_PROBABILITIES))), start
+        score.append(evidence(*fitted.of_shares((False,)))[0])
+    return Extremes(harmonic_mean(LIMITS, posterior_probabilities(score, LIMIT_PROBABILITIES))), start
 
 
 def _distinct(data: SparseContrasts, duplicates: Duplicates) -> SparseContrasts:
@@ -194,6 +196,8 @@ class _AtLimit:
 
     task: SparseContrasts  # resolved events
     extremes: Extremes
+    prior: Nodes  # by agreement
+    centre: Centre
     root: Array
     cells: Cells
     every: Cells  # with those of open events
@@ -203,19 +207,25 @@ class _AtLimit:
 
     @classmethod
     def at(
-        cls, task: SparseContrasts, limit: float, start: Start | None = None, supposed: _Open | None = None
+        cls,
+        task: SparseContrasts,
+        limit: float,
+        prior: tuple[Nodes, Centre],
+        start: Start | None = None,
+        supposed: _Open | None = None,
     ) -> _AtLimit:
         """Learned from these events, and from those whose outcome is supposed; `start` is near what will be found."""
         root = np.asarray(np.linalg.cholesky(logodds.metric(task.contrasts.shape[1] + 1)), dtype=np.float64)
         every = cells = _cells(task, limit, root)
         if supposed is not None:
             every = cells.and_then(*supposed.of_every_class(root))
-        crowd = Hierarchy.learn(every, start)
-        return cls(task, Extremes(limit), root, cells, every, crowd, crowd.deviation_otherwise(every), supposed)
+        crowd = Hierarchy.learn(every, start, prior[1])
+        otherwise = crowd.deviation_otherwise(every)
+        return cls(task, Extremes(limit), *prior, root, cells, every, crowd, otherwise, supposed)
 
     @cached_property
     def judged(self) -> _Judged:
-        """The resolved events by which shares and dependence are judged."""
+        """The resolved events by which panels are judged."""
         weight, cells = self.task.weight, self.cells
         if weight.sum() <= JUDGING:
             return self.all_resolved
@@ -229,84 +239,110 @@ class _AtLimit:
         task = self.task
         return _Judged(slice(len(task.event)), self.cells, task.outcomes, task.reference, task.weight)
 
-    def model(self, kind: str, share: float) -> Model:
+    @property
+    def sum(self) -> float:
+        """The believed sum of the weights, of which a panel by features has as much as its features say."""
+        return float(self.prior.sums.probability @ self.prior.sums.value)
+
+    def model(self, share: float, *, nested: bool) -> Model:
         """A kind of dependence, with the correlation of pairs on the same event."""
-        if kind == COMMON:
-            return Model(kind, self.crowd.correlation)
+        if not nested:
+            return Model(nested, self.crowd.correlation)
         among, found = self.judged, self.crowd.features(self.crowd.deviation, share)
         signal = found.contrast / found.spread
-        return Model(kind, nested_correlation(among.cells, self.crowd.errors[among.rows], signal))
+        return Model(nested, nested_correlation(among.cells, self.crowd.errors[among.rows], signal, self.centre))
 
-    def mode(self, model: Model, share: float, by: _Judged) -> Mode:
-        """Slope and intercept of the answers by a model with a share of the differences between experts.
-
-        Each expert is taken to be as its other forecasts show it.
-        """
+    def by_features(self, model: Model, share: float, by: _Judged) -> Pooled:
+        """Answers with a share of the differences between experts, each as its other forecasts show it."""
         features = self.crowd.features(self.otherwise.among(by.rows), share)
-        pooled = Pooled.by(model, by.cells, features, self.root)
-        return pooled.mode(by.outcomes, by.reference, by.weight, biased=by.cells.biased)
+        return Pooled.by(model, by.cells, features, self.root).times(1.0 / self.sum)
 
-    @cached_property
-    def common_evidence(self) -> Array:
-        """Log evidence of each share with one correlation, (shares,)."""
-        model = self.model(COMMON, 0.0)
-        return np.array([self.mode(model, share, self.judged).log_marginal_likelihood for share in SHARES])
+    def observed(self, panels: list[Pooled], by: _Judged) -> Observations:
+        """Outcomes, and what panels say."""
+        contrasts = np.stack([each.contrasts for each in panels], axis=1)
+        return Observations(contrasts, by.reference, by.outcomes, by.weight)
 
-    @cached_property
-    def common_share(self) -> float:
-        """How much of the differences between experts is believed with one correlation."""
-        return float(posterior_probabilities(self.common_evidence, SHARE_PROBABILITIES, RATE) @ np.array(SHARES))
+    def nodes(self, probability: Array, dependence: tuple[Dependent, ...] = ()) -> Nodes:
+        """The prior of the sum of the weights of panels of which one holds."""
+        b = len(probability)
+        prior, none = self.prior, np.zeros(b)
+        return Nodes(probability, np.eye(b), none, prior.intercept_sd, prior.sums, dependence, none)
 
-    @cached_property
-    def choice(self) -> tuple[float, Array]:
-        """How much of the differences between experts is believed, and how probable each kind of dependence is."""
-        # Experts who do not differ have one correlation.
-        others = [
-            self.mode(self.model(NESTED, share), share, self.judged).log_marginal_likelihood for share in SHARES[1:]
+    def of_shares(self, kinds: tuple[bool, ...]) -> tuple[Observations, Nodes]:
+        """What panels say with each share and kind of dependence, and their prior."""
+        panels = [
+            self.by_features(self.model(share, nested=nested), share, self.judged)
+            for nested in kinds
+            for share in SHARES
         ]
-        found = np.array([self.common_evidence, np.append(self.common_evidence[0], others)])
-        believed = np.outer(list(PROBABILITIES.values()), SHARE_PROBABILITIES)
-        posterior = posterior_probabilities(found, believed, RATE)
-        return float(posterior.sum(axis=0) @ np.array(SHARES)), posterior.sum(axis=1)
+        prior = np.tile(SHARE_PROBABILITIES, len(kinds)) / len(kinds)
+        return self.observed(panels, self.judged), self.nodes(prior)
+
+    def share(self, kinds: tuple[bool, ...]) -> float:
+        """How much of the differences between experts is believed."""
+        fit = fit_nodes(*self.of_shares(kinds), covariances=False)
+        return float(fit.joint.sum(axis=1) @ np.tile(SHARES, len(kinds)))
 
     @cached_property
-    def mixture(self) -> Mixture:
-        """The models that have a part in the answer, and how."""
-        share, probability = self.choice
-        kinds = [(kind, p) for kind, p in zip(PROBABILITIES, probability.tolist(), strict=True) if p > NEGLIGIBLE]
-        models = tuple(self.model(kind, share) for kind, _ in kinds)
-        modes = [self.mode(model, share, self.all_resolved) for model in models]
-        return Mixture.of(models, np.array([p for _, p in kinds]), modes, self.cells.contrasts.shape[1])
+    def chosen(self) -> tuple[float, tuple[Model, ...], Features, Array]:
+        """The share, the models, the features of all, and contrasts of panels by agreement (A, N)."""
+        share = self.share((False, True))
+        models, features = tuple(self.model(share, nested=each) for each in (False, True)), self.features(share)
+        distinct, spread = np.unique(self.prior.direction, axis=0), features.spread
+        among = models[0].among(features.contrast / spread)
+        return share, models, features, spread * among.times(spread * distinct) / 2.0
+
+    def features(self, share: float) -> Features:
+        """Of all experts, with a share of the differences."""
+        return self.crowd.features(self.crowd.deviation, share)
+
+    def panels(self, by: _Judged) -> list[Pooled]:
+        """What panels say on resolved events: those by agreement, then by features with each kind of dependence."""
+        share, models, features, agreeing = self.chosen
+        otherwise, expert = self.crowd.features(self.otherwise.among(by.rows), share), by.cells.expert
+        own = [Features(otherwise.bias, each[expert], features.spread[expert]) for each in agreeing]
+        found = [Pooled.by(models[0], by.cells, each, self.root) for each in own]
+        return found + [self.by_features(model, share, by) for model in models]
+
+    @cached_property
+    def fit(self) -> tuple[Fit, Nodes]:
+        """What outcomes say of panels by agreement and by features."""
+        direction, prior = self.prior.direction, self.prior.probability
+        _, first, which = np.unique(direction, axis=0, return_index=True, return_inverse=True)
+        agreeing = (1.0 - sum(FEATURES)) * np.bincount(which.ravel(), prior)
+        kinds = tuple(self.prior.dependence[i] for i in first.tolist())
+        more = (Dependent("common", 0.0, np.inf, FEATURES[0]), Dependent("nested", 0.0, np.inf, FEATURES[1]))
+        nodes = self.nodes(np.append(agreeing, FEATURES), kinds + more)
+        return fit_nodes(self.observed(self.panels(self.judged), self.judged), nodes), nodes
 
     @property
     def answers(self) -> Array:
         """Answers on resolved events without the prior, each expert as its other forecasts show it, (T, K - 1)."""
-        features, cells = (
-            self.crowd.features(self.otherwise.among(slice(len(self.task.event))), self.choice[0]),
-            self.cells,
-        )
-        return self.mixture.answers([Pooled.by(model, cells, features, self.root) for model in self.mixture.models])
+        mean, d = self.fit[0].mean, self.cells.contrasts.shape[1]
+        return np.asarray(mean[:d] + _mixed(self.panels(self.all_resolved), mean[d:]))
 
     def supposed(self, unresolved: SparseContrasts) -> _Open:
         """What the others on each open event say of it, by one correlation."""
         cells = _cells(replace(unresolved, outcomes=np.zeros_like(unresolved.outcomes)), self.extremes.limit, self.root)
-        share, model = self.common_share, self.model(COMMON, 0.0)
-        found = Mixture.of((model,), np.ones(1), [self.mode(model, share, self.all_resolved)], cells.contrasts.shape[1])
-        features = self.crowd.features(self.crowd.deviation, share).among(cells.expert)
-        pooled = Pooled.by_others(model, cells, features, self.root)
-        return _Open(unresolved, cells, logodds.softmax(unresolved.reference[cells.event] + found.answers([pooled])))
+        share, model = self.share((False,)), self.model(0.0, nested=False)
+        known = self.observed([self.by_features(model, share, self.judged)], self.judged)
+        mean, d = fit_nodes(known, self.nodes(np.ones(1)), covariances=False).mean, cells.contrasts.shape[1]
+        others = Pooled.by_others(model, cells, self.features(share).among(cells.expert), self.root)
+        answers = mean[:d] + mean[d] / self.sum * others.contrasts
+        return _Open(unresolved, cells, logodds.softmax(unresolved.reference[cells.event] + answers))
 
     def used_again(self) -> float:
         """How large answers on open events are without a part in what is known of the experts, relative to with one."""
         if self.opened is None:
             return 1.0
-        share, mixture = self.choice[0], self.mixture
+        share, models, features, _ = self.chosen
         task, cells, first = self.opened.task, self.opened.cells, len(self.cells.event)
         without = self.crowd.features(self.otherwise.among(slice(first, first + len(cells.event))), share)
-        again = self.crowd.features(self.crowd.deviation, share).among(cells.expert)
+        mean = self.fit[0].mean
         answers = [
-            mixture.answers([Pooled.by(model, cells, features, self.root) for model in mixture.models])
-            for features in (without, again)
+            mean[: cells.contrasts.shape[1]]
+            + _mixed([Pooled.by(model, cells, each, self.root) for model in models], mean[-2:] / self.sum)
+            for each in (without, features.among(cells.expert))
         ]
         # As a logistic regression of one on the other, its first step: weighted by what an outcome would tell.
         p = logodds.softmax(task.reference + answers[0])[:, 1:]
@@ -314,14 +350,52 @@ class _AtLimit:
         both, own = (float(task.weight @ (information * each).sum(axis=1)) for each in answers)
         return float(np.clip(both / own, 0.0, 1.0)) if own > 0 else 1.0
 
-    def panel(self, factor: float) -> tuple[Parts, Array]:
-        """Parts and bias of all experts, with so much of the slope."""
-        mixture, features = self.mixture, self.crowd.features(self.crowd.deviation, self.choice[0])
-        bias = features.bias @ np.linalg.inv(self.root)
-        if self.cells.biased:
-            bias += mixture.shift
-        dependence = mixture.among(features.contrast / features.spread)
-        return Parts(factor * mixture.total * features.contrast, features.spread, dependence), bias
+    def panel(self, base_intercept: Array) -> tuple[Parts, Array, CrowdPosterior]:
+        """Parts and bias of all experts, and what is open about them."""
+        (fit, nodes), (_, models, features, agreeing), turn = (
+            self.fit,
+            self.chosen,
+            np.asarray(np.linalg.inv(self.root), dtype=np.float64),
+        )
+        d, slope = self.cells.contrasts.shape[1], self.used_again() / self.sum
+        among = tuple(model.among(features.contrast / features.spread) for model in models)
+        contrast = np.vstack([agreeing, np.tile(slope * features.contrast, (2, 1))])
+        mean, nested = fit.mean[d:], np.arange(len(contrast)) == len(contrast) - 1
+        parts = tuple(
+            Parts(mean[own] @ contrast[own], features.spread, each)
+            for own, each in zip((~nested, nested), among, strict=True)
+        )
+        weights = sum(each.weights * own for each, own in zip(self.panels(self.judged), mean.tolist(), strict=True))
+        total = float(self.judged.weight @ weights) / float(self.judged.weight.sum())
+        shift = (base_intercept - fit.mean[:d]) * total / (total**2 + LEAST_SUM**2)
+        variance = self.crowd.open_variances(self.crowd.deviation) * [
+            [OPEN],
+            [OPEN * (slope * mean.sum()) ** 2],
+            [OPEN],
+        ]
+        posterior = CrowdPosterior.by(fit, nodes, (contrast, nested, parts), shift, variance, turn)
+        return _together(*parts), features.bias @ turn + shift, posterior
+
+
+# Sums of weights about this small carry no intercept; contrasts about this small are 0.
+LEAST_SUM, LEAST_CONTRAST = 0.1, 1e-9
+
+
+def _mixed(panels: list[Pooled], slopes: Array) -> Array:
+    """The sum of what panels say, (T, K - 1)."""
+    return np.asarray(sum(slope * each.contrasts for slope, each in zip(slopes.tolist(), panels, strict=True)))
+
+
+def _together(common: Parts, nested: Parts) -> Parts:
+    """Parts with the weights of both, whose experts depend on each other in two ways."""
+    whole, sizes = common.contrast + nested.contrast, [np.abs(each.contrast).sum() for each in (common, nested)]
+    share = float(sizes[1] / sum(sizes)) if sum(sizes) > 0 else 0.0
+    if min(share, 1.0 - share) < NEGLIGIBLE:
+        return common if share < NEGLIGIBLE else nested
+    safe = np.where(np.abs(whole) < LEAST_CONTRAST, LEAST_CONTRAST, whole)
+    shares = np.array([1.0 - share, share])
+    signal = np.array([common.contrast, nested.contrast]) / (shares[:, None] * safe)
+    return Parts(safe, common.spread, MixedCorrelation((common.dependence, nested.dependence), shares, signal))
 
 
 def _sizes(cells: Cells) -> Array:

@@ -15,6 +15,7 @@ from opinionpool.forecasts import Forecasts
 from opinionpool.learning.prior import CORRELATION
 from opinionpool.model.correlation import CommonCorrelation, Dependence, MatrixCorrelation
 from opinionpool.model.features import Parts
+from opinionpool.model.mixed import MixedCorrelation
 from opinionpool.model.nested import NestedCorrelation
 from opinionpool.text import listed
 
@@ -66,9 +67,14 @@ class Duplicates:
         return cls._of(((event[cell], contrast[cell]) for cell in cells), experts)
 
     @classmethod
-    def in_crowd(cls, event: Index, expert: Index, contrast: Array, experts: tuple[str, ...]) -> Duplicates:
-        """The same for so many experts that only likely duplicates are compared; whoever has none is distinct."""
-        n, likely = len(experts), _alike(event, expert, contrast, len(experts))
+    def in_crowd(
+        cls, event: Index, expert: Index, contrast: Array, experts: tuple[str, ...], constant: Mask
+    ) -> Duplicates:
+        """The same for so many experts that only likely duplicates are compared; whoever has none is distinct.
+
+        Who is `constant` (N,) says who asks.
+        """
+        n, likely = len(experts), _alike(event, expert, contrast, len(experts)) & ~constant
         source = np.arange(n)
         if likely.any():
             cells, own = likely[expert], np.cumsum(likely) - 1
@@ -76,11 +82,12 @@ class Duplicates:
             found = cls.among_cells(event[cells], own[expert[cells]], contrast[cells], among)
             groups = np.where(found.source >= 0, found.source, len(found.first))
             first = np.append(found.first, 0)[groups]
-            # Constant ones are left to who asks.
             first = np.where(found.source >= 0, first, np.arange(len(first)))
             source[likely] = np.flatnonzero(likely)[first]
-        first, source = np.unique(source, return_inverse=True)
-        return cls(source.ravel(), first, _notes(source.ravel(), experts))
+        source[np.bincount(expert, minlength=n) == 0], source[constant] = NEW, CONSTANT
+        known = source >= 0
+        first, source[known] = np.unique(source[known], return_inverse=True)
+        return cls(source, first, _notes(source, experts))
 
     @classmethod
     def _of(
@@ -151,6 +158,12 @@ class Duplicates:
             signal = np.where(new, among.signal.mean(), 0.0)
             signal[known] = among.signal[source[known]]
             return NestedCorrelation(signal, among.rho)
+        if isinstance(among, MixedCorrelation):
+            models = tuple(self._dependence(each, source) for each in among.models)
+            relative = np.ones((len(models), n))
+            if among.signal is not None:
+                relative[:, known] = among.signal[:, source[known]]
+            return MixedCorrelation(models, among.share, relative)
         r = among.matrix()
         matrix = np.zeros((n, n))
         matrix[np.ix_(known, known)] = r[np.ix_(source[known], source[known])]

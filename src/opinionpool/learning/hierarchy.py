@@ -17,21 +17,21 @@ import numpy as np
 from opinionpool.arrays import Array, Index
 from opinionpool.estimation.rows import pair_products
 from opinionpool.learning.crowd_cells import Cells, Regressions
+from opinionpool.learning.prior import ACCURACY, CALIBRATION, CORRELATION, Believed
 from opinionpool.model.nested import NestedCorrelation
 
-CONTRAST, VARIANCE, CORRELATION = 1.0, 2.0, 0.65
-# What these count, in resolved events.
+# What is believed of a crowd counts so many resolved events.
 PANEL_WORTH = 10.0
 LOWEST, HIGHEST = 0.0, 0.99
 # Rounds in which what is shared, experts and the crowd are made to fit each other, fewer where they nearly do, and
 # steps of EM in each.
-ROUNDS, FEWER_ROUNDS, STEPS = 6, 3, 10
+ROUNDS, FEWER_ROUNDS, STEPS = 6, 3, 30
 # Squares scatter at least so much.
 LEAST_SCATTER = 0.5
 # How far experts differ is at least 1 / this of their forecasts' variance.
 MOST_WORTH, LEAST_WORTH = 1e4, 2.0
 # As if so many experts had been seen who differ as a worth of `WORTH` forecasts says.
-PRIOR_EXPERTS, WORTH = 10.0, 40.0
+PRIOR_EXPERTS, WORTH = 10.0, 15.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +59,34 @@ class Features:
     def among(self, rows: Index | slice) -> Features:
         """Some of them."""
         return Features(self.bias[rows], self.contrast[rows], self.spread[rows])
+
+
+@dataclass(frozen=True, eq=False)
+class Centre:
+    """What is believed of a crowd, and what that is worth in events beyond what is worth anyway."""
+
+    bias: float = 0.0
+    contrast: float = ACCURACY / CALIBRATION
+    variance: float = 2.0 * ACCURACY / CALIBRATION**2
+    correlation: float = CORRELATION
+    worth: tuple[float, float, float] = (0.0, 0.0, 0.0)  # of bias, of contrast and variance, and of the correlation
+
+    @classmethod
+    def of(cls, believed: Believed) -> Centre:
+        """Return what beliefs about any expert mean."""
+        kappa, accuracy = (float(each.value.mean()) for each in (believed.calibration, believed.accuracy))
+        worth = float(np.minimum(believed.calibration.worth, believed.accuracy.worth).min())
+        worths = float(believed.bias.worth.min()), worth, believed.correlation_worth
+        bias = float(believed.bias.value.mean())
+        return cls(bias, accuracy / kappa, 2.0 * accuracy / kappa**2, believed.rho, worths)
+
+    def drawn(self, found: float, events: float) -> float:
+        """Return a correlation found on so many events, drawn towards the believed one."""
+        worth = PANEL_WORTH + self.worth[2]
+        return float(np.clip((worth * self.correlation + events * found) / (worth + events), LOWEST, HIGHEST))
+
+
+ANYBODY = Centre()
 
 
 class Start(NamedTuple):
@@ -89,30 +117,30 @@ class Hierarchy:
     errors: Array  # (M, K - 1); standardised residuals, with what is shared
 
     @classmethod
-    def learn(cls, cells: Cells, start: Start | None = None) -> Hierarchy:
+    def learn(cls, cells: Cells, start: Start | None = None, centre: Centre = ANYBODY) -> Hierarchy:
         """Learn it from the forecasts, each in turn of what is shared, of experts, and of the crowd.
 
         `start` is what was found in nearly the same forecasts.
         """
         if start is None:
             n = cells.experts
-            start = Start(CORRELATION, np.zeros((n, cells.contrasts.shape[1])), np.zeros(n), np.ones(n))
+            start = Start(centre.correlation, np.zeros((n, cells.contrasts.shape[1])), np.zeros(n), np.ones(n))
             rounds = ROUNDS
         else:
             rounds = FEWER_ROUNDS
         for _ in range(rounds):
-            found = cls._after(start, cells)
+            found = cls._after(start, cells, centre)
             errors = found.errors / found.start.spread[cells.expert][:, None]
-            start = found.start._replace(correlation=_correlation(cells, errors))
+            start = found.start._replace(correlation=_correlation(cells, errors, centre))
         return replace(found, correlation=start.correlation, errors=errors)
 
     @classmethod
-    def _after(cls, start: Start, cells: Cells) -> Hierarchy:
+    def _after(cls, start: Start, cells: Cells, centre: Centre) -> Hierarchy:
         """One round; errors are not standardised yet."""
         length = float((cells.signs**2).sum(axis=1).mean())
         # Rounding of a sum that is whole must not take one off.
         independent = min(int(cells.event_weight.sum() * (1.0 + 1e-12)), cells.experts)
-        bias, contrast = _crowd(cells, start.correlation, length)
+        bias, contrast = _crowd(cells, start.correlation, length, centre)
         residual = cells.contrasts - bias - contrast * cells.signs
         before = residual - _of_expert(cells, start.bias, start.contrast)
         values = residual - _shared(cells, before, start.spread, start.correlation)
@@ -123,7 +151,7 @@ class Hierarchy:
         return cls(
             bias=bias,
             contrast=contrast,
-            variance=_variance(cells, squares),
+            variance=_variance(cells, squares, centre),
             correlation=start.correlation,
             worth=worth,
             spread_worth=_spread_worth(cells, squares, sums.count, independent),
@@ -157,6 +185,14 @@ class Hierarchy:
         bias, contrast = self.bias + share * deviation.bias, self.contrast + share * deviation.contrast
         return Features(bias, contrast, np.sqrt(variance))
 
+    def open_variances(self, deviation: Differences) -> Array:
+        """What is open about a coordinate of the bias, the contrast and the logarithm of the spread, (3, N)."""
+        _, _, _, pivot = self.sums.solve(self.worth, self.length)
+        own = (1.0 - self.correlation) * self.variance * np.exp(2.0 * deviation.log_spread)
+        of_bias, of_contrast = self.sums.uncertain(self.worth, pivot)
+        # A variance has been seen so often as its worth and its forecasts say, each time with one of twice its square.
+        return np.array([own * of_bias, own * of_contrast, 0.5 / (self.spread_worth + self.sums.count)])
+
     def _differences(self, sums: Regressions, squares: Array) -> Differences:
         bias, contrast, _, pivot = sums.solve(self.worth, self.length)
         own = (self.spread_worth * self.variance + squares) / (self.spread_worth + sums.count)
@@ -166,11 +202,11 @@ class Hierarchy:
         return Differences(bias, contrast, np.log(own / self.variance) / 2.0, (1.0 - self.correlation) * own * open_)
 
 
-def _crowd(cells: Cells, rho: float, length: float) -> tuple[Array, float]:
+def _crowd(cells: Cells, rho: float, length: float, centre: Centre) -> tuple[Array, float]:
     """Generalised least squares: the n forecasts on an event count as n/(1 + (n − 1) rho)."""
     number = cells.number
     alike = cells.weight / (1.0 + (number[cells.event] - 1.0) * rho)
-    off = cells.contrasts - CONTRAST * cells.signs
+    off = cells.contrasts - centre.bias - centre.contrast * cells.signs
     sums = Regressions(
         np.asarray(alike.sum()),
         alike @ cells.signs,
@@ -179,9 +215,10 @@ def _crowd(cells: Cells, rho: float, length: float) -> tuple[Array, float]:
         np.asarray(alike @ (cells.signs * off).sum(axis=1)),
         np.asarray(alike @ (off**2).sum(axis=1)),
     )
-    worth = PANEL_WORTH * float(alike.sum()) / float(cells.event_weight.sum())
-    bias, contrast, _, _ = sums.solve((worth if cells.biased else np.inf, worth), length)
-    return bias, CONTRAST + float(contrast)
+    each = float(alike.sum()) / float(cells.event_weight.sum())
+    of_bias, worth = ((PANEL_WORTH + own) * each for own in centre.worth[:2])
+    bias, contrast, _, _ = sums.solve((of_bias if cells.biased else np.inf, worth), length)
+    return centre.bias + bias, centre.contrast + float(contrast)
 
 
 def _of_expert(cells: Cells, bias: Array, contrast: Array) -> Array:
@@ -226,11 +263,12 @@ def _within(worth: float) -> float:
     return float(np.clip(worth, LEAST_WORTH, MOST_WORTH))
 
 
-def _variance(cells: Cells, squares: Array) -> float:
+def _variance(cells: Cells, squares: Array, centre: Centre) -> float:
     """The crowd's, shrunken towards the believed one; the forecasts on one event count as one event."""
     events = float(cells.event_weight.sum())
     found = float(cells.weight @ squares / cells.weight.sum())
-    return (PANEL_WORTH * VARIANCE + events * found) / (PANEL_WORTH + events)
+    worth = PANEL_WORTH + centre.worth[1]
+    return (worth * centre.variance + events * found) / (worth + events)
 
 
 def _spread_worth(cells: Cells, squares: Array, count: Array, independent: int) -> float:
@@ -252,23 +290,18 @@ def _spread_worth(cells: Cells, squares: Array, count: Array, independent: int) 
     return _within(inside / excess)
 
 
-def _correlation(cells: Cells, errors: Array) -> float:
+def _correlation(cells: Cells, errors: Array, centre: Centre) -> float:
     """The common correlation, from pairs on the same event."""
     products, number = pair_products(cells.event, errors, cells.events)
     weight = cells.event_weight
     pairs, events = float(weight @ number), float(weight[number > 0].sum())
-    return _as_believed(float(weight @ (products / cells.free)) / pairs if pairs else 0.0, events)
+    return centre.drawn(float(weight @ (products / cells.free)) / pairs if pairs else 0.0, events)
 
 
-def nested_correlation(cells: Cells, errors: Array, signal: Array) -> float:
+def nested_correlation(cells: Cells, errors: Array, signal: Array, centre: Centre = ANYBODY) -> float:
     """The correlation of nested evidence, from pairs on the same event; signals are those of experts, (N,)."""
     among = NestedCorrelation(signal, 0.0)
     weight = cells.event_weight
     products, squares = among.pairs(cells.event, cells.expert, errors, cells.events)
     total, events = float(weight @ squares), float(weight[cells.number > 1].sum())
-    return _as_believed(float(weight @ (products / cells.free)) / total if total else 0.0, events)
-
-
-def _as_believed(found: float, events: float) -> float:
-    """A correlation shrunken towards the believed one."""
-    return float(np.clip((PANEL_WORTH * CORRELATION + events * found) / (PANEL_WORTH + events), LOWEST, HIGHEST))
+    return centre.drawn(float(weight @ (products / cells.free)) / total if total else 0.0, events)

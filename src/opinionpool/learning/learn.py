@@ -23,7 +23,7 @@ from opinionpool.learning.prior import Believed, belief_notes
 from opinionpool.learning.problem import Problem, Source, Sums
 from opinionpool.learning.recency import Recency, learn_recency
 from opinionpool.learning.request import Request
-from opinionpool.learning.rows import in_parts, sampled
+from opinionpool.learning.rows import base_intercept, in_parts, sampled
 from opinionpool.logodds import FLOOR, POOL_FLOOR
 from opinionpool.model.contrasts import contrasts
 from opinionpool.model.full_panel import FullPanel
@@ -31,9 +31,11 @@ from opinionpool.model.panel import Panel
 from opinionpool.model.pooling import Settings
 from opinionpool.priors import one_outcome_notes
 
-# Experts with resolved forecasts beyond which they are a crowd, if less than this share of the forecasts is there, and
-# from so many events on, or if a dense array would be so large.
-CROWD, SPARSE, SEVERAL, LARGE = 500, 0.25, 40, 1 << 26
+# Experts with resolved forecasts beyond which they are a crowd, if less than this share of the forecasts is there; and
+# numbers in a dense array from which on open events are not learned from.
+CROWD, SPARSE, LARGE = 500, 0.25, 1 << 26
+# What is less probable is not named.
+LEAST = 0.01
 
 
 def learn(
@@ -58,16 +60,16 @@ def learn(
     sample_weight : array_like, shape (T,), optional
         Frequencies.
     structure : {"auto", "full", "common", "exchangeable", "independent"}
-        "auto" is the default pool (see `opinionpool.learning.default`); many experts, few of whose forecasts are there,
-        are learned as a crowd (see `is_crowd` and `opinionpool.learning.crowd`), and a note says so. Of more than
-        20,000 events hyperparameters are those of a sample (see `opinionpool.estimation.sampling`), weights and their
-        covariances those of all, and a note says so too. With
+        "auto" is the default pool (see `opinionpool.learning.default`); weights of many experts, few of whose
+        forecasts are there, follow from features (see `is_crowd` and `opinionpool.learning.crowd`), and a note says
+        so. Of more than 20,000 events hyperparameters are those of a sample (see `opinionpool.estimation.sampling`),
+        weights and their covariances those of all, and a note says so too. With
         `beliefs` None it is "full". Where forecasts are missing, "full" is maximum likelihood (see
         `opinionpool.estimation.em`), and the other structures are estimated from each expert's own forecasts and from
         pairs on the same event.
     beliefs : Beliefs, "default" or None
         What is believed beforehand; "default" is ``Beliefs()``, what is assumed of any panel, and None the data alone
-        (5.4). Beliefs that say anything need the structure "auto", and no crowd.
+        (5.4). Beliefs that say anything need the structure "auto", and those about experts by name no crowd.
     class_model : {"auto", "symmetric", "full"}
         K > 2: one weight per expert for all classes, or weights that differ between them (model.md, section 3). "auto"
         is "full" where the default pool predicts clearly better with it (see `opinionpool.learning.class_model`), and a
@@ -126,8 +128,9 @@ def _learn_by_beliefs(problem: Problem, beliefs: Beliefs, request: Request) -> F
     votes = LatentLevels.learned(problem)
     if votes is not None:
         problem = replace(problem, forecasts=votes.forecasts(problem.forecasts))
-    floor, crowd, recency = request.settings.floor, is_crowd(problem.forecasts, problem.weight), None
-    timed = problem.forecasts.made is not None and votes is None and not Believed.of(beliefs, problem.experts).assessed
+    floor, recency, assessed = request.settings.floor, None, Believed.of(beliefs, problem.experts).assessed
+    crowd = not assessed and is_crowd(problem.forecasts, problem.weight)
+    timed = problem.forecasts.made is not None and votes is None and not assessed
     drawn = sample_of(problem.forecasts, problem.weight) if problem.whole is None and (timed or not crowd) else None
     if timed:
         some = problem if drawn is None else sampled(problem, drawn, problem.weight)
@@ -135,11 +138,11 @@ def _learn_by_beliefs(problem: Problem, beliefs: Beliefs, request: Request) -> F
     if recency is not None:
         problem = replace(problem, forecasts=recency.forecasts(problem.forecasts, problem.reference, floor))
     reduced, notes = independent_weight(problem.forecasts, problem.reference, problem.weight, floor)
+    found = None
     if crowd:
         _check_crowd(beliefs, request.class_model)
-        problem = replace(problem, weight=reduced)
-        found = _learn_crowd(problem, request.settings)
-    else:
+        found = _learn_crowd(replace(problem, weight=reduced), beliefs, request.settings)
+    if found is None:
         fewer = some = replace(problem, weight=reduced)
         if drawn is not None:
             some = sampled(problem, drawn, reduced)
@@ -174,18 +177,16 @@ def _hyperparameters_note(used: int, resolved: int) -> Note:
 def is_crowd(forecasts: Forecasts, weight: Array) -> bool:
     """Whether there are so many experts, and so few forecasts of each, that a weight of its own makes no sense.
 
-    That is so for more than `CROWD` experts with forecasts on resolved events, less than `SPARSE` of whose forecasts
-    are there, from `SEVERAL` events on; below, the default predicts no worse on real forecasts. With fewer events it is
-    so if an array of events x experts would have more than `LARGE` numbers.
+    That is so for more than `CROWD` experts, less than `SPARSE` of whose forecasts are there, if any is on a resolved
+    event.
     """
     if len(forecasts.experts) <= CROWD:
         return False
-    counted = (forecasts.resolved & (weight > 0))[forecasts.event_index]
+    counted = (weight > 0)[forecasts.event_index]
     experts = np.count_nonzero(np.bincount(forecasts.expert_index[counted]))
     events = np.count_nonzero(np.bincount(forecasts.event_index[counted]))
-    if not experts > CROWD or not counted.sum() < SPARSE * events * experts:
-        return False
-    return bool(events >= SEVERAL) or _dense_size(forecasts) > LARGE
+    sparse = experts > CROWD and counted.sum() < SPARSE * events * experts
+    return bool(sparse and (counted & forecasts.resolved[forecasts.event_index]).any())
 
 
 def _dense_size(forecasts: Forecasts) -> int:
@@ -229,23 +230,30 @@ def _learn_full(problem: Problem, settings: Settings) -> FittedPanel:
     return FittedPanel(panel, problem.shared, "full", *totals, tuple(found.notes))
 
 
-def _learn_crowd(problem: Problem, settings: Settings) -> FittedPanel:
-    """The crowd's learner, without an array of cells."""
+def _learn_crowd(problem: Problem, beliefs: Beliefs, settings: Settings) -> FittedPanel | None:
+    """The crowd's learner, without an array of cells; None if nobody says anything of resolved events."""
     # Most panels are no crowd, and should not wait for its learner.
-    from opinionpool.learning.crowd import crowd_fit, dependence_in_words
+    from opinionpool.learning.crowd import crowd_fit
 
-    found = crowd_fit(problem.sparse(settings.floor))
+    data, believed = problem.sparse(settings.floor), Believed.of(beliefs, problem.experts)
+    events = problem.weight[problem.forecasts.resolved].sum()
+    away = base_intercept(data.reference[0], events) if problem.estimated else np.zeros(data.reference.shape[1])
+    found = crowd_fit(data, believed, away)
+    if found is None:
+        return None
     settings = settings._replace(extremes=found.extremes)
     panel = Panel.from_parts(found.parts, found.bias, problem.experts, problem.classes, settings)
     counts = problem.counts
     answered = int((counts > 0).sum())
+    rows = zip(found.posterior.hyperparameter, found.posterior.value, found.posterior.posterior.tolist(), strict=True)
+    shares = "; ".join(f"{value} ({p:.0%} probable)" for name, value, p in rows if name == "weights" and p > LEAST)
     text = (
         f"{answered:,} experts gave {counts.sum() / answered:.3g} forecasts each on resolved events, so they were "
-        f"learned as a crowd: {dependence_in_words(found.common)}, features shrunken towards the crowd's, with "
-        f"{found.share:.0%} of their differences"
+        f"learned as a crowd, whose weights go with {shares}"
     )
     notes = (Note("crowd", text), *found.notes)
-    learned = FittedPanel(panel, problem.shared, "crowd", problem.events, counts, problem.present, notes)
+    totals = problem.events, counts, problem.present
+    learned = FittedPanel(panel, problem.shared, "crowd", *totals, notes, posterior=found.posterior)
     # With features that saw the outcomes, answers on the same events would be too sure.
     return learned.with_topics(problem.forecasts, problem.reference, problem.weight, found.otherwise)
 
@@ -281,8 +289,8 @@ def _check_crowd(beliefs: Beliefs | str, class_model: str) -> None:
             f"more than {CROWD} experts with few forecasts each are learned as a crowd, whose weights are the same for "
             "all classes; use class_model='auto', or choose experts"
         )
-    if isinstance(beliefs, Beliefs) and not beliefs.any_panel:
+    if isinstance(beliefs, Beliefs) and beliefs.experts:
         raise ArgumentError(
-            f"beliefs are about panels, and more than {CROWD} experts with few forecasts each are learned as a crowd, "
-            "which takes none; leave the beliefs out, or choose experts"
+            f"more than {CROWD} experts with few forecasts each are learned as a crowd, for which beliefs are those "
+            "about any expert; leave those by name out, or choose experts"
         )

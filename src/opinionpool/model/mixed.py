@@ -22,12 +22,16 @@ class MixedCorrelation:
 
     models: tuple[Dependence, ...]
     share: Array  # (models,); at least 0; they add up to 1
+    signal: Array | None = (
+        None  # (models, N); what each takes that of experts to be, relative to that of all; 1 if None
+    )
 
     def __post_init__(self) -> None:
         shaped = self.share.shape == (len(self.models),) and len(self.models) > 0
         if not shaped or not (self.share >= 0).all() or abs(float(self.share.sum()) - 1.0) > 1e-9:
             raise PanelError("models of dependence need one share each, at least 0, and these should add up to 1")
-        if len({each.size for each in self.models}) > 1:
+        sizes = {each.size for each in self.models}
+        if len(sizes) > 1 or (self.signal is not None and self.signal.shape != (len(self.models), *sizes)):
             raise PanelError("models of dependence should be about the same experts")
 
     @property
@@ -49,12 +53,19 @@ class MixedCorrelation:
         return self.average(lambda each: each.times(v))
 
     def solve(self, v: Array, present: Mask, experts: Index | None = None, *, strict: bool = True) -> Array:
-        """The average of R_SS⁻¹ v_S in each row, (T, m)."""
-        return self.average(lambda each: each.solve(v, present, experts, strict=strict))
+        """The average of R_SS⁻¹ v_S in each row, (T, m), v being signals."""
+        if self.signal is None:
+            return self.average(lambda each: each.solve(v, present, experts, strict=strict))
+        total = np.zeros(present.shape)
+        for own, each, signal in zip(self.share.tolist(), self.models, self.signal, strict=True):
+            relative = signal if experts is None or v.ndim == 1 else signal[experts]
+            total += own * each.solve(v * relative, present, experts, strict=strict)
+        return total
 
     def subset(self, positions: Index) -> MixedCorrelation:
         """The models among some of the experts."""
-        return MixedCorrelation(tuple(each.subset(positions) for each in self.models), self.share)
+        signal = None if self.signal is None else self.signal[:, positions]
+        return MixedCorrelation(tuple(each.subset(positions) for each in self.models), self.share, signal)
 
     def correlate(self, z: Array) -> Array:
         """Independent standard normals (..., N) to ones with the average correlation."""

@@ -13,6 +13,7 @@ from opinionpool.errors import Note, SavedPoolError
 from opinionpool.findings import Finding
 from opinionpool.learning.beliefs import Beliefs, beliefs_of_mapping
 from opinionpool.learning.class_weights import ClassPosterior, ClassWeights
+from opinionpool.learning.crowd_posterior import CrowdPosterior
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.learning.levels import LatentLevels
 from opinionpool.learning.posterior import Limits, Posterior
@@ -163,6 +164,18 @@ def _check_class_posterior(posterior: ClassPosterior) -> None:
     _check_positive(posterior.differences, "the covariance of differences between classes")
 
 
+def _check_crowd_posterior(posterior: CrowdPosterior) -> None:
+    _check_posterior(posterior)
+    b, n = posterior.contrast.shape
+    d = posterior.mean.shape[1] - b
+    shaped(posterior.contrast, (b, n), "the contrasts of panels")
+    shaped(posterior.variance, (3, n), "the variances of features", least=0.0)
+    shaped(posterior.shift, (d,), "the shift of biases")
+    shaped(posterior.turn, (d, d), "what turns log-ratios")
+    if posterior.nested.shape != (b,) or [len(part.contrast) for part in posterior.parts] != [n, n]:
+        raise SavedPoolError(f"{b} panels of {n} experts should have one of two dependences each")
+
+
 def _check_positive(covariance: Array, what: str) -> None:
     variance = np.diag(covariance)
     if (variance < 0).any():
@@ -290,8 +303,11 @@ def _check_panel_state(learned: FittedPanel) -> None:
     widths = {k - 1} if learned.prior is not None else {k - 1, 1}
     if learned.marginal is not None and learned.marginal.bias.shape not in {(n, width) for width in widths}:
         raise SavedPoolError(f"features of each expert by itself should be of {n} experts and {k} classes")
-    if learned.posterior is not None and learned.posterior.covariance.shape[-1] < n:
-        raise SavedPoolError(f"covariances of {n} weights have the shape {learned.posterior.covariance.shape}")
+    posterior = learned.posterior
+    if posterior is not None:
+        known = posterior.contrast.shape[1] if isinstance(posterior, CrowdPosterior) else posterior.mean.shape[1]
+        if known < n:
+            raise SavedPoolError(f"what is open about {n} weights is of {known}")
     if learned.topics is not None and learned.topics.intercept.shape[1] != k - 1:
         raise SavedPoolError(f"topics of {k} classes should have {k - 1} intercepts each")
     if learned.topics is not None and learned.topics.weights is not None and learned.topics.weights.shape[1] != n:
@@ -363,7 +379,7 @@ PARTS = (
     Kind.of("settings", Settings, _check_settings),
     Kind.of("common-correlation", CommonCorrelation, _check_common),
     Kind.of("nested-evidence", NestedCorrelation, _check_nested),
-    Kind.of("mixed-dependence", MixedCorrelation, _nothing),
+    replace(Kind.of("mixed-dependence", MixedCorrelation, _nothing), optional=("signal",)),
     Kind.of("correlation-matrix", MatrixCorrelation, _check_dependence),
     replace(Kind.of("parts", Parts, _nothing), make=_parts, optional=("source",)),
     Kind.of("discriminant", Discriminant, _check_means),
@@ -379,6 +395,7 @@ PARTS = (
     Kind.of("latent-levels", LatentLevels, _check_levels),
     Kind.of("class-weights", ClassWeights, _nothing),
     Kind.of("class-posterior", ClassPosterior, _check_class_posterior),
+    Kind.of("crowd-posterior", CrowdPosterior, _check_crowd_posterior),
     Kind("panel", Panel, {"parts": Parts, **_PANEL}, _panel_fields, _panel(Panel)),
     Kind("full-panel", FullPanel, {"parts": Discriminant, **_PANEL}, _panel_fields, _panel(FullPanel)),
     replace(

@@ -1,0 +1,153 @@
+"""What is open about a crowd: which believed panel holds, with what slope, and each expert's features."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+
+from opinionpool.arrays import Array, Mask
+from opinionpool.learning.duplicates import Duplicates
+from opinionpool.learning.laplace import Fit
+from opinionpool.learning.nodes import Nodes
+from opinionpool.learning.posterior import Posterior, quantile
+from opinionpool.model.contrasts import Batch, Extremes
+from opinionpool.model.features import Parts
+from opinionpool.model.panel import Panel, PoolingPanel
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class CrowdPosterior(Posterior):
+    """A mixture of normals of an intercept and of what B believed panels of N experts count for in the answer.
+
+    Attributes
+    ----------
+    contrast : ndarray, shape (B, N)
+        Contrast means of each panel.
+    nested : ndarray of bool, shape (B,)
+        Whether its experts depend on each other as in the second of `parts`; else as in the first.
+    parts : tuple of Parts
+        The panels of each kind of dependence together, as they count in the mean answer.
+    shift : ndarray, shape (K - 1,)
+        How far the intercept moved biases.
+    variance : ndarray, shape (3, N)
+        Of a whitened coordinate of each expert's bias, of its contrast, and of the logarithm of its spread.
+    turn : ndarray, shape (K - 1, K - 1)
+        From whitened coordinates to log-ratios.
+    """
+
+    contrast: Array
+    nested: Mask
+    parts: tuple[Parts, ...]
+    shift: Array
+    variance: Array
+    turn: Array
+
+    @classmethod
+    def by(
+        cls,
+        fit: Fit,
+        nodes: Nodes,
+        panels: tuple[Array, Mask, tuple[Parts, ...]],
+        shift: Array,
+        variance: Array,
+        turn: Array,
+    ) -> CrowdPosterior:
+        """Return that of a fit of panels with these contrasts (B, N), dependence (B,) and `parts`."""
+        assert fit.normals is not None
+        names = [_in_words(kind.kind, kind.exponent) for kind in nodes.dependence]
+        before, after, sums = nodes.probability, fit.joint.sum(axis=1), nodes.sums
+        rows = [
+            ("weights", name, before[same].sum(), after[same].sum())
+            for name in dict.fromkeys(names)
+            for same in [np.array([each == name for each in names])]
+        ]
+        of_sums = zip(sums.value.tolist(), sums.probability, fit.joint.sum(axis=0), strict=True)
+        rows += [("sum of weights", f"{value:.3g}", *each) for value, *each in of_sums]
+        hyperparameter, value, prior, posterior = zip(*rows, strict=True)
+        contrast, nested, parts = panels
+        return cls(
+            *fit.normals,
+            hyperparameter=hyperparameter,
+            value=value,
+            prior=np.array(prior, dtype=np.float64),
+            posterior=np.array(posterior, dtype=np.float64),
+            contrast=contrast,
+            nested=nested,
+            parts=parts,
+            shift=shift,
+            variance=variance,
+            turn=turn,
+        )
+
+    def weight_interval(self, experts: int, level: float = 0.9) -> tuple[Array, Array]:
+        """Return the credible interval of each weight in the whole crowd, less its mean, (N,) twice."""
+        sd = self.weight_sd(experts)
+        low, high = (
+            quantile(np.ones(1), np.zeros((1, len(sd))), sd[None], q) for q in ((1 - level) / 2, (1 + level) / 2)
+        )
+        return low, high
+
+    def weight_sd(self, experts: int) -> Array:  # noqa: ARG002 - those of the crowd
+        """Return the posterior standard deviation of each weight in the whole crowd, (N,)."""
+        weights = np.array([part.weights for part in self._panels])
+        covariance = self.whole_covariance[-len(weights) :, -len(weights) :]
+        of_panels, (among, scale) = (
+            np.einsum("bn,bc,cn->n", weights, covariance, weights),
+            (self.parts[0].dependence, self.parts[0].scale),
+        )
+        left = 1.0 - getattr(among, "rho", 0.0)
+        own = self.variance[1] * (2.0 / (left * scale**2)) ** 2 * self.parts[0].informative
+        return np.asarray(np.sqrt(np.maximum(of_panels, 0.0) + own))
+
+    def of_all(self, duplicates: Duplicates) -> Self:
+        """Return that of all experts from that of distinct ones."""
+        contrast, variance = (duplicates.rows(each.T).T.copy() for each in (self.contrast, self.variance))
+        parts = tuple(duplicates.parts(part) for part in self.parts)
+        return replace(self, contrast=contrast, parts=parts, variance=variance)
+
+    @property
+    def _panels(self) -> list[Parts]:
+        """Each panel, (B,)."""
+        pairs = zip(self.contrast, self.nested.tolist(), strict=True)
+        return [replace(self.parts[int(nested)], contrast=own) for own, nested in pairs]
+
+    def _gradient(self, panel: Panel, batch: Batch, rows: slice, extremes: Extremes) -> Array:
+        """Return how log-ratios of events go with the intercept and with panels, (T, K - 1 + B, K - 1)."""
+        beyond, d = self._beyond_bias(panel, batch, rows, extremes), batch.classes - 1
+        each = np.stack([part.total(beyond) for part in self._panels], axis=1)
+        intercept = np.broadcast_to(np.eye(d), (len(each), d, d))
+        answered = batch.some(rows).answered_by(panel.informative)
+        return np.where(answered[:, None, None], np.concatenate([intercept, each], axis=1), 0.0)
+
+    def _differences(self, panel: PoolingPanel, batch: Batch, rows: slice) -> Array:
+        """Return the covariance of log-ratios by what is open about features, (T, K - 1, K - 1)."""
+        symmetric, mean = self._symmetric(panel), self.probability @ self.mean
+        beyond = self._beyond_bias(symmetric, batch, rows, symmetric.settings.extremes)
+        present, parts = ~np.isnan(beyond[..., 0]) & symmetric.informative, self.parts
+        weights = np.asarray(sum(part.weights_for(present) for part in parts))
+        slopes = mean[-len(self.nested) :]
+        share = np.array([slopes[~self.nested].sum(), slopes[self.nested].sum()]) / slopes.sum()
+        seen = np.moveaxis(np.where(present[..., None], beyond, 0.0) / parts[0].scale[:, None], 2, 0)
+        by_contrast = np.stack(
+            [sum(own * part.solve(column, present) for own, part in zip(share, parts, strict=True)) for column in seen],
+            axis=2,
+        ) * (2.0 / parts[0].scale[:, None])
+        of_bias = np.einsum("tn,n->t", weights**2, self.variance[0])[:, None, None] * (self.turn.T @ self.turn)
+        contrast = np.asarray(sum(part.contrast for part in parts))
+        by_spread = contrast[:, None] * by_contrast + weights[..., None] * np.where(present[..., None], beyond, 0.0)
+        pairs = zip((by_contrast, by_spread), self.variance[1:], strict=True)
+        return np.asarray(of_bias + sum(np.einsum("tna,n,tnb->tab", each, own, each) for each, own in pairs))
+
+    def _beyond_bias(self, panel: Panel, batch: Batch, rows: slice, extremes: Extremes) -> Array:
+        """Return contrasts less biases but for what the intercept moved, (T, N, K - 1)."""
+        some = batch.some(rows)
+        return np.asarray(extremes.believed(some.contrasts(), some.base.absent) - panel.bias_ratios + self.shift)
+
+
+def _in_words(kind: str, exponent: float) -> str:
+    """What weights go with."""
+    if np.isinf(exponent):
+        return "features, " + ("nested evidence" if kind == "nested" else "one correlation")
+    return "experts alike" if exponent == 0 else "agreement"
