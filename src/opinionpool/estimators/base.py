@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -57,6 +57,7 @@ class _Read(NamedTuple):
     notes: tuple[Note, ...] = ()
 
 
+@dataclass(eq=False, repr=False)
 class BasePool(ClassifierMixin, FittedAttributes):  # type: ignore[misc]
     """What all pools share: reading X and y, and answering. Not to be used by itself.
 
@@ -79,9 +80,9 @@ class BasePool(ClassifierMixin, FittedAttributes):  # type: ignore[misc]
 
     binary_only: ClassVar[bool] = False
 
-    def __init__(self, *, floor: float = FLOOR, pool_floor: float = POOL_FLOOR) -> None:
-        self.floor = floor
-        self.pool_floor = pool_floor
+    _: KW_ONLY
+    floor: float = FLOOR
+    pool_floor: float = POOL_FLOOR
 
     def fit(
         self,

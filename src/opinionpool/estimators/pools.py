@@ -6,7 +6,8 @@ forms.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +25,6 @@ from opinionpool.learning.fitted import FittedPanel
 from opinionpool.learning.learn import learn_from
 from opinionpool.learning.posterior import Posterior
 from opinionpool.learning.request import Request
-from opinionpool.logodds import FLOOR, POOL_FLOOR
 from opinionpool.model.panel import PoolingPanel
 from opinionpool.model.pooling import Settings
 from opinionpool.pools import beta_linear as beta, logarithmic
@@ -48,6 +48,7 @@ __all__ = [
 ]
 
 
+@dataclass(eq=False, repr=False)
 class GaussianPool(IncrementalPool):
     """Log-odds of the experts weighed by their calibration, accuracy and correlation (the paper; model.md).
 
@@ -97,23 +98,13 @@ class GaussianPool(IncrementalPool):
     (array([1.44221]), array([[0.22759, 0.77241]]))
     """
 
-    rule = "gaussian"
+    rule: ClassVar[str] = "gaussian"
 
-    def __init__(
-        self,
-        structure: str = "auto",
-        beliefs: Beliefs | str | None = "default",
-        class_model: str = "auto",
-        *,
-        scale: object = None,
-        floor: float = FLOOR,
-        pool_floor: float = POOL_FLOOR,
-    ) -> None:
-        super().__init__(floor=floor, pool_floor=pool_floor)
-        self.structure = structure
-        self.beliefs = beliefs
-        self.class_model = class_model
-        self.scale = scale
+    structure: str = "auto"
+    beliefs: Beliefs | str | None = "default"
+    class_model: str = "auto"
+    _: KW_ONLY
+    scale: object = None
 
     def predict_interval(
         self,
@@ -205,6 +196,7 @@ class GaussianPool(IncrementalPool):
         return state.panel
 
 
+@dataclass(eq=False, repr=False)
 class LinearPool(IncrementalPool):
     """LinOps: a weighted mean of the probabilities, the weights by maximum likelihood (model.md, section 6).
 
@@ -224,13 +216,12 @@ class LinearPool(IncrementalPool):
     (array([0.5 , 0.25, 0.25]), array([[0.35, 0.65]]))
     """
 
-    rule = "linear"
+    rule: ClassVar[str] = "linear"
 
-    def __init__(self, weights: Weights | None = None, *, floor: float = FLOOR, pool_floor: float = POOL_FLOOR) -> None:
-        super().__init__(floor=floor, pool_floor=pool_floor)
-        self.weights = weights
+    weights: Weights | None = None
 
 
+@dataclass(eq=False, repr=False)
 class LogPool(IncrementalPool):
     """LogOps (2): a weighted sum of contrasts, weights and intercept by maximum likelihood, the logistic regression.
 
@@ -251,11 +242,9 @@ class LogPool(IncrementalPool):
     (array([2.2586]), array([[0.0418, 0.9582]]))
     """
 
-    rule = "log"
+    rule: ClassVar[str] = "log"
 
-    def __init__(self, weights: Weights | None = None, *, floor: float = FLOOR, pool_floor: float = POOL_FLOOR) -> None:
-        super().__init__(floor=floor, pool_floor=pool_floor)
-        self.weights = weights
+    weights: Weights | None = None
 
 
 class IndependentPool(IncrementalPool):
@@ -273,7 +262,7 @@ class IndependentPool(IncrementalPool):
     array([[0.44138, 0.55862]])
     """
 
-    rule = "independent"
+    rule: ClassVar[str] = "independent"
 
 
 class AveragePool(IncrementalPool):
@@ -290,9 +279,10 @@ class AveragePool(IncrementalPool):
     array([[0.4, 0.6]])
     """
 
-    rule = "average"
+    rule: ClassVar[str] = "average"
 
 
+@dataclass(eq=False, repr=False)
 class GeometricPool(IncrementalPool):
     """The geometric mean of the odds: the mean of the log-odds of those present.
 
@@ -309,11 +299,9 @@ class GeometricPool(IncrementalPool):
     array([[0.46626, 0.53374]])
     """
 
-    rule = "geometric"
+    rule: ClassVar[str] = "geometric"
 
-    def __init__(self, weights: Weights | None = None, *, floor: float = FLOOR, pool_floor: float = POOL_FLOOR) -> None:
-        super().__init__(floor=floor, pool_floor=pool_floor)
-        self.weights = weights
+    weights: Weights | None = None
 
 
 class MedianPool(IncrementalPool):
@@ -330,7 +318,7 @@ class MedianPool(IncrementalPool):
     array([[0.4, 0.6]])
     """
 
-    rule = "median"
+    rule: ClassVar[str] = "median"
 
 
 class RecentMedianPool(IncrementalPool):
@@ -348,9 +336,10 @@ class RecentMedianPool(IncrementalPool):
     array([[0.2, 0.8]])
     """
 
-    rule = "recent-median"
+    rule: ClassVar[str] = "recent-median"
 
 
+@dataclass(eq=False, repr=False)
 class TrimmedPool(IncrementalPool):
     """The mean probability without the highest and the lowest.
 
@@ -368,13 +357,12 @@ class TrimmedPool(IncrementalPool):
     array([[0.45, 0.55]])
     """
 
-    rule = "trimmed"
+    rule: ClassVar[str] = "trimmed"
 
-    def __init__(self, trim: float = TRIM, *, floor: float = FLOOR, pool_floor: float = POOL_FLOOR) -> None:
-        super().__init__(floor=floor, pool_floor=pool_floor)
-        self.trim = trim
+    trim: float = TRIM
 
 
+@dataclass(eq=False, repr=False)
 class ExtremizedPool(IncrementalPool):
     """The mean log-odds of those present, moved away from the prior by a factor.
 
@@ -391,13 +379,12 @@ class ExtremizedPool(IncrementalPool):
     array([[0.5808, 0.4192]])
     """
 
-    rule = "extremized"
+    rule: ClassVar[str] = "extremized"
 
-    def __init__(self, factor: float = FACTOR, *, floor: float = FLOOR, pool_floor: float = POOL_FLOOR) -> None:
-        super().__init__(floor=floor, pool_floor=pool_floor)
-        self.factor = factor
+    factor: float = FACTOR
 
 
+@dataclass(eq=False, repr=False)
 class RecalibratedPool(IncrementalPool):
     """The mean log-odds of those present, with an intercept and a slope that are learned.
 
@@ -415,15 +402,12 @@ class RecalibratedPool(IncrementalPool):
     0.91
     """
 
-    rule = "recalibrated"
+    rule: ClassVar[str] = "recalibrated"
 
-    def __init__(
-        self, penalty: float = logarithmic.PENALTY, *, floor: float = FLOOR, pool_floor: float = POOL_FLOOR
-    ) -> None:
-        super().__init__(floor=floor, pool_floor=pool_floor)
-        self.penalty = penalty
+    penalty: float = logarithmic.PENALTY
 
 
+@dataclass(eq=False, repr=False)
 class BetaLinearPool(IncrementalPool):
     """The linear pool, moved away from 1/2 by a beta distribution that is learned; two classes only.
 
@@ -444,17 +428,8 @@ class BetaLinearPool(IncrementalPool):
     array([1, 0])
     """
 
-    rule = "beta-linear"
-    binary_only = True
+    rule: ClassVar[str] = "beta-linear"
+    binary_only: ClassVar[bool] = True
 
-    def __init__(
-        self,
-        weights: Weights | None = None,
-        penalty: float = beta.PENALTY,
-        *,
-        floor: float = FLOOR,
-        pool_floor: float = POOL_FLOOR,
-    ) -> None:
-        super().__init__(floor=floor, pool_floor=pool_floor)
-        self.weights = weights
-        self.penalty = penalty
+    weights: Weights | None = None
+    penalty: float = beta.PENALTY
