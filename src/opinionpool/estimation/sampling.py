@@ -8,7 +8,6 @@ there is room for as many events; these count so that outcomes are as frequent a
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
@@ -146,11 +145,6 @@ def priorities(keys: npt.NDArray[np.uint64], log_weight: npt.ArrayLike) -> Array
     bottom-k sketches).
     """
     return np.asarray(np.log(_exponential(keys)) - log_weight)
-
-
-def priority_of(key: int, log_weight: float) -> float:
-    """The same of one key, to rounding."""
-    return math.log(max(-math.log(((key >> 11) + 0.5) * 2.0**-53), math.ulp(0.0))) - log_weight
 
 
 def row_keys(numbers: Index, seed: int) -> npt.NDArray[np.uint64]:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from opinionpool.arrays import Array, Index, Mask
 from opinionpool.earlier import Earlier
-from opinionpool.forecasts import Forecasts, cells_of
+from opinionpool.forecasts import Forecasts
 
 Times = npt.NDArray[np.datetime64]
 Objects = npt.NDArray[np.object_]
@@ -248,11 +248,14 @@ class EventBlock:
 
     def with_rows(self, q: Array, columns: Index, made: Times | None = None) -> EventBlock:
         """The events with the forecasts in an array (T, N), or (T, N, K), by experts at `columns`, and none before."""
-        rows, experts, cells = cells_of(q)
+        answered = ~np.isnan(q if q.ndim == 2 else q[..., 0])
+        if answered.all():
+            sizes, experts, cells = np.full(len(q), q.shape[1]), np.tile(columns, len(q)), q.reshape(-1, *q.shape[2:])
+        else:
+            sizes, experts, cells = answered.sum(axis=1), columns[answered.nonzero()[1]], q[answered]
         return replace(
-            self, sizes=np.bincount(rows, minlength=len(self)), experts=columns[experts], probabilities=cells,
-            made=None if made is None else made[rows, experts],
-        )  # fmt: skip
+            self, sizes=sizes, experts=experts, probabilities=cells, made=None if made is None else made[answered]
+        )
 
     def take(self, rows: Index | Mask) -> EventBlock:
         """Some of the events, in this order."""

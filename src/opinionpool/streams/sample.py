@@ -64,8 +64,9 @@ class Sample:
     def add_rows(self, q: Array, columns: Index, facts: EventBlock, made: Times | None, first: int) -> Sample:
         """The sample with the resolved events `facts`, whose forecasts are in an array, (T, N) or (T, N, K)."""
         found = np.empty(len(q), dtype=np.uint64)
-        for rows in blocks(len(q), int(q[:1].size)):
-            found[rows] = _cell_keys(q[rows], 2).sum(axis=1, dtype=np.uint64)
+        # Small enough for the cache.
+        for rows in blocks(len(q), 4 * int(q[:1].size)):
+            found[rows] = np.einsum("tn->t", _cell_keys(q[rows], 2))
 
         def chosen(rows: Index) -> EventBlock:
             return facts.take(rows).with_rows(q[rows], columns, None if made is None else made[rows])
@@ -184,5 +185,6 @@ def _cell_keys(probabilities: Array, axes: int) -> Keys:
     moved = moved + (np.arange(1.0, probabilities.shape[-1] + 1.0) if several else 1.0)
     # The bits of a square depend on all those of a probability, in a way that sums do not undo.
     found = np.square(moved, out=moved).view(np.uint64)
-    found[np.isnan(probabilities)] = 0
-    return np.asarray(found.sum(axis=-1, dtype=np.uint64) if several else found)
+    if np.isnan(np.vdot(probabilities, probabilities)):
+        found[np.isnan(probabilities)] = 0
+    return np.asarray(np.einsum("...k->...", found) if several else found)

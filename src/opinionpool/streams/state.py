@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from opinionpool.arrays import Array, Index, Mask
+from opinionpool.blocks import blocks
 from opinionpool.errors import ArgumentError, ProbabilityError
 from opinionpool.estimation.statistics import Statistics
 from opinionpool.labels import UNRESOLVED
@@ -57,6 +58,8 @@ class _Rows(NamedTuple):
     @classmethod
     def joined(cls, parts: Sequence[_Rows]) -> _Rows:
         """Several that go with each other, as one."""
+        if len(parts) == 1:
+            return parts[0]
         q, made = np.concatenate([part.q for part in parts]), None
         if parts[0].made is not None:
             made = np.concatenate([part.made for part in parts if part.made is not None])
@@ -287,11 +290,15 @@ class StreamState(NamedTuple):
         """Whose forecasts in the sample were all right and nearly certain, see `leakage_notes`, (N,)."""
         suspect = self.totals.cells >= SURE_EVENTS
         count = np.zeros(len(suspect), dtype=np.intp)
-        for _, block in self.sample.parts if suspect.any() else ():
-            outcome, q = np.repeat(block.outcomes, block.sizes), block.probabilities
-            given = q[np.arange(len(q)), outcome] if q.ndim > 1 else np.where(outcome == 1, q, 1.0 - q)
-            count += np.bincount(block.experts, minlength=len(count))
-            suspect[block.experts[given <= SURE]] = False
+        for _, block in self.sample.parts:
+            outcomes = np.repeat(block.outcomes, block.sizes)
+            for cells in blocks(len(outcomes), 1):
+                if not suspect.any():
+                    return suspect
+                outcome, q, experts = outcomes[cells], block.probabilities[cells], block.experts[cells]
+                given = q[np.arange(len(q)), outcome] if q.ndim > 1 else np.where(outcome == 1, q, 1.0 - q)
+                count += np.bincount(experts, minlength=len(count))
+                suspect[experts[given <= SURE]] = False
         return np.asarray(suspect & (count >= SURE_EVENTS))
 
     def present(self) -> Mask:
