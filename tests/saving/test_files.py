@@ -2,6 +2,7 @@
 
 import contextlib
 import copy
+import dataclasses
 import json
 import os
 import pickle
@@ -18,7 +19,7 @@ import pandas as pd
 import pytest
 
 import opinionpool as op
-from opinionpool.errors import ArgumentError, OpinionPoolError, SavedPoolError
+from opinionpool.errors import ArgumentError, Note, OpinionPoolError, SavedPoolError
 from opinionpool.estimators.files import load, save
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.learn import learn
@@ -560,3 +561,31 @@ def test_an_error_names_the_file_that_was_asked_for(path, monkeypatch):
     with pytest.raises(OSError, match="No space") as caught:
         save(op.Panel.exchangeable(2), path)
     assert caught.value.filename == str(path)
+
+
+class TestReleases:
+    FOLDER = Path(__file__).parents[1] / "golden" / "saved"
+
+    @pytest.mark.parametrize("name", ["GaussianPool", "topics", "beliefs"])
+    def test_pools_of_release_0_1_say_so_once(self, name, tmp_path):
+        pool = load(self.FOLDER / f"{name}.json")
+        save(pool, tmp_path / "again.json")
+        for each in (pool, load(tmp_path / "again.json")):
+            assert [note.code for note in each.state_.notes].count("older-method") == 1
+
+    def test_what_this_release_learned_and_pools_without_weights_do_not(self, tmp_path):
+        save(op.GaussianPool().fit(np.array([[0.2, 0.3], [0.7, 0.6], [0.4, 0.1]]), [0, 1, 0]), tmp_path / "new.json")
+        for file in (tmp_path / "new.json", self.FOLDER / "data-alone.json"):
+            assert "older-method" not in {note.code for note in load(file).state_.notes}
+
+    def test_a_pool_of_release_0_1_that_goes_on_learning_says_by_what_method(self):
+        f = simulated()
+        new, notes = TrainedPool.fit("gaussian", f.select_events(np.arange(30))).updated(f)
+        assert "newer-method" not in {note.code for note in notes}
+        trained = TrainedPool.fit("gaussian", f.select_events(np.arange(30)))
+        old = Note("older-method", "by the method of release 0.1")
+        trained = dataclasses.replace(trained, learned=dataclasses.replace(trained.learned, notes=(old,)))
+        other, notes = trained.updated(f)
+        assert "newer-method" in {note.code for note in notes}
+        assert "older-method" not in {note.code for note in other.learned.notes}
+        np.testing.assert_array_equal(other.learned.weights, new.learned.weights)

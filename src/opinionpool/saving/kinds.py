@@ -319,6 +319,23 @@ def _check_panel_state(learned: FittedPanel) -> None:
     _check_answer(learned, n, k)
 
 
+def _of_any_release(kind: Kind) -> Kind:
+    """The kind of panels that were learned, with a note on those of release 0.1, whose posteriors have no table."""
+
+    def make(**given: Any) -> Any:  # noqa: ANN401 - fields
+        found = kind.make(**given)
+        old = found.structure == "default" and found.posterior is not None and not found.posterior.hyperparameter
+        if not old or any(note.code == "older-method" for note in found.notes):
+            return found
+        text = (
+            "weights were learned by the method of release 0.1, and answers are as they were; learned anew by this "
+            "release they would differ"
+        )
+        return replace(found, notes=(*found.notes, Note("older-method", text)))
+
+    return replace(kind, make=make, optional=("topics", "recency", "votes"))
+
+
 def _check_pool_state(learned: FittedPool) -> None:
     n, k = len(learned.experts), len(learned.classes)
     if learned.rule not in POOLS or learned.rule == "gaussian":
@@ -398,9 +415,8 @@ PARTS = (
     Kind.of("crowd-posterior", CrowdPosterior, _check_crowd_posterior),
     Kind("panel", Panel, {"parts": Parts, **_PANEL}, _panel_fields, _panel(Panel)),
     Kind("full-panel", FullPanel, {"parts": Discriminant, **_PANEL}, _panel_fields, _panel(FullPanel)),
-    replace(
-        Kind.of("learned-panel", FittedPanel, _check_panel_state, {"marginal": "alone", "posterior": "doubt"}),
-        optional=("topics", "recency", "votes"),
+    _of_any_release(
+        Kind.of("learned-panel", FittedPanel, _check_panel_state, {"marginal": "alone", "posterior": "doubt"})
     ),
     Kind.of("learned-pool", FittedPool, _check_pool_state, classes=tuple[Label, ...]),
     Kind("beliefs", Beliefs, {"stated": Any}, lambda beliefs: {"stated": beliefs.to_dict()}, _beliefs),

@@ -142,6 +142,9 @@ class TrainedPool:
         stream = self.stream.with_classes(forecasts.classes) if self.unnamed else self.stream.copy()
         notes = stream.add(forecasts, whole=True)
         learned = stream.fit(self.name, **self.options)
+        if any(note.code == "older-method" for note in self.learned.notes):
+            text = "the pool was learned by the method of release 0.1, and now by that of this one, from what was kept"
+            notes = (*notes, Note("newer-method", text))
         return replace(self, stream=stream, learned=learned, release=__version__), notes
 
     def fitted_now(self) -> Fitted:
