@@ -25,7 +25,7 @@ from opinionpool.labels import UNRESOLVED, classes_of, encode_outcomes, event_la
 from opinionpool.logodds import LEAST, check_probabilities, normalised
 from opinionpool.names import check_distinct, numbered, places, repeated
 from opinionpool.option_sets import Options, check_options, encode_among, option_slots, padded, uniform_probabilities
-from opinionpool.scales import Scale, coded, own_scales, scales_given
+from opinionpool.scales import Scale, as_levels, coded, own_scales, scales_given
 from opinionpool.text import listed, shown
 
 # Numbers in a dense block of events x experts.
@@ -502,7 +502,7 @@ def _coded(
     scales: Mapping[str, Scale],
 ) -> tuple[Array, Sequence[str], None]:
     """Levels as probabilities, and the names of who gave them."""
-    table = np.asarray(levels, dtype=object)
+    table = as_levels(levels)
     if table.ndim != 2:
         raise ShapeError(f"levels of scales need two axes, events and experts, not shape {table.shape}")
     names = columns if columns is not None else experts if experts is not None else numbered(table.shape[1])

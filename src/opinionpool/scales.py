@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -120,9 +121,10 @@ class Scale:
         ProbabilityError
             For what is no level.
         """
-        values, position = np.unique(_texts(words), return_inverse=True)
+        given = np.asarray(words)
+        values, position = np.unique(given if given.dtype.kind in "fiub" else _texts(words), return_inverse=True)
         places, found = self._places, []
-        for value in values.tolist():
+        for value in map(label_text, values.tolist()):
             place = places.get(_key(value), -1)
             if place < 0 and value not in ("", "nan", "None", "<NA>"):
                 raise ProbabilityError(f"{shown(value)}{who and f' by {who}'} is no level of the scale {self}")
@@ -197,6 +199,12 @@ def own_scales(scales: Mapping[str, Scale], experts: Sequence[str]) -> dict[str,
     return {name: scale for name, scale in found if scale is not None}
 
 
+def as_levels(values: object) -> npt.NDArray[Any]:
+    """Levels as an array, of numbers where all are."""
+    found = np.asarray(values)
+    return found if found.dtype.kind in "fiub" else np.asarray(values, dtype=object)
+
+
 def coded(values: object, experts: Sequence[str], scales: Mapping[str, Scale]) -> Array:
     """Levels (T, N) as probabilities, by the scales of the experts; columns without one as they are.
 
@@ -205,7 +213,7 @@ def coded(values: object, experts: Sequence[str], scales: Mapping[str, Scale]) -
     ShapeError, ProbabilityError
         If an array has another shape, or a value is no level.
     """
-    table = np.asarray(values, dtype=object)
+    table = as_levels(values)
     columns = [
         np.asarray(column, dtype=np.float64) if scale is None else scale.probabilities(column, name)
         for name, column in zip(experts, table.T, strict=True)
@@ -216,10 +224,9 @@ def coded(values: object, experts: Sequence[str], scales: Mapping[str, Scale]) -
 
 def _texts(words: npt.ArrayLike) -> npt.NDArray[np.str_]:
     """Words and numbers as text, one axis."""
-    flat = np.asarray(words).ravel()
-    if flat.dtype.kind in "fiub":
-        return flat.astype(np.str_)
-    return np.array(["" if word is None else label_text(word) for word in flat.tolist()], dtype=np.str_)
+    return np.array(
+        ["" if word is None else label_text(word) for word in np.asarray(words, dtype=object).ravel()], dtype=np.str_
+    )
 
 
 def _key(word: object) -> str:

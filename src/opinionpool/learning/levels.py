@@ -100,25 +100,21 @@ class LatentLevels:
         """Probabilities (T, V) that votes of some experts count as."""
         from scipy.special import ndtr
 
-        present, positive = ~np.isnan(votes), (votes > 0.5).astype(np.intp)
+        present, positive = ~np.isnan(votes), votes > 0.5
         shared, own = np.sqrt(CORRELATION), np.sqrt(1.0 - CORRELATION)
         edge = (self.thresholds[voters, None] - shared * NODES) / own
-        # Of votes against and for the event, (n, 2, J): how probable they are, and the mean of e_i.
-        probability = np.maximum(np.stack([ndtr(edge), ndtr(-edge)], axis=1), 1e-12)
+        # Of votes against and for the event, (2, V, J): how probable they are, and the mean of e_i.
+        probability = np.maximum(np.stack([ndtr(edge), ndtr(-edge)]), 1e-12)
         density = np.exp(-0.5 * np.square(edge)) / np.sqrt(2.0 * np.pi)
-        mean = np.stack([-density, density], axis=1) / probability
-        log = np.tile(-0.5 * np.square(NODES), (len(votes), 1))
-        for i, voted in enumerate(present.T):
-            log += np.where(voted[:, None], np.log(probability[i])[positive[:, i]], 0.0)
+        mean = np.stack([-density, density]) / probability
+        log = (present & ~positive) @ np.log(probability[0]) + positive @ np.log(probability[1])
+        log -= 0.5 * np.square(NODES)
         weight = np.exp(log - log.max(axis=1, keepdims=True))
         weight /= weight.sum(axis=1, keepdims=True)
-        common = shared * (weight @ NODES)
-        found = np.full_like(votes, np.nan)
-        for i in range(len(voters)):
-            z = common + own * (weight * mean[i][positive[:, i]]).sum(axis=1)
-            odds = (logit(np.where(positive[:, i] > 0, 0.75, 0.25)) + self.location + self.spread * z) / 2.0
-            found[:, i] = np.where(present[:, i], expit(odds), np.nan)
-        return found
+        e = np.where(positive, weight @ mean[1].T, weight @ mean[0].T)
+        z = shared * (weight @ NODES)[:, None] + own * e
+        found = expit((logit(np.where(positive, 0.75, 0.25)) + self.location + self.spread * z) / 2.0)
+        return np.where(present, found, np.nan)
 
     def forecasts(self, forecasts: Forecasts) -> Forecasts:
         """Forecasts by some of the experts with what levels count as, and without scales."""
