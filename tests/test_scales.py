@@ -352,6 +352,47 @@ class TestEstimators:
         assert pipe.predict_proba(SCORES).shape == (6, 2)
 
 
+class TestStreams:
+    """Levels that arrive one after another."""
+
+    VOTES = (SCORES > 2).astype(int)
+
+    @pytest.mark.parametrize(("levels", "scale"), [(SCORES, "1-5"), (VOTES, "0-1")])
+    def test_learned_in_parts_as_at_once(self, levels, scale, tmp_path):
+        f = op.Forecasts.from_array(levels, OUTCOMES, scale=scale)
+        expected = op.GaussianPool().fit(f).predict_proba(f)
+        stream = op.Stream()
+        stream.add(f.select_events(np.arange(2)))
+        op.save(stream, tmp_path / "stream.json")
+        stream = op.load(tmp_path / "stream.json")
+        stream.add(f.select_events(np.arange(2, 6)))
+        np.testing.assert_allclose(stream.learn().pool_forecasts(f), expected[:, 1])
+        first, second = op.Stream(), op.Stream()
+        first.add(f.select_events(np.arange(3)))
+        second.add(f.select_events(np.arange(3, 6)))
+        np.testing.assert_allclose(second.merge(first).learn().pool_forecasts(f), expected[:, 1])
+        pool = op.GaussianPool(scale=scale)
+        for rows in (slice(0, 3), slice(3, 6)):
+            pool.partial_fit(levels[rows], OUTCOMES[rows], classes=[0, 1])
+        resolved = op.GaussianPool(scale=scale).fit(levels[:4], OUTCOMES[:4])
+        np.testing.assert_allclose(pool.predict_proba(levels), resolved.predict_proba(levels))
+
+    def test_a_saved_pool_goes_on_with_levels(self, tmp_path, monkeypatch, capsys):
+        monkeypatch.chdir(tmp_path)
+        (tmp_path / "f.csv").write_text(WIDE)
+        (tmp_path / "more.csv").write_text(WIDE + "f,2,3,no,0\n")
+        own = TestCommands.SCALES
+        assert cli.run(["pool", "f.csv", *own, "--save", "pool.json", "-q"]) == 0
+        capsys.readouterr()
+        assert cli.run(["pool", "more.csv", "--model", "pool.json", "--save", "new.json", "--format", "csv", "-q"]) == 0
+        later = capsys.readouterr().out
+        assert cli.run(["pool", "more.csv", *own, "--format", "csv", "-q"]) == 0
+        numbers = [
+            [float(line.split(",")[1]) for line in text.splitlines()[1:]] for text in (later, capsys.readouterr().out)
+        ]
+        assert numbers[0] == pytest.approx(numbers[1], abs=1e-9)
+
+
 def test_agreement_stands_in_check_and_with_experts(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "f.csv").write_text(LONG)

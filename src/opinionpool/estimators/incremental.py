@@ -30,6 +30,7 @@ from opinionpool.forecasts import Forecasts
 from opinionpool.labels import Labels, encode
 from opinionpool.pools.fitted_pool import Fitted
 from opinionpool.saving.files import write
+from opinionpool.scales import own_scales, scales_given
 from opinionpool.streams.stream import Stream
 from opinionpool.text import counted
 
@@ -156,6 +157,7 @@ class IncrementalPool(BasePool):
         arranged, _ = layout.forecasts(layout.arrange(flat, names, who))
         when = aligned(times, keys, "times")
         stream = fitted.stream or self._stream(found, prior if shared else None)
+        stream.scales = own_scales(scales_given(getattr(self, "scale", None)), layout.experts)
         stream.add_rows(
             arranged,
             encode(labels, known, found),

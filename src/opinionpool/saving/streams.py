@@ -16,6 +16,7 @@ from opinionpool.estimation.sampling import priorities, row_keys
 from opinionpool.estimation.statistics import PatternMoments, Statistics
 from opinionpool.names import expert_names
 from opinionpool.saving.codec import Kind, Label, shaped
+from opinionpool.scales import scales_given
 from opinionpool.streams.block import EventBlock, event_key
 from opinionpool.streams.ledger import ENTRY, Ledger
 from opinionpool.streams.sample import Sample
@@ -185,6 +186,7 @@ def _take(stream: Stream) -> Mapping[str, Any]:
         "open": EventBlock.of_events(list(state.open.values()), k),
         "resolved": _Learned(*(np.ascontiguousarray(entries[name]) for name in ENTRY.names or ())),
         "rows": state.rows,
+        "scales": {name: str(scale) for name, scale in stream.scales.items()} or None,
     }
 
 
@@ -197,6 +199,7 @@ def _make(
     floor: float,
     pool_floor: float,
     rows: int,
+    scales: Mapping[str, Any] | None,
     **parts: Any,  # noqa: ANN401 - as `_FIELDS` says
 ) -> Stream:
     k = len(classes)
@@ -207,6 +210,7 @@ def _make(
         prior=None if prior is None else logodds.public_probabilities(prior),
         half_life=half_life, capacity=capacity, seed=seed, floor=floor, pool_floor=pool_floor,
     )  # fmt: skip
+    stream.scales = scales_given(scales)
     experts = expert_names(parts["experts"], len(parts["experts"]))
     state, _ = stream._state.joined(experts)
     # What is divided by its sum again may differ in its last bit.
@@ -285,6 +289,7 @@ _FIELDS: Mapping[str, Any] = {
     "events": Array, "number": Whole, "counts": Array, "cells": Whole, "lowest": Array, "origin": float,
     "moments": _Moments | None, "moments_of_contrasts": _Moments | None, "sample": EventBlock, "beyond": Array,
     "priorities": Array | None, "open": EventBlock, "resolved": _Learned, "rows": int,
+    "scales": Mapping[str, Any] | None,
 }  # fmt: skip
 
 STREAMS = (
@@ -292,5 +297,5 @@ STREAMS = (
     Kind.of("moments-of-pattern", _Pattern, _nothing),
     Kind.of("moments", _Moments, _nothing),
     Kind.of("events-learned", _Learned, _nothing),
-    Kind("stream", Stream, _FIELDS, _take, _make, ("priorities",), ("fingerprint", "next_row", "numbers")),
+    Kind("stream", Stream, _FIELDS, _take, _make, ("priorities", "scales"), ("fingerprint", "next_row", "numbers")),
 )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from opinionpool.forecasts import Forecasts
 from opinionpool.learning.problem import Problem, Seen, Sums
 from opinionpool.learning.request import Request
 from opinionpool.priors import laplace_prior
+from opinionpool.scales import Scale
 from opinionpool.streams.block import EventBlock
 from opinionpool.streams.state import StreamState
 from opinionpool.streams.totals import Totals
@@ -24,6 +26,7 @@ class StreamSource:
     """What a stream, all of it added up, knows of events."""
 
     state: StreamState
+    scales: Mapping[str, Scale] = field(default_factory=dict)
     has_options: bool = False
 
     def __post_init__(self) -> None:
@@ -54,6 +57,7 @@ class StreamSource:
         counts = own > 0
         least = 1.0 if state.sample.complete else float((stands[counts] / own[counts]).min(initial=np.inf))
         found = EventBlock.joined([*kept, opened]).forecasts(state.experts, state.classes)
+        found = replace(found, scales=self.scales)
         return found, np.concatenate([stands, opened.weights]), least
 
     def _seen(self, *notes: Note) -> Seen:

@@ -26,6 +26,7 @@ from opinionpool.model.pooling import Settings
 from opinionpool.names import check_distinct, numbered
 from opinionpool.pools.fit import fit_from
 from opinionpool.pools.fitted_pool import Fitted
+from opinionpool.scales import Scale
 from opinionpool.streams.block import EventBlock
 from opinionpool.streams.changes import Changes, annulled, as_learned
 from opinionpool.streams.columns import Columns
@@ -120,6 +121,7 @@ class Stream:
         logodds.class_floors(floor, np.full(len(labels), 1.0 / len(labels)), 100.0)
         self.capacity, self.seed = int(capacity), int(seed)
         self.floor, self.pool_floor = float(floor), float(pool_floor)
+        self.scales: Mapping[str, Scale] = {}  # of experts who give levels
         self._codes = {label: code for code, label in enumerate(labels)}
         totals = Totals.empty(len(labels), self.floor, given, clock.pace)
         sample = Sample.empty(len(labels), self.capacity, clock.pace, self.seed)
@@ -218,11 +220,11 @@ class Stream:
             If the data do not determine the panel.
         """
         request = Request(structure, beliefs, **options, settings=Settings(self.floor, self.pool_floor))
-        return learn_from(StreamSource(self._added_up()), request)
+        return learn_from(StreamSource(self._added_up(), self.scales), request)
 
     def fit(self, pool: str = "gaussian", **options: Any) -> Fitted:  # noqa: ANN401 - each pool has its own
         """Learn any pool from what is known now; arguments as for `opinionpool.pools.fit.fit_pool`."""
-        source = StreamSource(self._added_up())
+        source = StreamSource(self._added_up(), self.scales)
         return fit_from(source, pool, floor=self.floor, pool_floor=self.pool_floor, **options)
 
     @exclusive
@@ -449,6 +451,7 @@ class Stream:
         times = None if at is None else dict(zip(forecasts.events, times_of(at, t).tolist(), strict=True))
         notes = found.notes()
         self._commit(state, found.made, times)
+        self.scales = {**self.scales, **forecasts.scales}
         return notes
 
     @exclusive
@@ -521,7 +524,9 @@ class Stream:
             raise ArgumentError(
                 "streams can be merged if they have the same classes, prior, half-life, capacity, seed and floors"
             )
-        return self._with(self._settled().merge(other._settled()))
+        merged = self._with(self._settled().merge(other._settled()))
+        merged.scales = {**self.scales, **other.scales}
+        return merged
 
     def with_classes(self, classes: Sequence[object]) -> Stream:
         """A copy whose classes have other names, in the same order; of as many classes, or it is as it was."""
