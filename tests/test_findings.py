@@ -6,13 +6,20 @@ from string import Formatter
 import pytest
 
 from opinionpool import errors
-from opinionpool.findings import Findings, Place, Remedy, fault, finding, merged, messages
+from opinionpool.findings import Findings, Place, Remedy, fault, finding, messages
+from opinionpool.tables.parts import PartNotes
 
 
 def test_texts_have_numbers_with_nouns_names_that_are_cut_and_verbs():
     found = finding("where", count=1200, total=4000)
     assert found.text == "1,200 of 4,000 rows left out by --where"
     assert (found.code, found.count, found.serious, found.severity) == ("where", 1200, False, "note")
+
+
+def merged(notes):
+    found = PartNotes()
+    found.add(notes)
+    return found.all()
 
 
 def test_the_note_on_a_whole_is_the_sum_of_those_on_its_parts():

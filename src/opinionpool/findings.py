@@ -133,6 +133,21 @@ class Finding(Note):
         kind = messages()[self.code].kind
         return "error" if kind.endswith("Error") else kind or "note"
 
+    @property
+    def kind(self) -> str:
+        """What findings of one code have in common that can be added up: all but numbers and lists of names."""
+        return repr([*((k, v) for k, v in self.params.items() if isinstance(v, str | bool)), str(self.place)])
+
+    def __add__(self, other: Note) -> Finding:
+        """Return the finding on two parts of a table: whole numbers add up, of others the largest counts."""
+        more = other.params if isinstance(other, Finding) else {}
+        both = {name: _both(value, more[name]) for name, value in self.params.items()}
+        return self if both == self.params else finding(self.code, self.place, self.remedies, **both)
+
+    def out_of(self, total: int) -> Finding:
+        """Return the same of another number of things."""
+        return finding(self.code, self.place, self.remedies, **{**self.params, "total": total})
+
     def error(self) -> OpinionPoolError:
         """Return the error to raise."""
         kind: type[OpinionPoolError] = getattr(errors, messages()[self.code].kind)
@@ -172,7 +187,7 @@ def finding(
     at = {} if place is None else {"column": place.column, "value": place.value}
     more = f" (and {count - 1:,} more like it)" if count > 1 else ""
     quoted = {**at, "more": more, "ways": ", or ".join(map(str, ways)), **params}
-    text = _TEMPLATES.vformat(message.text, (), quoted)
+    text = _TEMPLATES.vformat(message.text, ways, quoted)
     if place is not None:
         text = f"{place}: {text}"
     if message.kind.endswith("Error"):
@@ -196,31 +211,6 @@ def fault(
 ) -> OpinionPoolError:
     """Return the error to raise; parameters as for `finding`."""
     return finding(code, place, remedies, **params).error()
-
-
-def merged(notes: Iterable[Note]) -> tuple[Note, ...]:
-    """Merge notes on parts of a table into notes on the whole, in order of first appearance.
-
-    Whole numbers add up, of others the largest counts, and lists of names are put together; notes that differ in
-    anything else stay as they are.
-
-    Examples
-    --------
-    >>> [note.text for note in merged([finding("where", count=1, total=5), finding("where", count=2, total=5)])]
-    ['3 of 10 rows left out by --where']
-    """
-    found: dict[object, Note] = {}
-    for note in notes:
-        params = note.params if isinstance(note, Finding) else {}
-        same = tuple((name, value) for name, value in params.items() if isinstance(value, str | bool))
-        key = (note.code, same, note.place) if isinstance(note, Finding) else (note.code, note.text)
-        before = found.get(key)
-        if isinstance(note, Finding) and isinstance(before, Finding):
-            both = {name: _both(value, params[name]) for name, value in before.params.items()}
-            found[key] = before if both == before.params else finding(note.code, note.place, note.remedies, **both)
-        else:
-            found.setdefault(key, note)
-    return tuple(found.values())
 
 
 def _both(one: Any, other: Any) -> Any:  # noqa: ANN401 - numbers, names, or text that is the same

@@ -237,7 +237,11 @@ class Forecasts(Tabular):
         if sets is not None:
             classes = option_slots(sets)
         else:
-            classes = _seen_classes(outcomes) if classes is None else labels_given(classes, "classes", OutcomeError)
+            classes = (
+                _seen_classes(outcomes, array.ndim)
+                if classes is None
+                else labels_given(classes, "classes", OutcomeError)
+            )
         if len(classes) < 2 or len(set(classes)) < len(classes):
             raise OutcomeError(f"classes must be at least two different labels, not {brief(classes)}")
         wanted = 2 if len(classes) == 2 else 3
@@ -518,7 +522,7 @@ def _over_levels(
     classes: Any,  # noqa: ANN401
 ) -> tuple[Array, Any]:
     """Probabilities of classes, and these, where the outcomes are levels of the one scale too; else as they are."""
-    seen = classes if classes is not None else _seen_classes(outcomes)
+    seen = classes if classes is not None else _seen_classes(outcomes, p.ndim)
     levels = scales[0].as_classes(list(seen)) if len(scales) == 1 else ()
     return (scales[0].over_classes(p), levels) if levels else (p, classes)
 
@@ -527,13 +531,13 @@ def _lengths(options: Options) -> Index:
     return np.fromiter(map(len, options), np.intp, len(options))
 
 
-def _seen_classes(outcomes: Sequence[object] | npt.ArrayLike | None) -> tuple[object, ...]:
+def _seen_classes(outcomes: Sequence[object] | npt.ArrayLike | None, axes: int) -> tuple[object, ...]:
     """The sorted classes among outcomes, as in fits; 0 and 1 where they are these, or none are known."""
     if outcomes is None:
         return (0, 1)
     given = np.asarray(outcomes, dtype=object if isinstance(outcomes, list | tuple) else None).ravel()
     labels, _ = read_labels(given)
-    classes = classes_of(labels).tolist()
+    classes = classes_of(labels, coded=axes == 2).tolist()
     return (0, 1) if classes == [0, 1] else tuple(classes)
 
 

@@ -133,8 +133,24 @@ def _check_spelling(labels: Sequence[str], classes: Collection[str]) -> None:
         seen[plain] = label
 
 
-def classes_of(labels: Labels) -> Labels:
+def says_open(label: object, classes: Collection[object]) -> bool:
+    """Whether a label is -1, which says that an event is not resolved where 0 is a class, or classes are words."""
+    number = isinstance(label, int | float | np.integer | np.floating) and not isinstance(label, bool)
+    return number and label == UNRESOLVED and label not in classes and (0 in classes or not _numbers(classes))
+
+
+def _numbers(classes: Collection[object]) -> bool:
+    return any(isinstance(label, int | float | np.number) for label in classes)
+
+
+def classes_of(labels: Labels, coded: bool = True) -> Labels:
     """The sorted classes; numbers with one outcome only, or none, are taken to be 0 and 1.
+
+    Parameters
+    ----------
+    labels : ndarray
+    coded : bool
+        Whether -1 beside 0 says that an event is not resolved, and is no class.
 
     Raises
     ------
@@ -142,6 +158,8 @@ def classes_of(labels: Labels) -> Labels:
         If there is a single label that does not tell what the other class is.
     """
     classes = np.unique(labels)
+    if coded and classes.dtype.kind in "if" and UNRESOLVED in classes and 0 in classes:
+        classes = classes[classes != UNRESOLVED]
     if len(classes) >= 2:
         return classes
     if classes.dtype.kind in "biuf" and np.isin(classes, [0, 1]).all():
@@ -171,7 +189,9 @@ def encode(labels: Labels, known: npt.NDArray[np.bool_], classes: Labels) -> Cod
     position = {label: i for i, label in enumerate(classes.tolist())}
     distinct, inverse = np.unique(labels, return_inverse=True)
     for i, label in enumerate(distinct.tolist()):
-        if label not in position:
+        if says_open(label, position):
+            position[label] = UNRESOLVED
+        elif label not in position:
             rows = np.flatnonzero(known)[inverse == i]
             raise OutcomeError(
                 f"outcome {label!r} is not one of the classes {classes.tolist()}; it stands in "
@@ -185,7 +205,7 @@ def encode(labels: Labels, known: npt.NDArray[np.bool_], classes: Labels) -> Cod
 def encode_outcomes(
     outcomes: Sequence[object] | npt.ArrayLike | None, classes: tuple[object, ...], events: int
 ) -> npt.NDArray[np.intp]:
-    """Outcomes as positions in `classes`, -1 where None or NaN.
+    """Outcomes as positions in `classes`, -1 where None, NaN or, where it is no class, -1.
 
     Raises
     ------
@@ -203,7 +223,7 @@ def encode_outcomes(
         raise OutcomeError(f"outcomes must be a sequence, one for each of {events} events, and it is {brief(outcomes)}")
     encoded = np.full(count, UNRESOLVED)
     for i, outcome in enumerate(outcomes):  # type: ignore[arg-type]
-        if is_blank(outcome):
+        if is_blank(outcome) or says_open(outcome, classes):
             continue
         try:
             encoded[i] = codes[outcome]

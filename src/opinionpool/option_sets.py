@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from opinionpool.arrays import Array, Index, is_blank
 from opinionpool.errors import OutcomeError, ProbabilityError, ShapeError
-from opinionpool.labels import UNRESOLVED
+from opinionpool.labels import UNRESOLVED, says_open
 from opinionpool.text import counted, listed, shown
 
 Options: TypeAlias = tuple[tuple[object, ...], ...]
@@ -73,7 +73,7 @@ def padded(q: Array, sizes: Index, events: Sequence[str]) -> Array:
 
 
 def encode_among(outcomes: Sequence[object] | npt.ArrayLike | None, options: Options, events: Sequence[str]) -> Index:
-    """Outcomes as positions among each event's options, -1 where None or NaN.
+    """Outcomes as positions among each event's options, -1 where None, NaN or, where it is no option, -1.
 
     Raises
     ------
@@ -88,7 +88,7 @@ def encode_among(outcomes: Sequence[object] | npt.ArrayLike | None, options: Opt
     if len(outcomes) != len(options):  # type: ignore[arg-type]
         raise ShapeError(f"{len(options)} events need as many outcomes, not {len(outcomes)}")  # type: ignore[arg-type]
     for i, (outcome, labels) in enumerate(zip(outcomes, options, strict=True)):  # type: ignore[arg-type]
-        if is_blank(outcome):
+        if is_blank(outcome) or says_open(outcome, labels):
             continue
         if outcome not in labels:
             raise not_an_option(events[i], outcome, labels)

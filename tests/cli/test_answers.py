@@ -67,7 +67,7 @@ def test_json_holds_the_same_as_csv(file, command, answers):
     records = answers("pool", "forecasts.csv")
     assert set(page) == {"events", "summary"}
     assert [set(event) for event in page["events"]] == [
-        {"event", "probability", "low", "high", "experts", "outcome", "in_sample"}
+        {"event", "probability", "low", "high", "experts", "outcome", "in_sample", "status"}
     ] * 8
     assert [event["probability"] for event in page["events"]] == probabilities(records)
     assert [event["outcome"] for event in page["events"]] == HAPPENED

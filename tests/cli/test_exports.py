@@ -44,4 +44,8 @@ def test_saved_options_hold_units_void_words_and_where_outcomes_are(file, comman
     told = command("pool", name, "--pool", "average", "--format", "csv")
     assert "resolved_at=Stand" in told.err
     assert told.out == command("pool", name, "--pool", "average", "--format", "csv", *options).out
-    assert [row["event"] for row in answers("pool", name, "--pool", "average")] == ["F1"]
+    rows = answers("pool", name, "--pool", "average")
+    assert [(row["event"], row["probability"] == "", row["status"]) for row in rows] == [
+        ("F1", False, "resolved"),
+        ("F2", True, "void"),
+    ]

@@ -220,7 +220,8 @@ def test_nothing_is_open(file, command, kind):
     if kind == "json":
         assert json.loads(said.out)["events"] == []
     else:
-        assert said.out.split() == (["event,probability,low,high,experts,outcome,in_sample"] if kind == "csv" else [
+        header = "event,probability,low,high,experts,outcome,in_sample,status"
+        assert said.out.split() == ([header] if kind == "csv" else [
             "event", "probability", "90%", "from", "to", "experts"])  # fmt: skip
     three = "event,expert,class,probability,outcome\n" + "".join(
         f"q{t},ann,{c},{p},{'abc'[t % 3]}\n" for t in range(6) for c, p in (("a", 0.5), ("b", 0.3), ("c", 0.2))

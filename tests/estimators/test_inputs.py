@@ -97,9 +97,24 @@ class TestOutcomesThatAreNone:
         assert again.partial_fit([[0.4]], ["open"]).n_events_ == 3
 
     @pytest.mark.parametrize("y", [[-1, 0, 1, 1], [-1, 0, 0, -1], np.array([-1.0, 0.0, 1.0, 0.0])])
-    def test_minus_one_beside_zero_is_no_class(self, y):
-        with pytest.raises(op.OutcomeError, match="-1 stands beside 0"):
-            op.LogPool().fit([[0.1], [0.2], [0.3], [0.4]], y)
+    def test_minus_one_beside_zero_says_that_an_event_is_open(self, y):
+        X = [[0.1], [0.2], [0.3], [0.4]]
+        blank = [None if label == -1 else label for label in y]
+        pool = op.AveragePool().fit(X, y)
+        assert pool.classes_.tolist() == [0, 1]
+        forecasts = op.Forecasts.from_array(X, y)
+        assert forecasts.outcomes.tolist() == op.Forecasts.from_array(X, blank).outcomes.tolist()
+        for name in ("GaussianPool", "LogPool"):
+            if 1 in y:
+                expected = getattr(op, name)().fit(X, blank).predict_proba(X)
+                np.testing.assert_array_equal(getattr(op, name)().fit(X, y).predict_proba(X), expected)
+        stepwise = op.AveragePool().partial_fit(X, y, classes=[0, 1])
+        assert stepwise.n_events_ == sum(label is not None for label in blank)
+        stream = op.Stream()
+        stream.add(forecasts)
+        for i, label in enumerate(y):
+            stream.resolve(forecasts.events[i], label)
+        assert stream.count == sum(label is not None for label in blank)
 
     def test_minus_one_is_a_class_where_it_can_be_one(self):
         X = RNG.dirichlet(np.ones(3), size=(9, 2))

@@ -218,7 +218,7 @@ def test_parquet_keeps_ids_and_gives_up_its_types(tmp_path):
         assert single.values[0] == np.float64(np.float32(0.33))
         assert flag is None
         np.testing.assert_array_equal(number.values, [7, np.nan])
-        assert opened.place([1]) == f"{path}, row 2"
+        assert str(opened.place([1])) == f"{path}, row 2"
     _, rows, notes = table(path)
     assert rows == [
         ["007", "7", "7", "0.33", "true", "x", "1970-01-01 00:00:00+00", "u"],

@@ -239,7 +239,7 @@ def layout_with(text, remedy):
     keyed = table(text)
     for role, names in remedy.items():
         if isinstance(names, tuple) and role != "probability":
-            keyed = keyed.with_key([keyed.names.index(name) for name in names])
+            keyed = keyed.with_key([keyed.names.index(name) for name in names], " / ".join(names))
     return find_layout(Profile(keyed), UserRoles(options.keys, options.parts))
 
 

@@ -18,8 +18,8 @@ def test_rows_of_totals_are_refused_with_the_condition_that_leaves_them_out(tmp_
     with pytest.raises(LayoutError, match="if 'Mean' is no forecast") as caught:
         read_forecasts(TABLE)
     assert [remedy["columns"]["probability"] for remedy in caught.value.remedies] == [
-        ("Anna", "Ben", "Mean"),
         ("Anna", "Ben"),
+        ("Anna", "Ben", "Mean"),
     ]
     with pytest.raises(LayoutError, match=r"'Total', 'Average:' \(the table, rows 3, 4\), .* no events") as caught:
         read_forecasts(TABLE, exclude=["Mean"])

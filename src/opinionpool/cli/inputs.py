@@ -45,14 +45,13 @@ def read(reading: Reading, model: tuple[str, TrainedPool] | None = None) -> Fore
         If they cannot be read: with all that stands in the way.
     """
     from opinionpool.tables.parse import read_table
-    from opinionpool.tables.read import open_outcomes, open_table
+    from opinionpool.tables.read import open_tables
 
     options = options_for(reading, model)
     try:
         with ExitStack() as stack:
             with progress(f"reading {reading.name}") as advance:
-                table = stack.enter_context(open_table(reading.source, options, advance))
-            other = None if reading.outcomes is None else stack.enter_context(open_outcomes(reading.outcomes, options))
+                table, other = stack.enter_context(open_tables(reading.source, reading.outcomes, options, advance))
             forecasts = read_table(table, other, options)
     except ArgumentError as error:
         raise click.UsageError(str(error)) from None

@@ -139,10 +139,13 @@ class _Answers:
     read: PartNotes = field(default_factory=PartNotes)
     answered: PartNotes = field(default_factory=PartNotes)
     one_part: tuple[Sequence[Note], Sequence[Note]] | None = None
+    void: dict[str, int] = field(default_factory=dict)  # void events, and how many forecast each
 
     def each(self) -> Iterator[Pooled]:
         """The answers on each part, in order."""
         for forecasts in self.pool.forecasts:
+            if forecasts.void is not None and not self.listing.only_open:
+                self.void |= zip(forecasts.void.events, forecasts.void.crowd.tolist(), strict=True)
             kept = self.pool.on(forecasts)
             pooled, unlisted = self._chosen(kept.pooled(self.pool.rate))
             # Those of a single part stand among what was learned.
@@ -191,6 +194,7 @@ def _write(pool: _Pool, listing: Listing, writing: Writing) -> None:
     def records() -> Iterator[dict[str, object]]:
         for pooled in found.each():
             yield from answers.event_records(pooled)
+        yield from answers.void_records(found.void)
         # All notes are known now, and what follows the events is written afterwards.
         facts.update(pool.facts(found.size) | {"notes": note_records(found.notes())})
 
@@ -201,6 +205,8 @@ def _write(pool: _Pool, listing: Listing, writing: Writing) -> None:
             for number, pooled in enumerate(found.each()):
                 columns = answers.event_columns(pooled, only_open=listing.only_open)
                 write_listing(columns, kind, out, headed=number == 0)
+            if found.void and kind == "csv":
+                write_listing(answers.void_columns(columns, found.void), kind, out, headed=False)
     if pool.saved is not None:
         from opinionpool.estimators.files import save
 

@@ -185,6 +185,7 @@ class LogOddsTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if len(classes) > 2:
             raise OutcomeError(f"Only binary classification is supported. There are {len(classes)} classes in y.")
         codes = encode(labels, known, classes)
+        known = codes >= 0
         weight = event_weights(aligned(sample_weight, keys, "sample_weight"), len(x))
         events = np.asarray(np.bincount(codes[known], weights=weight[known], minlength=2), dtype=np.float64)
         _check_events(events, classes)

@@ -158,16 +158,17 @@ class IncrementalPool(BasePool):
         when = aligned(times, keys, "times")
         stream = fitted.stream or self._stream(found, prior if shared else None)
         stream.scales = own_scales(scales_given(getattr(self, "scale", None)), layout.experts)
+        codes = encode(labels, known, found)
         stream.add_rows(
             arranged,
-            encode(labels, known, found),
+            codes,
             weight,
             prior=None if shared else prior,
             experts=layout.experts,
             topics=aligned(topics, keys, "topics"),
             times=None if times is None else times_by_expert(when, arranged, layout, names, who),
         )
-        fitted = replace(fitted, open_rows=fitted.open_rows + int((~known).sum()))
+        fitted = replace(fitted, open_rows=fitted.open_rows + int((codes < 0).sum()))
         if begun is None:
             self._begin(replace(fitted, stream=stream))
         else:

@@ -240,8 +240,7 @@ def settled_classes(labels: Labels, given: Anything, names: tuple[str, ...] | No
     typed = _typed(columns, labels)
     if typed is not None:
         return typed
-    classes = classes_of(labels)
-    _check_unresolved(classes, q)
+    classes = classes_of(labels, coded=_coded(labels, q))
     if q.ndim == 2 and not columns:
         number = classes_by_sums(q, len(classes))
         if number is not None:
@@ -282,14 +281,10 @@ def _typed(columns: tuple[str, ...], labels: Labels) -> Labels | None:
     return found if labels.dtype.kind in "USf" else found.astype(labels.dtype)
 
 
-def _check_unresolved(classes: Labels, q: Array) -> None:
-    """Refuse -1 among 0, 1, ...: it says that an event is not resolved, where `op.Forecasts` counts classes."""
-    numbers = classes.dtype.kind in "if" and classes[0] == -1 and (classes == 0).any()
-    if numbers and not (len(classes) > 2 and (q.ndim == 3 or classes_by_sums(q, 2) == len(classes))):
-        raise OutcomeError(
-            "outcome -1 stands beside 0: in op.Forecasts it says that an event is not resolved, which is None or NaN "
-            "here; if -1 is a class, say so, fit(..., classes=[...])"
-        )
+def _coded(labels: Labels, q: Array) -> bool:
+    """Whether -1 beside 0 is no class, as the forecasts are not on so many."""
+    count = len(np.unique(labels))
+    return not (count > 2 and (q.shape[2] == count if q.ndim == 3 else classes_by_sums(q, 2) == count))
 
 
 # Rows that show by their sums how many classes there are, and how many are looked at first.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -151,8 +151,28 @@ def event_columns(pooled: Pooled, *, only_open: bool = False) -> list[Column]:
         *_closes_column(pooled, closing_times(forecasts), only_open),
         Column("outcome", happened(forecasts), None if only_open else "outcome"),
         Column("in_sample", pooled.in_sample.tolist(), None),
+        Column("status", _status(forecasts), None),
         Column("remark", _remarks(pooled), "", machine=False),
     ]
+
+
+def _status(forecasts: Forecasts) -> list[str]:
+    """Whether each event is open or resolved."""
+    return ["resolved" if known else "open" for known in forecasts.resolved.tolist()]
+
+
+def void_columns(columns: Sequence[Column], void: Mapping[str, int]) -> list[Column]:
+    """Rows of void events, which have no probability, in the columns of others; `void` is how many forecast each."""
+    n = len(void)
+    own: dict[str, Sequence[object]] = {"event": [*void], "experts": [*void.values()], "in_sample": [False] * n}
+    own["status"] = ["void"] * n
+    return [replace(each, values=own.get(each.key, [None] * n), table=None) for each in columns]
+
+
+def void_records(void: Mapping[str, int]) -> Iterator[dict[str, object]]:
+    """The same as records for JSON."""
+    for event, crowd in void.items():
+        yield {"event": event, "experts": crowd, "outcome": None, "in_sample": False, "status": "void"}
 
 
 def _class_columns(pooled: Pooled, only_open: bool) -> list[Column]:
@@ -181,6 +201,7 @@ def _class_columns(pooled: Pooled, only_open: bool) -> list[Column]:
         *_closes_column(pooled, _repeated(closing_times(forecasts), sizes), only_open),
         Column("outcome", _repeated(happened(forecasts), sizes), None),
         Column("in_sample", _repeated(pooled.in_sample.tolist(), sizes), None),
+        Column("status", _repeated(_status(forecasts), sizes), None),
         Column("remark", remarks, "", machine=False),
     ]
 
@@ -224,11 +245,12 @@ def event_records(pooled: Pooled) -> Iterator[dict[str, object]]:
         happened(forecasts),
         pooled.in_sample.tolist(),
         closing_times(forecasts),
+        _status(forecasts),
         *(pooled.class_ends() if several else pooled.ends()),
         strict=True,
     )
     timed = forecasts.closes is not None
-    for event, labels, p, crowd, outcome, inside, closes, low, high in rows:
+    for event, labels, p, crowd, outcome, inside, closes, status, low, high in rows:
 
         def show(values: Any, labels: Sequence[object] = labels) -> object:  # noqa: ANN401 - a number, or one per label
             return dict(zip(map(str, labels), values, strict=True)) if several else values
@@ -244,6 +266,7 @@ def event_records(pooled: Pooled) -> Iterator[dict[str, object]]:
             **when,
             "outcome": outcome,
             "in_sample": inside,
+            "status": status,
         }
 
 

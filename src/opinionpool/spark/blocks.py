@@ -276,7 +276,7 @@ def _array_column(column: Any, classes: int, events: list[str]) -> Array:  # noq
 
 
 def _codes(column: Any, classes: tuple[object, ...], events: list[str], what: str) -> Index:  # noqa: ANN401
-    """Labels as positions in `classes`, -1 where null; an OutcomeError names the first that is not a class."""
+    """Labels as positions in `classes`, -1 where null or -1; an OutcomeError names the first that is no class."""
     kind = column.type
     if pa.types.is_boolean(kind):
         column = column.cast(pa.int8())
@@ -286,12 +286,12 @@ def _codes(column: Any, classes: tuple[object, ...], events: list[str], what: st
         codes = np.full(len(values), UNRESOLVED)
         for code, label in enumerate(classes):
             codes[values == float(label)] = code  # type: ignore[arg-type]
-        blank = np.isnan(values)
+        blank = np.isnan(values) | (values == UNRESOLVED)
     else:
         texts = [label_text(label) for label in classes]
         words = pa.array([None if each is None else label_text(each) for each in column.to_pylist()], pa.string())
         codes = pc.index_in(words, pa.array(texts)).fill_null(UNRESOLVED).to_numpy().astype(np.intp)
-        blank = words.is_null().to_numpy(zero_copy_only=False)
+        blank = pc.fill_null(pc.equal(words, str(UNRESOLVED)), True).to_numpy(zero_copy_only=False)
     strange = np.flatnonzero((codes == UNRESOLVED) & ~blank)
     if len(strange):
         on = f" of event {shown(events[strange[0]])}" if events else ""

@@ -11,61 +11,33 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from opinionpool.arrays import Array, Index, Mask
-from opinionpool.errors import ArgumentError, CellError, Note, Remedy
-from opinionpool.scales import Scale, scale_of
-from opinionpool.tables.table import Numbers, Table, Words, cell_error, place
-from opinionpool.text import listed, quoted, shown
+from opinionpool.errors import Note, OpinionPoolError
+from opinionpool.findings import Remedy, fault, finding
+from opinionpool.scales import scale_of
+from opinionpool.tables.table import Numbers, Table, Words, cell_fault, place
+from opinionpool.tables.units import (
+    GAP,
+    MISSING,
+    NUMBER,
+    OVERSHOOT,
+    NumberRules,
+    beyond_bounds,
+    exclude_way,
+    tiny_column,
+)
+from opinionpool.text import shown
 
-MISSING = frozenset({"", "na", "n/a", "#n/a", "nan", "null", "none", "-", "--", "–", "—", "."})
-
-# No-break and thin blanks stand before per cent signs in French and German.
-_GAP = r"\s\u00a0\u2007-\u2009\u202f"
-_NUMBER = re.compile(rf"([+-]?(?:[0-9]+[.,]?[0-9]*|[.,][0-9]+)(?:[eE][+-]?[0-9]{{1,5}})?)[{_GAP}]*(%?)", re.ASCII)
-_NUMERIC_LOOK = re.compile(rf"[{_GAP}<>~≈=+\-−]*[.,]?[0-9][0-9.,:/%<>~≈+\-−eE{_GAP}]*(?:inf(?:inity)?)?", re.ASCII)
+_NUMERIC_LOOK = re.compile(rf"[{GAP}<>~≈=+\-−]*[.,]?[0-9][0-9.,:/%<>~≈+\-−eE{GAP}]*(?:inf(?:inity)?)?", re.ASCII)
 _INFINITE = re.compile(r"[+-]?inf(?:inity)?", re.IGNORECASE)
 _ODDS = re.compile(r"\d+(?:[.,]\d+)?\s*[:/]\s*\d+(?:[.,]\d+)?")
 # Where a number stands before the sign, it is what an event is about: "10%-20%".
 _PERCENT_NAME = re.compile(r"(?<!\d)%|(?:^|[\W_])(?:percent|percentage|pct)(?:$|[\W_])", re.IGNORECASE)
-
-# What rounding to single precision may add to 1: softmax outputs say 1.0000001.
-_OVERSHOOT = 1e-6
-
-
-@dataclass(frozen=True)
-class NumberRules:
-    """How numbers are written, as far as the user specified."""
-
-    percent: bool = False  # whether unmarked numbers are percentages
-    decimal: str | None = None  # {None, ".", ","}; the decimal mark; None to decide by column
-    missing: tuple[str, ...] = ()  # words or numbers that mean "no answer", besides `MISSING`
-    units: Mapping[str, str] = field(default_factory=dict)  # "percent" or "fraction" by expert or column
-    scales: Mapping[str, Scale] = field(default_factory=dict)  # by expert or column, or "*" for all
-
-    def __post_init__(self) -> None:
-        if self.decimal not in {None, ".", ","}:
-            raise ArgumentError(f"the decimal mark is '.' or ',', and not {self.decimal!r}")
-
-    @property
-    def scale(self) -> Scale | None:
-        """The one scale that is given, None if there is none or several."""
-        found = {*self.scales.values()}
-        return found.pop() if len(found) == 1 else None
-
-    @property
-    def missing_words(self) -> frozenset[str]:
-        """Every word that means "no answer", in lower case."""
-        return MISSING | {word.strip().lower() for word in self.missing}
-
-    @property
-    def missing_numbers(self) -> list[float]:
-        """Those of `missing` that are numbers."""
-        matches = (_NUMBER.fullmatch(word.strip()) for word in self.missing)
-        return [float(match[1].replace(",", ".")) for match in matches if match]
 
 
 @dataclass
@@ -81,25 +53,18 @@ class Coerced:
 
     def notes(self) -> list[Note]:
         """One note for each kind of thing done."""
-        found = []
+        found: list[Note] = []
         if self.percent:
-            found.append(Note("percent", f"{_columns(self.percent)} read as percentages", len(self.percent)))
+            found.append(finding("percent", names=self.percent))
         if self.comma:
-            found.append(Note("decimal-comma", f"{_columns(self.comma)} read with decimal commas", len(self.comma)))
+            found.append(finding("decimal-comma", names=self.comma))
         if self.missing:
-            template = "{count:cell} with a word or number that means no answer"
-            found.append(Note.of("missing-words", template, self.missing))
+            found.append(finding("missing-words", count=self.missing))
         if self.overshoot:
-            template = "{count} probabilities outside [0, 1] by rounding (1e-6 at most) taken as 0 or 1"
-            found.append(Note.of("overshoot", template, self.overshoot))
+            found.append(finding("overshoot", count=self.overshoot))
         if self.tiny:
-            text = f"no number in {_columns(self.tiny)} is above 1, so nothing there is above 1%: is --percent right?"
-            found.append(Note("percent-tiny", text, len(self.tiny), serious=True))
+            found.append(finding("percent-tiny", names=self.tiny))
         return found
-
-
-def _columns(names: Sequence[str]) -> str:
-    return f"{'column' if len(names) == 1 else 'columns'} {listed(names, 5)}"
 
 
 def looks_numeric(word: str) -> bool:
@@ -117,39 +82,16 @@ def read_probabilities(
     plain: Numbers | None,
     rules: NumberRules,
     log: Coerced,
-    hint: str = "",
-    remedies: Sequence[Remedy] = (),
+    named: str | None = None,
     units: npt.NDArray[np.int8] | None = None,
 ) -> Array:
     """One column as fractions in [0, 1].
 
-    Parameters
-    ----------
-    table : Table
-    column : int
-        Its position.
-    plain : Numbers or None
-        The column as `Table.numbers` gives it.
-    rules : NumberRules
-    log : Coerced
-        Takes what was done to the cells.
-    hint, remedies : str and sequence of mapping
-        Further ways out, in words and as options, for errors about cells that hold no probability.
-    units : ndarray of int, shape (rows,), optional
-        1 where a number without a per cent sign is a percentage, 0 where it is a fraction, -1 where it is as all are.
-
-    Returns
-    -------
-    ndarray, shape (rows,)
-        NaN where there is no answer.
-
-    Raises
-    ------
-    CellError
-        Names the row, the column, the cell, and the ways out.
+    `plain` is the column as `Table.numbers` gives it, `units` 1 for rows of percentages, 0 of fractions, -1 of neither;
+    `named` is the expert whose column it is, where each has one.
     """
     if plain is None or (rules.decimal == "," and table.is_text(column)):
-        values, marked = _read_words(table, column, rules, log, hint, remedies)
+        values, marked = _read_words(table, column, rules, log, named)
     else:
         values, marked = plain.values, False
         log.missing += plain.words
@@ -170,11 +112,11 @@ def read_probabilities(
     elif len(present):
         if not marked and 0 < present.max() <= 1 and name not in rules.units:
             if not rules.percent:
-                raise _ambiguous_percent(table, name)
+                raise tiny_column(table, column, by_name=True)
             log.tiny.append(name)
         values = values / 100.0
         log.percent.append(name)
-    return _within_bounds(table, column, values, percent, log, hint, remedies)
+    return _within_bounds(table, column, values, percent, log, named)
 
 
 def read_levels(
@@ -182,16 +124,7 @@ def read_levels(
 ) -> tuple[Array, Mask] | None:
     """What levels of experts' scales in one column are taken as, (rows,), and which rows hold some; None if none do.
 
-    Parameters
-    ----------
-    experts : sequence of str
-    codes : ndarray of int, shape (rows,)
-        The expert of each row, -1 for nobody.
-
-    Raises
-    ------
-    CellError
-        Names the cell, whose it is, and the scale that it is no level of.
+    Codes are those of experts, -1 for nobody.
     """
     scales = [scale_of(rules.scales, name) for name in experts]
     if not any(scales):
@@ -205,12 +138,8 @@ def read_levels(
         wrong = own & words.expand((places < 0) & ~np.array(absent, dtype=bool), False)
         if wrong.any():
             row = int(wrong.argmax())
-            cell, name = words.values[words.codes[row]], experts[int(codes[row])]
-            problem = (
-                f"{shown(cell)} is no level of the scale {scale} of {shown(name)}; say --scale {quoted(name)}=SCALE if "
-                f"it has another, or --missing-value {quoted(cell)} if that is no answer"
-            )
-            raise cell_error(table, row, column, problem, count=int(wrong.sum()))
+            name = experts[int(codes[row])]
+            raise cell_fault("no-level", table, row, column, count=int(wrong.sum()), scale=str(scale), name=name)
         values = np.where(own, words.expand(scale.probability(places), np.nan), values)
         scaled |= own
     return values, scaled
@@ -223,86 +152,15 @@ def unmarked_percent(name: str, rules: NumberRules) -> bool:
     return rules.percent or bool(_PERCENT_NAME.search(name))
 
 
-def _ambiguous_percent(table: Table, name: str) -> CellError:
-    return CellError(
-        f"{table.name}: column {shown(name)} is about per cent by its name, and no number in it is above 1; "
-        f"say --percent if 0.5 means 0.5%, --unit {quoted(name)}=fraction if it means 50%",
-        remedies=[{"percent": True}, {"units": {name: "fraction"}}],
-    )
-
-
-def _within_bounds(
-    table: Table, column: int, values: Array, percent: bool, log: Coerced, hint: str, remedies: Sequence[Remedy]
-) -> Array:
+def _within_bounds(table: Table, column: int, values: Array, percent: bool, log: Coerced, named: str | None) -> Array:
     """Values in [0, 1], those beyond it by rounding moved to its ends."""
     outside = (values < 0) | (values > 1)
     if not outside.any():
         return values
-    far = (values < -_OVERSHOOT) | (values > 1 + _OVERSHOOT)
-    if far.any():
-        row = int(far.argmax())
-        words = table.words(column)
-        cell = words.values[words.codes[row]]
-        problem = f"{cell} is not between {'0% and 100%' if percent else '0 and 1'}"
-        inside, count = values[~np.isnan(values)], int(far.sum())
-        if not percent and _is_scale(inside):
-            span = f"{inside.min():g} to {inside.max():g}"
-            # The shortest usual scale that has them all.
-            scale = f"{min(int(inside.min()), 1)}-{next(top for top in (2, 3, 4, 5, 7, 10) if top >= inside.max())}"
-            own = scale if not hint else f"{table.names[column]}={scale}"
-            text = f"{problem}: whole numbers from {span} are a scale, and no percentages"
-            ways: list[Remedy] = [{"scale": {own.rpartition("=")[0] or "*": scale}}]
-            raise cell_error(
-                table, row, column, f"{text}; if levels are {scale}, say --scale {quoted(own)}", remedies=ways
-            )
-        if not percent and _are_odds(inside):
-            odds = "numbers from 1 on, few of them above 20, may be decimal odds, which are not read: write 1/odds"
-            raise cell_error(table, row, column, f"{problem}: {odds}; if they are percentages, say --percent")
-        outs, single = [], count == 1 < len(inside) - 1
-        # A column most of whose numbers are probabilities is an expert's, a few cells of which are wrong.
-        found = [*remedies] if 2 * count > len(inside) else []
-        if not percent and not single and 1 < inside.max() <= 100 and inside.min() >= 0:
-            outs.append("if the column holds percentages, say --percent")
-            found = [{"percent": True}] if _percentages(inside) else []
-        if np.isfinite(values[row]) and (percent or not _counts(values)):
-            outs.append(f"if {cell} stands for no answer, say --missing-value {quoted(cell)}")
-            others = np.unique(words.codes[far])
-            codes = tuple(words.values[code] for code in others.tolist()[:5])
-            again = len(others) < count < len(inside) - count
-            found = [{"missing_values": codes}] if again or (2 * count > len(inside) and not found) else found
-        outs += [hint] if hint else []
-        if single:
-            # An option for one number would change all like it: the cell is what is wrong.
-            outs, found = [f"correct the cell, or {outs[0]}" if outs else "correct the cell", *outs[1:]], []
-        raise cell_error(table, row, column, "; ".join([problem, *outs]), remedies=found, count=count)
+    if ((values < -OVERSHOOT) | (values > 1 + OVERSHOOT)).any():
+        raise beyond_bounds(table, column, values, percent, named)
     log.overshoot += int(outside.sum())
     return np.clip(values, 0.0, 1.0)
-
-
-def _is_scale(values: Array) -> bool:
-    """Whether numbers are whole and within 0 to 10, some of them above 1: levels of a scale."""
-    return bool((values == np.round(values)).all() and values.min() >= 0 and 1 < values.max() <= 10)
-
-
-def _are_odds(values: Array) -> bool:
-    """Whether numbers are all at least 1, broken, and few of them above 20, as decimal odds are."""
-    broken = (values != np.round(values)).any()
-    return bool(len(values) > 1 and broken and values.min() >= 1 and (values > 20).mean() <= 0.1)
-
-
-def _percentages(values: Array) -> bool:
-    """Whether numbers up to 100 are likely percentages, and no codes among fractions: more are above 1 than within."""
-    return bool((values > 1).sum() > ((values > 0) & (values < 1)).sum())
-
-
-def _counts(values: Array) -> bool:
-    """Whether a column with numbers outside [0, 1] numbers or counts something, so that these are no codes in it."""
-    present = values[~np.isnan(values)]
-    outside = (present < 0) | (present > 1)
-    if (present != np.round(present)).any():
-        return False
-    numbered = len(present) > 2 and outside.mean() > 0.5 and len(np.unique(present)) == len(present)
-    return bool(numbered or (present.min() > 1 and present.max() > 100))
 
 
 @dataclass
@@ -325,9 +183,7 @@ class _Marks:
             self.point = code if self.point is None else self.point
 
 
-def _read_words(
-    table: Table, column: int, rules: NumberRules, log: Coerced, hint: str, remedies: Sequence[Remedy]
-) -> tuple[Array, bool]:
+def _read_words(table: Table, column: int, rules: NumberRules, log: Coerced, named: str | None) -> tuple[Array, bool]:
     """The numbers as written, and whether they carry per cent signs."""
     words = table.words(column)
     missing = rules.missing_words
@@ -338,9 +194,9 @@ def _read_words(
         if word.lower() in missing:
             absent[code] = True
             continue
-        match = _NUMBER.fullmatch(word)
+        match = NUMBER.fullmatch(word)
         if match is None:
-            raise _not_a_number(table, column, words, missing, hint, remedies)
+            raise _not_a_number(table, column, words, missing, named)
         marks.see(code, match[1], match[2])
         numbers[code] = float(match[1].replace(",", "."))
     _check_marks(table, column, words, marks, rules)
@@ -355,49 +211,41 @@ def _read_words(
 
 
 def _not_a_number(
-    table: Table, column: int, words: Words, missing: frozenset[str], hint: str, remedies: Sequence[Remedy]
-) -> CellError:
+    table: Table, column: int, words: Words, missing: frozenset[str], named: str | None
+) -> OpinionPoolError:
     """The error for the first word that is no number, and how many such cells there are."""
-    bad = [
-        code for code, word in enumerate(words.values) if word.lower() not in missing and not _NUMBER.fullmatch(word)
-    ]
+    bad = [code for code, word in enumerate(words.values) if word.lower() not in missing and not NUMBER.fullmatch(word)]
     code, word = bad[0], words.values[bad[0]]
+    what = "is not a number: write a fraction (0.45) or a percentage (45%)"
     if _INFINITE.fullmatch(word):
-        problems = [f"{shown(word)} is not between 0 and 1"]
+        what = "is not between 0 and 1"
     elif _ODDS.fullmatch(word):
-        problems = [f"{shown(word)} looks like odds, which may be for or against: write the probability instead"]
-    else:
-        problems = [f"{shown(word)} is not a number: write a fraction (0.45) or a percentage (45%)"]
-    problems.append(f"if it stands for no answer, leave the cell empty or say --missing-value {quoted(word[:60])}")
-    problem = "; ".join([*problems, *([hint] if hint else [])])
+        what = "looks like odds, which may be for or against: write the probability instead"
     few = len(bad) <= 5 and 2 * len(bad) <= len(words.values) and not _ODDS.fullmatch(word)
-    blank: tuple[Remedy, ...] = (
-        ({"missing_values": tuple(words.values[each] for each in bad)},) if few else tuple(remedies)
-    )
-    count = int(words.counts[bad].sum())
-    return cell_error(table, int(words.rows(code)[0]), column, problem, remedies=blank, count=count)
+    ways: list[Mapping[str, object]] = [] if named is None else [{"exclude": (named,)}]
+    ways = [{"missing_values": tuple(words.values[each] for each in bad)}] if few else ways
+    row, count = int(words.rows(code)[0]), int(words.counts[bad].sum())
+    out = "" if named is None else f"; {exclude_way(table.names[column], named)}"
+    return cell_fault("no-number", table, row, column, ways, count, what=what, short=word[:60], out=out)
 
 
 def _check_marks(table: Table, column: int, words: Words, marks: _Marks, rules: NumberRules) -> None:
     """Raise unless the column is written in one way."""
-
-    def clash(first: int, second: int, rule: str, remedies: Sequence[Remedy] = ()) -> CellError:
-        places = [f"{shown(words.values[code])} ({place(table, int(words.rows(code)[0]))})" for code in (first, second)]
-        text = f"column {shown(table.names[column])} mixes {places[0]} and {places[1]}: {rule}"
-        return CellError(text, remedies=remedies)
-
     name = table.names[column]
+
+    def cells(*codes: int) -> dict[str, Any]:
+        places = [f"{shown(words.values[code])} ({place(table, int(words.rows(code)[0]))})" for code in codes]
+        return {"name": name, "one": places[0], "other": places[1]}
+
     if marks.percent is not None and marks.plain is not None and name not in rules.units:
-        ways = f"say --unit {quoted(name)}=percent if what has no sign is per cent, too, --unit {quoted(name)}=fraction"
-        remedies: list[Remedy] = [{"units": {name: unit}} for unit in ("percent", "fraction")]
-        raise clash(marks.percent, marks.plain, f"{ways} if it is a fraction", remedies)
+        ways = [Remedy({"units": {name: unit}}) for unit in ("percent", "fraction")]
+        raise fault("mixed-signs", None, ways, **cells(marks.percent, marks.plain))
     if marks.comma is not None and marks.point is not None:
-        raise clash(marks.comma, marks.point, "a column has decimal commas or decimal points, not both")
+        raise fault("mixed-decimals", None, (), **cells(marks.comma, marks.point))
     wrong = {".": marks.comma, ",": marks.point, None: None}[rules.decimal]
     if wrong is not None:
         row = int(words.rows(wrong)[0])
-        wording = f"{shown(words.values[wrong])} does not have the decimal mark {rules.decimal!r} that was named"
-        raise cell_error(table, row, column, wording, remedies=[{"decimal": None}])
+        raise cell_fault("other-decimal", table, row, column, [{"decimal": None}], mark=rules.decimal)
 
 
 def half_units(words: Words, percent: bool = False) -> Array:
@@ -409,7 +257,7 @@ def half_units(words: Words, percent: bool = False) -> Array:
     """
     units = np.zeros(len(words.values))
     for code, word in enumerate(words.values):
-        match = _NUMBER.fullmatch(word)
+        match = NUMBER.fullmatch(word)
         if match is None:
             continue
         mantissa, _, exponent = match[1].lower().replace(",", ".").partition("e")
@@ -431,7 +279,7 @@ def written_numbers(words: Words) -> Array:
     >>> written_numbers(encode(["0,5", "70 %", "x", None]))
     array([ 0.5, 70. ,  nan,  nan])
     """
-    matches = [_NUMBER.fullmatch(word) for word in words.values]
+    matches = [NUMBER.fullmatch(word) for word in words.values]
     numbers = [float(match[1].replace(",", ".")) if match else np.nan for match in matches]
     return words.expand(np.array(numbers, dtype=np.float64), np.nan)
 

@@ -10,11 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool.arrays import Array, Index
-from opinionpool.errors import CellError, Note
+from opinionpool.errors import Note, OpinionPoolError
+from opinionpool.findings import Remedy, fault
 from opinionpool.logodds import SUM_TOLERANCE
 from opinionpool.tables.statements import EXACT, LongRows
-from opinionpool.tables.table import place
-from opinionpool.text import shown
 
 # Sums that are so far from 1 may be meant to be 1.
 _NEARLY = 0.1
@@ -31,7 +30,7 @@ class Slots(Protocol):
     def table(self, long_rows: LongRows, counts: Index) -> Array:
         """Rows in the order of their keys as forecasts, so many each, (forecasts, K); 0 where there is no option."""
 
-    def lacking(self, long_rows: LongRows, start: int, count: int) -> CellError:
+    def lacking(self, long_rows: LongRows, start: int, count: int) -> OpinionPoolError:
         """The error for the forecast that begins there and lacks one, and for how many others."""
 
 
@@ -50,15 +49,11 @@ class SharedClasses:
         """Every forecast has all of them."""
         return np.ascontiguousarray(long_rows.value.reshape(len(counts), len(self.order))[:, list(self.order)])
 
-    def lacking(self, long_rows: LongRows, start: int, count: int) -> CellError:
+    def lacking(self, long_rows: LongRows, start: int, count: int) -> OpinionPoolError:
         """Names the first class that is not there."""
-        lacking = class_lacking(long_rows, start)
-        return CellError(
-            f"the forecast by {long_rows.who(start)} has no probability for class {shown(lacking)} "
-            f"({place(long_rows.table, int(long_rows.row[start]))}); a forecast must give one for each of "
-            f"{len(long_rows.classes)} classes; --drop-incomplete leaves out those that do not",
-            remedies=[{"drop_incomplete": True}],
-            count=count,
+        about = {"lacking": class_lacking(long_rows, start), "classes": len(long_rows.classes)}
+        return fault(
+            "class-lacks", None, [Remedy({"drop_incomplete": True})], count=count, **long_rows.about(start), **about
         )
 
 
@@ -77,31 +72,7 @@ def fold_rows(
 ) -> tuple[LongRows, Array, list[Note]]:
     """Forecasts of several classes or options, one row each.
 
-    Parameters
-    ----------
-    long_rows : LongRows
-        One number for each expert, event and class.
-    slots : Slots
-        `SharedClasses`, or `opinionpool.tables.event_options.EventOptions`.
-    half_units : callable
-        Half a unit of the last written digit of statements, for the tolerance of sums.
-    drop_incomplete : bool
-        Whether forecasts that lack a class are left out.
-    normalise : bool
-        Whether numbers that do not add up to 1 are divided by their sum.
-
-    Returns
-    -------
-    first : LongRows
-        One statement per forecast.
-    probabilities : ndarray, shape (forecasts, K)
-        Rows that sum to 1, with 0 in the positions that an event leaves free.
-    notes : list of Note
-
-    Raises
-    ------
-    CellError
-        If a forecast lacks a class or option, or its probabilities do not add up to 1.
+    `half_units` gives half a unit of the last written digit of rows, which sums may be off by.
     """
     long_rows = long_rows.select(np.argsort(long_rows.key, kind="stable"))
     _, starts, counts = np.unique(long_rows.pair, return_index=True, return_counts=True)
@@ -150,15 +121,11 @@ def _normalised_note(total: Array, uneven: npt.NDArray[np.bool_], asked: bool) -
     return [Note.of("normalised", template, count, len(total), worst)]
 
 
-def _off_sum(long_rows: LongRows, start: int, total: float, totals: Array) -> CellError:
+def _off_sum(long_rows: LongRows, start: int, total: float, totals: Array) -> OpinionPoolError:
     """The error for forecasts whose probabilities do not add up to 1; a remedy is named where they nearly do."""
     way = "--normalise divides such forecasts by their sum, if no class is lacking"
     if total < _LEAST:
         way = f"that is too little for --normalise, which takes sums of {_LEAST:g} and above"
     nearly = bool((np.abs(totals - 1.0) <= _NEARLY).all())
-    return CellError(
-        f"the probabilities by {long_rows.who(start)} add up to {total:.6g} over the classes, and not to 1 "
-        f"({place(long_rows.table, int(long_rows.row[start]))}); {way}",
-        remedies=[{"normalise": True}] if nearly else [],
-        count=len(totals),
-    )
+    ways = [Remedy({"normalise": True})] if nearly else []
+    return fault("off-sum", None, ways, total=total, way=way, count=len(totals), **long_rows.about(start))

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
 
-from opinionpool.errors import LayoutError
+from opinionpool.findings import Remedy, fault
 from opinionpool.labels import FAMILIES
-from opinionpool.text import listed, meant, quoted, shown
+from opinionpool.text import meant
 
 # A whole number, whatever zeros stand behind the point, or up to two behind a comma: "1,000" is a thousand.
 _WHOLE = re.compile(r"([0-9]+)(?:\.0+|,00?)?\s*(%?)", re.ASCII)
@@ -30,9 +30,7 @@ class Asked:
     def about(self, written: str) -> Asked:
         """The same, for forecasts that are all about one class."""
         if self.positive is not None and key(self.positive) != key(written):
-            raise LayoutError(
-                f"all forecasts are about class {shown(written)}, so --positive cannot be {self.positive}"
-            )
+            raise fault("positive-of-one", written=written, positive=self.positive)
         return replace(self, positive=written)
 
 
@@ -67,13 +65,6 @@ class Matcher:
 def order_classes(written: Sequence[str], asked: Asked) -> tuple[object, ...]:
     """K >= 2 classes in the order that was asked for, or sorted; of two, the positive one last.
 
-    Raises
-    ------
-    LayoutError
-        If the user named other classes, or must say which of two is the positive one.
-
-    Examples
-    --------
     >>> order_classes(["draw", "home", "away"], Asked())
     ('away', 'draw', 'home')
     >>> order_classes(["yes", "no"], Asked()), order_classes(["1", "0"], Asked())
@@ -84,11 +75,11 @@ def order_classes(written: Sequence[str], asked: Asked) -> tuple[object, ...]:
         matcher = Matcher(written)
         found = [matcher.find(label) for label in asked.classes]
         if sorted(-1 if i is None else i for i in found) != list(range(len(written))):
-            raise LayoutError(f"the forecasts are about classes {listed(ordered)}, and not {listed(asked.classes)}")
+            raise fault("other-classes", classes=ordered, asked=asked.classes)
         ordered = [written[i] for i in found if i is not None]
     if len(ordered) > 2:
         if asked.positive is not None:
-            raise LayoutError(f"--positive is for two classes, and there are {len(ordered)}: {listed(ordered)}")
+            raise fault("positive-of-many", number=len(ordered), classes=ordered)
         return tuple(ordered)
     return _with_positive(ordered, asked, written[0])
 
@@ -121,19 +112,6 @@ def as_listed(asked: Asked, written: Sequence[str], *, long: bool) -> Asked:
 def two_classes(seen: Mapping[str, str], asked: Asked) -> tuple[object, ...]:
     """The two classes of forecasts that are one probability each.
 
-    Parameters
-    ----------
-    seen : mapping
-        The distinct outcomes, from `key` to the spelling that is used.
-    asked : Asked
-
-    Raises
-    ------
-    LayoutError
-        If there are more than two, or the user must say which one the probabilities are about.
-
-    Examples
-    --------
     >>> two_classes({"yes": "Yes"}, Asked()), two_classes({}, Asked("rain")), two_classes({}, Asked())
     (('No', 'Yes'), ('not rain', 'rain'), (0, 1))
     """
@@ -144,27 +122,16 @@ def two_classes(seen: Mapping[str, str], asked: Asked) -> tuple[object, ...]:
             known.setdefault(key(label), label)
     strange = [label for word, label in known.items() if word not in {key(each) for each in asked.classes}]
     if strange and len(asked.classes) == 2:
-        raise LayoutError(
-            f"the classes are {listed(asked.classes)}, and {shown(strange[0])} is none of them. {_way(strange[0])}"
-        )
+        raise fault("strange-class", classes=asked.classes, strange=strange[0], way=_way(strange[0]))
     if len(known) > 2 or len(asked.classes) > 2:
-        raise LayoutError(
-            f"forecasts of one probability need two outcomes, and there are {len(known)}: {listed([*known.values()])}. "
-            "If some of these mean that an event is not resolved, say --missing-value, if void, --void-value; for more "
-            "than two classes add a class column, or name it with --column class=NAME, or have columns expert:class"
-        )
+        raise fault("too-many-outcomes", number=len(known), outcomes=[*known.values()])
     family = next((family for family in FAMILIES if set(known) <= set(family)), None)
     if family is not None:
         return _with_positive([known.get(word) or _in_style(word, known) for word in family], asked)
     labels = list(known.values())
     if len(labels) == 1:
         if asked.positive is None:
-            raise LayoutError(
-                f"every resolved event ended as {shown(labels[0])}: if that is what the probabilities are about, say "
-                f"--positive {quoted(labels[0])} (in Python positive={shown(labels[0])}); if they are about something "
-                "else, name that with it",
-                remedies=[{"positive": labels[0]}],
-            )
+            raise fault("one-ending", None, [Remedy({"positive": labels[0]})], label=labels[0])
         labels.append(f"not {labels[0]}")
     return _with_positive(sorted(labels), asked)
 
@@ -189,17 +156,11 @@ def _with_positive(labels: Sequence[str], asked: Asked, first: str | None = None
     elif first is not None:
         positive = key(first)
     else:
-        raise LayoutError(
-            f"the outcomes are {listed(labels)}: which of them are the probabilities about? "
-            f"Say --positive {quoted(labels[0])} or --positive {quoted(labels[1])} "
-            f"(in Python positive={shown(labels[0])} or positive={shown(labels[1])})",
-            remedies=({"positive": labels[0]}, {"positive": labels[1]}),
-        )
+        ways = [Remedy({"positive": label}) for label in labels]
+        raise fault("which-positive", None, ways, outcomes=labels, one=labels[0], other=labels[1])
     if positive not in keys:
-        raise LayoutError(
-            f"the outcomes are {listed(labels)}, so the probabilities cannot be about {shown(asked.positive)}"
-            f"{meant(str(asked.positive), labels)}"
-        )
+        about = str(asked.positive)
+        raise fault("other-positive", outcomes=labels, about=about, meant=meant(about, labels))
     pair = (labels[1 - keys.index(positive)], labels[keys.index(positive)])
     return tuple(int(key(label)) for label in pair) if family == FAMILIES[0] else pair
 

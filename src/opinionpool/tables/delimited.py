@@ -9,10 +9,10 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 
-from opinionpool.errors import LayoutError, Note, OpinionPoolError, TableError
-from opinionpool.findings import Place, Remedy, fault
+from opinionpool.errors import OpinionPoolError
+from opinionpool.findings import Place, Remedy, fault, finding
 from opinionpool.tables.sources import CELL, FileSource, Workspace, check_columns, open_binary
-from opinionpool.text import counted, shown, without_apostrophe
+from opinionpool.text import counted, without_apostrophe
 
 HEAD = 1 << 18
 _LONGEST_HEADER = 1 << 24
@@ -28,8 +28,7 @@ def find_codec(head: bytes, encoding: str | None, name: str) -> str | None:
             info = codecs.lookup(encoding)
             "".encode(encoding)
         except (LookupError, ValueError):
-            usual = "utf-8, utf-16, cp1252 and latin-1 are usual"
-            raise TableError(f"no text encoding is called {shown(encoding)}; {usual}") from None
+            raise fault("no-encoding", encoding=encoding) from None
         return None if info.name in {"utf-8", "utf-8-sig", "ascii"} else info.name
     for mark, codec in (
         (codecs.BOM_UTF32_LE, "utf-32"),
@@ -42,8 +41,8 @@ def find_codec(head: bytes, encoding: str | None, name: str) -> str | None:
     if b"\0" in head:
         for odd, codec in ((1, "utf-16-le"), (0, "utf-16-be")):
             if head[odd::2].count(0) > 0.9 * len(head[odd::2]) and head[1 - odd :: 2].count(0) == 0:
-                raise TableError(f"{name} looks like UTF-16 without a byte-order mark: say --encoding {codec}")
-        raise TableError(f"{name} is not a text file, nor Parquet: it holds binary data")
+                raise fault("unmarked-utf-16", file=name, codec=codec)
+        raise fault("binary", file=name)
     return None
 
 
@@ -84,12 +83,9 @@ def transcode(path: str, gzipped: bool, codec: str, target: str, name: str) -> s
                 file.write(line)
     except UnicodeError as error:
         with open_binary(path, gzipped) as lines:
-            fault = bad_encoding(name, lines) if codec == "utf-8" else None
-        if fault is not None:
-            raise fault from None
-        reason = " ".join(str(error).split())
-        place = f"{name}, after line {number}" if number else name
-        raise TableError(f"{place}: not {codec} ({reason}); is --encoding right?") from None
+            wrong = bad_encoding(name, lines) if codec == "utf-8" else None
+        where, reason = f"{name}, after line {number}" if number else name, " ".join(str(error).split())
+        raise wrong or fault("not-this-encoding", Place(where), codec=codec, reason=reason) from None
     return target
 
 
@@ -110,8 +106,9 @@ def csv_source(name: str, path: str, gzipped: bool, head: bytes, how: str) -> Fi
         text = codecs.getincrementaldecoder("utf-8")().decode(head.removeprefix(codecs.BOM_UTF8), final=whole)
     except UnicodeDecodeError:
         with open_binary(path, gzipped) as file:
-            fault = bad_encoding(name, file)
-        raise fault or TableError(f"{name} is not UTF-8") from None
+            wrong = bad_encoding(name, file)
+        assert wrong is not None
+        raise wrong from None
     excel = re.match(r'"?sep=([,;\t|])"?\r?\n', text)
     preamble = re.match(r"(?:[ \t]*\r?\n)*", text[excel.end() :] if excel else text)
     skip = (1 if excel else 0) + (preamble[0].count("\n") if preamble else 0)
@@ -126,14 +123,14 @@ def csv_source(name: str, path: str, gzipped: bool, head: bytes, how: str) -> Fi
             delimiter, header, _ = _dialect(text, whole, separator)
     if not header:
         if text:
-            raise TableError(f"{name} is not a table: its first line has a cell of more than {CELL:,} characters")
-        raise TableError(f"{name} is empty: it has no line that names its columns")
+            raise fault("endless-header", file=name, most=CELL)
+        raise fault("no-header-line", file=name)
     check_columns(name, len(header))
     for cell in header:
         if re.fullmatch(r"[+-]?(?:\d*[.,]\d+|\d+(?:[.,]\d+)?\s*%)", cell):
-            raise LayoutError(f"{name}: the first line must name the columns, and it holds {shown(cell)}")
+            raise fault("number-in-header", Place(name), cell=cell)
     separated = f"CSV, fields separated by {_DELIMITERS[delimiter]}" if len(header) > 1 else "CSV of one column"
-    return FileSource(name, path, "csv", gzipped, delimiter, header, skip, (Note("format", separated + how),))
+    return FileSource(name, path, "csv", gzipped, delimiter, header, skip, (finding("format", format=separated + how),))
 
 
 def _titles(text: str, separator: str | None) -> int:

@@ -10,7 +10,7 @@ from opinionpool.errors import ArgumentError, Remedy, TableError
 from opinionpool.forecasts import Forecasts
 from opinionpool.tables.options import OPTIONS, ReadOptions
 from opinionpool.tables.parse import read_table
-from opinionpool.tables.read import open_outcomes, open_table
+from opinionpool.tables.read import open_tables
 from opinionpool.tables.table import Table
 
 # Faults in one table, and ways to read it that are gone.
@@ -76,19 +76,6 @@ def diagnose(
 ) -> Diagnosis:
     """All that stands in the way of reading a table.
 
-    Parameters
-    ----------
-    source, outcomes : as for `opinionpool.read_forecasts`
-    options : ReadOptions, optional
-    progress : callable, optional
-
-    Raises
-    ------
-    ArgumentError
-        If the options are wrong whatever the table holds.
-
-    Examples
-    --------
     >>> table = {"event": ["q1", "q1"], "expert": ["ann", "ann"], "probability": [70, 80]}
     >>> found = diagnose(table)
     >>> [fault.options() for fault in found.faults]
@@ -150,9 +137,6 @@ class _Search:
         keys = sorted((role, of) for role, of in options.columns.items() if isinstance(of, tuple))
         state = repr([keys, *(getattr(options, name) for name in sorted(_OPENING))])
         if state not in self._open:
-            table = self.stack.enter_context(open_table(self.source, options, self.progress))
-            other = None
-            if self.outcomes is not None:
-                other = self.stack.enter_context(open_outcomes(self.outcomes, options))
-            self._open[state] = table, other
+            found = self.stack.enter_context(open_tables(self.source, self.outcomes, options, self.progress))
+            self._open[state] = found
         return self._open[state]

@@ -18,14 +18,7 @@ def earlier_forecasts(long_rows: LongRows, last: LongRows, order: Sequence[int])
 
     What was withdrawn in between, lacks a class or does not add up to 1 is none.
 
-    Parameters
-    ----------
-    long_rows : LongRows
-        All of them, blanks too.
-    last : LongRows
-        Those that count, one row each, by event and expert.
-    order : sequence of int
-        The classes in the order wanted, among those of the rows; not used where these have none.
+    `last` are those that count, one row each; `order` is that of classes among those of the rows.
     """
     if long_rows.time is None or last.time is None or not len(last.value):
         return None

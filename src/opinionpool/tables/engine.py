@@ -8,7 +8,8 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from opinionpool.errors import TableError
+from opinionpool.errors import OpinionPoolError
+from opinionpool.findings import fault
 from opinionpool.tables.sources import FileSource, Workspace
 
 if TYPE_CHECKING:
@@ -62,12 +63,12 @@ def interrupted(error: Exception) -> bool:
     return isinstance(error, engine().InterruptException) or "query interrupted" in str(error).lower()
 
 
-def unreadable(source: FileSource, error: Exception) -> TableError:
+def unreadable(source: FileSource, error: Exception) -> OpinionPoolError:
     """The error for a file that the engine does not understand."""
     kinds = {"csv": "CSV", "parquet": "Parquet", "json": "JSON lines", "json array": "a JSON array"}
     kind = kinds.get(source.format, "JSON")
     reason = str(error).strip().partition("\n")[0].removeprefix("Invalid Input Error: ").replace(source.path, "it")
-    return TableError(f"{source.name} cannot be read as {kind}: {reason}")
+    return fault("unreadable", file=source.name, kind=kind, reason=reason)
 
 
 @contextmanager

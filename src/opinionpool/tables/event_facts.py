@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool.arrays import Array, Index
-from opinionpool.errors import LayoutError, Note
+from opinionpool.errors import Note
+from opinionpool.findings import Place, fault, finding
 from opinionpool.tables.class_rows import SharedClasses, fold_rows
 from opinionpool.tables.classes import Matcher
 from opinionpool.tables.event_options import EventOptions
@@ -20,34 +21,39 @@ from opinionpool.tables.outcome_files import Joined
 from opinionpool.tables.per_event import event_values, one_per_key, take
 from opinionpool.tables.roles import TEXT
 from opinionpool.tables.statements import LongRows
-from opinionpool.tables.table import BLANK, Table, cell_error
+from opinionpool.tables.table import BLANK, Table, cell_fault
 from opinionpool.tables.times import Times, last_moments, midnights, span
-from opinionpool.tables.units import check_prior, tiny_prior
-from opinionpool.text import shown
+from opinionpool.tables.units import check_prior, tiny_column
 
 # A time without a clock, and no Unix time.
 _DAY = re.compile(r"^(?!\d{9})[^:]+$")
 
 
 @dataclass(frozen=True)
-class Facts:
-    """One value per event, of what is known."""
+class Ends:
+    """When events end."""
 
     # closes, resolved_at: (events,); NaT where unknown
     closes: Times
     resolved_at: Times
-    prior: Array | None  # (events,), or (events, K) when K > 2; NaN where blank
-    texts: tuple[str, ...] | None  # (events,); empty where blank
-    notes: tuple[Note, ...]
-    # groups, topics: (events,); "" where blank
-    groups: npt.NDArray[np.str_] | None
-    topics: npt.NDArray[np.str_] | None
     dated: bool  # whether there is a column of times of resolution
+    notes: tuple[Note, ...]
 
     @property
     def ends(self) -> Times:
         """When each event closed or was resolved, whichever was first, (events,)."""
         return np.fmin(self.closes, self.resolved_at)
+
+
+@dataclass(frozen=True)
+class Facts(Ends):
+    """One value per event, of what is known."""
+
+    prior: Array | None  # (events,), or (events, K) when K > 2; NaN where blank
+    texts: tuple[str, ...] | None  # (events,); empty where blank
+    # groups, topics: (events,); "" where blank
+    groups: npt.NDArray[np.str_] | None
+    topics: npt.NDArray[np.str_] | None
 
     def latest(self, long_rows: LongRows) -> Times | None:
         """When each event belongs: when it was resolved, else closed, else last forecast; None if nobody knows."""
@@ -114,32 +120,31 @@ def read_facts(
     layout: Layout,
     melted: Melted,
     joined: Joined | None,
+    ends: Ends,
     classes: tuple[object, ...],
     reading: Reading,
     options: EventOptions | None = None,
 ) -> Facts:
-    """Priors, times, groups, topics and texts of all events, which share the classes or have options of their own.
-
-    Raises
-    ------
-    CellError
-        Where rows about one event differ, or a prior is 0 or 1.
-    LayoutError
-        If there are priors of some classes only.
-    """
+    """Priors, groups, topics and texts of all events, which share the classes or have options of their own."""
     texts, notes = _texts(layout, melted, joined)
-    closes, closing = _lasting("closes", layout, melted, joined, reading)
-    resolved, resolving = _lasting("resolved_at", layout, melted, joined, reading)
     return Facts(
-        closes=closes,
-        resolved_at=resolved,
+        closes=ends.closes,
+        resolved_at=ends.resolved_at,
+        dated=ends.dated,
+        notes=(*notes, *ends.notes),
         prior=_prior(layout, melted, classes, reading, options),
         texts=texts,
-        notes=(*notes, *_days_note(closes=closing, resolved=resolving)),
         groups=_labels("group", layout, melted),
         topics=_labels("topic", layout, melted),
-        dated="resolved_at" in layout.roles or (joined is not None and "resolved_at" in joined.roles),
     )
+
+
+def read_ends(layout: Layout, melted: Melted, joined: Joined | None, reading: Reading) -> Ends:
+    """When events close and are resolved."""
+    closes, closing = _lasting("closes", layout, melted, joined, reading)
+    resolved, resolving = _lasting("resolved_at", layout, melted, joined, reading)
+    dated = "resolved_at" in layout.roles or (joined is not None and "resolved_at" in joined.roles)
+    return Ends(closes, resolved, dated, tuple(_days_note(closes=closing, resolved=resolving)))
 
 
 def _lasting(role: str, layout: Layout, melted: Melted, joined: Joined | None, reading: Reading) -> tuple[Times, bool]:
@@ -170,7 +175,7 @@ def _days_note(*, closes: bool, resolved: bool) -> list[Note]:
     if not (closes or resolved):
         return []
     what = "close and are resolved" if closes and resolved else "close" if closes else "are resolved"
-    return [Note("closing-days", f"events {what} at the end of days that are given without a time of day")]
+    return [finding("closing-days", what=what)]
 
 
 def _labels(role: str, layout: Layout, melted: Melted) -> npt.NDArray[np.str_] | None:
@@ -196,11 +201,7 @@ def _texts(layout: Layout, melted: Melted, joined: Joined | None) -> tuple[tuple
         own = [texts[code] for code in take(words.codes, first, BLANK).tolist()]
         found = [one or other for one, other in zip(found, own, strict=True)]
         if clash is not None:
-            event, header = events[rows[clash[1]]], table.names[column]
-            text = (
-                f"column {shown(header)} words event {shown(event)} and perhaps others in two ways; the first is shown"
-            )
-            notes.append(Note("texts", text))
+            notes.append(finding("texts", column=table.names[column], event=events[rows[clash[1]]]))
     return (tuple(found) if any(found) else None), tuple(notes)
 
 
@@ -219,8 +220,8 @@ def _prior(
             parts = [(i, _inside(long_rows.table, i, reading), np.full(rows, label)) for label, i in labels.items()]
             return _by_class(melted, parts, classes, reading)
     if layout.priors or (column is not None and len(classes) > 2):
-        wanted = ", ".join(f"'prior:{label}'" for label in melted.written)
-        raise LayoutError(f"{long_rows.table.name}: a prior needs one column for each class: {wanted}")
+        wanted = [f"prior:{label}" for label in melted.written]
+        raise fault("priors-by-class", Place(long_rows.table.name), wanted=wanted)
     if column is None:
         return None
     values = _inside(long_rows.table, column, reading)
@@ -235,13 +236,11 @@ def _inside(table: Table, column: int, reading: Reading) -> Array:
         check_prior(table, column, written)
     values = reading.probabilities(table, column, plain)
     if reading.rules.percent and table.names[column] in reading.log.tiny:
-        raise tiny_prior(table, column)
+        raise tiny_column(table, column, by_name=False)
     certain = (values == 0) | (values == 1)
     if certain.any():
         row = int(certain.argmax())
-        raise cell_error(
-            table, row, column, f"a prior must lie strictly between 0 and 1, and here it is {values[row]:g}"
-        )
+        raise cell_fault("certain-prior", table, row, column, prior=float(values[row]))
     return values
 
 
@@ -261,9 +260,9 @@ def _by_class(
     first, clash = one_per_key(values, ~np.isnan(values), keys, len(long_rows.events) * size)
     if clash is not None:
         one, two = clash
-        event, label = long_rows.events[events[two]], melted.written[labels[two]]
-        problem = f"event {shown(event)} has two priors of class {shown(label)}, {values[one]:g} and {values[two]:g}"
-        raise cell_error(long_rows.table, two % rows, parts[two // rows][0], problem)
+        about = {"event": long_rows.events[events[two]], "label": melted.written[labels[two]]}
+        both = {"one": float(values[one]), "other": float(values[two])}
+        raise cell_fault("two-priors", long_rows.table, int(two % rows), parts[two // rows][0], (), 1, **about, **both)
     cells = first[first >= 0]
     column = np.array([column for column, *_ in parts], dtype=np.intp)[cells // rows]
     written = replace(

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from opinionpool.arrays import Array, Index
-from opinionpool.errors import ArgumentError, CellError, LayoutError, Note
+from opinionpool.errors import ArgumentError, Note, OpinionPoolError
+from opinionpool.findings import Place, Remedy, fault, finding
 from opinionpool.option_sets import Options
 from opinionpool.tables.class_rows import class_lacking
 from opinionpool.tables.classes import Asked, key
 from opinionpool.tables.layout import Layout
 from opinionpool.tables.melt import Melted
 from opinionpool.tables.statements import LongRows
-from opinionpool.tables.table import place
-from opinionpool.text import counted, listed, quoted, shown
+from opinionpool.text import listed, shown
 
 CHOICES = ("event", "shared")
 
@@ -64,19 +64,13 @@ class EventOptions:
         table[np.repeat(np.arange(len(counts)), counts), self.slot(long_rows)] = long_rows.value
         return table
 
-    def lacking(self, long_rows: LongRows, start: int, count: int) -> CellError:
+    def lacking(self, long_rows: LongRows, start: int, count: int) -> OpinionPoolError:
         """The error for a forecast that lacks an option, and for how many others."""
         event = int(long_rows.event[start])
         present = {long_rows.classes[code] for code in long_rows.label[long_rows.pair == long_rows.pair[start]]}
         lacking = next(label for label in self.of_events[event] if label not in present)
-        return CellError(
-            f"the forecast by {long_rows.who(start)} has no probability for option {shown(lacking)}, as others on "
-            f"that event have ({place(long_rows.table, int(long_rows.row[start]))}); a forecast must give one for each "
-            f"of the event's {counted(int(self.sizes[event]), 'option')}, 0 too; if it was added later, "
-            "--drop-incomplete leaves out forecasts that lack one",
-            remedies=[{"drop_incomplete": True}],
-            count=count,
-        )
+        about = {"lacking": lacking, "size": int(self.sizes[event]), **long_rows.about(start)}
+        return fault("option-lacks", None, [Remedy({"drop_incomplete": True})], count=count, **about)
 
     @property
     def note(self) -> Note:
@@ -85,44 +79,24 @@ class EventOptions:
         used = self.sizes[self.sizes > 0]
         least, most = int(used.min()), int(used.max())
         many = f"{least}" if least == most else f"{least} to {most}"
-        text = (
-            f"each event has options of its own, {many} of them, {len(sets):,} different sets: what is learned about "
-            "the experts holds for all options alike"
-        )
-        return Note("options", text, len(sets))
+        return finding("options", many=many, count=len(sets))
 
 
-def find_options(melted: Melted, layout: Layout, rule: str | None, asked: Asked) -> EventOptions | None:
+def find_options(
+    melted: Melted, layout: Layout, rule: str | None, asked: Asked, counting: LongRows
+) -> EventOptions | None:
     """Options by event, or None where all events share the classes.
 
-    Parameters
-    ----------
-    melted : Melted
-    layout : Layout
-    rule : {None, "event", "shared"}
-        What the user specified.
-    asked : Asked
-
-    Raises
-    ------
-    ArgumentError
-        If the rule is none of these, or does not go with what else was asked for.
-    LayoutError
-        If the table cannot hold such forecasts, or an event has a single option.
-    CellError
-        If events differ in their classes, and it is not clear what that means.
+    None where all events share the classes; only forecasts that may count, `counting`, give events options.
     """
     if rule not in {None, *CHOICES}:
         raise ArgumentError(f"options can be 'event' or 'shared', and not {rule!r}")
     long_rows = melted.long_rows
     if rule == "event" and not (layout.long and melted.written):
-        raise LayoutError(
-            f"{long_rows.table.name}: --options event is for a table with a row for each forecast and option, and a "
-            "column that names the option, class"
-        )
+        raise fault("no-option-column", Place(long_rows.table.name))
     if rule == "shared" or not (layout.long and long_rows.classes) or (asked.classes and rule is None):
         return None
-    found = EventOptions.of(long_rows.classes, *_pairs(melted), len(long_rows.events))
+    found = EventOptions.of(long_rows.classes, *_pairs(melted, counting), len(long_rows.events))
     answered = np.unique(long_rows.event)
     if (found.sizes[answered] == len(long_rows.classes)).all():
         return None
@@ -138,24 +112,18 @@ def find_options(melted: Melted, layout: Layout, rule: str | None, asked: Asked)
     return found
 
 
-def _one_option(long_rows: LongRows, found: EventOptions, event: int, topic: str | None) -> LayoutError:
+def _one_option(long_rows: LongRows, found: EventOptions, event: int, topic: str | None) -> OpinionPoolError:
     """The error for an event with a single option; where all have one, the column may say what they are about."""
-    text = (
-        f"{long_rows.table.name}: event {shown(long_rows.events[event])} has one option only, "
-        f"{shown(found.of_events[event][0])}; its other options need rows too. "
-    )
+    about = {"event": long_rows.events[event], "option": found.of_events[event][0]}
     if topic is None:
-        return LayoutError(f"{text}Where forecasts are one probability, that something happens, say --column class=")
-    return LayoutError(
-        f"{text}Where forecasts are one probability, that something happens, and column {shown(topic)} says what each "
-        f"event is about, say --topic {quoted(topic)}; if it says nothing of the kind, --column class=",
-        remedies=[{"columns": {"topic": topic}}, {"columns": {"class": None}}],
-    )
+        return fault("one-option", Place(long_rows.table.name), (), **about)
+    ways = [Remedy({"columns": {"topic": topic}}), Remedy({"columns": {"class": None}})]
+    return fault("one-option-each", Place(long_rows.table.name), ways, topic=topic, **about)
 
 
-def _pairs(melted: Melted) -> tuple[Index, Index]:
-    """Event and label of all forecasts; of events without any, those that rows name."""
-    given = melted.long_rows.select(~np.isnan(melted.long_rows.value))
+def _pairs(melted: Melted, counting: LongRows) -> tuple[Index, Index]:
+    """Event and label of forecasts; of events without any, those that rows name."""
+    given = counting.select(~np.isnan(counting.value))
     unanswered = np.ones(len(given.events), dtype=bool)
     unanswered[given.event] = False
     rows = np.flatnonzero((melted.row_events >= 0) & (melted.row_labels >= 0))
@@ -171,7 +139,7 @@ def _clear(found: EventOptions) -> bool:
     return len(words) == len(set(words))
 
 
-def _unclear(long_rows: LongRows, found: EventOptions) -> CellError:
+def _unclear(long_rows: LongRows, found: EventOptions) -> OpinionPoolError:
     """The error that asks what it means that events differ in their classes."""
     options = found.of_events
     _, start, count = np.unique(long_rows.pair, return_index=True, return_counts=True)
@@ -185,15 +153,9 @@ def _unclear(long_rows: LongRows, found: EventOptions) -> CellError:
     examples = " and ".join(f"{shown(long_rows.events[i])} ({listed(options[i], 4)})" for i in (event, other))
     if not len(short):
         # Every forecast has as many rows as there are classes: one of them lacks its class or its probability.
-        return CellError(
-            f"{long_rows.table.name}: events differ in their classes, as {examples}: if each event has options of its "
-            "own, say --options event, else --options shared",
-            remedies=[{"options": "event"}, {"options": "shared"}],
-        )
+        ways = [Remedy({"options": rule}) for rule in CHOICES]
+        return fault("classes-differ", Place(long_rows.table.name), ways, examples=examples)
     first = int(short[0])
-    return CellError(
-        f"the forecast by {long_rows.who(first)} has no probability for class {shown(class_lacking(long_rows, first))} "
-        f"({place(long_rows.table, int(long_rows.row[first]))}), as others have. If that was left out, it needs "
-        f"a row, of 0 too; if each event has options of its own, as {examples}, say --options event",
-        remedies=[{"options": "event"}, {"options": "shared", "drop_incomplete": True}],
-    )
+    ways = [Remedy({"options": "event"}), Remedy({"options": "shared", "drop_incomplete": True})]
+    lacking = class_lacking(long_rows, first)
+    return fault("class-or-option", None, ways, lacking=lacking, examples=examples, **long_rows.about(first))

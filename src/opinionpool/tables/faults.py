@@ -7,21 +7,15 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from opinionpool.errors import OpinionPoolError, TableError
+from opinionpool.findings import Place, fault
 from opinionpool.tables.delimited import bad_encoding
 from opinionpool.tables.sources import CELL, FileSource
-from opinionpool.text import counted
 
 _JSON_LINES = 'JSON lines are wanted, one object in each line: {"event": "q1", "expert": "A", "probability": 0.7}'
 
 
 def numbered_records(source: FileSource) -> Iterator[tuple[int, list[str]]]:
-    """The records of a CSV file, header first, each with the line where it begins.
-
-    Raises
-    ------
-    TableError
-        Where quotes are not closed, or text follows a closed one.
-    """
+    """The records of a CSV file, header first, each with the line where it begins."""
     with source.lines() as lines:
         for _ in range(source.skip):
             next(lines)
@@ -34,24 +28,12 @@ def numbered_records(source: FileSource) -> Iterator[tuple[int, list[str]]]:
                 line = source.skip + reader.line_num + 1
         except csv.Error as error:
             if "field limit" in str(error):
-                raise TableError(
-                    f"{source.name}: the record that begins in line {line} has a cell of more than {CELL:,} characters"
-                    "; is a double quote there that is not closed?"
-                ) from None
-            raise TableError(
-                f"{source.name}: the record that begins in line {line} has a fault in its quotes ({error}); a double "
-                'quote inside a quoted cell is written twice, ""'
-            ) from None
+                raise fault("endless-cell", Place(source.name), line=line, most=CELL) from None
+            raise fault("quotes", Place(source.name), line=line, error=str(error)) from None
 
 
 def csv_short_rows(source: FileSource) -> int:
-    """How many rows of a CSV file end before the header does; 0 where some are longer, or not well formed.
-
-    Raises
-    ------
-    TableError
-        If the file ends in the middle of its last row, which is the only short one and has no line end.
-    """
+    """How many rows of a CSV file end before the header does; 0 where some are longer, or not well formed."""
     width, short, cut = len(source.header), 0, (0, 0)
     try:
         for line, record in numbered_records(source):
@@ -79,21 +61,17 @@ def _ends_a_line(source: FileSource) -> bool:
     return last.endswith(("\n", "\r"))
 
 
-def _cut_off(source: FileSource, line: int, cells: int) -> TableError:
+def _cut_off(source: FileSource, line: int, cells: int) -> OpinionPoolError:
     """The error for a file whose last row is not complete."""
-    return TableError(
-        f"{source.name} ends in the middle of a row: line {line}, the last, has {counted(cells, 'cell')} of "
-        f"{len(source.header)} and no line end. Was it cut off, as by a download that broke? Then get it again; if it "
-        "is complete, end its last line"
-    )
+    return fault("cut-off", file=source.name, line=line, cells=cells, width=len(source.header))
 
 
 def csv_fault(source: FileSource) -> OpinionPoolError | None:
     """What is wrong with a CSV file that the engine could not read, or None."""
     with source.open() as file:
-        fault = bad_encoding(source.name, file)
-    if fault:
-        return fault
+        wrong = bad_encoding(source.name, file)
+    if wrong:
+        return wrong
     width = len(source.header)
     short = [name if len(name) <= 30 else name[:27] + "..." for name in source.header[:6]]
     names = ", ".join(short) + (", ..." if width > 6 else "")
@@ -105,11 +83,11 @@ def csv_fault(source: FileSource) -> OpinionPoolError | None:
             if line == last and 0 < len(record) < width and not _ends_a_line(source):
                 return _cut_off(source, line, len(record))
             if len(record) != width and record:
-                fields = "1 field" if len(record) == 1 else f"{len(record)} fields"
                 way = f"a cell that holds a {source.delimiter!r} must stand in double quotes"
                 if len(record) == 1:
                     way = "if it is a remark, and no row, take it out"
-                return TableError(f"{source.name}, line {line}: {fields}, and the header has {width} ({names}); {way}")
+                about = {"fields": len(record), "width": width, "names": names, "way": way}
+                return fault("other-width", Place(source.name, (line,)), (), **about)
     except TableError as error:
         return error
     return None
@@ -120,22 +98,19 @@ def json_fault(source: FileSource) -> OpinionPoolError | None:
     import json
 
     with source.open() as file:
-        fault = bad_encoding(source.name, file)
-    if fault:
-        return fault
+        wrong = bad_encoding(source.name, file)
+    if wrong:
+        return wrong
     with source.lines() as lines:
         for number, line in enumerate(lines, 1):
             try:
                 is_object = isinstance(json.loads(line), dict) if line.strip() else True
             except (ValueError, RecursionError) as error:
                 if number > 1 and not line.endswith("\n") and line.lstrip().startswith("{"):
-                    return TableError(
-                        f"{source.name} ends in the middle of line {number}: was it cut off, as by a download that "
-                        "broke? Then get it again"
-                    )
-                return TableError(f"{source.name}, line {number} is not JSON: {error}; {_JSON_LINES}")
+                    return fault("json-cut-off", file=source.name, line=number)
+                return fault("not-json", file=source.name, line=number, error=str(error), wanted=_JSON_LINES)
             if not is_object:
-                return TableError(f"{source.name}, line {number}: every line must hold one object; {_JSON_LINES}")
+                return fault("not-an-object", Place(source.name, (number,)), wanted=_JSON_LINES)
     return None
 
 

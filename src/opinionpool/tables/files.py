@@ -15,7 +15,8 @@ from dataclasses import replace
 from typing import BinaryIO, cast
 
 from opinionpool.arguments import file_path
-from opinionpool.errors import MissingFileError, Note, TableError
+from opinionpool.errors import MissingFileError, Note
+from opinionpool.findings import fault, finding
 from opinionpool.tables.delimited import HEAD, csv_source, find_codec, is_utf8, mixed_ends, one_byte, transcode
 from opinionpool.tables.roles import SYNONYMS, normal
 from opinionpool.tables.sources import FileSource, Workspace, check_unpacked, open_binary
@@ -38,22 +39,7 @@ _FOREIGN = (
 def prepare(source: object, encoding: str | None, workspace: Workspace) -> FileSource:
     """A file made ready for the engine.
 
-    Parameters
-    ----------
-    source : str, path or binary file object
-        ``"-"`` is standard input.
-    encoding : str or None
-        The text's encoding; None for UTF-8, or UTF-16 and UTF-32 with a byte-order mark. Text with letters beyond
-        ASCII that is UTF-8 from beginning to end is read as such though an encoding of one byte a letter is named.
-    workspace : Workspace
-        Takes the copies that are needed.
-
-    Raises
-    ------
-    TableError
-        If there is no such file, or it is not a table; says what it is instead.
-    LayoutError
-        If the first line does not name the columns.
+    ``"-"`` is standard input. Text beyond ASCII that is UTF-8 throughout is read as such whatever encoding is named.
     """
     name, path = _local(source, workspace)
     head, gzipped = _first_bytes(path, name)
@@ -64,12 +50,12 @@ def prepare(source: object, encoding: str | None, workspace: Workspace) -> FileS
         if gzipped:
             with open_binary(path, True) as stream:
                 path = _copy(stream, workspace.path("table.parquet"), name)
-        return FileSource(name, path, "parquet", notes=(Note("format", "Parquet"),))
+        return FileSource(name, path, "parquet", notes=(finding("format", format="Parquet"),))
     codec = find_codec(head, encoding, name)
     notes: tuple[Note, ...] = ()
     if encoding is not None and codec and one_byte(codec) and is_utf8(path, gzipped):
         # With one --encoding for two files, one of them may well be in order as it is.
-        codec, notes = None, (Note("encoding", f"{name} is UTF-8, and not {encoding}, so it is read as that"),)
+        codec, notes = None, (finding("encoding", file=name, encoding=encoding),)
     how = (", gzip" if gzipped else "") + (f", encoding {encoding or codec}" if codec else "")
     if codec or mixed_ends(head):
         path, gzipped = transcode(path, gzipped, codec or "utf-8", workspace.path("table.txt"), name), False
@@ -79,9 +65,11 @@ def prepare(source: object, encoding: str | None, workspace: Workspace) -> FileS
     if re.match(rb"\{\s*[\"}]|\[\s*[{\]]", start):
         if start[:1] == b"{":
             return _object_source(FileSource(name, path, "json", gzipped, notes=notes), how, workspace)
-        return FileSource(name, path, "json array", gzipped, notes=(Note("format", "a JSON array" + how), *notes))
+        return FileSource(
+            name, path, "json array", gzipped, notes=(finding("format", format="a JSON array" + how), *notes)
+        )
     if re.match(rb"<(!doctype|html|\?xml)", start, re.IGNORECASE):
-        raise TableError(f"{name} is a web page or XML document, not a table: was it downloaded without logging in?")
+        raise fault("web-page", file=name)
     source = csv_source(name, path, gzipped, head, how)
     return replace(source, notes=(*source.notes, *notes))
 
@@ -102,14 +90,14 @@ def _sheet_source(name: str, path: str, workspace: Workspace) -> FileSource:
     notes = sheet_as_csv(name, path, target)
     with open(target, "rb") as file:
         source = csv_source(name, target, False, file.read(HEAD), "")
-    return replace(source, notes=(Note("format", "a spreadsheet"), *notes), sheet=True)
+    return replace(source, notes=(finding("format", format="a spreadsheet"), *notes), sheet=True)
 
 
 def _object_source(source: FileSource, how: str, workspace: Workspace) -> FileSource:
     """JSON that begins with an object: lines of them, or one that holds a table."""
     from opinionpool.tables.objects import LARGEST, first_object, is_row, lines, read_document, rows_of
 
-    plain = replace(source, notes=(Note("format", "JSON lines" + how), *source.notes))
+    plain = replace(source, notes=(finding("format", format="JSON lines" + how), *source.notes))
     try:
         with source.lines() as text:
             first, more = first_object(text)
@@ -118,7 +106,7 @@ def _object_source(source: FileSource, how: str, workspace: Workspace) -> FileSo
     if first is not None and (more or is_row(first)):
         return plain
     if os.path.getsize(source.path) > LARGEST:
-        raise TableError(f"{source.name} is one JSON object of more than {LARGEST:,} bytes; save it as JSON lines")
+        raise fault("large-object", file=source.name, most=LARGEST)
     with source.lines() as text:
         document = read_document(text)
     if document is None:
@@ -128,7 +116,7 @@ def _object_source(source: FileSource, how: str, workspace: Workspace) -> FileSo
     path = workspace.path("rows.json")
     with open(path, "w", encoding="utf-8") as file:
         file.writelines(lines(rows))
-    note = Note("format", f"JSON, {shape}{how}")
+    note = finding("format", format=f"JSON, {shape}{how}")
     return FileSource(source.name, path, "json rows", notes=(note, *source.notes))
 
 
@@ -137,17 +125,11 @@ _TABLES = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson", ".parquet", ".x
 
 
 def expand(source: object) -> list[object]:
-    """The files that are meant: one, several, those in a folder, or those that fit a pattern.
-
-    Raises
-    ------
-    TableError
-        If there is none.
-    """
+    """The files that are meant: one, several, those in a folder, or those that fit a pattern."""
     if isinstance(source, list | tuple):
         found = [each for one in source for each in expand(one)]
         if not found:
-            raise TableError("no file is named")
+            raise fault("no-file")
         return found
     if not isinstance(source, str | os.PathLike) or source == "-" or os.path.isfile(source):
         return [source]
@@ -155,9 +137,7 @@ def expand(source: object) -> list[object]:
     if os.path.isdir(path):
         names = sorted(name for name in os.listdir(path) if name.lower().removesuffix(".gz").endswith(_TABLES))
         if not names:
-            raise TableError(
-                f"{path} is a directory, and no file in it has a name that ends as tables do, such as .csv"
-            )
+            raise fault("no-table-in-folder", file=path)
         return [os.path.join(path, name) for name in names]
     if re.search(r"[*?\[]", path) and not os.path.exists(path):
         import glob
@@ -176,7 +156,7 @@ def _local(source: object, workspace: Workspace) -> tuple[str, str]:
         return "standard input", _copy(sys.stdin.buffer, workspace.path("input"), "standard input")
     if hasattr(source, "read"):
         if isinstance(source, io.TextIOBase):
-            raise TableError("a file object must be opened in binary mode, as in open(path, 'rb')")
+            raise fault("text-mode")
         called = getattr(source, "name", None)
         name = called if isinstance(called, str) else "the file"
         return name, _copy(cast("BinaryIO", source), workspace.path("input"), name)
@@ -187,7 +167,7 @@ def _local(source: object, workspace: Workspace) -> tuple[str, str]:
         if not os.path.isfile(path):
             kind = os.stat(path).st_mode
             if stat.S_ISCHR(kind) or stat.S_ISBLK(kind):
-                raise TableError(f"{name} is a device, and no file")
+                raise fault("device", file=name)
             with open(path, "rb") as stream:
                 return name, _copy(stream, workspace.path("input"), name)
         path = os.path.abspath(path)
@@ -199,7 +179,7 @@ def _local(source: object, workspace: Workspace) -> tuple[str, str]:
     except FileNotFoundError:
         raise MissingFileError(f"there is no file {name}") from None
     except OSError as error:
-        raise TableError(f"{name} cannot be read: {error.strerror or error}") from None
+        raise fault("not-readable", file=name, error=error.strerror or str(error)) from None
     return name, path
 
 
@@ -211,12 +191,11 @@ def _copy(stream: BinaryIO, path: str, name: str) -> str:
             while block := stream.read(1 << 20):
                 copied += len(block)
                 if copied > STREAM:
-                    raise TableError(
-                        f"{name} has more than {STREAM >> 30} GB, or no end; save it in a file, and read that"
-                    )
+                    raise fault("endless", file=name, most=STREAM >> 30)
                 file.write(block)
     except OSError as error:
-        raise TableError(f"{name} cannot be copied to {os.path.dirname(path)}: {error.strerror or error}") from None
+        about = {"folder": os.path.dirname(path), "error": error.strerror or str(error)}
+        raise fault("not-copied", None, (), file=name, **about) from None
     return path
 
 
@@ -226,7 +205,7 @@ def _first_bytes(path: str, name: str) -> tuple[bytes, bool]:
         with open(path, "rb") as file:
             head = file.read(HEAD)
     except OSError as error:
-        raise TableError(f"{name} cannot be read: {error.strerror or error}") from None
+        raise fault("not-readable", file=name, error=error.strerror or str(error)) from None
     gzipped = head.startswith(b"\x1f\x8b")
     if gzipped:
         import zlib
@@ -239,9 +218,9 @@ def _first_bytes(path: str, name: str) -> tuple[bytes, bool]:
                     unpacked += more
                     check_unpacked(name, packed, unpacked)
         except (OSError, EOFError, zlib.error) as error:
-            raise TableError(f"{name} is a damaged gzip file ({error}); get it again") from None
+            raise fault("damaged-gzip", file=name, error=str(error)) from None
     if not head:
-        raise TableError(f"{name} is empty")
+        raise fault("empty", file=name)
     return head, gzipped
 
 
@@ -249,9 +228,11 @@ def _check_kind(head: bytes, name: str) -> None:
     """Raise for files that are no tables, saying what they are."""
     if head.startswith(b"PK\x03\x04"):
         sheet = name.lower().endswith(_SPREADSHEETS)
-        raise TableError(f"{name} is a " + (f"spreadsheet: {_SAVE_AS}" if sheet else "zip archive: unpack it first"))
+        raise fault(
+            "foreign", file=name, what=f"a spreadsheet: {_SAVE_AS}" if sheet else "a zip archive: unpack it first"
+        )
     if head.startswith(b"\xd0\xcf\x11\xe0"):
-        raise TableError(f"{name} is a spreadsheet or document of an old Office program: {_SAVE_AS}")
+        raise fault("foreign", file=name, what=f"a spreadsheet or document of an old Office program: {_SAVE_AS}")
     for magic, what in _FOREIGN:
         if head.startswith(magic):
-            raise TableError(f"{name} is {what}")
+            raise fault("foreign", file=name, what=what)

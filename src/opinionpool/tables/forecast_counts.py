@@ -9,6 +9,7 @@ import numpy as np
 
 from opinionpool.arrays import Index
 from opinionpool.errors import Note
+from opinionpool.findings import finding
 from opinionpool.tables.statements import LongRows
 from opinionpool.text import listed, quoted
 
@@ -89,7 +90,7 @@ class ForecastCounts:
 
     def extreme_notes(self) -> list[Note]:
         """Many forecasts of exactly 0, 1 or one half, and zeros that may mean "no answer"."""
-        notes = []
+        notes: list[Note] = []
         total = int(self.every.sum())
         counts = [(int(self.zeros.sum()), 0, "zeros"), (int(self.ones.sum()), 1, "ones"), (self.halves, 0.5, "halves")]
         for count, value, code in counts:
@@ -98,10 +99,7 @@ class ForecastCounts:
         suspect = (self.zeros >= 3) & (self.zeros >= 0.1 * self.every) & (self.zeros < self.every) & (self.extreme == 0)
         odd = [self.experts[i] for i in np.flatnonzero(suspect).tolist()]
         if odd and not self.by_class:
-            text = (
-                f"{listed(odd, 3)} gave exactly 0 beside moderate numbers: if 0 means no answer, use --missing-value 0"
-            )
-            notes.append(Note("zeros-as-missing", text, len(odd)))
+            notes.append(finding("zeros-as-missing", names=odd))
         return notes
 
     def vote_notes(self, outcome: bool) -> list[Note]:

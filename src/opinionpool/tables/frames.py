@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from opinionpool.arrays import has_boolean, unmasked
-from opinionpool.errors import TableError
+from opinionpool.findings import fault
 from opinionpool.tables.engine import connect, readable
 from opinionpool.tables.sources import FileSource
 from opinionpool.tables.table import Table
@@ -18,19 +18,7 @@ _TYPES = {"i": "BIGINT", "u": "UBIGINT", "f": "DOUBLE"}
 
 
 def read_frame(source: object) -> Table:
-    """A table from anything with columns.
-
-    Parameters
-    ----------
-    source : data frame, Arrow table, mapping of columns, or array
-        A pandas index that has a name, or holds something else than positions, counts as the first columns. A
-        two-dimensional array has a row per event and a column per expert.
-
-    Raises
-    ------
-    TableError
-        If it is none of these.
-    """
+    """A table from anything with columns."""
     if isinstance(source, Mapping):
         return table_of(source.items())
     return table_of(_from_array(source) if isinstance(source, np.ndarray) else _from_frame(source))
@@ -43,10 +31,10 @@ def table_of(columns: Iterable[tuple[object, Any]]) -> Table:
     arrays = [_array(values) for _, values in pairs]
     lengths = {len(array) for array in arrays}
     if len(lengths) > 1:
-        raise TableError(f"the columns of a table must be of one length, and they have {sorted(lengths)} rows")
+        raise fault("columns-of-lengths", lengths=str(sorted(lengths)))
     rows = lengths.pop() if lengths else 0
     if rows == 0:
-        raise TableError("the table has no rows")
+        raise fault("no-rows")
     types = tuple("FLOAT" if array.dtype == np.float32 else _TYPES.get(array.dtype.kind, "VARCHAR") for array in arrays)
     source = FileSource("the table", "", "frame")
     connection = connect("", None, False)
@@ -62,10 +50,7 @@ def _from_array(array: np.ndarray[Any, Any]) -> Iterable[tuple[object, Any]]:
     if array.dtype.names:
         return ((name, array[name]) for name in array.dtype.names)
     if array.ndim != 2:
-        raise TableError(
-            f"an array of forecasts is events x experts, and this one has shape {array.shape}; "
-            "Forecasts.from_array takes events x experts x classes"
-        )
+        raise fault("array-of-shape", shape=str(array.shape))
     return ((f"expert_{i + 1}", array[:, i]) for i in range(array.shape[1]))
 
 
@@ -75,12 +60,9 @@ def _from_frame(source: object) -> Iterable[tuple[object, Any]]:
     try:
         frame: Any = nw.from_native(_with_index(source), pass_through=True)
     except nw.exceptions.DuplicateError:
-        raise TableError("two columns of the table have the same name; every column needs its own") from None
+        raise fault("same-name") from None
     if not isinstance(frame, (nw.DataFrame, nw.LazyFrame)):
-        raise TableError(
-            "forecasts are read from a path, a binary file object, a data frame, an Arrow table, a dict of columns or "
-            f"an array, and not from {type(source).__name__}"
-        )
+        raise fault("no-source", kind=type(source).__name__)
     if isinstance(frame, nw.LazyFrame):
         frame = frame.collect()
     for i, name in enumerate(frame.columns):
@@ -124,9 +106,9 @@ def _array(values: Iterable[object]) -> np.ndarray[Any, Any]:
     try:
         array: np.ndarray[Any, Any] = np.asarray(values)
     except ValueError as error:
-        raise TableError("a column of a table has one dimension, and one has lists of several lengths") from error
+        raise fault("column-of-lists") from error
     if array.ndim != 1:
-        raise TableError(f"a column of a table has one dimension, and one has shape {array.shape}")
+        raise fault("column-of-shape", shape=str(array.shape))
     # An array of True beside numbers has 1 for it.
     if array.dtype.kind in "iuf" and not has_boolean(values):
         kind = array.dtype.newbyteorder("=")

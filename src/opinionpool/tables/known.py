@@ -8,10 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool.arrays import Index
-from opinionpool.errors import LayoutError, Note
+from opinionpool.errors import Note
+from opinionpool.findings import fault
 from opinionpool.forecasts import Forecasts
 from opinionpool.labels import UNRESOLVED
-from opinionpool.tables.event_facts import Facts
+from opinionpool.tables.event_facts import Ends, Facts
 from opinionpool.tables.lives import before_horizon, check_timed
 from opinionpool.tables.options import ReadOptions
 from opinionpool.tables.outcomes import Settled, void_note
@@ -20,16 +21,15 @@ from opinionpool.tables.unnamed_times import UnnamedTimes
 
 
 def in_time(
-    long_rows: LongRows, request: ReadOptions, facts: Facts, unnamed: UnnamedTimes
+    long_rows: LongRows, request: ReadOptions, facts: Ends, unnamed: UnnamedTimes
 ) -> tuple[LongRows, list[Note]]:
     """What was forecast before each event ended, and as early as was asked for."""
-    name = long_rows.table.name
     asked = request.history or request.cutoff is not None or request.ahead is not None
     if asked and long_rows.time is None and unnamed.columns:
         raise unnamed.wanted()
     long_rows, notes = drop_late(long_rows, request.cutoff, facts.closes, facts.resolved_at)
     if request.cutoff is not None and long_rows.time is None:
-        raise LayoutError(f"{name} has no column with times, so --as-of cannot be obeyed")
+        raise fault("no-times-for-as-of", table=long_rows.table.name)
     if request.history:
         check_timed(long_rows, facts.ends, "--time-averaged")
     if request.ahead is None:

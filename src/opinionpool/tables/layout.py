@@ -8,7 +8,7 @@ from itertools import product
 from typing import TypeAlias
 
 from opinionpool.errors import Note, OpinionPoolError
-from opinionpool.findings import Place, Remedy, fault, typed_options
+from opinionpool.findings import Place, Remedy, fault, finding, typed_options
 from opinionpool.tables.choice import Choice, best
 from opinionpool.tables.profile import Profile
 from opinionpool.tables.roles import BETWEEN, PROBABILITY, ROLES, SYNONYMS, TEXT, class_names, normal, position
@@ -40,35 +40,16 @@ Named: TypeAlias = str | tuple[str, ...] | None
 
 @dataclass(frozen=True)
 class Layout:
-    """The columns of a table by role, as positions.
-
-    Attributes
-    ----------
-    shape : Shape
-    roles : mapping
-        From role to column.
-    forecasts : tuple of int
-        The columns that hold forecasts; empty where `roles` has a column of probabilities.
-    cells : tuple of (str or None, str or None)
-        The expert and the class of each of these; None where rows say it, or nothing does.
-    unused : tuple of int
-        Columns that play no role.
-    priors : mapping
-        From class to the column of its priors.
-    events : tuple of str
-        What each of `forecasts` is about, where a row is one expert's.
-    guessed : tuple of str
-        Roles that no name says.
-    """
+    """The columns of a table by role, as positions."""
 
     shape: Shape
     roles: Mapping[str, int]
-    forecasts: tuple[int, ...] = ()
-    cells: tuple[tuple[str | None, str | None], ...] = ()
-    unused: tuple[int, ...] = ()
-    priors: Mapping[str, int] = field(default_factory=dict)
-    events: tuple[str, ...] = ()
-    guessed: tuple[str, ...] = ()
+    forecasts: tuple[int, ...] = ()  # the columns that hold them; empty where `roles` has a column of probabilities
+    cells: tuple[tuple[str | None, str | None], ...] = ()  # their expert and class, None where rows or nothing says it
+    unused: tuple[int, ...] = ()  # columns that play no role
+    priors: Mapping[str, int] = field(default_factory=dict)  # from class to the column of its priors
+    events: tuple[str, ...] = ()  # what each of `forecasts` is about, where a row is one expert's
+    guessed: tuple[str, ...] = ()  # roles that no name says
 
     @property
     def long(self) -> bool:
@@ -86,21 +67,7 @@ def find_layout(
 ) -> Layout:
     """The layout of a table of forecasts.
 
-    Parameters
-    ----------
-    profile : Profile
-        What its columns hold.
-    given_roles : UserRoles
-        What the user says of them.
-    beside : Beside, optional
-        What a table of outcomes says.
-    void : collection of str
-        Words for "void" and "not known", in lower case, beside the usual ones.
-
-    Raises
-    ------
-    LayoutError
-        If names leave several readings, or none.
+    `beside` is what a table of outcomes says, `void` are words for "void" and "not known" beside the usual ones.
     """
     check_names(profile)
     for names in given_roles.columns.values():
@@ -359,13 +326,12 @@ def layout_notes(layout: Layout, names: Sequence[str], times: Sequence[str] = ()
     roles = ", ".join(_played(layout, role, names[column]) for role, column in layout.roles.items())
     text += f"{': ' if layout.long else '; '}{roles}" if roles else ""
     text += "; no event column, so rows are numbered" if layout.wide and "event" not in layout.roles else ""
-    notes = [Note("layout", text)]
+    notes: list[Note] = [finding("layout", layout=text)]
     if layout.unused:
-        unused = f"not used: {listed([names[i] for i in layout.unused])}"
-        if times:
-            holds, way = ("holds", quoted(times[0])) if len(times) == 1 else ("hold", "NAME")
-            unused += f"; {listed(times)} {holds} times: if forecasts were made then, say --column time={way}"
-        notes.append(Note("unused-columns", unused, len(layout.unused)))
+        way = quoted(times[0]) if len(times) == 1 else "NAME"
+        made = f"; {listed(times)} {'holds' if len(times) == 1 else 'hold'} times: if forecasts were made then, say "
+        made = f"{made}--column time={way}" if times else ""
+        notes.append(finding("unused-columns", what="", names=[names[i] for i in layout.unused], times=made))
     return notes
 
 

@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool.arrays import Array, Index
-from opinionpool.errors import LayoutError, Note
+from opinionpool.errors import Note
+from opinionpool.findings import Place, fault, finding
 from opinionpool.tables.statements import LongRows
 from opinionpool.tables.times import Times, span_text
-from opinionpool.text import counted
 
 # So many numbers are what forecasts stand at, at most, when every moment is looked at.
 MOST = 20_000_000
@@ -19,100 +19,50 @@ _NEVER = np.iinfo(np.int64).max
 
 
 def check_timed(long_rows: LongRows, ends: Times, option: str) -> None:
-    """Refuse a table that does not say when forecasts were made, or when any event ended.
-
-    Raises
-    ------
-    LayoutError
-        Names what is missing.
-    """
+    """Refuse a table that does not say when forecasts were made, or when any event ended."""
     if long_rows.time is None:
-        raise LayoutError(
-            f"{long_rows.table.name} has no column with times of forecasts, which {option} needs; name it with "
-            "--column time=NAME"
-        )
+        raise fault("no-times", table=long_rows.table.name, option=option)
     if np.isnat(ends).all():
-        raise LayoutError(
-            f"{long_rows.table.name} does not say when events close, which {option} needs; name the column with "
-            "--column closes=NAME or resolved_at=NAME"
-        )
+        raise fault("no-closing-times", table=long_rows.table.name, option=option)
 
 
 def before_horizon(long_rows: LongRows, ahead: np.timedelta64, ends: Times) -> tuple[LongRows, list[Note]]:
-    """What had been forecast some time before each event ended; nothing on events of which that is unknown.
-
-    Parameters
-    ----------
-    long_rows : LongRows
-        With times.
-    ahead : timedelta64
-    ends : ndarray of datetime64, shape (events,)
-        When each event closed or was resolved, whichever was first.
-
-    Raises
-    ------
-    LayoutError
-        If nothing had been forecast by then.
-    """
+    """What had been forecast some time before each event ended; nothing on events of which that is unknown."""
     assert long_rows.time is not None
     # A time that is unknown is before nothing.
     made = long_rows.time <= (ends - ahead)[long_rows.event]
     if not made.any():
-        raise LayoutError(
-            f"{long_rows.table.name}: no forecast was made {span_text(ahead)} or more before its event closed, so "
-            "nothing can be scored at that horizon"
-        )
+        raise fault("none-so-early", Place(long_rows.table.name), span=span_text(ahead))
     late = int(len(np.unique(long_rows.pair)) - len(np.unique(long_rows.pair[made])))
     if not late:
         return long_rows.select(made), []
-    template = f"{{count:forecast}} left out, first made less than {span_text(ahead)} before the event closed"
-    return long_rows.select(made), [Note.of("horizon", template, late)]
+    return long_rows.select(made), [finding("horizon", count=late, span=span_text(ahead))]
 
 
 def coverage_note(resolved: npt.NDArray[np.bool_], crowd: Index, ahead: np.timedelta64) -> Note:
     """On how many resolved events there was a forecast at a horizon."""
     number, there = int(resolved.sum()), int((resolved & (crowd > 0)).sum())
-    text = f"{there:,} of {counted(number, 'resolved event')} had a forecast {span_text(ahead)} before closing"
-    return Note("coverage", text, there)
+    return finding("coverage", count=there, total=number, span=span_text(ahead))
 
 
 @dataclass(frozen=True, eq=False)
 class Standing:
-    """What forecasts stood at in each stretch of time, from one change on an event to the next: S stretches.
+    """What forecasts stood at in each stretch of time, from one change on an event to the next: S stretches."""
 
-    Attributes
-    ----------
-    long_rows : LongRows
-        One number for each expert, stretch and class; the events are the stretches.
-    event : ndarray of int, shape (S,)
-    share : ndarray, shape (S,)
-        Which part of the event's life each is: from its first forecast until it closed.
-    begin, middle : ndarray of datetime64, shape (S,)
-    """
-
-    long_rows: LongRows
-    event: Index
-    share: Array
+    long_rows: LongRows  # one number for each expert, stretch and class; the events are the stretches
+    event: Index  # (S,)
+    share: Array  # (S,); which part of the event's life each is: from its first forecast until it closed
     begin: Times
     middle: Times
 
 
 def standing(long_rows: LongRows, ends: Times) -> Standing:
-    """Every stretch of the life of every event of which the end is known.
-
-    Raises
-    ------
-    LayoutError
-        If that are too many numbers, or none.
-    """
+    """Every stretch of the life of every event of which the end is known."""
     assert long_rows.time is not None
     # A time that is unknown is before nothing.
     known = ~np.isnat(long_rows.time) & (long_rows.time <= ends[long_rows.event])
     if not known.any():
-        raise LayoutError(
-            f"{long_rows.table.name}: no forecast was made before its event closed, and --time-averaged scores what "
-            "stood until then; see the columns with the times of forecasts and of closing"
-        )
+        raise fault("none-in-time", Place(long_rows.table.name))
     until = _until(long_rows.select(known), ends)
     given = ~np.isnan(long_rows.value[known])
     # A blank ends what stood before it, and is nothing itself.
@@ -125,10 +75,7 @@ def standing(long_rows: LongRows, ends: Times) -> Standing:
     counts = np.maximum(high - low, 0)
     total = int(counts.sum())
     if total > MOST:
-        raise LayoutError(
-            f"{long_rows.table.name}: over their lives, events have {total:,} standing forecasts, and --time-averaged "
-            f"takes {MOST:,} at most; --horizon looks at one moment"
-        )
+        raise fault("too-many-standing", Place(long_rows.table.name), total=total, most=MOST)
     source = np.repeat(np.arange(len(counts)), counts)
     offset = np.arange(total) - np.repeat(np.cumsum(counts) - counts, counts)
     spread = replace(

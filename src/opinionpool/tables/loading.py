@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opinionpool.errors import LayoutError, Note, TableError
-from opinionpool.findings import finding
+from opinionpool.errors import LayoutError, Note
+from opinionpool.findings import Place, fault, finding
 from opinionpool.tables.delimited import with_line_feeds
 from opinionpool.tables.engine import (
     Progress,
@@ -36,7 +36,6 @@ from opinionpool.tables.shapes import UserRoles
 from opinionpool.tables.sources import FileSource, Workspace, check_cells, check_columns, is_large
 from opinionpool.tables.table import Table
 from opinionpool.tables.where import parse_where
-from opinionpool.text import counted, listed, shown
 
 if TYPE_CHECKING:
     import duckdb
@@ -53,23 +52,8 @@ def open_file(
 ) -> Iterator[Table]:
     """A file, or several that are one table in pieces, as a table, for the time of a with statement.
 
-    Parameters
-    ----------
-    source : str, path or binary file object, or a list of paths
-    encoding : str or None
-    progress : callable or None
-        Called now and then with the share of the file that is read.
-    on_disk : bool
-        Whether the engine keeps the table in a file of its own, and in memory no more than `MEMORY`.
-    name_experts : bool, optional
-        Whether each file is one expert's, named after it; None where they say it by having one column of forecasts.
-    roles : UserRoles, optional
-        What the user says of columns.
-
-    Raises
-    ------
-    TableError
-        If it is no table or has no rows; never an error of the engine's own.
+    `name_experts` is whether each file is one expert's, None where they say it by having one column of forecasts;
+    `on_disk` whether the engine keeps the table in a file of its own, and in memory no more than `MEMORY`.
     """
     sources = expand(source)
     with ExitStack() as stack:
@@ -80,7 +64,7 @@ def open_file(
             table = _read_file(prepare(each, encoding, workspace), workspace, progress, on_disk)
             stack.callback(table.connection.close)
             if table.rows == 0:
-                raise TableError(f"{table.name} has column names and no rows below them")
+                raise fault("only-a-header", file=table.name)
             tables.append(table)
         if len(tables) == 1 and not name_experts:
             yield tables[0]
@@ -113,7 +97,7 @@ def _together(tables: Sequence[Table], by_name: bool) -> Table:
         start += table.rows
     what = "a file per expert, named after it" if by_name else "one table in pieces"
     notes = [note for table in tables for note in table.notes if note.code != "format"]
-    note = Note("pieces", f"{len(tables)} files, {what}: {listed([table.name for table in tables], 4)}", len(tables))
+    note = finding("pieces", count=len(tables), what=what, names=[table.name for table in tables])
     source = replace(
         first.source, name=first.name if len(tables) == 1 else f"{len(tables)} files", notes=(note, *notes)
     )
@@ -165,14 +149,14 @@ def _read_file(
             raise KeyboardInterrupt from None
         short = csv_short_rows(source) if source.format == "csv" and not source.padded else 0
         if short:
-            text = f"{source.name}: {counted(short, 'row')} shorter than the header, the cells that lack taken as blank"
-            padded = replace(source, padded=True, notes=(*source.notes, Note("short-rows", text, short)))
+            note = finding("short-rows", Place(source.name), count=short)
+            padded = replace(source, padded=True, notes=(*source.notes, note))
             return _read_file(padded, workspace, progress, on_disk, again)
-        fault = {"csv": csv_fault, "json": json_fault}.get(source.format, lambda _: None)(source)
-        if fault is None and source.format == "csv" and not again:
+        wrong = {"csv": csv_fault, "json": json_fault}.get(source.format, lambda _: None)(source)
+        if wrong is None and source.format == "csv" and not again:
             # Well formed after all: its lines do not all end in the same way.
             return _read_file(with_line_feeds(source, workspace), workspace, progress, on_disk, again=True)
-        raise fault or unreadable(source, error) from None
+        raise wrong or unreadable(source, error) from None
 
 
 def _create(connection: duckdb.DuckDBPyConnection, query: str, path: str) -> int:
@@ -238,20 +222,18 @@ def _load_json(source: FileSource, connection: duckdb.DuckDBPyConnection, _: boo
     kinds = "SELECT json_keys(json) AS keys, row_number() OVER () AS r FROM t WHERE json_type(json) = 'OBJECT'"
     lists = connection.execute(f"SELECT keys, min(r), count(*) FROM ({kinds}) GROUP BY keys ORDER BY 2").fetchall()
     if sum(count for *_, count in lists) < rows:
-        raise TableError(
-            f"{source.name}: every {'line' if layout[0] == 'n' else 'element'} must be one object, {{...}}"
-        )
+        raise fault("no-objects", Place(source.name), unit="line" if layout[0] == "n" else "element")
     for keys, row, _ in lists:
         if len(set(keys)) < len(keys):
             twice = next(key for key in keys if keys.count(key) > 1)
-            raise TableError(f"{source.name}: object {row} has the key {shown(twice)} twice, and one value is wanted")
+            raise fault("key-twice", Place(source.name), row=row, key=twice)
     keys = list(dict.fromkeys(key for keys, *_ in lists for key in keys))
     check_columns(source.name, len(keys))
     nested = _may_hold_objects(connection)
     paths = [path for key in keys for path in (_paths(connection, key) if key in nested else [(key,)])]
     names = [".".join(path) for path in paths]
     if not names:
-        raise TableError(f"{source.name}: every object in it is empty")
+        raise fault("empty-objects", Place(source.name))
     check_columns(source.name, len(names))
     check_cells(source.name, rows, len(names), sum(len(keys) * count for keys, _, count in lists))
     # All paths at once: an object is parsed anew for each that is asked for alone.

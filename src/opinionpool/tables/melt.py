@@ -9,14 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool.arrays import Array, Index
-from opinionpool.errors import CellError, ExpertError, LayoutError, Note, Remedy
+from opinionpool.errors import ExpertError, LayoutError, Note, OpinionPoolError
 from opinionpool.findings import finding
 from opinionpool.labels import FAMILIES
 from opinionpool.names import name_key, unknown_expert
 from opinionpool.scales import scale_of
 from opinionpool.tables.cells import (
     Coerced,
-    NumberRules,
     half_units,
     named_missing,
     read_levels,
@@ -28,10 +27,10 @@ from opinionpool.tables.forecast_counts import ForecastCounts
 from opinionpool.tables.layout import Layout
 from opinionpool.tables.options import ReadOptions
 from opinionpool.tables.statements import LongRows, withdrawn_only
-from opinionpool.tables.table import BLANK, Numbers, Table, Words, cell_error, encode
+from opinionpool.tables.table import BLANK, Numbers, Table, Words, cell_fault, encode
 from opinionpool.tables.times import Times, read_times
-from opinionpool.tables.units import Written, check_experts, units_of_rows
-from opinionpool.text import counted, listed, quoted, shown
+from opinionpool.tables.units import NumberRules, Written, check_experts, units_of_rows
+from opinionpool.text import listed, shown
 
 
 @dataclass
@@ -46,31 +45,16 @@ class Melted:
 
 @dataclass(frozen=True)
 class Reading:
-    """How the cells of a table are read, and what was done to them.
-
-    Attributes
-    ----------
-    rules : NumberRules
-    include, exclude : sequence of str
-        Experts to keep, all if empty, and to leave out.
-    dates : str, optional
-        The order of days and months, or a format.
-    merge_names : bool
-        Whether names of experts that hardly differ are one.
-    separate_files : bool
-        Whether an expert who says several things of an event in several files is one for each file.
-    log : Coerced
-    notes : list of Note
-    counts : list of ForecastCounts
-        Of what was read.
-    """
+    """How the cells of a table are read, and what was done to them."""
 
     rules: NumberRules
-    include: Sequence[str] = ()
+    include: Sequence[str] = ()  # experts to keep, all if empty
     exclude: Sequence[str] = ()
-    dates: str | None = None
-    merge_names: bool = False
-    separate_files: bool = False
+    dates: str | None = None  # the order of days and months, or a format
+    merge_names: bool = False  # whether names of experts that hardly differ are one
+    separate_files: bool = (
+        False  # whether an expert who says several things of an event in several files is one for each
+    )
     log: Coerced = field(default_factory=Coerced)
     notes: list[Note] = field(default_factory=list)
     counts: list[ForecastCounts] = field(default_factory=list)
@@ -95,12 +79,11 @@ class Reading:
         table: Table,
         column: int,
         plain: Numbers | None,
-        hint: str = "",
-        remedies: Sequence[Remedy] = (),
+        named: str | None = None,
         units: npt.NDArray[np.int8] | None = None,
     ) -> Array:
-        """A column as fractions, (rows,); a hint and remedies are ways out for errors, `units` those of rows."""
-        return read_probabilities(table, column, plain, self.rules, self.log, hint, remedies, units)
+        """A column as fractions, (rows,); `named` is whose it is, where each has one, `units` those of rows."""
+        return read_probabilities(table, column, plain, self.rules, self.log, named, units)
 
     def written(self, table: Table, column: int, plain: Numbers | None) -> Array | None:
         """The numbers of a column as they are written, (rows,); None where their unit is known."""
@@ -152,13 +135,7 @@ def row_events(table: Table, layout: Layout) -> Words:
 
 
 def choose(experts: Iterable[str], reading: Reading) -> list[str]:
-    """The experts that are kept, in their order.
-
-    Raises
-    ------
-    ExpertError
-        If a name that was given is not among them, or nobody is kept.
-    """
+    """The experts that are kept, in their order."""
     names = list(dict.fromkeys(experts))
     for name in (*reading.include, *reading.exclude):
         if name not in names:
@@ -199,10 +176,7 @@ def _expert_words(table: Table, column: int, reading: Reading) -> Words:
     found = merged(words)
     if len(found.values) < len(words.values):
         lost = len(words.values) - len(found.values)
-        text = (
-            f"{counted(lost, 'name')} merged with others that differ only in case, white space or the form of letters"
-        )
-        reading.notes.append(Note("merged-names", text, lost))
+        reading.notes.append(finding("merged-names", count=lost))
     return found
 
 
@@ -238,10 +212,7 @@ def _levels(table: Table, column: int, experts: Sequence[str], codes: Index, rea
     wrong = ~scaled & ~absent & ~((numbers >= 0) & (numbers <= 1))
     if wrong.any():
         row = int(wrong.argmax())
-        problem = (
-            f"{shown(words.values[words.codes[row]])} is not between 0 and 1; if it is a level, say --scale NAME=SCALE"
-        )
-        raise cell_error(table, row, column, problem, count=int(wrong.sum()))
+        raise cell_fault("no-level-of-any", table, row, column, count=int(wrong.sum()))
     return np.where(scaled, values, numbers)
 
 
@@ -295,17 +266,12 @@ def melt_long(table: Table, layout: Layout, reading: Reading) -> Melted:
         if words.blank and (lacking := present & (words.codes == BLANK)).any():
             own = layout.roles[role] if role in layout.roles else layout.roles["verdict"]
             name = table.names[own]
-            ways = "--where can leave such rows out"
-            remedies: list[Remedy] = [{"where": f'"{name}" is not blank'}]
+            row, count = int(lacking.argmax()), int(lacking.sum())
             if role == "class" and _one_each(events.codes[present], labels.codes[present]):
                 # Where each event has one class only, the column may say what events are about.
-                ways = (
-                    "and events have one each in that column: if it says what they are about, say "
-                    f"--topic {quoted(name)}, if nothing of the kind, --column class="
-                )
-                remedies = [{"columns": {"topic": name}}, {"columns": {"class": None}}]
-            text = f"a forecast without its {role}; {ways}"
-            raise cell_error(table, int(lacking.argmax()), own, text, remedies=remedies, count=int(lacking.sum()))
+                ways: list[Mapping[str, object]] = [{"columns": {"topic": name}}, {"columns": {"class": None}}]
+                raise cell_fault("without-class", table, row, own, ways, count)
+            raise cell_fault("without-name", table, row, own, [_not_blank(name)], count, role=role)
     kept = choose(experts.values, reading)
     if not kept:
         header = shown(table.names[layout.roles["expert"]])
@@ -386,13 +352,13 @@ def melt_columns(table: Table, layout: Layout, reading: Reading) -> Melted:
         own = np.array([position.get(name, BLANK) for name in _names(expert, files, layout)], dtype=np.intp)
         if by_row is None and (own == BLANK).all():
             continue
-        ways = _ways_out(table, layout, column, expert) if files is None else ("", ())
+        named = str(expert) if layout.wide and files is None else None
         names, codes = (by_row.values, by_row.codes) if by_row else ([str(expert)], np.zeros(table.rows, np.intp))
         levels = None if label else _levels(table, column, names, codes, reading)
         if levels is None:
             other = by_row or expert != table.names[column]
             units = units_of_rows(names, codes, reading.rules) if other else None
-            levels = reading.probabilities(table, column, plain[i], *ways, units)
+            levels = reading.probabilities(table, column, plain[i], named, units)
         present = ~np.isnan(levels)
         of_row = by_expert if by_row else own[np.zeros(table.rows, np.intp) if files is None else files.codes]
         event = np.full(table.rows, i) if layout.events else events.codes
@@ -460,32 +426,21 @@ def _check_columns(
     found.check(columns=True)
 
 
-def _ways_out(table: Table, layout: Layout, column: int, expert: str | None) -> tuple[str, tuple[Remedy, ...]]:
-    """What to do where a column turns out to hold no forecasts, in words and as options."""
-    if not layout.wide:
-        return "", ()
-    hint = f"if column {shown(table.names[column])} is not an expert's, say --exclude {quoted(str(expert))}"
-    return hint, ({"exclude": (str(expert),)},)
-
-
-def _nameless(table: Table, layout: Layout, column: int, row: int, what: str, count: int) -> CellError:
+def _nameless(table: Table, layout: Layout, column: int, row: int, what: str, count: int) -> OpinionPoolError:
     """The error for a forecast in a row that does not say whose or on what it is."""
     own = table.names[layout.roles[what]]
-    return cell_error(
-        table,
-        row,
-        column,
-        f"a forecast in a row without an {what}: column {shown(own)} is blank there; --where can leave such rows out",
-        remedies=[{"where": f'"{own}" is not blank'}],
-        count=count,
-    )
+    return cell_fault("nameless", table, row, column, [_not_blank(own)], count, role=what, own=own)
+
+
+def _not_blank(name: str) -> Mapping[str, object]:
+    """The remedy that leaves out rows where a column is blank."""
+    return {"where": f'"{name}" is not blank'}
 
 
 def _note_ids(reading: Reading, events: Words | None, experts: Words | None) -> None:
     trimmed = sum(words.trimmed for words in (events, experts) if words is not None)
     if trimmed:
-        template = "blanks around the names of events and experts cut off in {count:cell}"
-        reading.notes.append(Note.of("trimmed", template, trimmed))
+        reading.notes.append(finding("trimmed", count=trimmed))
     nameless = 0 if events is None else int((events.codes == BLANK).sum())
     if nameless:
-        reading.notes.append(Note.of("no-event", "{count:row} without an event left out", nameless))
+        reading.notes.append(finding("no-event", count=nameless))

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from unicodedata import normalize
 
 from opinionpool.errors import Note
+from opinionpool.findings import finding
 from opinionpool.names import alike
-from opinionpool.text import FORMULAS, is_formula, listed, shown
+from opinionpool.text import FORMULAS, is_formula, shown
 
 
 def alike_notes(experts: Sequence[str]) -> list[Note]:
@@ -17,11 +18,8 @@ def alike_notes(experts: Sequence[str]) -> list[Note]:
     if not groups:
         return []
     phrase = "; ".join(" and ".join(map(shown, group[:4])) for group in groups[:3])
-    text = (
-        f"{phrase}{'; ...' if len(groups) > 3 else ''}: names that differ only in case, white space or the form "
-        "of their letters count as different experts; if they are one, say --merge-names"
-    )
-    return [Note("similar-names", text, sum(map(len, groups)), serious=True)]
+    phrase += "; ..." if len(groups) > 3 else ""
+    return [finding("similar-names", names=phrase, count=sum(map(len, groups)))]
 
 
 # Events up to which their names are compared.
@@ -52,11 +50,8 @@ def alike_event_notes(events: Sequence[str]) -> list[Note]:
     if not found:
         return []
     phrase = "; ".join(" and ".join(map(shown, group[:3])) for group in found[:2])
-    text = (
-        f"{phrase}{'; ...' if len(found) > 2 else ''}: names that differ only in case, dashes, blanks or the form of "
-        "their letters count as different events; if they are one, write them alike"
-    )
-    return [Note("similar-events", text, sum(map(len, found)))]
+    phrase += "; ..." if len(found) > 2 else ""
+    return [finding("similar-events", names=phrase, count=sum(map(len, found)))]
 
 
 def formula_notes(names: Sequence[str]) -> list[Note]:
@@ -65,10 +60,4 @@ def formula_notes(names: Sequence[str]) -> list[Note]:
     if not any(sign in lines and "\n" + sign in lines for sign in FORMULAS):
         return []
     odd = [name for name in names if is_formula(name)]
-    if not odd:
-        return []
-    text = (
-        f"{listed(odd, 3)} would be a formula in a spreadsheet: CSV has an apostrophe before such names, which is "
-        "taken off where they are read; JSON has them as they are"
-    )
-    return [Note("formulas", text, len(odd))]
+    return [finding("formulas", names=odd)] if odd else []

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 
 from opinionpool.errors import Remedy
 from opinionpool.labels import ALWAYS_VOID, FAMILIES, UNSETTLED, VOID
-from opinionpool.tables.cells import MISSING, looks_numeric
+from opinionpool.tables.cells import looks_numeric
 from opinionpool.tables.classes import key
+from opinionpool.tables.units import MISSING
 from opinionpool.text import quoted
 
 # In files, this is what sites write for questions that were annulled, or settled at the market's price.
@@ -20,21 +21,11 @@ _CODES = frozenset({"-1", "-1.0"})
 
 @dataclass(frozen=True)
 class NoOutcome:
-    """Words that stand for no outcome, in lower case.
+    """Words that stand for no outcome, in lower case."""
 
-    Attributes
-    ----------
-    missing : frozenset of str
-        For "not known".
-    void : frozenset of str
-        For "void".
-    own : frozenset of str
-        Those of them that the user names.
-    """
-
-    missing: frozenset[str] = MISSING
-    void: frozenset[str] = _VOID
-    own: frozenset[str] = frozenset()
+    missing: frozenset[str] = MISSING  # for "not known"
+    void: frozenset[str] = _VOID  # for "void"
+    own: frozenset[str] = frozenset()  # those of them that the user names
 
     @classmethod
     def of(cls, missing: Sequence[str], void: Sequence[str], classes: Sequence[str]) -> NoOutcome:

@@ -6,8 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TextIO
 
-from opinionpool.errors import TableError
-from opinionpool.text import listed
+from opinionpool.findings import fault
 
 # What is read at once: a document is one piece, unlike lines.
 LARGEST = 500_000_000
@@ -55,21 +54,6 @@ def _row_lists(document: Mapping[str, object]) -> list[str]:
 def rows_of(name: str, document: Mapping[str, object], known: Callable[[str], bool]) -> tuple[list[Row], str]:
     """The rows of a document that is one object, and how they stood there.
 
-    Parameters
-    ----------
-    name : str
-        What errors call it.
-    document : dict
-    known : callable
-        Whether a name is one that a column of forecasts may have.
-
-    Raises
-    ------
-    TableError
-        If it has none of the shapes that are understood.
-
-    Examples
-    --------
     >>> rows_of("f", {"data": [{"event": "q1"}], "next": None}, bool)
     ([{'event': 'q1'}], "rows under the key 'data'")
     >>> rows_of("f", {"event": {"0": "q1"}, "ann": {"0": 0.5}}, bool)
@@ -79,7 +63,7 @@ def rows_of(name: str, document: Mapping[str, object], known: Callable[[str], bo
     if len(lists) == 1:
         return [dict(row) for row in _list(document[lists[0]])], f"rows under the key {lists[0]!r}"
     if len(lists) > 1:
-        raise TableError(f"{name} holds several lists of rows, {listed(lists)}; save the one that is meant on its own")
+        raise fault("several-lists", file=name, lists=lists)
     values = list(document.values())
     if all(isinstance(value, list) for value in values):
         columns = {key: _list(value) for key, value in document.items()}
@@ -98,9 +82,8 @@ def rows_of(name: str, document: Mapping[str, object], known: Callable[[str], bo
             return [{"": key, **value} for key, value in tables.items()], "an object of rows"
     if len(values) == 1 and isinstance(values[0], dict):
         return rows_of(name, values[0], known)
-    raise TableError(
-        f"{name} is one JSON object, with the keys {listed(list(document))}, and no table: rows are wanted, as a list "
-        'of objects, [{"event": "q1", "expert": "A", "probability": 0.7}, ...], under one key, or as lines'
+    raise fault(
+        "one-object", file=name, keys=list(document), wanted='[{"event": "q1", "expert": "A", "probability": 0.7}, ...]'
     )
 
 

@@ -17,9 +17,9 @@ from opinionpool.text import shown, suggestion, toml
 if TYPE_CHECKING:
     import numpy as np
 
-    from opinionpool.tables.cells import NumberRules
     from opinionpool.tables.classes import Asked
     from opinionpool.tables.no_outcome import NoOutcome
+    from opinionpool.tables.units import NumberRules
 
 # Which of several forecasts counts.
 RULES = ("last", "last-row", "mean", "time-weighted", "samples")
@@ -47,13 +47,7 @@ class Option(NamedTuple):
         return self.kind in {"list", "pairs"}
 
     def value(self, given: Any, name: str) -> Any:  # noqa: ANN401 - of the type of the option
-        """Return a value as it is kept.
-
-        Raises
-        ------
-        ArgumentError
-            If it is none of what the option can be.
-        """
+        """Return a value as it is kept."""
         if self.kind == "flag":
             given = bool(given) if type(given).__name__ == "bool_" else given
             expect_type(given, bool, name)
@@ -324,7 +318,7 @@ class ReadOptions:
     def rules(self) -> NumberRules:
         """How numbers are written."""
         from opinionpool.scales import scales_given
-        from opinionpool.tables.cells import NumberRules
+        from opinionpool.tables.units import NumberRules
 
         missing = tuple(map(str, self.missing_values))
         return NumberRules(self.percent, self.decimal, missing, self.units, scales_given(self.scale))
@@ -387,13 +381,7 @@ OPTIONS: dict[str, Option] = {each.name: each.metadata["option"] for each in fie
 
 
 def options_given(given: Mapping[str, Any]) -> ReadOptions:
-    """Return options of reading from their names in Python.
-
-    Raises
-    ------
-    ArgumentError
-        Names an option that there is not, and the one that was meant.
-    """
+    """Return options of reading from their names in Python."""
     for name in given:
         if name not in OPTIONS:
             near = suggestion(name, list(OPTIONS), "there are")
@@ -417,13 +405,7 @@ def documented(function: Documented) -> Documented:
 
 
 def read_options(path: str) -> dict[str, Any]:
-    """Return the options in a file, as arguments of `ReadOptions`, and `outcomes`, a path beside the file.
-
-    Raises
-    ------
-    ArgumentError
-        If it is no such file.
-    """
+    """Return the options in a file, as arguments of `ReadOptions`, and `outcomes`, a path beside the file."""
     import tomllib
 
     try:

@@ -9,13 +9,14 @@ import numpy as np
 
 from opinionpool.arrays import Index
 from opinionpool.errors import LayoutError, Note
+from opinionpool.findings import Place, Remedy, fault, finding
 from opinionpool.tables.options import ReadOptions
 from opinionpool.tables.profile import Profile
 from opinionpool.tables.roles import SYNONYMS, TEXT, Columns, normal
 from opinionpool.tables.shapes import Beside
 from opinionpool.tables.table import BLANK, Table
 from opinionpool.tables.times import are_times
-from opinionpool.text import counted, listed, quoted, shown
+from opinionpool.text import listed, quoted, shown
 
 _ROLES = ("event", "outcome", "closes", "resolved_at")
 
@@ -33,21 +34,7 @@ class Joined:
 def join_outcomes(table: Table, columns: Columns, events: Sequence[str], forecasts: str) -> Joined:
     """A table of outcomes beside the events that it is about.
 
-    Parameters
-    ----------
-    table : Table
-        With an event column and an outcome column: by name, or the only two.
-    columns : mapping
-        Roles to names, where the user named them; those that this table has apply.
-    events : sequence of str
-        Ids of the forecasts' events.
-    forecasts : str
-        What errors call the forecasts' table.
-
-    Raises
-    ------
-    LayoutError
-        If its columns do not say what they hold, or no id matches.
+    Columns are those that the user named, by role; `forecasts` is what errors call the forecasts' table.
     """
     roles = _roles(table, columns)
     words = table.words(roles["event"])
@@ -57,19 +44,15 @@ def join_outcomes(table: Table, columns: Columns, events: Sequence[str], forecas
     there = set(words.values)
     lacking = [event for event in events if event not in there]
     if len(lacking) == len(events):
-        raise LayoutError(
-            f"no event of {table.name} is among those of {forecasts}: there ids look like {listed(words.values[:3])}, "
-            f"here like {listed(events[:3])}{_hint(words.values, events)}"
-        )
-    columns_used = ", ".join(f"{role} {shown(table.names[column])}" for role, column in roles.items())
+        about = {"table": table.name, "forecasts": forecasts, "hint": _hint(words.values, events)}
+        raise fault("no-common-event", None, (), ids=words.values[:3], events=events[:3], **about)
+    used = ", ".join(f"{role} {shown(table.names[column])}" for role, column in roles.items())
     how = "".join(f" ({note.text})" for note in table.notes)
-    notes = [Note("outcomes-layout", f"outcomes from {table.name}{how}: {columns_used}"), *_unused(table, roles)]
+    notes = [finding("outcomes-layout", table=table.name, how=how, used=used), *_unused(table, roles)]
     if strangers:
-        text = f"{counted(len(strangers), 'event')} of {table.name} without forecasts left out: {listed(strangers, 3)}"
-        notes.append(Note("outcomes-unmatched", text, len(strangers)))
+        notes.append(finding("outcomes-unmatched", table=table.name, count=len(strangers), names=strangers))
     if lacking:
-        text = f"{counted(len(lacking), 'event')} not in {table.name}: {listed(lacking, 3)}"
-        notes.append(Note("outcomes-lacking", text, len(lacking)))
+        notes.append(finding("outcomes-lacking", table=table.name, count=len(lacking), names=lacking))
     return Joined(table, roles, words.expand(matched, BLANK), notes)
 
 
@@ -89,11 +72,11 @@ def _unused(table: Table, roles: Mapping[str, int]) -> list[Note]:
     if not left:
         return []
     times = [] if "resolved_at" in roles else [table.names[i] for i in left if are_times(table.words(i).values[:50])]
-    text = f"not used of {table.name}: {listed([table.names[i] for i in left])}"
-    if times:
-        holds, way = ("holds", quoted(times[0])) if len(times) == 1 else ("hold", "NAME")
-        text += f"; {listed(times)} {holds} times: if outcomes were known then, say --column resolved_at={way}"
-    return [Note("unused-columns", text, len(left))]
+    way = quoted(times[0]) if len(times) == 1 else "NAME"
+    names, what = [table.names[i] for i in left], f" of {table.name}"
+    known = f"; {listed(times)} {'holds' if len(times) == 1 else 'hold'} times: if outcomes were known then, say "
+    known = f"{known}--column resolved_at={way}" if times else ""
+    return [finding("unused-columns", what=what, names=names, times=known)]
 
 
 def _roles(table: Table, columns: Columns, names: Sequence[str] = ()) -> dict[str, int]:
@@ -110,21 +93,16 @@ def _roles(table: Table, columns: Columns, names: Sequence[str] = ()) -> dict[st
         if role not in given:
             found = _candidates(profile, role, {*roles.values()}, names)
             if len(found) > 1:
-                several = listed([table.names[place] for place in found])
-                raise LayoutError(
-                    f"{table.name}: columns {several} could each be the {role}; say which with --column {role}=NAME",
-                    remedies=[{"columns": {role: table.names[place]}} for place in found],
-                )
+                names = [table.names[place] for place in found]
+                ways = [Remedy({"columns": {role: name}}) for name in names]
+                raise fault("several-columns", Place(table.name), ways, names=names, role=role)
             roles |= {role: found[0]} if found else {}
     for role in ("event", "outcome"):
         free = [place for place in range(len(table.names)) if place not in roles.values()]
         if role not in roles and len(table.names) == 2 and free:
             roles[role] = free[0]
         elif role not in roles:
-            raise LayoutError(
-                f"{table.name}: none of its columns {listed(table.names)} is called {role} or a synonym of it; "
-                f"name it with --column {role}=NAME"
-            )
+            raise fault("no-such-column", Place(table.name), names=table.names, role=role)
     if TEXT in columns:
         roles.pop(TEXT, None)
         roles |= {TEXT: table.names.index(str(columns[TEXT]))} if columns[TEXT] in table.names else {}

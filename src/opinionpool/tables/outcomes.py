@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool.arrays import Index
-from opinionpool.errors import ArgumentError, CellError, LayoutError, Note, Remedy, literal
+from opinionpool.errors import ArgumentError, Note, OpinionPoolError
+from opinionpool.findings import Remedy, fault, finding
 from opinionpool.labels import FAMILIES, UNRESOLVED
 from opinionpool.option_sets import Options, option_slots
 from opinionpool.scales import Scale
@@ -19,8 +20,8 @@ from opinionpool.tables.cells import looks_numeric
 from opinionpool.tables.classes import Asked, Matcher, key, order_classes, two_classes
 from opinionpool.tables.no_outcome import USUAL, NoOutcome, none_remedies, none_text
 from opinionpool.tables.per_event import one_per_key, take
-from opinionpool.tables.table import BLANK, Table, Words, cell_error, place
-from opinionpool.text import counted, listed, quoted, shown, suggestion
+from opinionpool.tables.table import BLANK, Table, Words, cell_fault, place
+from opinionpool.text import listed, shown, suggestion
 
 _WHOLE = re.compile(r"-?\d+(?:\.\d+)?")
 # Among positions of outcomes: the event is void.
@@ -128,28 +129,8 @@ def settle(
 ) -> Settled:
     """Classes and outcomes of all events.
 
-    Parameters
-    ----------
-    observed : sequence of Observed
-        Columns of outcomes.
-    events : sequence of str
-        T ids.
-    written : sequence of str
-        The classes that forecasts were given for; empty where a forecast is one probability.
-    asked : Asked
-    without : NoOutcome
-        Words for none.
-    classes : tuple, optional
-        The classes, if they are known.
-    scale : Scale, optional
-        That of all forecasts.
-
-    Raises
-    ------
-    LayoutError
-        If the classes cannot be determined, or their order must be given.
-    CellError
-        If a cell is not one of the classes, or an event has two outcomes.
+    `written` are the classes that forecasts were given for, empty where a forecast is one probability; `classes` those
+    of the whole, if they are known.
     """
     if len(written) <= 1 and "-1" not in asked.classes:
         without = without.coded(
@@ -171,15 +152,11 @@ def _refuse_void_classes(classes: Sequence[object], without: NoOutcome) -> None:
     matcher = Matcher(classes)
     for word in sorted(without.own):
         if matcher.find(word) is not None:
-            raise LayoutError(
-                f"--void-value {quoted(word)} names a class, and what is void has none: the classes are "
-                f"{listed(classes, 4)}"
-            )
+            raise fault("void-is-class", word=word, classes=[str(label) for label in classes])
 
 
 def _usually_void(word: str) -> Note:
-    text = f"outcome {shown(word)} counts as a class, not as void: if it is void, say --void-value {quoted(word)}"
-    return Note("void-class", text)
+    return finding("void-class", word=word)
 
 
 def absent_void_notes(observed: Sequence[Observed], without: NoOutcome) -> list[Note]:
@@ -188,7 +165,7 @@ def absent_void_notes(observed: Sequence[Observed], without: NoOutcome) -> list[
     absent = sorted(without.own - words)
     if not observed or not absent:
         return []
-    return [Note("void-absent", f"--void-value {listed(absent)}: no outcome is written so")]
+    return [finding("void-absent", words=absent)]
 
 
 def find_classes(
@@ -234,22 +211,13 @@ def _outcomes_among(observed: Sequence[Observed], written: Sequence[str], withou
 def settle_among(
     observed: Sequence[Observed], events: Sequence[str], options: Options, without: NoOutcome = USUAL
 ) -> Settled:
-    """Outcomes of events that have options of their own; arguments as for `settle`.
+    """Outcomes of events that have options of their own; arguments as for `settle`."""
 
-    Raises
-    ------
-    CellError
-        If an outcome is none of its event's options, or an event has two.
-    """
-
-    def strange(column: Observed, code: int, event: int) -> CellError:
+    def strange(column: Observed, code: int, event: int) -> OpinionPoolError:
         word = column.words.values[code]
         row = int(np.flatnonzero((column.words.codes == code) & (column.row_events == event))[0])
-        problem = (
-            f"outcome {shown(word)} is none of the options of event {shown(events[event])}: {listed(options[event])}; "
-            f"{none_text(word)}"
-        )
-        return cell_error(column.table, row, column.column, problem, remedies=none_remedies(word))
+        about = {"event": events[event], "options": [str(label) for label in options[event]], "none": none_text(word)}
+        return cell_fault("no-option", column.table, row, column.column, none_remedies(word), 1, **about)
 
     encoded = _encode(observed, options, False, without, strange)
     outcomes, void = _one_each(encoded.values, observed, events)
@@ -281,18 +249,11 @@ def _check_binary(cells: Sequence[_Outcome]) -> None:
             raise _not_an_outcome(column, code, "neither 0 nor 1")
 
 
-def _no_outcomes(column: Observed, code: int) -> CellError:
+def _no_outcomes(column: Observed, code: int) -> OpinionPoolError:
     """The error for a column of numbers none of which is 0 or 1: they are no outcomes."""
-    word, name = column.words.values[code], column.table.names[column.column]
-    what = f"outcome {shown(word)} is neither 0 nor 1{_if_fraction(word)}, and nor are the others"
-    return cell_error(
-        column.table,
-        int(column.words.rows(code)[0]),
-        column.column,
-        f"{what}; if column {shown(name)} holds no outcomes, say --column outcome=",
-        remedies=[{"columns": {"outcome": None}}],
-        count=int((column.words.codes >= 0).sum()),
-    )
+    row, count = int(column.words.rows(code)[0]), int((column.words.codes >= 0).sum())
+    way, fraction = {"columns": {"outcome": None}}, _if_fraction(column.words.values[code])
+    return cell_fault("no-outcomes-there", column.table, row, column.column, [way], count, fraction=fraction)
 
 
 def _if_fraction(word: str) -> str:
@@ -301,23 +262,14 @@ def _if_fraction(word: str) -> str:
     return "; an event that settled at a fraction is neither" if fraction else ""
 
 
-def _not_an_outcome(column: Observed, code: int, what: str) -> CellError:
+def _not_an_outcome(column: Observed, code: int, what: str) -> OpinionPoolError:
     word = column.words.values[code]
     row = int(column.words.rows(code)[0])
-    grade = _grade(column.words.values)
-    text = f"outcome {shown(word)} is {what}{_if_fraction(word)}"
-    ways: list[Remedy] = [*([{"at_least": grade}] if grade else []), *none_remedies(word)]
-    graded_text = (
-        f"; if outcomes are grades, say from which one on an event happened: --at-least {grade}" if grade else ""
-    )
-    return cell_error(
-        column.table,
-        row,
-        column.column,
-        f"{text}{graded_text}; {none_text(word)}",
-        remedies=ways,
-        count=int(column.words.counts[code]),
-    )
+    count, grade = int(column.words.counts[code]), _grade(column.words.values)
+    graded = f"; if outcomes are grades, say from which one on an event happened: --at-least {grade}" if grade else ""
+    ways = [*([{"at_least": grade}] if grade else []), *none_remedies(word)]
+    what = f"{what}{_if_fraction(word)}{graded}; {none_text(word)}"
+    return cell_fault("no-outcome", column.table, row, column.column, ways, count, what=what)
 
 
 def _grade(words: Sequence[str]) -> str:
@@ -340,7 +292,7 @@ def _encode(
     options: Sequence[Sequence[object]],
     shared: bool,
     without: NoOutcome,
-    strange: Callable[[Observed, int, int], CellError],
+    strange: Callable[[Observed, int, int], OpinionPoolError],
 ) -> _Encoded:
     """Outcomes among the options of events, or the one set that all share; `strange` is raised for another word."""
     matchers: dict[int, Matcher] = {}
@@ -417,51 +369,44 @@ def _notes(
     encoded: _Encoded,
     names: str = "",
 ) -> list[Note]:
-    notes, words = [], sorted(encoded.unsettled)
+    notes: list[Note] = []
+    words = sorted(encoded.unsettled)
     if len(classes) == 2:
-        notes.append(Note("positive", f"probabilities are those of outcome {classes[1]}, not of {classes[0]}"))
+        notes.append(finding("positive", one=str(classes[1]), other=str(classes[0])))
     if void.any():
         notes.append(void_note(int(void.sum())))
     count = int((outcomes[~void] == UNRESOLVED).sum())
     if count:
         marked = f" (blank, or marked {listed(words)})" if words else ""
-        template = "{count} of {total:event} not resolved" + literal(marked)
-        notes.append(Note.of("unresolved", template, count, int((~void).sum())))
+        notes.append(finding("unresolved", count=count, total=int((~void).sum()), marked=marked))
     if encoded.respelled:
-        template = "{count:outcome} with other capitals, or blanks around, read as " + literal(names or listed(classes))
-        notes.append(Note.of("outcome-spelling", template, encoded.respelled))
+        notes.append(finding("outcome-spelling", count=encoded.respelled, names=names or listed(classes)))
     return notes
 
 
 def void_note(count: int) -> Note:
     """That some events are void."""
-    return Note.of("void", "{count:event} left out as void (annulled, cancelled, n/a and the like)", count)
+    return finding("void", count=count)
 
 
-def _unknown(column: Observed, code: int, classes: tuple[object, ...]) -> CellError:
+def _unknown(column: Observed, code: int, classes: tuple[object, ...]) -> OpinionPoolError:
     word, rows = column.words.values[code], column.words.rows(code)
     places = place(column.table, *rows[:3].tolist()) + (", ..." if len(rows) > 3 else "")
     labels = {str(label).casefold() for label in classes}
     if labels.isdisjoint(each.strip().casefold() for each in column.words.values):
-        return CellError(
-            f"outcome {shown(word)} is not among the classes of the forecasts ({places}), and no other outcome is: "
-            f"they are {listed(classes, 4)}; outcomes and classes must have the same names",
-            remedies=[],
-            count=len(rows),
-        )
+        about = {"word": word, "places": places, "classes": classes, "count": len(rows)}
+        return fault("no-class-of-all", None, (), **about)
     meant = suggestion(word, [str(label) for label in classes], "these are")
-    return CellError(
-        f"outcome {shown(word)} is not among the classes of the forecasts ({places}); {none_text(word)}; {meant}",
-        remedies=none_remedies(word),
-        count=len(rows),
-    )
+    about = {"word": word, "places": places, "none": none_text(word), "meant": meant, "count": len(rows)}
+    return fault("no-class", None, map(Remedy, none_remedies(word)), **about)
 
 
 def _two_outcomes(
     observed: Sequence[Observed], clash: tuple[int, int], events: Sequence[str], differing: Sequence[str], one: int
-) -> CellError:
+) -> OpinionPoolError:
     """The error for an event with two outcomes, where those that differ are these and `one` others do not."""
-    places, event = [], ""
+    places: list[str] = []
+    event = ""
     for row in clash:
         local = row
         for column in observed:
@@ -471,26 +416,14 @@ def _two_outcomes(
         local = local if column.starts is None else int(column.starts[local])
         places.append(f"{shown(column.words.values[column.words.codes[local]])} ({place(column.table, local)})")
         event = events[column.row_events[local]]
+    both = {"event": event, "first": places[0], "second": places[1]}
     name, rows = observed[0].table.names[observed[0].column], observed[0].row_events
     if 2 * len(set(rows.tolist())) > len(rows):
         # A row is an event, but for a few.
-        return CellError(
-            f"event {shown(event)} has two outcomes: {places[0]} and {places[1]}; events need names that "
-            "differ: where several columns together are the name, say --column event=A --column event=B, where none "
-            "is, --column event="
-        )
+        return fault("two-outcomes-of-name", None, (), **both)
     if len(differing) < one and len(differing) <= max(_FEW, one // _SHARE):
         # Answers of experts would differ on more of them.
         so = [name for name in differing if name != event]
         also = f", and so {'has' if len(so) == 1 else 'have'} {listed(so)}" if so else ""
-        return CellError(
-            f"event {shown(event)} has two outcomes: {places[0]} and {places[1]}{also}; {counted(one, 'other event')} "
-            f"{'has' if one == 1 else 'have'} the same on all rows: where an outcome was corrected or annulled, do so "
-            "on every row; of exports that were made one after another, give the last alone",
-            count=len(differing),
-        )
-    return CellError(
-        f"event {shown(event)} has two outcomes: {places[0]} and {places[1]}; if column "
-        f"{shown(name)} holds what each expert answered, say --column outcome=",
-        remedies=[{"columns": {"outcome": None}}],
-    )
+        return fault("two-outcomes-of-few", None, (), also=also, same=one, count=len(differing), **both)
+    return fault("two-outcomes", None, [Remedy({"columns": {"outcome": None}})], name=name, **both)

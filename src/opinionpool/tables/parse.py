@@ -11,15 +11,14 @@ import numpy.typing as npt
 
 from opinionpool.arrays import Array, Index
 from opinionpool.earlier import Earlier
-from opinionpool.errors import ArgumentError, DuplicateError, LayoutError, Note, OpinionPoolError
-from opinionpool.findings import finding
+from opinionpool.errors import ArgumentError, DuplicateError, Note, OpinionPoolError
+from opinionpool.findings import Place, fault, finding
 from opinionpool.forecasts import Forecasts, History
 from opinionpool.scales import scale_of
-from opinionpool.tables.cells import NumberRules
 from opinionpool.tables.class_rows import SharedClasses, fold_rows
 from opinionpool.tables.classes import as_listed
 from opinionpool.tables.earlier_rows import earlier_forecasts
-from opinionpool.tables.event_facts import Facts, class_order, read_facts, time_notes
+from opinionpool.tables.event_facts import Facts, class_order, read_ends, read_facts, time_notes
 from opinionpool.tables.event_options import EventOptions, find_options
 from opinionpool.tables.forecast_counts import ForecastCounts
 from opinionpool.tables.known import in_time, known_by, void_by, without_void
@@ -34,12 +33,12 @@ from opinionpool.tables.profile import Profile
 from opinionpool.tables.shapes import UserRoles
 from opinionpool.tables.silence import with_silence
 from opinionpool.tables.sources import check_classes
-from opinionpool.tables.statements import LongRows, drop_expired, one_each
+from opinionpool.tables.statements import LongRows, drop_expired, latest_of_pair, one_each
 from opinionpool.tables.table import Table, Words
 from opinionpool.tables.totals import refuse_totals
-from opinionpool.tables.units import check_percent, small_percent_notes
+from opinionpool.tables.units import NumberRules, check_percent, small_percent_notes
 from opinionpool.tables.unnamed_times import UnnamedTimes
-from opinionpool.text import counted, shown, suggestion
+from opinionpool.text import suggestion
 
 # Rows that are looked at before all of so many more.
 _HEAD, _MORE = 1 << 14, 64
@@ -127,6 +126,7 @@ class _Parsed:
     layout: Layout  # with the classes that columns are of
     joined: Joined | None
     melted: Melted
+    timed: tuple[LongRows, Sequence[Note]]  # what was forecast in time, and notes on what was not
     options: EventOptions | None
     settled: Settled
     facts: Facts
@@ -145,8 +145,7 @@ class _Chosen:
 def _read_as(known: _Known) -> Forecasts:
     """Forecasts of a table whose columns are known."""
     request, parsed = known.request, _parse(known)
-    facts = parsed.facts
-    timed, late = in_time(parsed.melted.long_rows, request, facts, _unnamed_times(known, parsed.layout))
+    facts, (timed, late) = parsed.facts, parsed.timed
     times = time_notes(timed, facts)
     chosen = _choose(known, parsed, timed)
     void, voided = void_by(request.cutoff, parsed.settled, facts)
@@ -185,7 +184,11 @@ def _parse(known: _Known) -> _Parsed:
         refuse_totals(table, layout, events, [column.words for column in observed if column.table is table])
     melted = melt_long(table, layout, reading) if layout.long else melt_columns(table, layout, reading)
     _check_unit_names(table, melted.long_rows.experts, request)
-    options = find_options(melted, layout, request.options, request.asked)
+    ends = read_ends(layout, melted, joined, reading)
+    timed, late = in_time(melted.long_rows, request, ends, _unnamed_times(known, layout))
+    last = request.duplicates in {"last", "last-row"}
+    counting = timed.select(latest_of_pair(timed)) if last else melted.long_rows
+    options = find_options(melted, layout, request.options, request.asked, counting)
     if options is not None:
         settled = settle_among(observed, events.values, options.of_events, without)
     else:
@@ -195,8 +198,8 @@ def _parse(known: _Known) -> _Parsed:
     if known.whole is None:
         settled = replace(settled, notes=(*settled.notes, *absent_void_notes(observed, without)))
     check_classes(table.name, len(settled.classes))
-    facts = read_facts(layout, melted, joined, settled.classes, reading, options)
-    return _Parsed(events.values, layout, joined, melted, options, settled, facts)
+    facts = read_facts(layout, melted, joined, ends, settled.classes, reading, options)
+    return _Parsed(events.values, layout, joined, melted, (timed, late), options, settled, facts)
 
 
 def _check_unit_names(table: Table, experts: Sequence[str], request: ReadOptions) -> None:
@@ -204,10 +207,7 @@ def _check_unit_names(table: Table, experts: Sequence[str], request: ReadOptions
     names = list(dict.fromkeys([*experts, *table.names, *map(str, request.exclude)]))
     for name in request.units:
         if name not in names:
-            near = suggestion(name, names, "there are")
-            raise LayoutError(
-                f"{table.name}: --unit is of an expert or a column, and none is called {shown(name)}; {near}"
-            )
+            raise fault("unit-of-nobody", Place(table.name), name=name, near=suggestion(name, names, "there are"))
 
 
 def _choose(known: _Known, parsed: _Parsed, timed: LongRows) -> _Chosen:
@@ -328,13 +328,7 @@ def _history(
 
 
 def forecast_notes(counts: ForecastCounts, layout: Layout, rules: NumberRules) -> list[Note]:
-    """What stands out among all that was read.
-
-    Raises
-    ------
-    CellError
-        If the numbers of some experts, and not of others, are all up to 1%, and so are fractions, it seems.
-    """
+    """What stands out among all that was read."""
     check_percent(counts.experts, counts.above, counts.inside, counts.exact, counts.every, rules)
     small = small_percent_notes(counts.experts, counts.above, counts.inside, rules)
     return [*small, *counts.extreme_notes(), *([] if layout.long else counts.vote_notes("outcome" in layout.roles))]
@@ -349,8 +343,7 @@ def _with_options(
     known = options.sizes >= 2
     notes = [options.note]
     if not known.all():
-        text = f"{counted(int((~known).sum()), 'event')} without forecasts and options left out"
-        notes.append(Note("no-options", text, int((~known).sum())))
+        notes.append(finding("no-options", count=int((~known).sum())))
         forecasts = forecasts.select_events(known)
     labels = tuple(labels for labels, kept in zip(options.of_events, known.tolist(), strict=True) if kept)
     return replace(forecasts, options=labels, notes=(*forecasts.notes, *notes)), void[known]
@@ -369,10 +362,7 @@ def _over_levels(long_rows: LongRows, values: Array, rules: NumberRules) -> Arra
     """Probabilities of levels that are classes too, (M, K)."""
     for name in long_rows.experts:
         if scale_of(rules.scales, name) != rules.scale:
-            raise LayoutError(
-                f"{long_rows.table.name}: outcomes are levels of the scale {rules.scale}, and {shown(name)} gives "
-                "probabilities: --at-least says from which level on an event happened"
-            )
+            raise fault("levels-beside-fractions", Place(long_rows.table.name), scale=str(rules.scale), name=name)
     assert rules.scale is not None
     return rules.scale.over_classes(values)
 

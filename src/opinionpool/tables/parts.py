@@ -21,7 +21,8 @@ import numpy.typing as npt
 
 from opinionpool.arrays import Array, Index
 from opinionpool.blocks import in_order
-from opinionpool.errors import CellError, Note, OpinionPoolError, Remedy
+from opinionpool.errors import Note, OpinionPoolError
+from opinionpool.findings import fault, finding
 from opinionpool.forecasts import Forecasts
 from opinionpool.tables.classes import as_listed
 from opinionpool.tables.engine import SPACE, Progress
@@ -35,7 +36,6 @@ from opinionpool.tables.profile import Profile
 from opinionpool.tables.read import open_table
 from opinionpool.tables.sources import is_large
 from opinionpool.tables.table import BLANK, Numbers, Table, Words, place
-from opinionpool.text import shown
 
 # Events that would fill the memory, and how many a byte of text may be, at most; and bytes that show it.
 MANY, EVENT, HEAD = 2_000_000, 1 / 8, 1 << 16
@@ -89,13 +89,12 @@ class _PartReading(Reading):
         table: Table,
         column: int,
         plain: Numbers | None,
-        hint: str = "",
-        remedies: Sequence[Remedy] = (),
+        named: str | None = None,
         units: npt.NDArray[np.int8] | None = None,
     ) -> Array:
         """A column as fractions, (rows,)."""
         before = len(self.log.percent)
-        values = super().probabilities(table, column, plain, hint, remedies, units)
+        values = super().probabilities(table, column, plain, named, units)
         if not np.isnan(values).all() and units is None:
             self.percent[column] = len(self.log.percent) > before
         return values
@@ -103,38 +102,19 @@ class _PartReading(Reading):
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """A table in parts, which can be gone through again and again.
-
-    Attributes
-    ----------
-    table : Table
-    request : ReadOptions
-    whole : Whole
-    known : mapping
-        The words of some columns, by column.
-    spans : list of (int, int)
-        First row and number of rows of each part.
-    notes : tuple of Note
-        On the whole, beside those that the forecasts of a part have.
-    """
+    """A table in parts, which can be gone through again and again."""
 
     table: Table
     request: ReadOptions
     whole: Whole
-    known: Mapping[int, Sequence[str]]
-    spans: list[tuple[int, int]]
-    notes: tuple[Note, ...] = ()
+    known: Mapping[int, Sequence[str]]  # the words of some columns, by column
+    spans: list[tuple[int, int]]  # first row and number of rows of each part
+    notes: tuple[Note, ...] = ()  # on the whole, beside those that the forecasts of a part have
     percent: dict[int, tuple[bool, int]] = field(default_factory=dict)
     counted: list[ForecastCounts] = field(default_factory=list)
 
     def forecasts(self, threads: int | None = None) -> Iterator[Forecasts]:
-        """The forecasts of each part, in order.
-
-        Raises
-        ------
-        TableError
-            As for `opinionpool.tables.read.read_forecasts`; also where parts differ in how numbers are written.
-        """
+        """The forecasts of each part, in order."""
         self.counted.clear()
         for (first, _), (forecasts, reading) in zip(self.spans, in_order(self._read, self.spans, threads), strict=True):
             self._check_units(reading, first)
@@ -160,12 +140,8 @@ class Parts:
         for column, percent in reading.percent.items():
             before, where = self.percent.setdefault(column, (percent, first))
             if before != percent:
-                places = place(self.table, where), place(self.table, first)
-                raise CellError(
-                    f"column {shown(self.table.names[column])} has per cent signs in one part of the file and none in "
-                    f"another (from {places[0]} and from {places[1]}): write the whole column as percentages "
-                    "(35%) or as fractions (0.35)"
-                )
+                both = {"one": place(self.table, where), "other": place(self.table, first)}
+                raise fault("units-of-parts", None, (), name=self.table.names[column], **both)
 
 
 @contextmanager
@@ -173,11 +149,6 @@ def open_parts(source: object, request: ReadOptions, progress: Progress | None) 
     """A file in parts, for the time of a with statement; None if it must be read as a whole.
 
     That is so for tables with a class column, and for what is decided from all of a table at once.
-
-    Raises
-    ------
-    TableError, LayoutError, CellError
-        As for `opinionpool.tables.read.read_forecasts`.
     """
     with open_table(source, request, progress, on_disk=True) as table:
         profile = Profile(table, request.rules.missing_words)
@@ -218,8 +189,7 @@ def _parts(table: Table, request: ReadOptions, layout: Layout, profile: Profile)
         if found is None:
             table = _sorted(table, column)
             found = _grouped_spans(table, column, rows)
-            text = "rows about one event do not stand together, so the reading engine sorted the table on disk"
-            notes = (*notes, Note("sorted", text))
+            notes = (*notes, finding("sorted"))
         spans = [(0, table.rows)] if found is None else found
     return Parts(table, request, whole, known, spans, notes)
 

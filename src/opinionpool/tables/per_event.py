@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool.arrays import Index
-from opinionpool.errors import CellError
+from opinionpool.findings import fault
 from opinionpool.tables.table import Table, place
 from opinionpool.text import shown
 
@@ -19,24 +19,8 @@ def one_per_key(
 ) -> tuple[Index, tuple[int, int] | None]:
     """For each key the first row with a value, and two rows that differ.
 
-    Parameters
-    ----------
-    values : ndarray, shape (rows,)
-    present : ndarray of bool, shape (rows,)
-        Where there is a value.
-    keys : ndarray of int, shape (rows,)
-        The event of each row, or event and class, in 0 .. count - 1; -1 for rows about none.
-    count : int
+    Keys are in 0 .. count - 1, or -1 for rows about none; first is -1 where no row has a value.
 
-    Returns
-    -------
-    first : ndarray of int, shape (count,)
-        -1 where no row has a value.
-    clash : (int, int) or None
-        Two rows with one key and different values, if there are any.
-
-    Examples
-    --------
     >>> import numpy as np
     >>> values, keys = np.array([7, 8, 7, 9]), np.array([0, 1, 0, 1])
     >>> one_per_key(values, values > 0, keys, 3)
@@ -72,20 +56,7 @@ def event_values(
 ) -> npt.NDArray[Any]:
     """A column that has one value per event, (events,).
 
-    Parameters
-    ----------
-    table, column
-        Where the values come from, for errors.
-    values : ndarray, shape (rows,)
-        Equal to `blank`, or NaN or NaT, where the cell is.
-    blank : object
-    row_events : ndarray of int, shape (rows,)
-    events : sequence of str
-
-    Raises
-    ------
-    CellError
-        Names an event with two values, and both rows.
+    Values are `blank`, NaN or NaT where the cell is.
     """
     present = (values == values) & (values != np.array(blank, dtype=values.dtype))
     first, clash = one_per_key(values, present, row_events, len(events))
@@ -93,6 +64,5 @@ def event_values(
         words = table.words(column)
         one, two = (f"{shown(words.values[words.codes[row]])} ({place(table, row)})" for row in clash)
         event, header = events[row_events[clash[1]]], table.names[column]
-        ways = "correct one of them, or do without the column: --column ROLE= with what it is used as"
-        raise CellError(f"event {shown(event)} has two values in column {shown(header)}: {one} and {two}; {ways}")
+        raise fault("two-values", event=event, column=header, one=one, other=two)
     return take(values, first, blank)

@@ -12,10 +12,11 @@ import numpy as np
 
 from opinionpool.arrays import Array, Index
 from opinionpool.scales import Scale, scale_of
-from opinionpool.tables.cells import MISSING, looks_numeric, written_numbers
+from opinionpool.tables.cells import looks_numeric, written_numbers
 from opinionpool.tables.roles import BETWEEN, PROBABILITY, roles_of, words_of
 from opinionpool.tables.table import BLANK, Table, Words
 from opinionpool.tables.times import are_times
+from opinionpool.tables.units import MISSING
 from opinionpool.text import counted, shown
 
 # Cells that are looked at, and from how many places of a large table.
@@ -27,27 +28,13 @@ _DATE = re.compile(r"(?:\d{4}([-/.])\d{1,2}\1\d{1,2}|\d{1,2}([-/.])\d{1,2}\2\d{2
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """A column: what its name says, and what its cells hold.
-
-    Attributes
-    ----------
-    place : int
-        Its position in the table.
-    name : str
-    words : Words
-        The cells that were looked at, words for "no answer" blank.
-    values : ndarray of float64, shape (rows,)
-        Their numbers as they are written, with a per cent sign or not; NaN where there is none.
-    kind : {"number", "text", "mixed", "time", ""}
-        What most cells hold; "" where all are blank.
-    levels : bool
-    """
+    """A column: what its name says, and what its cells hold."""
 
     place: int
     name: str
-    words: Words
-    values: Array
-    kind: str
+    words: Words  # the cells that were looked at, words for "no answer" blank
+    values: Array  # (rows,); numbers as they are written, with a per cent sign or not; NaN where there is none
+    kind: str  # {"number", "text", "mixed", "time", ""}: what most cells hold, "" where all are blank
     levels: bool = False  # whether its values are what levels of a scale are taken as
 
     @classmethod
@@ -137,14 +124,7 @@ class Column:
 
 
 class Profile:
-    """The columns of a table in some of its rows.
-
-    Parameters
-    ----------
-    table : Table
-    missing : frozenset of str
-        Words for "no answer", in lower case.
-    """
+    """The columns of a table in some of its rows, words for "no answer" blank."""
 
     def __init__(self, table: Table, missing: frozenset[str] = MISSING) -> None:
         self.table = table

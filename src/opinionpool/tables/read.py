@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from os import PathLike
 from typing import Any
 
-from opinionpool.errors import TableError
+from opinionpool.errors import LayoutError
+from opinionpool.findings import fault
 from opinionpool.forecasts import Forecasts
 from opinionpool.progress import Progress, advancing
 from opinionpool.tables.options import ReadOptions, documented, options_given
 from opinionpool.tables.parse import read_table
-from opinionpool.tables.roles import KEYED, position
+from opinionpool.tables.roles import BETWEEN, KEYED, position
 from opinionpool.tables.shapes import UserRoles
 from opinionpool.tables.table import Table
 
@@ -83,9 +83,28 @@ def read_forecasts(
     found = options_given(options)
     with ExitStack() as stack:
         advance = stack.enter_context(advancing(progress, "reading forecasts"))
-        table = stack.enter_context(open_table(source, found, advance))
-        other = None if outcomes is None else stack.enter_context(open_outcomes(outcomes, found))
+        table, other = stack.enter_context(open_tables(source, outcomes, found, advance))
         return read_table(table, other, found)
+
+
+@contextmanager
+def open_tables(
+    source: object, outcomes: object, options: ReadOptions, progress: Callable[[float], None] | None = None
+) -> Iterator[tuple[Table, Table | None]]:
+    """Tables of forecasts and of outcomes; --where is of the first that has the columns that it names."""
+    if outcomes is None:
+        with open_table(source, options, progress) as table:
+            yield table, None
+        return
+    with (
+        _open(source, options, progress, False) as table,
+        _open(outcomes, ReadOptions(encoding=options.encoding), None, False) as other,
+    ):
+        chosen = {id(table): table, id(other): other}
+        if options.where is not None:
+            own = other if _applies(options.where, other) and not _applies(options.where, table) else table
+            chosen[id(own)] = _matching(own, options.where)
+        yield _keyed(chosen[id(table)], options, other), _keyed(chosen[id(other)], options, table, optional=True)
 
 
 @contextmanager
@@ -97,21 +116,27 @@ def open_table(
     Only what is needed for it is imported.
     """
     with _open(source, options, progress, on_disk) as table:
-        chosen: Table = table
-        if options.where is not None:
-            from opinionpool.tables.loading import matching
-
-            chosen = matching(table, options.where)
-        if chosen.rows == 0:
-            raise TableError(f"no row of {table.name} meets --where {options.where}")
-        yield _keyed(chosen, options)
+        yield _keyed(table if options.where is None else _matching(table, options.where), options)
 
 
-@contextmanager
-def open_outcomes(source: object, options: ReadOptions) -> Iterator[Table]:
-    """A table of outcomes; it is read whole, and has the keys that it has all columns of."""
-    with _open(source, replace(options, expert_from_name=False), None, False) as table:
-        yield _keyed(table, options, optional=True)
+def _applies(where: str, table: Table) -> bool:
+    """Whether a table has the columns that a condition names."""
+    from opinionpool.tables.where import parse_where
+
+    try:
+        return bool(parse_where(where, table.name, table.names, table.text))
+    except LayoutError:
+        return False
+
+
+def _matching(table: Table, where: str) -> Table:
+    """The rows of a table that meet a condition."""
+    from opinionpool.tables.loading import matching
+
+    chosen = matching(table, where)
+    if chosen.rows == 0:
+        raise fault("no-row-left", table=table.name, where=where)
+    return chosen
 
 
 @contextmanager
@@ -135,11 +160,17 @@ def _open(
             table.connection.close()
 
 
-def _keyed(table: Table, options: ReadOptions, optional: bool = False) -> Table:
-    """The table with a column for each key of several columns."""
+def _keyed(table: Table, options: ReadOptions, other: Table | None = None, optional: bool = False) -> Table:
+    """The table with a column for each key of several columns; of these one table may have some, and another the rest.
+
+    Where they are optional, a table that has not all columns of a key does without it.
+    """
     for role, parts in options.columns.items():
         if isinstance(parts, tuple) and role in KEYED:
-            there = all(name in table.names for name in parts)
-            if there or not optional:
-                table = table.with_key([position(table.name, table.names, name) for name in parts])
+            own = [name for name in parts if name in table.names]
+            rest = set() if other is None else {name for name in parts if name in other.names}
+            split = bool(own) and rest == {*parts} - {*own}
+            if split or not optional or len(own) == len(parts):
+                places = [position(table.name, table.names, name) for name in (own if split else parts)]
+                table = table.with_key(places, BETWEEN.join(parts))
     return table

@@ -13,7 +13,8 @@ from importlib.resources import files
 from typing import TypeAlias
 
 from opinionpool.arguments import expect_type, names_given
-from opinionpool.errors import ArgumentError, LayoutError
+from opinionpool.errors import ArgumentError
+from opinionpool.findings import Place, fault
 from opinionpool.text import listed, meant, shown, suggestion
 
 # Between the parts of a key of several columns.
@@ -151,13 +152,7 @@ def _without_prefix(header: str) -> str:
 
 
 def check_columns(columns: Columns | None) -> dict[str, str | tuple[str, ...] | None]:
-    """The columns that the user named, by role; several are the parts of a key, or hold forecasts.
-
-    Raises
-    ------
-    ArgumentError
-        If a role does not exist, or has several columns and is neither a key nor that of forecasts.
-    """
+    """The columns that the user named, by role; several are the parts of a key, or hold forecasts."""
     found: dict[str, str | tuple[str, ...] | None] = {}
     if columns is not None:
         expect_type(columns, Mapping, "columns")
@@ -182,4 +177,4 @@ def position(table: str, names: Sequence[str], name: str) -> int:
     """Where a column that the user named stands; raises `LayoutError` if nowhere."""
     if name in names:
         return list(names).index(name)
-    raise LayoutError(f"{table}: there is no column {shown(name)}; {suggestion(name, names, 'its columns are')}")
+    raise fault("column-not-there", Place(table), name=name, near=suggestion(name, names, "its columns are"))

@@ -15,7 +15,7 @@ from xml.etree.ElementTree import Element, ParseError, iterparse
 
 from opinionpool.errors import Note, TableError
 from opinionpool.extras import install
-from opinionpool.findings import finding
+from opinionpool.findings import fault, finding
 from opinionpool.tables.sources import check_cells
 
 _SAVE_AS = "save it as CSV in the program that made it (File, Save As, CSV UTF-8), and read that file"
@@ -24,17 +24,11 @@ LARGEST = 1 << 30
 
 
 def sheet_as_csv(name: str, path: str, target: str) -> tuple[Note, ...]:
-    """Write the first sheet with cells to `target`, a line for each of its rows.
-
-    Raises
-    ------
-    TableError
-        If there is no reader, or it cannot read the file.
-    """
+    """Write the first sheet with cells to `target`, a line for each of its rows."""
     try:
         from python_calamine import CalamineError, CalamineWorkbook
     except ImportError:
-        raise TableError(f"{name} is a spreadsheet: to read it, {install('excel')}; or {_SAVE_AS}") from None
+        raise fault("needs-reader", file=name, install=install("excel"), save=_SAVE_AS) from None
     _check_size(name, path)
     written = _written_cells(path)
     for each in written.values():
@@ -46,11 +40,11 @@ def sheet_as_csv(name: str, path: str, target: str) -> tuple[Note, ...]:
             if any(cell != "" for row in rows for cell in row):
                 break
         else:
-            raise TableError(f"{name} is a spreadsheet without cells")
+            raise fault("no-cells", file=name)
     except (CalamineError, OSError, ValueError) as error:
         if isinstance(error, TableError):
             raise
-        raise TableError(f"{name} is a spreadsheet: {_SAVE_AS} ({error})") from None
+        raise fault("unreadable-sheet", file=name, save=_SAVE_AS, error=str(error)) from None
     percent = written[sheet].percent if sheet in written else set()
     with open(target, "w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
@@ -69,7 +63,7 @@ def _check_size(name: str, path: str) -> None:
         with zipfile.ZipFile(path) as archive:
             size = sum(entry.file_size for entry in archive.infolist())
         if size > LARGEST:
-            raise TableError(f"{name} unpacks to {size:,} bytes, which no table of forecasts does; save it as CSV")
+            raise fault("sheet-too-large", file=name, size=size)
 
 
 def _text(cell: object, percent: bool) -> str:

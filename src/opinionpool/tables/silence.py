@@ -6,21 +6,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from opinionpool.errors import ArgumentError, Note
+from opinionpool.errors import ArgumentError
+from opinionpool.findings import finding
 from opinionpool.forecasts import Forecasts
 from opinionpool.tables.sources import check_cells
 from opinionpool.tables.times import Times
-from opinionpool.text import counted
 
 
 def with_silence(forecasts: Forecasts, p: float) -> Forecasts:
-    """Forecasts in which who gave none is taken to have given a probability.
-
-    Raises
-    ------
-    ArgumentError
-        If there are more than two classes.
-    """
+    """Forecasts in which who gave none is taken to have given a probability."""
     if len(forecasts.classes) > 2:
         raise ArgumentError("--silence is for events of two classes: who is silent says nothing of several")
     t, n = forecasts.shape
@@ -28,7 +22,6 @@ def with_silence(forecasts: Forecasts, p: float) -> Forecasts:
     x = np.full((t, n), p)
     x[forecasts.event_index, forecasts.expert_index] = forecasts.probabilities
     missing = t * n - len(forecasts.event_index)
-    text = f"{counted(missing, 'missing forecast')} taken as {p:.3g}, since --silence says that silence is a statement"
     return replace(
         forecasts,
         event_index=np.repeat(np.arange(t), n),
@@ -37,7 +30,7 @@ def with_silence(forecasts: Forecasts, p: float) -> Forecasts:
         made=None if forecasts.made is None else _spread_times(forecasts),
         earlier=forecasts.earlier
         and forecasts.earlier.placed(forecasts.event_index * n + forecasts.expert_index, t * n),
-        notes=(*forecasts.notes, Note("silence", text, missing)),
+        notes=(*forecasts.notes, finding("silence", count=missing, p=p)),
     )
 
 

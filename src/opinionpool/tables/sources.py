@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import BinaryIO, cast
 
 from opinionpool.atomic import abandoned, own_name
-from opinionpool.errors import LayoutError, Note, TableError
+from opinionpool.errors import Note
+from opinionpool.findings import fault
 
 # The engine's work for a column is that for thousands of cells.
 COLUMNS = 10_000
@@ -41,47 +42,28 @@ def is_large(source: object) -> bool:
 def check_columns(name: str, columns: int) -> None:
     """Refuse a table that is too wide.
 
-    Raises
-    ------
-    LayoutError
-        With the way out.
-
-    Examples
-    --------
     >>> check_columns("forecasts.csv", 2000)
     """
     if columns > COLUMNS:
-        raise LayoutError(
-            f"{name} has {columns:,} columns, and at most {COLUMNS:,} are read; write a row for each forecast, with "
-            "the columns event, expert and probability, which may be by any number of experts"
-        )
+        raise fault("too-many-columns", file=name, columns=columns, most=COLUMNS)
 
 
 def check_unpacked(name: str, packed: int, unpacked: int) -> None:
     """Refuse a compressed file that grows beyond all measure, as soon as it has."""
     if unpacked > SMALL and unpacked > RATIO * packed:
-        raise TableError(
-            f"{name} unpacks to more than {RATIO} times its {packed:,} bytes, which no table of forecasts does: it is "
-            "damaged or meant to fill the memory; if it is neither, unpack it first"
-        )
+        raise fault("unpacks-too-far", file=name, ratio=RATIO, packed=packed)
 
 
 def check_cells(name: str, rows: int, columns: int, written: int) -> None:
     """Refuse a table that has many cells, and writes few of them: `written` cells or bytes."""
     if rows * columns > max(CELLS, SPARSE * written):
-        raise TableError(
-            f"{name} has {rows:,} rows and {columns:,} columns, nearly all of whose cells are empty or alike, and "
-            "would fill the memory; write a row for each forecast, with the columns event, expert and probability"
-        )
+        raise fault("too-many-cells", file=name, rows=rows, columns=columns)
 
 
 def check_classes(name: str, classes: int) -> None:
     """Refuse a table whose events have too many classes: what pools learn grows with their square."""
     if classes > CLASSES:
-        raise LayoutError(
-            f"{name} has {classes:,} classes, and at most {CLASSES:,} are pooled; if its column holds something else "
-            "than classes, say --column class="
-        )
+        raise fault("too-many-classes", file=name, classes=classes, most=CLASSES)
 
 
 @dataclass

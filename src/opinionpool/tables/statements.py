@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool.arrays import Array, Index, pairs_increase
-from opinionpool.errors import LayoutError, Note, OpinionPoolError, literal
-from opinionpool.findings import Remedy, fault
+from opinionpool.errors import Note, OpinionPoolError, literal
+from opinionpool.findings import Place, Remedy, fault, finding
 from opinionpool.logodds import FLOOR, expit, logit
 from opinionpool.tables.distinguishing import distinguishing, distinguishing_text
 from opinionpool.tables.table import Table, place
@@ -92,6 +92,10 @@ class LongRows:
     def _with(self, columns: Mapping[str, Any]) -> LongRows:
         return replace(self, **columns)
 
+    def about(self, i: int) -> dict[str, Any]:
+        """Expert, event and place of one statement, as messages quote them."""
+        return {"who": self.who(i), "where": place(self.table, int(self.row[i]))}
+
     def who(self, i: int) -> str:
         """Expert and event of one statement, for people."""
         return f"{shown(self.experts[self.expert[i]])} on event {shown(self.events[self.event[i]])}"
@@ -102,14 +106,7 @@ def drop_late(
 ) -> tuple[LongRows, list[Note]]:
     """Statements made in time.
 
-    Parameters
-    ----------
-    long_rows : LongRows
-        With times.
-    as_of : datetime64 or None
-        Nothing later counts; nor does what has no time.
-    closes, resolved_at : ndarray of datetime64, shape (events,)
-        Nothing made after either counts. NaT where unknown.
+    Nothing counts that was made after the event closed or was resolved, or after --as-of, or has no time then.
     """
     notes: list[Note] = []
     limits = [
@@ -167,28 +164,8 @@ def one_each(
 ) -> tuple[LongRows, list[Note]]:
     """One number for each expert, event and class.
 
-    Parameters
-    ----------
-    long_rows : LongRows
-    rule : {None, "last", "last-row", "mean", "time-weighted", "samples"}
-        What to do with several: refuse; keep the latest, by time if there is one; the same, and of several at one time
-        the last row; average; average over the time that each stood; or take them as samples of one statement.
-    time_column : str or None
-        The header of the column that the times are from.
-    unused : sequence of int
-        Columns that may distinguish forecasts of one time.
-    until : ndarray of datetime64, shape (events,), optional
-        Until when the last one stood; NaT: until the newest forecast on the event.
-    unnamed : UnnamedTimes, optional
-        Columns of times that play no role.
-
-    Raises
-    ------
-    DuplicateError
-        Without a rule, if there are several; lists up to three. With "last", if several are of the latest time, or if
-        there are no times and the last row is not the latest by a column of times that plays no role.
-    LayoutError
-        With "time-weighted", if one has no time.
+    `unused` are columns that may distinguish forecasts of one time, `until` when the last one ceased to stand (NaT:
+    with the newest on the event), `unnamed` columns of times that play no role.
     """
     notes: list[Note] = []
     blank = np.isnan(long_rows.value)
@@ -198,7 +175,7 @@ def one_each(
             raise _duplicates(long_rows, np.unique(long_rows.pair[back]), time_column, (), unnamed)
         count = len(np.unique(long_rows.pair[back]))
         if count:
-            notes.append(Note.of("withdrawn", "{count:forecast} withdrawn: left blank later by who made them", count))
+            notes.append(finding("withdrawn", count=count))
         long_rows = long_rows.select(~blank & ~back)
     if long_rows.in_order:
         return long_rows, notes
@@ -245,7 +222,7 @@ def _stamps(long_rows: LongRows) -> Index:
     return np.where(np.isnat(long_rows.time), np.iinfo(np.int64).min, long_rows.time.astype(np.int64))
 
 
-def _latest_of_pair(long_rows: LongRows) -> npt.NDArray[np.bool_]:
+def latest_of_pair(long_rows: LongRows) -> npt.NDArray[np.bool_]:
     """Which rows are of the latest time of their expert and event."""
     stamp = _stamps(long_rows)
     _, pair = np.unique(long_rows.pair, return_inverse=True)
@@ -256,7 +233,7 @@ def _latest_of_pair(long_rows: LongRows) -> npt.NDArray[np.bool_]:
 
 def _taken_back(long_rows: LongRows, blank: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
     """Rows of experts and events whose latest row is blank, and nothing else stands at that time."""
-    latest = _latest_of_pair(long_rows)
+    latest = latest_of_pair(long_rows)
     pairs = long_rows.pair
     timed = np.zeros(len(pairs), dtype=bool) if long_rows.time is None else ~np.isnat(long_rows.time)
     answered = np.isin(pairs, pairs[latest & ~blank])
@@ -315,11 +292,8 @@ def _over_time(
     if long_rows.time is None or np.isnat(long_rows.time).any():
         what = "no column is known to hold times" if long_rows.time is None else "some forecasts have no time"
         way, remedies = ("", []) if unnamed is None else unnamed.ways("time-weighted")
-        raise LayoutError(
-            f"{long_rows.table.name}: {what}, so nobody knows how long a forecast stood: say "
-            f"{way.partition(' --')[0] + ', or ' if way else ''}--duplicates mean or last",
-            remedies=remedies,
-        )
+        way = way.partition(" --")[0] + ", or " if way else ""
+        raise fault("no-times-to-weight", Place(long_rows.table.name), map(Remedy, remedies), what=what, way=way)
     ordered = long_rows.select(np.lexsort((long_rows.row, long_rows.time, long_rows.key)))
     assert ordered.time is not None
     last = np.append(np.diff(ordered.key) != 0, True)
@@ -346,7 +320,7 @@ def _over_time(
 def latest_rows(long_rows: LongRows, time_column: str | None, unused: Sequence[int]) -> LongRows:
     """The last number of each expert on each event and class; classes are taken from one time."""
     if long_rows.time is not None:
-        long_rows = long_rows.select(_latest_of_pair(long_rows))
+        long_rows = long_rows.select(latest_of_pair(long_rows))
     order = np.lexsort((long_rows.row, long_rows.key))
     ordered = long_rows.select(order)
     last = np.append(np.diff(ordered.key) != 0, True)

@@ -16,12 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool.arrays import Array, Index
-from opinionpool.errors import CellError, Note, Remedy
+from opinionpool.errors import Note, OpinionPoolError
+from opinionpool.findings import Place, Remedy, fault
 from opinionpool.tables.engine import SPACE, engine, literal, readable
 from opinionpool.tables.faults import lines_of
 from opinionpool.tables.roles import BETWEEN
 from opinionpool.tables.sources import FileSource
-from opinionpool.text import APOSTROPHE, shown, without_apostrophe
+from opinionpool.text import APOSTROPHE, without_apostrophe
 
 if TYPE_CHECKING:
     import duckdb
@@ -41,21 +42,11 @@ _NUMERIC = (*_WHOLE, "FLOAT", "DOUBLE", "DECIMAL")
 
 @dataclass(frozen=True, eq=False)
 class Words:
-    """A column of text.
+    """A column of text."""
 
-    Attributes
-    ----------
-    codes : ndarray of int, shape (rows,)
-        Position of each row's cell in `values`, -1 where it is blank.
-    values : list of str
-        The distinct cells in order of first appearance, white space around them trimmed.
-    trimmed : int
-        Cells that had such white space.
-    """
-
-    codes: Index
-    values: list[str]
-    trimmed: int = 0
+    codes: Index  # (rows,); the position of each row's cell in `values`, -1 where it is blank
+    values: list[str]  # the distinct cells in order of first appearance, trimmed
+    trimmed: int = 0  # cells that had white space around them
 
     @cached_property
     def blank(self) -> bool:
@@ -89,18 +80,10 @@ class Words:
 
 
 class Numbers(NamedTuple):
-    """A column of plain numbers.
+    """A column of plain numbers."""
 
-    Attributes
-    ----------
-    values : ndarray of float64, shape (rows,)
-        Finite; NaN where blank, or where a word stands for no answer.
-    words : int
-        How many such words there are.
-    """
-
-    values: Array
-    words: int = 0
+    values: Array  # (rows,); finite; NaN where blank, or where a word stands for no answer
+    words: int = 0  # how many such words there are
 
 
 @dataclass(frozen=True)
@@ -242,13 +225,7 @@ class Table:
         return np.asarray(np.ma.filled(times, np.datetime64("NaT")), dtype="datetime64[us]")
 
     def select(self, what: str) -> dict[str, npt.NDArray[Any]]:
-        """Columns that are computed from those of these rows.
-
-        Raises
-        ------
-        TableError
-            If the file turns out to be damaged.
-        """
+        """Columns that are computed from those of these rows."""
         with readable(self.source):
             return self._select(what)
 
@@ -308,9 +285,8 @@ class Table:
             cursor.execute(f"CREATE TEMP TABLE t AS SELECT * FROM memory.main.t WHERE {which}")
         return [replace(part, connection=cursor) for part in parts]
 
-    def with_key(self, columns: Sequence[int]) -> Table:
-        """The table with one more column: several columns together."""
-        name = BETWEEN.join(self.names[column] for column in columns)
+    def with_key(self, columns: Sequence[int], name: str) -> Table:
+        """The table with one more column of that name: several columns together."""
         return replace(self, names=(*self.names, name), keys=(*self.keys, tuple(columns)), seen={})
 
     def is_text(self, column: int) -> bool:
@@ -327,8 +303,8 @@ class Table:
             names = [source.name for source, _ in self.pieces]
         return Words(np.searchsorted([start for _, start in self.pieces], rows, side="right") - 1, names)
 
-    def place(self, rows: Sequence[int]) -> str:
-        """Where rows stand, for people: the lines of a text file, the rows of another."""
+    def place(self, rows: Sequence[int]) -> Place:
+        """Where rows stand: the lines of a text file, the rows of another."""
         rows = [self.first + int(row) for row in rows]
         if self.moved:
             places = ", ".join(map(str, rows))
@@ -346,13 +322,13 @@ class Table:
                 unit = "line" if lines and not source.sheet else "row"
                 # Rows of a frame are numbered from 0.
                 numbers = lines_of(source, own) if lines else [row + (source.format != "frame") for row in own]
-                found.append(f"{source.name}, {unit}{'s' if len(own) > 1 else ''} {', '.join(map(str, numbers))}")
-        return "; ".join(found)
+                found.append(Place(source.name, tuple(numbers), unit))
+        return replace(found[0], others=tuple(found[1:]))
 
 
 def place(table: Table, *rows: int) -> str:
     """Where rows stand: ``"forecasts.csv, line 7"``."""
-    return table.place(rows)
+    return str(table.place(rows))
 
 
 def _positions(hashes: npt.NDArray[np.uint64], keys: npt.NDArray[np.uint64]) -> Index | None:
@@ -418,10 +394,17 @@ def tidied(cells: list[str | None], place: Index) -> Words:
     return Words(codes.take(place), list(words), trimmed)
 
 
-def cell_error(
-    table: Table, row: int, column: int, problem: str, *, remedies: Sequence[Remedy] = (), count: int = 1
-) -> CellError:
-    """The error for one cell, with its place and column, and how many like it there are."""
-    more = f" (and {count - 1:,} more like it)" if count > 1 else ""
-    message = f"{place(table, row)}, column {shown(table.names[column])}: {problem}{more}"
-    return CellError(message, remedies=remedies, count=count)
+def cell_fault(
+    code: str,
+    table: Table,
+    row: int,
+    column: int,
+    remedies: Iterable[Mapping[str, object]] = (),
+    count: int = 1,
+    **params: Any,  # noqa: ANN401 - what the template quotes
+) -> OpinionPoolError:
+    """The error about one cell, with its place, and about how many like it."""
+    words = table.words(column)
+    value = words.values[words.codes[row]] if words.codes[row] != BLANK else None
+    where = replace(table.place([row]), column=table.names[column], value=value)
+    return fault(code, where, map(Remedy, remedies), count=count, **params)

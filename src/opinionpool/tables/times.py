@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import TypeAlias
 
@@ -16,9 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool.errors import ArgumentError, Note
-from opinionpool.tables.cells import MISSING
-from opinionpool.tables.table import Table, cell_error
-from opinionpool.text import quoted, shown
+from opinionpool.findings import finding
+from opinionpool.tables.table import Table, cell_fault
+from opinionpool.tables.units import MISSING
+from opinionpool.text import quoted
 
 Times: TypeAlias = npt.NDArray[np.datetime64]
 
@@ -38,7 +39,6 @@ _NAMED = re.compile(
 )
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?", re.ASCII)
-_FORM = "write times as 2025-03-01 or 2025-03-01T14:30+02:00, or say --dates FORMAT"
 ORDERS = ("dmy", "mdy")
 
 # Numbers that are times: from, below, units in a second or None for days, and what they are called.
@@ -115,23 +115,7 @@ def read_times(
 ) -> Times:
     """One column as times, shape (rows,), NaT where blank.
 
-    Parameters
-    ----------
-    table, column
-        Where they stand.
-    missing : frozenset of str
-        Words for "no value", in lower case.
-    role : str
-        What the column is, for errors.
-    dates : {"dmy", "mdy"} or str, optional
-        Whether days or months come first, or a format as `datetime.strptime` takes it.
-    notes : list of Note, optional
-        Takes how the column was read, where that is not plain.
-
-    Raises
-    ------
-    CellError
-        Names the first cell that is not a time, or that can be read in two ways, and the ways out.
+    `missing` are words for no value, in lower case; notes take how the column was read, where that is not plain.
     """
     plain = table.iso_times(column) if dates is None else None
     if plain is not None:
@@ -144,26 +128,17 @@ def read_times(
         found = [read(word) if there else None for word, there in zip(words.values, known, strict=True)]
     except _TwoWaysError as error:
         row = int(words.rows(words.values.index(error.word))[0])
-        raise cell_error(
-            table,
-            row,
-            column,
-            f"{shown(error.word)} and all other dates there can be read in two ways: say --dates dmy if days come "
-            f"first, --dates mdy if months do, or say --column {role}= to do without {role}",
-            remedies=({"dates": "dmy"}, {"dates": "mdy"}),
-        ) from None
+        raise cell_fault("two-dates", table, row, column, [{"dates": order} for order in ORDERS], role=role) from None
     except _NoTimeError as error:
         row = int(words.rows(words.values.index(error.word))[0])
         bad = [word for word in cells if _fails(read_one := error.read, word) and read_one is not None]
-        way = f"or say --column {role}= to do without {role}, and so without all that depends on it"
         few = 0 < len(bad) <= 5 and 2 * len(bad) <= len(cells)
         blank = f"; if it stands for no time, say --missing-value {quoted(error.word)}" if few else ""
-        remedy = {"missing_values": tuple(bad)} if few else {"columns": {role: None}}
+        way: Mapping[str, object] = {"missing_values": tuple(bad)} if few else {"columns": {role: None}}
         count = int(sum(words.counts[words.values.index(word)] for word in bad)) or 1
-        problem = f"{shown(error.word)} is not a time: {_FORM}, {way}{blank}"
-        raise cell_error(table, row, column, problem, remedies=(remedy,), count=count) from None
+        raise cell_fault("no-time-there", table, row, column, [way], count, role=role, blank=blank) from None
     if how and notes is not None and cells:
-        notes.append(Note("dates", f"column {shown(table.names[column])} read as {how}"))
+        notes.append(finding("dates", column=table.names[column], how=how))
     return words.expand(np.array(found, dtype="datetime64[us]"), "NaT")
 
 
@@ -321,18 +296,7 @@ def time_text(time: np.datetime64) -> str:
 def as_time(value: object, what: str, dates: str | None = None) -> np.datetime64:
     """An argument as a time in UTC.
 
-    Parameters
-    ----------
-    value : str, date, datetime or datetime64
-    what : str
-        Its name, for errors.
-    dates : {"dmy", "mdy"} or str, optional
-        As for `read_times`.
-
-    Raises
-    ------
-    ArgumentError
-        If it is none of these, or a text in another form.
+    `what` is its name, for errors; dates are as for `read_times`.
     """
     text = value.isoformat() if isinstance(value, date) else str(value).strip()
     if isinstance(value, (date, np.datetime64)):
@@ -363,19 +327,7 @@ _LONGEST = 10.0**17
 
 
 def as_span(value: object, what: str) -> np.timedelta64:
-    """A span of time: a number of days, or a text such as ``"4w"``, ``"36h"``, ``"90min"``.
-
-    Parameters
-    ----------
-    value : int, float, str, timedelta or timedelta64
-    what : str
-        Its name, for errors.
-
-    Raises
-    ------
-    ArgumentError
-        If it is none, or negative.
-    """
+    """A span of time: a number of days, or a text such as ``"4w"``, ``"36h"``, ``"90min"``."""
     seconds = _seconds(value)
     if not seconds >= 0:
         raise ArgumentError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from opinionpool.errors import LayoutError
+from opinionpool.findings import Remedy, fault
 from opinionpool.labels import FAMILIES
 from opinionpool.tables.cells import looks_numeric
 from opinionpool.tables.classes import key
@@ -12,7 +12,7 @@ from opinionpool.tables.distinguishing import condition
 from opinionpool.tables.layout import Layout
 from opinionpool.tables.roles import names_total, normal
 from opinionpool.tables.table import BLANK, Table, Words, place
-from opinionpool.text import listed, typed
+from opinionpool.text import typed
 
 # What may be an event, unless its outcome is a number such as only sums are.
 _COUNTS = frozenset({"n", "count", "number"})
@@ -21,19 +21,7 @@ _COUNTS = frozenset({"n", "count", "number"})
 def refuse_totals(table: Table, layout: Layout, events: Words, outcomes: Sequence[Words]) -> None:
     """Refuse a wide table that ends with rows of totals or averages, which would be pooled as events.
 
-    Parameters
-    ----------
-    table : Table
-    layout : Layout
-    events : Words
-        The event of each row.
-    outcomes : sequence of Words
-        The outcomes of each row: what has one is an event, but for numbers other than 0 and 1 that no other row has.
-
-    Raises
-    ------
-    LayoutError
-        Names them, and the condition that leaves them out.
+    A row that has an outcome is an event, unless that is a number other than 0 and 1 that no other row has.
     """
     if not layout.wide or "event" not in layout.roles:
         return
@@ -55,13 +43,8 @@ def refuse_totals(table: Table, layout: Layout, events: Words, outcomes: Sequenc
     where = condition(column, "<>", names[0])
     if len(names) > 1:
         where = f"not {condition(column, 'in', *names)}"
-    verb = "is no event but sums" if len(names) == 1 else "are no events but sum"
-    raise LayoutError(
-        f"{listed(names)} ({place(table, *rows)}), at the end of the table, {verb} up the others, by the name: "
-        f"--where {typed(where)} leaves {'it' if len(names) == 1 else 'them'} out; an event needs another name",
-        remedies=[{"where": where}],
-        count=len(rows),
-    )
+    about = {"names": names, "places": place(table, *rows), "condition": typed(where), "count": len(rows)}
+    raise fault("totals", None, [Remedy({"where": where})], **about)
 
 
 def _sums_up(outcomes: Words, row: int) -> bool:

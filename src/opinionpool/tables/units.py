@@ -1,20 +1,170 @@
-"""Percentages beside fractions in one table: whose numbers are which, and how that is settled."""
+"""What numbers are: fractions, percentages, levels of a scale or odds, by one rule, and whose are which."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
 from opinionpool.arrays import Array, Index
-from opinionpool.errors import CellError, Note, Remedy
-from opinionpool.tables.cells import NumberRules
-from opinionpool.tables.table import Table, Words, cell_error
-from opinionpool.text import listed, quoted, shown
+from opinionpool.errors import ArgumentError, Note, OpinionPoolError
+from opinionpool.findings import Place, Remedy, fault, finding
+from opinionpool.scales import Scale
+from opinionpool.tables.table import Table, Words, cell_fault
+from opinionpool.text import quoted
 
+MISSING = frozenset({"", "na", "n/a", "#n/a", "nan", "null", "none", "-", "--", "–", "—", "."})
+
+# No-break and thin blanks stand before per cent signs in French and German.
+GAP = r"\s\u00a0\u2007-\u2009\u202f"
+NUMBER = re.compile(rf"([+-]?(?:[0-9]+[.,]?[0-9]*|[.,][0-9]+)(?:[eE][+-]?[0-9]{{1,5}})?)[{GAP}]*(%?)", re.ASCII)
+# What rounding to single precision may add to 1: softmax outputs say 1.0000001.
+OVERSHOOT = 1e-6
 # So many numbers of exactly 1, and none above, are no percentages where those of others are.
 _ONES = 3
+# Few of the odds in a column are above this.
+_LONG_ODDS = 20
+
+
+@dataclass(frozen=True)
+class NumberRules:
+    """How numbers are written, as far as the user specified."""
+
+    percent: bool = False  # whether unmarked numbers are percentages
+    decimal: str | None = None  # {None, ".", ","}; the decimal mark; None to decide by column
+    missing: tuple[str, ...] = ()  # words or numbers that mean "no answer", besides `MISSING`
+    units: Mapping[str, str] = field(default_factory=dict)  # "percent" or "fraction" by expert or column
+    scales: Mapping[str, Scale] = field(default_factory=dict)  # by expert or column, or "*" for all
+
+    def __post_init__(self) -> None:
+        if self.decimal not in {None, ".", ","}:
+            raise ArgumentError(f"the decimal mark is '.' or ',', and not {self.decimal!r}")
+
+    @property
+    def scale(self) -> Scale | None:
+        """The one scale that is given, None if there is none or several."""
+        found = {*self.scales.values()}
+        return found.pop() if len(found) == 1 else None
+
+    @property
+    def missing_words(self) -> frozenset[str]:
+        """Every word that means "no answer", in lower case."""
+        return MISSING | {word.strip().lower() for word in self.missing}
+
+    @property
+    def missing_numbers(self) -> list[float]:
+        """Those of `missing` that are numbers."""
+        matches = (NUMBER.fullmatch(word.strip()) for word in self.missing)
+        return [float(match[1].replace(",", ".")) for match in matches if match]
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How numbers lie, as they are written: how many there are, above 1, within 0 and 1, and long odds; their ends."""
+
+    every: int = 0
+    above: int = 0
+    inside: int = 0
+    long: int = 0
+    low: float = np.inf
+    high: float = -np.inf
+    whole: bool = True  # whether all are integers
+
+    @classmethod
+    def of(cls, values: Array) -> Spread:
+        """That of some numbers, NaN where there is none."""
+        known = values[~np.isnan(values)]
+        if not len(known):
+            return cls()
+        above, inside = int((known > 1 + OVERSHOOT).sum()), int(((known > 0) & (known < 1)).sum())
+        whole = bool((known == np.round(known)).all())
+        long = int((known > _LONG_ODDS).sum())
+        return cls(len(known), above, inside, long, float(known.min()), float(known.max()), whole)
+
+    def __add__(self, other: Spread) -> Spread:
+        low, high = min(self.low, other.low), max(self.high, other.high)
+        every, above = self.every + other.every, self.above + other.above
+        inside, long = self.inside + other.inside, self.long + other.long
+        return Spread(every, above, inside, long, low, high, self.whole and other.whole)
+
+    @property
+    def kind(self) -> str:
+        """What the numbers are.
+
+        {"none", "fractions", "scale": levels from 0 or 1 to 10 at most, "odds": decimal ones, "percentages": more
+        than half of those that are not whole fractions are above 1, "fractions and more": some are beyond 1, "other"}
+        """
+        if not self.above:
+            return "none" if not self.every else "fractions" if self.low >= 0 else "other"
+        if self.whole and self.low >= 0 and self.high <= 10:
+            return "scale"
+        if self.every > 1 and not self.whole and self.low >= 1 and self.long <= 0.1 * self.every:
+            return "odds"
+        if self.low < 0 or self.high > 100:
+            return "other"
+        return "percentages" if self.above > self.inside else "fractions and more"
+
+    @property
+    def scale(self) -> str:
+        """The shortest usual scale that has all levels."""
+        top = next(top for top in (2, 3, 4, 5, 7, 10) if top >= self.high)
+        return f"{min(int(self.low), 1)}-{top}"
+
+
+def beyond_bounds(table: Table, column: int, values: Array, percent: bool, named: str | None) -> OpinionPoolError:
+    """The error for numbers beyond 0 and 1, with the ways out that their kind leaves.
+
+    `percent` is whether they were read as percentages; `named` is the expert that the column is, if it is one's.
+    """
+    far = (values < -OVERSHOOT) | (values > 1 + OVERSHOOT)
+    row, count, words, name = int(far.argmax()), int(far.sum()), table.words(column), table.names[column]
+    known, codes = Spread.of(values), words.codes[far]
+    cell = words.values[codes[0]]
+    kind = "other" if percent else known.kind
+    place = (table, row, column)
+    if kind == "scale":
+        own = known.scale if named is None else f"{name}={known.scale}"
+        ways = [{"scale": {"*" if named is None else name: known.scale}}]
+        return cell_fault("a-scale", *place, ways, low=known.low, high=known.high, scale=known.scale, own=own)
+    if kind == "odds":
+        return cell_fault("decimal-odds", *place)
+    outs: list[str] = []
+    # A column most of whose numbers are probabilities is an expert's, a few cells of which are wrong.
+    most, single = 2 * count > known.every, count == 1 < known.every - 1
+    found: list[Mapping[str, object]] = [{"exclude": (named,)}] if most and named is not None else []
+    if kind in {"percentages", "fractions and more"} and not single:
+        outs.append("if the column holds percentages, say --percent")
+        found = [{"percent": True}] if kind == "percentages" else []
+    if np.isfinite(values[row]) and (percent or not _counts(values)):
+        outs.append(f"if {cell} stands for no answer, say --missing-value {quoted(cell)}")
+        others = np.unique(codes)
+        again = len(others) < count < known.every - count
+        missing = tuple(words.values[code] for code in others.tolist()[:5])
+        found = [{"missing_values": missing}] if again or (most and not found) else found
+    outs += [exclude_way(name, named)] if named is not None else []
+    if single:
+        # An option for one number would change all like it: the cell is what is wrong.
+        outs, found = [f"correct the cell, or {outs[0]}" if outs else "correct the cell", *outs[1:]], []
+    bounds = "0% and 100%" if percent else "0 and 1"
+    return cell_fault("out-of-range", *place, found, count=count, bounds=bounds, out="; ".join(["", *outs]))
+
+
+def exclude_way(column: str, expert: str) -> str:
+    """What to do where the column of an expert turns out to hold no forecasts."""
+    return f"if column {column!r} is not an expert's, say --exclude {quoted(expert)}"
+
+
+def _counts(values: Array) -> bool:
+    """Whether a column with numbers outside [0, 1] numbers or counts something, so that these are no codes in it."""
+    present = values[~np.isnan(values)]
+    outside = (present < 0) | (present > 1)
+    if (present != np.round(present)).any():
+        return False
+    numbered = len(present) > 2 and outside.mean() > 0.5 and len(np.unique(present)) == len(present)
+    return bool(numbered or (present.min() > 1 and present.max() > 100))
 
 
 def units_of_rows(experts: Sequence[str], codes: Index, rules: NumberRules) -> npt.NDArray[np.int8] | None:
@@ -29,71 +179,50 @@ def units_of_rows(experts: Sequence[str], codes: Index, rules: NumberRules) -> n
 
 
 class Written:
-    """How many numbers of each expert or column lie above 1, and how many within 0 and 1, before units are known."""
+    """How the numbers of each expert or column lie, before units are known."""
 
     def __init__(self, table: Table) -> None:
         self._table = table
         self._first: dict[str, tuple[int, int]] = {}  # the cell of the first number above 1
-        self._above: dict[str, int] = {}
-        self._inside: dict[str, int] = {}
-        self._beyond: set[str] = set()
+        self._spreads: dict[str, Spread] = {}
 
     def add(self, name: str, values: Array, column: int, rows: Index | None = None) -> None:
         """Take in numbers of a column, NaN where there is none, in some rows, or in all."""
-        known = values[~np.isnan(values)]
-        above = np.flatnonzero((values > 1.000001) & (values <= 100))
+        self._spreads[name] = self._spreads.get(name, Spread()) + Spread.of(values)
+        above = np.flatnonzero(values > 1 + OVERSHOOT)
         if len(above):
             self._first.setdefault(name, (int(above[0] if rows is None else rows[above].min()), column))
-        self._above[name] = self._above.get(name, 0) + len(above)
-        self._inside[name] = self._inside.get(name, 0) + int(((known > 0) & (known < 1)).sum())
-        if ((known < 0) | (known > 100)).any():
-            self._beyond.add(name)
 
     def check(self, *, columns: bool) -> None:
-        """Refuse percentages of some beside fractions of others.
-
-        Parameters
-        ----------
-        columns : bool
-            Whether each expert has a column, which may hold no forecasts at all.
-
-        Raises
-        ------
-        CellError
-            Names both, and the ways out.
-        """
-        large = [name for name, count in self._above.items() if count > self._inside[name] and name not in self._beyond]
-        small = [name for name, count in self._inside.items() if count and not self._above[name]]
-        small = [name for name in small if name not in self._beyond]
+        """Refuse percentages of some beside fractions of others; `columns` is whether each expert has a column."""
+        able = {name: each for name, each in self._spreads.items() if each.low >= 0 and each.high <= 100}
+        large = [name for name, each in able.items() if each.above > each.inside]
+        small = [name for name, each in able.items() if each.inside and not each.above]
         if not large or not small:
             return
         few = large if len(large) <= len(small) else small
-        remedies: list[Remedy] = [{"units": dict.fromkeys(large, "percent")}]
+        ways: list[Mapping[str, object]] = [{"units": dict.fromkeys(large, "percent")}]
         if few is small:
-            remedies = [{"percent": True, "units": dict.fromkeys(small, "fraction")}]
+            ways = [{"percent": True, "units": dict.fromkeys(small, "fraction")}]
         unit = f"--unit {_one(large)}=percent" if few is large else f"--percent --unit {_one(small)}=fraction"
-        way = f"say {unit} if those are percentages and these fractions"
+        exclude = ""
         if columns and few is large:
-            way += f", or --exclude {_one(large)} if that is no expert"
-            remedies.append({"exclude": tuple(large)})
-        row, column = self._first[large[0]]
-        words = self._table.words(column)
-        cell = words.values[words.codes[row]]
-        problem = (
-            f"{cell} is not between 0 and 1; all numbers of {listed(small, 4)} are, and those of {listed(large, 4)} "
-            f"are not: {way}"
+            exclude = f", or --exclude {_one(large)} if that is no expert"
+            ways.append({"exclude": tuple(large)})
+        raise cell_fault(
+            "units-differ",
+            self._table,
+            *self._first[large[0]],
+            ways,
+            small=small,
+            large=large,
+            unit=unit,
+            exclude=exclude,
         )
-        raise cell_error(self._table, row, column, problem, remedies=remedies)
 
 
 def check_experts(table: Table, column: int, written: Array, experts: Words, rules: NumberRules) -> None:
-    """Refuse percentages by some experts beside fractions by others in one column, (rows,) as it is written.
-
-    Raises
-    ------
-    CellError
-        Names both, and the ways out.
-    """
+    """Refuse percentages by some experts beside fractions by others in one column, (rows,) as it is written."""
     if not (written > 1).any():
         return
     found = Written(table)
@@ -111,66 +240,40 @@ def check_percent(
 ) -> None:
     """Refuse numbers of an expert that, read as percentages, are all up to 1%, where those of others are not.
 
-    Parameters
-    ----------
-    experts : sequence of str
-    above, inside, ones, every : ndarray of int, shape (experts,)
-        How many numbers are above 1%, within 0 and 1%, exactly 1%, and how many there are.
-    rules : NumberRules
-
-    Raises
-    ------
-    CellError
-        Names them, and the ways out.
+    Numbers above 1%, within 0 and 1%, of exactly 1%, and all, by expert.
     """
     if not rules.percent or not (above > 0).any():
         return
     tiny = (every > 0) & (above == 0) & ((inside > 0) | (ones >= _ONES))
     odd = [experts[i] for i in np.flatnonzero(tiny).tolist() if experts[i] not in rules.units]
-    if not odd:
-        return
-    fractions: Mapping[str, str] = dict.fromkeys(odd, "fraction")
-    raise CellError(
-        f"with --percent, no number of {listed(odd, 4)} is above 1%, and those of others are: say --unit "
-        f"{_one(odd)}=fraction if 0.5 means 50% there, --unit {_one(odd)}=percent if it means 0.5%",
-        remedies=[{"units": fractions}, {"units": dict.fromkeys(odd, "percent")}],
-        count=len(odd),
-    )
+    if odd:
+        ways = [Remedy({"units": dict.fromkeys(odd, unit)}) for unit in ("fraction", "percent")]
+        raise fault("tiny-percentages", None, ways, names=odd, one=_one(odd))
 
 
 def small_percent_notes(experts: Sequence[str], above: Index, inside: Index, rules: NumberRules) -> list[Note]:
     """A note on experts no more of whose percentages are above 1% than between 0 and 1%; arguments as above."""
-    if not rules.percent:
-        return []
-    mixed = np.flatnonzero((above > 0) & (inside >= above)).tolist()
+    mixed = np.flatnonzero((above > 0) & (inside >= above)).tolist() if rules.percent else []
     names = [experts[i] for i in mixed if experts[i] not in rules.units]
-    if not names:
-        return []
-    text = f"numbers below 1 of {listed(names, 4)} count as less than 1%, 0.5 as 0.5%: write 50 if 50% is meant"
-    return [Note("small-percentages", text, len(names))]
+    return [finding("small-percentages", names=names)] if names else []
 
 
 def check_prior(table: Table, column: int, written: Array) -> None:
     """Refuse priors that are percentages beside forecasts that have been read as they are; NaN where there is none."""
-    known = written[~np.isnan(written)]
-    if not ((known > 1) & (known <= 100)).sum() > ((known > 0) & (known < 1)).sum() or known.max() > 100:
-        return
-    name = table.names[column]
-    raise CellError(
-        f"{table.name}: column {shown(name)} goes beyond 1: say --unit {quoted(name)}=percent if it holds percentages",
-        remedies=[{"units": {name: "percent"}}],
-        count=int((known > 1).sum()),
-    )
+    known = Spread.of(written)
+    if known.above > known.inside and known.high <= 100:
+        name = table.names[column]
+        way = Remedy({"units": {name: "percent"}})
+        raise fault("prior-beyond-1", Place(table.name), [way], name=name, count=known.above)
 
 
-def tiny_prior(table: Table, column: int) -> CellError:
-    """The error for priors of 1% at most, with --percent."""
-    name = table.names[column]
-    return CellError(
-        f"{table.name}: with --percent, no number in column {shown(name)} is above 1%: say --unit "
-        f"{quoted(name)}=fraction if 0.5 means 50% there, --unit {quoted(name)}=percent if it means 0.5%",
-        remedies=[{"units": {name: unit}} for unit in ("fraction", "percent")],
-    )
+def tiny_column(table: Table, column: int, by_name: bool) -> OpinionPoolError:
+    """The error for a column of percentages, by its name or by --percent, that holds nothing above 1."""
+    place, name = Place(table.name), table.names[column]
+    fraction = Remedy({"units": {name: "fraction"}})
+    if by_name:
+        return fault("percent-by-name", place, [Remedy({"percent": True}), fraction], name=name)
+    return fault("tiny-prior", place, [fraction, Remedy({"units": {name: "percent"}})], name=name)
 
 
 def _one(names: Sequence[str]) -> str:

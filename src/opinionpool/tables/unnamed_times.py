@@ -7,33 +7,23 @@ from dataclasses import dataclass
 import numpy as np
 
 from opinionpool.arrays import Index
-from opinionpool.errors import CellError, DuplicateError, LayoutError, Remedy
+from opinionpool.errors import CellError, OpinionPoolError, Remedy as Options
+from opinionpool.findings import Place, Remedy, fault
 from opinionpool.tables.layout import Layout
 from opinionpool.tables.profile import Profile
 from opinionpool.tables.table import Table
 from opinionpool.tables.times import are_times, read_times
-from opinionpool.text import listed, quoted
+from opinionpool.text import quoted
 
 
 @dataclass(frozen=True, eq=False)
 class UnnamedTimes:
-    """Columns of times that play no role in a table none of whose columns says when forecasts were made.
-
-    Attributes
-    ----------
-    table : Table
-    columns : tuple of int
-        Those whose times differ between rows about one event.
-    missing : frozenset of str
-        Words for "no value", in lower case.
-    dates : str, optional
-        The order of days and months, or a format.
-    """
+    """Columns of times that play no role in a table none of whose columns says when forecasts were made."""
 
     table: Table
-    columns: tuple[int, ...]
+    columns: tuple[int, ...]  # those whose times differ between rows about one event
     missing: frozenset[str]
-    dates: str | None
+    dates: str | None  # the order of days and months, or a format
 
     @classmethod
     def of(
@@ -60,45 +50,29 @@ class UnnamedTimes:
         """What says that these are the times of forecasts."""
         return f"--column time={quoted(self.names[0]) if len(self.columns) == 1 else 'NAME'}"
 
-    def ways(self, rule: str) -> tuple[str, list[Remedy]]:
+    def ways(self, rule: str) -> tuple[str, list[Options]]:
         """How to have the times counted, in words and as options; nothing where there are none."""
         if not self.columns:
             return "", []
-        remedies: list[Remedy] = [{"columns": {"time": name}, "duplicates": rule} for name in self.names]
+        remedies: list[Options] = [{"columns": {"time": name}, "duplicates": rule} for name in self.names]
         return f"{self._option} --duplicates {rule}", remedies
 
-    def wanted(self) -> LayoutError:
+    def wanted(self) -> OpinionPoolError:
         """The error where something is asked for that depends on when forecasts were made."""
-        return LayoutError(
-            f"{self.table.name}: no column is known to say when forecasts were made, and {listed(self.names)} "
-            f"{'holds' if len(self.columns) == 1 else 'hold'} times: say {self._option}",
-            remedies=[{"columns": {"time": name}} for name in self.names],
-        )
+        ways = [Remedy({"columns": {"time": name}}) for name in self.names]
+        return fault("unnamed-times", Place(self.table.name), ways, names=self.names, option=self._option)
 
     def check_last(self, rows: Index, keys: Index) -> list[str]:
         """The columns by which the last row of each key is the latest, too.
 
-        Parameters
-        ----------
-        rows : ndarray of int, shape (M,)
-            The row of each number.
-        keys : ndarray of int, shape (M,)
-            What has one number in the end.
-
-        Raises
-        ------
-        DuplicateError
-            If by one of them another row is.
+        `keys` are what has one number in the end, for each of the rows.
         """
         for column in self.columns:
             if not self._agrees(column, rows, keys):
                 _, remedies = self.ways("last")
-                raise DuplicateError(
-                    f"of several forecasts by one expert on one event, the last row of {self.table.name} is not the "
-                    f"latest by {listed(self.names)}, which {'holds' if len(self.names) == 1 else 'hold'} times: say "
-                    f"{self._option}, or --duplicates last-row if the order of rows counts",
-                    remedies=[*remedies, {"duplicates": "last-row"}],
-                )
+                ways = map(Remedy, [*remedies, {"duplicates": "last-row"}])
+                about = {"table": self.table.name, "names": self.names, "option": self._option}
+                raise fault("last-row-not-latest", None, ways, **about)
         return self.names
 
     def _agrees(self, column: int, rows: Index, keys: Index) -> bool:

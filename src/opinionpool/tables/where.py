@@ -42,25 +42,6 @@ def parse_where(text: str, table: str, names: Sequence[str], cell: Callable[[int
     Blank cells differ from every value, and are neither below nor above one. A comparison with a number is one of
     numbers, any other is one of text.
 
-    Parameters
-    ----------
-    text : str
-    table : str
-        What errors call it.
-    names : sequence of str
-        Its columns.
-    cell : callable
-        What to select for the column at a position, as text.
-
-    Raises
-    ------
-    ArgumentError
-        If the text is no condition.
-    LayoutError
-        If it names a column that is not there.
-
-    Examples
-    --------
     >>> parse_where("kind in ('a', 'b')", "t", ["kind"], "c{}".format)
     Condition(query="coalesce(trim(c0), '') IN (?, ?)", parameters=['a', 'b'])
     """
