@@ -734,13 +734,3 @@ def test_errors_name_the_rows_of_a_sheet_as_it_shows_them(tmp_path, monkeypatch,
     (tmp_path / "book.xlsx").write_bytes(workbook(rows))
     assert cli.run(["pool", "book.xlsx"]) == 1
     assert "book.xlsx, row 7, column 'Anna': 'heute'" in capsys.readouterr().err
-
-
-def test_the_page_on_formats_counts_them(root):
-    counts = [sum(stranger.runs == n for stranger in STRANGERS) for n in (0, 1)]
-    text = " ".join((root / "docs" / "formats.md").read_text(encoding="utf-8").split())
-    assert f"Of {len(STRANGERS)} tables" in text
-    assert (
-        f"{counts[0]} were read as they are, {counts[1]} by the command that `check` printed, and none needed more"
-        in text
-    )
