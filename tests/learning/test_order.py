@@ -136,6 +136,24 @@ def test_a_sample_for_hyperparameters_leaves_weights_to_all_events(classes, monk
     assert some.events.tolist() == whole.events.tolist()
 
 
+def test_who_differs_from_others_outside_the_sample_has_a_weight_of_its_own(monkeypatch):
+    """Someone who seldom answers, and someone who repeats another nearly always, or nearly always says the same."""
+    q, y = Panel.exchangeable(6, correlation=0.3, accuracy=0.6).simulate(4_000, seed=3)
+    drawn = np.random.default_rng(1).permutation(4_000)
+    rare, once, still = drawn[:60], drawn[60:80], drawn[80:100]
+    q[:, 3] = np.where(np.isin(np.arange(4_000), rare), q[:, 3], np.nan)
+    q[:, 4] = np.where(np.isin(np.arange(4_000), once), q[:, 4], q[:, 0])
+    q[:, 5] = np.where(np.isin(np.arange(4_000), still), q[:, 5], 0.3)
+    f = Forecasts.from_array(q, y)
+    whole = learn(f)
+    monkeypatch.setattr("opinionpool.estimation.sampling.EVENTS", 40)
+    for found in (learn(f), op.GaussianPool().fit(q, y.astype(float)).state_):
+        sd = whole.posterior.weight_sd(6)
+        assert (np.abs(found.weights - whole.weights) < sd).all()
+        assert {note.code for note in found.notes} == {*(note.code for note in whole.notes), "hyperparameters"}
+        assert len(set(found.weights.tolist())) == 6
+
+
 def test_many_events():
     """One moves others by next to nothing, names and order by nothing, and intervals shrink with their root."""
     q, y = Panel(np.array([0.5, 1.0, 1.0, 2.0]), 1.0 + np.eye(4)).simulate(100_500, seed=1)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from opinionpool import logodds
 from opinionpool.arrays import Array, Floats, Index, Mask, axes
-from opinionpool.blocks import Bounds, blocks
+from opinionpool.blocks import Bounds, blocks, floored_log_odds
 from opinionpool.estimation.dense import DenseOutcomes, dense_statistics
 from opinionpool.estimation.regression import Observations
 from opinionpool.estimation.sampling import (
@@ -174,6 +174,11 @@ class _ArrayBlock(NamedTuple):
     bounds: Bounds  # of log-odds
     reference: float  # L°
     offset: Array  # (1,); L° as far as it is believed
+
+    @property
+    def contrasts(self) -> Array:
+        """L − L°, (t, N, 1), NaN where missing."""
+        return np.asarray(floored_log_odds(self.q, self.bounds, np.empty(self.q.shape)) - self.reference)[..., None]
 
     def observed(self, fill: Parts, extremes: Extremes) -> Observations:
         """What a regression sees, with forecasts that are missing as `fill` expects them."""

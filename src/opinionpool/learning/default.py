@@ -85,7 +85,12 @@ def default_fit(
         raise ArgumentError(
             "bias: each event has options of its own, and nobody can be biased towards one of them; leave it out"
         )
-    duplicates, of_all = Duplicates.among(contrasts, experts, believed.named), believed
+    of_all, everybody = believed, np.arange(len(experts))
+    if every is None:
+        duplicates = Duplicates.among(contrasts, experts, believed.named)
+    else:
+        blocks = (block.contrasts for block in every(everybody))
+        duplicates = Duplicates.among_all(contrasts, experts, believed.named, blocks)
     distinct = contrasts if len(duplicates.first) == contrasts.shape[1] else contrasts[:, duplicates.first]
     used = data.resolved & (data.weight > 0) & ~np.isnan(distinct[..., 0]).all(axis=1)
     nobody = len(duplicates.first) == 0

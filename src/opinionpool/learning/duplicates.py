@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -57,6 +57,16 @@ class Duplicates:
         rows = ((np.flatnonzero(~np.isnan(column[:, 0])), column) for column in columns)
         found = ((row, column if len(row) == len(column) else column[row]) for row, column in rows)
         return cls._of(found, experts, named)
+
+    @classmethod
+    def among_all(
+        cls, sample: Array, experts: tuple[str, ...], named: Mask | None, blocks: Iterable[Array]
+    ) -> Duplicates:
+        """The same where these are a sample of contrasts in blocks, which show who differs from others after all."""
+        found = cls.among(sample, experts, named)
+        if len(found.first) == len(experts):
+            return found
+        return cls.among(np.concatenate([sample, *_witnesses(sample, found, blocks)]), experts, named)
 
     @classmethod
     def among_cells(cls, event: Index, expert: Index, contrast: Array, experts: tuple[str, ...]) -> Duplicates:
@@ -201,6 +211,38 @@ def _different(given: Array) -> int:
         if found >= DUPLICATED[1]:
             return found
     return len(np.unique(values, axis=axis))
+
+
+def _witnesses(sample: Array, found: Duplicates, blocks: Iterable[Array]) -> Iterator[Array]:
+    """Yield contrasts (m, N, K - 1) of events on which experts differ from the others behind whom they stand.
+
+    Of those who always say the same, or have no forecast in the sample, events on which they say something.
+    """
+    first = np.array([*found.first, 0])[found.source]
+    pairs = [(i, j) for i, j in enumerate(first.tolist()) if found.source[i] >= 0 and i != j]
+    # What was said by each of the others, until that is enough.
+    others = {i: sample[~np.isnan(sample[:, i, 0]), i][:1] for i in np.flatnonzero(found.source < 0).tolist()}
+    for block in blocks:
+        if not pairs and not others:
+            return
+        rows = set[int]()
+        for i, j in pairs.copy():
+            a, b = block[:, i], block[:, j]
+            (differ,) = np.nonzero(((a != b) & ~(np.isnan(a) & np.isnan(b))).any(axis=1))
+            if len(differ):
+                rows.add(int(differ[0]))
+                pairs.remove((i, j))
+        for i, said in list(others.items()):
+            mine = np.flatnonzero(~np.isnan(block[:, i, 0]))
+            known = np.concatenate([said, block[mine, i]])
+            other = mine[(np.abs(block[mine, i] - known[:1]) > ROUNDING).any(axis=1)][:1]
+            more = [*mine[: max(SEVERAL - len(said), 0)].tolist(), *other.tolist()]
+            rows.update(more)
+            others[i] = np.concatenate([said, block[more, i]])
+            if len(other) and len(others[i]) >= SEVERAL:
+                del others[i]
+        if rows:
+            yield block[sorted(rows)]
 
 
 def _all_differ(forecast: Array) -> bool:

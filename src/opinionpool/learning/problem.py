@@ -102,6 +102,10 @@ class SparseContrasts:
 class Block(Protocol):
     """Some of many resolved events."""
 
+    @property
+    def contrasts(self) -> Array:
+        """Those of the experts that were asked for, (t, N, K - 1), NaN where missing."""
+
     def observed(self, fill: Parts, extremes: Extremes) -> Observations:
         """What a regression sees, with forecasts that are missing as `fill` expects them."""
 
