@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC
 from decimal import Decimal
 from numbers import Real
@@ -322,3 +322,23 @@ def times_of_cells(times: object, shape: tuple[int, ...]) -> npt.NDArray[np.date
     if found.shape != shape:
         raise ShapeError(f"forecasts of shape {shape} need as many times, and the shape of these is {found.shape}")
     return found
+
+
+# What stands for a missing value, by kind of array.
+_MISSING: dict[str, Any] = {"f": np.nan, "M": np.datetime64("NaT", "us"), "b": False, "U": "", "O": None}
+
+
+def end_to_end(columns: Sequence[npt.NDArray[Any] | None], lengths: Sequence[int]) -> Any:  # noqa: ANN401 - an array or None
+    """A column of several parts of these lengths, with missing values where a part has none; None where all have none.
+
+    >>> end_to_end([np.array([0.5]), None], [1, 2]).tolist()
+    [0.5, nan, nan]
+    """
+    like = next((column for column in columns if column is not None), None)
+    if like is None:
+        return None
+    filled = [
+        np.full((length, *like.shape[1:]), _MISSING[like.dtype.kind], like.dtype) if column is None else column
+        for column, length in zip(columns, lengths, strict=True)
+    ]
+    return np.concatenate(filled)

@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from opinionpool.arguments import brief, expect_type, labels_given, names_given
-from opinionpool.arrays import Array, Index, Mask, pairs_increase
+from opinionpool.arrays import Array, Index, Mask, end_to_end, pairs_increase
 from opinionpool.blocks import blocks
 from opinionpool.display import Tabular
 from opinionpool.earlier import Earlier
@@ -408,6 +409,24 @@ class Forecasts(Tabular):
             rows = slice(start, start + size)
             own = [value if value is None or np.ndim(value) < axes else np.asarray(value)[rows] for value in values]
             yield rows, self.dense(rows, experts), own
+
+    @classmethod
+    def joined(cls, parts: Sequence[Forecasts]) -> Forecasts:
+        """The forecasts of several parts, by the same experts on different events, without void ones and histories."""
+        lengths = {"event": [len(part.events) for part in parts], "cell": [len(part.event_index) for part in parts]}
+        found: dict[str, Any] = {"void": None, "notes": (), "history": None}
+        for each in fields(cls):
+            values = [getattr(part, each.name) for part in parts]
+            if each.name in found or "axis" not in each.metadata:
+                continue
+            if each.name == "earlier":
+                found["earlier"] = Earlier.joined([(part.earlier, part.probabilities) for part in parts])
+            elif any(isinstance(value, tuple) for value in values):
+                found[each.name] = None if None in values else tuple(chain.from_iterable(values))
+            else:
+                found[each.name] = end_to_end(values, lengths[each.metadata["axis"]])
+        starts = np.repeat(np.cumsum([0, *lengths["event"][:-1]]), lengths["cell"])
+        return replace(parts[0], **found | {"event_index": found["event_index"] + starts})
 
     def select_events(self, keep: npt.ArrayLike) -> Forecasts:
         """The forecasts on some events: a mask, or positions in the order wanted."""

@@ -229,7 +229,7 @@ def test_nothing_after_as_of_is_a_revision_nor_what_was_withdrawn(tmp_path):
     stream = op.Stream()
     for event, expert, p, time in zip(*table.values(), strict=True):
         stream.forecast(event, {expert: p}, time=time)
-    found = stream._state.forecasts([stream._state.open[key] for key in sorted(stream._state.open)])
+    found = stream.forecasts()
     assert dict(zip(found.events, found.earlier.probabilities.tolist(), strict=True))["q"] == 0.9
     assert np.isnat(found.earlier.made[found.events.index("r")])
     for rule in ("mean", "time-weighted"):

@@ -13,6 +13,7 @@ from hypothesis import given, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from opinionpool.errors import ArgumentError, LearningError, OutcomeError, ProbabilityError, ShapeError
+from opinionpool.estimators.pools import GaussianPool
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.learn import learn
 from opinionpool.learning.parts import PartsSource
@@ -432,6 +433,20 @@ class TestRows:
             stream.add_rows(f.X[block], f.outcomes[block], experts=f.experts)
         same(stream.learn("common", None), learn(f, structure="common", beliefs=None))
         assert stream.count == int(f.resolved.sum())
+
+    @pytest.mark.parametrize("classes", [2, 3])
+    def test_doors_agree_below_capacity(self, classes):
+        """A fit, `add` with ids, `add_rows` and `partial_fit` in another order."""
+        f = simulated(300, n=4, missing=0.2, classes=classes, seed=8)
+        order, x = np.random.default_rng(1).permutation(300), simulated(20, n=4, classes=classes, seed=9).X
+        named, rows, pool = Stream(f.classes), Stream(f.classes), GaussianPool()
+        named.add(f)
+        for part in np.array_split(order, 7):
+            rows.add_rows(f.X[part], f.outcomes[part], experts=f.experts)
+            pool.partial_fit(f.X[part], f.outcomes[part], classes=list(f.classes))
+        expected = learn(f).pool(x)
+        for learned in (named.learn(), rows.learn(), pool.state_):
+            assert learned.pool(x) == pytest.approx(expected, abs=1e-6)
 
     def test_experts_join_and_leave(self):
         f = simulated(60, n=4)

@@ -15,7 +15,7 @@ from opinionpool.cli import app as cli
 from opinionpool.errors import CellError, DuplicateError, Note
 from opinionpool.estimation import sampling
 from opinionpool.forecasts import Forecasts
-from opinionpool.learning.parts import PartsSource, one_after_another
+from opinionpool.learning.parts import PartsSource
 from opinionpool.logodds import expit
 from opinionpool.pools.fit import fit_from, fit_pool
 from opinionpool.tables import parts, sources
@@ -209,7 +209,7 @@ def test_parts_hold_the_whole_in_order_whatever_their_size(tmp_path, monkeypatch
         with open_parts(path, ReadOptions(), None) as found:
             read = list(found.forecasts(threads))
             assert len(read) == 1 if cells == 10**6 else len(read) > 3
-            together = one_after_another(read)
+            together = Forecasts.joined(read)
         assert together.events == whole.events
         np.testing.assert_array_equal(together.X, whole.X)
         np.testing.assert_array_equal(together.outcomes, whole.outcomes)
@@ -236,13 +236,13 @@ def test_weights_are_from_all_parts_and_outcomes_as_frequent_as_they_were(monkey
     batches = [some(seed, 1500) for seed in range(9)]
     source = PartsSource.of(batches, None)
     learned = fit_from(source, "gaussian")
-    at_once = fit_pool("gaussian", one_after_another(batches))
+    at_once = fit_pool("gaussian", Forecasts.joined(batches))
     with monkeypatch.context() as patch:
         patch.setattr(sampling, "EVENTS", 10**9)
         patch.setattr(sampling, "FORECASTS", 10**9)
-        whole = fit_pool("gaussian", one_after_another(batches))
+        whole = fit_pool("gaussian", Forecasts.joined(batches))
     np.testing.assert_allclose(at_once.weights, learned.weights, rtol=1e-9)
-    counts = np.bincount(one_after_another(batches).outcomes)
+    counts = np.bincount(Forecasts.joined(batches).outcomes)
     for found in (at_once, learned):
         assert [note.code for note in found.notes if "sample" in note.text or note.code == "hyperparameters"] == [
             "hyperparameters"

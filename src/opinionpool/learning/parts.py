@@ -5,16 +5,13 @@ from __future__ import annotations
 import pickle
 import tempfile
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import chain
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
-import numpy.typing as npt
 
 from opinionpool.arrays import Array, Index
-from opinionpool.earlier import Earlier
 from opinionpool.errors import LearningError
 from opinionpool.estimation.sampling import (
     FORECASTS,
@@ -66,7 +63,7 @@ class PartsSource:
         seen, room = Seen(events, counts, present), rooms(len(part.experts), k)
         weight = np.ones(len(outcome))
         if (events <= room[:k]).all() or part.options is not None:
-            return cls(one_after_another([*kept]), prior, seen, weight, None)
+            return cls(Forecasts.joined([*kept]), prior, seen, weight, None)
         drawn = Sample.of(np.concatenate(keys), outcome, weight, room, lambda: np.concatenate(contents))
         some = kept.select(drawn.positions)
         note = sample_note(int(some.resolved.sum()), int(events.sum()))
@@ -147,51 +144,4 @@ class _Kept:
             low, high = np.searchsorted(positions, (start, stop), sorter=order)
             found.append(part.select_events(positions[order[low:high]] - start))
             start = stop
-        return one_after_another(found).select_events(np.argsort(order))
-
-
-def one_after_another(parts: Sequence[Forecasts]) -> Forecasts:
-    """The forecasts of several parts, by the same experts on different events, as one."""
-    first = parts[0]
-    starts = np.cumsum([0, *(len(part.events) for part in parts[:-1])])
-    t = sum(len(part.events) for part in parts)
-
-    def column(name: str, blank: Any) -> Any:  # noqa: ANN401 - arrays of several types
-        values = [getattr(part, name) for part in parts]
-        if all(value is None for value in values):
-            return None
-        like = next(value for value in values if value is not None)
-        filled = [
-            np.full((len(part.events), *like.shape[1:]), blank, dtype=like.dtype) if value is None else value
-            for part, value in zip(parts, values, strict=True)
-        ]
-        return np.concatenate(filled) if t else like
-
-    return replace(
-        first,
-        events=tuple(chain.from_iterable(part.events for part in parts)),
-        event_index=np.concatenate([part.event_index + start for part, start in zip(parts, starts, strict=True)]),
-        expert_index=np.concatenate([part.expert_index for part in parts]),
-        probabilities=np.concatenate([part.probabilities for part in parts]),
-        outcomes=np.concatenate([part.outcomes for part in parts]),
-        prior=column("prior", np.nan),
-        times=column("times", np.datetime64("NaT", "us")),
-        groups=column("groups", ""),
-        settled=column("settled", False),
-        closes=column("closes", np.datetime64("NaT", "us")),
-        void=None,
-        texts=None,
-        topics=column("topics", ""),
-        asked=column("asked", np.datetime64("NaT", "us")),
-        made=_times_of_cells(parts),
-        earlier=Earlier.joined([(part.earlier, part.probabilities) for part in parts]),
-        notes=(),
-    )
-
-
-def _times_of_cells(parts: Sequence[Forecasts]) -> npt.NDArray[np.datetime64] | None:
-    """When each forecast of several parts was made; None if nobody knows."""
-    if all(part.made is None for part in parts):
-        return None
-    never = np.datetime64("NaT", "us")
-    return np.concatenate([np.full(len(p.event_index), never) if p.made is None else p.made for p in parts])
+        return Forecasts.joined(found).select_events(np.argsort(order))

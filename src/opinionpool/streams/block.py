@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool.arrays import Array, Index, Mask
+from opinionpool.arrays import Array, Index, Mask, end_to_end
 from opinionpool.earlier import Earlier
 from opinionpool.forecasts import Forecasts
 
@@ -274,18 +274,10 @@ class EventBlock:
         """Several blocks one after the other."""
         if len(parts) == 1:
             return parts[0]
-        found: dict[str, Any] = {}
-        for each in fields(cls):
-            values = [getattr(part, each.name) for part in parts]
-            like = next((value for value in values if value is not None), None)
-            if like is not None:
-                lengths = [len(part) if each.metadata["axis"] == "event" else len(part.experts) for part in parts]
-                values = [
-                    np.full((length, *like.shape[1:]), _BLANKS[each.name], like.dtype) if value is None else value
-                    for value, length in zip(values, lengths, strict=True)
-                ]
-            found[each.name] = None if like is None else np.concatenate(values)
-        return cls(**found)
+        lengths = {"event": [len(part) for part in parts], "cell": [len(part.experts) for part in parts]}
+        columns = {each.name: [getattr(part, each.name) for part in parts] for each in fields(cls)}
+        axes = {each.name: each.metadata["axis"] for each in fields(cls)}
+        return cls(**{name: end_to_end(values, lengths[axes[name]]) for name, values in columns.items()})
 
     def __iter__(self) -> Iterator[Event]:
         """The events one by one."""
