@@ -17,6 +17,8 @@ from sklearn.tree import DecisionTreeClassifier
 import opinionpool as op
 from opinionpool.cli import app as cli
 from opinionpool.errors import ArgumentError, CellError, LayoutError, ProbabilityError
+from opinionpool.learning.learn import learn
+from opinionpool.report.agreement import levels_by_outcome
 from opinionpool.scales import Scale, scales_given
 
 SCORES = np.array([[1, 5], [2, 4], [5, 2], [4, np.nan], [3, 3], [1, 1]])
@@ -391,6 +393,26 @@ class TestStreams:
             [float(line.split(",")[1]) for line in text.splitlines()[1:]] for text in (later, capsys.readouterr().out)
         ]
         assert numbers[0] == pytest.approx(numbers[1], abs=1e-9)
+
+
+def test_the_report_says_what_judges_say_by_outcome(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "f.csv").write_text(WIDE)
+    scales = {"ann": "1-5", "bob": "1-10", "cy": "no,yes"}
+    assert levels_by_outcome(read(WIDE, scale=scales)) == {
+        "ann": ("4.5", "2"), "bob": ("8.5", "3"), "cy": ("100% yes", "50% yes")
+    }  # fmt: skip
+    assert cli.run(["report", "f.csv", *TestCommands.SCALES, "-o", "r.html"]) == 0
+    page = (tmp_path / "r.html").read_text()
+    assert "says where it happens" in page
+    assert "8.5" in page
+
+
+def test_who_gives_one_level_only_says_nothing_with_a_note():
+    levels = np.column_stack([SCORES[:4, 0], np.full(4, 3)])
+    learned = learn(op.Forecasts.from_array(levels, OUTCOMES[:4], scale="1-5"))
+    assert learned.weights[1] == 0
+    assert any(note.code == "constant" and "expert_2" in note.text for note in learned.notes)
 
 
 def test_agreement_stands_in_check_and_with_experts(tmp_path, monkeypatch, capsys):

@@ -154,6 +154,18 @@ class Scale:
         found = np.exp(-FAR / (size - 1) * np.abs(place - np.arange(size)))
         return np.asarray(found / found.sum(axis=-1, keepdims=True))
 
+    def typical(self, p: float) -> str:
+        """The level for a mean of what levels are taken as; of two levels, how often the upper one is meant.
+
+        >>> Scale.of("1-10").typical(0.72), Scale.of("no,yes").typical(0.65), Scale.of("bad,fair,good").typical(0.7)
+        ('7.7', '80% yes', 'good')
+        """
+        size = len(self.levels)
+        if size == 2:
+            return f"{min(max(2.0 * p - 0.5, 0.0), 1.0):.0%} {self.levels[1]}"
+        numbers = self.levels[0].lstrip("-").isdigit() and self.levels[1].lstrip("-").isdigit()
+        return f"{int(self.levels[0]) + p * size - 0.5:.2g}" if numbers else self.nearest(p)
+
     def nearest(self, p: float) -> str:
         """The level that is taken as about this probability."""
         return self.levels[min(max(int(p * len(self.levels)), 0), len(self.levels) - 1)]

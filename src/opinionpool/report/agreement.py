@@ -19,6 +19,19 @@ def agreement_line(forecasts: Forecasts) -> str:
     return f"{shown}, on {counted(found.events, 'event')}"
 
 
+def levels_by_outcome(forecasts: Forecasts) -> dict[str, tuple[str, str]]:
+    """What those who give levels say on average where the event happens, and where not, by their names."""
+    found = {}
+    if len(forecasts.classes) == 2:
+        outcome = forecasts.outcomes[forecasts.event_index]
+        for i, name in enumerate(forecasts.experts):
+            own = [forecasts.probabilities[(forecasts.expert_index == i) & (outcome == y)] for y in (1, 0)]
+            if name in forecasts.scales and all(map(len, own)):
+                yes, no = (forecasts.scales[name].typical(float(p.mean())) for p in own)
+                found[name] = yes, no
+    return found
+
+
 def agreement_facts(forecasts: Forecasts) -> dict[str, object]:
     """The same for JSON."""
     found = rater_agreement(forecasts)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from opinionpool.analysis.weights import WeightTable, weight_table
+from opinionpool.report.agreement import levels_by_outcome
 from opinionpool.report.answers import expert_columns
 from opinionpool.report.blocks import Block, Definitions, Section, long_table, words
 from opinionpool.report.charts import legend, weight_bar
@@ -54,6 +55,9 @@ def _columns(f: Findings, weights: WeightTable | None) -> list[Column]:
             Column("weight", weights.weight.tolist(), "weight", hundredths),
             Column("between", between, f"{weights.level:.0%} interval", as_is),
         ]
+    levels = levels_by_outcome(f.forecasts)
+    for i, title in enumerate(("says where it happens", "where not") if levels else ()):
+        columns.append(Column("level", [levels.get(names[j], (None, None))[i] for j in order], title, as_is))
     shown = f.open_rows if f.binary and len(f.open_rows) <= BESIDE else []
     for t in shown:
         title = f"forecast: {f.forecasts.events[t]}" if len(shown) > 1 else "forecast"
