@@ -317,7 +317,7 @@ def _codes(notes: Any) -> list[str]:
 
 
 def add_crowds(add: Callable[..., None]) -> None:
-    """More than 500 experts with few forecasts each."""
+    """Many experts with few forecasts each."""
     topics = [f"t{i % 3}" for i in range(60)]
     for name, make, options in [
         ("binary", partial(crowd, 70, 60, 620), {}),

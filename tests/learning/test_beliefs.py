@@ -442,8 +442,11 @@ class TestPlaces:
         q = np.where(rng.random((60, 900)) < 0.1, rng.random((60, 900)), NAN)
         crowd = Forecasts.from_array(q, rng.integers(0, 2, 60))
         assert learn(crowd, beliefs=Beliefs()).structure == "crowd"
-        with pytest.raises(ArgumentError, match="those by name"):
-            learn(crowd, beliefs=Beliefs(experts={"expert_1": ExpertBeliefs(calibration=1)}))
+        by_name = Beliefs(experts={"expert_1": ExpertBeliefs(calibration=1)})
+        assert learn(crowd.select_experts(crowd.experts[:100]), beliefs=by_name).structure == "default"
+        many = Forecasts.from_array(np.hstack([q, q]), rng.integers(0, 2, 60))
+        with pytest.raises(ArgumentError, match="no beliefs about experts by name"):
+            learn(many, beliefs=by_name)
 
     def test_crowds_take_those_about_any_expert(self):
         rng = np.random.default_rng(1)

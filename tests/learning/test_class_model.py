@@ -249,12 +249,15 @@ def test_clones_and_the_silent():
 
 def test_crowds_and_options_have_one_weight_for_all_classes():
     rng = np.random.default_rng(0)
-    x = rng.dirichlet(np.ones(3), size=(60, 600))
-    x[rng.random((60, 600)) < 0.9] = NAN
+    x = rng.dirichlet(np.ones(3), size=(60, 1100))
+    x[rng.random((60, 1100)) < 0.9] = NAN
     f = Forecasts.from_array(x, rng.integers(0, 3, 60), classes=range(3))
-    with pytest.raises(ArgumentError, match="learned as a crowd"):
+    with pytest.raises(ArgumentError, match="no weights that differ between classes"):
         learn(f, class_model="full")
     assert learn(f).class_model == "symmetric"
+    fewer = f.select_experts(f.experts[:40])
+    assert learn(fewer).structure == "crowd"
+    assert learn(fewer, class_model="full").class_model == "full"
 
 
 def test_saved_and_loaded_it_answers_the_same(tmp_path):

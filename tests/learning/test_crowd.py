@@ -247,10 +247,31 @@ class TestThroughLearning:
     def test_few_or_thorough_experts_are_no_crowd(self, crowd):
         f = crowd.forecasts()
         assert learning.is_crowd(f, np.ones(4000))
-        assert not learning.is_crowd(f.select_experts(crowd.experts[:300]), np.ones(4000))
+        assert not learning.is_crowd(f.select_experts(crowd.experts[:30]), np.ones(4000))
         assert not learning.is_crowd(crowd.forecasts(np.full(4000, -1)), np.ones(4000))
         x = np.random.default_rng(0).uniform(0.1, 0.9, (50, 600))
         assert not learning.is_crowd(Forecasts.from_array(x, [0, 1] * 25), np.ones(50))
+
+    def test_one_expert_more_moves_answers_little(self):
+        """Neither at the number from which weights follow from features, nor where all were learned alike before."""
+        for n, most in ((30, 0.08), (500, 0.01)):
+            moved = []
+            for seed in range(4):
+                rng = np.random.default_rng([n, seed])
+                y = rng.integers(0, 2, 120)
+                accuracy = np.exp(0.5 * rng.normal(size=n + 1))
+                noise = 0.6 * rng.normal(size=(120, 1)) + 0.8 * rng.normal(size=(120, n + 1))
+                said = 0.5 * accuracy * (2 * y - 1)[:, None] + noise
+                q = np.where(rng.random(said.shape) < max(0.02, 6 / n), expit(said), np.nan)
+                outcomes = [*y[:40].tolist(), *[None] * 80]
+                answers = [
+                    learn(Forecasts.from_array(q[:, :m], outcomes, classes=(0, 1))).pool_forecasts(
+                        Forecasts.from_array(q[:, :m])
+                    )
+                    for m in (n, n + 1)
+                ]
+                moved.append(np.abs(answers[1] - answers[0])[40:].mean())
+            assert np.mean(moved) < most
 
     def test_no_resolved_event_of_many(self, crowd, monkeypatch):
         monkeypatch.setattr(learning, "LARGE", 10**6)

@@ -40,6 +40,7 @@ from opinionpool.learning.laplace import Fit, evidence, fit_nodes
 from opinionpool.learning.nodes import Nodes, prior_nodes
 from opinionpool.learning.prior import LIMIT_PROBABILITIES, LIMITS, Believed, Dependent, harmonic_mean
 from opinionpool.learning.problem import SparseContrasts
+from opinionpool.learning.shrinkage import MarginalFeatures
 from opinionpool.model.contrasts import Extremes
 from opinionpool.model.features import Parts
 from opinionpool.model.mixed import MixedCorrelation
@@ -68,6 +69,7 @@ class CrowdFit:
     parts: Parts
     bias: Array  # (N, K - 1)
     extremes: Extremes
+    marginal: MarginalFeatures
     posterior: CrowdPosterior
     notes: tuple[Note, ...]
     # (T, K - 1); L* − L° of resolved events, with experts as their other forecasts show them; NaN elsewhere
@@ -90,7 +92,8 @@ def crowd_fit(data: SparseContrasts, believed: Believed, base_intercept: Array) 
         parts, notes = duplicates.parts(found.parts), duplicates.notes + found.notes
         otherwise = _of_all(data, np.isin(data.expert, duplicates.first), found.otherwise)
         bias, posterior = duplicates.rows(found.bias), found.posterior.of_all(duplicates)
-        return CrowdFit(parts, bias, found.extremes, posterior, notes, otherwise)
+        marginal = found.marginal.spread_over(duplicates.rows)
+        return CrowdFit(parts, bias, found.extremes, marginal, posterior, notes, otherwise)
     resolved = (data.outcomes != UNRESOLVED)[data.event]
     used = data.weight[data.event] > 0
     if not (used & resolved).any():
@@ -106,7 +109,7 @@ def crowd_fit(data: SparseContrasts, believed: Believed, base_intercept: Array) 
             fitted = _AtLimit.at(task, extremes.limit, prior, start, supposed)
     parts, bias, posterior = fitted.panel(base_intercept)
     otherwise = _of_all(data, used & resolved, fitted.answers - base_intercept)
-    return CrowdFit(parts, bias, extremes, posterior, (), otherwise)
+    return CrowdFit(parts, bias, extremes, fitted.marginal, posterior, (), otherwise)
 
 
 def _prior(some: SparseContrasts, believed: Believed) -> Nodes:
@@ -349,6 +352,13 @@ class _AtLimit:
         information = p * answers[1] - p * (p * answers[1]).sum(axis=1, keepdims=True)
         both, own = (float(task.weight @ (information * each).sum(axis=1)) for each in answers)
         return float(np.clip(both / own, 0.0, 1.0)) if own > 0 else 1.0
+
+    @property
+    def marginal(self) -> MarginalFeatures:
+        """What is known of each expert by itself."""
+        found = self.features(1.0)
+        bias = found.bias @ np.linalg.inv(self.root)
+        return MarginalFeatures(bias, found.contrast, found.spread, self.crowd.correlation)
 
     def panel(self, base_intercept: Array) -> tuple[Parts, Array, CrowdPosterior]:
         """Parts and bias of all experts, and what is open about them."""

@@ -24,6 +24,7 @@ from opinionpool.learning.problem import Problem, Source, Sums
 from opinionpool.learning.recency import Recency, learn_recency
 from opinionpool.learning.request import Request
 from opinionpool.learning.rows import base_intercept, in_parts, sampled
+from opinionpool.learning.unlearned import MOST_UNCERTAIN
 from opinionpool.logodds import FLOOR, POOL_FLOOR
 from opinionpool.model.contrasts import contrasts
 from opinionpool.model.full_panel import FullPanel
@@ -33,7 +34,7 @@ from opinionpool.priors import one_outcome_notes
 
 # Experts with resolved forecasts beyond which they are a crowd, if less than this share of the forecasts is there; and
 # numbers in a dense array from which on open events are not learned from.
-CROWD, SPARSE, LARGE = 500, 0.25, 1 << 26
+CROWD, SPARSE, LARGE = 30, 0.25, 1 << 26
 # What is less probable is not named.
 LEAST = 0.01
 
@@ -69,7 +70,8 @@ def learn(
         pairs on the same event.
     beliefs : Beliefs, "default" or None
         What is believed beforehand; "default" is ``Beliefs()``, what is assumed of any panel, and None the data alone
-        (5.4). Beliefs that say anything need the structure "auto", and those about experts by name no crowd.
+        (5.4). Beliefs that say anything need the structure "auto"; with those about experts by name, no weights follow
+        from features of a crowd.
     class_model : {"auto", "symmetric", "full"}
         K > 2: one weight per expert for all classes, or weights that differ between them (model.md, section 3). "auto"
         is "full" where the default pool predicts clearly better with it (see `opinionpool.learning.class_model`), and a
@@ -129,7 +131,7 @@ def _learn_by_beliefs(problem: Problem, beliefs: Beliefs, request: Request) -> F
     if votes is not None:
         problem = replace(problem, forecasts=votes.forecasts(problem.forecasts))
     floor, recency, assessed = request.settings.floor, None, Believed.of(beliefs, problem.experts).assessed
-    crowd = not assessed and is_crowd(problem.forecasts, problem.weight)
+    crowd = not assessed and is_crowd(problem.forecasts, problem.weight) and _by_features(problem, beliefs, request)
     timed = problem.forecasts.made is not None and votes is None and not assessed
     drawn = sample_of(problem.forecasts, problem.weight) if problem.whole is None and (timed or not crowd) else None
     if timed:
@@ -140,7 +142,6 @@ def _learn_by_beliefs(problem: Problem, beliefs: Beliefs, request: Request) -> F
     reduced, notes = independent_weight(problem.forecasts, problem.reference, problem.weight, floor)
     found = None
     if crowd:
-        _check_crowd(beliefs, request.class_model)
         found = _learn_crowd(replace(problem, weight=reduced), beliefs, request.settings)
     if found is None:
         fewer = some = replace(problem, weight=reduced)
@@ -253,7 +254,7 @@ def _learn_crowd(problem: Problem, beliefs: Beliefs, settings: Settings) -> Fitt
     )
     notes = (Note("crowd", text), *found.notes)
     totals = problem.events, counts, problem.present
-    learned = FittedPanel(panel, problem.shared, "crowd", *totals, notes, posterior=found.posterior)
+    learned = FittedPanel(panel, problem.shared, "crowd", *totals, notes, found.marginal, found.posterior)
     # With features that saw the outcomes, answers on the same events would be too sure.
     return learned.with_topics(problem.forecasts, problem.reference, problem.weight, found.otherwise)
 
@@ -283,14 +284,23 @@ def _check_weights(panel: Panel, events: float) -> None:
         ) from None
 
 
-def _check_crowd(beliefs: Beliefs | str, class_model: str) -> None:
-    if class_model == "full":
+def _by_features(problem: Problem, beliefs: Beliefs | str, request: Request) -> bool:
+    """Whether weights of a crowd are to follow from features: not if classes differ, or somebody is assessed by name.
+
+    Raises
+    ------
+    ArgumentError
+        If there are too many experts for that.
+    """
+    asked = (
+        "weights that differ between classes" * (request.class_model == "full" and len(problem.classes) > 2),
+        "beliefs about experts by name" * (isinstance(beliefs, Beliefs) and bool(beliefs.experts)),
+    )
+    if not any(asked):
+        return True
+    if len(problem.experts) > MOST_UNCERTAIN:
         raise ArgumentError(
-            f"more than {CROWD} experts with few forecasts each are learned as a crowd, whose weights are the same for "
-            "all classes; use class_model='auto', or choose experts"
+            f"more than {MOST_UNCERTAIN:,} experts with few forecasts each are learned as a crowd, which has no "
+            f"{' and no '.join(filter(None, asked))}; leave that out, or choose experts"
         )
-    if isinstance(beliefs, Beliefs) and beliefs.experts:
-        raise ArgumentError(
-            f"more than {CROWD} experts with few forecasts each are learned as a crowd, for which beliefs are those "
-            "about any expert; leave those by name out, or choose experts"
-        )
+    return False
