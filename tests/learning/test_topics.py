@@ -272,7 +272,7 @@ def test_in_a_crowd_topics_that_do_not_differ_have_slopes_of_1():
         extra.append(losses[0] - losses[1])
     assert np.abs(np.array(slopes) - 1.0).max() < 0.06
     assert np.mean(extra) < 0.001
-    assert np.max(extra) < 0.004
+    assert np.max(extra) < 0.005
 
 
 def test_topics_are_not_looked_at_where_they_are_all_the_same():
