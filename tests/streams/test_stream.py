@@ -891,12 +891,13 @@ def test_experts_who_join_in_a_change_that_fails_leave_nothing():
     assert stream.fingerprint == other.fingerprint
 
 
-def test_an_array_that_is_used_again_was_copied():
-    stream, alike, buffer = Stream(), Stream(), np.empty((30, 3))
+def test_arrays_that_are_used_again_were_copied():
+    stream, alike, buffer, weight = Stream(), Stream(), np.empty((30, 3)), np.empty(30)
     for seed in range(4):
         rng = np.random.default_rng(seed)
-        q, y = rng.random((30, 3)), rng.integers(0, 2, 30)
-        buffer[:] = q
-        stream.add_rows(buffer, y)
-        alike.add_rows(q, y)
+        q, y, w = rng.random((30, 3)), rng.integers(0, 2, 30), rng.integers(1, 5, 30).astype(float)
+        buffer[:], weight[:] = q, w
+        stream.add_rows(buffer, y, weight)
+        alike.add_rows(q, y, w)
+    np.testing.assert_array_equal(stream.events, alike.events)
     np.testing.assert_array_equal(stream.learn().weights, alike.learn().weights)

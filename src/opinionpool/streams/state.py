@@ -219,15 +219,11 @@ class StreamState(NamedTuple):
         """
         state, columns = self.joined(experts)
         state = state._replace(version=self.version + 1)
-        known = facts.outcomes != UNRESOLVED
-        if not known.any():
+        known = np.flatnonzero(facts.outcomes != UNRESOLVED)
+        if not len(known):
             return state
-        whole = bool(known.all())
-        rows = (
-            _Rows(q.copy(), columns, facts, made)
-            if whole
-            else _Rows(q[known], columns, facts.take(known), None if made is None else made[known])
-        )
+        made = None if made is None else made.take(known, axis=0)
+        rows = _Rows(q.take(known, axis=0), columns, facts.take(known), made)
         state._check_prior(facts.ids[0], own=facts.priors is not None)
         if moments is not None:
             return state.added_up()._with_rows(rows, moments)
