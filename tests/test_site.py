@@ -80,7 +80,7 @@ def codes_of(path):
             code = call.args[0]
             if isinstance(code, ast.Constant):
                 yield code.value
-            elif path.name == "forecast_counts.py" and isinstance(code, ast.Name):
+            elif path.name == "remarks.py" and isinstance(code, ast.Name):
                 yield from ("zeros", "ones", "halves")
             elif path.name == "changes.py" and isinstance(code, ast.Name):
                 yield from (what for what, *_ in changes._NOTES)
@@ -89,7 +89,7 @@ def codes_of(path):
                 assert path.name in {
                     "cross_validation.py",
                     "errors.py",
-                    "forecast_counts.py",
+                    "remarks.py",
                     "statements.py",
                     "table.py",
                 }, path

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from opinionpool.errors import CellError, LayoutError
-from opinionpool.tables.classes import Asked, order_classes, two_classes
+from opinionpool.tables.classes import Asked, NoOutcome, order_classes, two_classes
 from opinionpool.tables.frames import read_frame
-from opinionpool.tables.no_outcome import NoOutcome
 from opinionpool.tables.outcomes import Observed, settle
 
 

@@ -1,4 +1,4 @@
-"""The classes of an event as people name them, in a given order; the last of two is what probabilities are about.
+"""The classes of an event as people name them, and the words that are none.
 
 0 and 1, no and yes, false and true are understood in any case, and their second is the positive one. Of two other
 names, which one the probabilities are about is never guessed: the user says it.
@@ -7,13 +7,15 @@ names, which one the probabilities are about is never guessed: the user says it.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
 
 from opinionpool.findings import Remedy, fault
-from opinionpool.labels import FAMILIES
-from opinionpool.text import meant
+from opinionpool.labels import ALWAYS_VOID, FAMILIES, UNSETTLED, VOID
+from opinionpool.tables.cells import looks_numeric
+from opinionpool.tables.units import MISSING
+from opinionpool.text import meant, quoted
 
 # A whole number, whatever zeros stand behind the point, or up to two behind a comma: "1,000" is a thousand.
 _WHOLE = re.compile(r"([0-9]+)(?:\.0+|,00?)?\s*(%?)", re.ASCII)
@@ -169,3 +171,76 @@ def _in_style(word: str, known: Mapping[str, str]) -> str:
     """A word in the capitals of the other one: the "No" that goes with "Yes"."""
     other = next(iter(known.values()), "")
     return word.upper() if other.isupper() else word.capitalize() if other[:1].isupper() else word
+
+
+# In files, this is what sites write for questions that were annulled, or settled at the market's price.
+_VOID = VOID | {"n/a", "cancel", "mkt"}
+
+# What a table of zeros and ones has for "not known".
+_CODES = frozenset({"-1", "-1.0"})
+
+
+@dataclass(frozen=True)
+class NoOutcome:
+    """Words that stand for no outcome, in lower case."""
+
+    missing: frozenset[str] = MISSING  # for "not known"
+    void: frozenset[str] = _VOID  # for "void"
+    own: frozenset[str] = frozenset()  # those of them that the user names
+
+    @classmethod
+    def of(cls, missing: Sequence[str], void: Sequence[str], classes: Sequence[str]) -> NoOutcome:
+        """Those that a user adds; what the user calls not known, or a class, is not void unless that is named too."""
+        unknown, own = (frozenset(word.strip().lower() for word in words) for words in (missing, void))
+        return cls(MISSING | unknown, (_VOID - unknown - frozenset(map(key, classes))) | own, own)
+
+    def beside(self, words: Collection[str]) -> NoOutcome:
+        """The same for a column of these words, one of which may be the opposite of the only other one, as invalid is.
+
+        >>> ["invalid" in USUAL.beside(words).void for words in ({"valid", "invalid"}, {"yes", "invalid"})]
+        [False, True]
+        """
+        others = {key(word) for word in words} - self.every
+        if len(others) != 1 or any(others <= set(family) for family in FAMILIES):
+            return self
+        return replace(self, void=self.void - (VOID - ALWAYS_VOID - self.own))
+
+    def coded(self, words: Collection[str]) -> NoOutcome:
+        """The same for a column of these words: beside nothing but 0 and 1, -1 stands for "not known".
+
+        >>> ["-1" in USUAL.coded(words).missing for words in ({"0", "1", "-1"}, {"-1", "1", "2"}, {"yes", "-1"})]
+        [True, False, False]
+        """
+        others = {key(word) for word in words} - self.every - _CODES
+        return replace(self, missing=self.missing | _CODES) if others and others <= {*FAMILIES[0]} else self
+
+    @property
+    def every(self) -> frozenset[str]:
+        """All of them, and those for "not resolved yet"."""
+        return self.missing | self.void | UNSETTLED
+
+
+USUAL = NoOutcome()
+
+
+def none_text(word: str) -> str:
+    """What to say of a word that may stand for no outcome."""
+    unknown = "leave it empty" if _may_be_forecast(word) else f"leave it empty or say --missing-value {quoted(word)}"
+    return f"if the event is not resolved, {unknown}; if it is void, --void-value {quoted(word)}"
+
+
+def none_remedies(word: str) -> list[Mapping[str, object]]:
+    """That as options: a number is more likely unknown than void, but for one that forecasts may be, too."""
+    unknown: list[Mapping[str, object]] = [{"missing_values": (word,)}]
+    void: list[Mapping[str, object]] = [{"void_values": (word,)}]
+    if _may_be_forecast(word):
+        return void
+    return unknown if looks_numeric(word) else [*unknown, *void]
+
+
+def _may_be_forecast(word: str) -> bool:
+    """Whether a word is a number from 0 to 1, so that calling it missing would take forecasts away."""
+    try:
+        return 0.0 <= float(word.replace(",", ".")) <= 1.0
+    except ValueError:
+        return False

@@ -8,16 +8,18 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool.arrays import Index
-from opinionpool.errors import Note
-from opinionpool.findings import fault
+from opinionpool.errors import ArgumentError, Note
+from opinionpool.findings import fault, finding
 from opinionpool.forecasts import Forecasts
 from opinionpool.labels import UNRESOLVED
+from opinionpool.tables.distinguishing import UnnamedTimes
 from opinionpool.tables.event_facts import Ends, Facts
 from opinionpool.tables.lives import before_horizon, check_timed
 from opinionpool.tables.options import ReadOptions
 from opinionpool.tables.outcomes import Settled, void_note
+from opinionpool.tables.sources import check_cells
 from opinionpool.tables.statements import LongRows, drop_late
-from opinionpool.tables.unnamed_times import UnnamedTimes
+from opinionpool.tables.times import Times
 
 
 def in_time(
@@ -93,3 +95,32 @@ def without_void(found: tuple[Forecasts, npt.NDArray[np.bool_]]) -> Forecasts:
     if not void.any():
         return forecasts
     return replace(forecasts.select_events(~void), void=replace(forecasts.select_events(void), notes=()))
+
+
+def with_silence(forecasts: Forecasts, p: float) -> Forecasts:
+    """Forecasts in which who gave none is taken to have given a probability."""
+    if len(forecasts.classes) > 2:
+        raise ArgumentError("--silence is for events of two classes: who is silent says nothing of several")
+    t, n = forecasts.shape
+    check_cells("the table with --silence", t, n, t * n)
+    x = np.full((t, n), p)
+    x[forecasts.event_index, forecasts.expert_index] = forecasts.probabilities
+    missing = t * n - len(forecasts.event_index)
+    return replace(
+        forecasts,
+        event_index=np.repeat(np.arange(t), n),
+        expert_index=np.tile(np.arange(n), t),
+        probabilities=x.ravel(),
+        made=None if forecasts.made is None else _spread_times(forecasts),
+        earlier=forecasts.earlier
+        and forecasts.earlier.placed(forecasts.event_index * n + forecasts.expert_index, t * n),
+        notes=(*forecasts.notes, finding("silence", count=missing, p=p)),
+    )
+
+
+def _spread_times(forecasts: Forecasts) -> Times:
+    """When each of all possible forecasts was made, NaT where nobody made it, (T N,)."""
+    assert forecasts.made is not None
+    made = np.full(forecasts.shape, np.datetime64("NaT", "us"))
+    made[forecasts.event_index, forecasts.expert_index] = forecasts.made
+    return made.ravel()

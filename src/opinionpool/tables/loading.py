@@ -17,7 +17,7 @@ import numpy as np
 
 from opinionpool.errors import LayoutError, Note
 from opinionpool.findings import Place, fault, finding
-from opinionpool.tables.delimited import with_line_feeds
+from opinionpool.tables.delimited import csv_fault, csv_short_rows, json_fault, with_line_feeds
 from opinionpool.tables.engine import (
     Progress,
     connect,
@@ -28,7 +28,6 @@ from opinionpool.tables.engine import (
     unreadable,
     watch,
 )
-from opinionpool.tables.faults import csv_fault, csv_short_rows, json_fault
 from opinionpool.tables.files import expand, prepare
 from opinionpool.tables.layout import find_layout
 from opinionpool.tables.profile import Profile

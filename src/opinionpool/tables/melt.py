@@ -23,9 +23,9 @@ from opinionpool.tables.cells import (
     unmarked_percent,
     written_numbers,
 )
-from opinionpool.tables.forecast_counts import ForecastCounts
 from opinionpool.tables.layout import Layout
 from opinionpool.tables.options import ReadOptions
+from opinionpool.tables.remarks import ForecastCounts
 from opinionpool.tables.statements import LongRows, withdrawn_only
 from opinionpool.tables.table import BLANK, Numbers, Table, Words, cell_fault, encode
 from opinionpool.tables.times import Times, read_times

@@ -17,8 +17,7 @@ from opinionpool.text import shown, suggestion, toml
 if TYPE_CHECKING:
     import numpy as np
 
-    from opinionpool.tables.classes import Asked
-    from opinionpool.tables.no_outcome import NoOutcome
+    from opinionpool.tables.classes import Asked, NoOutcome
     from opinionpool.tables.units import NumberRules
 
 # Which of several forecasts counts.
@@ -326,7 +325,7 @@ class ReadOptions:
     @property
     def no_outcome(self) -> NoOutcome:
         """Which words are no outcomes."""
-        from opinionpool.tables.no_outcome import NoOutcome
+        from opinionpool.tables.classes import NoOutcome
 
         classes = [*self.asked.classes, *([] if self.asked.positive is None else [self.asked.positive])]
         return NoOutcome.of(self.rules.missing, tuple(map(str, self.void_values)), classes)

@@ -17,9 +17,18 @@ from opinionpool.labels import FAMILIES, UNRESOLVED
 from opinionpool.option_sets import Options, option_slots
 from opinionpool.scales import Scale
 from opinionpool.tables.cells import looks_numeric
-from opinionpool.tables.classes import Asked, Matcher, key, order_classes, two_classes
-from opinionpool.tables.no_outcome import USUAL, NoOutcome, none_remedies, none_text
-from opinionpool.tables.per_event import one_per_key, take
+from opinionpool.tables.classes import (
+    USUAL,
+    Asked,
+    Matcher,
+    NoOutcome,
+    key,
+    none_remedies,
+    none_text,
+    order_classes,
+    two_classes,
+)
+from opinionpool.tables.event_facts import one_per_key, take
 from opinionpool.tables.table import BLANK, Table, Words, cell_fault, place
 from opinionpool.text import listed, shown, suggestion
 

@@ -15,29 +15,25 @@ from opinionpool.errors import ArgumentError, DuplicateError, Note, OpinionPoolE
 from opinionpool.findings import Place, fault, finding
 from opinionpool.forecasts import Forecasts, History
 from opinionpool.scales import scale_of
-from opinionpool.tables.class_rows import SharedClasses, fold_rows
 from opinionpool.tables.classes import as_listed
-from opinionpool.tables.earlier_rows import earlier_forecasts
+from opinionpool.tables.distinguishing import UnnamedTimes
 from opinionpool.tables.event_facts import Facts, class_order, read_ends, read_facts, time_notes
-from opinionpool.tables.event_options import EventOptions, find_options
-from opinionpool.tables.forecast_counts import ForecastCounts
-from opinionpool.tables.known import in_time, known_by, void_by, without_void
+from opinionpool.tables.known import in_time, known_by, void_by, with_silence, without_void
 from opinionpool.tables.layout import Layout, find_layout, layout_notes
 from opinionpool.tables.lives import Standing, coverage_note, standing
 from opinionpool.tables.melt import Melted, Reading, melt_columns, melt_long, row_events
-from opinionpool.tables.name_notes import alike_event_notes, alike_notes, formula_notes
 from opinionpool.tables.options import ReadOptions
+from opinionpool.tables.options_of_events import EventOptions, SharedClasses, find_options, fold_rows
 from opinionpool.tables.outcome_files import Joined, beside, join_outcomes
 from opinionpool.tables.outcomes import Observed, Settled, absent_void_notes, graded, in_levels, settle, settle_among
 from opinionpool.tables.profile import Profile
+from opinionpool.tables.remarks import ForecastCounts, alike_event_notes, alike_notes, formula_notes
 from opinionpool.tables.shapes import UserRoles
-from opinionpool.tables.silence import with_silence
 from opinionpool.tables.sources import check_classes
-from opinionpool.tables.statements import LongRows, drop_expired, latest_of_pair, one_each
+from opinionpool.tables.statements import LongRows, drop_expired, earlier_forecasts, latest_of_pair, one_each
 from opinionpool.tables.table import Table, Words
 from opinionpool.tables.totals import refuse_totals
 from opinionpool.tables.units import NumberRules, check_percent, small_percent_notes
-from opinionpool.tables.unnamed_times import UnnamedTimes
 from opinionpool.text import suggestion
 
 # Rows that are looked at before all of so many more.

@@ -26,7 +26,6 @@ from opinionpool.findings import fault, finding
 from opinionpool.forecasts import Forecasts
 from opinionpool.tables.classes import as_listed
 from opinionpool.tables.engine import SPACE, Progress
-from opinionpool.tables.forecast_counts import ForecastCounts
 from opinionpool.tables.layout import Layout
 from opinionpool.tables.melt import Reading
 from opinionpool.tables.options import ReadOptions
@@ -34,6 +33,7 @@ from opinionpool.tables.outcomes import Observed, absent_void_notes, find_classe
 from opinionpool.tables.parse import Whole, forecast_notes, layout_of, read_table, with_verdicts
 from opinionpool.tables.profile import Profile
 from opinionpool.tables.read import open_table
+from opinionpool.tables.remarks import ForecastCounts
 from opinionpool.tables.sources import is_large
 from opinionpool.tables.table import BLANK, Numbers, Table, Words, place
 

@@ -18,8 +18,8 @@ import numpy.typing as npt
 from opinionpool.arrays import Array, Index
 from opinionpool.errors import Note, OpinionPoolError
 from opinionpool.findings import Place, Remedy, fault
+from opinionpool.tables.delimited import lines_of
 from opinionpool.tables.engine import SPACE, engine, literal, readable
-from opinionpool.tables.faults import lines_of
 from opinionpool.tables.roles import BETWEEN
 from opinionpool.tables.sources import FileSource
 from opinionpool.text import APOSTROPHE, without_apostrophe
