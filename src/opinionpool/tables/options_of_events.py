@@ -112,8 +112,7 @@ def _without_incomplete(
     long_rows = long_rows.select(np.repeat(~short, counts))
     counts = counts[~short]
     count = int(short.sum())
-    template = "{count:forecast} left out that lack a class or option which others on the event have"
-    return long_rows, np.cumsum(counts) - counts, counts, [Note.of("incomplete", template, count)]
+    return long_rows, np.cumsum(counts) - counts, counts, [finding("incomplete", count=count)]
 
 
 def _normalised_note(total: Array, uneven: npt.NDArray[np.bool_], asked: bool) -> list[Note]:
@@ -122,8 +121,7 @@ def _normalised_note(total: Array, uneven: npt.NDArray[np.bool_], asked: bool) -
         return []
     count, worst = int(uneven.sum()), float(np.abs(total - 1).max())
     why = "" if asked else " by rounding"
-    template = "{count} of {total:forecast} did not add up to 1" + why + " ({worst:.2g} at most): normalised"
-    return [Note.of("normalised", template, count, len(total), worst)]
+    return [finding("normalised", count=count, total=len(total), why=why, worst=worst)]
 
 
 def _off_sum(long_rows: LongRows, start: int, total: float, totals: Array) -> OpinionPoolError:

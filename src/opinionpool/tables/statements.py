@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from opinionpool.arrays import Array, Index, pairs_increase
 from opinionpool.earlier import Earlier
-from opinionpool.errors import Note, OpinionPoolError, literal
-from opinionpool.findings import Place, Remedy, fault, finding
+from opinionpool.errors import Note, OpinionPoolError
+from opinionpool.findings import Finding, Place, Remedy, fault, finding
 from opinionpool.logodds import FLOOR, expit, logit
 from opinionpool.tables.distinguishing import UnnamedTimes, distinguishing, distinguishing_text
 from opinionpool.tables.table import Table, place
@@ -109,26 +109,24 @@ def drop_late(
     Nothing counts that was made after the event closed or was resolved, or after --as-of, or has no time then.
     """
     notes: list[Note] = []
-    limits = [
-        (closes, Note("after-close", "made after the event closed")),
-        (resolved_at, Note("after-resolution", "made after the outcome was known")),
-    ]
     if as_of is not None and long_rows.time is not None:
         unknown = np.isnat(long_rows.time)
-        long_rows = _drop(long_rows, unknown, Note("no-time", "without a time to compare with --as-of"), notes)
+        long_rows = _drop(long_rows, unknown, finding("no-time", count=1), notes)
         late = long_rows.time > as_of if long_rows.time is not None else unknown
-        long_rows = _drop(long_rows, late, Note("as-of", f"later than {time_text(as_of)}"), notes)
-    for limit, what in limits:
+        long_rows = _drop(long_rows, late, finding("as-of", count=1, time=time_text(as_of)), notes)
+    limits = (closes, finding("after-close", count=1)), (resolved_at, finding("after-resolution", count=1))
+    for limit, one in limits:
         if long_rows.time is not None:
-            long_rows = _drop(long_rows, long_rows.time > limit[long_rows.event], what, notes)
+            long_rows = _drop(long_rows, long_rows.time > limit[long_rows.event], one, notes)
     return long_rows, notes
 
 
-def _drop(long_rows: LongRows, late: npt.NDArray[np.bool_], what: Note, notes: list[Note]) -> LongRows:
+def _drop(long_rows: LongRows, late: npt.NDArray[np.bool_], one: Finding, notes: list[Note]) -> LongRows:
+    """Without some rows; `one` is the note on a single forecast."""
     if not late.any():
         return long_rows
     count = len(np.unique(long_rows.pair[late])) if long_rows.classes else int(late.sum())
-    notes.append(Note.of(what.code, "{count:forecast} left out, " + literal(what.text), count))
+    notes.append(finding(one.code, **{**one.params, "count": count}))
     return long_rows.select(~late)
 
 
@@ -151,7 +149,7 @@ def drop_expired(
     until = until if as_of is None else np.fmin(until, as_of)
     notes: list[Note] = []
     expired = long_rows.expires < until[long_rows.event]
-    return _drop(long_rows, expired, Note("expired", "expired before the event closed"), notes), notes
+    return _drop(long_rows, expired, finding("expired", count=1), notes), notes
 
 
 def one_each(
@@ -187,20 +185,20 @@ def one_each(
     pairs = np.unique(long_rows.pair[order[again]])
     if rule is None:
         raise _duplicates(long_rows, pairs, time_column, unused, unnamed)
-    many = "several forecasts by one expert on one event, {count:time}: "
+    many = len(pairs)
     if rule == "mean":
-        return _mean(long_rows.select(order)), [*notes, Note.of("duplicates", many + "their mean counts", len(pairs))]
+        return _mean(long_rows.select(order)), [*notes, finding("duplicates", count=many, how="their mean counts")]
     if rule == "samples":
         samples = _samples(long_rows.select(order))
-        return samples, [*notes, Note.of("duplicates", many + "they count as samples of one statement", len(pairs))]
+        return samples, [*notes, finding("duplicates", count=many, how="they count as samples of one statement")]
     if rule == "time-weighted":
         mean = _over_time(long_rows.select(order), time_column, unused, until, unnamed)
-        return mean, [*notes, Note.of("duplicates", many + "their mean over time counts", len(pairs))]
+        return mean, [*notes, finding("duplicates", count=many, how="their mean over time counts")]
     if time_column:
         by = f"the last by column {shown(time_column)}{', and of one time the last row,' if rule == 'last-row' else ''}"
     else:
         by = _by_row(long_rows, pairs, rule, unnamed)
-    note = Note.of("duplicates", many + literal(f"{by} counts"), len(pairs))
+    note = finding("duplicates", count=many, how=f"{by} counts")
     return latest_rows(long_rows, time_column if rule == "last" else None, unused), [*notes, note]
 
 
