@@ -13,6 +13,7 @@ from opinionpool.learning.fitted import FittedPanel
 from opinionpool.report.answers import plain
 from opinionpool.report.blocks import Section, long_table
 from opinionpool.report.charts import interval_bar
+from opinionpool.report.html import sentence
 from opinionpool.report.listing import Column, records
 from opinionpool.report.numbers import finite, percent, points, whole
 
@@ -73,8 +74,13 @@ def rate_lines(found: Rates) -> list[str]:
         rate, low, high, _ = found.total_
         between = f"{percent(low)} to {percent(high)}"
         lines = [f"of all {whole(int(found.events_.sum()))} events {percent(rate)} happen ({between})"]
+    return [*lines, f"assumed: {assumed(found)}"]
+
+
+def assumed(found: Rates) -> str:
+    """What is assumed, and whether resolved events speak against it."""
     against = "; resolved events speak against it, so base rates rest on these" if found.by_outcomes_ > 0.5 else ""
-    return [*lines, f"assumed: {ASSUMPTION}{against}"]
+    return f"{ASSUMPTION}{against}"
 
 
 def rates_section(f: Findings) -> Section | None:
@@ -94,10 +100,9 @@ def rates_section(f: Findings) -> Section | None:
     columns.insert(list(table).index("events"), Column("picture", [interval_bar(*each) for each in bars], "0% to 100%"))
     order = np.argsort(-np.asarray(table["events"]), kind="stable").tolist()
     lead = (
-        f"Which share of the events of each {by} happens: resolved events are counted, and open ones by what forecasts "
-        f"say, with a base rate of the {by}'s own. Intervals hold {found.level:.0%}. It is assumed that {ASSUMPTION}."
+        f"Which share of the events of each {by} happens, with {found.level:.0%} intervals: resolved events are counted, "
+        f"and open ones by what forecasts say, with a base rate of the {by}'s own."
     )
+    says = [note.text for note in found.notes] or [assumed(found)]
     shown = [column.take(order) for column in columns]
-    return Section(
-        "rates", f"Rates by {by}", [lead, *(note.text for note in found.notes), *long_table(shown, by, MOST, MOST, "")]
-    )
+    return Section("rates", f"Rates by {by}", [lead, *map(sentence, says), *long_table(shown, by, MOST, MOST)])
