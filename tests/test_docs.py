@@ -58,8 +58,9 @@ def test_links_lead_somewhere(root, page):
 def test_figures_on_rates(root, study):
     text = (root / "docs" / "rates.md").read_text(encoding="utf-8")
     line = next(line for line in text.splitlines() if line.startswith("| 5 | 50 | one |"))
-    written = [float(cell) for cell in line.strip("| ").split(" | ")[3:]]
-    assert written == pytest.approx(list(study("rates").figures(5, 50, "one").values()), abs=0.00051)
+    # In whole per cent.
+    written = [float(cell.rstrip("%")) for cell in line.strip("| ").split(" | ")[3:]]
+    assert written == pytest.approx([100 * each for each in study("rates").figures(5, 50, "one").values()], abs=0.51)
 
 
 @pytest.fixture

@@ -31,7 +31,7 @@ MEANS, DEVIATIONS, WIDTH = np.linspace(-5.0, 5.0, 41), np.array([0.15, 0.3, 0.5,
 POINTS = np.array([(x, y) for x in range(-3, 4) for y in range(-3, 4) if x * x + y * y <= 11], dtype=np.float64)
 START, ROUNDS = np.array([0.0, 1.0]), 3
 # Log-odds beforehand that scores say what base rates are; less probable ways than the second number have no part.
-DISBELIEF, LEAST = 3.0, 0.01
+DISBELIEF, LEAST = np.log(100.0), 0.01
 # Fewer scores than this are not tested.
 ENOUGH = 10
 

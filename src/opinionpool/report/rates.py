@@ -100,8 +100,8 @@ def rates_section(f: Findings) -> Section | None:
     columns.insert(list(table).index("events"), Column("picture", [interval_bar(*each) for each in bars], "0% to 100%"))
     order = np.argsort(-np.asarray(table["events"]), kind="stable").tolist()
     lead = (
-        f"Which share of the events of each {by} happens, with {found.level:.0%} intervals: resolved events are counted, "
-        f"and open ones by what forecasts say, with a base rate of the {by}'s own."
+        f"Which share of the events of each {by} happens, with {found.level:.0%} intervals: resolved events are "
+        f"counted, and open ones by what forecasts say, with a base rate of the {by}'s own."
     )
     says = [note.text for note in found.notes] or [assumed(found)]
     shown = [column.take(order) for column in columns]
