@@ -40,6 +40,7 @@ from opinionpool.names import unknown_names
 from opinionpool.page.assessment import Assessment, Expert, to_toml
 from opinionpool.pools.fit import fit_pool, in_sample, in_sample_note
 from opinionpool.priors import event_priors
+from opinionpool.report.answer_charts import odds
 from opinionpool.report.answers import Pooled, pool_events
 
 # Fits that are kept, so that going back does not learn again.
@@ -409,8 +410,7 @@ def _again(p: float) -> tuple[float, float]:
     """Return the probability moved down and up by `AGAIN` in log-odds; 0 and 1 stay."""
     if not 0 < p < 1:
         return p, p
-    centre = math.log(p / (1.0 - p))
-    low, high = (1.0 / (1.0 + math.exp(-(centre + step))) for step in (-AGAIN, AGAIN))
+    low, high = (1.0 / (1.0 + math.exp(-(odds(p) + step))) for step in (-AGAIN, AGAIN))
     return low, high
 
 
@@ -447,7 +447,7 @@ def share_above(threshold: float, p: float, ends: tuple[float, float], level: fl
     (0.95, 0.5)
     """
     normal = NormalDist()
-    centre, at, low, high = (math.log(max(x, 1e-12) / max(1.0 - x, 1e-12)) for x in (p, threshold, *ends))
+    centre, at, low, high = map(odds, (p, threshold, *ends))
     spread = abs((low if at < centre else high) - centre) / normal.inv_cdf((1.0 + level) / 2.0)
     if spread == 0:
         return float(at < centre)

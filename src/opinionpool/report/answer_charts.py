@@ -9,7 +9,7 @@ from typing import NamedTuple
 from opinionpool import logodds
 from opinionpool.analysis.explanation import Explanation, Step, of_class, steps
 from opinionpool.analysis.sensitivity import Effect
-from opinionpool.report.charts import Scale, drawing, label, line, nice_ticks, number, rect, shortened, titled
+from opinionpool.report.charts import Scale, bar_cell, drawing, label, line, nice_ticks, number, rect, shortened, titled
 from opinionpool.report.effects import LABELS, effect_ends, effect_name
 from opinionpool.report.html import Html, joined, markup
 from opinionpool.report.numbers import brief, percent
@@ -192,9 +192,8 @@ def tornado(effects: Sequence[Effect], answer: float, threshold: float | None, w
 
 
 def share_bar(p: float) -> Html:
-    """A probability as a bar from 0 to 1; decoration beside a number, so silent."""
-    bar_, frame = rect(0, 4, 120 * p, 10, "range"), rect(0, 4, 120, 10, "frame")
-    return joined([Html('<svg class="bar-cell" viewBox="0 0 120 18" aria-hidden="true">'), bar_, frame, Html("</svg>")])
+    """A probability as a bar from 0 to 1."""
+    return bar_cell([rect(0, 4, 120 * p, 10, "range"), rect(0, 4, 120, 10, "frame")], 18)
 
 
 def sample(kind: str) -> Html:

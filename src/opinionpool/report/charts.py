@@ -321,37 +321,38 @@ def learning_chart(curve: LearningCurve) -> Html:
     return drawing(WIDTH, 252, parts, says)
 
 
+def bar_cell(parts: Iterable[Html], height: int = 22) -> Html:
+    """A small drawing beside a number; silent, as it says the same."""
+    return markup(f'<svg class="bar-cell" viewBox="0 0 120 {height}" aria-hidden="true">{{}}</svg>', joined(parts))
+
+
 def interval_bar(p: float, low: float | None, high: float | None, forecasts: Sequence[float] = ()) -> Html:
-    """A probability between its limits, over experts' forecasts, on a scale from 0 to 1; silent beside numbers."""
+    """A probability between its limits, over experts' forecasts, on a scale from 0 to 1."""
     x = Scale(0.0, 1.0, 6, 114)
     parts = [line(x(0), 11, x(1), 11, "grid"), line(x(0.5), 7, x(0.5), 15, "grid")]
     parts += [line(x(q), 4, x(q), 18, "one") for q in sorted(set(forecasts))[:TICKED]]
     if low is not None and high is not None:
         parts.append(line(x(low), 11, x(high), 11, "interval"))
     parts.append(dot(x(p), 11, "point", 4.5))
-    return markup('<svg class="bar-cell" viewBox="0 0 120 22" aria-hidden="true">{}</svg>', joined(parts))
+    return bar_cell(parts)
 
 
 def range_bar(p: float, low: float, high: float) -> Html:
-    """Between what a probability moves, around its value, on a scale from 0 to 1; silent beside numbers."""
+    """Between what a probability moves, around its value, on a scale from 0 to 1."""
     x = Scale(0.0, 1.0, 6, 114)
     a, b = sorted((x(low), x(high)))
-    parts = [
-        line(x(0), 11, x(1), 11, "grid"),
-        rect(a, 6, max(b - a, 1.0), 10, "range"),
-        line(x(p), 2, x(p), 20, "level"),
-    ]
-    return markup('<svg class="bar-cell" viewBox="0 0 120 22" aria-hidden="true">{}</svg>', joined(parts))
+    bar, level = rect(a, 6, max(b - a, 1.0), 10, "range"), line(x(p), 2, x(p), 20, "level")
+    return bar_cell([line(x(0), 11, x(1), 11, "grid"), bar, level])
 
 
 def weight_bar(weight: float, low: float, high: float, ends: tuple[float, float]) -> Html:
-    """A weight between its limits, around 0, on the scale that all weights share; silent beside numbers."""
+    """A weight between its limits, around 0, on the scale that all weights share."""
     x = Scale(*ends, 6, 114)
     parts = [line(x.start, 11, x.end, 11, "grid"), line(x(0), 3, x(0), 19, "zero")]
     if math.isfinite(low):
         parts.append(line(x(low), 11, x(high), 11, "interval"))
     parts.append(dot(x(weight), 11, "point", 4.5))
-    return markup('<svg class="bar-cell" viewBox="0 0 120 22" aria-hidden="true">{}</svg>', joined(parts))
+    return bar_cell(parts)
 
 
 def legend(entries: Sequence[tuple[str, str]]) -> Html:
