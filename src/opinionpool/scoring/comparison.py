@@ -80,13 +80,7 @@ class PoolScore:
 
 @dataclass(frozen=True)
 class BaseRate:
-    """The base rate alone, scored out of sample: the prior that pools start from, without any forecast.
-
-    Attributes
-    ----------
-    score, standard_error, log_loss, brier : float
-        As for `PoolScore`.
-    """
+    """The base rate alone, scored as a `PoolScore`: the prior that pools start from, without any forecast."""
 
     score: float
     standard_error: float

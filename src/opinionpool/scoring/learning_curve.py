@@ -36,31 +36,19 @@ FEWEST = 3
 
 @dataclass(frozen=True, eq=False)
 class LearningCurve:
-    """Mean scores out of sample at S numbers of resolved events, always on the same events.
-
-    Attributes
-    ----------
-    pool : str
-    sizes : ndarray of int, shape (S,)
-        How many resolved events were learned from.
-    score, average : ndarray, shape (S,)
-        Mean normalised log score (26) of the pool and of the simple average.
-    low, high : ndarray, shape (S,)
-        Between what the pool's score less the average's lies, at each size by itself; NaN where too few events say it.
-    scored, rounds : int
-        Events scored, and how often they were dealt.
-    level : float
-    """
+    """Mean scores out of sample at S numbers of resolved events, always on the same events."""
 
     pool: str
-    sizes: npt.NDArray[np.intp]
+    sizes: npt.NDArray[np.intp]  # (S,); how many resolved events were learned from
+    # score, average: (S,); mean normalised log score (26) of the pool and of the simple average
     score: Array
     average: Array
+    # low, high: (S,); bounds of the pool's score less the average's, each by itself; NaN where too few events say it
     low: Array
     high: Array
-    scored: int
-    rounds: int
-    level: float
+    scored: int  # events
+    rounds: int  # how often events were dealt
+    level: float  # of the bounds
 
 
 def learning_curve(
@@ -79,29 +67,10 @@ def learning_curve(
     """Score a pool that has learned from none, some and all of the events in the other folds.
 
     What is learned from grows: more events are added to those there were. Forward in time the last block is scored,
-    after learning from the latest outcomes known before it was answered.
+    after learning from the latest outcomes known before it was answered. Options are as for `compare_pools`; `rounds`
+    says how often events are dealt, and a `comparison` of this pool by the same folds gives the scores after all other
+    events.
 
-    Parameters
-    ----------
-    forecasts : Forecasts
-    pool : str, default "gaussian"
-    by, folds, prior, beliefs, seed, progress
-        As for `opinionpool.scoring.compare.compare_pools`.
-    rounds : int, default 1
-        How often events are dealt; once forward in time.
-    comparison : Comparison, optional
-        Of this pool on the same events by the same folds: its scores are what has learned from all other events. Not
-        used forward in time, where the curve is of the last block alone.
-
-    Raises
-    ------
-    ArgumentError
-        For the simple average.
-    LearningError
-        If there are too few resolved events for a curve, or the pool cannot be fitted.
-
-    Examples
-    --------
     >>> rng = np.random.default_rng(5)
     >>> y = rng.random(60) < 0.5
     >>> q = 1 / (1 + np.exp(-(2 * y[:, None] - 1 + rng.normal(size=(60, 3)))))
