@@ -220,7 +220,7 @@ def _witnesses(sample: Array, found: Duplicates, blocks: Iterable[Array]) -> Ite
     """
     first = np.array([*found.first, 0])[found.source]
     pairs = [(i, j) for i, j in enumerate(first.tolist()) if found.source[i] >= 0 and i != j]
-    # What was said by each of the others, until that is enough.
+    # Forecasts by each of the others so far, until these are enough.
     others = {i: sample[~np.isnan(sample[:, i, 0]), i][:1] for i in np.flatnonzero(found.source < 0).tolist()}
     for block in blocks:
         if not pairs and not others:
@@ -232,13 +232,13 @@ def _witnesses(sample: Array, found: Duplicates, blocks: Iterable[Array]) -> Ite
             if len(differ):
                 rows.add(int(differ[0]))
                 pairs.remove((i, j))
-        for i, said in list(others.items()):
+        for i, given in list(others.items()):
             mine = np.flatnonzero(~np.isnan(block[:, i, 0]))
-            known = np.concatenate([said, block[mine, i]])
+            known = np.concatenate([given, block[mine, i]])
             other = mine[(np.abs(block[mine, i] - known[:1]) > ROUNDING).any(axis=1)][:1]
-            more = [*mine[: max(SEVERAL - len(said), 0)].tolist(), *other.tolist()]
+            more = [*mine[: max(SEVERAL - len(given), 0)].tolist(), *other.tolist()]
             rows.update(more)
-            others[i] = np.concatenate([said, block[more, i]])
+            others[i] = np.concatenate([given, block[more, i]])
             if len(other) and len(others[i]) >= SEVERAL:
                 del others[i]
         if rows:
