@@ -62,6 +62,8 @@ def test_parts_add_up(seed, n, k, missing, resolved, pool, given_prior, rated):
     answer = state.pool(x[-1], prior, rate)
     assert why.probability == pytest.approx(answer, abs=1e-14)
     total = why.start + why.intercept + why.contributions.sum(axis=0) + why.shift
+    total = total if why.members_shift is None else total + why.members_shift
+    assert (why.members_share is None) == (why.members_shift is None)
     assert total == pytest.approx(why.total, abs=1e-12)
     if "at-floor" in {note.code for note in why.notes}:
         # The sum is beyond what an answer may be.
@@ -224,7 +226,7 @@ def test_a_panel_with_weights_by_class():
     row[1] = np.nan
     why = explain(state, row)
     assert why.weights is None
-    total = why.start + why.intercept + why.contributions.sum(axis=0)
+    total = why.start + why.intercept + why.contributions.sum(axis=0) + why.members_shift
     assert total == pytest.approx(log_odds(state.pool(row)), abs=1e-8)
     row[0] = np.nan
     assert why.without[0] == pytest.approx(state.pool(row), abs=1e-12)

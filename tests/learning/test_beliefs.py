@@ -369,7 +369,7 @@ class TestPlaces:
         (note,) = learned.notes
         assert note.text == (
             "no event is resolved, so the weights follow from the beliefs; assumed where none is given: "
-            "no bias; accuracy 1 (an AUC of 0.84); correlation 0.6; extremes moderated, to 98.6% at most where the "
+            "no bias; accuracy 1 (an AUC of 0.84); correlation 0.6; extremes moderated, to 99.4% at most where the "
             "prior is 50%"
         )
         accuracy = [accuracy_of_auc(0.9), ACCURACY, ACCURACY]

@@ -70,7 +70,7 @@ class TestAnswers:
         learned = learn(Forecasts.from_array(x, y), prior=prior)
         other = rng.uniform(0.1, 0.9, 30)
         moved = expit(logit(x) + (logit(other) - logit(prior))[:, None])
-        shift = logit(learned.pool(moved, prior=other)) - logit(learned.pool(x, prior=prior))
+        shift = logit(learned.panel.pool(moved, other)) - logit(learned.panel.pool(x, prior))
         assert shift == pytest.approx(logit(other) - logit(prior), abs=1e-6)
 
     def test_one_outcome_only(self):
@@ -132,7 +132,9 @@ class TestLearns:
         x[:, 1] = NAN
         learned = learn(Forecasts.from_array(x, y))
         assert learned.weights[1] == 0
-        assert learned.pool(x) == pytest.approx(learned.panel.subset([0, 2]).pool(x[:, [0, 2]], prior=learned.prior[1]))
+        assert learned.panel.pool(x, learned.prior[1]) == pytest.approx(
+            learned.panel.subset([0, 2]).pool(x[:, [0, 2]], prior=learned.prior[1])
+        )
 
     @pytest.mark.parametrize("hole", [False, True])
     def test_a_blank_expert_changes_nothing(self, hole):

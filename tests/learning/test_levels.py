@@ -169,7 +169,7 @@ def test_every_way_to_ask_gives_one_answer(kind):
     assert ((low <= expected) & (expected <= high)).all()
     why = op.explain_event(f, 7, state)
     assert float(why.probability) == pytest.approx(expected[7])
-    total = float(why.start + why.intercept + why.contributions.sum())
+    total = float(why.start + why.intercept + why.contributions.sum() + why.members_shift)
     assert total == pytest.approx(float(logit(expected[7])))
     np.testing.assert_allclose(why.probabilities, f.X[7])
     without = f.X[7].copy()

@@ -149,7 +149,7 @@ def test_the_parts_of_an_answer_add_up_and_show_forecasts_as_they_were_made():
     why = op.explain_event(forecasts, 3, state)
     np.testing.assert_array_equal(why.probabilities, q[3])
     np.testing.assert_allclose(why.ages, (NOW - made[3]) / np.timedelta64(1, "D"))
-    np.testing.assert_allclose(why.start + why.intercept + why.contributions.sum(), why.total)
+    np.testing.assert_allclose(why.start + why.intercept + why.contributions.sum() + why.members_shift, why.total)
     np.testing.assert_allclose(expit(why.total), state.pool_forecasts(forecasts)[3])
 
 

@@ -207,7 +207,7 @@ def test_the_parts_of_an_answer_add_up(k):
     forecasts = op.Forecasts.from_array(q[..., 1] if k == 2 else q, y, classes=tuple(range(k)), topics=topics)
     state = op.GaussianPool().fit(forecasts).state_
     why = op.explain_event(forecasts, 5, state, base_rate=0.2 if k == 2 else [0.2, 0.5, 0.3])
-    total = why.start + why.intercept + why.contributions.sum(axis=0) + why.topic_shift + why.shift
+    total = why.start + why.intercept + why.contributions.sum(axis=0) + why.topic_shift + why.shift + why.members_shift
     np.testing.assert_allclose(total, why.total, atol=1e-9)
     p = expit(total) if k == 2 else np.exp(total) / np.exp(total).sum()
     np.testing.assert_allclose(p, why.probability, atol=1e-9)

@@ -125,7 +125,7 @@ def covered_classes(study, rng, events, n, k):
 @pytest.mark.parametrize(("events", "n", "k"), [(20, 3, 3), (60, 4, 5)])
 def test_coverage_of_classes(study, events, n, k):
     rng = np.random.default_rng(2)
-    assert np.mean([covered_classes(study, rng, events, n, k) for _ in range(30)]) == pytest.approx(0.9, abs=0.06)
+    assert np.mean([covered_classes(study, rng, events, n, k) for _ in range(100)]) == pytest.approx(0.9, abs=0.06)
 
 
 def test_two_classes_are_each_others_complement():

@@ -36,7 +36,7 @@ MOST_SHOWN = 3
 
 @dataclass(frozen=True, eq=False)
 class Explanation(Tabular):
-    """The parts of one pooled answer: start + intercept + sum of contributions + topic_shift + shift = total.
+    """The parts of an answer: start + intercept + sum of contributions + topic_shift + shift + members_shift = total.
 
     Values by class are numbers when K = 2, about ``classes[1]``; for K > 2 they have a last axis of K, and log-odds are
     log-probabilities centred over the classes. Where events have options of their own, classes are those of this event.
@@ -91,6 +91,11 @@ class Explanation(Tabular):
         what remains of it. NaN where unknown.
     given_levels : tuple of str or None, length n
         The levels of scales that experts chose, such as "4 of 1-5", where some gave levels; "" for the others.
+    members_share : float or None
+        What share of the answer comes from the simple average and from single experts, which are mixed with the sum as
+        probabilities; None where they are not.
+    members_shift : ndarray, shape (), or (K,), or None
+        What that adds.
     topic_shift : ndarray, shape (), or (K,), or None
         What its topic adds: its intercept, its slope times how far the common answer is from the prior, and by how much
         experts weigh more there.
@@ -118,6 +123,8 @@ class Explanation(Tabular):
     notes: tuple[Note, ...] = ()
     topic: str | None = None
     topic_shift: Array | None = None
+    members_share: float | None = None
+    members_shift: Array | None = None
     ages: Array | None = None
     given_levels: tuple[str, ...] | None = None
 
@@ -273,6 +280,9 @@ def explain(
     shift = batch.shift[0]
     if parts.scale == "probability":
         shift = total - total if base_rate is None else class_probabilities(probability, batch.classes) - total
+    beside = None
+    if _members_share(state) is not None:
+        beside = logodds.prior_log_ratios(class_probabilities(probability, batch.classes)) - (total + shift)
     found = Explanation(
         event=event,
         pool=state.rule,
@@ -291,16 +301,24 @@ def explain(
         start=show(parts.start),
         intercept=show(parts.intercept),
         shift=show(shift),
-        total=show(total + shift),
+        total=show(total + shift if beside is None else total + shift + beside),
         probability=probability,
         level=level,
         topic=None if added is None else topic,
         topic_shift=None if added is None else show(added),
+        members_share=None if beside is None else _members_share(state),
+        members_shift=None if beside is None else show(beside),
     )
     if state.posterior is not None and batch.classes == 2:
         low, high = state.interval(batch.q[0], prior, base_rate, level, topic)
         found = replace(found, interval=(float(low), float(high)))
     return replace(found, notes=(*_against(found, state, present), *_at_floor(found)))
+
+
+def _members_share(state: Fitted) -> float | None:
+    """Share of an answer that does not come from the log pool; None where nothing else is mixed with it."""
+    members = state.members if isinstance(state, FittedPanel) else None
+    return None if members is None else float(1.0 - members.shares[0])
 
 
 def _topic_part(state: Fitted, batch: Batch, prior: npt.ArrayLike, topic: str | None) -> Array | None:
@@ -309,7 +327,7 @@ def _topic_part(state: Fitted, batch: Batch, prior: npt.ArrayLike, topic: str | 
         return None
     if not batch.answered_by(state.panel.informative)[0]:
         return None
-    common = class_probabilities(state.pool(batch.q[0], prior), batch.classes)
+    common = class_probabilities(state.panel.pool(batch.q[0], prior), batch.classes)
     return np.asarray(state.topic_shift(common[None], batch, None, topic).ratios[0])
 
 
@@ -422,6 +440,8 @@ def steps(why: Explanation, at: int) -> list[Step]:
         parts, names = [*parts, why.topic_shift], [*names, f"topic {why.topic}"]
     if np.any(why.shift != 0):
         parts, names = [*parts, why.shift], [*names, "base rate"]
+    if why.members_shift is not None:
+        parts, names = [*parts, why.members_shift], [*names, "average and single experts"]
     total, found = np.asarray(why.start), []
     before = _class_probability(total, at)
     for name, part in zip(names, parts, strict=True):

@@ -136,6 +136,13 @@ class Duplicates:
         """Experts without any forecast, (N,)."""
         return np.asarray(self.source == NEW)
 
+    @property
+    def counts(self) -> Array:
+        """How much each expert counts among all, (N,): copies once together, constant ones not."""
+        known, found = self.source >= 0, self.new.astype(np.float64)
+        found[known] = 1.0 / np.bincount(self.source[known])[self.source[known]]
+        return found
+
     def parts(self, parts: Parts) -> Parts:
         """Parts of all experts from those of the distinct ones; duplicates are perfectly dependent, so they share."""
         n = len(self.source)

@@ -14,6 +14,7 @@ from opinionpool.display import Tabular
 from opinionpool.errors import LearningError, Note
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.levels import LatentLevels
+from opinionpool.learning.members import Members
 from opinionpool.learning.posterior import Posterior, answer_rows, debiased
 from opinionpool.learning.recency import Recency
 from opinionpool.learning.shrinkage import MarginalFeatures
@@ -50,6 +51,8 @@ class FittedPanel(Tabular):
         Of intercept and weights, where it is known.
     topics : TopicEffects or None
         Intercepts and slopes by topic, where events have topics.
+    members : Members or None
+        What else is mixed with the panel's answers.
     recency : Recency or None
         How fast forecasts go stale, where their times are known.
     votes : LatentLevels or None
@@ -71,6 +74,7 @@ class FittedPanel(Tabular):
     topics: TopicEffects | None = None
     recency: Recency | None = None
     votes: LatentLevels | None = None
+    members: Members | None = None
 
     def _table(self) -> dict[str, list[Any]]:
         low, high = self.weight_interval()
@@ -135,15 +139,26 @@ class FittedPanel(Tabular):
             If each event had its own prior in the fit and none is given now.
         """
         prior, q = self.reference(prior), self.taken(q)
-        p = self.panel.pool(q, prior, base_rate)
-        if topics is None or self.topics is None:
+        # The base rate moves what the members say together.
+        within = base_rate if self.members is None else None
+        p = self.panel.pool(q, prior, within)
+        if self.members is None and (topics is None or self.topics is None):
             return p
-        batch = self.panel.read(q, prior)
-        both = answer_rows(p, batch.classes)
-        shift = self.topic_shift(both, batch, base_rate, topics)
-        return batch.as_asked(
-            logodds.public_probabilities(shift.moved(both, batch.prior, self.panel.settings.pool_floor))
-        )
+        batch = self.panel.read(q, prior, base_rate)
+        answers = self._answers(answer_rows(p, batch.classes), batch, within, topics)
+        return batch.as_asked(logodds.public_probabilities(answers))
+
+    def _answers(self, p: Array, batch: Batch, base_rate: npt.ArrayLike | None, topics: npt.ArrayLike | None) -> Array:
+        """Answers with what topics and other members do to those of the log pool, (T, K)."""
+        floor = self.panel.settings.pool_floor
+        if topics is not None and self.topics is not None:
+            p = self.topic_shift(p, batch, base_rate, topics).moved(p, batch.prior, floor)
+        if self.members is None:
+            return p
+        both = logodds.raise_to_floors(self.members.mixed(p, batch), logodds.class_floors(floor, batch.prior, 1.0))
+        if not batch.shift.any():
+            return both
+        return logodds.pooled_probabilities(logodds.prior_log_ratios(both) + batch.shift, batch.prior, floor)
 
     def topic_shift(self, p: Array, batch: Batch, base_rate: npt.ArrayLike | None, topics: npt.ArrayLike) -> TopicShift:
         """What topics do to the common answers on T events, (T, K); nothing where nobody answered."""
@@ -178,16 +193,17 @@ class FittedPanel(Tabular):
             prior = own_priors(forecasts, None)
         prior = self.reference(prior)
         forecasts = self.aged(forecasts, prior)
-        p = self.panel.pool_forecasts(forecasts, prior, base_rate)
-        if self.topics is None or forecasts.topics is None:
+        p = self.panel.pool_forecasts(forecasts, prior, base_rate if self.members is None else None)
+        topics = None if self.topics is None else forecasts.topics
+        if topics is None and self.members is None:
             return p
         both, found = answer_rows(p, len(self.classes)), np.empty_like(p)
         for rows, q, (own, rate) in forecasts.dense_blocks(self.experts, prior, base_rate):
             assert own is not None
-            batch = self.panel.read(q, own)
-            shift = self.topic_shift(both[rows], batch, rate, forecasts.topics[rows])
-            moved = shift.moved(both[rows], batch.prior, self.panel.settings.pool_floor)
-            found[rows] = logodds.public_probabilities(moved)
+            batch = self.panel.read(q, own, rate)
+            within = rate if self.members is None else None
+            answers = self._answers(both[rows], batch, within, None if topics is None else topics[rows])
+            found[rows] = logodds.public_probabilities(answers)
         return found
 
     def interval(
@@ -214,8 +230,11 @@ class FittedPanel(Tabular):
                 f"a panel learned as {self.structure!r} does not say how sure it is; the default pool does"
             )
         prior, q = self.reference(prior), self.taken(q)
-        shift = self._shift(q, prior, base_rate, topics)
-        return self.posterior.interval(self.panel, q, prior, base_rate, level, shift)
+        shift, beside = self._shift(q, prior, base_rate, topics), None
+        if self.members is not None:
+            batch = self.panel.read(q, prior, base_rate)
+            beside = (self.members.shares, *self.members.log_odds(batch))
+        return self.posterior.interval(self.panel, q, prior, base_rate, level, shift, beside)
 
     def _shift(
         self, q: npt.ArrayLike, prior: npt.ArrayLike, base_rate: npt.ArrayLike | None, topics: npt.ArrayLike | None

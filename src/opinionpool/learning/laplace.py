@@ -53,11 +53,14 @@ class Fit:
     joint : ndarray, shape (B, J)
         Posterior probabilities of nodes and sums.
     normals : Normals or None
+    evidence : float
+        Log marginal likelihood.
     """
 
     mean: Array
     joint: Array
     normals: Normals | None = None
+    evidence: float = 0.0
 
 
 class Quadratic(NamedTuple):
@@ -253,16 +256,16 @@ def _averaged(pairs: Pairs, nodes: Nodes, basis: Array | None) -> Fit:
     likely = pairs.score > pairs.score.max() + NEGLIGIBLE
     node, total, score, means = (part[likely] for part in pairs[:4])
     share = np.exp(score - score.max())
-    probability = share / share.sum()
+    probability, marginal = share / share.sum(), float(score.max() + np.log(share.sum()))
     joint = np.zeros((len(nodes.probability), len(nodes.sums.value)))
     joint[node, total] = probability
     mean = _whole(probability @ means, basis, d)
     if pairs.covariance is None:
-        return Fit(mean, joint)
+        return Fit(mean, joint, evidence=marginal)
     group = _groups(probability, total if joint.shape[1] > 1 else node, max(1, _KEPT // len(mean) ** 2))
     normals = _merged(probability, means, pairs.covariance[likely], group)
     beyond = np.bincount(group, probability * nodes.weight_sd[node] ** 2) / normals.probability
-    return Fit(mean, joint, _expanded(normals, beyond, basis, d))
+    return Fit(mean, joint, _expanded(normals, beyond, basis, d), marginal)
 
 
 def prior_fit(nodes: Nodes, d: int, *, covariances: bool = True) -> Fit:

@@ -210,7 +210,7 @@ def _learn_default(problem: Problem, beliefs: Beliefs, request: Request) -> Fitt
     kind = "default" if counts.any() and not believed.assessed else "assumed"
     notes = found.notes + belief_notes(beliefs, problem.experts)
     about = found.marginal, found.posterior
-    learned = FittedPanel(panel, problem.shared, kind, events, counts, present, notes, *about)
+    learned = FittedPanel(panel, problem.shared, kind, events, counts, present, notes, *about, members=found.members)
     if request.class_model == "symmetric":
         return learned
     # Loaded where there are more than two classes.

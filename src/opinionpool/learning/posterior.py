@@ -150,10 +150,12 @@ class Posterior(Tabular):
         base_rate: npt.ArrayLike | None = None,
         level: float = 0.9,
         shift: TopicShift | None = None,
+        beside: tuple[Array, Array, Array] | None = None,
     ) -> tuple[Array, Array]:
         """Return the interval for each pooled probability, as `Panel.pool`; of each class by itself when K > 2.
 
-        `shift` is what topics do to these answers.
+        `shift` is what topics do to these answers, `beside` shares of the log pool and of other members, (1 + M,), and
+        mean and standard deviation of the others' log-odds, (M, T, K) each.
 
         Returns
         -------
@@ -178,6 +180,11 @@ class Posterior(Tabular):
             floors = logodds.class_floors(panel.settings.pool_floor, batch.prior[rows], 1.0)
             most = 1.0 - floors @ (1.0 - np.eye(k))
             probability, away, sd = self._beyond(panel, batch, rows, p[rows], shift)
+            if beside is not None:
+                shares, mean, spread = beside
+                other = np.where(np.isfinite(odds), mean[:, rows] - odds, 0.0)
+                probability = np.concatenate([shares[0] * probability, shares[1:]])
+                away, sd = np.concatenate([away, other]), np.concatenate([sd, spread[:, rows]])
             for end, q in zip(ends, ((1.0 - level) / 2.0, (1.0 + level) / 2.0), strict=True):
                 end[rows] = np.clip(logodds.expit(odds + quantile(probability, away, sd, q)), floors, most)
         low, high = (batch.as_asked(logodds.public_probabilities(end)) for end in ends)

@@ -10,6 +10,7 @@ from opinionpool.arrays import Array
 from opinionpool.errors import Note
 from opinionpool.learning.agreement import Agreement
 from opinionpool.learning.laplace import prior_fit
+from opinionpool.learning.members import Members
 from opinionpool.learning.nodes import prior_nodes
 from opinionpool.learning.posterior import Posterior
 from opinionpool.learning.prior import (
@@ -51,6 +52,10 @@ class DefaultFit:
     learned : bool
         Whether outcomes had a part in it.
     notes : tuple of Note
+    members : Members or None
+        What is mixed with the log pool; None where beliefs were given, and where events have options of their own.
+    evidence : float
+        Log marginal likelihood of the outcomes.
     """
 
     parts: Parts
@@ -60,6 +65,8 @@ class DefaultFit:
     posterior: Posterior | None
     learned: bool
     notes: tuple[Note, ...] = ()
+    members: Members | None = None
+    evidence: float = 0.0
 
 
 def assumed(believed: Believed, d: int, *, options: bool, answers_only: bool = False) -> DefaultFit:

@@ -104,6 +104,8 @@ def _sum_rows(why: Explanation, at: int | None) -> list[dict[str, Any]]:
         rows.append(row("topic", why.topic_shift, name=f"topic {why.topic}"))
     if np.any(why.shift != 0):
         rows.append(row("base rate", why.shift))
+    if why.members_shift is not None:
+        rows.append(row("members", why.members_shift, name=f"average and single experts ({why.members_share:.0%})"))
     return [*rows, row("pooled", why.total, why.probability)]
 
 
@@ -153,9 +155,11 @@ def explanation_facts(why: Explanation) -> dict[str, object]:
     low, high = why.interval or (None, None)
     parts = {
         "probability": why.probability, "prior_probability": why.prior, "start": why.start, "intercept": why.intercept,
-        "topic_shift": why.topic_shift, "shift": why.shift, "total": why.total,
+        "topic_shift": why.topic_shift, "shift": why.shift,
+        "members_shift": why.members_shift, "total": why.total,
     }  # fmt: skip
     facts = {"event": why.event, "scale": why.scale, "low": low, "high": high, "level": why.level, "topic": why.topic}
+    facts |= {"members_share": why.members_share}
     return facts | {key: by_class(why, value) for key, value in parts.items()}
 
 

@@ -16,6 +16,7 @@ from opinionpool.learning.class_weights import ClassPosterior, ClassWeights
 from opinionpool.learning.crowd_posterior import CrowdPosterior
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.learning.levels import LatentLevels
+from opinionpool.learning.members import Members
 from opinionpool.learning.posterior import Limits, Posterior
 from opinionpool.learning.recency import Recency
 from opinionpool.learning.shrinkage import MarginalFeatures
@@ -293,6 +294,17 @@ def check_learned(prior: Array | None, events: Array, counts: Array, n: int, k: 
     shaped(counts, (n,), "the counts of forecasts", least=0.0)
 
 
+def _check_members(members: Members) -> None:
+    if members.count.shape != members.follow.shape or not ((members.count >= 0) & (members.count <= 1)).all():
+        raise SavedPoolError("experts should count from 0 to 1 in the average")
+    shaped(members.bias, members.count.shape, "believed biases")
+    for what, values in (("members", members.shares), ("experts", members.follow)):
+        if values.ndim != 1 or not (values >= 0).all() or abs(values.sum() - 1.0) > ROUNDING:
+            raise SavedPoolError(f"shares of {what} should be probabilities that add up to 1")
+    if len(members.shares) != 3:
+        raise SavedPoolError(f"there should be shares of three members, not {len(members.shares)}")
+
+
 def _check_panel_state(learned: FittedPanel) -> None:
     panel = learned.panel
     n, k = len(panel), len(panel.classes)
@@ -316,6 +328,8 @@ def _check_panel_state(learned: FittedPanel) -> None:
         raise SavedPoolError(f"topics of {n} experts and {k} classes should vary with {k - 1 + n} common coefficients")
     if learned.topics is not None and learned.topics.plain is not None and learned.topics.plain.size != k - 1 + n:
         raise SavedPoolError(f"slopes of {n} experts and {k} classes should multiply {k - 1 + n} coefficients")
+    if learned.members is not None and learned.members.follow.shape != (n,):
+        raise SavedPoolError(f"shares of {n} experts have the shape {learned.members.follow.shape}")
     _check_answer(learned, n, k)
 
 
@@ -333,7 +347,7 @@ def _of_any_release(kind: Kind) -> Kind:
         )
         return replace(found, notes=(*found.notes, Note("older-method", text)))
 
-    return replace(kind, make=make, optional=("topics", "recency", "votes"))
+    return replace(kind, make=make, optional=("topics", "recency", "members", "votes"))
 
 
 def _check_pool_state(learned: FittedPool) -> None:
@@ -403,6 +417,7 @@ PARTS = (
     Kind.of("features-alone", MarginalFeatures, _check_marginal),
     Kind.of("limits", Limits, _nothing),
     Kind.of("posterior", Posterior, _check_posterior),
+    Kind.of("members", Members, _check_members),
     replace(
         Kind.of("topic-effects", TopicEffects, _check_topics), optional=("weights", "deviations", "cross", "plain")
     ),

@@ -1,0 +1,135 @@
+"""Mixed with the log pool, as probabilities: the simple average, and that one expert is the one to follow.
+
+P(Y | forecasts) = s₀ P_pool + s₁ Σ_i c_i q_i / Σ_i c_i + s₂ Σ_i e_i q_i, over the experts present; who is missing says
+what the average says. Copies of an expert count once together, c = 1 / copies, and who always says the same does not.
+The shares s are the prior ones, `prior.MEMBERS`, times the marginal likelihood of what happened under each member;
+e_i is c_i times the likelihood of expert i by itself (model.md, 9).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from opinionpool import logodds
+from opinionpool.arrays import Array, Mask
+from opinionpool.learning.prior import BELIEF_WORTH, MEMBERS
+from opinionpool.learning.problem import DenseContrasts
+from opinionpool.model.contrasts import Batch
+
+# Standard deviation, in log-odds, by which the simple average, which has no parameters, is smoothed.
+AVERAGE_SD = 0.05
+
+
+@dataclass(frozen=True, eq=False)
+class Members:
+    """How much of an answer each member gives.
+
+    Attributes
+    ----------
+    shares : ndarray, shape (3,)
+        Posterior probabilities of the log pool, the simple average, and one expert to follow.
+    count : ndarray, shape (N,)
+        How much each expert counts in the average.
+    follow : ndarray, shape (N,)
+        Posterior probability of each expert that this is the one.
+    bias : ndarray, shape (N,)
+        By how much each is believed to lie too high, in log-odds of two classes; forecasts count without it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Members.prior(np.ones(2), np.zeros(2, dtype=bool), np.zeros(2)).shares
+    array([0.7 , 0.15, 0.15])
+    """
+
+    shares: Array
+    count: Array
+    follow: Array
+    bias: Array
+
+    @classmethod
+    def prior(cls, count: Array, new: Mask, bias: Array, worth: float = 0.0) -> Members:
+        """Members before any outcome is known; `new` experts have made no forecast.
+
+        What is believed of the weights is worth so many events, and speaks for the log pool.
+        """
+        others = np.array(MEMBERS[1:]) * BELIEF_WORTH / (BELIEF_WORTH + worth)
+        heard = np.where(new, 0.0, count)
+        return cls(np.array([MEMBERS[0], *others]) / (MEMBERS[0] + others.sum()), count, heard / heard.sum(), bias)
+
+    def learned(self, data: DenseContrasts, evidence: float) -> Members:
+        """Members after outcomes of which the log pool has this log marginal likelihood."""
+        missing = np.isnan(data.contrasts[..., 0]) | (self.follow == 0)
+        used = data.resolved & (data.weight > 0) & ~missing.all(axis=1)
+        missing, weight = missing[used], data.weight[used]
+        forecasts = logodds.softmax(data.contrasts[used] - self.bias[:, None] + data.reference[used][:, None, :])
+        given = forecasts[np.arange(len(weight)), :, data.outcomes[used]]
+        counted = np.where(missing, 0.0, self.count)
+        average = np.where(missing, 0.0, given * counted).sum(axis=1) / counted.sum(axis=1)
+        by_expert = weight @ np.log(np.where(missing, average[:, None], given))
+        likeliest = by_expert[self.follow > 0].max()
+        odds = self.follow * np.exp(np.minimum(by_expert - likeliest, 0.0))
+        log_likelihood = np.array([evidence, weight @ np.log(average), likeliest + np.log(odds.sum())])
+        shares = self.shares * np.exp(log_likelihood - log_likelihood.max())
+        return Members(shares / shares.sum(), self.count, odds / odds.sum(), self.bias)
+
+    def mixed(self, p: Array, batch: Batch) -> Array:
+        """Answers of all members together, from those of the log pool; these where nobody answered, (T, K)."""
+        found = p.copy()
+        for rows in batch.blocks():
+            average, follow = self._answers(batch.some(rows))
+            both = self.shares[0] * p[rows] + self.shares[1] * average + self.shares[2] * follow
+            found[rows] = np.where(np.isnan(average), p[rows], both)
+        return found
+
+    def _answers(self, batch: Batch) -> tuple[Array, Array]:
+        """Answers of the average and of the expert to follow, (T, K) each; NaN where nobody answered."""
+        floors, binary = logodds.class_floors(batch.base.floor, batch.prior, 100.0), batch.classes == 2
+        if self.bias.any():
+            q = logodds.expit(self._log_ratios(batch))
+        elif binary:
+            q = np.clip(batch.q, floors[:, 1:], 1.0 - floors[:, :1])[..., None]
+        else:
+            q = logodds.raise_to_floors(batch.q, floors[:, None, :])
+        known = ~np.isnan(q[..., 0])
+        q = np.where(known[..., None], q, 0.0)
+        total = known @ self.count
+        average = np.full((len(q), q.shape[2]), np.nan)
+        np.divide(self.count @ q, total[:, None], out=average, where=total[:, None] > 0)
+        follow = self.follow @ q + (~known @ self.follow)[:, None] * average
+        if binary:
+            return logodds.all_classes(average[:, 0], 2), logodds.all_classes(follow[:, 0], 2)
+        return average, follow
+
+    def _log_ratios(self, batch: Batch) -> Array:
+        """Log-ratios of forecasts as they count, NaN where missing, (T, N, K - 1)."""
+        return batch.log_ratios() - self.bias[:, None]
+
+    def log_odds(self, batch: Batch) -> tuple[Array, Array]:
+        """Mean and standard deviation of each class's log-odds by the average and by experts to follow, (2, T, K).
+
+        Both are those of the prior, or base rate, where nobody answered.
+        """
+        mean, sd = np.empty((2, 2, len(batch.q), batch.classes))
+        for rows in batch.blocks():
+            some = batch.some(rows)
+            average = self._answers(some)[0]
+            answered = ~np.isnan(average[:, 0])
+            common = logodds.prior_log_ratios(np.where(answered[:, None], average, some.prior))
+            each = self._log_ratios(some)
+            each = np.where(np.isnan(each), common[:, None], each) + some.shift[:, None]
+            odds = _class_log_odds(each)
+            mean[0, rows], sd[0, rows] = _class_log_odds(common + some.shift), AVERAGE_SD * answered[:, None]
+            mean[1, rows] = np.einsum("i,tik->tk", self.follow, odds)
+            sd[1, rows] = np.sqrt(np.einsum("i,tik->tk", self.follow, (odds - mean[1, rows][:, None]) ** 2))
+        return mean, sd
+
+
+def _class_log_odds(ratios: Array) -> Array:
+    """Log-odds of each class against all others, (..., K), from log-ratios (..., K - 1)."""
+    if ratios.shape[-1] == 1:
+        return np.concatenate([-ratios, ratios], axis=-1)
+    p = logodds.softmax(ratios)
+    return np.asarray(np.log(np.maximum(p, logodds.TINY)) - np.log(p @ (1.0 - np.eye(p.shape[-1]))))
