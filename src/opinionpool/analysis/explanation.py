@@ -312,7 +312,18 @@ def explain(
     if state.posterior is not None and batch.classes == 2:
         low, high = state.interval(batch.q[0], prior, base_rate, level, topic)
         found = replace(found, interval=(float(low), float(high)))
-    return replace(found, notes=(*_against(found, state, present), *_at_floor(found)))
+    return replace(found, notes=(*_against(found, state, present), *_mixed(found), *_at_floor(found)))
+
+
+def _mixed(found: Explanation) -> list[Note]:
+    """What else has a share of the answer."""
+    if found.members_share is None:
+        return []
+    text = (
+        f"{1.0 - found.members_share:.0%} of the answer, as a probability, is that of the weighted pool; the rest is "
+        "the simple average and the forecasts of single experts, by how well each predicted the outcomes"
+    )
+    return [Note("mixed", text)]
 
 
 def _members_share(state: Fitted) -> float | None:

@@ -8,7 +8,7 @@ e_i is c_i times the likelihood of expert i by itself (model.md, 9).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,6 +18,8 @@ from opinionpool.learning.prior import BELIEF_WORTH, MEMBERS
 from opinionpool.learning.problem import DenseContrasts
 from opinionpool.model.contrasts import Batch
 
+# What is mixed.
+NAMES = ("log pool", "simple average", "one expert")
 # Standard deviation, in log-odds, by which the simple average, which has no parameters, is smoothed.
 AVERAGE_SD = 0.05
 
@@ -30,6 +32,8 @@ class Members:
     ----------
     shares : ndarray, shape (3,)
         Posterior probabilities of the log pool, the simple average, and one expert to follow.
+    before : ndarray, shape (3,)
+        Prior ones.
     count : ndarray, shape (N,)
         How much each expert counts in the average.
     follow : ndarray, shape (N,)
@@ -45,6 +49,7 @@ class Members:
     """
 
     shares: Array
+    before: Array
     count: Array
     follow: Array
     bias: Array
@@ -57,7 +62,8 @@ class Members:
         """
         others = np.array(MEMBERS[1:]) * BELIEF_WORTH / (BELIEF_WORTH + worth)
         heard = np.where(new, 0.0, count)
-        return cls(np.array([MEMBERS[0], *others]) / (MEMBERS[0] + others.sum()), count, heard / heard.sum(), bias)
+        shares = np.array([MEMBERS[0], *others]) / (MEMBERS[0] + others.sum())
+        return cls(shares, shares, count, heard / heard.sum(), bias)
 
     def learned(self, data: DenseContrasts, evidence: float) -> Members:
         """Members after outcomes of which the log pool has this log marginal likelihood."""
@@ -72,8 +78,8 @@ class Members:
         likeliest = by_expert[self.follow > 0].max()
         odds = self.follow * np.exp(np.minimum(by_expert - likeliest, 0.0))
         log_likelihood = np.array([evidence, weight @ np.log(average), likeliest + np.log(odds.sum())])
-        shares = self.shares * np.exp(log_likelihood - log_likelihood.max())
-        return Members(shares / shares.sum(), self.count, odds / odds.sum(), self.bias)
+        shares = self.before * np.exp(log_likelihood - log_likelihood.max())
+        return replace(self, shares=shares / shares.sum(), follow=odds / odds.sum())
 
     def mixed(self, p: Array, batch: Batch) -> Array:
         """Answers of all members together, from those of the log pool; these where nobody answered, (T, K)."""

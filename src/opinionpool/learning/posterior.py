@@ -14,6 +14,7 @@ from opinionpool.arguments import number
 from opinionpool.arrays import Array
 from opinionpool.display import Tabular
 from opinionpool.learning.laplace import Fit
+from opinionpool.learning.members import NAMES, Members
 from opinionpool.learning.nodes import Nodes
 from opinionpool.learning.topics import TopicShift
 from opinionpool.model.contrasts import Batch, Extremes
@@ -107,6 +108,20 @@ class Posterior(Tabular):
             "prior": self.prior.tolist(),
             "posterior": self.posterior.tolist(),
         }
+
+    def mixed_with(self, members: Members | None) -> Self:
+        """Return the same with a row for each member of the mixture."""
+        if members is None:
+            return self
+        names = (*self.hyperparameter, *("member",) * len(NAMES))
+        prior, posterior = np.append(self.prior, members.before), np.append(self.posterior, members.shares)
+        return replace(self, hyperparameter=names, value=(*self.value, *NAMES), prior=prior, posterior=posterior)
+
+    @property
+    def shares_(self) -> dict[str, float]:
+        """Posterior probability, and so share of the answer, of each member of the mixture; {} if the pool is all."""
+        rows = zip(self.hyperparameter, self.value, self.posterior.tolist(), strict=True)
+        return {value: share for name, value, share in rows if name == "member"}
 
     def likeliest(self, hyperparameter: str) -> tuple[str, float]:
         """Return the most probable value of a hyperparameter, and its posterior probability."""

@@ -73,7 +73,7 @@ DEPENDENCE = (
 )
 # Log-odds that a robust contrast reaches at most (10.1), and probabilities.
 LIMITS, LIMIT_PROBABILITIES = (2.5, 5.0, 12.0), (0.2, 0.4, 0.4)
-# Probabilities of the log pool, the simple average and one expert to follow, which are mixed (10.5).
+# Probabilities of the log pool, the simple average and one expert to follow, which are mixed (10.6).
 MEMBERS = (0.7, 0.15, 0.15)
 # Events that the belief in equally probable classes is worth, in ln odds: L° is T / (T + n) of Laplace's estimate.
 PRIOR_EVENTS = 20.0

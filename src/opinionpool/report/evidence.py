@@ -12,6 +12,7 @@ import numpy as np
 from opinionpool.analysis.checks import Check
 from opinionpool.analysis.weights import recalibrated_by
 from opinionpool.arrays import Array
+from opinionpool.learning.members import Members
 from opinionpool.logodds import expit, logit
 from opinionpool.report.answers import about
 from opinionpool.report.blocks import (
@@ -325,6 +326,8 @@ def method_section(f: Findings) -> Section:
     """How it was computed, from what."""
     parts: list[Block] = [Code(f.source.command)] if f.source.command else []
     parts.append(Text(method_words(f.pool)))
+    if f.pool == DEFAULT and f.learned.members is not None:
+        parts.append(shares_words(f.learned.members))
     if f.saved is not None:
         parts.append(
             f"Answers, weights and features are those of the pool saved in {f.saved}, as it is; scores are those of "
@@ -351,6 +354,15 @@ def method_section(f: Findings) -> Section:
         Column("is", [b for _, b in rows], "version", page=str),
     ]
     return Section("method", "Method", [*parts, Table(columns, kind="plain")])
+
+
+def shares_words(members: Members) -> str:
+    """What is mixed with the weighted pool, in a sentence."""
+    pool, average, follow = (f"{share:.0%}" for share in members.shares)
+    return (
+        f"Of every answer, as a probability, {pool} is that of the weighted pool, {average} the simple average and "
+        f"{follow} the forecasts of single experts, shared by how well each predicted the outcomes."
+    )
 
 
 def method_words(pool: str) -> Html:
