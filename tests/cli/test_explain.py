@@ -33,11 +33,11 @@ def test_the_column_adds_up_to_the_answer(panel_file, command):
     said = command("explain", panel_file, "q60", "--format", "csv")
     rows = list(csv.DictReader(io.StringIO(said.out)))
     *parts, pooled = rows
-    assert [row["part"] for row in parts] == ["prior", "intercept", "expert", "expert"]
+    assert [row["part"] for row in parts] == ["prior", "intercept", "expert", "expert", "members"]
     total = sum(float(row["adds"]) for row in parts)
     assert total == pytest.approx(float(pooled["adds"]), abs=1e-12)
     assert 1 / (1 + np.exp(-total)) == pytest.approx(float(pooled["probability"]), abs=1e-12)
-    for row in parts[2:]:
+    for row in parts[2:4]:
         assert float(row["adds"]) == pytest.approx(float(row["weight"]) * float(row["contrast"]), abs=1e-12)
     answers = csv.DictReader(io.StringIO(command("pool", panel_file, "--format", "csv").out))
     (answer,) = (row for row in answers if row["event"] == "q60")
@@ -62,7 +62,8 @@ def test_without_outcomes_agreement_is_named(file, command):
 def test_json_holds_all_parts(panel_file, command):
     found = json.loads(command("explain", panel_file, "q59", "--base-rate", "0.2", "--format", "json").out)
     summary = found["summary"]
-    total = summary["start"] + summary["intercept"] + summary["shift"] + sum(row["adds"] for row in found["experts"])
+    total = sum(summary[part] for part in ("start", "intercept", "shift", "members_shift"))
+    total += sum(row["adds"] for row in found["experts"])
     assert total == pytest.approx(summary["total"], abs=1e-12)
     assert summary["low"] < summary["probability"] < summary["high"]
     assert summary["in_sample"] is True
@@ -183,7 +184,8 @@ def test_a_saved_pool_is_explained_as_it_is(panel_file, file, answers, command):
     (answer,) = answers("pool", "new.csv", "--model", "m.json")
     summary = found["summary"]
     assert summary["probability"] == pytest.approx(float(answer["probability"]), abs=1e-12)
-    total = summary["start"] + summary["intercept"] + sum(row["adds"] for row in found["experts"])
+    total = sum(summary[part] for part in ("start", "intercept", "members_shift"))
+    total += sum(row["adds"] for row in found["experts"])
     assert total == pytest.approx(summary["total"], abs=1e-12)
     assert {row["expert"] for row in found["experts"]} == {"ann", "cy"}
     assert summary["in_sample"] is False

@@ -281,7 +281,8 @@ def explain(
     if parts.scale == "probability":
         shift = total - total if base_rate is None else class_probabilities(probability, batch.classes) - total
     beside = None
-    if _members_share(state) is not None:
+    share = _members_share(state, batch)
+    if share is not None:
         beside = logodds.prior_log_ratios(class_probabilities(probability, batch.classes)) - (total + shift)
     found = Explanation(
         event=event,
@@ -306,7 +307,7 @@ def explain(
         level=level,
         topic=None if added is None else topic,
         topic_shift=None if added is None else show(added),
-        members_share=None if beside is None else _members_share(state),
+        members_share=share,
         members_shift=None if beside is None else show(beside),
     )
     if state.posterior is not None and batch.classes == 2:
@@ -326,10 +327,12 @@ def _mixed(found: Explanation) -> list[Note]:
     return [Note("mixed", text)]
 
 
-def _members_share(state: Fitted) -> float | None:
-    """Share of an answer that does not come from the log pool; None where nothing else is mixed with it."""
+def _members_share(state: Fitted, batch: Batch) -> float | None:
+    """Share of the answer that does not come from the log pool; None where nothing else is mixed with it."""
     members = state.members if isinstance(state, FittedPanel) else None
-    return None if members is None else float(1.0 - members.shares[0])
+    if members is None or not batch.answered_by(members.count > 0)[0]:
+        return None
+    return float(1.0 - members.shares[0])
 
 
 def _topic_part(state: Fitted, batch: Batch, prior: npt.ArrayLike, topic: str | None) -> Array | None:
