@@ -61,9 +61,9 @@ class Members:
         What is believed of the weights is worth so many events, and speaks for the log pool.
         """
         others = np.array(MEMBERS[1:]) * BELIEF_WORTH / (BELIEF_WORTH + worth)
-        heard = np.where(new, 0.0, count)
+        known = np.where(new, 0.0, count)
         shares = np.array([MEMBERS[0], *others]) / (MEMBERS[0] + others.sum())
-        return cls(shares, shares, count, heard / heard.sum(), bias)
+        return cls(shares, shares, count, known / known.sum(), bias)
 
     def learned(self, data: DenseContrasts, evidence: float) -> Members:
         """Members after outcomes of which the log pool has this log marginal likelihood."""
