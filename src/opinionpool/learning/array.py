@@ -30,7 +30,7 @@ from opinionpool.forecasts import Forecasts, cells_of
 from opinionpool.learning.leakage import leaked_columns
 from opinionpool.learning.problem import Problem, Seen, Sums
 from opinionpool.learning.request import Request
-from opinionpool.learning.rows import base_intercept
+from opinionpool.learning.rows import base_intercept, by_average_and_expert
 from opinionpool.logodds import check_probabilities, class_probabilities, public_probabilities
 from opinionpool.model.contrasts import Extremes
 from opinionpool.model.features import Parts
@@ -179,6 +179,13 @@ class _ArrayBlock(NamedTuple):
     def contrasts(self) -> Array:
         """L − L°, (t, N, 1), NaN where missing."""
         return np.asarray(floored_log_odds(self.q, self.bounds, np.empty(self.q.shape)) - self.reference)[..., None]
+
+    def log_likelihoods(self, bias: Array) -> Array:
+        """Log-likelihoods of what happened by the average and by each expert, without their biases (N,), (1 + N,)."""
+        answered = ~np.isnan(self.q).all(axis=1)
+        q, happened = self.q[answered], self.codes[answered, None] == 1
+        odds = floored_log_odds(q, self.bounds, np.empty_like(q)) - bias
+        return by_average_and_expert(logodds.expit(np.where(happened, odds, -odds)), np.ones(len(q)))
 
     def observed(self, fill: Parts, extremes: Extremes) -> Observations:
         """What a regression sees, with forecasts that are missing as `fill` expects them."""

@@ -13,20 +13,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import partial
+from functools import partial, reduce
 from typing import TypeVar
 
 import numpy as np
 
 from opinionpool.arrays import Array, Index
+from opinionpool.blocks import in_order
 from opinionpool.errors import ArgumentError
 from opinionpool.estimation.newton import posterior_probabilities
 from opinionpool.learning.agreement import Agreement
 from opinionpool.learning.duplicates import Duplicates
 from opinionpool.learning.laplace import Likelihood, by_quadratic, evidence, fit_all, fit_nodes
+from opinionpool.learning.members import Members
 from opinionpool.learning.nodes import Nodes, prior_nodes
 from opinionpool.learning.posterior import Limits, Posterior
-from opinionpool.learning.prior import LIMIT_PROBABILITIES, LIMITS, Believed, harmonic_mean
+from opinionpool.learning.prior import LIMIT_PROBABILITIES, LIMITS, OPEN, Believed, harmonic_mean
 from opinionpool.learning.problem import Block, DenseContrasts
 from opinionpool.learning.rows import AllRows, Rows, each_expert, likelihood, rows_of
 from opinionpool.learning.shrinkage import (
@@ -50,8 +52,6 @@ from opinionpool.model.features import Parts
 CENTRED = 3
 # Weights this small say nothing, and carry no intercept.
 LEAST_WEIGHT = 1e-6
-# A probability by a sample up to which a limit of extremes is not looked at again.
-OPEN = 1e-3
 
 
 def default_fit(
@@ -109,6 +109,8 @@ def default_fit(
         all_rows = None if every is None else partial(every, duplicates.first)
         rows = rows_of(data, distinct, duplicates.first, used)
         found = _learned(rows, believed, answers_only=answers_only, every=all_rows)
+    posterior = _posterior_of_all(found.posterior, duplicates, contrasts)
+    members = found.members and found.members.spread_over(duplicates, of_all.bias.trusted)
     centre, newcomers = found.extremes.centre, _newcomers(duplicates, of_all, contrasts.shape[2])
     return DefaultFit(
         _as_believed(duplicates.parts(found.parts), duplicates, of_all),
@@ -117,9 +119,10 @@ def default_fit(
         None
         if found.marginal is None
         else _as_believed(found.marginal.spread_over(duplicates.rows), duplicates, of_all),
-        _posterior_of_all(found.posterior, duplicates, contrasts),
+        posterior and posterior.mixed_with(members),
         found.learned,
         duplicates.notes + found.notes,
+        members,
     )
 
 
@@ -162,11 +165,13 @@ def _learned(rows: Rows, believed: Believed, *, answers_only: bool, every: AllRo
     centre, fill = _centre(rows, believed, harmonic_mean(limits, prior)), believed.parts(believed.rho)
     nodes = prior_nodes(believed, d, options=rows.absent is not None)
     by_limit = Limits.one(limits[0])
+    members = None if rows.absent is not None else Members.prior(believed)
     if len(limits) > 1:
         found = list[tuple[float, Array]]()
         for limit in limits:
             near = found[-1][1] if found else None
             found.append(evidence(rows.observed(fill, Extremes(limit, centre)), nodes, near))
+        by_sample = float(np.logaddexp.reduce(np.log(prior) + np.array([score for score, _ in found])))
         if every is not None:
             found = _compared(found, prior, [likelihood(every, fill, Extremes(each, centre)) for each in limits], nodes)
         probability = posterior_probabilities([score for score, _ in found], prior)
@@ -180,15 +185,21 @@ def _learned(rows: Rows, believed: Believed, *, answers_only: bool, every: AllRo
     if every is None:
         fit = fit_nodes(rows.observed(fill, extremes), nodes, covariances=uncertain, start=near)
     else:
-        near = evidence(rows.observed(fill, extremes), nodes)[1] if near is None else near
+        if near is None:
+            by_sample, near = evidence(rows.observed(fill, extremes), nodes)
         fit = fit_all(likelihood(every, fill, extremes), nodes, d, near, covariances=uncertain)
+    if members is not None:
+        members = members.learned(rows.log_likelihoods(members.bias), fit.evidence if every is None else by_sample)
+        if every is not None and not members.decided:
+            by_all = in_order(lambda block: block.log_likelihoods(believed.bias.trusted), every())
+            members = members.learned(reduce(np.add, by_all), fit.evidence)
     intercept, weights = fit.mean[:d], fit.mean[d:]
     # L* = L° + base intercept + intercept + Σ w_i u_i: what no forecast changes becomes bias.
     bias = centre + _shares(weights)[:, None] * (rows.base_intercept - intercept)
     marginal = None if answers_only else marginal_features(rows.evidence(rows.by_steps()), believed)
     by_limit = by_limit._replace(mean=fit.mean + by_limit.mean - by_limit.probability @ by_limit.mean)
     posterior = Posterior.of(fit, nodes, prior, by_limit) if uncertain else None
-    return DefaultFit(with_weights(fill, weights), bias, extremes, marginal, posterior, learned=True)
+    return DefaultFit(with_weights(fill, weights), bias, extremes, marginal, posterior, learned=True, members=members)
 
 
 def _compared(

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from opinionpool import logodds
-from opinionpool.arrays import Array, Mask
-from opinionpool.learning.prior import BELIEF_WORTH, MEMBERS
-from opinionpool.learning.problem import DenseContrasts
+from opinionpool.arrays import Array
+from opinionpool.learning.duplicates import Duplicates
+from opinionpool.learning.prior import BELIEF_WORTH, MEMBERS, OPEN, Believed
 from opinionpool.model.contrasts import Batch
 
 # What is mixed.
@@ -44,8 +44,10 @@ class Members:
     Examples
     --------
     >>> import numpy as np
-    >>> Members.prior(np.ones(2), np.zeros(2, dtype=bool), np.zeros(2)).shares
-    array([0.7 , 0.15, 0.15])
+    >>> from opinionpool.learning.beliefs import Beliefs
+    >>> found = Members.prior(Believed.of(Beliefs(), ("ann", "bob")))
+    >>> found.learned(np.log([0.5, 0.6, 0.4]), np.log(0.8)).shares.round(2)
+    array([0.79, 0.11, 0.11])
     """
 
     shares: Array
@@ -55,31 +57,37 @@ class Members:
     bias: Array
 
     @classmethod
-    def prior(cls, count: Array, new: Mask, bias: Array, worth: float = 0.0) -> Members:
-        """Members before any outcome is known; `new` experts have made no forecast.
+    def prior(cls, believed: Believed) -> Members | None:
+        """Members before any outcome is known, of distinct experts; None where there is no choice.
 
-        What is believed of the weights is worth so many events, and speaks for the log pool.
+        What is believed of the weights is worth some events, and speaks for the log pool.
         """
-        others = np.array(MEMBERS[1:]) * BELIEF_WORTH / (BELIEF_WORTH + worth)
-        known = np.where(new, 0.0, count)
+        n = len(believed)
+        if n < 2 or believed.fixed:
+            return None
+        others = np.array(MEMBERS[1:]) * BELIEF_WORTH / (BELIEF_WORTH + believed.least_worth)
         shares = np.array([MEMBERS[0], *others]) / (MEMBERS[0] + others.sum())
-        return cls(shares, shares, count, known / known.sum(), bias)
+        return cls(shares, shares, np.ones(n), np.full(n, 1.0 / n), believed.bias.trusted)
 
-    def learned(self, data: DenseContrasts, evidence: float) -> Members:
-        """Members after outcomes of which the log pool has this log marginal likelihood."""
-        missing = np.isnan(data.contrasts[..., 0]) | (self.follow == 0)
-        used = data.resolved & (data.weight > 0) & ~missing.all(axis=1)
-        missing, weight = missing[used], data.weight[used]
-        forecasts = logodds.softmax(data.contrasts[used] - self.bias[:, None] + data.reference[used][:, None, :])
-        given = forecasts[np.arange(len(weight)), :, data.outcomes[used]]
-        counted = np.where(missing, 0.0, self.count)
-        average = np.where(missing, 0.0, given * counted).sum(axis=1) / counted.sum(axis=1)
-        by_expert = weight @ np.log(np.where(missing, average[:, None], given))
-        likeliest = by_expert[self.follow > 0].max()
-        odds = self.follow * np.exp(np.minimum(by_expert - likeliest, 0.0))
-        log_likelihood = np.array([evidence, weight @ np.log(average), likeliest + np.log(odds.sum())])
+    def learned(self, log_likelihoods: Array, evidence: float) -> Members:
+        """Members after outcomes of which the log pool has this log marginal likelihood, and the others these."""
+        average, by_expert = log_likelihoods[0], log_likelihoods[1:]
+        likeliest = by_expert.max()
+        odds = np.exp(by_expert - likeliest)
+        log_likelihood = np.array([evidence, average, likeliest + np.log(odds.mean())])
         shares = self.before * np.exp(log_likelihood - log_likelihood.max())
         return replace(self, shares=shares / shares.sum(), follow=odds / odds.sum())
+
+    @property
+    def decided(self) -> bool:
+        """Whether one member has about all of the answer."""
+        return bool(self.shares.max() > 1.0 - OPEN)
+
+    def spread_over(self, duplicates: Duplicates, bias: Array) -> Members:
+        """Members of all experts, whose biases are believed to be these, (N,); copies share."""
+        count = duplicates.counts
+        follow = np.where(duplicates.source >= 0, count * self.follow[np.maximum(duplicates.source, 0)], 0.0)
+        return replace(self, count=count, follow=follow, bias=bias)
 
     def mixed(self, p: Array, batch: Batch) -> Array:
         """Answers of all members together, from those of the log pool; these where nobody answered, (T, K)."""

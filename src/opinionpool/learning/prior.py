@@ -77,6 +77,8 @@ LIMITS, LIMIT_PROBABILITIES = (2.5, 5.0, 12.0), (0.2, 0.4, 0.4)
 MEMBERS = (0.7, 0.15, 0.15)
 # Events that the belief in equally probable classes is worth, in ln odds: L° is T / (T + n) of Laplace's estimate.
 PRIOR_EVENTS = 20.0
+# A probability by a sample of events up to which an alternative is not looked at again by all.
+OPEN = 1e-3
 # What is believed counts against agreement, and against the average and single experts, as if they were worth so many.
 BELIEF_WORTH = 20.0
 # Worths that differ by no more are the same.

@@ -18,7 +18,7 @@ from opinionpool.estimation.sampling import Sample
 from opinionpool.learning.laplace import Likelihood, Quadratic
 from opinionpool.learning.prior import PRIOR_EVENTS
 from opinionpool.learning.problem import Block, Blocks, DenseContrasts, Problem
-from opinionpool.logodds import expit, logit
+from opinionpool.logodds import expit, logit, softmax
 from opinionpool.model.contrasts import Extremes
 from opinionpool.model.features import Parts
 
@@ -55,10 +55,22 @@ class Rows(DenseContrasts):
         rounded = np.clip(ratios, -least, least)[..., None] - self.reference[:, None, :]
         return np.where(self.certain[..., None], rounded, self.contrasts)
 
+    def log_likelihoods(self, bias: Array) -> Array:
+        """Log-likelihoods of what happened by the average and by each expert, without their biases (N,), (1 + N,)."""
+        forecasts = softmax(self.contrasts - bias[:, None] + self.reference[:, None, :])
+        return by_average_and_expert(forecasts[np.arange(len(forecasts)), :, self.outcomes], self.weight)
+
     def observed(self, fill: Parts, extremes: Extremes) -> Observations:
         """What a regression sees, with forecasts that are missing as `fill` expects them."""
         full = fill.fill(extremes.deviation(self.contrasts, each_expert(self.absent)))
         return Observations(full, self.reference - self.base_intercept, self.outcomes, self.weight)
+
+
+def by_average_and_expert(given: Array, weight: Array) -> Array:
+    """Log-likelihoods by the average and by each expert, (1 + N,), who gave so much to what happened, (T, N)."""
+    average = np.nanmean(given, axis=1, keepdims=True)
+    each = np.where(np.isnan(given), average, given)
+    return np.asarray(weight @ np.log(np.concatenate([average, each], axis=1)))
 
 
 def likelihood(every: AllRows, fill: Parts, extremes: Extremes) -> Likelihood:

@@ -54,8 +54,6 @@ class DefaultFit:
     notes : tuple of Note
     members : Members or None
         What is mixed with the log pool; None where beliefs were given, and where events have options of their own.
-    evidence : float
-        Log marginal likelihood of the outcomes.
     """
 
     parts: Parts
@@ -66,7 +64,6 @@ class DefaultFit:
     learned: bool
     notes: tuple[Note, ...] = ()
     members: Members | None = None
-    evidence: float = 0.0
 
 
 def assumed(believed: Believed, d: int, *, options: bool, answers_only: bool = False) -> DefaultFit:
@@ -82,7 +79,9 @@ def assumed(believed: Believed, d: int, *, options: bool, answers_only: bool = F
     elif n <= MOST_UNCERTAIN:
         posterior = Posterior(np.ones(1), np.zeros((1, d + n)), np.zeros((1, d + n, d + n)))
     extremes = Extremes(believed_limit(believed), bias if bias.any() else None)
-    return DefaultFit(parts, bias, extremes, marginal, posterior, learned=False)
+    return DefaultFit(
+        parts, bias, extremes, marginal, posterior, learned=False, members=None if options else Members.prior(believed)
+    )
 
 
 def with_weights(parts: Parts, weights: Array) -> Parts:
