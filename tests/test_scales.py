@@ -20,6 +20,8 @@ from opinionpool.errors import ArgumentError, CellError, LayoutError, Probabilit
 from opinionpool.learning.learn import learn
 from opinionpool.report.agreement import levels_by_outcome
 from opinionpool.scales import Scale, scales_given
+from opinionpool.tables.options import ReadOptions
+from opinionpool.tables.parts import open_parts
 
 SCORES = np.array([[1, 5], [2, 4], [5, 2], [4, np.nan], [3, 3], [1, 1]])
 OUTCOMES = [0, 0, 1, 1, None, None]
@@ -393,6 +395,25 @@ class TestStreams:
             [float(line.split(",")[1]) for line in text.splitlines()[1:]] for text in (later, capsys.readouterr().out)
         ]
         assert numbers[0] == pytest.approx(numbers[1], abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        (GRADES.replace(",-1", ","), {"scale": "0-3", "columns": ROLES}),
+        (GRADES, {"scale": "0-3", "at_least": "2", "columns": ROLES}),
+        (VERDICTS, {}),
+    ],
+)
+def test_large_files_are_read_in_parts_as_at_once(text, options, tmp_path):
+    (tmp_path / "f.csv").write_text(text)
+    once = op.read_forecasts(tmp_path / "f.csv", **options)
+    with open_parts(tmp_path / "f.csv", ReadOptions(**options), None) as parts:
+        (part,) = parts.forecasts()
+    assert part.classes == once.classes
+    assert part.outcomes.tolist() == once.outcomes.tolist()
+    np.testing.assert_array_equal(part.X, once.X)
+    assert part.scales == once.scales
 
 
 def test_the_report_says_what_judges_say_by_outcome(tmp_path, monkeypatch, capsys):

@@ -122,9 +122,7 @@ def _level(word: str, scale: Scale) -> bool:
 
 def _rewritten(column: Observed, words: Sequence[str]) -> Observed:
     """The column with other words for its own."""
-    values = list(dict.fromkeys(words))
-    codes = column.words.expand(np.array([values.index(word) for word in words], dtype=np.intp), BLANK)
-    return replace(column, words=Words(codes, values, column.words.trimmed))
+    return replace(column, words=column.words.rewritten(words))
 
 
 def settle(
@@ -141,10 +139,7 @@ def settle(
     `written` are the classes that forecasts were given for, empty where a forecast is one probability; `classes` those
     of the whole, if they are known.
     """
-    if len(written) <= 1 and "-1" not in asked.classes:
-        without = without.coded(
-            {word for column in observed for word in column.words.values} | {*map(str, classes or ())}
-        )
+    without = coded(without, observed, written, asked, classes or ())
     if classes is None:
         classes = find_classes(observed, written, asked, without, scale)
     _refuse_void_classes(classes, without)
@@ -154,6 +149,19 @@ def settle(
     usual = sorted({word for word in encoded.met if word.lower() in without.void and known.find(word) is None})
     notes = [*_notes(classes, outcomes, void, encoded), *map(_usually_void, usual)]
     return Settled(classes, outcomes, void, tuple(notes))
+
+
+def coded(
+    without: NoOutcome,
+    observed: Sequence[Observed],
+    written: Sequence[str],
+    asked: Asked,
+    classes: Sequence[object] = (),
+) -> NoOutcome:
+    """Words for none, -1 among them where it stands beside nothing but 0 and 1."""
+    if len(written) > 1 or "-1" in asked.classes:
+        return without
+    return without.coded({word for column in observed for word in column.words.values} | {*map(str, classes)})
 
 
 def _refuse_void_classes(classes: Sequence[object], without: NoOutcome) -> None:

@@ -29,7 +29,7 @@ from opinionpool.tables.engine import SPACE, Progress
 from opinionpool.tables.layout import Layout
 from opinionpool.tables.melt import Reading
 from opinionpool.tables.options import ReadOptions
-from opinionpool.tables.outcomes import Observed, absent_void_notes, find_classes, graded, in_levels
+from opinionpool.tables.outcomes import Observed, absent_void_notes, coded, find_classes, graded, in_levels
 from opinionpool.tables.parse import Whole, forecast_notes, layout_of, read_table, with_verdicts
 from opinionpool.tables.profile import Profile
 from opinionpool.tables.read import open_table
@@ -76,6 +76,14 @@ class _Tally(Words):
     def counts(self) -> Index:
         """How many rows hold each word."""
         return self.tallies
+
+    def rewritten(self, words: Sequence[str]) -> _Tally:
+        """The same with other words, of which several may be one."""
+        found = super().rewritten(words)
+        number = np.bincount(found.codes, self.tallies, len(found.values)).astype(np.intp)
+        _, first = np.unique(found.codes, return_index=True)
+        codes = np.arange(len(found.values))
+        return _Tally(codes, found.values, self.trimmed, tallies=number, firsts=self.firsts[first])
 
 
 @dataclass(frozen=True)
@@ -175,6 +183,7 @@ def _parts(table: Table, request: ReadOptions, layout: Layout, profile: Profile)
         observed = [graded(each, request.at_least, request.rules.scales.values()) for each in observed]
     elif request.rules.scale is not None:
         observed = [in_levels(each, request.rules.scale) for each in observed]
+    without = coded(without, observed, written, asked)
     whole = Whole(layout, find_classes(observed, written, asked, without, request.rules.scale), profile)
     known = {}
     if layout.long:

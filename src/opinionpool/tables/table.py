@@ -67,6 +67,11 @@ class Words:
         words = [*self.values, None]
         return [words[code] for code in self.codes.tolist()]
 
+    def rewritten(self, words: Sequence[str]) -> Words:
+        """The same cells with other words, of which several may be one."""
+        values = list(dict.fromkeys(words))
+        return Words(self.expand(np.array(list(map(values.index, words)), np.intp), BLANK), values, self.trimmed)
+
     def among(self, values: Sequence[str]) -> Words:
         """The same cells, coded as positions among more words."""
         position = {word: i for i, word in enumerate(values)}
