@@ -6,14 +6,14 @@ from string import Formatter
 import pytest
 
 from opinionpool import errors
-from opinionpool.findings import Findings, Place, Remedy, fault, finding, messages
+from opinionpool.findings import Place, Remedy, fault, finding, messages
 from opinionpool.tables.parts import PartNotes
 
 
 def test_texts_have_numbers_with_nouns_names_that_are_cut_and_verbs():
     found = finding("where", count=1200, total=4000)
     assert found.text == "1,200 of 4,000 rows left out by --where"
-    assert (found.code, found.count, found.serious, found.severity) == ("where", 1200, False, "note")
+    assert (found.code, found.count, found.serious) == ("where", 1200, False)
 
 
 def merged(notes):
@@ -62,14 +62,6 @@ def test_a_sentence_on_a_remedy_that_is_not_offered_is_left_out():
 
 def test_a_remedy_says_how_many_cells_it_changes():
     assert str(Remedy({"missing_values": ("no idea",)}, 3)) == "--missing-value 'no idea' (which changes 3 cells)"
-
-
-def test_findings_are_collected_in_order():
-    found = Findings()
-    found.note("where", count=1, total=2)
-    found.note("sheet", file="f", sheet="s", others=())
-    assert [note.code for note in found] == ["where", "sheet"]
-    assert [note.count for note in found.of("where")] == [1]
 
 
 @pytest.mark.parametrize("message", messages().values(), ids=list(messages()))

@@ -128,12 +128,6 @@ class Finding(Note):
     remedies: tuple[Remedy, ...] = field(default=(), hash=False)
 
     @property
-    def severity(self) -> str:
-        """{"note", "serious", "error"}."""
-        kind = messages()[self.code].kind
-        return "error" if kind.endswith("Error") else kind or "note"
-
-    @property
     def kind(self) -> str:
         """What findings of one code have in common that can be added up: all but numbers and lists of names."""
         return repr([*((k, v) for k, v in self.params.items() if isinstance(v, str | bool)), str(self.place)])
@@ -253,15 +247,3 @@ class _Templates(Formatter):
 
 
 _TEMPLATES = _Templates()
-
-
-class Findings(list[Note]):
-    """The findings of one reading, in order."""
-
-    def note(self, code: str, place: Place | None = None, **params: Any) -> None:  # noqa: ANN401 - as for `finding`
-        """Append a note; parameters as for `finding`."""
-        self.append(finding(code, place, **params))
-
-    def of(self, code: str) -> Iterator[Note]:
-        """Return the findings with one code."""
-        return (each for each in self if each.code == code)

@@ -14,7 +14,7 @@ from opinionpool.errors import ArgumentError, Note, OpinionPoolError
 from opinionpool.findings import Place, Remedy, fault, finding
 from opinionpool.scales import Scale
 from opinionpool.tables.table import Table, Words, cell_fault
-from opinionpool.text import quoted
+from opinionpool.text import quoted, shown
 
 MISSING = frozenset({"", "na", "n/a", "#n/a", "nan", "null", "none", "-", "--", "–", "—", "."})
 
@@ -154,7 +154,7 @@ def beyond_bounds(table: Table, column: int, values: Array, percent: bool, named
 
 def exclude_way(column: str, expert: str) -> str:
     """What to do where the column of an expert turns out to hold no forecasts."""
-    return f"if column {column!r} is not an expert's, say --exclude {quoted(expert)}"
+    return f"if column {shown(column)} is not an expert's, say --exclude {quoted(expert)}"
 
 
 def _counts(values: Array) -> bool:
