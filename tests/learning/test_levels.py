@@ -5,7 +5,8 @@ import pytest
 
 import opinionpool as op
 from opinionpool.learning.learn import learn
-from opinionpool.learning.levels import ARBITRARY, BASE_RATE, CORRELATION, SHIFT, LatentLevels
+from opinionpool.learning.levels import CORRELATION, LatentLevels
+from opinionpool.learning.prior import ARBITRARY, BASE_RATE, SHIFT
 from opinionpool.learning.problem import Problem
 from opinionpool.logodds import expit, logit
 

@@ -8,8 +8,9 @@ from scipy import stats
 
 import opinionpool as op
 from opinionpool.earlier import Earlier
+from opinionpool.learning.prior import AGREEMENT, REVISIONS
 from opinionpool.learning.recency import learn_recency
-from opinionpool.learning.staleness import AGREEMENT, REVISIONS, SHARED, WRITTEN, Pairs, agreement, informed
+from opinionpool.learning.staleness import SHARED, WRITTEN, Pairs, agreement, informed
 from opinionpool.logodds import expit
 
 NOW = np.datetime64("2025-06-01", "us")

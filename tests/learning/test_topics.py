@@ -8,11 +8,8 @@ from scipy import linalg, optimize, stats
 
 import opinionpool as op
 from opinionpool.estimation.coefficients import intercept_root
+from opinionpool.learning.prior import TOPIC_PROBABILITIES, TOPICS
 from opinionpool.learning.topic_fit import TopicEvents, learn_topics
-from opinionpool.learning.topics import (
-    LEVEL_PROBABILITIES,
-    LEVELS,
-)
 from opinionpool.logodds import expit, logit, softmax
 
 
@@ -60,7 +57,7 @@ def by_scipy(events, root):
 def root_of(level, d):
     """Root of the covariance of intercept and slope of a topic."""
     root = np.zeros((d + 1, d + 1))
-    root[:d, :d], root[d, d] = intercept_root(LEVELS[level][0], d), LEVELS[level][1]
+    root[:d, :d], root[d, d] = intercept_root(TOPICS[level][0], d), TOPICS[level][1]
     return root
 
 
@@ -75,7 +72,7 @@ def test_intercepts_and_slopes_are_those_of_a_general_optimizer(k):
     found = learn_topics(events)
     each = [by_scipy(events, root_of(level, k - 1)) for level in range(4)]
     evidence = np.array([own for _, _, own in each])
-    levels = np.exp(evidence - evidence.max()) * LEVEL_PROBABILITIES
+    levels = np.exp(evidence - evidence.max()) * TOPIC_PROBABILITIES
     levels /= levels.sum()
     expected = np.tensordot(levels, [values.reshape(3, k) for values, _, _ in each], 1)
     np.testing.assert_allclose(found.levels, levels, atol=1e-5)

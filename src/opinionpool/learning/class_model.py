@@ -20,6 +20,7 @@ from opinionpool.estimation.newton import Mode, posterior_modes, posterior_proba
 from opinionpool.estimation.sampling import spread_evenly
 from opinionpool.learning.class_weights import ClassPosterior, ClassWeights, Spreads
 from opinionpool.learning.fitted import FittedPanel
+from opinionpool.learning.prior import CLASS_SPREADS, DIFFER
 from opinionpool.learning.problem import DenseContrasts
 from opinionpool.model.panel import Panel
 
@@ -74,9 +75,7 @@ class ClassEvidence:
 
 
 # How far weights may differ between classes; averaged by how well each predicts the outcomes.
-SPREADS = (Spreads(0.1, 0.0), Spreads(0.3, 0.1), Spreads(0.3, 0.3), Spreads(1.0, 0.3), Spreads(1.0, 1.0))
-# That they differ at all.
-DIFFER = 0.5
+SPREADS = tuple(Spreads(*each) for each in CLASS_SPREADS)
 # From this posterior probability on, they are taken to.
 CHOSEN = 0.8
 # One that is less probable than this is left out of the average.

@@ -15,18 +15,20 @@ from opinionpool.errors import Note
 from opinionpool.estimation.newton import posterior_probabilities
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.duplicates import Duplicates, counted_once
-from opinionpool.learning.prior import LIMIT_PROBABILITIES, LIMITS, believed_slope, harmonic_mean
+from opinionpool.learning.prior import (
+    COMMON,
+    LASTING,
+    LASTING_PROBABILITIES,
+    LIMIT_PROBABILITIES,
+    LIMITS,
+    SHARED,
+    SHARED_PROBABILITIES,
+    believed_slope,
+    harmonic_mean,
+)
 from opinionpool.model.contrasts import Extremes, contrasts
 from opinionpool.text import counted
 
-# How far surprises of events that share a group, or the day on which they closed or were resolved, are believed to be
-# correlated, and how probable each value is.
-SHARED, SHARED_PROBABILITIES = (0.0, 0.01, 0.03, 0.1, 0.3, 0.6), (0.05, 0.1, 0.2, 0.3, 0.25, 0.1)
-# And how far what a day has in common is correlated with what the next one has.
-LASTING, LASTING_PROBABILITIES = (0.0, 0.3, 0.6, 0.9), (0.25, 0.25, 0.25, 0.25)
-# What all events have in common, such as a bias of all experts, is believed to have this variance, relative to that of
-# surprises: it speaks for no group.
-COMMON = 0.05
 # A surprise larger than so many times their root mean square counts as that.
 LARGEST = 2.0
 # From this loss on, there is a note; on days of forecasting, which do not count, from this one and so many days on.

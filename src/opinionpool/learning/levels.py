@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from opinionpool.arrays import Array, Index
 from opinionpool.forecasts import Forecasts
+from opinionpool.learning.prior import ARBITRARY, BASE_RATE, SHIFT
 from opinionpool.learning.problem import Problem
 from opinionpool.logodds import expit, logit
 
@@ -28,9 +29,6 @@ CORRELATION = 0.6
 PANEL = 10.0
 # Values of the common error.
 NODES = np.linspace(-4.0, 4.0, 61)
-# How probable it is that a scale stands anywhere, with standard deviations of its shift and of base rates in log-odds;
-# chosen by simulated judges with anchored and with arbitrary scales (benchmarks/levels.py).
-ARBITRARY, SHIFT, BASE_RATE = 0.2, 1.0, 1.0
 # Steps of Newton's method for the base rate.
 STEPS = 30
 

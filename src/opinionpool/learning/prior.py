@@ -43,9 +43,9 @@ class Dependent(NamedTuple):
     probability: float
 
 
-# The prior table: everything that is believed of any panel. None of it depends on the number of events. The source is
-# reasoning and the simulated panels of benchmarks/default_pool.py, unless another is given; on these the result is flat
-# around the values.
+# The prior table: all that is believed of any panel, of events and scales. None of it depends on the number of events.
+# The source is reasoning and the simulated panels of benchmarks/default_pool.py, unless another is given; on these the
+# result is flat around the values.
 # Calibration κ of any expert (13).
 CALIBRATION = 0.95
 # Accuracy μ* of an expert of whom nothing is known (15): an area under the curve of 0.84.
@@ -85,6 +85,34 @@ BELIEF_WORTH = 20.0
 NO_WORTH = 1e-6
 # Worths are finite numbers inside; so many events leave nothing open.
 CERTAIN = 1e12
+# Resolved events that count against the marginal features of the panel, forecasts against each expert's own; and events
+# that count, beside as many as there are experts, against a correlation for each pair.
+PANEL_WORTH, EXPERT_WORTH, PAIR_WORTH = 10.0, 40.0, 40.0
+# Correlation of surprises of events that share a group or a closing day, and of what a day has in common with what the
+# next one has, with probabilities; and the variance, relative to surprises, of what all events have in common, which
+# speaks for no group.
+SHARED, SHARED_PROBABILITIES = (0.0, 0.01, 0.03, 0.1, 0.3, 0.6), (0.05, 0.1, 0.2, 0.3, 0.25, 0.1)
+LASTING, LASTING_PROBABILITIES = (0.0, 0.3, 0.6, 0.9), (0.25, 0.25, 0.25, 0.25)
+COMMON = 0.05
+# Standard deviations of intercepts, in log-odds, and slopes of topics, with probabilities; and of weights by topic, in
+# files of release 0.1. By benchmarks/topics.py: where topics do not differ this costs .001 at most from 20 events a
+# topic on.
+TOPICS, TOPIC_PROBABILITIES = ((0.0, 0.0), (0.2, 0.15), (0.4, 0.3), (0.8, 0.6)), (0.55, 0.28, 0.13, 0.04)
+DEVIATIONS, DEVIATION_PROBABILITIES = (0.0, 0.1, 0.25), (0.8, 0.14, 0.06)
+# Half-lives of forecasts, in typical ages, and the probability that nothing decays; the others are equally probable. By
+# benchmarks/recency.py: where nothing decays this costs .003 at most if experts share errors, more until there are some
+# dozens of outcomes if those who are early know other things.
+HALF_LIVES, STEADY = (4.0, 2.0, 1.0, 0.5, 0.25), 0.5
+# Probability that revisions, and agreement, tell how forecasts decay; by benchmarks/recency.py. At ½, revisions of
+# experts who move whenever there is news, and have missed nothing when they do not, cost more than .003. At ¾,
+# agreement costs several times as much where experts know different things, so that an old forecast is no copy.
+REVISIONS, AGREEMENT = 1.0 / 3.0, 0.5
+# Standard deviations of differences between classes in the weight of all experts together, as a share of their sum, and
+# of each, equally probable; and the probability that weights differ at all.
+CLASS_SPREADS, DIFFER = ((0.1, 0.0), (0.3, 0.1), (0.3, 0.3), (1.0, 0.3), (1.0, 1.0)), 0.5
+# Probability that a scale of scores stands anywhere, standard deviations of its shift and of base rates in log-odds;
+# by benchmarks/levels.py, judges with anchored and with arbitrary scales.
+ARBITRARY, SHIFT, BASE_RATE = 0.2, 1.0, 1.0
 
 
 def believed_slope(n: int, correlation: float = CORRELATION) -> float:

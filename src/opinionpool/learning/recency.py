@@ -30,10 +30,16 @@ from opinionpool.estimation.likelihood import Design
 from opinionpool.estimation.newton import Prior, posterior_modes, posterior_probabilities
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.duplicates import Duplicates, counted_once
-from opinionpool.learning.prior import CALIBRATION, CORRELATION_PROBABILITIES, CORRELATIONS
-from opinionpool.learning.staleness import (
+from opinionpool.learning.prior import (
     AGREEMENT,
+    CALIBRATION,
+    CORRELATION_PROBABILITIES,
+    CORRELATIONS,
+    HALF_LIVES,
     REVISIONS,
+    STEADY,
+)
+from opinionpool.learning.staleness import (
     ROUNDING,
     agreement,
     informed,
@@ -44,11 +50,6 @@ from opinionpool.learning.staleness import (
 from opinionpool.logodds import FLOOR
 from opinionpool.model.contrasts import contrasts
 
-# Half-lives, in typical ages; no decay is believed with probability `STEADY`, each of the others alike. Chosen by
-# simulation (benchmarks/recency.py): where nothing decays this costs .003 at most if experts share errors, more until
-# there are some dozens of outcomes if those who are early know other things.
-HALF_LIVES = (4.0, 2.0, 1.0, 0.5, 0.25)
-STEADY = 0.5
 # How far intercept and slope of the pool that values are compared by are open.
 INTERCEPT, SLOPE = 0.4, 0.35
 # From so many events on, and so many forecasts with an age above 0; without outcomes, from pairs worth so many.

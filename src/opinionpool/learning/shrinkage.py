@@ -15,17 +15,22 @@ import numpy as np
 from opinionpool.arrays import Array
 from opinionpool.estimation import averages as estimates
 from opinionpool.estimation.rows import ResolvedEvents
-from opinionpool.learning.prior import COMMON_BIAS_EVENTS, OWN_BIAS_EVENTS, Believed
+from opinionpool.learning.prior import (
+    COMMON_BIAS_EVENTS,
+    EXPERT_WORTH,
+    OWN_BIAS_EVENTS,
+    PAIR_WORTH,
+    PANEL_WORTH,
+    Believed,
+)
 from opinionpool.model.correlation import CommonCorrelation, Dependence, MatrixCorrelation
 from opinionpool.model.nested import NestedCorrelation
 
 # What calibration is taken to be where nothing is believed.
 CALIBRATION = 1.0
-PANEL_WORTH, EXPERT_WORTH = 10.0, 40.0
 # A correlation learned from few pairs is not believed beyond these.
 LOWEST, HIGHEST = 0.0, 0.99
-# A correlation for each pair is drawn towards the common one by as many events as there are experts, and this many.
-PAIR_WORTH = 40.0
+# Experts up to whom a correlation for each pair is looked at.
 MOST_PAIRED = 200
 
 

@@ -30,10 +30,6 @@ from opinionpool.forecasts import Forecasts
 from opinionpool.learning.prior import CORRELATION
 from opinionpool.model.contrasts import contrasts
 
-# How probable it is that revisions, and agreement, are relevant; by simulation (benchmarks/recency.py). At ½, revisions
-# of experts who move whenever there is news, and have missed nothing when they do not, cost more than .003. At ¾,
-# agreement costs several times as much where experts know different things, so that an old forecast is no copy.
-REVISIONS, AGREEMENT = 1.0 / 3.0, 0.5
 # What contrasts have in common when they are made together, averaged.
 SHARED = (0.98, 0.9, 0.75, 0.5, 0.25)
 # How far lags vary is looked at by 2^(−lag/h), for h of so many median lags; at one, agreement counts fully from half

@@ -17,7 +17,8 @@ from opinionpool.arrays import Array, Index
 from opinionpool.estimation.coefficients import intercept_root
 from opinionpool.estimation.likelihood import Design
 from opinionpool.estimation.newton import Prior, posterior_modes, posterior_probabilities
-from opinionpool.learning.topics import LEVEL_PROBABILITIES, LEVELS, TopicEffects
+from opinionpool.learning.prior import TOPIC_PROBABILITIES, TOPICS
+from opinionpool.learning.topics import TopicEffects
 
 Labels: TypeAlias = npt.NDArray[np.str_]
 
@@ -59,8 +60,8 @@ def learn_topics(events: TopicEvents) -> TopicEffects:
     ([0.0, 1.2], True)
     """
     labels, d = np.asarray(events.topics, dtype=np.str_), events.offset.shape[1]
-    root = np.zeros((len(LEVELS), d + 1, d + 1))
-    for own, (intercept, slope) in zip(root, LEVELS, strict=True):
+    root = np.zeros((len(TOPICS), d + 1, d + 1))
+    for own, (intercept, slope) in zip(root, TOPICS, strict=True):
         own[:d, :d], own[d, d] = intercept_root(intercept, d), slope
     prior = Prior(np.zeros((len(root), d + 1)), root)
     names = [name for name in np.unique(labels).tolist() if name]
@@ -72,7 +73,7 @@ def learn_topics(events: TopicEvents) -> TopicEffects:
         modes.append(posterior_modes(design, prior))
         weight.append(float(events.weight[rows].sum()))
     scores = np.array([[mode.log_marginal_likelihood for mode in each] for each in modes])
-    levels = posterior_probabilities(scores.sum(axis=0), LEVEL_PROBABILITIES)
+    levels = posterior_probabilities(scores.sum(axis=0), TOPIC_PROBABILITIES)
     each = np.array([[own @ mode.coefficients for own, mode in zip(root, some, strict=True)] for some in modes])
     effect = np.einsum("l,glp->gp", levels, each)
     away = each - effect[:, None]

@@ -18,14 +18,9 @@ from opinionpool import logodds
 from opinionpool.arrays import Array, Index
 from opinionpool.display import Tabular
 from opinionpool.errors import Note
+from opinionpool.learning.prior import DEVIATION_PROBABILITIES
 from opinionpool.text import counted, shown
 
-# How far intercepts and slopes of topics spread, in log-odds and as a factor, and how probable each level is. Chosen by
-# simulation (benchmarks/topics.py): where topics do not differ this costs .001 at most from 20 events a topic on.
-LEVELS = ((0.0, 0.0), (0.2, 0.15), (0.4, 0.3), (0.8, 0.6))
-LEVEL_PROBABILITIES = (0.55, 0.28, 0.13, 0.04)
-# How far experts' weights differ between topics, chosen in the same way.
-DEVIATIONS, DEVIATION_PROBABILITIES = (0.0, 0.1, 0.25), (0.8, 0.14, 0.06)
 # So many topics are named in a note.
 MOST_NAMED = 6
 
@@ -102,11 +97,11 @@ class TopicEffects(Tabular):
     new : ndarray, shape (P, P)
         The same of a topic without resolved events, whose values are 0.
     levels : ndarray, shape (4,)
-        Posterior probabilities of `LEVELS`; the first is that intercepts and slopes do not differ.
+        Posterior probabilities of `prior.TOPICS`; the first is that intercepts and slopes do not differ.
     weights : ndarray, shape (G, N), or None
         What is added to the weight of each expert; None where that was not looked at.
     deviations : ndarray, shape (3,), or None
-        Posterior probabilities of `DEVIATIONS`; the first is that weights do not differ.
+        Posterior probabilities of `prior.DEVIATIONS`; the first is that weights do not differ.
     cross : ndarray, shape (G, P, K - 1 + N), or None
         Covariance of intercept, slope and weights with the common intercept and weights; None where these were learned
         before.

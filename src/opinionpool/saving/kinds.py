@@ -18,9 +18,10 @@ from opinionpool.learning.fitted import FittedPanel
 from opinionpool.learning.levels import LatentLevels
 from opinionpool.learning.members import Members
 from opinionpool.learning.posterior import Limits, Posterior
+from opinionpool.learning.prior import DEVIATIONS, TOPICS
 from opinionpool.learning.recency import Recency
 from opinionpool.learning.shrinkage import MarginalFeatures
-from opinionpool.learning.topics import DEVIATIONS, LEVELS, TopicEffects
+from opinionpool.learning.topics import TopicEffects
 from opinionpool.model.contrasts import Extremes
 from opinionpool.model.correlation import CommonCorrelation, Dependence, MatrixCorrelation, matrix_correlation
 from opinionpool.model.features import LARGEST, Parts
@@ -238,7 +239,7 @@ def _check_topics(effects: TopicEffects) -> None:
     shaped(effects.intercept, (g, d), "the intercepts of topics")
     shaped(effects.slope, (g,), "the slopes of topics")
     shaped(effects.events, (g,), "the events of topics", least=0.0)
-    shaped(effects.levels, (len(LEVELS),), "the probabilities of levels", least=0.0)
+    shaped(effects.levels, (len(TOPICS),), "the probabilities of levels", least=0.0)
     size = d + 1
     if effects.weights is not None and effects.deviations is not None:
         size += effects.weights.shape[-1]
