@@ -30,7 +30,7 @@ from opinionpool.scales import Scale
 from opinionpool.streams.block import EventBlock
 from opinionpool.streams.changes import Changes, annulled, as_learned
 from opinionpool.streams.columns import Columns
-from opinionpool.streams.given import About, ExpertForecasts, check_in_time, event_given, facts_of_rows
+from opinionpool.streams.given import NOTHING, About, ExpertForecasts, check_in_time, event_given, facts_of_rows
 from opinionpool.streams.sample import CAPACITY, Sample
 from opinionpool.streams.source import StreamSource
 from opinionpool.streams.state import Change, StreamState
@@ -369,9 +369,13 @@ class Stream:
             raise ArgumentError(
                 f"no forecast on event {shown(event)} is known; give them with its outcome, or {{}} if there were none"
             )
-        state, given = event_given(state, name, forecasts or {}, prior, about)
-        if entry is None:
+        # An outcome alone adds nothing else to what is known.
+        if current is not None and forecasts is None and prior is None and about is NOTHING:
+            given = new = current
+        else:
+            state, given = event_given(state, name, forecasts or {}, prior, about)
             new = (current or given).revised(given)
+        if entry is None:
             check_in_time(new, state.experts)
             ends = [known.time for known in (current, about) if known is not None and known.settled]
             asked = min((end for end in ends if end is not None), default=new.asked)
