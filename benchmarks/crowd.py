@@ -34,7 +34,7 @@ CORRELATION = 0.5
 # Mean log loss of three crowds of 1,500, coverage of 90% intervals, and seconds for 2,000 experts on 5 events.
 LOSS, COVERAGE, FEW_SECONDS = 0.145, (0.85, 0.97), 0.2
 # Half of what is believed of how far experts differ, and all of it: standard deviations of bias, contrast, ln spread.
-DIFFER, COVERED, RESOLVED, OPEN = (0.216, 0.216, 0.18), 600, (20, 100, 400), 200
+DIFFER, COVERED, RESOLVED, OPEN = (0.216, 0.216, 0.18), 600, (40, 100, 400), 200
 
 
 def rows() -> Iterator[Row]:

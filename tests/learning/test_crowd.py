@@ -252,6 +252,12 @@ class TestThroughLearning:
         x = np.random.default_rng(0).uniform(0.1, 0.9, (50, 600))
         assert not learning.is_crowd(Forecasts.from_array(x, [0, 1] * 25), np.ones(50))
 
+    def test_few_events_are_no_crowd_unless_an_array_would_be_too_large(self, crowd, monkeypatch):
+        few = np.where(np.arange(len(crowd.y)) < 39, crowd.y, -1)
+        assert not learning.is_crowd(crowd.forecasts(few), np.ones(4000))
+        monkeypatch.setattr(learning, "LARGE", 10**6)
+        assert learning.is_crowd(crowd.forecasts(few), np.ones(4000))
+
     def test_one_expert_more_moves_answers_little(self):
         """Neither at the number from which weights follow from features, nor where all were learned alike before."""
         for n, most in ((30, 0.08), (500, 0.01)):

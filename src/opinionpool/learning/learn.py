@@ -32,9 +32,9 @@ from opinionpool.model.panel import Panel
 from opinionpool.model.pooling import Settings
 from opinionpool.priors import one_outcome_notes
 
-# Experts with resolved forecasts beyond which they are a crowd, if less than this share of the forecasts is there; and
-# numbers in a dense array from which on open events are not learned from.
-CROWD, SPARSE, LARGE = 30, 0.25, 1 << 26
+# Experts beyond which they are a crowd, if less than this share of the forecasts is there, and from so many resolved
+# events on, or if a dense array would have so many numbers.
+CROWD, SPARSE, SEVERAL, LARGE = 30, 0.25, 40, 1 << 26
 # What is less probable is not named.
 LEAST = 0.01
 
@@ -178,16 +178,20 @@ def _hyperparameters_note(used: int, resolved: int) -> Note:
 def is_crowd(forecasts: Forecasts, weight: Array) -> bool:
     """Whether there are so many experts, and so few forecasts of each, that a weight of its own makes no sense.
 
-    That is so for more than `CROWD` experts, less than `SPARSE` of whose forecasts are there, if any is on a resolved
-    event.
+    That is so for more than `CROWD` experts, less than `SPARSE` of whose forecasts are there, from `SEVERAL` resolved
+    events on: before, features by which a crowd could be known are too uncertain. With fewer it is so if an array of
+    events x experts would have more than `LARGE` numbers, and any forecast is on a resolved event.
     """
     if len(forecasts.experts) <= CROWD:
         return False
     counted = (weight > 0)[forecasts.event_index]
     experts = np.count_nonzero(np.bincount(forecasts.expert_index[counted]))
     events = np.count_nonzero(np.bincount(forecasts.event_index[counted]))
-    sparse = experts > CROWD and counted.sum() < SPARSE * events * experts
-    return bool(sparse and (counted & forecasts.resolved[forecasts.event_index]).any())
+    if not (experts > CROWD and counted.sum() < SPARSE * events * experts):
+        return False
+    known = counted & forecasts.resolved[forecasts.event_index]
+    resolved = np.count_nonzero(np.bincount(forecasts.event_index[known]))
+    return bool(resolved >= SEVERAL or (resolved > 0 and _dense_size(forecasts) > LARGE))
 
 
 def _dense_size(forecasts: Forecasts) -> int:
