@@ -75,7 +75,7 @@ def test_the_quadratic_function_is_exact_where_the_likelihood_is_one():
     root = rng.normal(size=(5, 7))
     hessian, slope = root @ root.T, 3.0 * rng.normal(size=5)
     found = by_quadratic(Quadratic(0.3, slope, hessian), nodes, 1)
-    pairs = found.likely(-np.inf)
+    pairs = found.likely(-np.inf, covariances=True)
     for b, j in ((0, 3), (2, 7), (3, 12)):
         own = nodes.roots(np.array([b]), np.array([j]), 1)[0]
         covariance, mean = own @ own.T, np.append(0.0, nodes.sums.value[j] * nodes.direction[b])
