@@ -39,7 +39,9 @@ def test_frames_have_the_numbers(found):
     np.testing.assert_allclose(frames["fitted"][["weight_low", "weight_high"]].to_numpy().T, [low, high])
     assert frames["comparison"]["pool"].tolist() == [pool.pool for pool in found["comparison"].pools]
     why = found["explanation"]
-    assert frames["explanation"]["adds"].sum() == pytest.approx(float(why.total - why.start - why.intercept))
+    assert frames["explanation"]["adds"].sum() == pytest.approx(
+        float(why.total - why.start - why.intercept - why.members_shift)
+    )
     assert frames["panel"]["accuracy"].tolist() == pytest.approx([1.0, 1.0])
     assert frames["relative"]["relative_accuracy"].tolist() == pytest.approx([1.0, 2.0])
     assert frames["classes"]["class"].tolist() == [*"abcabc"]

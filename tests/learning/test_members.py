@@ -95,15 +95,14 @@ def test_nothing_is_mixed_where_there_is_no_choice():
     assert learn(options).members is None
 
 
-def test_beliefs_about_all_weights_leave_less_to_the_others_the_more_they_are_worth():
-    x, _ = panel(t=20)
-    found = []
-    for worth in (1e-9, 5, 50, 1e6):
-        beliefs = op.Beliefs(calibration=(0.95, worth), accuracy=(1.0, worth), correlation=(0.6, worth))
-        found.append(learn(Forecasts.from_array(x), beliefs=beliefs).members.shares[0])
-    assert found[0] == pytest.approx(MEMBERS[0])
-    assert found == sorted(found)
-    assert found[-1] == pytest.approx(1, abs=1e-4)
+def test_a_panel_that_somebody_assessed_is_answered_by_its_weights_alone():
+    x, y = panel(t=20)
+    learned = learn(Forecasts.from_array(x, y), beliefs=op.Beliefs(correlation=0.5))
+    assert learned.members is None
+    # Of an expert who has forecast nothing much may be believed.
+    f = Forecasts.from_array(np.column_stack([x, np.full(20, NAN)]), y)
+    newcomer = op.Beliefs(experts={"expert_4": {"auc": 0.9}})
+    assert learn(f, beliefs=newcomer).members.shares == pytest.approx(learn(f).members.shares)
 
 
 def test_a_base_rate_moves_the_mixture():

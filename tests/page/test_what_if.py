@@ -140,7 +140,7 @@ def test_what_is_assumed_is_varied_and_marked_like_the_rest():
     found = what_if.effects(a, Material(), answer(a, Material()), 1)
     assumed = {(effect.expert, effect.what) for effect in found if not effect.assessed}
     assert assumed == {("Dana", "accuracy"), ("Dana", "calibration"), ("", "correlation")}
-    picture = tornado(found, 0.7, None, "Probability of yes")
+    picture = tornado([effect for effect in found if not effect.assessed], 0.7, None, "Probability of yes")
     assert "calibration of Dana (assumed)" in picture
 
 

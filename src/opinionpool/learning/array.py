@@ -180,11 +180,11 @@ class _ArrayBlock(NamedTuple):
         """L − L°, (t, N, 1), NaN where missing."""
         return np.asarray(floored_log_odds(self.q, self.bounds, np.empty(self.q.shape)) - self.reference)[..., None]
 
-    def log_likelihoods(self, bias: Array) -> Array:
-        """Log-likelihoods of what happened by the average and by each expert, without their biases (N,), (1 + N,)."""
+    def log_likelihoods(self) -> Array:
+        """Log-likelihoods of what happened by the average and by each expert, (1 + N,)."""
         answered = ~np.isnan(self.q).all(axis=1)
         q, happened = self.q[answered], self.codes[answered, None] == 1
-        odds = floored_log_odds(q, self.bounds, np.empty_like(q)) - bias
+        odds = floored_log_odds(q, self.bounds, np.empty_like(q))
         return by_average_and_expert(logodds.expit(np.where(happened, odds, -odds)), np.ones(len(q)))
 
     def observed(self, fill: Parts, extremes: Extremes) -> Observations:

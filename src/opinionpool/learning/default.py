@@ -110,7 +110,7 @@ def default_fit(
         rows = rows_of(data, distinct, duplicates.first, used)
         found = _learned(rows, believed, answers_only=answers_only, every=all_rows)
     posterior = _posterior_of_all(found.posterior, duplicates, contrasts)
-    members = found.members and found.members.spread_over(duplicates, of_all.bias.trusted)
+    members = found.members and found.members.spread_over(duplicates)
     centre, newcomers = found.extremes.centre, _newcomers(duplicates, of_all, contrasts.shape[2])
     return DefaultFit(
         _as_believed(duplicates.parts(found.parts), duplicates, of_all),
@@ -185,13 +185,12 @@ def _learned(rows: Rows, believed: Believed, *, answers_only: bool, every: AllRo
     if every is None:
         fit = fit_nodes(rows.observed(fill, extremes), nodes, covariances=uncertain, start=near)
     else:
-        if near is None:
-            by_sample, near = evidence(rows.observed(fill, extremes), nodes)
+        near = evidence(rows.observed(fill, extremes), nodes)[1] if near is None else near
         fit = fit_all(likelihood(every, fill, extremes), nodes, d, near, covariances=uncertain)
     if members is not None:
-        members = members.learned(rows.log_likelihoods(members.bias), fit.evidence if every is None else by_sample)
+        members = members.learned(rows.log_likelihoods(), fit.evidence if every is None else by_sample)
         if every is not None and not members.decided:
-            by_all = in_order(lambda block: block.log_likelihoods(believed.bias.trusted), every())
+            by_all = in_order(lambda block: block.log_likelihoods(), every())
             members = members.learned(reduce(np.add, by_all), fit.evidence)
     intercept, weights = fit.mean[:d], fit.mean[d:]
     # L* = L° + base intercept + intercept + Σ w_i u_i: what no forecast changes becomes bias.

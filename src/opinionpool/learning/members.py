@@ -15,7 +15,7 @@ import numpy as np
 from opinionpool import logodds
 from opinionpool.arrays import Array
 from opinionpool.learning.duplicates import Duplicates
-from opinionpool.learning.prior import BELIEF_WORTH, MEMBERS, OPEN, Believed
+from opinionpool.learning.prior import MEMBERS, OPEN, Believed
 from opinionpool.model.contrasts import Batch
 
 # What is mixed.
@@ -38,8 +38,6 @@ class Members:
         How much each expert counts in the average.
     follow : ndarray, shape (N,)
         Posterior probability of each expert that this is the one.
-    bias : ndarray, shape (N,)
-        By how much each is believed to lie too high, in log-odds of two classes; forecasts count without it.
 
     Examples
     --------
@@ -54,20 +52,12 @@ class Members:
     before: Array
     count: Array
     follow: Array
-    bias: Array
 
     @classmethod
     def prior(cls, believed: Believed) -> Members | None:
-        """Members before any outcome is known, of distinct experts; None where there is no choice.
-
-        What is believed of the weights is worth some events, and speaks for the log pool.
-        """
-        n = len(believed)
-        if n < 2 or believed.fixed:
-            return None
-        others = np.array(MEMBERS[1:]) * BELIEF_WORTH / (BELIEF_WORTH + believed.least_worth)
-        shares = np.array([MEMBERS[0], *others]) / (MEMBERS[0] + others.sum())
-        return cls(shares, shares, np.ones(n), np.full(n, 1.0 / n), believed.bias.trusted)
+        """Members before any outcome is known, of distinct experts; None for one, or if somebody assessed them."""
+        n, shares = len(believed), np.array(MEMBERS)
+        return cls(shares, shares, np.ones(n), np.full(n, 1.0 / n)) if n > 1 and believed.unassessed else None
 
     def learned(self, log_likelihoods: Array, evidence: float) -> Members:
         """Members after outcomes of which the log pool has this log marginal likelihood, and the others these."""
@@ -83,11 +73,11 @@ class Members:
         """Whether one member has about all of the answer."""
         return bool(self.shares.max() > 1.0 - OPEN)
 
-    def spread_over(self, duplicates: Duplicates, bias: Array) -> Members:
-        """Members of all experts, whose biases are believed to be these, (N,); copies share."""
+    def spread_over(self, duplicates: Duplicates) -> Members:
+        """Members of all experts; copies share."""
         count = duplicates.counts
         follow = np.where(duplicates.source >= 0, count * self.follow[np.maximum(duplicates.source, 0)], 0.0)
-        return replace(self, count=count, follow=follow, bias=bias)
+        return replace(self, count=count, follow=follow)
 
     def mixed(self, p: Array, batch: Batch) -> Array:
         """Answers of all members together, from those of the log pool; these where nobody answered, (T, K)."""
@@ -101,9 +91,7 @@ class Members:
     def _answers(self, batch: Batch) -> tuple[Array, Array]:
         """Answers of the average and of the expert to follow, (T, K) each; NaN where nobody answered."""
         floors, binary = logodds.class_floors(batch.base.floor, batch.prior, 100.0), batch.classes == 2
-        if self.bias.any():
-            q = logodds.expit(self._log_ratios(batch))
-        elif binary:
+        if binary:
             q = np.clip(batch.q, floors[:, 1:], 1.0 - floors[:, :1])[..., None]
         else:
             q = logodds.raise_to_floors(batch.q, floors[:, None, :])
@@ -117,10 +105,6 @@ class Members:
             return logodds.all_classes(average[:, 0], 2), logodds.all_classes(follow[:, 0], 2)
         return average, follow
 
-    def _log_ratios(self, batch: Batch) -> Array:
-        """Log-ratios of forecasts as they count, NaN where missing, (T, N, K - 1)."""
-        return batch.log_ratios() - self.bias[:, None]
-
     def log_odds(self, batch: Batch) -> tuple[Array, Array]:
         """Mean and standard deviation of each class's log-odds by the average and by experts to follow, (2, T, K).
 
@@ -132,7 +116,7 @@ class Members:
             average = self._answers(some)[0]
             answered = ~np.isnan(average[:, 0])
             common = logodds.prior_log_ratios(np.where(answered[:, None], average, some.prior))
-            each = self._log_ratios(some)
+            each = some.log_ratios()
             each = np.where(np.isnan(each), common[:, None], each) + some.shift[:, None]
             odds = _class_log_odds(each)
             mean[0, rows], sd[0, rows] = _class_log_odds(common + some.shift), AVERAGE_SD * answered[:, None]

@@ -79,8 +79,8 @@ MEMBERS = (0.7, 0.15, 0.15)
 PRIOR_EVENTS = 20.0
 # A probability by a sample of events up to which an alternative is not looked at again by all.
 OPEN = 1e-3
-# What is believed counts against agreement, and against the average and single experts, as if they were worth so many.
-BELIEF_WORTH = 20.0
+# What is believed of accuracies counts against agreement as if that were worth so many events.
+ACCURACY_WORTH = 20.0
 # Worths that differ by no more are the same.
 NO_WORTH = 1e-6
 # Worths are finite numbers inside; so many events leave nothing open.
@@ -162,12 +162,6 @@ class Feature:
     def certain(self) -> bool:
         """Whether nothing is open."""
         return bool((self.worth >= CERTAIN).all())
-
-    @property
-    def trusted(self) -> Array:
-        """The value as far as it counts against what outcomes say, (N,)."""
-        share = np.where(self.worth < CERTAIN, self.worth / (self.worth + BELIEF_WORTH), 1.0)
-        return np.asarray(share * self.value)
 
     def merged(self, source: npt.NDArray[np.intp], groups: int, *, logs: bool) -> Feature:
         """For each distinct expert the mean of its duplicates, weighted by worth; that of logarithms if `logs`."""
@@ -293,10 +287,10 @@ class Believed:
         return 0.0 if self.correlation is None else min(self.correlation.worth, CERTAIN)
 
     @property
-    def least_worth(self) -> float:
-        """In events, of what is believed of the weights."""
-        worths = [self.calibration.worth.min(), self.correlation_worth]
-        return float(min([*worths, self.accuracy.worth.min()] if len(self) > 1 else worths[:1]))
+    def unassessed(self) -> bool:
+        """Whether nothing is believed of these experts but what is of any panel."""
+        worths = (self.calibration.worth, self.accuracy.worth, self.bias.worth)
+        return self.correlation is None and self.limit is None and not np.concatenate(worths).any()
 
     def biases(self, d: int) -> Array:
         """Biases as log-ratios, (N, K - 1), for d = K - 1.
@@ -340,7 +334,7 @@ class Believed:
     @property
     def _guided(self) -> float:
         """How much of what agreement says of accuracies is believed."""
-        return BELIEF_WORTH / (BELIEF_WORTH + float(self.accuracy.worth.max()))
+        return ACCURACY_WORTH / (ACCURACY_WORTH + float(self.accuracy.worth.max()))
 
     def parts(self, rho: float) -> Parts:
         """The panel with the features that are believed (model.md, section 2.1)."""

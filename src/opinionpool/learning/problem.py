@@ -109,8 +109,8 @@ class Block(Protocol):
     def observed(self, fill: Parts, extremes: Extremes) -> Observations:
         """What a regression sees, with forecasts that are missing as `fill` expects them."""
 
-    def log_likelihoods(self, bias: Array) -> Array:
-        """Log-likelihoods of what happened by the average and by each expert, without their biases (N,), (1 + N,)."""
+    def log_likelihoods(self) -> Array:
+        """Log-likelihoods of what happened by the average and by each expert, (1 + N,)."""
 
 
 # Returns all resolved events in blocks, given a floor and the positions of distinct experts.

@@ -55,9 +55,9 @@ class Rows(DenseContrasts):
         rounded = np.clip(ratios, -least, least)[..., None] - self.reference[:, None, :]
         return np.where(self.certain[..., None], rounded, self.contrasts)
 
-    def log_likelihoods(self, bias: Array) -> Array:
-        """Log-likelihoods of what happened by the average and by each expert, without their biases (N,), (1 + N,)."""
-        forecasts = softmax(self.contrasts - bias[:, None] + self.reference[:, None, :])
+    def log_likelihoods(self) -> Array:
+        """Log-likelihoods of what happened by the average and by each expert, (1 + N,)."""
+        forecasts = softmax(self.contrasts + self.reference[:, None, :])
         return by_average_and_expert(forecasts[np.arange(len(forecasts)), :, self.outcomes], self.weight)
 
     def observed(self, fill: Parts, extremes: Extremes) -> Observations:

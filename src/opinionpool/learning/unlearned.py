@@ -53,7 +53,7 @@ class DefaultFit:
         Whether outcomes had a part in it.
     notes : tuple of Note
     members : Members or None
-        What is mixed with the log pool; None where beliefs were given, and where events have options of their own.
+        What is mixed with the log pool; None for a panel that somebody assessed, and where events have options.
     """
 
     parts: Parts

@@ -298,7 +298,6 @@ def check_learned(prior: Array | None, events: Array, counts: Array, n: int, k: 
 def _check_members(members: Members) -> None:
     if members.count.shape != members.follow.shape or not ((members.count >= 0) & (members.count <= 1)).all():
         raise SavedPoolError("experts should count from 0 to 1 in the average")
-    shaped(members.bias, members.count.shape, "believed biases")
     for what, values in (("members", members.shares), ("members before", members.before), ("experts", members.follow)):
         if values.ndim != 1 or not (values >= 0).all() or abs(values.sum() - 1.0) > ROUNDING:
             raise SavedPoolError(f"shares of {what} should be probabilities that add up to 1")
