@@ -173,6 +173,11 @@ def asked(text, columns=None):
             {"event": None, "outcome": "favorite_win_flag"},
         ),
         ("q_id,run_min,run_max,run_final\nq1,.1,.3,.2\nq2,.4,.7,.5", {"probability": "run_final"}),
+        # What happened, and no forecast, beside means of the others.
+        (
+            "Company,A1,A2,Mean,Defaulted\nx,.1,.2,.15,0\ny,.6,.4,.5,1\nz,.2,.2,.2,0",
+            {"outcome": "Defaulted", "probability": ("A1", "A2")},
+        ),
         # Ids before other words.
         ("side,finding_id,trader,price\nb,1,a,.5\ns,1,b,.2\nb,2,a,.4\ns,2,b,.6", {"event": "finding_id"}),
     ],
