@@ -336,7 +336,6 @@ def stream_calls() -> Iterator[tuple[str, Call]]:
                 "prior": None,
                 "at": None,
                 "experts": NAMES,
-                "first": 100,
             },
         ),
     )

@@ -2,6 +2,7 @@
 
 import json
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from opinionpool.forecasts import Forecasts
 from opinionpool.learning.learn import learn
 from opinionpool.model.panel import Panel
 from opinionpool.pools import NAMES
+from opinionpool.pools.fit import in_sample_note
 
 WIDE = """event,alice,bob,carol,outcome
 a,0.8,0.7,0.9,1
@@ -156,12 +158,12 @@ def test_a_pool_that_learns_nothing_is_not_in_sample(file, answers):
 
 def test_of_a_sample_no_answer_claims_more_than_it_was_learned_from(file, command, monkeypatch):
     monkeypatch.setattr(sampling, "EVENTS", 4)
-    name = file(WIDE)
-    told = " ".join(command("pool", name).err.split())
-    assert "4 of 6 resolved events were used to learn" in told
-    assert "6 of 8 answers are in-sample: the pool knew these outcomes, but has learned from 4 events only" in told
-    told = " ".join(command("explain", name, "a").err.split())
-    assert "the pool knew its outcome, which may be among the 4 that it has learned from" in told
+    monkeypatch.setattr("opinionpool.tables.sources.LARGE", 0)
+    shown = " ".join(command("pool", file(WIDE), "--pool", "linear").err.split())
+    assert "4 of 6 resolved events were used to learn" in shown
+    assert "6 of 8 answers are in-sample: the pool knew these outcomes, but has learned from 4 events only" in shown
+    learned = SimpleNamespace(notes=(sampling.sample_note(4, 6),))
+    assert "the pool knew its outcome, which may be among the 4 that" in in_sample_note(learned).text
 
 
 CLASSES = """event,expert,class,probability,outcome

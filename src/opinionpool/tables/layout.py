@@ -114,7 +114,7 @@ def _readings(choice: Choice) -> tuple[Reading | None, list[Reading]]:
         return None, [*fit, *questionable]
     loose = [one for one in choice.readings(loose=True) if choice.guesses(one) <= _GUESSES]
     # The same with an outcome, where that answers what speaks against one.
-    surer = (
+    clearest = (
         one
         for one in loose
         for other in questionable
@@ -123,7 +123,7 @@ def _readings(choice: Choice) -> tuple[Reading | None, list[Reading]]:
         and {*one.caveats} < {*other.caveats}
     )
     plain = (one for one in loose if not one.caveats)
-    able = best(choice, [*questionable, *plain, *surer]) or best(choice, loose)
+    able = best(choice, [*questionable, *plain, *clearest]) or best(choice, loose)
     able = _with_outcomes(able)
     least = min((choice.guesses(one) for one in able if not one.caveats), default=_GUESSES)
     able.sort(key=lambda one: (not one.roles.get("outcome"), choice.guesses(one), choice.summaries(one)))
