@@ -34,7 +34,7 @@ STILL = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Agreement:
-    """What agreement says of N experts.
+    """Agreement of each of N experts with the others, and the relative accuracy that it implies.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class Agreement:
 
     @classmethod
     def among(cls, contrasts: Array, weight: Array, absent: Mask | None = None) -> Agreement:
-        """That of experts with these contrasts, whatever is known of outcomes.
+        """Agreement among experts, from their contrasts and without outcomes.
 
         Parameters
         ----------
@@ -69,7 +69,7 @@ class Agreement:
     def among_cells(
         cls, event: Index, expert: Index, contrasts: Array, weight: Array, experts: int, *, options: bool
     ) -> Agreement:
-        """The same of M forecasts with contrasts (M, K - 1), those of events with options of their own levelled."""
+        """Agreement from M forecasts with contrasts (M, K - 1), already `levelled` if events have own options."""
         return cls._from(_Sums.of_cells(event, expert, contrasts, weight, experts, options=options))
 
     @classmethod
@@ -91,12 +91,12 @@ class Agreement:
 
     @property
     def tells(self) -> bool:
-        """Whether it says anything of who is better."""
+        """Whether the accuracies that agreement implies differ between experts."""
         return bool(np.ptp(self.accuracy) > STILL)
 
 
 def _drawn(values: Array, seen: Array) -> Array:
-    """Values seen on so many events, drawn towards their mean."""
+    """Values (N,) from `seen` events each, shrunken towards their weighted mean by `PANEL_WORTH` events."""
     total = seen.sum()
     mean = float(values @ seen / total) if total > 0 else 1.0
     return np.asarray((seen * values + PANEL_WORTH * mean) / (seen + PANEL_WORTH))
@@ -157,7 +157,7 @@ class _Sums:
 
     @classmethod
     def _about_means(cls, count: Array, squares: Array, means: Array, events: float, *, options: bool) -> _Sums:
-        """From sums of squares (3, N) and of values (2, N, K - 1)."""
+        """Sums about the means, from sums of squares (3, N) and of values (2, N, K - 1)."""
         number = np.maximum(count, 1.0)[:, None]
         centres = [(means[a] * means[b] / number).sum(axis=1) for a, b in ((0, 0), (1, 1), (0, 1))]
         # Where events have options of their own, positions have no meaning, and neither has a mean by position.
@@ -166,7 +166,7 @@ class _Sums:
 
 
 def _within(contrasts: Array) -> Array:
-    """Contrasts no longer than those of two classes that are `FURTHEST`, in the direction that they have."""
+    """Whitened contrasts clipped to the length of a two-class contrast of `FURTHEST`, (T, N, K - 1)."""
     most = FURTHEST * np.sqrt(metric(2)[0, 0])
     if contrasts.shape[2] == 1:
         return np.clip(contrasts, -most, most)

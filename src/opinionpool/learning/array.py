@@ -122,11 +122,11 @@ class ArraySource:
 
     @cached_property
     def _sums(self) -> dict[float, Sums | None]:
-        """Those that were found, by floor."""
+        """Cache of `sums` by floor."""
         return {}
 
     def problem(self) -> Problem:
-        """A sample of many binary events, the one that `opinionpool.learning.learn.learn` draws of the same forecasts.
+        """Problem with the sample of events that `opinionpool.learning.learn.learn` draws from the same forecasts.
 
         Raises
         ------
@@ -188,7 +188,7 @@ class _ArrayBlock(NamedTuple):
         return by_average_and_expert(logodds.expit(np.where(happened, odds, -odds)), np.ones(len(q)))
 
     def observed(self, fill: Parts, extremes: Extremes) -> Observations:
-        """What a regression sees, with forecasts that are missing as `fill` expects them."""
+        """Observations for the logistic regression, with missing contrasts imputed by `fill`."""
         full = extremes.deviation_of(self.q, self.bounds, self.reference)[..., None]
         offset, weight = np.broadcast_to(self.offset, (len(full), 1)), np.ones(len(full))
         missing = np.isnan(full)
@@ -225,7 +225,7 @@ _ONE = np.ones(1).view(np.uint64)[0]
 
 
 def _complete(block: Floats) -> bool:
-    """Whether none of some forecasts is missing, or no probability; not where one is -0."""
+    """Return True if all forecasts of a block are in [0, 1] and none is missing; -0 may give False."""
     if block.dtype == np.float64 and block.flags.c_contiguous:
         return bool(block.view(np.uint64).max() <= _ONE)
     # NaN is neither.

@@ -111,7 +111,7 @@ _ACCURACIES = ("accuracy", *ELICITED, "relative_accuracy")
 
 @dataclass(frozen=True, kw_only=True)
 class ExpertBeliefs:
-    """What is believed of one expert; what is not given is believed as of the panel.
+    """Beliefs about one expert; a feature that is not given is believed as of the panel.
 
     Parameters
     ----------
@@ -187,7 +187,7 @@ class ExpertBeliefs:
 
 @dataclass(frozen=True, kw_only=True)
 class Beliefs(ExpertBeliefs):
-    """What is believed of a panel, and of experts by name; ``Beliefs()`` is what is assumed of any panel.
+    """Beliefs about a panel, and about experts by name; ``Beliefs()`` has the defaults for any panel.
 
     Each belief is a number, which is worth 20 events, a pair (value, worth) or ``{"value": value, "worth": worth}``.
     With everything that matters (calibration, accuracies, correlation and bias) assessed at worth inf, nothing is
@@ -234,11 +234,11 @@ class Beliefs(ExpertBeliefs):
 
     @property
     def any_panel(self) -> bool:
-        """Whether nothing is given, so that what is assumed of any panel remains."""
+        """Whether no belief is given, so that only the defaults for any panel apply."""
         return not self.given and not any(own.given for own in self.experts.values())
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as plain values, from which `beliefs_of_mapping` makes it again."""
+        """Beliefs as a dictionary of plain values, from which `beliefs_of_mapping` makes them again."""
         return _plain(self) | {"experts": {name: _plain(own) for name, own in self.experts.items()}}
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -268,7 +268,7 @@ def beliefs_of_mapping(given: Mapping[str, Any]) -> Beliefs:
 
 
 def _assessed(name: str, given: object) -> Belief | None:
-    """What is assessed or left to be learned, so that its worth can only be inf."""
+    """Return a belief of infinite worth, or None if the feature is left to be learned."""
     if given is None:
         return None
     belief = Belief.of(given, name)
@@ -319,7 +319,7 @@ def _plain(beliefs: ExpertBeliefs) -> dict[str, Any]:
 
 
 def _converted(name: str, belief: Belief) -> Belief:
-    """An elicited accuracy as the accuracy that it is."""
+    """Belief about the absolute accuracy mu* (15), converted from an elicited measure of accuracy."""
     try:
         return Belief(ELICITED[name](belief.value), belief.worth)
     except OpinionPoolError as error:
@@ -327,12 +327,12 @@ def _converted(name: str, belief: Belief) -> Belief:
 
 
 def _as_share(value: float) -> str:
-    """What a number that looks like a percentage would be."""
+    """Advice on a number that looks like a percentage; else an empty text."""
     return f"; if {value:g}% is meant, write {value / 100:g}" if 1 < value <= 100 else ""
 
 
 def _number(value: object, what: str) -> float:
-    """A number that is one: not NaN, not a truth value, not text."""
+    """Return the value as a float; NaN, truth values and text are errors."""
     if isinstance(value, bool) or not isinstance(value, Real):
         raise ArgumentError(f"{what} must be a number, and it is {_described(value)}; write 0.6, without quotes")
     try:

@@ -39,7 +39,7 @@ class Pooled:
 
     @classmethod
     def by(cls, model: Model, cells: Cells, features: Features, root: Array) -> Pooled:
-        """By a model, with features (M,) of the expert of each forecast; `root` whitens."""
+        """Forecasts pooled by a model, with features (M,) of the expert of each forecast; `root` whitens."""
         contrast, spread = features.contrast, features.spread
         each, dependence = np.arange(len(contrast)), model.among(contrast / spread)
         weights = cell_weights(cells.event, each, contrast, spread, dependence, cells.events)
@@ -49,7 +49,7 @@ class Pooled:
 
     @classmethod
     def by_others(cls, model: Model, cells: Cells, features: Features, root: Array) -> Pooled:
-        """For each forecast (M,), those of the others on the same event; by one correlation."""
+        """For each of M forecasts, the pool of the other forecasts on its event, under one common correlation."""
         signal, spread, rho = features.contrast / features.spread, features.spread[:, None], model.rho
 
         def others(values: Array) -> Array:
@@ -69,5 +69,5 @@ class Pooled:
         return cls(pooled @ np.linalg.inv(root), summed(1.0 / features.spread))
 
     def times(self, factor: float) -> Pooled:
-        """The same with another slope."""
+        """Pooled forecasts with contrasts and weights multiplied by `factor`."""
         return Pooled(factor * self.contrasts, factor * self.weights)

@@ -33,7 +33,7 @@ class Found(NamedTuple):
     scale: Array
 
     def covariance(self) -> Array:
-        """Of the coefficients given the outcomes, (P, P)."""
+        """Posterior covariance of the coefficients, (P, P)."""
         p, kept = len(self.coefficients), len(self.scale)
         found = np.zeros((p, p))
         found[:kept, :kept] = self.scale[:, None] * self.mode.covariance * self.scale
@@ -42,7 +42,7 @@ class Found(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ClassEvidence:
-    """What resolved events say of differences between classes; P coefficients of F features for K - 1 log-ratios.
+    """Likelihood of resolved events as a function of P coefficients, of F features for K - 1 log-ratios.
 
     Attributes
     ----------
@@ -87,7 +87,7 @@ ASKED, MOST = 600, 2000
 
 
 def with_class_model(learned: FittedPanel, panel: Panel, data: DenseContrasts, class_model: str) -> FittedPanel:
-    """What was learned, with weights that differ between classes if the data, or `class_model`, ask for it.
+    """Return the fit, with weights that differ between classes if the data, or `class_model`, ask for it.
 
     Parameters
     ----------
@@ -143,7 +143,7 @@ def _chosen(learned: FittedPanel, weights: ClassWeights, evidence: ClassEvidence
 
 
 def _fits(weights: ClassWeights, evidence: ClassEvidence) -> tuple[list[Found], Array]:
-    """What is most probable for each spread, and how probable that is."""
+    """Posterior mode of the coefficients for each of `SPREADS`, and the posterior probabilities of these."""
     found: list[Found] = []
     for spreads in SPREADS:
         found.append(evidence.fit(weights.feature_roots(spreads), found[-1].coefficients if found else None))
@@ -177,7 +177,7 @@ def _with(learned: FittedPanel, note: Note) -> FittedPanel:
 
 
 def _evidence(weights: ClassWeights, data: DenseContrasts, used: Mask) -> ClassEvidence:
-    """Of events that are spread evenly where there are too many."""
+    """Likelihood of the used events, thinned to an evenly spread sample where there are too many."""
     rows = np.flatnonzero(used)
     size, worth = _sizes(data.contrasts, rows), data.weight[rows]
     most = max(1, LARGE // (weights.size * weights.free))

@@ -28,7 +28,7 @@ from opinionpool.model.panel import Panel, PoolingPanel
 
 
 class Spreads(NamedTuple):
-    """How far weights differ between classes: those of all experts together, as a share of their sum, and of each."""
+    """Standard deviations of weights between classes: of all experts together, as a share of their sum, and of each."""
 
     together: float
     deviation: float
@@ -46,7 +46,7 @@ class ClassWeights:
 
     @property
     def free(self) -> int:
-        """K - 1."""
+        """Number of log-ratios, K - 1."""
         return len(self.panel.classes) - 1
 
     @cached_property
@@ -56,7 +56,7 @@ class ClassWeights:
 
     @cached_property
     def bias(self) -> Array:
-        """Of these experts, (n, K - 1)."""
+        """Biases of the informative experts as log-ratios, (n, K - 1)."""
         return uncentred(self.panel.bias[self.informative])
 
     @cached_property
@@ -84,7 +84,7 @@ class ClassWeights:
 
     @cached_property
     def shapes(self) -> Array:
-        """What coefficients make of weights: all matrices on log-ratios, even ones first, ((K - 1)², K - 1, K - 1)."""
+        """Basis of the matrices on log-ratios, the first a multiple of the identity, ((K - 1)², K - 1, K - 1)."""
         d = self.free
         turn = np.linalg.cholesky(metric(d + 1))
         start = np.concatenate([np.eye(d).reshape(1, -1), np.eye(d * d)])
@@ -93,11 +93,11 @@ class ClassWeights:
 
     @property
     def size(self) -> int:
-        """P."""
+        """Number of coefficients, P."""
         return len(self.roots(Spreads(1.0, 1.0)))
 
     def pooled(self, contrasts: Array) -> Array:
-        """What the symmetric panel adds to the log-ratios, (T, K - 1), from contrasts (T, N, K - 1) as believed."""
+        """Log-ratios of the symmetric panel beyond the prior, (T, K - 1), from robust contrasts (T, N, K - 1)."""
         own = contrasts[:, self.informative]
         weights = self.panel.weights_for(~np.isnan(contrasts[..., 0]))[:, self.informative]
         deviation = np.where(np.isnan(own), 0.0, own - self.bias)
@@ -115,7 +115,7 @@ class ClassWeights:
         return np.repeat([spreads.together, 1.0, spreads.deviation], [d * d, d, own * d])
 
     def features(self, contrasts: Array) -> Array:
-        """What log-ratios are linear in, (T, F); 0 where nobody answered.
+        """Features in which log-ratios are linear, (T, F); 0 where nobody answered.
 
         Coefficients are a matrix (F, K - 1), times `feature_turn`: what the experts say on average, an intercept, and
         how they differ in V - 1 orthonormal directions.
@@ -154,7 +154,7 @@ class ClassWeights:
         return matrix
 
     def matrices(self, coefficients: Array) -> Array:
-        """A_i, what turns contrasts into what they add, (V, K - 1, K - 1)."""
+        """Weight matrices A_i of the distinct experts, from contrasts to log-ratios, (V, K - 1, K - 1)."""
         p, n, d = len(self.shapes), len(self.first), self.free
         weights = np.bincount(self.source, weights=self.panel.weights[self.informative])
         common = believed_slope(n) / n * np.tensordot(coefficients[:p], self.shapes, 1)
@@ -180,7 +180,7 @@ class ClassWeights:
         return self._among_all(parts.subset(self.source), self.bias - shift.reshape(n, d)[self.source])
 
     def _among_all(self, parts: Discriminant, bias: Array) -> FullPanel:
-        """With those who say nothing."""
+        """Full panel of all N experts; means and covariance of the uninformative ones are 0."""
         n, d, kept = len(self.panel), self.free, self.informative
         means, covariance = np.zeros((d + 1, n, d)), np.zeros((n, d, n, d))
         means[:, kept] = parts.means
@@ -193,7 +193,7 @@ class ClassWeights:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ClassPosterior(Posterior):
-    """What is open about the symmetric panel, and about differences between classes, taken to be independent.
+    """Posterior of the symmetric panel and of differences between classes, taken to be independent.
 
     Attributes
     ----------

@@ -64,7 +64,7 @@ CONSTANT = 10
 
 @dataclass(frozen=True, eq=False)
 class CrowdFit:
-    """What was learned of N experts."""
+    """Hierarchical fit of N experts: parts, biases, marginal features, posterior and notes."""
 
     parts: Parts
     bias: Array  # (N, K - 1)
@@ -113,7 +113,7 @@ def crowd_fit(data: SparseContrasts, believed: Believed, base_intercept: Array) 
 
 
 def _prior(some: SparseContrasts, believed: Believed) -> Nodes:
-    """The prior of the default pool, by what agreement says on all events."""
+    """Prior nodes of the default pool, with accuracies by agreement on all events."""
     contrasts, weight, n = some.contrasts, some.weight, len(some.experts)
     if some.absent is not None:
         contrasts = logodds.levelled(contrasts, some.absent[some.event])
@@ -122,7 +122,7 @@ def _prior(some: SparseContrasts, believed: Believed) -> Nodes:
 
 
 def _of_all(data: SparseContrasts, used: Mask, values: Array) -> Array:
-    """What was found of the events that have some of the forecasts, in rows of all, (T, K - 1); NaN elsewhere."""
+    """Values of the events that have a used forecast, as rows of all events, (T, K - 1); NaN elsewhere."""
     found = np.full(data.reference.shape, np.nan)
     found[np.unique(data.event[used])] = values
     return found
@@ -150,7 +150,7 @@ def _distinct(data: SparseContrasts, duplicates: Duplicates) -> SparseContrasts:
 
 
 def _cells(task: SparseContrasts, limit: float, root: Array) -> Cells:
-    """Forecasts as far as they are believed, whitened."""
+    """Rows of robust, whitened contrasts and of the signatures of outcomes."""
     absent = task.absent
     believed = Extremes(limit).believed(task.contrasts, None if absent is None else absent[task.event])
     own = None if absent is None else np.asarray(task.contrasts.shape[1] - absent.sum(axis=1), dtype=np.float64)
@@ -167,14 +167,14 @@ def _signs(task: SparseContrasts, outcomes: Index) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class _Open:
-    """Open events: their forecasts, and what others say of each, (M, K)."""
+    """Open events: their forecasts, and for each class probabilities imputed from the others, (M, K)."""
 
     task: SparseContrasts
     cells: Cells
     probability: Array
 
     def of_every_class(self, root: Array) -> list[Cells]:
-        """For each of these forecasts one of every class, as frequent as it is probable."""
+        """Rows of the forecasts for each of K classes, weighted by the probability of the class."""
         found = []
         for k, probability in enumerate(self.probability.T):
             signs = _signs(self.task, np.full(len(self.task.outcomes), k)) @ root
@@ -195,7 +195,7 @@ class _Judged:
 
 @dataclass(frozen=True, eq=False)
 class _AtLimit:
-    """Events with extremes moderated to some limit, and the crowd as it then is."""
+    """Hierarchical fit of a crowd with extreme contrasts moderated to one limit."""
 
     task: SparseContrasts  # resolved events
     extremes: Extremes
@@ -217,7 +217,7 @@ class _AtLimit:
         start: Start | None = None,
         supposed: _Open | None = None,
     ) -> _AtLimit:
-        """Learned from these events, and from those whose outcome is supposed; `start` is near what will be found."""
+        """Crowd fitted at one limit to resolved events and imputed outcomes of open ones, searched from `start`."""
         root = np.asarray(np.linalg.cholesky(logodds.metric(task.contrasts.shape[1] + 1)), dtype=np.float64)
         every = cells = _cells(task, limit, root)
         if supposed is not None:
@@ -238,17 +238,17 @@ class _AtLimit:
 
     @property
     def all_resolved(self) -> _Judged:
-        """All of them."""
+        """All resolved events."""
         task = self.task
         return _Judged(slice(len(task.event)), self.cells, task.outcomes, task.reference, task.weight)
 
     @property
     def sum(self) -> float:
-        """The believed sum of the weights, of which a panel by features has as much as its features say."""
+        """Prior mean of the sum of the weights."""
         return float(self.prior.sums.probability @ self.prior.sums.value)
 
     def model(self, share: float, *, nested: bool) -> Model:
-        """A kind of dependence, with the correlation of pairs on the same event."""
+        """Model of dependence, nested or common, with its correlation from pairs on the same event."""
         if not nested:
             return Model(nested, self.crowd.correlation)
         among, found = self.judged, self.crowd.features(self.crowd.deviation, share)
@@ -256,23 +256,23 @@ class _AtLimit:
         return Model(nested, nested_correlation(among.cells, self.crowd.errors[among.rows], signal, self.centre))
 
     def by_features(self, model: Model, share: float, by: _Judged) -> Pooled:
-        """Answers with a share of the differences between experts, each as its other forecasts show it."""
+        """Forecasts pooled by features with a share of the differences, each expert's from its other forecasts."""
         features = self.crowd.features(self.otherwise.among(by.rows), share)
         return Pooled.by(model, by.cells, features, self.root).times(1.0 / self.sum)
 
     def observed(self, panels: list[Pooled], by: _Judged) -> Observations:
-        """Outcomes, and what panels say."""
+        """Observations of resolved events, with the contrasts of pooled panels as regressors."""
         contrasts = np.stack([each.contrasts for each in panels], axis=1)
         return Observations(contrasts, by.reference, by.outcomes, by.weight)
 
     def nodes(self, probability: Array, dependence: tuple[Dependent, ...] = ()) -> Nodes:
-        """The prior of the sum of the weights of panels of which one holds."""
+        """Prior nodes of B alternative panels, with the prior of the sum of their weights."""
         b = len(probability)
         prior, none = self.prior, np.zeros(b)
         return Nodes(probability, np.eye(b), none, prior.intercept_sd, prior.sums, dependence, none)
 
     def of_shares(self, kinds: tuple[bool, ...]) -> tuple[Observations, Nodes]:
-        """What panels say with each share and kind of dependence, and their prior."""
+        """Observations by panels of each share of differences and kind of dependence, and the prior of these panels."""
         panels = [
             self.by_features(self.model(share, nested=nested), share, self.judged)
             for nested in kinds
@@ -282,7 +282,7 @@ class _AtLimit:
         return self.observed(panels, self.judged), self.nodes(prior)
 
     def share(self, kinds: tuple[bool, ...]) -> float:
-        """How much of the differences between experts is believed."""
+        """Posterior mean of the share of the differences between experts that is kept."""
         fit = fit_nodes(*self.of_shares(kinds), covariances=False)
         return float(fit.joint.sum(axis=1) @ np.tile(SHARES, len(kinds)))
 
@@ -296,11 +296,11 @@ class _AtLimit:
         return share, models, features, spread * among.times(spread * distinct) / 2.0
 
     def features(self, share: float) -> Features:
-        """Of all experts, with a share of the differences."""
+        """Features of all experts, with a share of the differences between them."""
         return self.crowd.features(self.crowd.deviation, share)
 
     def panels(self, by: _Judged) -> list[Pooled]:
-        """What panels say on resolved events: those by agreement, then by features with each kind of dependence."""
+        """Pooled forecasts of each panel on resolved events: by agreement, then by features with each dependence."""
         share, models, features, agreeing = self.chosen
         otherwise, expert = self.crowd.features(self.otherwise.among(by.rows), share), by.cells.expert
         own = [Features(otherwise.bias, each[expert], features.spread[expert]) for each in agreeing]
@@ -309,7 +309,7 @@ class _AtLimit:
 
     @cached_property
     def fit(self) -> tuple[Fit, Nodes]:
-        """What outcomes say of panels by agreement and by features."""
+        """Posterior of panels by agreement and by features, and their prior nodes."""
         direction, prior = self.prior.direction, self.prior.probability
         _, first, which = np.unique(direction, axis=0, return_index=True, return_inverse=True)
         agreeing = (1.0 - sum(FEATURES)) * np.bincount(which.ravel(), prior)
@@ -325,7 +325,7 @@ class _AtLimit:
         return np.asarray(mean[:d] + _mixed(self.panels(self.all_resolved), mean[d:]))
 
     def supposed(self, unresolved: SparseContrasts) -> _Open:
-        """What the others on each open event say of it, by one correlation."""
+        """Open events, with class probabilities imputed for each forecast from the others, by one correlation."""
         cells = _cells(replace(unresolved, outcomes=np.zeros_like(unresolved.outcomes)), self.extremes.limit, self.root)
         share, model = self.share((False,)), self.model(0.0, nested=False)
         known = self.observed([self.by_features(model, share, self.judged)], self.judged)
@@ -335,7 +335,7 @@ class _AtLimit:
         return _Open(unresolved, cells, logodds.softmax(unresolved.reference[cells.event] + answers))
 
     def used_again(self) -> float:
-        """How large answers on open events are without a part in what is known of the experts, relative to with one."""
+        """Reuse correction: slope of leave-one-forecast-out answers on the plain ones, over open events; in [0, 1]."""
         if self.opened is None:
             return 1.0
         share, models, features, _ = self.chosen
@@ -355,13 +355,13 @@ class _AtLimit:
 
     @property
     def marginal(self) -> MarginalFeatures:
-        """What is known of each expert by itself."""
+        """Marginal features of each expert, with its full difference from the crowd."""
         found = self.features(1.0)
         bias = found.bias @ np.linalg.inv(self.root)
         return MarginalFeatures(bias, found.contrast, found.spread, self.crowd.correlation)
 
     def panel(self, base_intercept: Array) -> tuple[Parts, Array, CrowdPosterior]:
-        """Parts and bias of all experts, and what is open about them."""
+        """Parts and biases of all experts, and the posterior of the pool."""
         (fit, nodes), (_, models, features, agreeing), turn = (
             self.fit,
             self.chosen,
@@ -392,7 +392,7 @@ LEAST_SUM, LEAST_CONTRAST = 0.1, 1e-9
 
 
 def _mixed(panels: list[Pooled], slopes: Array) -> Array:
-    """The sum of what panels say, (T, K - 1)."""
+    """Sum of the panels' contrasts, each times its slope, (T, K - 1)."""
     return np.asarray(sum(slope * each.contrasts for slope, each in zip(slopes.tolist(), panels, strict=True)))
 
 

@@ -32,7 +32,7 @@ class Cells:
     forecast: Index | None = None  # (M,); which forecast each row is of; None if each is of its own
 
     def and_then(self, *others: Cells) -> Cells:
-        """These rows, and others by the same experts on other events; each of those is of the same forecasts."""
+        """These rows joined with `others`, on further events; all of the others have rows of the same forecasts."""
         every, rows, size = (self, *others), len(self.event), len(others[0].event)
         events = np.cumsum([0, *(each.events for each in every)]).tolist()
         return replace(
@@ -85,7 +85,7 @@ class Cells:
         return np.asarray((values**2).sum(axis=1) / self.free[self.event])
 
     def by_expert(self, values: Array) -> Array:
-        """Weighted sums, (N,)."""
+        """Weighted sums of values (M,) by expert, (N,)."""
         return np.bincount(self.expert, weights=self.weight * values, minlength=self.experts).astype(np.float64)
 
     @cached_property
@@ -99,7 +99,7 @@ class Cells:
         return self.by_event(self.weight) / np.maximum(self.number, 1.0)
 
     def by_event(self, values: Array) -> Array:
-        """Sums without weights, (T,)."""
+        """Unweighted sums of values (M,) by event, (T,)."""
         return np.bincount(self.event, weights=values, minlength=self.events).astype(np.float64)
 
     def of_forecast(self, values: Array) -> Array:
@@ -112,7 +112,7 @@ class Cells:
 
     @property
     def once(self) -> Array:
-        """So much of a row goes with its forecast: one that stands for several is left out once, (M,)."""
+        """Weight of each row that is left out with its forecast, at most 1 in total per forecast, (M,)."""
         return np.asarray(self.weight / np.maximum(self.of_forecast(self.weight), 1.0))
 
 
@@ -129,7 +129,7 @@ class Regressions:
 
     @classmethod
     def by_expert(cls, cells: Cells, values: Array) -> Regressions:
-        """Of each expert's values (M, K - 1)."""
+        """Regression sums of each expert, for values (M, K - 1)."""
         signs = np.stack([cells.by_expert(column) for column in cells.signs.T], axis=-1)
         value = np.stack([cells.by_expert(column) for column in values.T], axis=-1)
         return cls(

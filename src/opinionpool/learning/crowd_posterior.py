@@ -54,7 +54,7 @@ class CrowdPosterior(Posterior):
         variance: Array,
         turn: Array,
     ) -> CrowdPosterior:
-        """Return that of a fit of panels with these contrasts (B, N), dependence (B,) and `parts`."""
+        """Return the posterior of a fit of panels with these contrasts (B, N), dependence (B,) and `parts`."""
         assert fit.normals is not None
         names = [_in_words(kind.kind, kind.exponent) for kind in nodes.dependence]
         before, after, sums = nodes.probability, fit.joint.sum(axis=1), nodes.sums
@@ -102,14 +102,14 @@ class CrowdPosterior(Posterior):
         return np.asarray(np.sqrt(np.maximum(of_panels, 0.0) + own))
 
     def of_all(self, duplicates: Duplicates) -> Self:
-        """Return that of all experts from that of distinct ones."""
+        """Return the posterior of all experts, from that of the distinct ones."""
         contrast, variance = (duplicates.rows(each.T).T.copy() for each in (self.contrast, self.variance))
         parts = tuple(duplicates.parts(part) for part in self.parts)
         return replace(self, contrast=contrast, parts=parts, variance=variance)
 
     @property
     def _panels(self) -> list[Parts]:
-        """Each panel, (B,)."""
+        """Parts of each of the B panels."""
         pairs = zip(self.contrast, self.nested.tolist(), strict=True)
         return [replace(self.parts[int(nested)], contrast=own) for own, nested in pairs]
 
@@ -122,7 +122,7 @@ class CrowdPosterior(Posterior):
         return np.where(answered[:, None, None], np.concatenate([intercept, each], axis=1), 0.0)
 
     def _differences(self, panel: PoolingPanel, batch: Batch, rows: slice) -> Array:
-        """Return the covariance of log-ratios by what is open about features, (T, K - 1, K - 1)."""
+        """Return the covariance of log-ratios due to uncertain features, (T, K - 1, K - 1)."""
         symmetric, mean = self._symmetric(panel), self.probability @ self.mean
         beyond = self._beyond_bias(symmetric, batch, rows, symmetric.settings.extremes)
         present, parts = ~np.isnan(beyond[..., 0]) & symmetric.informative, self.parts
@@ -147,7 +147,7 @@ class CrowdPosterior(Posterior):
 
 
 def _in_words(kind: str, exponent: float) -> str:
-    """What weights go with."""
+    """Label of a panel by the quantity that its weights follow from."""
     if np.isinf(exponent):
         return "features, " + ("nested evidence" if kind == "nested" else "one correlation")
     return "experts alike" if exponent == 0 else "agreement"
