@@ -20,7 +20,7 @@ def agreement_line(forecasts: Forecasts) -> str:
 
 
 def levels_by_outcome(forecasts: Forecasts) -> dict[str, tuple[str, str]]:
-    """What those who give levels say on average where the event happens, and where not, by their names."""
+    """Typical levels of each expert on a scale: its mean forecast where the event happened and where not, by name."""
     found = {}
     if len(forecasts.classes) == 2:
         outcome = forecasts.outcomes[forecasts.event_index]
@@ -33,7 +33,7 @@ def levels_by_outcome(forecasts: Forecasts) -> dict[str, tuple[str, str]]:
 
 
 def agreement_facts(forecasts: Forecasts) -> dict[str, object]:
-    """The same for JSON."""
+    """Agreement of the raters for JSON: alpha, kappa and the number of events; empty if not measurable."""
     found = rater_agreement(forecasts)
     if found is None:
         return {}

@@ -120,7 +120,7 @@ def _bar(x: Scale, step: Step, place: int, height: float) -> Html:
 
 
 class Mark(NamedTuple):
-    """A place on the scale of probabilities: the shape of its mark, and what it is."""
+    """A probability to draw on the scale, with the kind of its mark and its name."""
 
     shape: str
     p: float

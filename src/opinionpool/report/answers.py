@@ -84,7 +84,7 @@ def pool_events(
 
 
 def _learned_from(forecasts: Forecasts, state: Fitted) -> npt.NDArray[np.bool_]:
-    """Events on which somebody answered who does not always say the same, (T,)."""
+    """Mask of events with a forecast by an informative expert, (T,)."""
     if state.panel is None:
         return np.asarray(forecasts.crowd > 0)
     counted = state.panel.informative[forecasts.expert_index]
@@ -97,7 +97,7 @@ def plain(label: object) -> object:
 
 
 def happened(forecasts: Forecasts) -> list[object]:
-    """Each event's outcome, None where not resolved."""
+    """Outcome labels of all events, None where not resolved, (T,)."""
     if forecasts.options is None:
         labels = [*map(plain, forecasts.classes), None]
         return [labels[code] for code in forecasts.outcomes.tolist()]
@@ -170,7 +170,7 @@ def void_columns(columns: Sequence[Column], void: Mapping[str, int]) -> list[Col
 
 
 def void_records(void: Mapping[str, int]) -> Iterator[dict[str, object]]:
-    """The same as records for JSON."""
+    """Records of void events for JSON; `void` is the number of forecasts on each event."""
     for event, crowd in void.items():
         yield {"event": event, "experts": crowd, "outcome": None, "in_sample": False, "status": "void"}
 
@@ -214,7 +214,7 @@ def _own(pooled: Pooled) -> list[list[float]]:
 
 
 def _remarks(pooled: Pooled) -> list[str | None]:
-    """What is to say about each answer."""
+    """Remark on each answer: no forecast, in-sample, or None, (T,)."""
     answered = (pooled.forecasts.crowd > 0).tolist()
     taught = pooled.in_sample.tolist()
     return [
@@ -228,7 +228,7 @@ def _repeated(values: Sequence[Any], times: Sequence[int]) -> list[Any]:
 
 
 def _once(values: Sequence[Any], times: Sequence[int]) -> list[Any]:
-    """Each value so many times, but None after the first."""
+    """List with each value followed by times - 1 None, so that a table shows a repeated value once."""
     return [value if i == 0 else None for value, k in zip(values, times, strict=True) for i in range(k)]
 
 
@@ -271,7 +271,7 @@ def event_records(pooled: Pooled) -> Iterator[dict[str, object]]:
 
 
 def answer_notes(pooled: Pooled) -> list[Note]:
-    """What to know about the answers: which are in-sample, which are the prior, which lie at the bounds."""
+    """Notes on the answers: how many are in-sample, how many are the prior, how many lie at the bounds."""
     notes = []
     t = len(pooled.forecasts.events)
     taught = int(pooled.in_sample.sum())
@@ -300,7 +300,7 @@ def answer_notes(pooled: Pooled) -> list[Note]:
 
 
 def expert_notes(state: Fitted) -> list[Note]:
-    """What to know about weights below 0, and about experts who are worse than guessing."""
+    """Notes on the experts: how many have a weight below 0, and how many a calibration below 0."""
     notes = []
     if state.weights is not None and (state.weights < 0).any():
         below = state.weights < 0
@@ -320,7 +320,7 @@ def expert_notes(state: Fitted) -> list[Note]:
 
 
 def expert_columns(forecasts: Forecasts, state: Fitted) -> list[Column]:
-    """What was learned about each expert, those with the largest weights first."""
+    """Columns with each expert's features, weight and counts of forecasts, largest weights first."""
     columns = [Column("expert", forecasts.experts, "expert")]
     weights = state.weights
     if isinstance(state, FittedPanel):
@@ -341,7 +341,7 @@ def expert_columns(forecasts: Forecasts, state: Fitted) -> list[Column]:
 
 
 def _feature_columns(state: FittedPanel, forecasts: Forecasts) -> list[Column]:
-    """What the data say of each expert by itself; nothing where they say nothing."""
+    """Columns with each expert's bias, calibration, accuracy and AUC; None where values are only assumed."""
     classes = [*map(str, forecasts.classes)]
     features = state.features
     shown = state.structure != "assumed" or state.marginal is not None

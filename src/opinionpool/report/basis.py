@@ -27,7 +27,7 @@ from opinionpool.text import counted, listed
 
 
 def basis_section(f: Findings) -> Section | None:
-    """What is believed of whom, and how far the first answer depends on it; None where outcomes decide."""
+    """Section on beliefs and the first answer's sensitivity to them; None for other pools or where outcomes decide."""
     beliefs = f.beliefs or Beliefs()
     if f.pool != DEFAULT or (f.measured and beliefs.any_panel):
         return None
@@ -55,7 +55,7 @@ def basis_section(f: Findings) -> Section | None:
 
 
 def belief_columns(rows: Sequence[tuple[str, str, Belief]]) -> list[Column]:
-    """Who was assessed how: the expert, the feature, its value and how many events that counts for."""
+    """Columns of beliefs: the expert, the feature, its value, and the number of events that the belief counts for."""
     worths = [belief_worth(belief) for *_, belief in rows]
     return [
         Column("who", [who for who, *_ in rows], "who", page=str),
@@ -66,12 +66,12 @@ def belief_columns(rows: Sequence[tuple[str, str, Belief]]) -> list[Column]:
 
 
 def belief_worth(belief: Belief) -> str:
-    """What a belief counts for."""
+    """The number of events that a belief counts for, as text; "certain" if infinite."""
     return "certain" if math.isinf(belief.worth) else counted(round(belief.worth), "event")
 
 
 def assumed_words(beliefs: Beliefs, experts: Sequence[str]) -> str:
-    """What is assumed of any panel, where nobody assessed it."""
+    """Sentence with the default assumptions about features that nobody assessed."""
     own = [beliefs.experts.get(name, ExpertBeliefs()) for name in experts]
     assumed = []
     if "bias" not in beliefs.given and any(each.get("bias") is None for each in own):
@@ -89,7 +89,7 @@ def assumed_words(beliefs: Beliefs, experts: Sequence[str]) -> str:
 
 
 def effect_columns(effects: Sequence[Effect], p: float) -> list[Column]:
-    """What an answer becomes at both ends of the range of each belief, the largest effect first."""
+    """Columns of a sensitivity table: each belief, its range and the answers at both ends, largest effect first."""
     return [
         Column("belief", [effect_name(each) for each in effects], "belief"),
         Column("range", [" to ".join(effect_ends(each)) for each in effects], "range", as_is),
@@ -99,7 +99,7 @@ def effect_columns(effects: Sequence[Effect], p: float) -> list[Column]:
 
 
 def worth_section(f: Findings) -> Section:
-    """What the panel is worth, measured or expected, and what one more expert would add."""
+    """Section on the panel's value, measured or expected, and on the gain from one more expert."""
     entries = [*_measured(f), *_by_model(f)]
     if not isinstance(f.errors, Missing):
         entries.append(("Near-duplicates", _redundant_words(f.errors)))
@@ -112,7 +112,7 @@ def worth_section(f: Findings) -> Section:
 
 
 def _by_model(f: Findings) -> Iterator[tuple[str, str]]:
-    """What follows from what was learned or assumed, if the model holds."""
+    """Terms and texts of values expected under the model: joint score, effective number of experts, one more expert."""
     try:
         found = panel_worth(f.learned) if len(f.learned.panel) > 1 else None
     except OpinionPoolError:
@@ -152,7 +152,7 @@ def _measured(f: Findings) -> list[tuple[str, str]]:
 
 
 def redundant(errors: SharedErrors) -> list[list[str]]:
-    """Names of experts in clusters that say nearly the same."""
+    """Names of the experts in each cluster of near-duplicates, by the correlation of their errors."""
     if len(errors.experts) < 2:
         return []
     return [[errors.experts[i] for i in group] for group in clusters(errors.correlation).groups(REDUNDANT)]

@@ -16,7 +16,7 @@ from opinionpool.text import counted
 
 
 class Element(Protocol):
-    """What renders itself."""
+    """Protocol of blocks that render themselves as HTML."""
 
     def html(self) -> Html:
         """The markup."""
@@ -55,7 +55,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Text:
-    """A paragraph: a sentence or more, some of it perhaps markup."""
+    """A paragraph of text or markup."""
 
     content: str
     kind: str = ""  # its class: "lead", "note", "quiet" or "missing"
@@ -142,7 +142,7 @@ def long_table(columns: Sequence[Column], noun: str, first: int, most: int, kind
 
 @dataclass(frozen=True)
 class Figure:
-    """A drawing and what it shows."""
+    """A drawing with its caption."""
 
     drawing: Html
     caption: str = ""
@@ -223,7 +223,7 @@ class Items:
 
 @dataclass(frozen=True)
 class Definitions:
-    """Terms, each with what is to say about it."""
+    """A definition list: pairs of a term and its text."""
 
     entries: Sequence[tuple[str, str]]
 

@@ -99,7 +99,7 @@ def _values(each: ExpertChange, feature: str) -> tuple[float, float, float]:
 
 
 def change_lines(found: Diff) -> list[str]:
-    """What happened between the two pools, in sentences."""
+    """Sentences on the changes between two pools: outcomes learned, corrections, events gone or opened, first move."""
     was, now = found.events
     lines = [f"{_prior(found)}{whole(round(was, 6))} resolved events before, {whole(round(now, 6))} now"]
     if found.resolved:
@@ -127,7 +127,7 @@ def _more(left: int) -> list[str]:
 
 
 def happened_words(each: Resolved) -> str:
-    """What happened, and the pool's probability of it.
+    """The outcome of an event and the old pool's probability of it, as text.
 
     >>> happened_words(Resolved("rain", 0, 0.37)), happened_words(Resolved("race", "red", 0.2))
     ('rain did not happen (63%)', 'race: red (20%)')
@@ -163,7 +163,7 @@ def causes_of(move: Move) -> str:
 
 
 def meaning_lines(found: Diff) -> list[str]:
-    """What the columns mean."""
+    """Explanations of the columns of the tables."""
     lines = []
     if found.moves:
         shown = [column for column in move_columns(found) if column.key in STEPS and column.title is not None]
@@ -191,7 +191,7 @@ def change_view(found: Diff, *, table: bool) -> View:
 
 
 def change_facts(found: Diff) -> dict[str, object]:
-    """The same for JSON, but for the moves."""
+    """Facts on the changes between two pools for JSON, without the moves."""
 
     def prior(p: object) -> object:
         return None if p is None else [float(x) for x in p]  # type: ignore[attr-defined]
@@ -245,11 +245,11 @@ def changes_section(f: Findings) -> Section | None:
 
 
 def _question(f: Findings, event: str) -> str:
-    """What an event asks, in the words of the file if it has it."""
+    """The question text of an event if the forecasts have the event, else its id."""
     return f.question(f.forecasts.events.index(event)) if event in f.forecasts.events else event
 
 
 def _event(f: Findings, event: str) -> Html:
-    """What an event is called; the pool may keep some that the file does not have."""
+    """The name of an event as markup, also of an event that is kept by the pool and missing from the file."""
     events = f.forecasts.events
     return f.event_name(events.index(event)) if event in events else name(event)

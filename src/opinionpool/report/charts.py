@@ -60,7 +60,7 @@ def number(x: float) -> str:
 
 
 def drawing(width: float, height: float, parts: Iterable[Html], says: str, kind: str = "") -> Html:
-    """A figure in its own units, which a page scales; `says` is what it shows, for those who cannot see it."""
+    """An SVG figure in its own units, scaled by the page; `says` is its text alternative for screen readers."""
     label = f' class="{kind}"' if kind else ""
     label += f' width="{number(width)}"' if kind == "broad" else ""
     size = f'viewBox="0 0 {number(width)} {number(height)}"'
@@ -115,7 +115,7 @@ def band(x: Sequence[float], low: Sequence[float], high: Sequence[float], kind: 
 
 
 def dot(x: float, y: float, kind: str, radius: float = 3.5) -> Html:
-    """A point."""
+    """An SVG circle at (x, y)."""
     return Html(f'<circle class="{kind}" cx="{number(x)}" cy="{number(y)}" r="{number(radius)}"/>')
 
 
@@ -134,7 +134,7 @@ STEEP = 1.7
 
 
 class Gain(NamedTuple):
-    """A difference of scores, and between what it lies; NaN where that is not known."""
+    """A mean difference of scores from a reference, with its interval; NaN where the interval is not known."""
 
     over: str
     mean: float
@@ -186,7 +186,7 @@ def _axis_below(x: Scale, bottom: float, lines: Sequence[tuple[float, float]], *
 
 
 def heat_map(errors: SharedErrors) -> Html:
-    """Correlations as shades of cells, dashes in those below 0, in the experts' order."""
+    """Heat map of the error correlations, in the experts' order; dashes mark negative cells if there are no numbers."""
     n = len(errors.experts)
     numbers = n <= LEGIBLE
     side = 232.0 / max(n, 7) if n <= BESIDE else 13.5
@@ -232,7 +232,7 @@ def _opacity(r: float) -> str:
 
 
 def shades() -> Html:
-    """What the shades of a heat map mean."""
+    """The legend of a heat map: correlations and their shades."""
     samples = []
     for r in (-0.5, 0.0, 0.25, 0.5, 0.75, 1.0):
         mark = Html(
@@ -322,7 +322,7 @@ def learning_chart(curve: LearningCurve) -> Html:
 
 
 def bar_cell(parts: Iterable[Html], height: int = 22) -> Html:
-    """A small drawing beside a number; silent, as it says the same."""
+    """A small drawing beside a number in a table, hidden from screen readers because the number is text already."""
     return markup(f'<svg class="bar-cell" viewBox="0 0 120 {height}" aria-hidden="true">{{}}</svg>', joined(parts))
 
 
@@ -356,7 +356,7 @@ def weight_bar(weight: float, low: float, high: float, ends: tuple[float, float]
 
 
 def legend(entries: Sequence[tuple[str, str]]) -> Html:
-    """What the lines of a figure are: pairs of a kind of mark and what it means."""
+    """The legend of a figure, from pairs of a kind of mark and its meaning."""
     items = []
     for kind, meaning in entries:
         if kind == "band":

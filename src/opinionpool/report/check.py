@@ -66,7 +66,7 @@ def check_lines(checks: Sequence[Check]) -> list[str]:
 
 @dataclass(frozen=True, eq=False)
 class Findings:
-    """What is known about a file."""
+    """Result of examining a file: forecasts, notes, obstacles, model checks and the commands that read it."""
 
     forecasts: Forecasts | None  # as the first of `commands` reads them; None if they could not be read
     notes: tuple[Note, ...] = ()  # what was coerced or dropped in reading, and what learning from it would say
@@ -144,13 +144,13 @@ def _beside(forecasts: Forecasts, file: str, trained: TrainedPool) -> tuple[Fore
 
 
 def _some_events(forecasts: Forecasts) -> Forecasts:
-    """The forecasts, or those on evenly spread events where there are very many."""
+    """The forecasts, thinned to evenly spread events where there are very many."""
     every = len(forecasts.event_index) // _CHECKED
     return forecasts if every < 2 else forecasts.select_events(np.arange(len(forecasts.events)) % every == 0)
 
 
 def _shortcomings(forecasts: Forecasts) -> tuple[Note, ...]:
-    """What is missing from forecasts that can be pooled nevertheless."""
+    """Notes on data missing from forecasts that can be pooled nevertheless."""
     notes = []
     resolved = forecasts.resolved
     if not resolved.any():
@@ -174,7 +174,7 @@ def _shortcomings(forecasts: Forecasts) -> tuple[Note, ...]:
 
 
 def _by_expert(forecasts: Forecasts, which: Callable[[slice], npt.NDArray[np.bool_]]) -> list[int]:
-    """How many of each expert's forecasts are among those that a function of a block of them chooses, (N,)."""
+    """Number of each expert's forecasts selected by `which`, a mask as a function of a slice of forecasts, (N,)."""
     n = len(forecasts.experts)
     found = np.zeros(n, dtype=np.intp)
     for start in range(0, len(forecasts.event_index), _BLOCK):
@@ -286,7 +286,7 @@ def _any_class(cells: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
 
 
 def check_view(findings: Findings, name: str) -> View:
-    """What is in the file and what stands in the way, over a table of the experts; then the commands that read it."""
+    """View of an examined file: contents and obstacles, a table of the experts, and the commands that read it."""
     columns = [] if findings.forecasts is None else duplicate_columns(findings.forecasts)
     choice = "To read it, type one of these:" if len(findings.commands) > 1 else "To read it, type"
     below = ["", choice, *(f"  {command}" for command in findings.commands)] if findings.commands else []

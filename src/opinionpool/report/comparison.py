@@ -42,7 +42,7 @@ def pool_columns(found: Comparison) -> list[Column]:
 
 
 def with_base_rate(columns: Sequence[Column], base: BaseRate) -> list[Column]:
-    """The same with a last row, for people: what the base rate alone has."""
+    """The columns with a last row for the base rate, for tables that people read."""
     last = {
         "pool": "base rate",
         "score": finite(base.score),
@@ -105,7 +105,7 @@ def shown_experts(columns: Sequence[Column], experts: int) -> tuple[list[Column]
 
 
 def verdict_lines(found: Comparison) -> list[str]:
-    """What follows from the numbers, in sentences."""
+    """Conclusions from a comparison, in sentences."""
     lines, best = _best(found), found.best
     others = [] if best.pool == AVERAGE else [pool for pool in found.pools[1:] if pool.pool != AVERAGE]
     behind = [pool.pool for pool in others if pool.over_best.verdict == "worse"]
@@ -131,7 +131,7 @@ def _single(found: Comparison) -> list[str]:
 
 
 def _best(found: Comparison) -> list[str]:
-    """The best pool, and what is above or below the simple average."""
+    """Sentences on the best pool, and on the pools that are better or worse than the simple average."""
     best, on = found.best, counted(found.scored, "event")
     others = [pool for pool in found.pools if pool.pool not in {AVERAGE, best.pool}]
     better = [pool.pool for pool in others if pool.over_average.verdict == "better"]
@@ -190,7 +190,7 @@ def how_line(found: Comparison) -> str:
 
 
 def meaning_lines(found: Comparison) -> list[str]:
-    """What the columns mean."""
+    """Explanations of the columns of the comparison."""
     gain = "gain: score less that of the simple average"
     if found.experts:
         gain += f" (experts: less that of the {found.reference} pool on the same events)"

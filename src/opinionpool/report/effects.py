@@ -13,7 +13,7 @@ LABELS = {"auc": "AUC", "accuracy": "AUC", "correlation": "correlation of errors
 
 
 def effect_name(effect: Effect) -> str:
-    """What is varied, and of whom."""
+    """Name of the belief that is varied, and of its expert, as text."""
     what = LABELS.get(effect.what, effect.what)
     what += f" of {effect.expert}" if effect.expert else ""
     return what if effect.assessed else f"{what} (assumed)"
@@ -26,7 +26,7 @@ def effect_ends(effect: Effect) -> tuple[str, str]:
 
 
 def effect_facts(effects: Sequence[Effect]) -> list[dict[str, object]]:
-    """The same for JSON."""
+    """Sensitivities of an answer to beliefs, as records for JSON."""
     return [
         {
             "what": effect.what, "expert": effect.expert or None, "assessed": effect.assessed,
@@ -37,7 +37,7 @@ def effect_facts(effects: Sequence[Effect]) -> list[dict[str, object]]:
 
 
 def effect_lines(effects: Sequence[Effect], event: str) -> list[str]:
-    """The same for people."""
+    """Sensitivities of an answer to beliefs, as lines of text."""
     lines = [f"{event}: how the answer depends on {counted(len(effects), 'belief')}"] if effects else []
     for effect in effects:
         at_low, at_high = map(percent, effect.answers)

@@ -52,7 +52,7 @@ NAMED, SHOWN, MOST = 6, 3, 200
 
 
 def evidence_sections(f: Findings) -> list[Section]:
-    """What outcomes show, in order; nothing where there are none."""
+    """Sections on calibration, learning and shared errors; an empty list without resolved events to measure on."""
     if not f.measured:
         return []
     return [_calibration(f), _learning(f), _errors(f)]
@@ -147,7 +147,7 @@ def _expert_curves(f: Findings, shown: Sequence[int]) -> list[Block]:
 
 
 def _shown_experts(f: Findings) -> list[int]:
-    """Index of experts of the table with enough forecasts of resolved events, those with the largest weights."""
+    """Indices of up to `CURVES` experts with enough forecasts on resolved events, by decreasing absolute weight."""
     weights = f.learned.weights if f.state.weights is None else f.state.weights
     order = np.argsort(-np.abs(weights), kind="stable").tolist()
     forecasts = f.forecasts
@@ -157,7 +157,7 @@ def _shown_experts(f: Findings) -> list[int]:
 
 
 def _middle_prior(f: Findings) -> float:
-    """The prior that all share, or the middle of those that the events have."""
+    """The common prior of class 1, or the mean in log-odds of the events' own priors."""
     if f.own_priors is None:
         return float(f.learned.prior[1]) if f.learned.prior is not None else 0.5
     return float(expit(logit(f.own_priors[:, 1]).mean()))
@@ -267,7 +267,7 @@ def _learning_claim(f: Findings, curve: LearningCurve) -> str:
 
 
 def checks_section(f: Findings) -> Section:
-    """What departs from the model, and notes on the data and the fit."""
+    """Section on departures from the model, with notes on the data and the fit."""
     notes = [each.text for each in f.notes if remarkable(f.forecasts, each) and each not in f.caveats]
     parts: list[Block] = []
     if isinstance(f.checks, Missing):
@@ -280,7 +280,7 @@ def checks_section(f: Findings) -> Section:
 
 
 def _findings(checks: Sequence[Check]) -> list[Block]:
-    """What the checks found: a few of each kind, what is serious first, and the rest folded."""
+    """Blocks with the results of the model checks: a few serious ones of each kind first, the rest folded."""
     serious = [check for check in checks if check.serious]
     if all(check.statistic is None and not check.serious for check in checks):
         return ["There are too few forecasts or outcomes to check the model."]
@@ -357,7 +357,7 @@ def method_section(f: Findings) -> Section:
 
 
 def shares_words(members: Members) -> str:
-    """What is mixed with the weighted pool, in a sentence."""
+    """Sentence with the mixture shares of the weighted pool, the simple average and single experts."""
     pool, average, follow = (f"{share:.0%}" for share in members.shares)
     return (
         f"Of every answer, as a probability, {pool} is that of the weighted pool, {average} the simple average and "

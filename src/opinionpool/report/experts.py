@@ -28,7 +28,7 @@ ALIKE = 5
 
 
 def experts_section(f: Findings) -> Section:
-    """Each expert's weight with a picture, and its forecasts where few events are open."""
+    """Section with each expert's weight as a picture, and its forecasts where few events are open."""
     weights = weight_table(f.state)
     columns = _grouped(_columns(f, weights))
     parts: list[Block] = [words(*_lead(f, weights))]
@@ -66,7 +66,7 @@ def _columns(f: Findings, weights: WeightTable | None) -> list[Column]:
 
 
 def _grouped(columns: Sequence[Column]) -> list[Column]:
-    """The same with experts of whom all else is the same, as shown, in one row that names them when it is unfolded."""
+    """The columns with experts whose rows are equal as shown merged into one row, which unfolds to their names."""
     shown = ([str(v) if v is None else c.show(v) for v in c.values] for c in columns[1:])
     rows, alike = list(zip(*shown, strict=True)), defaultdict[tuple[str, ...], list[int]](list)
     for i, row in enumerate(rows):
@@ -121,7 +121,7 @@ def _sum_words(f: Findings, weights: WeightTable) -> str:
 
 
 def _sign_words(weights: WeightTable) -> list[str]:
-    """Of how many experts it is known that they add something beyond the others, and what a weight below 0 means."""
+    """Sentences on how many weights are clearly above or below 0, and on the meaning of a negative weight."""
     known = np.isfinite(weights.low)
     unclear = int((known & (weights.low <= 0) & (weights.high >= 0)).sum())
     sure = int((known & (weights.high < 0)).sum())
@@ -161,7 +161,7 @@ READ = (
 
 
 def features_section(f: Findings) -> Section:
-    """What was learned about each expert, for statisticians."""
+    """Section on each expert's bias, calibration and accuracy, for statisticians."""
     every = expert_columns(f.forecasts, f.learned)
     shown = [column for column in every if column.title is not None and "weight" not in column.key]
     lead = (

@@ -15,7 +15,7 @@ from opinionpool.report.numbers import brief, decimal, percent, signed
 
 
 class _Field(NamedTuple):
-    """What is known of each forecast: its key, the attribute of an explanation, and how tables show it."""
+    """One quantity of each forecast in an explanation: its key, the attribute, and its format in tables."""
 
     key: str
     attribute: str
@@ -40,7 +40,7 @@ _ONE = {"age", "weight"}
 
 
 def _fields(why: Explanation) -> list[_Field]:
-    """Those that this explanation has."""
+    """The fields that this explanation has values for."""
     there = [each for each in _FIELDS if getattr(why, each.attribute) is not None]
     adding = [each for each in there if why.scale == "log-odds" or not each.log_odds]
     return [each for each in adding if each.key != "bias" or why.pool == "gaussian"]
@@ -51,7 +51,7 @@ def _number(x: float) -> float | None:
 
 
 def forecast_rows(why: Explanation, at: int) -> list[dict[str, Any]]:
-    """What each forecast is and adds to the probability of a class, by the size of its effect."""
+    """Records of the forecasts and of their contributions to the probability of a class, by the size of the effect."""
     binary = why.probability.ndim == 0
 
     def value(field: _Field, i: int) -> float | str | None:
@@ -74,7 +74,7 @@ def forecast_rows(why: Explanation, at: int) -> list[dict[str, Any]]:
 
 
 def forecast_columns(why: Explanation, at: int, titles: dict[str, str], most: int | None = None) -> list[Column]:
-    """The same by column, for pages: those columns that have titles, probabilities in whole per cent."""
+    """Columns of `forecast_rows` for pages: the keys in `titles`, with probabilities in whole per cent."""
     rows = forecast_rows(why, at)[:most]
     shows = {field.key: field.show for field in _fields(why)} | {"probability": brief, "without": brief}
     return [

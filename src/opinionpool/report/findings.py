@@ -50,7 +50,7 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True)
 class Missing:
-    """What cannot be computed, and why."""
+    """Reason why a part of the report cannot be computed."""
 
     reason: str
 
@@ -80,7 +80,7 @@ class Saved:
 
 @dataclass(frozen=True, eq=False)
 class Since:
-    """What changed since a pool was saved."""
+    """Changes since a pool was saved, and the name of its file."""
 
     file: str
     changes: Diff
@@ -88,7 +88,7 @@ class Since:
 
 @dataclass(frozen=True, eq=False)
 class ReportOptions:
-    """What a report is about, and the order of its open events.
+    """Options of a report: its source, the order of its open events, and a saved pool.
 
     Raises
     ------
@@ -112,7 +112,7 @@ FITTED, SPLITS, OPTIONS = FitOptions(), Splits(), ReportOptions()
 
 @dataclass(frozen=True, eq=False)
 class Findings:
-    """All that a report tells."""
+    """All computed contents of a report."""
 
     forecasts: Forecasts
     pool: str
@@ -145,16 +145,16 @@ class Findings:
         return bool(self.learned.counts.any())
 
     def question(self, t: int) -> str:
-        """What an event is called for people."""
+        """Return the text of event t, else its id."""
         return self.forecasts.question(t)
 
     def event_name(self, t: int) -> Html:
-        """The same with the event's id, for a page."""
+        """Return the text of event t with its id, as markup."""
         return event_name(self.forecasts.events[t], self.question(t))
 
     @property
     def binary(self) -> bool:
-        """Whether there are two classes, the same for all events."""
+        """Return True if there are two classes, common to all events."""
         return len(self.forecasts.classes) == 2 and self.forecasts.options is None
 
     @property
@@ -173,7 +173,7 @@ class Findings:
 
     @property
     def caveats(self) -> tuple[Note, ...]:
-        """What may make scores look better, or differences more certain, than they are."""
+        """Notes on why scores may be too optimistic, or their differences less certain than they look."""
         notes = () if isinstance(self.comparison, Missing) else self.comparison.notes
         return tuple(note for note in notes if note.code in CAVEATS)
 
@@ -286,7 +286,7 @@ def _effects(forecasts: Forecasts, event: int, learned: FittedPanel, fit: FitOpt
 
 
 def _tried(compute: Callable[[], Found]) -> Found | Missing:
-    """What can be computed, or why it cannot; wrong arguments are errors all the same."""
+    """Result of `compute()`, or the reason why the data do not allow it; wrong arguments still raise."""
     try:
         return compute()
     except ArgumentError:
@@ -296,7 +296,7 @@ def _tried(compute: Callable[[], Found]) -> Found | Missing:
 
 
 def best_expert(comparison: Comparison) -> ExpertScore | None:
-    """The expert with the best score less the pool's on the same events, among those with many of them."""
+    """The expert with the best score relative to the pool's on the same events, among those with many events."""
     most = max((expert.events for expert in comparison.experts), default=0)
     busy = [expert for expert in comparison.experts if expert.events >= BUSY * most]
     return max(busy, key=lambda expert: expert.over_pool.mean, default=None)

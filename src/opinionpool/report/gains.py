@@ -55,7 +55,7 @@ def _chart(f: Findings, gain: Difference, best: ExpertScore | None) -> Block:
 
 
 def _meaning(f: Findings, found: Comparison, gain: Difference) -> str:
-    """What a score is, how it was measured, and what its interval is of."""
+    """Sentences on the scale of the score, its measurement, and the scope of its interval."""
     k = len(f.forecasts.classes)
     worst, unit = f"saying {'50%' if k == 2 else f'{100 / k:.3g}% for each of the {k} classes'} every time", f"ln {k}"
     if f.forecasts.options is not None:
@@ -99,7 +99,7 @@ def verdict(f: Findings) -> list[str]:
 
 
 def _over_average(f: Findings, found: Comparison) -> list[str]:
-    """What was gained over the average, and how sure that is."""
+    """Sentences on the gain over the simple average, with its interval."""
     own = next(pool for pool in found.pools if pool.pool == f.pool)
     gain, score, average = own.over_average, decimal(own.score), decimal(found.average.score)
     if f.pool == AVERAGE:
@@ -173,7 +173,7 @@ def _cards(f: Findings, found: Comparison, best: ExpertScore | None) -> Cards:
 
 
 def _scores(f: Findings, found: Comparison, best: ExpertScore | None) -> Table:
-    """Other measures of the same answers."""
+    """Table of skill, log loss, Brier score and AUC of the pool, the average, the base rate and the best expert."""
     pools = sorted(found.pools, key=lambda pool: pool.pool == AVERAGE)
     rows: list[tuple[str, Sequence[float]]] = [
         ("simple average" if pool.pool == AVERAGE else "the pool", (pool.skill, pool.log_loss, pool.brier, pool.auc))

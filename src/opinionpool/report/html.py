@@ -36,7 +36,7 @@ def text(value: str) -> Html:
 
 
 def name(value: str) -> Html:
-    """A name as it was given, escaped, in whatever direction it is written.
+    """A name, escaped and isolated from the writing direction of its surroundings.
 
     >>> name("<script>")
     '<bdi>&lt;script&gt;</bdi>'
@@ -49,7 +49,7 @@ _LONGEST = 240
 
 
 def event_name(event: str, question: str) -> Html:
-    """What an event asks, with its id behind it where that is something else.
+    """The question of an event as markup, followed by its id where the two differ.
 
     >>> event_name("q7", "q7"), event_name("q7", "Will it rain?")
     ('<bdi>q7</bdi>', '<bdi>Will it rain?</bdi> <small class="id"><bdi>q7</bdi></small>')
@@ -70,7 +70,7 @@ def markup(template: str, *values: str) -> Html:
 
 
 def joined(parts: Iterable[str], between: str = "") -> Html:
-    """Parts one after the other, with white space between them; those that are not markup are escaped.
+    """The parts joined by `between`; parts that are not markup are escaped.
 
     >>> joined(["<", Html("<br>")], " ")
     '&lt; <br>'

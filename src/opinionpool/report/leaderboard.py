@@ -47,7 +47,7 @@ def leaderboard_section(f: Findings) -> Section | None:
 
 
 def leaderboard_lines() -> list[str]:
-    """What the columns mean."""
+    """Explanations of the leaderboard's columns."""
     return [
         "score: 1 - log loss / ln 2 of the expert's own forecasts, on the events that it answered (0 = saying 50%)",
         "skill: the same with 0 = the base rate; Brier: lower is better",

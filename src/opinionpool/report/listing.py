@@ -52,7 +52,7 @@ class Column:
 
     @property
     def shown(self) -> Sequence[Any]:
-        """What a table and a page show."""
+        """Return the values as tables and pages show them."""
         return self.values if self.table is None else self.table
 
     def take(self, rows: Iterable[int]) -> Column:
@@ -99,7 +99,7 @@ def write_json(name: str, records: Iterable[Mapping[str, object]], summary: Mapp
 
 
 def write_topics(rows: Sequence[tuple[str, str]], out: TextIO) -> None:
-    """Write topics and, beside each, what is to say about it, folded between words."""
+    """Write pairs of a topic and a text in two columns, with the text folded between words."""
     width = max(len(topic) for topic, _ in rows)
     room = _room(out)
     bold, plain = ("\x1b[1m", "\x1b[0m") if coloured(out) else ("", "")
@@ -162,7 +162,7 @@ def _decimals(values: Sequence[float]) -> Iterable[str]:
 
 
 def _by_engine(values: Sequence[float]) -> Iterator[list[str]]:
-    """The same, many at a time."""
+    """Shortest exact decimals of the numbers, as text from the SQL engine, `MANY` at a time."""
     import numpy as np
 
     from opinionpool.tables.engine import engine

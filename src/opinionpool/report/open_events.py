@@ -88,7 +88,7 @@ def _lead(f: Findings, rows: Sequence[int]) -> Text:
 
 
 def _interval_note(f: Findings) -> list[Block]:
-    """What the intervals beside the answers say, and how often such ones contained the truth."""
+    """Note on the meaning of the answers' intervals and on their measured coverage; empty without intervals."""
     if f.pooled.interval is None:
         return []
     measured = coverage_words(int(f.forecasts.resolved.sum()), len(f.forecasts.experts))
@@ -100,7 +100,7 @@ def _interval_note(f: Findings) -> list[Block]:
 
 
 def _checked(f: Findings) -> str:
-    """What the checks of the method found, in a few words."""
+    """Summary of the model checks in a few words, for the middle of a sentence."""
     if isinstance(f.checks, Missing):
         return ", which could not be checked"
     serious = sum(check.serious for check in f.checks)
@@ -115,7 +115,7 @@ def _checked(f: Findings) -> str:
 
 
 def event_forecasts(f: Findings, t: int) -> Array:
-    """What experts gave for one event, (n,), or (n, K) where there are more than two classes."""
+    """Forecasts on event t, (n,); (n, K) where there are more than two classes."""
     low, high = np.searchsorted(f.forecasts.event_index, [t, t + 1])
     return f.forecasts.probabilities[low:high]
 
@@ -137,7 +137,7 @@ def _card(f: Findings, t: int) -> Card:
 
 
 def _marks(f: Findings) -> list[tuple[str, str]]:
-    """What the pictures of answers are made of."""
+    """Legend entries for the pictures of answers."""
     known = f.pooled.interval is not None
     return [
         ("expert", "one expert’s forecast"),
@@ -205,7 +205,7 @@ def event_table(f: Findings, rows: Sequence[int]) -> Table:
 
 
 def explanation_section(f: Findings) -> Section | None:
-    """Why the first answers are what they are; None where there are too many to explain, or none."""
+    """Section that explains the answers on open events; None where there are none, or too many to explain."""
     rows = f.open_rows
     if not 0 < len(rows) <= EXPLAINED:
         return None
@@ -283,7 +283,7 @@ def _beyond(f: Findings, why: Explanation, at: int, p: float) -> str:
 
 
 def _contributions(f: Findings, why: Explanation, at: int) -> list[Block]:
-    """What each forecast is, how much it counts, and the answer without it."""
+    """Table of the forecasts on an event with their weights and the answer without each, and a note on it."""
     if not why.experts:
         return []
     titles = {"name": "expert", "probability": "forecast", "weight": "weight", "without": "answer without it"}

@@ -61,7 +61,7 @@ def make_report(
     sort: str = "probability",
     progress: Progress = None,
 ) -> str:
-    """The report as one HTML page; the same forecasts give the same text.
+    """The report as one HTML page, a deterministic function of the forecasts and options.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def report_page(found: Findings) -> str:
 
 
 def report_sections(found: Findings) -> list[Section]:
-    """The sections: answers first, then what they rest on, and details for statisticians last."""
+    """All sections of the report: answers first, then the evidence, and details for statisticians last."""
     basis = basis_section(found)
     gains = gains_section(found)
     middle = [gains, basis] if found.measured else [basis, gains]

@@ -27,7 +27,7 @@ ASKED, NAMED, GROUPS = 3, 6, 3
 
 @dataclass(frozen=True, eq=False)
 class PanelWorth:
-    """What a panel is worth, if its model holds."""
+    """Value of a panel under its model: expected scores, gains from one more expert, and redundant groups."""
 
     value: PanelValue  # each expert, and all together with the learned weights
     ideal: PanelValue | None  # the same with ideal weights; None where weights differ between classes
@@ -37,7 +37,7 @@ class PanelWorth:
 
 
 def panel_worth(state: Fitted, prior: float | None = None) -> PanelWorth | None:
-    """What a fit says of the panel as a whole; None if it says nothing of the kind."""
+    """Value of the fitted panel under its model; None if the pool has no panel."""
     if not isinstance(state, FittedPanel):
         return None
     value = learned_value(state, prior)
@@ -58,7 +58,7 @@ def _gain(panel: Panel, prior: float, correlation: float | None) -> Gain | None:
 
 
 def expected_words(found: PanelWorth) -> str:
-    """What the panel together is expected to do."""
+    """Expected AUC and score of the pool, as text."""
     value = found.value
     if value.joint_score is None:
         return f"AUC between two classes {decimal(value.joint_auc)}"
@@ -69,7 +69,7 @@ def expected_words(found: PanelWorth) -> str:
 
 
 def gain_words(found: PanelWorth) -> str:
-    """What one more expert would add."""
+    """Expected gains in score from one more expert, as text."""
     kinds = ("one more expert like these", "one as accurate whose errors are unrelated to theirs")
     gains = [
         f"{kind} would raise the expected score by {f'{gain.score:.3f}' if gain.score >= 5e-4 else 'next to nothing'}"
@@ -120,7 +120,7 @@ def together_lines(found: PanelWorth | None) -> list[str]:
 
 
 def together(state: Fitted) -> PanelWorth | None:
-    """What a fit learned of the panel as a whole; None if it learned nothing of the kind."""
+    """Value of the fitted panel, None where it was only assumed, has fewer than two experts, or does not exist."""
     if not isinstance(state, FittedPanel) or state.structure == "assumed" or len(state.panel) < 2:
         return None
     return panel_worth(state)
@@ -128,7 +128,7 @@ def together(state: Fitted) -> PanelWorth | None:
 
 @dataclass(frozen=True, eq=False)
 class ExpertWorth:
-    """What each expert of a panel of two classes is worth to it, with ideal weights."""
+    """Contribution of each expert to the expected score of a panel of two classes, with ideal weights."""
 
     panel: PanelWorth
     adds: tuple[float | None, ...]  # by how much the expected score would be lower without each
@@ -137,7 +137,7 @@ class ExpertWorth:
 
 
 def expert_worth(state: FittedPanel, prior: float | None = None) -> ExpertWorth:
-    """What each expert of a fitted or believed panel is worth.
+    """Contribution of each expert of a fitted or believed panel to its expected score.
 
     Raises
     ------
@@ -175,7 +175,7 @@ def worth_columns(found: ExpertWorth) -> list[Column]:
 
 
 def worth_facts(found: ExpertWorth) -> dict[str, object]:
-    """The rest for JSON."""
+    """Facts on the panel as a whole for JSON, beside the rows of `worth_columns`."""
     value, (alike, independent) = found.panel.value, found.panel.more
     return {
         "prior": value.prior,
@@ -190,7 +190,7 @@ def worth_facts(found: ExpertWorth) -> dict[str, object]:
 
 
 def worth_lines(found: ExpertWorth) -> list[str]:
-    """The rest for people."""
+    """Lines on the panel as a whole for people, beside the table of `worth_columns`."""
     lines = [f"at a prior of {percent(float(found.panel.value.prior or 0.5))}", *together_lines(found.panel)]
     if len(found.adds) > 1:
         names = listed([name for name, _ in found.order], ASKED)

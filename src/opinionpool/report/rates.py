@@ -68,7 +68,7 @@ def rate_facts(found: Rates, labels: str) -> dict[str, object]:
 
 
 def rate_lines(found: Rates) -> list[str]:
-    """What people read beside the table: the share of all events, and what is assumed."""
+    """Lines for people beside the table: the share over all events, and the assumption."""
     lines = []
     if found.total_ is not None and len(found.groups_) > 1:
         rate, low, high, _ = found.total_
@@ -78,7 +78,7 @@ def rate_lines(found: Rates) -> list[str]:
 
 
 def assumed(found: Rates) -> str:
-    """What is assumed, and whether resolved events speak against it."""
+    """The assumption behind the base rates as text, and whether resolved events contradict it."""
     against = "; resolved events speak against it, so base rates rest on these" if found.by_outcomes_ > 0.5 else ""
     return f"{ASSUMPTION}{against}"
 

@@ -41,7 +41,7 @@ class Totals:
 
     @classmethod
     def of(cls, forecasts: Forecasts | Totals) -> Totals:
-        """Those of forecasts in memory, or of those that were counted in parts."""
+        """Return the totals of forecasts in memory; totals are returned unchanged."""
         if isinstance(forecasts, Totals):
             return forecasts
         t, n = forecasts.shape
@@ -50,7 +50,7 @@ class Totals:
         return cls(forecasts.classes, t, n, len(forecasts.event_index), tuple(counts))
 
     def __add__(self, other: Totals) -> Totals:
-        """Both together, by the same experts on other events."""
+        """Return the sums of two totals, by the same experts on different events."""
         counts = tuple(a + b for a, b in zip(self.outcomes, other.outcomes, strict=True))
         return Totals(self.classes, self.events + other.events, self.experts, self.cells + other.cells, counts)
 
@@ -61,7 +61,7 @@ class Totals:
 
 
 def facts(forecasts: Forecasts | Totals) -> dict[str, object]:
-    """What was read, for JSON."""
+    """Counts of events, outcomes, experts and forecasts, and the share missing, for JSON."""
     size = Totals.of(forecasts)
     most = size.events * size.experts
     return {
@@ -93,7 +93,7 @@ def option_counts(forecasts: Forecasts) -> list[tuple[int, int]]:
 
 
 def pool_facts(forecasts: Forecasts, pool: str, state: Fitted, base_rate: float | Array | None) -> dict[str, object]:
-    """What was read and pooled, for JSON."""
+    """Counts of the forecasts with the pool's name, prior and base rate, for JSON."""
     labels = [str(label) for label in forecasts.classes]
 
     def by_class(p: float | Array | None) -> object:
@@ -153,12 +153,12 @@ def pool_line(forecasts: Forecasts, pool: str, state: Fitted, given: bool, base_
 
 
 def belief_lines(file: str | None, beliefs: Beliefs | None) -> list[str]:
-    """What is in a file of beliefs, if there is one."""
+    """Line with the beliefs in a file; an empty list without beliefs."""
     return [] if beliefs is None else [f"beliefs in {printable(str(file))}: {printable(str(beliefs) or 'none')}"]
 
 
 def belief_facts(beliefs: Beliefs | None) -> dict[str, object]:
-    """The same for JSON, which has no number for a worth of inf."""
+    """Beliefs for JSON, with "inf" as text for a belief that is certain."""
     if beliefs is None:
         return {}
 
@@ -177,7 +177,7 @@ def assumed_prior(state: Fitted, given: bool) -> bool:
 
 
 def base_rate_notes(state: Fitted, given: bool, base_rate: float | Array | None) -> list[Note]:
-    """What a base rate is taken to differ from, where nothing says it."""
+    """Note on the uniform prior assumed of the experts, where a base rate is given and no outcome gives a prior."""
     if base_rate is None or not assumed_prior(state, given):
         return []
     prior = percent(1.0 / len(state.events))

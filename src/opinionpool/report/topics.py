@@ -24,7 +24,7 @@ MOST = 50
 
 
 def tenths(number: float) -> str:
-    """Of independent events, which need not be a whole number.
+    """A number of independent events as text with one decimal, as it need not be whole.
 
     >>> tenths(4.69122467712162), tenths(8.0)
     ('4.7', '8.0')
@@ -33,7 +33,7 @@ def tenths(number: float) -> str:
 
 
 def topic_columns(state: Fitted) -> list[Column]:
-    """What a pool has learned about each topic, those that differ most first; none if it has learned nothing."""
+    """Columns with each topic's intercept and slope, largest deviations first; empty without topic effects."""
     effects = getattr(state, "topics", None)
     if effects is None:
         return []
@@ -100,7 +100,7 @@ def score_columns(found: Comparison) -> list[Column]:
 
 
 def topic_facts(columns: list[Column], weights: Sequence[Column] = ()) -> dict[str, object]:
-    """The same for JSON, and experts' weights by topic."""
+    """Topic effects and experts' weights by topic, for JSON."""
     rows: Iterator[dict[str, object]] = records(columns)
     facts: dict[str, object] = {"topics": list(rows)} if columns else {}
     if weights:
@@ -130,7 +130,7 @@ def topics_section(f: Findings) -> Section | None:
 
 
 def topic_effects_section(f: Findings) -> Section | None:
-    """What was learned about each topic, for statisticians; None where nothing was."""
+    """Section on the intercepts and slopes of topics, for statisticians; None without topic effects."""
     lead = (
         "How far the answers on each topic differ from what is common to all: the intercept is added to the pooled "
         "log-odds, and the slope multiplies how far they are from the prior. Both are drawn towards the common "

@@ -33,7 +33,7 @@ EXPLAINING = (
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """What a command answers.
+    """The result of a command, in a form that every output format shows.
 
     Attributes
     ----------
@@ -115,14 +115,14 @@ def remarkable(forecasts: Forecasts | None, note: Note) -> bool:
 
 
 def note_lines(notes: Iterable[Note], forecasts: Forecasts | None, most: int | None) -> list[str]:
-    """Notes about forecasts for people, those that matter most first where not all are shown."""
+    """Lines of the notes for people: at most `most` of them, the most important first, and the number of the others."""
     first, rest = ranked(notes, forecasts, most)
     more = [f"{counted(len(rest), 'more note')}: -v"] if rest and most else []
     return [f"note: {printable(each.text)}" for each in first] + more
 
 
 def ranked(notes: Iterable[Note], forecasts: Forecasts | None, most: int | None) -> tuple[list[Note], list[Note]]:
-    """Notes that people should read: those that matter most, and the others where there are more; all for None."""
+    """The `most` most important notes and the remaining ones; all notes and none for None."""
     notes = [each for each in notes if remarkable(forecasts, each)]
     if most is None or len(notes) <= most:
         return notes, []
