@@ -43,12 +43,12 @@ class Reading:
 
     @property
     def source(self) -> str | list[str]:
-        """What is read."""
+        """Return the name of the file, or the list of names if there are several."""
         return self.files[0] if len(self.files) == 1 else list(self.files)
 
     @property
     def name(self) -> str:
-        """What people call it."""
+        """Return the name of the first file, and the number of further files."""
         return self.files[0] if len(self.files) == 1 else f"{self.files[0]} and {len(self.files) - 1} more"
 
     @property
@@ -134,7 +134,7 @@ class Pooling:
         return [] if self.panel is None else [self.panel]
 
     def options(self, beliefs: Beliefs | None) -> dict[str, Any]:
-        """What the pool is fitted with."""
+        """Return the options of the pool's constructor: weights or beliefs."""
         if self.weights is None:
             return {} if beliefs is None else {"beliefs": beliefs}
         if self.pool not in WEIGHTED:
@@ -145,7 +145,7 @@ class Pooling:
         return {"weights": self.weights}
 
     def belief_file(self) -> BeliefFile:
-        """What is believed; only the Gaussian pool takes it."""
+        """Return the beliefs of --panel; refused unless the pool is Gaussian."""
         if self.panel is not None and self.pool != "gaussian":
             raise click.UsageError(f"--panel says what the gaussian pool is to believe, and the pool is {self.pool}")
         return BeliefFile.of(self.panel)
@@ -179,7 +179,7 @@ class Keeping:
     def begin(
         self, reading: Reading, pooling: Pooling, writing: Writing
     ) -> tuple[BeliefFile, tuple[str, TrainedPool] | None]:
-        """What is believed and the pool of --model, where options fit together and results can be written."""
+        """Return the beliefs of --panel and the pool of --model, after all options and files are checked."""
         inputs = [*reading.inputs, *pooling.inputs, *self.inputs]
         writing.check(inputs)
         self.check(inputs, writing, pooling)
@@ -195,7 +195,7 @@ class Keeping:
         return self.model, TrainedPool.of(load(self.model))
 
     def read(self, pooling: Pooling) -> tuple[str, TrainedPool] | None:
-        """The same; what is asked for beside it must fit."""
+        """Return the file of --model and its pool, after checking that --pool and --prior fit."""
         found = self.load()
         if found is None:
             return None
@@ -236,14 +236,14 @@ class Listing:
 
 @dataclass(frozen=True)
 class BeliefFile:
-    """What is believed, and the file that says it."""
+    """The beliefs of a panel file, and the file's name; both None if there is no file."""
 
     file: str | None = None
     beliefs: Beliefs | None = None
 
     @classmethod
     def of(cls, panel: str | None) -> BeliefFile:
-        """What the file of --panel says, if there is one."""
+        """Return the beliefs in the file of --panel; empty if the option is not given."""
         if panel is None:
             return cls()
         from opinionpool.learning.panel_file import read_beliefs
@@ -286,7 +286,7 @@ class Comparing:
         return (forecasts.select_experts(experts) if rivals else forecasts), rivals
 
     def belief_file(self) -> BeliefFile:
-        """What the Gaussian pool is to believe."""
+        """Return the beliefs of --panel; refused unless the Gaussian pool is among --pools."""
         if self.panel is not None and self.pools is not None and "gaussian" not in self.pools:
             raise click.UsageError("--panel says what the gaussian pool is to believe, and it is not among --pools")
         return BeliefFile.of(self.panel)

@@ -13,7 +13,7 @@ SECTIONS = (OWN, POOL, COMPARISON, FILES, ANSWERS, RESULTS, READING)
 
 
 class _Text(click.types.StringParamType):
-    """Text as it was typed, in UTF-8 whatever the locale is taken to be; names of files stay as the system has them."""
+    """Type of options with text: decoded as UTF-8 whatever the locale; file names stay as the system has them."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401
         text = super().convert(value, param, ctx)
@@ -40,7 +40,7 @@ _FILES = ("FILE", "DIR", "PAGE")
 
 
 class SectionedCommand(click.Command):
-    """A command whose help has its options in sections: those that were given a ``section`` stand under it."""
+    """A command whose help lists its options by their ``section``."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401
         super().__init__(*arguments, **options)

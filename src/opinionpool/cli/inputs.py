@@ -87,7 +87,7 @@ def _is_large(reading: Reading) -> bool:
 
 
 def command_lines(reading: Reading, ways: Sequence[ReadOptions], *, again: bool = False) -> list[str]:
-    """What is typed to pool files, read in each of these ways, or to run the present command once more."""
+    """The command lines that pool the files with each of the read options, or that repeat the present command."""
     return [" ".join(map(typed, command_words(reading, way, again=again))) for way in ways]
 
 
@@ -100,7 +100,7 @@ def command_words(reading: Reading, way: ReadOptions, *, again: bool) -> list[st
 
 
 def find(reading: Reading, panel: str | None = None, model: tuple[str, TrainedPool] | None = None) -> Findings:
-    """What is known about files, with what is believed of their experts or learned, and all that stands in the way."""
+    """Result of examining the files, with the beliefs or the saved pool, and all obstacles to pooling."""
     from opinionpool.report.check import examine
     from opinionpool.tables.diagnosis import diagnose
 

@@ -53,7 +53,7 @@ class Kept:
 
     @property
     def answered_with(self) -> Fitted:
-        """What was learned, with the prior that the answers start from instead of the one that it was learned with."""
+        """Return the fitted state, with the prior of the answers in place of the prior that it was learned with."""
         if self.loaded is None or self.trained is None:
             return self.state
         if event_priors(self.forecasts, self.reference) is not None:
@@ -92,7 +92,7 @@ class Kept:
         return lines
 
     def facts(self, saved: str | None) -> dict[str, object]:
-        """The same for JSON."""
+        """Return facts on the pool's file, its resolved events and its fingerprint, for JSON."""
         if self.trained is None:
             return {}
         stream = self.trained.stream
@@ -131,13 +131,13 @@ class PooledFile:
         return cls(forecasts, keep(some, pooling.pool, prior, options, trained, learning=False), believed)
 
     def facts(self, rate: float | Array | None = None) -> dict[str, object]:
-        """What was read, pooled and believed, for JSON."""
+        """Return facts on the forecasts, the pool and its beliefs, for JSON."""
         kept = self.kept
         facts = pool_facts(self.forecasts, kept.name, kept.answered_with, rate)
         return facts | belief_facts(self.believed.beliefs) | kept.facts(None)
 
     def lines(self, rate: float | Array | None = None) -> list[str]:
-        """The same for people, without the size of the file."""
+        """Return lines on the forecasts, the pool and its beliefs, for people, without the size of the file."""
         kept, believed = self.kept, self.believed
         used = pool_line(self.forecasts, kept.name, kept.answered_with, kept.given, rate)
         return [used, *kept.lines(None), *belief_lines(believed.file, believed.beliefs)]

@@ -90,7 +90,7 @@ def _browse(address: str) -> None:
 
 
 def _material(reading: Reading | None, panel: str | None, model: str | None) -> tuple[Material, Assessment | None]:
-    """What the page answers from, and what it begins with."""
+    """The data source of the page, and its first assessment; None if the page itself makes one."""
     from opinionpool.learning.panel_file import read_beliefs
     from opinionpool.page.actions import with_beliefs
     from opinionpool.page.answer import Material, Source

@@ -69,7 +69,7 @@ def writing(
 
 
 def writing_for_people(command: Command) -> Command:
-    """The same for what is a table in a pipe too (`Writing.chosen`)."""
+    """Like `writing`, for commands whose default is a table even in a pipe (`Writing.chosen`)."""
     return writing(command, "Default: as the name after -o ends (.csv or .json); else a table.")
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def speak_utf8() -> None:
-    """Make the standard streams write UTF-8 whatever the locale, and escape what even that cannot say."""
+    """Make the standard streams write UTF-8 whatever the locale; surrogates are escaped with backslashes."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
@@ -41,7 +41,7 @@ def open_closed_streams() -> None:
 
 
 def hush(stream: TextIO) -> None:
-    """Send what is still to be written to a stream nowhere, so that closing it at exit cannot fail."""
+    """Redirect a stream to the null device, so that closing it at exit cannot fail."""
     with suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())
@@ -81,7 +81,7 @@ def _standard_output() -> Iterator[TextIO]:
 
 
 def tell(*lines: str) -> None:
-    """Say something on standard error, after what is on its way to standard output; nobody need be listening."""
+    """Write lines to standard error, after flushing standard output; a closed stream is no error."""
     with suppress(OSError, ValueError):
         sys.stdout.flush()
     room = shutil.get_terminal_size().columns if sys.stderr.isatty() else None

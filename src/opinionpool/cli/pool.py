@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class _Pool:
-    """The pool that answers, and what it answers on."""
+    """The pool of one command, with the forecasts that it answers."""
 
     kept: Kept
     some: Forecasts  # some of the forecasts
@@ -46,13 +46,13 @@ class _Pool:
 
     @property
     def lines(self) -> list[str]:
-        """What it is, where it is from and what was believed, for people."""
+        """Return lines on the pool, its file and its beliefs, for people."""
         kept, believed = self.kept, self.believed
         used = summary.pool_line(self.some, kept.name, kept.answered_with, kept.given, self.rate)
         return [used, *kept.lines(self.saved), *summary.belief_lines(believed.file, believed.beliefs)]
 
     def facts(self, size: Totals) -> dict[str, object]:
-        """The same for JSON; the size is that of all parts."""
+        """Return facts on the pool, its file and its beliefs, for JSON; `size` is the total over all parts."""
         kept = self.kept
         facts = summary.pool_facts(self.some, kept.name, kept.answered_with, self.rate)
         facts |= {} if self.parts is None else summary.facts(size)
@@ -159,7 +159,7 @@ class _Answers:
             yield pooled
 
     def _chosen(self, pooled: Pooled) -> tuple[Pooled, list[Note]]:
-        """The answers that are listed, in their order, and a note on those that are not."""
+        """The answers to list, in their order, and a note on open events left out."""
         if self.listing.only_open:
             unresolved = ~pooled.forecasts.resolved
             blank = int((unresolved & (pooled.forecasts.crowd == 0)).sum())

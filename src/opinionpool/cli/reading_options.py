@@ -29,7 +29,7 @@ def reading(command: Command) -> Command:
 
 
 def optional_reading(command: Command) -> Command:
-    """The same where FILE may be left out, and ``reading`` then is None."""
+    """Like `reading`, with FILE optional; without it ``reading`` is None."""
 
     @functools.wraps(command)
     def wrapper(reading: Reading | None, **given: object) -> object:
@@ -42,7 +42,7 @@ def optional_reading(command: Command) -> Command:
 
 
 def pair_reading(command: Command) -> Command:
-    """Give a command the option --files OLD_FILE NEW_FILE and those that say how to read them, as ``reading``."""
+    """Give a command the option --files OLD_FILE NEW_FILE and the read options, as ``reading``."""
     files = click.option(
         "--files",
         nargs=2,

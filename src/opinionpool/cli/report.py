@@ -104,7 +104,7 @@ def _page(output: str) -> Writing:
 def _answering(
     forecasts: Forecasts, prior: float | Array | None, pooling: Pooling, model: tuple[str, TrainedPool] | None
 ) -> tuple[Forecasts, Configured, FitOptions, Saved | None]:
-    """The pool of a report and what it is fitted with: as asked for, or one from a file."""
+    """The forecasts, the pool and its fit options, and the saved state if the pool is from a file."""
     from opinionpool.cli.kept import keep
     from opinionpool.logodds import public_probabilities
     from opinionpool.pools.fit import Configured, FitOptions
@@ -129,7 +129,7 @@ def _changes(
     prior: float | Array | None,
     model: tuple[str, TrainedPool] | None,
 ) -> Diff:
-    """What changed since a pool was saved, until the one of the report."""
+    """Difference between the pool saved in `since` and the pool of the report."""
     from opinionpool.analysis.diff import diff
     from opinionpool.estimators.files import load
     from opinionpool.streams.trained import TrainedPool
@@ -143,7 +143,7 @@ def _changes(
 
 
 def _source(title: str | None, reading: Reading, paths: list[str], inputs: list[str]) -> Source:
-    """What the page says about where its numbers come from; folders are nobody's business."""
+    """Title, date, command line and file digests for the page; folder names are removed for privacy."""
     from opinionpool.report.findings import Source
 
     # With every option spelled out, also those that a file of options gave.

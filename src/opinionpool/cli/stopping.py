@@ -14,7 +14,7 @@ _CAME: list[int] = []
 
 
 def listen() -> None:
-    """Unwind on signals that would end the process, so that nothing unfinished is left; those ignored stay ignored."""
+    """Install handlers that unwind on signals that would end the process; signals that are ignored stay so."""
     _CAME.clear()
     for name in _NAMES:
         number = getattr(signal, name, None)

@@ -73,7 +73,7 @@ def value(
 
 
 def _nobody(beliefs: Beliefs | None, experts: int | None) -> Forecasts:
-    """Experts without forecasts: those that a panel file names, and as many more as there are."""
+    """A panel without forecasts: the experts of a panel file, filled up to `experts` with numbered names."""
     import numpy as np
 
     from opinionpool.forecasts import Forecasts

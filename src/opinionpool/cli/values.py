@@ -75,7 +75,7 @@ def existing_files(_context: click.Context, _parameter: click.Parameter, names: 
 
 
 def some_files(context: click.Context, parameter: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
-    """The same where there must be one; what stands after it, as an event, is taken first."""
+    """Like `existing_files`, with at least one file required."""
     if not names and not context.resilient_parsing:
         others = [each for each in context.command.params if isinstance(each, click.Argument) and each is not parameter]
         missing = next((each.name for each in others if each.name), "file").upper()
