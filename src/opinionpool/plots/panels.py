@@ -36,7 +36,7 @@ TICKS = (0.001, 0.01, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.99, 0.999
 
 
 def _axes(ax: Axes | None, height: float) -> Axes:
-    """The Axes to draw on: those given, else of a new figure of that height in inches."""
+    """The given Axes, else Axes of a new figure of that height in inches."""
     if ax is None:
         from matplotlib import pyplot
 
@@ -84,7 +84,7 @@ def weights(fitted: Any, ax: Axes | None = None, *, level: float = 0.9) -> Axes:
 
 
 def _rows(ax: Axes, names: Sequence[str], value: Array, low: Array, high: Array) -> bool:
-    """A point and its interval a row, the first on top; whether any interval is known."""
+    """Draw one row per name with a point and its interval, the first on top; return True if any interval is known."""
     y = np.arange(len(names))[::-1]
     known = np.isfinite(low)
     ax.hlines(y[known], low[known], high[known], color=POOL, alpha=0.5, linewidth=2)
