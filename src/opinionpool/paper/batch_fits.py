@@ -216,7 +216,7 @@ def _newton(
 
 
 def _by_expert(x: Array) -> Array:
-    """(B, T, N) as (B, N, T): what is done to each event then runs along the memory."""
+    """Array (B, T, N) copied as (B, N, T), so that operations over events run along contiguous memory."""
     return np.ascontiguousarray(np.swapaxes(x, 1, 2))
 
 
@@ -258,7 +258,7 @@ def linear_weights(x: Array, y: Mask) -> Array:
 
 
 def _within(value: Array, step: Array) -> Array:
-    """How much of a step keeps positive values positive, at most all of it, (B, 1)."""
+    """Largest fraction of a step, at most 1, that keeps positive values positive, (B, 1)."""
     with np.errstate(divide="ignore", invalid="ignore"):
         room = np.where(step < 0, -value / step, np.inf).min(axis=1, keepdims=True)
     return np.asarray(np.minimum(1.0, 0.995 * room))

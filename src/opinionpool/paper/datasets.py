@@ -57,7 +57,7 @@ def simulated_panel(n: int, correlation: float, variance: float) -> Panel:
 
 
 def simulated(correlation: float, variance: float, seed: int = 0) -> DataSet:
-    """10 experts on 500 events of prior ½, with the same draws for either variance.
+    """A data set of 10 simulated experts on 500 events of prior ½; the random numbers do not depend on the variance.
 
     >>> simulated(0.2, 1.0).values.shape
     (500, 10)

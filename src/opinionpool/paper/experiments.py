@@ -34,7 +34,7 @@ DEFAULT = "default"
 
 
 class Draw(NamedTuple):
-    """What B iterations learn from and are scored on: floored log-odds (B, T, N) and outcomes (B, T)."""
+    """Training and test data of B iterations: floored log-odds (B, T, N) and outcomes (B, T)."""
 
     train: Array
     y: Mask
@@ -80,7 +80,7 @@ class Curves:
 
 
 def standard_error(values: Array) -> Array:
-    """Of the mean over the last axis; 0 for a single value."""
+    """Standard error of the mean over the last axis; 0 for a single value."""
     count = values.shape[-1]
     return np.asarray(values.std(axis=-1, ddof=1) / np.sqrt(count)) if count > 1 else np.zeros(values.shape[:-1])
 

@@ -30,7 +30,7 @@ EXPERIMENTS = 0.8
 
 @dataclass(frozen=True)
 class Reproduction:
-    """What was written."""
+    """The files written: the page and the number of figures, with the claims checked."""
 
     page: Path
     figures: int

@@ -39,7 +39,7 @@ class Expected:
     average: Array
 
     def of(self, method: str) -> Array:
-        """That of a method: logistic regression has the Gaussian pool's form, the best linear pool is the average."""
+        """Expected scores of a method; "logistic" maps to the Gaussian pool and "linear" to the average, (P,)."""
         return {"independent": self.independent, "linear": self.average, "average": self.average}.get(
             method, self.gaussian
         )

@@ -111,7 +111,7 @@ class Group:
 
 
 def groups(curves: Sequence[Curves], expected: Sequence[Expected | None]) -> Iterable[Group]:
-    """What figures 3, with either variance, and 4 show."""
+    """Groups of learning curves: figure 3 with either variance, and figure 4."""
     pairs = list(zip(curves, expected, strict=True))
     bands = (
         f"Bands reach {BAND:g} standard error to either side, over the draws of experts and halves. These share one "
@@ -168,7 +168,7 @@ def _scored(folder: Path, number: str, c: Curves, e: Expected | None) -> Picture
 
 
 def separation_section(curves: Sequence[Curves]) -> Section:
-    """Where logistic regression has no maximum, the rule for that, and what it does."""
+    """Section on separated samples, where the likelihood has no maximum: the rule for them and its scores."""
     rows = tuple(
         (title, f"{n}", f"{100 * share:.0f} %", f"{rule:.3f}", f"{limit:.3f}", f"{gaussian:.3f}")
         for title, n, share, rule, limit, gaussian in separation_rows(curves)
