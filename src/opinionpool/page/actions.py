@@ -222,7 +222,7 @@ def _stakes(a: Assessment, **given: float | None) -> Assessment:
 
 
 def _panel(a: Assessment, action: Action) -> Assessment:
-    """Replace all beliefs by those of a panel file, and add the experts that the file names."""
+    """Replace all beliefs by the panel file's beliefs, and add its experts."""
     try:
         given = tomllib.loads(str(action.get("value", "")))
     except (ValueError, RecursionError):

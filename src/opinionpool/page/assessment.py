@@ -120,7 +120,7 @@ class Assessment:
         return replace(self.common, experts=own)
 
     def features(self, expert: Expert, common: ExpertBeliefs | None = None) -> Features:
-        """Return the features of an expert: its own assessment, else that of all, else what is assumed of any panel."""
+        """Return the features of an expert: its own assessment, else the common one, else the default assumption."""
         own, everyone = expert.beliefs, self.everyone if common is None else common
         level, accuracy, relative = everyone.absolute(), own.absolute(), own.get("relative_accuracy")
         base = (ACCURACY if level is None else level.value) * (1.0 if relative is None else relative.value)

@@ -58,7 +58,7 @@ HELP = MappingProxyType(
 
 
 def attributes(**values: object) -> Html:
-    """Return HTML attributes, escaped, without those whose value is None or False.
+    """Return escaped HTML attributes, leaving out values of None and False.
 
     >>> attributes(value="-1 <", data_do="name", hidden=False, disabled=True)
     ' value="-1 &lt;" data-do="name" disabled'
