@@ -42,7 +42,7 @@ _PERCENT_NAME = re.compile(r"(?<!\d)%|(?:^|[\W_])(?:percent|percentage|pct)(?:$|
 
 @dataclass
 class Coerced:
-    """What was done to the cells of many columns, to be reported once."""
+    """Conversions made in the cells of many columns, collected for one report."""
 
     percent: list[str] = field(default_factory=list)
     comma: list[str] = field(default_factory=list)
@@ -52,7 +52,7 @@ class Coerced:
     marked: list[str] = field(default_factory=list)  # columns whose numbers have per cent signs
 
     def notes(self) -> list[Note]:
-        """One note for each kind of thing done."""
+        """Return one note for each kind of conversion."""
         found: list[Note] = []
         if self.percent:
             found.append(finding("percent", names=self.percent))
@@ -122,7 +122,7 @@ def read_probabilities(
 def read_levels(
     table: Table, column: int, experts: Sequence[str], codes: Index, rules: NumberRules
 ) -> tuple[Array, Mask] | None:
-    """What levels of experts' scales in one column are taken as, (rows,), and which rows hold some; None if none do.
+    """Return probabilities of the levels in a column, and the mask of rows with a scale, (rows,); None without any.
 
     Codes are those of experts, -1 for nobody.
     """
@@ -153,7 +153,7 @@ def unmarked_percent(name: str, rules: NumberRules) -> bool:
 
 
 def _within_bounds(table: Table, column: int, values: Array, percent: bool, log: Coerced, named: str | None) -> Array:
-    """Values in [0, 1], those beyond it by rounding moved to its ends."""
+    """Return the values, rounding errors beyond 0 and 1 clipped; raise if a value is further outside."""
     outside = (values < 0) | (values > 1)
     if not outside.any():
         return values
@@ -165,7 +165,7 @@ def _within_bounds(table: Table, column: int, values: Array, percent: bool, log:
 
 @dataclass
 class _Marks:
-    """A word with each way of writing numbers, where the column has one."""
+    """Code of the first word in each number format: per cent sign, no sign, comma, point; None if there is none."""
 
     percent: int | None = None
     plain: int | None = None
@@ -273,7 +273,7 @@ def is_text(words: Words) -> bool:
 
 
 def written_numbers(words: Words) -> Array:
-    """Words as the numbers that they write, whatever their units; NaN for others.
+    """Return the number in each cell, (rows,), whatever its unit; NaN if it is not a number.
 
     >>> from opinionpool.tables.table import encode
     >>> written_numbers(encode(["0,5", "70 %", "x", None]))
@@ -285,7 +285,7 @@ def written_numbers(words: Words) -> Array:
 
 
 def named_missing(table: Table, column: int, rules: NumberRules) -> npt.NDArray[np.bool_]:
-    """Where a column has a word or number that the user calls no answer, and no blank, (rows,)."""
+    """Return the mask of cells with a word or number that the user declares missing, (rows,); False if blank."""
     if not rules.missing:
         return np.zeros(table.rows, dtype=bool)
     words, named = table.words(column), rules.missing_words - MISSING

@@ -46,7 +46,7 @@ _TRUTH = frozenset(word for family in FAMILIES for word in family) | {"pass", "f
 
 
 class Choice:
-    """The readings of a table that names, and a user, leave."""
+    """Enumeration of the readings of a table that its headers, its contents and the user's options allow."""
 
     def __init__(
         self, profile: Profile, given_roles: UserRoles, beside: Beside | None = None, void: Collection[str] = ()
@@ -82,7 +82,7 @@ class Choice:
         return frozenset(role for role in column.roles if self.given.get(role) != ())
 
     def _able(self, column: Column) -> frozenset[str]:
-        """The roles that a column's name says, without those that the user gave, and those that it cannot play."""
+        """Return the roles in a column's header, without roles given by the user and roles ruled out by contents."""
         words = {word.lower() for word in column.words.values}
         least = 0.5 if len(column.roles) > 1 else -1.0
         barred = {
@@ -103,7 +103,7 @@ class Choice:
         return [c.place for c in self.free if self.roles(c) == {role}]
 
     def readings(self, loose: bool = False) -> Iterator[Reading]:
-        """The readings against which nothing final speaks; loosely, also those that contents allow."""
+        """Yield the readings without a veto, with their caveats; if `loose`, roles may also come from contents."""
         for shape in SHAPES:
             players = {role: self._players(role, shape, loose) for role in shape.needs}
             if shape != RESPONDENTS:
@@ -124,7 +124,7 @@ class Choice:
                         yield replace(reading, caveats=tuple(self._caveats(reading)))
 
     def _players(self, role: str, shape: Shape, loose: bool) -> list[tuple[int, ...]]:
-        """What may play a role: what the user named, else what names say; loosely, what contents allow, too."""
+        """Return candidate columns for a role, from the user, else from headers; if `loose`, also from contents."""
         if role in self.given:
             return [self.given[role]]
         word = "sureness" if role == PROBABILITY and shape == SURE else role
@@ -143,19 +143,19 @@ class Choice:
         return found
 
     def _events(self, named: Sequence[int]) -> list[int]:
-        """Columns for the event, without those that may be the text beside an id, or the expert beside an event."""
+        """Return `named` without texts beside an id column and without expert columns, unless none is left."""
         columns = [self.profile.columns[place] for place in named]
         ids = any(normal(c.name).endswith("_id") for c in columns)
         plain = [c.place for c in columns if not (TEXT in c.roles and ids) and "expert" not in c.roles]
         return plain or list(named)
 
     def _rank(self, role: str, place: int) -> tuple[bool, bool]:
-        """The order of columns for a role: its own name, then an id, then others."""
+        """Return the sort key of a column for a role: the role's own name first, then ids, then other names."""
         name = normal(self.profile.columns[place].name)
         return name != SYNONYMS[role][0], not name.endswith("_id")
 
     def _row_names(self) -> list[tuple[int, ...]]:
-        """What names the rows of a table with a row per event: the one column of unique words, else of numbers."""
+        """Return the candidate for row names: the only column of unique texts, else of unique numbers, else ()."""
         texts = [
             c
             for c in self.free
@@ -197,7 +197,7 @@ class Choice:
             yield from ((c.place,) for c in self._plain if self._repeats_outcomes(c))
 
     def _repeats_outcomes(self, column: Column) -> bool:
-        """Whether a column that is called nothing holds what a column of outcomes does."""
+        """Return True if a text column has exactly the distinct words of an outcome column."""
         own = {word.lower() for word in column.words.values}
         happened = [c for c in self.free if "outcome" in self.roles(c) and c.kind == "text"]
         return column.kind == "text" and any(own == {word.lower() for word in c.words.values} for c in happened)
@@ -212,7 +212,7 @@ class Choice:
         return [c.place for c in self._plain if _is_id(c) and c.present > 0.5 and self.profile.repeated([c.place])]
 
     def _forecasts(self, shape: Shape, roles: Roles, loose: bool) -> list[tuple[int, ...]]:
-        """The columns that hold forecasts, in one way or, loosely, in several."""
+        """Return candidate sets of forecast columns; if `loose`, also the columns with a colon in the header."""
         if not shape.columns:
             return [roles[PROBABILITY]]
         if PROBABILITY in self.given:
@@ -228,7 +228,7 @@ class Choice:
         return list(dict.fromkeys(tuple(c.place for c in way) for way in ways if way or not free))
 
     def _vetoes(self, reading: Reading) -> Iterator[str]:
-        """What speaks against a reading for good."""
+        """Yield the reasons that rule out a reading."""
         shape, roles, look = reading.shape, reading.roles, self.profile
         forecasts = [look.columns[place] for place in reading.forecasts]
         unused = [role for role, places in self.given.items() if places and role not in {*roles, *FACTS}]
@@ -266,14 +266,14 @@ class Choice:
             yield from self._outcome_vetoes(reading, look.columns[roles["outcome"][0]])
 
     def _respondent_vetoes(self, expert: Column, forecasts: Sequence[Column]) -> Iterator[str]:
-        """What speaks against rows being experts, and columns events."""
+        """Yield the reasons against a layout with a row per expert and a column per event."""
         if self.profile.repeated([expert.place]) or ("expert" not in self.given and "other" in expert.roles):
             yield "the column is no list of experts"
         if len(forecasts) == 1 and not self._asked(forecasts[0]):
             yield "one column is no list of events"
 
     def _event_vetoes(self, reading: Reading, column: Column) -> Iterator[str]:
-        """What speaks against a column naming events: it numbers rows, or another is called so and fits better."""
+        """Yield the reasons against an event column: it numbers rows, or another event column fits better."""
         look, expert = self.profile, reading.roles.get("expert", ())
         named = [
             c for c in self.free if "event" in self.roles(c) and c.place not in reading.used and "expert" not in c.roles
@@ -304,7 +304,7 @@ class Choice:
         return False
 
     def _class_vetoes(self, reading: Reading, forecasts: Sequence[Column]) -> Iterator[str]:
-        """What speaks against columns being of classes, or against their being of none."""
+        """Yield the reasons against reading forecast columns as classes, or against not reading them so."""
         shape, look = reading.shape, self.profile
         places = [c.place for c in forecasts]
         grid = self.grid(reading)
@@ -324,7 +324,7 @@ class Choice:
         return self.profile.add_up(reading.forecasts, 1 if self._names_classes(reading) else _FEW + 1)
 
     def _names_classes(self, reading: Reading) -> bool:
-        """Whether what happened is called as the columns of forecasts are, or what is left of their names."""
+        """Return True if all outcomes are class names in the headers of the forecast columns."""
         labels = {label.lower() for label in class_names([self.profile.columns[p].name for p in reading.forecasts])}
         able = [(c.place,) for c in self.free if "outcome" in self.roles(c)]
         for places in (reading.roles.get("outcome", ()), *able):
@@ -334,13 +334,13 @@ class Choice:
         return False
 
     def happened(self, reading: Reading) -> frozenset[str]:
-        """What happened, in lower case, without the words for "not resolved"."""
+        """Return the distinct outcomes in lower case, without words for void and unresolved events."""
         words = [self.profile.columns[p].words.values for p in reading.roles.get("outcome", ())]
         found = {word.lower() for word in chain(*words, self.beside.happened)}
         return frozenset(found - VOID - UNSETTLED - {*self.void})
 
     def grid(self, reading: Reading) -> tuple[tuple[str, str], ...] | None:
-        """Expert and class of each column of forecasts, where headers have both, all with all; else None."""
+        """Return (expert, class) of each forecast column if the headers form a full grid of both, else None."""
         names = [self.profile.columns[place].name for place in reading.forecasts]
         found = split_names(names, ":")
         if found is not None:
@@ -361,7 +361,7 @@ class Choice:
         return self.profile.add_up(own)
 
     def _outcome_vetoes(self, reading: Reading, column: Column) -> Iterator[str]:
-        """What speaks against a column being what happened."""
+        """Yield the reasons against reading a column as the outcome."""
         look, event = self.profile, reading.roles.get("event", ())
         called = self.called("outcome")
         if called and column.place not in called:
@@ -378,18 +378,18 @@ class Choice:
             yield "it holds one word throughout"
 
     def _answers(self, reading: Reading) -> list[Column]:
-        """Columns of yes and no beside a row per event, which no name gives a role."""
+        """Return the unused columns of yes and no in a layout with a row per event."""
         able = [c for c in self._plain if reading.shape.numbered and _yes_no(c)]
         return [c for c in able if c.place not in reading.used]
 
     def _outcome_caveats(self, reading: Reading, column: Column) -> Iterator[str]:
-        """What speaks against a column being what happened: it differs within many events."""
+        """Yield a caveat if the outcome column differs within many events."""
         differing, events = self._differing(reading, column)
         if _many(differing, events) or (differing and reading.shape.numbered and 2 * differing > events > 1):
             yield f"{shown(column.name)} is what happened, though it differs within {counted(differing, 'event')}"
 
     def _differing(self, reading: Reading, column: Column) -> tuple[int, int]:
-        """In how many events a column says different things, and how many there are."""
+        """Return the number of events within which a column differs, and the number of events."""
         key, codes = self.profile.key(reading.roles.get("event", ())), column.words.codes
         there = (key != BLANK) & (codes != BLANK)
         pairs = np.unique(np.stack([key[there], codes[there]]), axis=1)[0]
@@ -397,7 +397,7 @@ class Choice:
         return int((outcomes > 1).sum()), len(events)
 
     def _caveats(self, reading: Reading) -> Iterator[str]:
-        """What speaks against a reading unless the user says so."""
+        """Yield the reasons against a reading that the user can overrule."""
         shape, roles, look = reading.shape, reading.roles, self.profile
         if "event" not in self.given or not roles.get("event"):
             yield from self._key_caveats(reading)
@@ -421,12 +421,12 @@ class Choice:
         return any("sureness" in self.profile.columns[place].roles for place in reading.forecasts)
 
     def votes(self, reading: Reading) -> list[Column]:
-        """Columns that may be verdicts, and play no part."""
+        """Return the unused columns that may be verdicts."""
         able = [c for c in self.free if "verdict" in self.roles(c) or (c in self._plain and self._repeats_outcomes(c))]
         return [c for c in able if c.place not in reading.used]
 
     def _sure_caveats(self, column: Column) -> Iterator[str]:
-        """What speaks against numbers saying how sure somebody is: some are below a half."""
+        """Yield a caveat if some confidences in a verdict are below one half."""
         half = 50 if column.span[1] > 1 else 0.5
         if column.span[0] < half:
             yield f"{shown(column.name)} is how sure each is, though some are below a half"
@@ -437,7 +437,7 @@ class Choice:
         return self.profile.varies_within(reading.roles["class"][0], pair)
 
     def _key_caveats(self, reading: Reading) -> Iterator[str]:
-        """What speaks against the columns that name events: rows repeat them, and another column distinguishes them."""
+        """Yield caveats on the key: an event column is unused, or keys repeat in rows that a column distinguishes."""
         look, shape, roles = self.profile, reading.shape, reading.roles
         if shape.numbered and not roles["event"]:
             yield from (f"{shown(look.columns[p].name)} names no event" for p in self.called("event"))
@@ -463,7 +463,7 @@ class Choice:
                 yield f"{shown(c.name)}, which distinguishes {counted(repeated, 'row')}, says nothing of {names}"
 
     def _number_caveats(self, reading: Reading) -> Iterator[str]:
-        """What speaks against the one column of forecasts: others that may be some, where no name says which."""
+        """Yield a caveat if other columns of numbers may hold forecasts beside the single forecast column."""
         column = self.profile.columns[reading.forecasts[0]]
         if reading.shape == ONE or PROBABILITY not in self.roles(column):
             named = PROBABILITY in self.roles(column)
@@ -473,7 +473,7 @@ class Choice:
                 yield f"{listed(names, 4)} {'holds' if len(names) == 1 else 'hold'} no forecasts"
 
     def _column_caveats(self, reading: Reading) -> Iterator[str]:
-        """What speaks against columns holding forecasts, where no user says so."""
+        """Yield the caveats on columns that are read as forecasts without the user naming them."""
         shape, look = reading.shape, self.profile
         forecasts = [look.columns[place] for place in reading.forecasts]
         open_ = [c for c in forecasts if not self.given_roles.settles(c.name)]
@@ -517,7 +517,7 @@ class Choice:
         return "question" in column.says or column.name in self.beside.events
 
     def _aside_caveats(self, reading: Reading, forecasts: Sequence[Column]) -> Iterator[str]:
-        """Columns that hold numbers as the forecasts do, or a mixture of words and numbers, and play no part."""
+        """Yield caveats on unused columns with numbers like the forecasts, or with words and numbers mixed."""
         scales = {c.span[1] > 1 for c in forecasts if len(c.known)}
         for c in self.free:
             if c.place in reading.used or self.given_roles.settles(c.name) or self.roles(c) & {"prior", *FACTS}:
@@ -541,7 +541,7 @@ class Choice:
         return bool(differing) and all(own[role] == [SYNONYMS[role][0]] for role in differing)
 
     def guesses(self, reading: Reading) -> int:
-        """How many columns play a role that their names do not say, and the user did not either."""
+        """Return the number of columns in roles that neither their headers nor the user name."""
         guessed = [
             place
             for role, places in reading.roles.items()
@@ -558,7 +558,7 @@ class Choice:
         return sum("summary" in self.profile.columns[place].says for place in reading.forecasts)
 
     def meaning(self, reading: Reading) -> tuple[object, ...]:
-        """What is the same for readings that make the same forecasts of the same events."""
+        """Return a key that is equal for readings with equal forecasts of equal events."""
         played = {role: places for role, places in reading.roles.items() if role != PROBABILITY}
         groups = (
             (role, self.profile.key(places).tobytes() if places else b"") for role, places in sorted(played.items())
@@ -577,12 +577,12 @@ def _is_id(column: Column) -> bool:
 
 
 def _many(some: int, of: int) -> bool:
-    """Whether some cases of so many are more than a few mistakes."""
+    """Return True if `some` of `of` cases are too many to be mistakes."""
     return some > max(_FEW, _SHARE * of)
 
 
 def best(choice: Choice, readings: Iterable[Reading]) -> list[Reading]:
-    """Readings of different meanings, without those that others say more of, or by names that are the roles' own."""
+    """Return one reading for each meaning, without readings that another one contains or outdoes."""
     found: dict[object, Reading] = {}
     for reading in readings:
         found.setdefault(choice.meaning(reading), reading)

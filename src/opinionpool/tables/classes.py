@@ -24,20 +24,20 @@ _CERTAIN = {"0": "0", "100": "1"}
 
 @dataclass(frozen=True)
 class Asked:
-    """What the user specified about classes."""
+    """The user's options on classes: the positive class, and all classes in order."""
 
     positive: str | None = None  # the class that probabilities are about
     classes: tuple[str, ...] = ()  # all classes in order; empty if not given
 
     def about(self, written: str) -> Asked:
-        """The same, for forecasts that are all about one class."""
+        """Return the options with `written` as the positive class; raise if the user names another one."""
         if self.positive is not None and key(self.positive) != key(written):
             raise fault("positive-of-one", written=written, positive=self.positive)
         return replace(self, positive=written)
 
 
 def key(word: str) -> str:
-    """How classes are compared: without regard to case, ``"1.00"`` as ``"1"``, and 0% and 100% as 0 and 1.
+    """Return the key by which classes are compared: lower case, ``"1.00"`` as ``"1"``, 0% and 100% as 0 and 1.
 
     >>> key("Yes"), key("1.00"), key("007"), key("100%"), key("1,000")
     ('yes', '1', '007', '1', '1,000')
@@ -87,7 +87,7 @@ def order_classes(written: Sequence[str], asked: Asked) -> tuple[object, ...]:
 
 
 def _place(label: str) -> tuple[float, str]:
-    """Numbers in their order, before words in theirs."""
+    """Return the sort key of a class: numbers by value, then words in alphabetical order."""
     number = _number(label)
     return (float("inf") if number is None else number), label
 
@@ -101,7 +101,7 @@ def _number(label: str) -> float | None:
 
 
 def as_listed(asked: Asked, written: Sequence[str], *, long: bool) -> Asked:
-    """The classes in the order of the columns, where somebody put them in one: low, medium, high.
+    """Return the options with classes in column order, for three or more classes that are not all numbers.
 
     >>> as_listed(Asked(), ["low", "medium", "high"], long=False).classes
     ('low', 'medium', 'high')
@@ -139,14 +139,14 @@ def two_classes(seen: Mapping[str, str], asked: Asked) -> tuple[object, ...]:
 
 
 def _way(word: str) -> str:
-    """What to do about a word that is none of the classes; yes and no are never words for "not resolved"."""
+    """Return the advice on a word that is none of the classes."""
     if any(key(word) in family for family in FAMILIES):
         return "Outcomes need the names of the classes: write them so, or name the classes as the outcomes do"
     return "If it means that an event is not resolved, say --missing-value, if void, --void-value"
 
 
 def _with_positive(labels: Sequence[str], asked: Asked, first: str | None = None) -> tuple[object, ...]:
-    """Two classes, the one that probabilities are about last; forecasts of both are shown as those of the `first`."""
+    """Return two classes, the positive one last; `first` is positive if neither the user nor the words decide."""
     keys = [key(label) for label in labels]
     family = next((family for family in FAMILIES if set(keys) == set(family)), None)
     if asked.positive is not None:
@@ -168,7 +168,7 @@ def _with_positive(labels: Sequence[str], asked: Asked, first: str | None = None
 
 
 def _in_style(word: str, known: Mapping[str, str]) -> str:
-    """A word in the capitals of the other one: the "No" that goes with "Yes"."""
+    """Return a word capitalized as the other class is: "No" beside "Yes"."""
     other = next(iter(known.values()), "")
     return word.upper() if other.isupper() else word.capitalize() if other[:1].isupper() else word
 
@@ -190,12 +190,12 @@ class NoOutcome:
 
     @classmethod
     def of(cls, missing: Sequence[str], void: Sequence[str], classes: Sequence[str]) -> NoOutcome:
-        """Those that a user adds; what the user calls not known, or a class, is not void unless that is named too."""
+        """Return the usual words with the user's; missing words and classes are void only if named as void."""
         unknown, own = (frozenset(word.strip().lower() for word in words) for words in (missing, void))
         return cls(MISSING | unknown, (_VOID - unknown - frozenset(map(key, classes))) | own, own)
 
     def beside(self, words: Collection[str]) -> NoOutcome:
-        """The same for a column of these words, one of which may be the opposite of the only other one, as invalid is.
+        """Return the words for a column in which "invalid" and the like may be the opposite of its only other word.
 
         >>> ["invalid" in USUAL.beside(words).void for words in ({"valid", "invalid"}, {"yes", "invalid"})]
         [False, True]
@@ -206,7 +206,7 @@ class NoOutcome:
         return replace(self, void=self.void - (VOID - ALWAYS_VOID - self.own))
 
     def coded(self, words: Collection[str]) -> NoOutcome:
-        """The same for a column of these words: beside nothing but 0 and 1, -1 stands for "not known".
+        """Return the words for a column of `words`, -1 among the missing ones if its other words are 0 and 1.
 
         >>> ["-1" in USUAL.coded(words).missing for words in ({"0", "1", "-1"}, {"-1", "1", "2"}, {"yes", "-1"})]
         [True, False, False]
@@ -216,7 +216,7 @@ class NoOutcome:
 
     @property
     def every(self) -> frozenset[str]:
-        """All of them, and those for "not resolved yet"."""
+        """All words for no outcome, with the words for "not resolved yet"."""
         return self.missing | self.void | UNSETTLED
 
 
@@ -224,13 +224,13 @@ USUAL = NoOutcome()
 
 
 def none_text(word: str) -> str:
-    """What to say of a word that may stand for no outcome."""
+    """Return the advice on a word that may stand for no outcome."""
     unknown = "leave it empty" if _may_be_forecast(word) else f"leave it empty or say --missing-value {quoted(word)}"
     return f"if the event is not resolved, {unknown}; if it is void, --void-value {quoted(word)}"
 
 
 def none_remedies(word: str) -> list[Mapping[str, object]]:
-    """That as options: a number is more likely unknown than void, but for one that forecasts may be, too."""
+    """Return the remedies for a word that may stand for no outcome: `missing_values`, `void_values` or both."""
     unknown: list[Mapping[str, object]] = [{"missing_values": (word,)}]
     void: list[Mapping[str, object]] = [{"void_values": (word,)}]
     if _may_be_forecast(word):

@@ -48,7 +48,7 @@ def find_codec(head: bytes, encoding: str | None, name: str) -> str | None:
 
 
 def one_byte(codec: str) -> bool:
-    """Whether an encoding has one byte for each letter, so that every text of it is full of nonsense as UTF-8."""
+    """Return True if an encoding has one byte for each character."""
     return len(bytes(range(128, 256)).decode(codec, "replace")) == 128
 
 
@@ -91,7 +91,7 @@ def transcode(path: str, gzipped: bool, codec: str, target: str, name: str) -> s
 
 
 def with_line_feeds(source: FileSource, workspace: Workspace) -> FileSource:
-    """The same text in a copy whose lines all end in the same way."""
+    """Return the source of a copy whose lines all end in a line feed."""
     path = transcode(source.path, source.gzip, "utf-8", workspace.path("lines.txt"), source.name)
     return replace(source, path=path, gzip=False)
 
@@ -249,7 +249,7 @@ def _cut_off(source: FileSource, line: int, cells: int) -> OpinionPoolError:
 
 
 def csv_fault(source: FileSource) -> OpinionPoolError | None:
-    """What is wrong with a CSV file that the engine could not read, or None."""
+    """Return the error for a CSV file that the engine could not read, None if no fault is found."""
     with source.open() as file:
         wrong = bad_encoding(source.name, file)
     if wrong:
@@ -276,7 +276,7 @@ def csv_fault(source: FileSource) -> OpinionPoolError | None:
 
 
 def json_fault(source: FileSource) -> OpinionPoolError | None:
-    """What is wrong with a file of JSON lines that the engine could not read, or None."""
+    """Return the error for a file of JSON lines that the engine could not read, None if no fault is found."""
     import json
 
     with source.open() as file:

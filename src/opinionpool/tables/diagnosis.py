@@ -22,7 +22,7 @@ _ORDER = list(OPTIONS)
 
 @dataclass(frozen=True)
 class Fault:
-    """Something that stands in the way."""
+    """A fault that prevents reading a table, or a proposal, with its count and remedies."""
 
     text: str  # what and where, for people
     count: int  # how many cells, rows or forecasts are concerned
@@ -32,18 +32,18 @@ class Fault:
 
     @property
     def harm(self) -> int:
-        """Its place among kinds of faults, the most harmful first."""
+        """Rank of the fault by harm, the most harmful first."""
         names = [name for remedy in self.remedies[:1] for name in remedy]
         return min(map(_ORDER.index, names), default=-1)
 
     def options(self) -> list[list[str]]:
-        """The options that remedy it, as they are typed."""
+        """Return the command-line options of each remedy."""
         return [ReadOptions().revised(remedy).arguments() for remedy in self.remedies]
 
 
 @dataclass(frozen=True)
 class Way:
-    """One way to read a table: with which options, what they remedy, and what comes of it."""
+    """One way to read a table: its options, the faults met, and the forecasts (None if it fails)."""
 
     options: ReadOptions
     faults: tuple[Fault, ...]
@@ -52,7 +52,7 @@ class Way:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What stands in the way of reading a table, and the ways to read it, if there are any."""
+    """The ways that were tried to read a table, with the faults met."""
 
     ways: tuple[Way, ...]
 
@@ -74,7 +74,7 @@ def diagnose(
     options: ReadOptions | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Diagnosis:
-    """All that stands in the way of reading a table.
+    """Return the faults that prevent reading a table, and the ways to read it.
 
     >>> table = {"event": ["q1", "q1"], "expert": ["ann", "ann"], "probability": [70, 80]}
     >>> found = diagnose(table)
@@ -89,7 +89,7 @@ def diagnose(
 
 
 class _Search:
-    """Goes every way that errors name, so far as there are few."""
+    """Depth-first search through the remedies of faults, up to a maximum number of ways."""
 
     def __init__(self, source: object, outcomes: object, progress: Callable[[float], None] | None) -> None:
         self.source, self.outcomes, self.progress = source, outcomes, progress
@@ -98,7 +98,7 @@ class _Search:
         self._open: dict[str, tuple[Table, Table | None]] = {}
 
     def go(self, options: ReadOptions, faults: tuple[Fault, ...]) -> None:
-        """Read with these options, and with those that remedy what comes up."""
+        """Read the table with these options and, if a fault is raised, with each of its remedies."""
         try:
             forecasts = read_table(*self._tables(options), options)
         except TableError as error:

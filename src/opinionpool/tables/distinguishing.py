@@ -65,7 +65,7 @@ def distinguishing_text(names: Sequence[str]) -> str:
 
 
 def _comes_again(name: str, words: Words) -> bool:
-    """Return whether values come again, but for those of classes, and are no times."""
+    """Return True if values repeat, or the header names a class, and the values are not times."""
     again = "class" in roles_of(name) or len(words.values) < int((words.codes != BLANK).sum())
     return again and bool(words.values) and not are_times(words.values[:50])
 
@@ -93,7 +93,7 @@ class UnnamedTimes:
     def of(
         cls, table: Table, layout: Layout, profile: Profile, missing: frozenset[str], dates: str | None
     ) -> UnnamedTimes:
-        """Those of a table, or of the whole that it is a part of; none where a column says when forecasts were made."""
+        """Return the unused time columns that vary within events; none if the layout has a column of times."""
         event = layout.roles.get("event")
         found = (
             ()
@@ -106,28 +106,28 @@ class UnnamedTimes:
 
     @property
     def names(self) -> list[str]:
-        """Their headers."""
+        """Headers of the columns."""
         return [self.table.names[i] for i in self.columns]
 
     @property
     def _option(self) -> str:
-        """What says that these are the times of forecasts."""
+        """Command-line option that declares a column to be the times of forecasts."""
         return f"--column time={quoted(self.names[0]) if len(self.columns) == 1 else 'NAME'}"
 
     def ways(self, rule: str) -> tuple[str, list[Options]]:
-        """How to have the times counted, in words and as options; nothing where there are none."""
+        """Return the options by which a time column decides among duplicates, as text and as remedies."""
         if not self.columns:
             return "", []
         remedies: list[Options] = [{"columns": {"time": name}, "duplicates": rule} for name in self.names]
         return f"{self._option} --duplicates {rule}", remedies
 
     def wanted(self) -> OpinionPoolError:
-        """The error where something is asked for that depends on when forecasts were made."""
+        """Return the error for a request that needs the times of forecasts."""
         ways = [Remedy({"columns": {"time": name}}) for name in self.names]
         return fault("unnamed-times", Place(self.table.name), ways, names=self.names, option=self._option)
 
     def check_last(self, rows: Index, keys: Index) -> list[str]:
-        """The columns by which the last row of each key is the latest, too.
+        """Return the headers; raise if the last row of a key is not its latest one by one of these columns.
 
         `keys` are what has one number in the end, for each of the rows.
         """

@@ -49,12 +49,12 @@ def connect(path: str, disk: Workspace | None, again: bool) -> duckdb.DuckDBPyCo
 
 
 def literal(text: str) -> str:
-    """Text as a query has it."""
+    """Return a text as an SQL literal."""
     return "'" + text.replace("'", "''") + "'"
 
 
 def engine_errors() -> tuple[type[Exception], ...]:
-    """What the engine raises; for damaged Parquet files, also errors that are none of its own."""
+    """Return the exception types that the engine raises, with plain ones for damaged Parquet files."""
     return (engine().Error, RuntimeError, UnicodeError)
 
 
@@ -73,7 +73,7 @@ def unreadable(source: FileSource, error: Exception) -> OpinionPoolError:
 
 @contextmanager
 def readable(source: FileSource) -> Iterator[None]:
-    """Errors of the engine as ours, as some files turn out to be damaged when their columns are read."""
+    """Translate the engine's errors, as some files prove damaged when their columns are read."""
     try:
         yield
     except engine_errors() as error:
