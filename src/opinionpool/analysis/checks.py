@@ -150,7 +150,7 @@ def normality(residuals: Residuals) -> list[Check]:
 
 
 def spreads(residuals: Residuals) -> list[Check]:
-    """Test whether each expert's contrasts spread alike whatever happens: Brown and Forsythe's test, by Welch's t."""
+    """Test whether the variance of each expert's contrasts differs by outcome: Brown-Forsythe test with Welch's t."""
     tested = []
     for name, rows in residuals.each(2 * EACH):
         outcome, values = residuals.outcome[rows], residuals.values[rows]
@@ -171,7 +171,7 @@ def spreads(residuals: Residuals) -> list[Check]:
 
 
 def _sides(residuals: Residuals, values: Array, outcome: Index) -> list[tuple[int, Array, Array]]:
-    """Each class with values where it happens and where not; one class of two, none where events have own options."""
+    """(class, values where it happens, values elsewhere), `EACH` of both; class 1 if K = 2, none with own options."""
     classes = [1] if residuals.classes == 2 else range(residuals.classes)
     if residuals.forecasts.options is not None:
         classes = []
@@ -185,7 +185,7 @@ def _happens(residuals: Residuals, c: int) -> str:
 
 
 def correlations(residuals: Residuals) -> list[Check]:
-    """Test whether experts are equally correlated whatever happens: Welch's t of the mean correlation on each event."""
+    """Test whether the correlation between experts differs by outcome: Welch's t of the mean correlation per event."""
     k, t = residuals.classes, len(residuals.forecasts.events)
     cell = residuals.expert * k + residuals.outcome
     squares = (residuals.values**2).sum(axis=1)
@@ -262,7 +262,7 @@ def leakage(residuals: Residuals) -> list[Check]:
 
 
 def placeholders(forecasts: Forecasts) -> list[Check]:
-    """Test whether experts say exactly 50%, or 1/K of each class, more often than what they say otherwise explains."""
+    """Test whether an expert forecasts exactly 50%, or 1/K of each class, more often than its other numbers explain."""
     binary, own = len(forecasts.classes) == 2, forecasts.options is not None
     order = np.argsort(forecasts.expert_index, kind="stable")
     sizes = forecasts.sizes[forecasts.event_index[order]]
@@ -297,7 +297,7 @@ def _halves(forecast: Array) -> tuple[int, float, float]:
 
 
 def _evens(forecast: Array, sizes: Index) -> tuple[int, float, float]:
-    """How often an expert gives all classes the same to a whole per cent, its p-value, and the next most frequent."""
+    """Number of uniform forecasts, to a whole per cent, its p-value, and the number of the most frequent other one."""
     even = np.abs(forecast - uniform_probabilities(sizes, forecast.shape[1])).max(axis=1) < 0.0075
     _, repeated = np.unique(forecast[~even], axis=0, return_counts=True)
     count, beside = int(even.sum()), int(repeated.max(initial=0))
@@ -308,7 +308,7 @@ Codes: TypeAlias = npt.NDArray[np.int32]
 
 
 def duplicates(forecasts: Forecasts) -> list[Check]:
-    """Test pairs of experts who say the same, or exactly the opposite, on nearly every event that both answer."""
+    """Test pairs of experts for identical, or exactly opposite, forecasts on nearly every event that both answer."""
     t, n = forecasts.shape
     kinds = ("clones", "complements") if len(forecasts.classes) == 2 else ("clones",)
     if n * n * t > MOST_COMPARED:

@@ -50,7 +50,7 @@ class Move(NamedTuple):
 
 
 class ExpertChange(NamedTuple):
-    """What an expert had in the old pool and has in the new one; NaN where a pool does not know it."""
+    """Features of one expert in the old and the new pool; NaN where a pool does not know the expert."""
 
     expert: str
     old: dict[str, float]  # by `FEATURES`
@@ -71,7 +71,7 @@ class Resolved(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Diff(Tabular):
-    """What changed from one pool to the next.
+    """Differences between two pools: priors, features of experts, events, and answers about open events.
 
     Attributes
     ----------
@@ -128,7 +128,7 @@ class Diff(Tabular):
 def diff(
     old: object, new: object, old_forecasts: Forecasts | None = None, new_forecasts: Forecasts | None = None
 ) -> Diff:
-    """What changed from one pool to another, and why answers moved.
+    """Compare two pools: how priors and experts changed, and by which steps answers moved.
 
     Parameters
     ----------
@@ -307,7 +307,7 @@ def _moves(
 
 
 def _same_settings(old: TrainedPool, new: TrainedPool) -> bool:
-    """Whether both learn in the same way, so that what they believe explains nothing."""
+    """Return True if both pools have equal rules, options, priors, floors and half-lives."""
 
     def settings(trained: TrainedPool) -> tuple[object, ...]:
         stream = trained.stream
@@ -319,14 +319,14 @@ def _same_settings(old: TrainedPool, new: TrainedPool) -> bool:
 
 
 def _plain(trained: TrainedPool) -> dict[str, str]:
-    """What it was fitted with, to be compared."""
+    """Options of a pool's fit as strings, for comparison."""
     return {
         name: str(value.to_dict() if isinstance(value, Beliefs) else value) for name, value in trained.options.items()
     }
 
 
 def _refitted(old: TrainedPool, new: TrainedPool) -> Fitted:
-    """What the old pool's beliefs and settings make of the new one's events."""
+    """Fit of the new pool's events with the old pool's options and settings; the new fit where a stream is missing."""
     stream = None if old.stream is None or new.stream is None else with_settings(old.stream, new.stream)
     return new.learned if stream is None else stream.fit(old.name, **old.options)
 
@@ -341,7 +341,7 @@ def _answers(state: Fitted, forecasts: Forecasts) -> Array:
 
 
 def _changes(old: TrainedPool, new: TrainedPool, moves: Sequence[Move] = (), stages: Stages | None = None) -> Diff:
-    """What changed, with moves that are known."""
+    """Differences of priors, events and experts between two pools, with `moves` and `stages` as given."""
     was, now = _features(old.learned), _features(new.learned)
     nothing = dict.fromkeys(FEATURES, float("nan"))
     names = dict.fromkeys((*new.experts, *old.experts))
@@ -363,7 +363,7 @@ def _changes(old: TrainedPool, new: TrainedPool, moves: Sequence[Move] = (), sta
 
 
 def _features(state: Fitted) -> dict[str, dict[str, float]]:
-    """What a pool has of each expert, by name."""
+    """Features (`FEATURES`) of each expert by name, NaN where the pool has none."""
     n = len(state.experts)
     unknown = np.full(n, np.nan)
     columns = {"weight": unknown if state.weights is None else state.weights}

@@ -317,7 +317,7 @@ def explain(
 
 
 def _mixed(found: Explanation) -> list[Note]:
-    """What else has a share of the answer."""
+    """Note on the share of the answer that is not the weighted pool's; empty list where nothing is mixed in."""
     if found.members_share is None:
         return []
     text = (
@@ -336,7 +336,7 @@ def _members_share(state: Fitted, batch: Batch) -> float | None:
 
 
 def _topic_part(state: Fitted, batch: Batch, prior: npt.ArrayLike, topic: str | None) -> Array | None:
-    """What the topic adds to the log-ratios, (K - 1,); None where nothing is known of topics."""
+    """Shift of the log-ratios by the topic, (K - 1,); None without a topic model or an informative forecast."""
     if not topic or not isinstance(state, FittedPanel) or state.topics is None:
         return None
     if not batch.answered_by(state.panel.informative)[0]:
@@ -385,7 +385,7 @@ def _against(found: Explanation, state: Fitted, present: Index) -> list[Note]:
 
 
 def _nearest(found: Explanation, panel: PoolingPanel | None, i: int) -> str:
-    """Who among those with larger weights says most of what one expert says, if that is known."""
+    """Name of the expert of positive weight most correlated with expert `i`; a general phrase if there is none."""
     assert found.weights is not None
     if isinstance(panel, Panel) and not isinstance(panel.parts.dependence, CommonCorrelation):
         here = [panel.names.index(name) for name in found.experts]
@@ -399,7 +399,7 @@ def _nearest(found: Explanation, panel: PoolingPanel | None, i: int) -> str:
 
 
 def _at_floor(found: Explanation) -> list[Note]:
-    """That the answer is not the sum, because nothing is called impossible."""
+    """Note that the answer differs from the sum, because a floor bounds it; empty list where it does not."""
     if found.scale == "log-odds":
         total = np.atleast_1d(found.total)
         raw = logodds.softmax(total if len(total) == 1 else logodds.uncentred(total))
@@ -419,7 +419,7 @@ def _without(
     base_rate: npt.ArrayLike | None,
     topic: str | None,
 ) -> Array:
-    """The answer with each of those present left out, (n,), or (n, K)."""
+    """Answers with each of the `present` experts left out in turn, (n,), or (n, K)."""
     answers = []
     for block in blocks(len(present), q.size):
         left = present[block]
@@ -430,7 +430,7 @@ def _without(
 
 
 def by_effect(why: Explanation) -> list[int]:
-    """Index of the experts, those who add most, of either sign, first."""
+    """Positions of the experts by decreasing absolute contribution."""
     size = np.abs(why.contributions)
     size = size if size.ndim == 1 else size.max(axis=1)
     return [int(i) for i in np.argsort(-size, kind="stable")]
@@ -467,7 +467,7 @@ def steps(why: Explanation, at: int) -> list[Step]:
 
 
 def _class_probability(total: Array, at: int) -> float:
-    """Of class `at`, from log-odds, or from centred log-probabilities."""
+    """Probability of class `at`, from log-odds, or from centred log-probabilities."""
     return of_class(
         np.asarray(logodds.expit(total) if total.ndim == 0 else logodds.softmax(logodds.uncentred(total))), at
     )

@@ -11,7 +11,7 @@ from opinionpool.forecasts import Forecasts
 
 
 class RaterAgreement(NamedTuple):
-    """Agreement of judges on events that two or more of them have judged; NaN where all levels are the same."""
+    """Agreement of judges on events that two or more of them have judged; NaN where all levels are equal."""
 
     alpha: float  # Krippendorff's, for ordered levels
     kappa: float  # Cohen's for two judges who have judged all of these, else Fleiss', for levels without an order
@@ -68,7 +68,7 @@ def _fleiss(count: Array) -> float:
 
 
 def _cohen(judge: Index, level: Index, size: int) -> float:
-    """The same of two judges, each with levels as frequent as its own (Cohen 1960); cells are ordered by event."""
+    """Cohen's kappa (1960) of two judges, each with its own frequencies of levels; cells are ordered by event."""
     one, two = level[judge == 0], level[judge == 1]
     random = float(np.bincount(one, minlength=size) @ np.bincount(two, minlength=size)) / len(one) ** 2
     return (float((one == two).mean()) - random) / (1.0 - random) if random < 1 else float("nan")

@@ -238,7 +238,7 @@ def rates_of(
 
 
 def learned_panel(pool: Any) -> FittedPanel:  # noqa: ANN401
-    """What a pool learned: of one from a file, of a stream as it stands, of an estimator."""
+    """Fitted panel of a pool from a file, of a stream as it stands, or of an estimator."""
     state: Any = pool.learned if hasattr(pool, "stream") else getattr(pool, "state_", pool)
     state = state.learn() if hasattr(state, "learn") else state
     if isinstance(state, FittedPool):
@@ -272,7 +272,7 @@ def _groups(forecasts: Forecasts, by: object) -> tuple[tuple[str, ...], Index]:
 
 @dataclass(frozen=True, eq=False)
 class Likelihoods:
-    """What a pool's answers say about T events beyond the prior."""
+    """Likelihood ratios of the classes on T events: pooled answers relative to the events' priors."""
 
     state: FittedPanel
     forecasts: Forecasts  # as they count by their ages

@@ -43,7 +43,7 @@ class Residuals:
     def of(
         cls, forecasts: Forecasts, state: FittedPanel | None = None, prior: npt.ArrayLike | None = None
     ) -> Residuals:
-        """Those of some forecasts; prior, floor and belief in extremes are those of `state` if there is one."""
+        """Residuals on resolved events; floor, contamination limit and default prior come from `state` if given."""
         t, n = forecasts.shape
         k = len(forecasts.classes)
         cells = np.flatnonzero(forecasts.resolved[forecasts.event_index])
@@ -127,7 +127,7 @@ class SharedErrors:
 def shared_errors(
     forecasts: Forecasts, learned: FittedPanel, prior: npt.ArrayLike | None = None, most: int = MOST
 ) -> SharedErrors:
-    """Correlations of the errors of the experts, at most `most` of them, those with the largest weights."""
+    """Correlations of the errors of at most `most` experts, chosen by absolute weight."""
     residuals = Residuals.of(forecasts, learned, prior)
     moving = np.bincount(residuals.expert, (residuals.values**2).sum(axis=1), len(forecasts.experts)) > ROUNDING
     informative = np.flatnonzero(moving & learned.panel.informative)

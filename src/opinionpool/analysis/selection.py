@@ -28,7 +28,7 @@ BATCH = 4096
 
 @dataclass(frozen=True)
 class Gain:
-    """What a larger accuracy is worth.
+    """Gain from a larger joint accuracy in area under the curve, expected score and Brier score.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class Gain:
 
 
 def gain_from_one_more(panel: Panel, prior: float = 0.5, correlation: float | None = None) -> Gain:
-    """What one more expert like these would add: as accurate as they are on average, and as dependent.
+    """Gain from one more expert, as accurate and as dependent as the panel's experts are on average.
 
     How dependent they are is what makes their effective number N/(1 + (N − 1)ρ) (24), at least 0: that experts
     complete each other is not taken to go on.
@@ -98,7 +98,7 @@ def gain_from(
     calibration: float = 1.0,
     prior: float = 0.5,
 ) -> Gain:
-    """What a certain expert would add to the panel.
+    """Gain from adding an expert of given accuracy and correlations to the panel.
 
     Parameters
     ----------

@@ -51,7 +51,7 @@ class Effect:
 def sensitivity(
     forecasts: Forecasts, event: str | int, beliefs: Beliefs | None = None, prior: npt.ArrayLike | None = None
 ) -> list[Effect]:
-    """What one binary answer would be if a belief were off by as much as its worth allows, the largest effect first.
+    """Effects of each belief on one binary answer, at both ends of the belief's range, the largest effect first.
 
     The prior is varied where none is given.
 
@@ -119,7 +119,7 @@ SomeBeliefs = TypeVar("SomeBeliefs", bound=ExpertBeliefs)
 def feature_ranges(
     own: SomeBeliefs, everyone: ExpertBeliefs | None = None
 ) -> Iterator[tuple[str, tuple[float, float], tuple[SomeBeliefs, SomeBeliefs]]]:
-    """Ranges of accuracy, calibration and bias, and beliefs at both ends; `everyone` stands in for what is missing."""
+    """Yield ranges of accuracy, calibration and bias, and beliefs at both ends; `everyone` has default beliefs."""
     accuracy, relative, calibration = own.absolute(), own.get("relative_accuracy"), own.get("calibration")
     common = everyone or ExpertBeliefs()
     level = next((each.value for each in (accuracy, common.absolute()) if each is not None), 1.0)
@@ -158,12 +158,12 @@ def accuracy_range(accuracy: Belief) -> tuple[float, float]:
 
 
 def calibration_range(calibration: Belief, accuracy: float) -> tuple[float, float]:
-    """The same for the calibration of an expert of some accuracy."""
+    """Range of the calibration of an expert of given accuracy."""
     return _factor_range(calibration.value, math.sqrt((2.0 / accuracy + 2.0) / calibration.worth))
 
 
 def _factor_range(centre: float, spread: float, limits: tuple[float, float] = (0.01, 100.0)) -> tuple[float, float]:
-    """What is above 0 and has a logarithm of this standard deviation, within limits."""
+    """Range of a positive quantity whose logarithm has standard deviation `spread`, within limits."""
     # Any factor above e^50 goes beyond all limits, and those above e^709 overflow.
     factor = math.exp(min(WIDTH * spread, 50.0))
     return _clipped(centre / factor, centre, centre * factor, limits)
@@ -175,13 +175,13 @@ def _clipped(low: float, centre: float, high: float, limits: tuple[float, float]
 
 
 def bias_range(bias: Belief, accuracy: float, calibration: float) -> tuple[float, float]:
-    """The same for the bias of an expert of some accuracy and calibration, in log-odds."""
+    """Range of the bias, in log-odds, of an expert of given accuracy and calibration."""
     spread = WIDTH * math.sqrt(2.0 * accuracy / calibration**2 / bias.worth)
     return _clipped(bias.value - spread, bias.value, bias.value + spread, (-20.0, 20.0))
 
 
 def correlation_range(correlation: Belief, n: int) -> tuple[float, float]:
-    """The same for the common correlation of n experts, from 0 to 0.99 at most."""
+    """Range of the common correlation of n experts, from 0 to 0.99 at most."""
     rho = correlation.value
     level = (1.0 - rho) * (1.0 + (n - 1) * rho)
     spread = WIDTH * math.sqrt(2.0 * level**2 / (correlation.worth * n * (n - 1)))

@@ -140,7 +140,7 @@ def dependence(score: Array, group: Index, clusters: Clusters | None, groups: in
 
 
 class _Groups:
-    """What events say of the base rates of their groups, at J log-odds of these."""
+    """Log-likelihoods of the events of G groups, at J log-odds of each group's base rate."""
 
     def __init__(self, data: Binned, design: Array, worth: Array, *, random: bool) -> None:
         self.data, self.design, self.size = data, design, data.counts.sum(axis=(0, 2))

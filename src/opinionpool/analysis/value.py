@@ -114,7 +114,7 @@ def panel_value(panel: PoolingPanel, prior: float = 0.5, joint_accuracy: float |
 
 
 def learned_value(state: FittedPanel, prior: float | None = None) -> PanelValue:
-    """The same for what a fit learned.
+    """Accuracy and expected scores of each expert, and of the panel, by a fit.
 
     Each expert is taken as its own data show it, shrunken towards the panel; together they are worth what the learned
     weights make of that, 2m²/v for a pooled contrast of mean ±m and variance v, which promises less than the weights
@@ -146,7 +146,7 @@ def learned_value(state: FittedPanel, prior: float | None = None) -> PanelValue:
 
 
 def known_panel(state: FittedPanel) -> Panel:
-    """What the data show of each expert of a symmetric panel by itself; its weights are not the pool's."""
+    """Panel of each expert's own estimates in a class-symmetric fit; its weights are not the pool's."""
     panel = state.panel
     if not isinstance(panel, Panel):
         raise ArgumentError("what experts know of each class is no one number; learn with class_model='symmetric'")
@@ -159,7 +159,7 @@ def known_panel(state: FittedPanel) -> Panel:
 
 
 def effective_number(panel: PoolingPanel) -> float:
-    """Number of independent experts of the same mean accuracy that would be as good; for exchangeable ones (24).
+    """Number of independent experts of equal mean accuracy that would be as good; for exchangeable ones (24).
 
     >>> round(effective_number(Panel.exchangeable(10, correlation=0.5)), 3)
     1.818
@@ -223,7 +223,7 @@ class Decision:
 
 
 def decision_value(accuracy: float | Panel, cost_loss: npt.ArrayLike, prior: float = 0.5) -> Decision:
-    """What a panel, or an expert with bias and calibration corrected, is worth in a decision with given stakes.
+    """Value of a panel, or of an expert with bias and calibration corrected, in a decision with given stakes.
 
     Parameters
     ----------
@@ -264,7 +264,7 @@ def decision_value(accuracy: float | Panel, cost_loss: npt.ArrayLike, prior: flo
 
 
 def check_binary(panel: Panel) -> None:
-    """Refuse what is known in closed form for two classes only."""
+    """Raise `ArgumentError` for more than two classes, where expected scores have no closed form."""
     if len(panel.classes) != 2:
         raise ArgumentError(
             f"expected scores and savings of {len(panel.classes)} classes take as many dimensions less one; "

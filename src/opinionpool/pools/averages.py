@@ -25,7 +25,7 @@ class Average(ProbabilityPool):
 
 
 class Trimmed(Pool):
-    """The mean of what is left when a part of the forecasts is cut off at either end, for K > 2 rescaled to sum to 1.
+    """Trimmed mean of forecasts, a fraction `trim` of them cut off at either end; for K > 2 rescaled to sum to 1.
 
     It is the mean of the quantile function between `trim` and 1 − `trim`: of n forecasts, ``trim * n`` are cut off at
     each end, a fraction of a forecast counted as that. Jose & Winkler (2008), "Simple robust averages of forecasts",
@@ -96,7 +96,7 @@ def _recency_weights(age: Array, present: Mask) -> Array:
 
 
 def _weighted_medians(values: Array, weight: Array) -> Array:
-    """Of N values with weights (T, N), for each class, (T, K), scaled to sum to 1."""
+    """Weighted medians of N values with weights (T, N), for each class, (T, K), scaled to sum to 1."""
     order = np.argsort(values, axis=1, kind="stable")
     ordered = np.take_along_axis(values, order, axis=1)
     share = np.cumsum(np.take_along_axis(np.broadcast_to(weight[..., None], values.shape), order, axis=1), axis=1)

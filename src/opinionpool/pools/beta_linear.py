@@ -101,7 +101,7 @@ class BetaLinear(Pool):
 
 @dataclass(frozen=True, eq=False)
 class BetaFit:
-    """What the beta-transformed linear pool learned."""
+    """Parameters of a fitted beta-transformed linear pool, and the convergence of the fit."""
 
     weights: Array  # (N,); at least 0, and 1 together; above 0 if learned
     # a, b: the parameters of the transform

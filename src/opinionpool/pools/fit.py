@@ -34,7 +34,7 @@ class HasSettings(Protocol):
         """Its name in `POOLS`."""
 
     def settings(self) -> dict[str, Any]:
-        """What `fit_pool` is called with."""
+        """Options to pass to `fit_pool`."""
 
 
 # A pool as users give it: by its name, or with options.
@@ -49,7 +49,7 @@ class Configured:
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def settings(self) -> dict[str, Any]:
-        """What `fit_pool` is called with."""
+        """Options to pass to `fit_pool`."""
         return dict(self.options)
 
     @property
@@ -61,7 +61,7 @@ class Configured:
 
 @dataclass(frozen=True, eq=False)
 class FitOptions:
-    """What pools that are compared are fitted with."""
+    """Prior and beliefs with which compared pools are fitted."""
 
     prior: npt.ArrayLike | None = None
     beliefs: Beliefs | None = None  # those of the Gaussian pool
@@ -159,7 +159,7 @@ def fit_from(
 
 
 def _notes(sample: Sample, *, fixed: bool, learns: bool, answers_only: bool) -> tuple[Note, ...]:
-    """Notes of a fit: its own, and those on what stands out among the forecasts."""
+    """Notes of a fit, and on its forecasts: constant experts, given weights, leakage, contrary experts."""
     problem = sample.problem
     if not any(note.code == "constant" for note in sample.notes):
         sample.note_constant("which counts like that of anybody else in this pool")

@@ -26,7 +26,7 @@ from opinionpool.priors import own_priors, prior_or_learned
 
 @dataclass(frozen=True, eq=False)
 class FittedPool:
-    """What a fit of any pool but the Gaussian learned; `rule` is the pool's name, `parameters` what its `pool` takes.
+    """Fit of any pool but the Gaussian; `rule` is the pool's name, `parameters` are the arguments of its `pool`.
 
     The rest is as in `opinionpool.learning.fitted.FittedPanel`.
     """
@@ -79,7 +79,7 @@ class FittedPool:
     def pool_forecasts(
         self, forecasts: Forecasts, prior: npt.ArrayLike | None = None, base_rate: npt.ArrayLike | None = None
     ) -> Array:
-        """The same for every event of some forecasts, as `opinionpool.learning.fitted.FittedPanel` does."""
+        """Pooled probabilities of every event of some forecasts, (T,) or (T, K)."""
         if prior is None and forecasts.options is not None:
             prior = own_priors(forecasts, None)
         answers = np.empty((len(forecasts.events), *forecasts.probabilities.shape[1:]))
@@ -122,7 +122,7 @@ class FittedPool:
         return AnswerParts(rule.scale, none, none, np.zeros(len(none)), empty, start, np.zeros_like(start))
 
     def for_options(self, options: tuple[object, ...]) -> FittedPool:
-        """The same, learned from events with options of their own, for events with these options."""
+        """Fitted pool, learned from events with options of their own, for events with these options."""
         return replace(self, classes=options)
 
 

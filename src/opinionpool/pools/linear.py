@@ -12,7 +12,7 @@ from opinionpool.pools.sample import Sample, Weights
 
 
 class Linear(ProbabilityPool):
-    """LinOps (1): a weighted mean of probabilities; weights are at least 0, renormalised over those present.
+    """Linear pool (1): weighted mean of probabilities, weights at least 0, renormalised over the experts present.
 
     Where all who are present have weight 0, they count equally.
     """
@@ -23,7 +23,7 @@ class Linear(ProbabilityPool):
     fixed_by = "weights"
 
     def fit(self, sample: Sample, weights: Weights | None) -> Parameters:
-        """Weights by maximum likelihood on the simplex, renormalised over those present on each event."""
+        """Weights by maximum likelihood on the simplex, renormalised over the experts present on each event."""
         n, equally = len(sample.experts), "the experts count equally"
         if weights is not None:
             return {"weights": check_shares(sample.given_weights(weights))}

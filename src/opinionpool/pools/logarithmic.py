@@ -37,7 +37,7 @@ PENALTY = 1.0
 
 
 class Geometric(LogOddsPool):
-    """The geometric mean of odds: a weighted mean of the log-odds of those present.
+    """Geometric mean of odds: weighted mean of the log-odds of the experts present.
 
     For K > 2 it is the normalised geometric mean of probabilities. Unlike the geometric mean of the probabilities of
     one class, it answers complements with the complement.
@@ -115,11 +115,11 @@ class Independent(LogOddsPool):
     title = "Independent pool"
 
     def weights(self, contrast: Contrasts) -> Array:
-        """1 for those present."""
+        """Weight 1 for each expert present, (T, N), 0 elsewhere."""
         return contrast.present.astype(np.float64)
 
     def fit(self, sample: Sample) -> Parameters:
-        """Nothing is learned; equal experts and correlated errors, which the rule takes nobody to have, are noted."""
+        """No parameters; notes on equal experts and on correlated errors, which the rule takes to be independent."""
         _note_equal(sample)
         r, error = _shared_errors(sample)
         if r > max(CORRELATED, 3.0 * error):
@@ -180,7 +180,7 @@ def _shared_errors(sample: Sample) -> tuple[float, float]:
 
 
 class Recalibrated(LogOddsPool):
-    """The mean log-odds of those present, recalibrated: L* = L° + a + b · mean(L_i − L°)."""
+    """Recalibrated mean log-odds of the experts present: L* = L° + a + b · mean(L_i − L°)."""
 
     title = "Recalibrated log-odds"
     options = MappingProxyType(
@@ -198,7 +198,7 @@ class Recalibrated(LogOddsPool):
         return slope * contrast.shares(None)
 
     def means(self, contrast: Contrasts) -> Array:
-        """What is recalibrated, (T, K - 1)."""
+        """Mean contrasts, which the rule recalibrates, (T, K - 1)."""
         return contrast.mean_contrast
 
     def fit(self, sample: Sample, penalty: float) -> Parameters:
@@ -224,7 +224,7 @@ class Recalibrated(LogOddsPool):
 
 
 class Extremized(LogOddsPool):
-    """The mean log-odds of those present, moved away from the prior: L* = L° + factor · mean(L_i − L°).
+    """Mean log-odds of the experts present, moved away from the prior: L* = L° + factor · mean(L_i − L°).
 
     The factor √3 is what that of Neyman & Roughgarden (2021), "Are you smarter than a random expert?", tends to with
     many forecasters; Satopää et al. (2014), "Combining multiple probability predictions using a simple logit model",
@@ -244,7 +244,7 @@ class Extremized(LogOddsPool):
 
 
 def _intercept(fit: LogisticFit) -> float | Array:
-    """As the pools take it."""
+    """Intercept of a logistic fit as a parameter of a pool: a number if binary, else an array."""
     intercept = logodds.public_log_odds(fit.intercept)
     return intercept if intercept.ndim else float(intercept)
 

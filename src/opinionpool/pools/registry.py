@@ -53,7 +53,7 @@ def read_rows(rows: Iterable[Row]) -> dict[str, Pool]:
 
 
 def _fault(row: Row, kind: Any) -> str | None:  # noqa: ANN401 - whatever the row names
-    """What is wrong with a row or its pool, None if nothing is."""
+    """Error message for an invalid row or pool class, None if both are valid."""
     if not (inspect.isclass(kind) and issubclass(kind, Pool)):
         return f"{row.place} is no subclass of Pool"
     if inspect.isabstract(kind) or not getattr(kind, "title", ""):

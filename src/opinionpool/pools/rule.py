@@ -32,14 +32,14 @@ NO_INTERCEPT = np.zeros(1)
 
 
 class Option(NamedTuple):
-    """An option of a pool: its default, and what it means."""
+    """Option of a pool: default and description."""
 
     default: Any
     text: str
 
 
 class Pool(ABC):
-    """A pool before it is fitted; those below say what they need to, and the rest is as here."""
+    """Abstract base class of the pools; a subclass needs a `title` and `combine`."""
 
     title: ClassVar[str]  # for people
     options: ClassVar[Mapping[str, Option]] = MappingProxyType({})  # by the name that `fit_pool` takes
@@ -54,7 +54,7 @@ class Pool(ABC):
     scale: ClassVar[str | None] = None  # {"log-odds", "probability"}, what the answer is a sum of; None if it is none
 
     def check(self, classes: int, *given: Any, **parameters: Any) -> Parameters:  # noqa: ANN401, ARG002
-        """What `pool` is given and `fit` returns, checked, as `combine` takes it; here at most weights, as shares."""
+        """Parameters of `pool`, as `fit` returns them, checked for `combine`; by default at most weights, as shares."""
         known = {"weights"} & self.options.keys()
         if unknown := parameters.keys() - known:
             raise TypeError(f"the {self.title} has no parameter {', '.join(sorted(unknown))}")
@@ -66,13 +66,13 @@ class Pool(ABC):
         """Log-ratios (T, K - 1) of the answers about events on which somebody answered."""
 
     def fit(self, sample: Sample, *given: Any, **options: Any) -> Parameters:  # noqa: ANN401, ARG002
-        """What `pool` needs to know; here there is nothing to learn, and the options are it."""
+        """Parameters for `pool`, learned from a sample; by default the options, as there is nothing to learn."""
         if options.get("weights") is not None:
             options["weights"] = check_shares(sample.given_weights(options["weights"]))
         return options
 
     def parts(self, contrast: Contrasts, *given: Any, **parameters: Any) -> AnswerParts:  # noqa: ANN401
-        """What each expert adds to the answer about one event, on which somebody answered."""
+        """Contributions of the experts to the answer about one event, with at least one forecast."""
         raise NotImplementedError
 
     def pool(
@@ -119,7 +119,7 @@ class LogOddsPool(Pool):
 
     @abstractmethod
     def weights(self, contrast: Contrasts, *given: Any, **parameters: Any) -> Array:  # noqa: ANN401
-        """The w of those present, (T, N), 0 of the others."""
+        """Weights w of the experts present, (T, N), 0 where absent."""
 
     def combine(self, contrast: Contrasts, intercept: Array = NO_INTERCEPT, **parameters: Any) -> Array:  # noqa: ANN401
         """L* of each event, (T, K - 1)."""
@@ -144,7 +144,7 @@ class ProbabilityPool(Pool):
         return logodds.prior_log_ratios(weighted_sums(contrast.shares(weights), contrast.probabilities))
 
     def parts(self, contrast: Contrasts, weights: Array | None = None) -> AnswerParts:
-        """Each share times its probability."""
+        """Contributions of the experts to the answer: each share times the expert's probability."""
         shares, p = contrast.shares(weights)[0], contrast.probabilities[0]
         none, zero = np.zeros_like(contrast.contrasts[0]), np.zeros(p.shape[1])
         return AnswerParts("probability", none, contrast.contrasts[0], shares, shares[:, None] * p, zero, zero)

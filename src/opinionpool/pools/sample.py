@@ -83,7 +83,7 @@ class Sample:
 
     @property
     def has_intercept(self) -> bool:
-        """Whether an intercept makes sense: classes mean the same in all events."""
+        """Return True if an intercept can be learned, as classes have one meaning in all events."""
         return not self.problem.has_options
 
     @property
@@ -93,11 +93,11 @@ class Sample:
 
     @property
     def outcomes(self) -> npt.NDArray[np.intp]:
-        """What happened, (T,)."""
+        """Outcomes as positions of classes, (T,)."""
         return self.forecasts.outcomes[self.rows]
 
     def collect(self, part: Callable[[Contrasts, npt.NDArray[np.intp]], Array], *shape: int) -> Array:
-        """What `part` makes of blocks of events and their outcomes, put together, (T, *shape)."""
+        """Results of `part` for blocks of events and their outcomes, concatenated, (T, *shape)."""
         prior = logodds.public_probabilities(self.priors)
         batch = read_batch(self.forecasts.X[self.rows], prior, len(self.experts), self.classes, floor=self.floor)
         result = np.empty((len(self.rows), *shape))
@@ -107,7 +107,7 @@ class Sample:
 
     @property
     def present(self) -> Mask:
-        """Who answered, (T, N)."""
+        """Mask of the forecasts present, (T, N)."""
         x = self.forecasts.X[self.rows]
         return np.asarray(~np.isnan(x if self.classes == 2 else x[..., 0]))
 
@@ -117,7 +117,7 @@ class Sample:
         return np.broadcast_to(logodds.prior_log_ratios(self.priors), (len(self.rows), self.classes - 1))
 
     def nothing(self, assumed: str) -> bool:
-        """Whether there is nothing to learn from, noting what is assumed; notes a single outcome too."""
+        """Return True if there are no events to learn from, noting the assumption; notes a single outcome too."""
         if len(self.rows) == 0:
             what = "resolved event has forecasts" if self.forecasts.resolved.any() else "event is resolved"
             self.notes.append(Note("nothing-learned", f"no {what}, so nothing was learned: {assumed}"))
@@ -127,7 +127,7 @@ class Sample:
         return False
 
     def informative(self, assumed: str) -> Mask:
-        """Who has forecasts here that are not always the same, (N,), noting what is assumed if nobody has."""
+        """Mask of experts whose forecasts vary, (N,), noting the assumption if there are none."""
         used = np.asarray(self.answered & ~self.constant)
         if not used.any():
             self.note_constant(f"as all who answered did, so {assumed}")
@@ -135,16 +135,16 @@ class Sample:
 
     @cached_property
     def constant(self) -> Mask:
-        """Who always gave the same forecast, of whom nothing can be learned, (N,)."""
+        """Mask of experts whose forecasts never vary, (N,); nothing can be learned about them."""
         return constant_experts(self.forecasts)
 
     @cached_property
     def answered(self) -> Mask:
-        """Who has a forecast on one of these events, (N,)."""
+        """Mask of experts with a forecast on an event of the sample, (N,)."""
         return np.asarray(self.present.any(axis=0))
 
     def note_constant(self, what: str) -> None:
-        """Note who always gave the same forecast, and what follows."""
+        """Add a note on experts whose forecasts never vary, with the consequence `what`."""
         self.notes.extend(constant_notes(self.experts, self.constant, what))
 
     def note_unused(self, what: str) -> None:

@@ -39,7 +39,7 @@ def _counts(contrast: Contrasts) -> Array:
 
 
 class VoteShare(Pool):
-    """The share of those present who vote for a class, the prior counting as one more expert.
+    """Share of the experts present who vote for a class, the prior counting as one more expert.
 
     Examples
     --------
@@ -173,7 +173,7 @@ def _log_likelihood_ratio(voted: Array, sensitivity: Array, specificity: Array) 
 
 
 class MeanScore(Recalibrated):
-    """The mean probability, or score, of those present, calibrated: L* = L° + a + b (logit(mean) − L°).
+    """Calibrated mean probability, or score, of the experts present: L* = L° + a + b (logit(mean) − L°).
 
     Parameters
     ----------

@@ -124,7 +124,7 @@ def compare(
     progress: Progress = None,
     rivals: Mapping[str, Any] | None = None,
 ) -> Comparison:
-    """The same, with arguments that go together."""
+    """Comparison of pools as `compare_pools` makes it, with arguments in groups."""
     expect_type(forecasts, Forecasts, "forecasts")
     beliefs, by, seed = fit.beliefs, splits.by, splits.seed
     chosen = _contenders(pools, beliefs, timed=forecasts.made is not None, levels=bool(forecasts.scales))
@@ -148,7 +148,7 @@ def compare(
     occasions = Occasions.of(sample)
 
     def of_all(columns: Iterable[Array]) -> dict[str, Array]:
-        """What there is of each pool on the events of the trial, among all events."""
+        """Arrays by name of the pool, with the events of the trial placed among all events."""
         pairs = zip(trial.pools, columns, strict=True)
         return {name: _placed(column, plan.rows, forecasts) for name, column in pairs}
 
@@ -209,7 +209,7 @@ def _tried(
 
 
 def _endless(occasions: Occasions) -> list[Note]:
-    """That events are not scored whose lives have no known end."""
+    """Note on resolved events that are not scored because their time of closing or forecast is unknown."""
     count = int(occasions.without.sum())
     if not count:
         return []
@@ -233,7 +233,7 @@ def _placed(values: Array, rows: Index, forecasts: Forecasts) -> Array:
 def _contenders(
     pools: Contenders | None, beliefs: Beliefs | None, *, timed: bool, levels: bool
 ) -> dict[str, Configured]:
-    """The pools to compare by what they are called, the average first."""
+    """Pools to compare by label, the simple average first."""
     if isinstance(pools, Mapping):
         each: list[tuple[str | None, PoolLike]] = list(pools.items())
     elif pools is None:
@@ -253,7 +253,7 @@ def _contenders(
 
 
 def _rivals(given: Mapping[str, Any] | None, forecasts: Forecasts, pools: Mapping[str, Configured]) -> list[Rival]:
-    """Rivals by what they are called, none as a pool is."""
+    """List of named rivals; raise `ArgumentError` if a name is also a pool's."""
     expect_type(given or {}, Mapping, "rivals")
     twice = [name for name in given or {} if name in pools]
     if twice:
@@ -275,7 +275,7 @@ def _answered_by(forecasts: Forecasts, rivals: Sequence[Rival]) -> tuple[Forecas
 
 
 def _label(pool: PoolLike) -> str:
-    """What a pool is called: by its name where its options are the usual ones, else as it is written."""
+    """Label of a pool: the rule's name if all options are default, else its repr."""
     if isinstance(pool, str):
         return pool
     written = repr(pool)
@@ -344,7 +344,7 @@ def _spread(intervals: Intervals) -> list[Difference]:
 
 
 def _expert_scores(occasions: Occasions, own: Array, clusters: Index, seed: int) -> tuple[ExpertScore, ...]:
-    """Each expert who answered on a scored occasion, beside a pool whose scores are `own`, (S,)."""
+    """Scores of each expert with scored forecasts, relative to a pool whose scores are `own`, (S,)."""
     sample, n = occasions.forecasts, len(occasions.forecasts.experts)
     scores, lost, scored = own_scores(sample), np.zeros(n, dtype=np.intp), ~np.isnan(own)
     for i in range(n):

@@ -197,13 +197,13 @@ def run_trial(
 
 
 def answers_of(state: Fitted, events: Forecasts) -> Array:
-    """What a pool says of some events, (T,) or (T, K)."""
+    """Pooled probabilities of some events, (T,) or (T, K)."""
     prior = events.prior if events.options is None else own_priors(events, None)
     return state.pool_forecasts(events, prior)
 
 
 def base_rates(prior: Array | None, events: Forecasts) -> Array:
-    """What the base rate alone says of some events, (T,) or (T, K): their own priors, else the prior of a fit, (K,)."""
+    """Base-rate forecasts of events, (T,) or (T, K): the events' own priors, else the prior of a fit, (K,)."""
     own = own_priors(events, None) if events.options is not None else events.prior
     if own is not None:
         return own
@@ -239,7 +239,7 @@ class _Run:
         return answers
 
     def round(self, pools: Sequence[str], splits: Sequence[Split], done: float, share: float) -> list[Array]:
-        """Each pool's answers on the occasions that a round scores, NaN on the others; the base rate's are last."""
+        """Answers of each pool, and last of the base rate, on the occasions that a round scores, NaN elsewhere."""
         scored = self.occasions.forecasts
         shape = len(scored.events), *scored.probabilities.shape[1:]
         answers = [np.full(shape, np.nan) for _ in (*pools, "base rate")]

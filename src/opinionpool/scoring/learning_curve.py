@@ -36,7 +36,7 @@ FEWEST = 3
 
 @dataclass(frozen=True, eq=False)
 class LearningCurve:
-    """Mean scores out of sample at S numbers of resolved events, always on the same events."""
+    """Mean out-of-sample scores on a fixed set of events, after learning from S numbers of resolved events."""
 
     pool: str
     sizes: npt.NDArray[np.intp]  # (S,); how many resolved events were learned from
@@ -90,7 +90,7 @@ def curve_of(
     comparison: Comparison | None = None,
     progress: Progress = None,
 ) -> LearningCurve:
-    """The same, with arguments that go together."""
+    """Learning curve as `learning_curve` makes it, with arguments in groups."""
     if pool == AVERAGE:
         raise ArgumentError("the simple average does not learn, so it has no learning curve")
     by, seed, rounds, beliefs = splits.by, splits.seed, splits.rounds or 1, fit.beliefs
@@ -130,7 +130,7 @@ def curve_of(
 
 
 def _tasks(sample: Forecasts, splits: list[Split], by: str | None, seed: list[int]) -> list[Split]:
-    """What to learn from, the first to be taken first, and what to score."""
+    """Splits into training events, in the order in which subsets grow, and test events."""
     if by == "time" and sample.times is not None:
         last = splits[-1]
         latest = np.argsort(sample.times[last.train], kind="stable")[::-1]

@@ -48,7 +48,7 @@ class Rival:
 
     @property
     def missing(self) -> Mask:
-        """Events without an answer, (T,); those of a classifier are all answered."""
+        """Mask of events without an answer, (T,); a single False for a classifier, which answers every event."""
         if self.probabilities is None:
             return np.zeros(1, dtype=bool)
         return np.asarray(np.isnan(self.probabilities.reshape(len(self.probabilities), -1)).any(axis=1))

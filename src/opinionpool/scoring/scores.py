@@ -192,7 +192,7 @@ def brier_sum(p: npt.ArrayLike, y: npt.ArrayLike) -> Array:
 
 
 def spherical_score(p: npt.ArrayLike, y: npt.ArrayLike) -> Array:
-    """What the outcome was given, divided by the length of the forecast as a vector; 0 to 1. Higher is better.
+    """Spherical score: probability of the outcome over the forecast's Euclidean norm; 0 to 1. Higher is better.
 
     Returns
     -------

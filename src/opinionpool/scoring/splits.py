@@ -119,7 +119,7 @@ def first_answered(forecasts: Forecasts, known: Times) -> Times:
 
 @dataclass(frozen=True, eq=False)
 class Splits:
-    """How events are split to score pools; the fields are those of `opinionpool.scoring.compare.compare_pools`."""
+    """Settings of the splits of events; the fields are arguments of `opinionpool.scoring.compare.compare_pools`."""
 
     by: str | None = None
     folds: int = 5
@@ -136,7 +136,7 @@ class Splits:
         gap: object = 0,
         seed: int = 0,
     ) -> Splits:
-        """The same, checked."""
+        """Validated settings of the splits."""
         if repeats is not None:
             repeats = whole_number(repeats, "repeats", 1, MOST_REPEATS)
         folds, seed = whole_number(folds, "folds", 1), whole_number(seed, "seed", 0, 2**63)
@@ -306,7 +306,7 @@ def possible_folds(folds: int, units: int, what: str, notes: list[Note]) -> int:
 
 
 def _generator(seed: int, number: int) -> np.random.Generator:
-    """The same for the same round, whatever came before."""
+    """Random generator of round `number`, independent of preceding rounds."""
     return np.random.default_rng([seed, number])
 
 
