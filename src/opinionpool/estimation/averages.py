@@ -97,7 +97,7 @@ def still(evidence: ResolvedEvents, means: Means) -> Array:
 
 
 def without_spread(evidence: ResolvedEvents, means: Means) -> Array:
-    """Experts who say the same whenever the same happens, (N,) bool."""
+    """Mask of experts whose log-ratios have zero variance given the outcome, up to rounding, (N,)."""
     size = np.abs(evidence.marginals.mean[:-1]).max(axis=0)
     return np.asarray(means.square <= _rounding(size, means.count.sum(axis=0)))
 
@@ -227,7 +227,7 @@ def _exchangeable_complete(evidence: ResolvedEvents, reference: Array) -> tuple[
 
 
 def _exchangeable_cells(evidence: ResolvedEvents, reference: Array) -> tuple[Means, float, float]:
-    """With missing forecasts: every cell counts the same, and pairs on shared events give the correlation."""
+    """Means, variance and correlation of exchangeable experts, from cells and from pairs on shared events."""
     count, mean, square = pooled_cells(evidence)
     means = fit_means(count, mean - reference, square, evidence.design)
     n = evidence.marginals.count.shape[1]
@@ -252,14 +252,14 @@ NAMED = 3
 
 
 def no_forecast_notes(experts: Sequence[str], absent: Mask, what: str = "got weight 0") -> list[Note]:
-    """A note on those without a forecast on a resolved event, if there are any."""
+    """Note on experts without a forecast on a resolved event; empty list if there are none."""
     names = _names(experts, absent)
     text = f"{listed(names, NAMED)} had no forecast on a resolved event and {what}"
     return [Note("no-forecasts", text, len(names))] if names else []
 
 
 def constant_notes(experts: Sequence[str], constant: Mask, what: str = "and got weight 0") -> list[Note]:
-    """A note on those who always gave the same forecast, if there are any."""
+    """Note on experts whose forecasts never vary; empty list if there are none."""
     names = _names(experts, constant)
     text = f"{listed(names, NAMED)} always gave the same forecast {what}"
     return [Note("constant", text, len(names))] if names else []

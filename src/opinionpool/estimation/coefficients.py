@@ -16,5 +16,5 @@ def intercept_root(spread: float, d: int) -> Array:
 
 @cache
 def _unit_root(d: int) -> Array:
-    """The same for a spread of 1."""
+    """Root of the covariance of an intercept for a spread of 1, (K - 1, K - 1)."""
     return np.asarray(np.linalg.cholesky((np.eye(d) + 1.0) / 2.0), dtype=np.float64)

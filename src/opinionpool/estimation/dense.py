@@ -31,7 +31,7 @@ REPEATED, MOST_MOMENTS = 16, 1 << 22
 
 @dataclass(frozen=True, eq=False)
 class DenseOutcomes:
-    """What happened: positions of classes, -1 where not resolved; or as it came, numbers 0 and 1 and NaN."""
+    """Outcomes of T events: class positions, -1 where unresolved; or numbers 0 and 1, NaN where unresolved."""
 
     y: Floats  # (T,)
     counts: Array  # (K + 1,); events by outcome, and unresolved ones
@@ -59,7 +59,7 @@ class DenseOutcomes:
         return len(self.counts) - 1
 
     def codes(self, rows: slice | Index) -> Index:
-        """Of some events the position of what happened, or -1."""
+        """Class positions of the outcomes of some events, -1 where unresolved."""
         part = self.y[rows]
         if self.y.dtype.kind == "f":
             return np.where(np.isnan(part), UNRESOLVED, part).astype(np.intp)
@@ -77,7 +77,7 @@ class DenseOutcomes:
 
 
 class _NotHereError(Exception):
-    """What is there goes another way, or is no probability."""
+    """Input that needs another method, or values that are no probabilities."""
 
 
 class _Levels(Protocol):
@@ -221,7 +221,7 @@ class _Patterns:
 def _summed(
     levels: _Levels, outcomes: DenseOutcomes, shape: tuple[int, int], threads: int | None
 ) -> dict[tuple[int, ...], RawSums]:
-    """Sums of levels of T events and N experts, by the positions of those who answered together."""
+    """Sums of levels of T events and N experts, by pattern: positions of the experts who answered together."""
     (t, n), k = shape, outcomes.classes
     numbers, total = n * (k if k > 2 else 1), _Patterns(max(1, min(t // max(n, REPEATED), MOST_MOMENTS // n**2)))
     work = list(pieces(t, numbers))

@@ -180,7 +180,7 @@ class NormalRegression:
         return sums if sums[2] >= value - ROUNDING * (1.0 + abs(value)) else None
 
     def _note(self, steps: int) -> Note:
-        """What a user must know."""
+        """Note on maximum likelihood with missing forecasts: steps, expected seconds, and the assumption."""
         sizes = np.concatenate([np.full(len(part.columns), part.columns.shape[1]) for part in self.patterns])
         seconds = USUAL * float((EACH + CUBED * sizes**3.0).sum())
         long = f", about {seconds:.0f} seconds for {len(sizes):,} different sets of experts" if seconds > LONG else ""
@@ -206,7 +206,7 @@ def _relative(history: list[tuple[Array, Array]]) -> Array:
 
 
 def least_pivot(covariance: Array) -> float:
-    """The least share of its variance that a variable has beyond those before it; 0 if this is no covariance."""
+    """Least squared pivot in the Cholesky factor of the correlation matrix; 0 if it is not positive definite."""
     variance = np.diag(covariance)
     if not (variance > 0).all():
         return 0.0
@@ -218,7 +218,7 @@ def least_pivot(covariance: Array) -> float:
 
 
 def _of_statistics(statistics: Statistics, kept: Index) -> Iterator[Patterns]:
-    """Each pattern by itself."""
+    """Yield the `Patterns` of `kept` experts with resolved events, one for each pattern of the statistics."""
     position = np.full(len(statistics.experts), -1)
     position[kept] = np.arange(len(kept))
     for key, part in statistics.patterns.items():

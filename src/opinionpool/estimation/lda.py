@@ -30,7 +30,7 @@ _WAYS_OUT = "use beliefs='default', or class_model='symmetric'"
 
 
 class FullFit(NamedTuple):
-    """What was found."""
+    """Fit of the full class model: discriminant, biases and notes."""
 
     parts: Discriminant
     bias: Array  # (N, K - 1)
@@ -94,7 +94,7 @@ def full_fit(
 
 
 def _speakers(contrasts: Array, experts: tuple[str, ...]) -> tuple[Index, list[Note]]:
-    """Experts who do not always say the same, and what to tell of the others."""
+    """Positions of the experts whose contrasts vary, and notes on all other experts."""
     absent = np.asarray(np.isnan(contrasts[..., 0]).all(axis=0))
     contrast = np.where(absent[:, None], 0.0, contrasts)
     moved = np.nanmax(contrast, axis=0) - np.nanmin(contrast, axis=0)

@@ -62,7 +62,7 @@ class Design:
 
     @property
     def size(self) -> int:
-        """Q."""
+        """Number of coefficients, Q."""
         return len(self.features) * self.free + int(self.columns.shape[-3])
 
     def ratios(self, coefficients: Array, rows: slice = slice(None)) -> Array:

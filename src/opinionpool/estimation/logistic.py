@@ -181,7 +181,7 @@ class _Problem:
 
     @cached_property
     def _turn(self) -> Array:
-        """What makes coefficients of those for contrasts less their shift, (Q, Q)."""
+        """Matrix from coefficients for contrasts less their shift to coefficients for contrasts, (Q, Q)."""
         turn = np.eye(self.design.size)
         if self._first:
             turn[: self._first, self._first :] = -self._shift.T

@@ -64,7 +64,7 @@ def newton(loss: Loss, penalty: Array, start: Array) -> Optimum:
 
 
 class _Point(NamedTuple):
-    """Where some of several searches are, and what they have found there."""
+    """State of some of several searches: coefficients, and the cost and its derivatives there."""
 
     which: Index  # (s,); of the searches
     penalty: Array  # (s, P, P); Λ of each
@@ -141,7 +141,7 @@ class Mode:
         return np.eye(len(self.basis)) + self.basis @ (within - np.eye(len(within))) @ self.basis.T
 
     def among(self, basis: Array) -> Mode:
-        """Return the mode of coefficients (P,) of which events see those along an orthonormal basis, (P, R), alone."""
+        """Return the mode of coefficients (P,) whose likelihood depends on an orthonormal basis, (P, R), only."""
         return Mode(basis @ self.coefficients, self.log_marginal_likelihood, self.precision, basis)
 
 

@@ -44,7 +44,7 @@ class ForecastRows:
 
     @cached_property
     def design(self) -> Design:
-        """What is expected by outcome."""
+        """Design of the expected log-ratios by outcome."""
         return self.groups or Design.by_outcome(self.classes)
 
     @property
@@ -68,7 +68,7 @@ class ForecastRows:
 
     @property
     def complete(self) -> bool:
-        """Whether every expert answered every one of those."""
+        """Return True if every expert answered every resolved event with at least one forecast."""
         counted = (self.outcomes != UNRESOLVED) & (self.crowd > 0) & (self.weight > 0)
         return bool((self.crowd[counted] == self.experts).all())
 
@@ -109,7 +109,7 @@ class ForecastRows:
         return np.asarray(rows.T @ rows)
 
     def shared(self, expected: Array, spread: Array) -> tuple[float, float]:
-        """Sum of the products of two experts' residuals on the same resolved event, and the number of such pairs."""
+        """Sum of the products of two experts' scaled residuals on one resolved event, and the number of such pairs."""
         known = (self.outcomes[self.event] != UNRESOLVED) & np.isfinite(spread)[self.expert]
         event, expert = self.event[known], self.expert[known]
         scaled = (self.ratios[known] - expected[self.outcomes[event], expert]) / spread[expert][:, None]

@@ -25,7 +25,7 @@ GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 def mixed(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Keys that look drawn at random, the same for the same number (splitmix64)."""
+    """Pseudorandom keys, a hash of each number (splitmix64)."""
     found = np.asarray(keys * GOLDEN)
     flat = found.reshape(-1)
     # Blocks stay in the cache.
@@ -35,7 +35,7 @@ def mixed(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
 
 
 def mix(z: Keys) -> None:
-    """What `mixed` does after the first product, in place."""
+    """Apply the steps of splitmix64 after the first product, in place."""
     z ^= z >> np.uint64(30)
     z *= np.uint64(0xBF58476D1CE4E5B9)
     z ^= z >> np.uint64(27)
@@ -72,14 +72,14 @@ def row_contents(q: Floats, experts: Keys) -> Keys:
 
 
 def some_rows(q: Floats, one_in: int) -> Index:
-    """Index of about one in so many rows of an array, the same rows in whatever order they come."""
+    """Index of a pseudorandom sample of one in `one_in` rows on average, independent of the order of the rows."""
     contents = row_contents(q, name_keys(map(str, range(q.shape[1]))))
     # A part of a part is not the same part again.
     return np.flatnonzero(mixed(contents ^ np.uint64(len(q))) % np.uint64(one_in) == 0)
 
 
 def event_contents(forecasts: Forecasts) -> Keys:
-    """What stands for all that is known of each event but its id, (T,)."""
+    """Hash of the contents of each event, without its id, (T,)."""
     t = len(forecasts.events)
     if t == 0:
         return np.zeros(0, dtype=np.uint64)
@@ -125,13 +125,13 @@ def _sums_of_cells(forecasts: Forecasts, experts: Keys, classes: Keys) -> Keys:
 
 
 def _together(starts: Index, size: int) -> Iterator[slice]:
-    """Slices of events with about so many forecasts, in order, without those that are followed by none."""
+    """Yield slices of about `size` forecasts by event, in order, without events after the last forecast."""
     edges = np.unique(np.searchsorted(starts, [*range(0, starts[-1], size), starts[-1]])).tolist()
     yield from map(slice, edges[:-1], edges[1:])
 
 
 def _option_keys(forecasts: Forecasts) -> Keys:
-    """What stands for the option in each position, (T, K), 0 where an event has none: their order plays no part."""
+    """Hash of the option in each position, (T, K), independent of the position; 0 where an event has none."""
     found = np.zeros((len(forecasts.events), len(forecasts.classes)), dtype=np.uint64)
     for row, options in zip(found, forecasts.options or (), strict=True):
         row[: len(options)] = name_keys(map(str, options))
@@ -206,7 +206,7 @@ def given_keys(q: Floats, outcomes: Index, *, binary: bool) -> Keys:
 
 
 def event_keys(forecasts: Forecasts) -> Keys:
-    """Numbers that look random and stand for events, (T,), the same whoever made which of the forecasts; 0 without any.
+    """Pseudorandom keys of events, (T,), whoever made which of the forecasts; 0 without any.
 
     Neither names nor the order of experts and classes have a part in them.
     """
@@ -321,7 +321,7 @@ def _different(keys: Keys) -> int:
 
 
 class _Drawn(NamedTuple):
-    """Of M events positions of different ones, (S,), how often each counts, which are taken, and to what place."""
+    """Sample of M events: positions of distinct events, (S,), their weights, the events taken, and their places."""
 
     first: Index
     times: Array
@@ -329,12 +329,12 @@ class _Drawn(NamedTuple):
     place: Index
 
     def within(self, among: Index) -> _Drawn:
-        """The same by positions among more events."""
+        """Sample with positions looked up in `among`, positions among more events."""
         return self._replace(first=among[self.first], taken=among[self.taken])
 
 
 def _drawn(keys: Keys, weight: Array, most: int, contents: Keys | None) -> _Drawn:
-    """Draw groups of events with the same key, as long as there is room for the different events in them."""
+    """Draw groups of events with equal keys, as long as there is room for their distinct events."""
     if not len(keys):
         nothing = np.empty(0, dtype=np.intp)
         return _Drawn(nothing, np.empty(0), nothing, nothing)
@@ -396,7 +396,7 @@ def sample_note(used: int, resolved: int) -> Note:
 
 
 def size_ranks(size: Array) -> Index:
-    """Ranks from 0 on, (T,), the same for sizes that differ by no more than rounding."""
+    """Ranks from 0 on, (T,), equal for sizes that differ by no more than rounding."""
     order = np.argsort(size)
     ordered = size[order]
     higher = np.diff(ordered) > SAME * (1e-3 + ordered[1:])

@@ -99,7 +99,7 @@ def simplex_weights(
 
 
 class _Point(NamedTuple):
-    """A point v of the simplex, Σ w q and Σ w over those present, (2, T), minus the gradient by v, and the loss."""
+    """Point v of the simplex, Σ w q and Σ w over present experts, (2, T), minus the gradient by v, and the loss."""
 
     v: Array
     pooled: Array
@@ -131,7 +131,7 @@ class _Likelihood:
 
     @cached_property
     def sample(self) -> tuple[_Likelihood, Index | slice]:
-        """The likelihood of some of the events of a long array, in whatever order they come, and which they are."""
+        """Likelihood of a sample of events of a long array, independent of their order, and the sample's index."""
         events, size = self.q.shape
         stride = min(STRIDE, events // (EVENTS_PER_EXPERT * size))
         if stride < STRIDE // 2 or events * size <= SHORT:
@@ -162,7 +162,7 @@ class _Likelihood:
         return np.where(here, q, 0.0), here.astype(np.float64)
 
     def read(self, v: Array) -> _Point:
-        """What one read of the array finds at v."""
+        """Point at v, from one read of the array."""
         w, pooled, score = self.spread(v), np.ones((2, len(self.q))), np.zeros(len(v))
         for rows in blocks(*self.q.shape):
             q, here = self.cells(rows, slice(None))
@@ -179,7 +179,7 @@ class _Likelihood:
         return -float(self.share @ np.log(pooled[0] / pooled[1]))
 
     def hessian(self, pooled: Array, near: Mask) -> tuple[Array, Array]:
-        """∇² + 11' of some experts, and Σ u ee' + 11', which is about the same and positive semidefinite."""
+        """∇² + 11' of some experts, and its positive semidefinite approximation Σ u ee' + 11'."""
         size = int(near.sum())
         convex = np.zeros((size, size))
         cross = convex.copy()
@@ -207,7 +207,7 @@ class _Likelihood:
 
 
 def _start(likelihood: _Likelihood) -> _Point:
-    """The weights of a sample of a long array, if they are better than equal ones, which are those of a short one."""
+    """Weights of a sample of a long array, if better than equal weights; equal weights for a short array."""
     size, (some, _) = likelihood.q.shape[1], likelihood.sample
     if some is likelihood:
         return likelihood.read(np.full(size, 1.0 / size))
@@ -263,7 +263,7 @@ def _nonnegative(matrix: Floats, aim: Floats) -> Array:
 
 
 def _search(likelihood: _Likelihood, here: _Point, target: Array) -> _Point:
-    """First point at 1, ½, ¼, ... of a step that brings what it must, or beyond if better; `here` if none does."""
+    """First point at 1, ½, ¼, ... of a step with enough decrease, or beyond if better; `here` if there is none."""
     there, promised = likelihood.read(target), GAIN * float(here.score @ target)
     length, change, move = 0.5, there.pooled - here.pooled, target - here.v
     enough = here.loss - promised + ROUNDING * (1.0 + abs(here.loss))
@@ -283,7 +283,7 @@ def _search(likelihood: _Likelihood, here: _Point, target: Array) -> _Point:
 
 
 def _shortest(likelihood: _Likelihood, here: _Point, tolerance: float) -> _Point:
-    """Of all weights with the same pooled forecasts, those with the least sum of squares."""
+    """Weights of least sum of squares among all with equal pooled forecasts; `here` if they are unique."""
     tied = (here.v > 0) | (here.score > TIED_SCORE)
     some, events = likelihood.sample
     if np.linalg.eigvalsh(some.hessian(here.pooled[:, events], tied)[0])[0] > TIED:
@@ -301,7 +301,7 @@ def _shortest(likelihood: _Likelihood, here: _Point, tolerance: float) -> _Point
 
 
 def _averaged(likelihood: _Likelihood, v: Array) -> Array:
-    """`v` with the mean among those experts who always gave the same forecasts."""
+    """`v` with the mean in each group of experts whose forecasts are identical."""
     columns = np.ascontiguousarray(likelihood.forecasts[likelihood.share > 0].T)
     groups: dict[bytes, list[int]] = {}
     for place, column in enumerate(columns):

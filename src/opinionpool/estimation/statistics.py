@@ -71,7 +71,7 @@ class Marginals:
 
 
 class RawSums(NamedTuple):
-    """Sums over events in coordinates whose plain inner products are those of log-ratios; groups as in `Marginals`."""
+    """Sums over events, by group of `Marginals`, in coordinates whose dot product is that of log-ratios."""
 
     weight: Array  # (G + 1,)
     total: Array  # (K - 1, G + 1, N)
@@ -136,7 +136,7 @@ def _products(levels: Floats, weight: Array | None) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class PatternMoments:
-    """Moments of events on which the same n experts answered."""
+    """Moments of the events on which one set of n experts answered."""
 
     weight: Array  # (K + 1,); of the events by outcome; the last entry is the unresolved ones
     mean: Array  # (K + 1, n, K - 1); mean log-ratios by outcome
@@ -256,7 +256,7 @@ class Statistics:
         return self._with(other._over(self.experts), -1)
 
     def decay(self, share: float) -> Statistics:
-        """Statistics of the same events with all weights times a number."""
+        """Statistics with the weights of all events multiplied by `share`."""
         parts = {key: PatternMoments(p.weight * share, p.mean, p.scatter * share) for key, p in self.patterns.items()}
         return self if share == 1.0 else replace(self, totals=self.totals * share, patterns=parts)
 
@@ -322,7 +322,7 @@ class Statistics:
 
     @property
     def complete(self) -> bool:
-        """Whether every expert answered every one of those."""
+        """Return True if every expert answered every resolved event with at least one forecast."""
         everyone = len(self.experts)
         return all(len(key) == everyone or not part.weight[:-1].any() for key, part in self.patterns.items())
 
@@ -349,7 +349,7 @@ class Statistics:
         return np.zeros((n, n)) if everyone is None else everyone.scatter[0].copy()
 
     def shared(self, expected: Array, spread: Array) -> tuple[float, float]:
-        """Sum of products of two experts' residuals, scaled by 1/spread, on the same event, and the number of pairs."""
+        """Sum of products of two experts' residuals, scaled by 1/spread, on one event, and the number of pairs."""
         scale, finite = np.where(np.isfinite(spread), 1.0 / spread, 0.0), np.isfinite(spread)
         total = pairs = 0.0
         for key, part in self.patterns.items():

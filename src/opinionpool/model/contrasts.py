@@ -24,7 +24,7 @@ FEWEST = 64
 
 
 def contrasts(q: Array, prior: Array, floor: float, reference: Array | None = None) -> Array:
-    """Floored log-ratios L less `reference`, else those of the prior (..., K), (..., K - 1), NaN where missing."""
+    """Floored log-ratios L less `reference`, else less log-ratios of the prior, (..., K - 1), NaN where missing."""
     ratios = logodds.log_ratios(q, prior, floor)
     ratios -= logodds.prior_log_ratios(prior) if reference is None else reference
     return ratios
@@ -219,14 +219,14 @@ def padded_cells(event: Index, events: int) -> Iterator[tuple[Index, Index, Mask
 
 @dataclass(frozen=True, eq=False)
 class Contrasts:
-    """What experts say about T events, on each of which one of them says something."""
+    """Log-ratios of N experts and of the prior on T events, each with at least one forecast."""
 
     ratios: Array  # (T, N, K - 1); floored log-ratios, NaN where missing
     reference: Array  # (T, K - 1); log-ratios of the prior
 
     @cached_property
     def present(self) -> Mask:
-        """Who answered, (T, N)."""
+        """Mask of the forecasts present, (T, N)."""
         return np.asarray(~np.isnan(self.ratios[..., 0]))
 
     @cached_property
@@ -248,11 +248,11 @@ class Contrasts:
 
     @property
     def mean_contrast(self) -> Array:
-        """Mean of the contrasts of those present, (T, K - 1)."""
+        """Mean contrast of the experts present, (T, K - 1)."""
         return np.asarray(self.contrasts.sum(axis=1) / self.count[:, None])
 
     def shares(self, weights: Array | None) -> Array:
-        """Weights of those present that add up to 1, (T, N); equal if none of them has any."""
+        """Weights normalised to sum to 1 over the experts present, (T, N); equal where all of them are 0."""
         if weights is None:
             return self.present / self.count[:, None]
         shares = self.present * weights

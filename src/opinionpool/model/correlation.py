@@ -37,7 +37,7 @@ class Dependence(Protocol):
 
     @property
     def size(self) -> int:
-        """N."""
+        """Number of experts, N."""
 
     def matrix(self) -> Array:
         """R, (N, N)."""
@@ -104,7 +104,7 @@ class CommonCorrelation:
         return np.asarray(np.where(present & several, (own - shared) / (1.0 - self.rho), own))
 
     def subset(self, positions: Index) -> CommonCorrelation:
-        """The same correlation among fewer experts."""
+        """Common correlation among fewer experts, with an unchanged rho."""
         return CommonCorrelation(len(positions), self.rho)
 
     def correlate(self, z: Array) -> Array:
@@ -124,7 +124,7 @@ class MatrixCorrelation:
 
     @property
     def size(self) -> int:
-        """N."""
+        """Number of experts, N."""
         return len(self.array)
 
     def matrix(self) -> Array:
@@ -165,7 +165,7 @@ class MatrixCorrelation:
 
 
 def patterns(present: Mask, experts: Index | None = None) -> Iterator[tuple[Index, Index, Index]]:
-    """Rows (T, m) in which the same experts are present: for P patterns of n experts and q rows each, in turn.
+    """Rows (T, m) grouped by the set of experts present: for P patterns of n experts and q rows each, in turn.
 
     The rows of each pattern, (P, q); their columns, (P, n); and who these are, (P, n).
     """
@@ -205,7 +205,7 @@ def matrix_correlation(array: Array, what: str = "correlation") -> MatrixCorrela
 
 
 def is_regular(r: Array) -> bool:
-    """True if no expert is determined by those before it."""
+    """Return True if the correlation matrix is regular: every squared Cholesky pivot is at least `SINGULAR`."""
     try:
         return bool((np.diag(np.linalg.cholesky(r)) ** 2 >= SINGULAR).all())
     except np.linalg.LinAlgError:

@@ -25,7 +25,7 @@ DEPENDENCES = ("common", "nested")
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """What a panel of N experts is made of; experts who repeat each other are one in its dependence, and share."""
+    """Parameters of a panel of N experts; experts who repeat each other are one in its dependence, and share."""
 
     contrast: Array  # (N,); contrast means mu
     # (N,); standard deviations sigma of the contrasts; 0 for an expert who never moves, NaN for one whose calibration
@@ -69,7 +69,7 @@ class Parts:
         return np.asarray(self.dependence.times(total)[..., self.source])
 
     def solve(self, v: Array, present: Mask, experts: Index | None = None, *, strict: bool = True) -> Array:
-        """R_SS⁺ v_S in each row, see `Dependence.solve`: of those who repeat each other, each has its part."""
+        """R_SS⁺ v_S in each row, see `Dependence.solve`; experts who repeat each other share one part equally."""
         if self.source is None:
             return self.dependence.solve(v, present, experts, strict=strict)
         who = np.broadcast_to(self.source, present.shape) if experts is None else self.source[experts]
@@ -110,13 +110,13 @@ class Parts:
         return np.asarray(self.added(debiased, experts).sum(axis=1))
 
     def expected(self, values: Array, present: Mask) -> Array:
-        """Values / σ (T, N) where present, and R R_SS⁻¹ of those present, their conditional mean, elsewhere."""
+        """Values / σ (T, N) where present, elsewhere R R_SS⁻¹ of the values present, the conditional mean."""
         if isinstance(self.dependence, MixedCorrelation):
             return self.dependence.average(lambda each: replace(self, dependence=each).expected(values, present))
         return np.where(present, values, self.times(self.solve(values, present, strict=False)))
 
     def fill(self, contrasts: Array) -> Array:
-        """Contrasts (T, N, K - 1) with E[C | those present] under Sigma where one is NaN; 0 of who says nothing.
+        """Contrasts (T, N, K - 1), with E[C | C_S] under Sigma where one is NaN; 0 for uninformative experts.
 
         With weights w for the whole panel, w'E[C | C_S] is the pool of the sub-panel S, as Sigma w = 2 mu. So a
         regression on filled contrasts learns weights that hold for every sub-panel, if contrasts have no bias: an

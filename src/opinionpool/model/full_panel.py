@@ -26,7 +26,7 @@ from opinionpool.model.pooling import Settings
 
 
 class Rule(NamedTuple):
-    """What those present make of their contrasts x: class k scores Σ_i x_i · direction_ik − constant_ik."""
+    """Discriminant of the experts present, contrasts x: class k scores Σ_i x_i · direction_ik − constant_ik."""
 
     direction: Array  # (n, K - 1, K); Ω⁻¹ m_k for every class k
     constant: Array  # (n, K); each expert's part of ½ m_kᵀ Ω⁻¹ m_k
@@ -52,7 +52,7 @@ class Discriminant:
 
     @cached_property
     def _standard(self) -> tuple[Array, Array, Array]:
-        """What turns log-ratios to them, at mean variance 1, (N, K - 1, K - 1); means and covariance there."""
+        """Maps of log-ratios to mean variance 1, (N, K - 1, K - 1), and the means and covariance after the map."""
         scale = np.where(self.informative, self._scale, 1.0)
         turn = np.linalg.cholesky(metric(len(self.means))) / scale[:, None, None]
         means = np.einsum("knd,nda->kna", self.means, turn)
@@ -71,14 +71,14 @@ class Discriminant:
         return self.rule(np.flatnonzero(self.informative))
 
     def _rules(self, present: Mask, experts: Index | None) -> Iterator[tuple[Index, Index, Rule]]:
-        """Events (rows) on which the same experts (columns) are present and say something, and how these decide."""
+        """Yield events (rows), a set of present and informative experts (columns), and their rule."""
         informative = self.informative if experts is None else self.informative[experts]
         for alike in patterns(present & informative, experts):
             for rows, columns, who in zip(*alike, strict=True):
                 yield rows, columns, self._whole if len(who) == self.informative.sum() else self.rule(who)
 
     def weights_for(self, present: Mask, experts: Index | None = None) -> Array:
-        """Mean weights of those present, (T, m), 0 where absent: traces of their matrix weights over K − 1."""
+        """Mean weights of the experts present, (T, m), 0 where absent: traces of matrix weights over K − 1."""
         weights = np.zeros(present.shape)
         for rows, columns, rule in self._rules(present, experts):
             matrix = rule.direction[:, :, 1:] - rule.direction[:, :, :1]
@@ -99,7 +99,7 @@ class Discriminant:
         return Discriminant(self.means[:, positions], self.covariance[positions][:, :, positions])
 
     def added(self, debiased: Array, experts: Index | None = None) -> Array:
-        """What contrasts (T, m, K - 1), NaN where missing, add to the log-ratios, in the same shape; 0 there."""
+        """Contributions of contrasts (T, m, K - 1) to the log-ratios, (T, m, K - 1), 0 where a contrast is NaN."""
         full = np.zeros(debiased.shape)
         for rows, columns, rule in self._rules(~np.isnan(debiased[..., 0]), experts):
             cells = np.ix_(rows, columns)
@@ -107,7 +107,7 @@ class Discriminant:
         return full
 
     def total(self, debiased: Array, experts: Index | None = None) -> Array:
-        """What contrasts add together, (T, K - 1)."""
+        """Sum of the contributions of contrasts over the experts, (T, K - 1)."""
         return np.asarray(self.added(debiased, experts).sum(axis=1))
 
     def drawn(self, outcomes: Index, classes: int, rng: np.random.Generator) -> Array:
@@ -189,7 +189,7 @@ class FullPanel(PoolingPanel):
 
     @property
     def means(self) -> Array:
-        """Expected log-ratios less those of the prior, given each class, (K, N, K - 1)."""
+        """Expected log-ratios given each class, less the prior's, (K, N, K - 1)."""
         return np.asarray(self.bias_ratios + self.parts.means)
 
     @property
@@ -214,7 +214,7 @@ class FullPanel(PoolingPanel):
         return self.parts.accuracy(np.flatnonzero(self.informative))
 
     def pair_weights(self, y: object, z: object) -> Array:
-        """What multiplies each expert's log-probabilities in the pooled log-odds of class y against z, (N, K).
+        """Weights of each expert's log-probabilities in the pooled log-odds of class y against z, (N, K).
 
         Every row adds up to 0, as log-probabilities count up to a constant. In the class-symmetric model a row is w_i
         at y, -w_i at z and 0 at other classes. An `ArgumentError` if there is no such class.

@@ -36,7 +36,7 @@ class MixedCorrelation:
 
     @property
     def size(self) -> int:
-        """N."""
+        """Number of experts, N."""
         return self.models[0].size
 
     def average(self, of: Callable[[Dependence], Array]) -> Array:

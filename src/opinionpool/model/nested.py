@@ -47,7 +47,7 @@ class NestedCorrelation:
 
     @property
     def size(self) -> int:
-        """N."""
+        """Number of experts, N."""
         return len(self.signal)
 
     @cached_property
@@ -61,7 +61,7 @@ class NestedCorrelation:
         return np.where(self.signal < 0, -1.0, 1.0)
 
     def shares(self) -> Array:
-        """What R is off the diagonal, relative to ρ, (N, N): ± √(min / max of the accuracies)."""
+        """Off-diagonal elements of R relative to ρ, (N, N): ± √(min / max of the accuracies)."""
         share = _ratio(np.minimum.outer(self._level, self._level), np.maximum.outer(self._level, self._level))
         return np.asarray(share * np.outer(self._sign, self._sign))
 
@@ -93,7 +93,7 @@ class NestedCorrelation:
         return order, sign != 0, level, sign
 
     def _by_place(self, level: Array, value: Array, here: Mask, *, strict: bool) -> Array:
-        """R_SS⁻¹ v_S of rows whose places (m, T) rise in accuracy, those that are not `here` last."""
+        """R_SS⁻¹ v_S of T rows by place, (m, T), in the order of rising accuracy, absent experts last."""
         decay, gap = np.zeros(level.shape), np.ones(level.shape)
         decay[1:], gap[1:] = _steps(level)
         tied = (gap <= (SINGULAR if self.rho == 1.0 else 0.0)) & here

@@ -154,7 +154,7 @@ class PoolingPanel(Tabular, ABC):
         """Accuracy mu* of the panel together (15)."""
 
     def weights_for(self, present: Mask) -> Array:
-        """Weights of the exact sub-panels of those present (T, N), 0 where absent, (T, N) (model.md, section 2.3)."""
+        """Weights of the exact sub-panels of the experts present, (T, N), 0 where absent (model.md, section 2.3)."""
         return self.parts.weights_for(present)
 
     def read(self, probabilities: npt.ArrayLike, prior: npt.ArrayLike, base_rate: npt.ArrayLike | None = None) -> Batch:
@@ -223,13 +223,13 @@ class PoolingPanel(Tabular, ABC):
         return answers
 
     def for_options(self, slots: tuple[object, ...]) -> Panel:  # noqa: ARG002 - of panels without classes of their own
-        """The panel with the same weights for events with these options, if it has no biases for its own classes."""
+        """Panel with unchanged weights for events with these options, if it has no biases for its own classes."""
         raise ArgumentError(
             f"this panel has biases for the classes {self.classes}, and these events have options of their own"
         )
 
     def contributions(self, probabilities: npt.ArrayLike, prior: npt.ArrayLike = 0.5) -> Array:
-        """What each expert adds to the pooled log-odds, (..., N), or (..., N, K) centred over the K > 2 classes.
+        """Contributions of experts to the pooled log-odds, (..., N), or (..., N, K) centred over the K > 2 classes.
 
         These w_i C_i, 0 where missing, add up to the pooled log-odds minus the prior's, before the floor on the answer.
         """
@@ -538,7 +538,7 @@ class Panel(PoolingPanel):
         return float(self.weights @ self.parts.contrast)
 
     def for_options(self, slots: tuple[object, ...]) -> Panel:
-        """The panel with the same weights for events with other numbers of options, see `PoolingPanel.for_options`."""
+        """Panel with unchanged weights for events with other options, see `PoolingPanel.for_options`."""
         if self.bias_ratios.any():
             return super().for_options(slots)
         if slots == self.classes:

@@ -29,7 +29,7 @@ class Settings(NamedTuple):
 
 
 class Solver(Protocol):
-    """How those present weigh: `Parts` of the class-symmetric model, `Discriminant` of the full one.
+    """Weights and contributions of the experts present: `Parts` if class-symmetric, `Discriminant` of the full model.
 
     `experts`, (T, m), says whose column it is, row by row; if it is not given, column i is expert i.
     """
@@ -43,13 +43,13 @@ class Solver(Protocol):
         """Weights with every expert present, (N,)."""
 
     def weights_for(self, present: Mask, experts: Index | None = None) -> Array:
-        """Weights of the exact sub-panels of those present, (T, m), 0 where absent (model.md, section 2.3)."""
+        """Weights of the exact sub-panels of the experts present, (T, m), 0 where absent (model.md, section 2.3)."""
 
     def added(self, debiased: Array, experts: Index | None = None) -> Array:
-        """What contrasts (T, m, K - 1), NaN where missing, add to the log-ratios, in the same shape; 0 there."""
+        """Contributions of contrasts (T, m, K - 1) to the log-ratios, (T, m, K - 1), 0 where a contrast is NaN."""
 
     def total(self, debiased: Array, experts: Index | None = None) -> Array:
-        """What contrasts add together, (T, K - 1)."""
+        """Sum of the contributions of contrasts over the experts, (T, K - 1)."""
 
     def drawn(self, outcomes: Index, classes: int, rng: np.random.Generator) -> Array:
         """Contrasts (T, N, K - 1) without bias, given the outcomes (T,)."""
@@ -83,7 +83,7 @@ def pooled(solver: Solver, bias: Array, settings: Settings, batch: Batch) -> Arr
 
 
 def contributions(solver: Solver, bias: Array, settings: Settings, batch: Batch) -> Array:
-    """What each expert adds to the log-ratios of T events, 0 where missing, (T, N, K - 1)."""
+    """Contributions of each expert to the log-ratios of T events, 0 where missing, (T, N, K - 1)."""
     added = np.empty((*batch.q.shape[:2], batch.classes - 1))
     for rows in batch.blocks():
         added[rows] = solver.added(_debiased(bias, settings, batch.some(rows)))
