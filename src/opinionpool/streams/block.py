@@ -46,7 +46,7 @@ class Event(NamedTuple):
         return self._replace(experts=self.experts[:0], probabilities=self.probabilities[:0], made=None, earlier=None)
 
     def revised(self, other: Event, *, by_time: bool = False) -> Event:
-        """The event with later forecasts and facts, which take the place of earlier ones by the same experts.
+        """Event updated by `other`, whose forecasts and facts replace earlier ones, expert by expert and fact by fact.
 
         With `by_time` a forecast that was made before the one that stands does not take its place.
         """
@@ -86,7 +86,7 @@ class Event(NamedTuple):
         )
 
     def superseded(self, experts: Sequence[str]) -> dict[str, tuple[object, ...]]:
-        """By expert, the forecast that the one which stands took the place of, and when it was made."""
+        """Superseded forecast of each expert's current one, and when it was made, by name of the expert."""
         if self.earlier is None:
             return {}
         parts = self.experts, self.earlier.probabilities, self.earlier.made, self.earlier.known
@@ -142,7 +142,7 @@ _EVENT, _CELL = {"axis": "event"}, {"axis": "cell"}
 
 @dataclass(frozen=True, eq=False)
 class EventBlock:
-    """T events by column with M forecasts on them, those on an event one after the other.
+    """Columns of T events and of their M forecasts, which are in the order of the events.
 
     Columns that may be None are so where no event or forecast has a value; else a value that is missing is NaN, NaT,
     False, or None among texts.
@@ -177,7 +177,7 @@ class EventBlock:
         return len(self.ids)
 
     def __getstate__(self) -> dict[str, Any]:
-        """The columns in small numbers, one for all where they agree: this is most of what travels."""
+        """Columns for pickling, in small integer types, and as one number where all values agree."""
         state: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(self)}
         t, n = len(self), int(self.sizes[:1].sum())
         if (self.sizes == n).all() and np.array_equal(self.experts, np.tile(np.arange(n), t)):
@@ -213,7 +213,7 @@ class EventBlock:
 
     @classmethod
     def of_events(cls, events: Sequence[Event], classes: int) -> EventBlock:
-        """Some events by column."""
+        """Block of some events."""
         shape = () if classes == 2 else (classes,)
         facts: dict[str, Any] = {
             name: _column([getattr(event, own) for event in events], _BLANKS[name], shape if name == "priors" else ())
@@ -237,7 +237,7 @@ class EventBlock:
 
     @classmethod
     def facts(cls, ids: Objects, outcomes: Index, weights: Array, like: Array, **columns: Any) -> EventBlock:  # noqa: ANN401
-        """Events without their forecasts, which are as those in an array (T, N) or (T, N, K)."""
+        """Block of events without forecasts; `like`, (T, N) or (T, N, K), gives the shape of their probabilities."""
         t, none = len(ids), np.empty(0, np.intp)
         columns = {"priors": None, "at": np.zeros(t), **columns}
         cells = np.empty((0, *like.shape[2:]))
@@ -258,7 +258,7 @@ class EventBlock:
         )
 
     def take(self, rows: Index | Mask) -> EventBlock:
-        """Some of the events, in this order."""
+        """Block of the events at some positions, in this order, or of a mask."""
         rows = np.arange(len(self))[rows]
         sizes, starts = self.sizes[rows], np.cumsum(self.sizes) - self.sizes
         cells = np.repeat(starts[rows] - (np.cumsum(sizes) - sizes), sizes) + np.arange(sizes.sum())
@@ -271,7 +271,7 @@ class EventBlock:
 
     @classmethod
     def joined(cls, parts: Sequence[EventBlock]) -> EventBlock:
-        """Several blocks one after the other."""
+        """Concatenation of several blocks."""
         if len(parts) == 1:
             return parts[0]
         lengths = {"event": [len(part) for part in parts], "cell": [len(part.experts) for part in parts]}

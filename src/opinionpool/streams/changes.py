@@ -168,7 +168,7 @@ class Changes:
             self.made.append(Change(str(event.id), None, new))
 
     def _changed(self, old: Event, event: Event) -> dict[str, Any]:
-        """Topic, group and dates of an event, where a table gives others than those that were learned from."""
+        """Facts of `event` that differ from those learned from, by name; only facts that the table has columns for."""
         now = {name: getattr(event, name) for name in self._facts}
         return {name: value for name, value in now.items() if getattr(old, name) != value}
 
@@ -187,12 +187,12 @@ class Changes:
             self.made.append(change)
 
     def notes(self) -> tuple[Note, ...]:
-        """What a user should know about the batch."""
+        """Notes for the user on the batch: events by kind of change, absent events and absent experts."""
         notes = [Note(code, text.format(counted(n, noun)), n) for code, noun, text in _NOTES if (n := self._met[code])]
         return (*notes, *self._absent())
 
     def _absent(self) -> list[Note]:
-        """What the stream has, once the changes are made, and a table that it knew has not."""
+        """Notes on events and experts of the stream, after the changes, that are not in the table."""
         if self._table is None or not self._again:
             return []
         parts = [self._table] if self._table.void is None else [self._table, self._table.void]
@@ -203,7 +203,7 @@ class Changes:
 
 
 def _facts(table: Forecasts) -> tuple[str, ...]:
-    """Which fields of an `Event` a table has columns for."""
+    """Names of the fields of an `Event` for which a table has columns."""
     columns = {"topic": table.topics, "group": table.groups, "time": table.times, "settled": table.times}
     # Where forecasts have times, they are answered as of the newest one if nothing else is known.
     columns["asked"] = table.made if table.asked is None else table.asked
@@ -215,7 +215,7 @@ _NAMED = 4
 
 
 def _absent_events(state: StreamState, ids: set[str]) -> list[Note]:
-    """Notes on the events of a stream that are none of these."""
+    """Notes on the events of a stream whose ids are not among `ids`."""
     notes, there = [], {event_key(name, state.seed) for name in ids}
     opened = [name for name in state.open if name not in ids]
     if opened:
@@ -228,7 +228,7 @@ def _absent_events(state: StreamState, ids: set[str]) -> list[Note]:
 
 
 def _kept(what: str, events: Sequence[str], count: int) -> str:
-    """That events are kept, with the first names of those that are known."""
+    """Note text that `count` events of the pool are not in the table, with the first of their names."""
     first = sorted(events)[:_NAMED]
     names = f": {listed(first)}" if first else ""
     more = f" and {count - len(first)} more" if names and count > len(first) else ""
@@ -239,7 +239,7 @@ def _kept(what: str, events: Sequence[str], count: int) -> str:
 
 
 def absent_experts(before: Sequence[str], names: Sequence[str], present: Sequence[str]) -> list[Note]:
-    """Experts who had a forecast before and have none in a table, beside those who are new in it, as notes.
+    """Notes on experts who had a forecast before and have none in the table, and on its new experts.
 
     Parameters
     ----------
@@ -270,7 +270,7 @@ def absent_experts(before: Sequence[str], names: Sequence[str], present: Sequenc
 
 
 def _beside(fresh: Sequence[str], gone: Sequence[str]) -> str:
-    """New names, each with the one that it may have had."""
+    """Names of new experts, each followed by the similar names of absent experts."""
     from difflib import get_close_matches
 
     near = {name: get_close_matches(name, gone, 1, 0.5) for name in fresh}

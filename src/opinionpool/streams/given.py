@@ -24,7 +24,7 @@ ExpertForecasts: TypeAlias = Mapping[str, npt.ArrayLike | None]
 
 
 class About(NamedTuple):
-    """What is known of an event beside its forecasts; as in `Event`."""
+    """Facts about an event other than its forecasts: date, whether it is known, group and topic, as in `Event`."""
 
     time: np.datetime64 | None = None
     settled: bool = False
@@ -33,7 +33,7 @@ class About(NamedTuple):
 
     @classmethod
     def of(cls, ended: object, what: str, group: str | None, topic: str | None) -> About:
-        """The same from arguments; `what` is the name of the time at which the event ended."""
+        """Facts from arguments; `what` is the name of the argument `ended`, the time at which the event ended."""
         if ended is None:
             if not group and not topic:
                 return NOTHING

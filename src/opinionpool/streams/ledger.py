@@ -16,7 +16,7 @@ ENTRY = np.dtype([("key", "<u8"), ("content", "<u8"), ("outcome", "<i4"), ("weig
 
 
 class Entry(NamedTuple):
-    """What is remembered of an event that was learned from: a digest of its forecasts, what happened, its weight."""
+    """Record of an event that was learned from: hashes of its id and forecasts, outcome, weight, time."""
 
     key: int
     content: int

@@ -125,7 +125,7 @@ class Sample:
         return found.thinned()
 
     def thinned(self) -> Sample:
-        """The same sample in one part, by priority, without events that found no room."""
+        """Sample in one part, ordered by priority, without the events for which there is no room."""
         if self.tidy or not self.parts:
             return self
         priority = np.concatenate([each for each, _ in self.parts])
@@ -155,7 +155,7 @@ class Sample:
         return bool(np.isinf(self.beyond).all())
 
     def stands_for(self, block: EventBlock, totals: Array, now: float) -> tuple[Array, Array]:
-        """How many events each of a sample stands for, (T,), and what it counts by itself, (T,).
+        """Number of events that each event of the sample stands for, (T,), and its own decayed weight, (T,).
 
         Parameters
         ----------

@@ -23,7 +23,7 @@ from opinionpool.text import counted
 
 @dataclass(frozen=True, eq=False)
 class StreamSource:
-    """What a stream, all of it added up, knows of events."""
+    """Source for learning from the events of a stream, in a state without pending changes."""
 
     state: StreamState
     scales: Mapping[str, Scale] = field(default_factory=dict)
@@ -44,7 +44,7 @@ class StreamSource:
         return self.state.classes
 
     def rows(self) -> tuple[Forecasts, Array, float]:
-        """The events that are kept, open ones too; how many each stands for, (T,), and the least that one stands for.
+        """Events of the sample and open events; how many each stands for, (T,); and the least of these numbers.
 
         The least is relative to what an event counts by itself.
         """

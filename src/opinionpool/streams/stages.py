@@ -18,7 +18,7 @@ from opinionpool.streams.stream import Stream
 
 @dataclass(frozen=True, eq=False)
 class Stages:
-    """Two streams, and those between them.
+    """Streams between an old and a new one, with the ids of the events in which these two differ.
 
     Attributes
     ----------
@@ -114,7 +114,7 @@ def with_settings(settings: Stream, events: Stream) -> Stream | None:
 
 
 def _same(one: Event, other: Event) -> bool:
-    """Whether two streams have learned the same of an event."""
+    """Return True if two versions of an event agree in all that is learned from."""
     if (one.outcome, one.weight, len(one.experts)) != (other.outcome, other.weight, len(other.experts)):
         return False
     mine, theirs = np.argsort(one.experts), np.argsort(other.experts)
@@ -125,7 +125,7 @@ def _same(one: Event, other: Event) -> bool:
 
 
 def _facts(event: Event) -> tuple[object, ...]:
-    """What of an event plays a part in learning, beside forecasts and outcome."""
+    """Facts of an event that matter in learning: date and time of asking if it has ended, group and topic."""
     end = (event.time, event.asked) if event.settled else (None, None)
     return *end, event.group or "", event.topic or ""
 

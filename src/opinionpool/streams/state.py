@@ -28,7 +28,7 @@ WAITING = 512
 
 
 class Change(NamedTuple):
-    """What was learned of an event is taken back, if anything was, and what is known now takes its place."""
+    """Change to one event: its old version, if learned from, is taken back, and the new one is added."""
 
     id: str
     old: Event | None  # as it was learned from
@@ -41,7 +41,7 @@ class Change(NamedTuple):
 
 
 class _Rows(NamedTuple):
-    """Resolved events that are not remembered, with their forecasts in an array."""
+    """Resolved events without ids in the ledger, with their forecasts in an array."""
 
     q: Array  # (T, N), or (T, N, K) when K > 2; NaN where missing
     columns: Index  # (N,), positions of the experts
@@ -49,7 +49,7 @@ class _Rows(NamedTuple):
     made: Times | None  # (T, N)
 
     def goes_with(self, other: _Rows) -> bool:
-        """Whether both are forecasts by the same experts, and as much is known of them."""
+        """Return True if both have the same experts by column and agree in whether they have priors and times."""
         alike = (self.made is None) == (other.made is None) and (self.facts.priors is None) == (
             other.facts.priors is None
         )
@@ -57,7 +57,7 @@ class _Rows(NamedTuple):
 
     @classmethod
     def joined(cls, parts: Sequence[_Rows]) -> _Rows:
-        """Several that go with each other, as one."""
+        """Concatenation of parts that go with each other."""
         if len(parts) == 1:
             return parts[0]
         q, made = np.concatenate([part.q for part in parts]), None
@@ -67,7 +67,7 @@ class _Rows(NamedTuple):
 
 
 class StreamState(NamedTuple):
-    """Open events, sums over the resolved ones, a sample of them, which ones they are, and what waits to be added.
+    """State of a stream: open events, sums over resolved events, a sample and a ledger of them, pending changes.
 
     Nothing in a state is changed, so that a stream goes from one to the next by one assignment.
     """
@@ -117,7 +117,7 @@ class StreamState(NamedTuple):
         return None if change.new is None or change.new.outcome != UNRESOLVED else change.new
 
     def entry(self, event: str) -> Entry | None:
-        """What is remembered of a resolved event, None if there is none of this id."""
+        """Ledger entry of a resolved event, None if there is none of this id."""
         change = self.pending.get(event)
         if change is None:
             return self.ledger.find(event_key(event, self.seed))
@@ -156,7 +156,7 @@ class StreamState(NamedTuple):
         return state.added_up() if len(pending) >= WAITING else state
 
     def added_up(self) -> StreamState:
-        """The same with nothing that waits."""
+        """State with all pending changes and waiting rows added to its totals, sample and ledger."""
         experts, k = self.columns.names, len(self.classes)
         if not self.pending and not self.waiting and self.totals.experts == experts:
             return self
@@ -197,7 +197,7 @@ class StreamState(NamedTuple):
         )
 
     def settled(self) -> StreamState:
-        """The same with nothing that waits, and a sample of those events that found room."""
+        """State without pending changes, its sample without the events for which there is no room."""
         state = self.added_up()
         return state if state.sample.tidy else state._replace(sample=state.sample.thinned())
 
@@ -283,7 +283,7 @@ class StreamState(NamedTuple):
         )
 
     def always_right(self) -> Mask:
-        """Whose forecasts in the sample were all right and nearly certain, see `leakage_notes`, (N,)."""
+        """Mask of experts whose forecasts in the sample were all right and nearly certain, (N,); see `leakage_notes`."""
         suspect = self.totals.cells >= SURE_EVENTS
         count = np.zeros(len(suspect), dtype=np.intp)
         for _, block in self.sample.parts:
@@ -298,14 +298,14 @@ class StreamState(NamedTuple):
         return np.asarray(suspect & (count >= SURE_EVENTS))
 
     def present(self) -> Mask:
-        """Who made a forecast, on whatever event, (N,)."""
+        """Mask of the experts who have a forecast on a resolved or open event, (N,)."""
         found = self.totals.cells > 0
         for event in self.open.values():
             found[event.experts] = True
         return np.asarray(found)
 
     def content(self, event: Event) -> int:
-        """64 bits that stand for the forecasts on an event and its prior, in any order."""
+        """Hash (64 bits) of the forecasts on an event and its prior, independent of their order."""
         return int.from_bytes(self._digest(event)[:8], "little")
 
     def _digest(self, event: Event) -> bytes:
@@ -321,7 +321,7 @@ class StreamState(NamedTuple):
         return Entry(key, self.content(event), event.outcome, event.weight, event.at)
 
     def fingerprint(self) -> str:
-        """The SHA-256 of the events with ids, those that are learned from and open ones, in any order."""
+        """SHA-256 of the resolved and open events with ids, independent of their order, in hexadecimal digits."""
         found = hashlib.sha256(self.ledger.array().tobytes())
         for name, event in sorted({**self.sample.by_id, **self.open}.items()):
             facts = self._facts(event)
@@ -330,7 +330,7 @@ class StreamState(NamedTuple):
         return found.hexdigest()
 
     def _facts(self, event: Event) -> dict[str, Any]:
-        """What is known of an event beside forecasts and outcome; nothing of what is not known."""
+        """Facts of an event other than forecasts and outcome, by name, without those that are not known."""
         stamps = zip(event.experts.tolist(), event.times_made(), strict=True)
         facts = {
             "made": sorted((self.experts[i], str(time)) for i, time in stamps if not np.isnat(time)),

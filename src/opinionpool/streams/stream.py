@@ -42,7 +42,7 @@ R = TypeVar("R")
 
 
 def exclusive(method: Callable[Concatenate[Stream, P], R]) -> Callable[Concatenate[Stream, P], R]:
-    """A method during which no other thread changes the stream."""
+    """Decorator of a method during which no other thread changes the stream."""
 
     @wraps(method)
     def locked(self: Stream, /, *given: P.args, **options: P.kwargs) -> R:
@@ -53,7 +53,7 @@ def exclusive(method: Callable[Concatenate[Stream, P], R]) -> Callable[Concatena
 
 
 class Stream:
-    """What there is to learn from forecasts and outcomes that arrive one by one, in batches, or both.
+    """Learner from forecasts and outcomes that arrive one by one, in batches, or both.
 
     Everything is keyed by event id and expert name. An empty stream is the identity of `merge`.
 
@@ -144,12 +144,12 @@ class Stream:
 
     @property
     def half_life(self) -> float | None:
-        """After how many events, or how much time, an event counts half."""
+        """Number of events, or time, after which an event counts half; None if nothing is forgotten."""
         return self._state.clock.half_life
 
     @property
     def version(self) -> int:
-        """Another number after each change."""
+        """Number that differs after each change."""
         return self._state.version
 
     @property
@@ -164,7 +164,7 @@ class Stream:
 
     @property
     def count(self) -> int:
-        """How many events have been resolved."""
+        """Number of resolved events."""
         return self._state.resolved
 
     @property
@@ -179,7 +179,7 @@ class Stream:
 
     @property
     def fingerprint(self) -> str:
-        """The SHA-256 of what is in the stream, event by event, in any order, as 64 hexadecimal digits.
+        """SHA-256 of the content of the stream, independent of its order, as 64 hexadecimal digits.
 
         That is forecasts, outcomes, weights, times, topics, groups and superseded forecasts, and open events with
         their forecasts. Rows without ids have no part in it, nor have times, topics, groups and superseded forecasts
@@ -188,7 +188,7 @@ class Stream:
         return self._settled().fingerprint()
 
     def knows(self, event: str) -> bool:
-        """Whether a resolved event has been learned from."""
+        """Return True if a resolved event has been learned from."""
         return self._state.entry(_id(event)) is not None
 
     def copy(self) -> Stream:
@@ -212,7 +212,7 @@ class Stream:
         )
 
     def learn(self, structure: str = "auto", beliefs: Beliefs | str | None = "default", **options: Any) -> FittedPanel:  # noqa: ANN401
-        """Learn a Gaussian panel from what is known now; options as for `opinionpool.learning.learn.learn`.
+        """Learn a Gaussian panel from all events so far; options as for `opinionpool.learning.learn.learn`.
 
         Raises
         ------
@@ -223,19 +223,19 @@ class Stream:
         return learn_from(StreamSource(self._added_up(), self.scales), request)
 
     def fit(self, pool: str = "gaussian", **options: Any) -> Fitted:  # noqa: ANN401 - each pool has its own
-        """Learn any pool from what is known now; arguments as for `opinionpool.pools.fit.fit_pool`."""
+        """Learn any pool from all events so far; arguments as for `opinionpool.pools.fit.fit_pool`."""
         source = StreamSource(self._added_up(), self.scales)
         return fit_from(source, pool, floor=self.floor, pool_floor=self.pool_floor, **options)
 
     @exclusive
     def _added_up(self) -> StreamState:
-        """All that is known now, added up."""
+        """Add all pending changes to the sums, and return the state."""
         self._state = self._state.added_up()
         return self._state
 
     @exclusive
     def _settled(self) -> StreamState:
-        """All that is known now, added up, with a sample of what found room."""
+        """Add all pending changes to the sums, thin the sample, and return the state."""
         self._state = self._state.settled()
         return self._state
 
@@ -257,7 +257,7 @@ class Stream:
         group: str | None = None,
         time: object = None,
     ) -> None:
-        """Forecasts on an event that is not resolved; they take the place of earlier ones by the same experts.
+        """Record forecasts on an event that is not resolved; they replace earlier ones by the same experts.
 
         Parameters
         ----------
@@ -324,7 +324,7 @@ class Stream:
         resolved_at: object = None,
         group: str | None = None,
     ) -> None:
-        """What happened, for the first time or corrected; None takes an outcome back.
+        """Record the outcome of an event, for the first time or as a correction; None takes an outcome back.
 
         Parameters
         ----------
@@ -533,7 +533,7 @@ class Stream:
         return merged
 
     def with_classes(self, classes: Sequence[object]) -> Stream:
-        """A copy whose classes have other names, in the same order; of as many classes, or it is as it was."""
+        """Copy whose K classes have these names, in the same order; unchanged if there are not K names."""
         other, labels = self.copy(), labels_given(classes, "classes")
         if len(labels) == len(self.classes):
             other._codes = {label: code for code, label in enumerate(labels)}

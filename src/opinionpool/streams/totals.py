@@ -73,7 +73,7 @@ class Totals:
         )  # fmt: skip
 
     def over(self, experts: tuple[str, ...]) -> Totals:
-        """The sums with more experts, behind those that are there."""
+        """Sums for `experts`, which begin with the present ones; the further experts have no forecasts yet."""
         fresh = experts[len(self.experts) :]
         if not fresh:
             return self
@@ -139,7 +139,7 @@ class Totals:
         )._with_moments(shared, own)
 
     def merge(self, other: Totals) -> Totals:
-        """The sums of two streams with the same settings, in the order of this one's experts, who are all."""
+        """Sums of two streams with equal settings, by this one's experts, who include the other's."""
         columns = places(other.experts, self.experts)
         mine = self.faded(max(self.origin, other.origin))
         theirs = other.faded(mine.origin)
@@ -167,7 +167,7 @@ class Totals:
         return replace(self, shared=shared, own=own)
 
     def faded(self, now: float) -> Totals:
-        """The sums as they count at a time that is not in the past."""
+        """Sums with weights decayed to the time `now`, if it is later than `origin`."""
         if not now > self.origin:
             return self
         share = math.exp(self.pace * (self.origin - now))
@@ -181,7 +181,7 @@ class Totals:
         )
 
     def evidence(self, prior: Array) -> tuple[Statistics, Array | None] | None:
-        """The statistics, and the prior that is still to be subtracted from them; None where they do not do.
+        """Statistics, and the prior still to be subtracted, or None; None in all if sums do not suffice to learn from.
 
         Parameters
         ----------
@@ -209,14 +209,14 @@ class Totals:
         return self.own.merge(self.shared.shift(logodds.prior_log_ratios(prior))), None
 
     def _floors_hold(self, prior: Array) -> bool:
-        """Whether floors that follow from this prior would have changed nothing."""
+        """Return True if floors computed from this prior would leave all forecasts so far unchanged."""
         taken = logodds.class_floors(self.floor, self._reference, 100.0)
         wanted = logodds.class_floors(self.floor, prior, 100.0)
         return bool(((taken == wanted) | (self.lowest >= np.maximum(taken, wanted))).all())
 
     @property
     def _reference(self) -> Array:
-        """What floors follow from, (K,): as long as no prior is known, any that is not small."""
+        """Prior from which the floors follow, (K,); ones, as any that is not small would do, if no prior is known."""
         return np.ones(len(self.events)) if self.prior is None else self.prior
 
     def _moments(self, q: Array, outcomes: Index, weight: Array, prior: Array | None) -> Statistics:
@@ -234,7 +234,7 @@ class Totals:
         return Statistics.empty(self.experts, k).add(ratios, outcomes, weight)
 
     def _lowest(self, q: Array, *, whole: bool) -> Array:
-        """`lowest` with further forecasts."""
+        """Least probability of each class, (K,), over the forecasts so far and `q`."""
         if not q.size:
             return self.lowest
         if q.ndim > 2:
@@ -280,7 +280,7 @@ class Clock(NamedTuple):
 
     @property
     def pace(self) -> float:
-        """How fast weights fade."""
+        """Rate at which weights decay: log 2 / half-life, or 0."""
         return 0.0 if self.half_life is None else math.log(2.0) / self.half_life
 
     def tell(self, events: int, at: Array | None) -> tuple[Clock, Array]:

@@ -22,7 +22,7 @@ from opinionpool.version import __version__
 
 @dataclass(frozen=True, eq=False)
 class TrainedPool:
-    """What ``opinionpool pool --save`` writes, and `op.load` reads again.
+    """Fitted pool, its options and its stream, as ``opinionpool pool --save`` writes and `op.load` reads them.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class TrainedPool:
         prior: npt.ArrayLike | None = None,
         **options: Any,  # noqa: ANN401
     ) -> TrainedPool:
-        """Fit a pool and keep what it needs to go on learning.
+        """Fit a pool and keep the stream from which it can go on learning.
 
         Parameters
         ----------
@@ -85,7 +85,7 @@ class TrainedPool:
 
     @classmethod
     def of(cls, saved: object) -> TrainedPool:
-        """A trained pool of whatever was saved: a fitted estimator, what a fit learned, or a stream.
+        """Trained pool from a saved object: a fitted estimator, a fitted panel or pool, or a stream.
 
         Raises
         ------
@@ -121,14 +121,14 @@ class TrainedPool:
         return self.stream is not None and self.stream.count == 0 and list(map(label_text, self.classes)) == ["0", "1"]
 
     def named(self, classes: Sequence[object]) -> TrainedPool:
-        """The same pool about two classes of these names, if its own are not named yet."""
+        """Pool refitted with two classes of these names, if its own are not named yet; else the pool itself."""
         if self.stream is None or not self.unnamed or len(classes) != 2 or tuple(classes) == self.classes:
             return self
         stream = self.stream.with_classes(classes)
         return replace(self, stream=stream, learned=stream.fit(self.name, **self.options), release=__version__)
 
     def updated(self, forecasts: Forecasts) -> tuple[TrainedPool, tuple[Note, ...]]:
-        """The pool after further events, and what a user should know about them; see `Stream.add`.
+        """Pool after further events, and notes for the user about them; see `Stream.add`.
 
         An open event that comes with forecasts comes with all of them, as its answer is made of these.
 
@@ -148,7 +148,7 @@ class TrainedPool:
         return replace(self, stream=stream, learned=learned, release=__version__), notes
 
     def fitted_now(self) -> Fitted:
-        """What this release makes of what it learned from; the same as `learned` if it was fitted by it."""
+        """Pool fitted by this release to the stream; `learned` if this release fitted it or there is no stream."""
         if self.stream is None or self.release == __version__:
             return self.learned
         return self.stream.fit(self.name, **self.options)
@@ -165,7 +165,7 @@ class TrainedPool:
 
 
 def matched(forecasts: Forecasts, trained: TrainedPool, file: str) -> Forecasts:
-    """Forecasts with the labels of a pool's classes, or with their own where those of the pool are not named yet.
+    """Forecasts with the class labels of the pool, or with their own if the pool's classes are not named yet.
 
     Raises
     ------
