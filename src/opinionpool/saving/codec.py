@@ -53,7 +53,7 @@ class Kind:
     def of(
         cls, name: str, kind: type, check: Callable[[Any], None], spelled: Mapping[str, str] = {}, **narrower: Any,  # noqa: ANN401 - types; read only
     ) -> Kind:  # fmt: skip
-        """The kind of a dataclass, whose fields are those of the constructor; `check` says what is wrong with one.
+        """Kind of a dataclass or named tuple; `check` raises an error if the fields of an instance do not fit together.
 
         `spelled` has the names that files give to fields that are called otherwise here.
         """
@@ -79,11 +79,11 @@ class Kinds:
         self._by_type = {kind.python: kind for kind in kinds}
 
     def of(self, value: object) -> Kind | None:
-        """The kind of an object, None if it cannot be saved."""
+        """Kind of an object, None if it cannot be saved."""
         return self._by_type.get(type(value))
 
     def encode(self, value: Any) -> Any:  # noqa: ANN401 - anything that can be saved
-        """A value as JSON can hold it.
+        """Value in the types of JSON.
 
         Raises
         ------
@@ -109,7 +109,7 @@ class Kinds:
         raise SavedPoolError(f"no way is known to save {type(value).__name__} ({shown(str(value)[:60])})")
 
     def decode(self, given: Any, wanted: Any, place: str) -> Any:  # noqa: ANN401 - anything that can be saved
-        """A value from what JSON has.
+        """Value from the types of JSON, checked against the expected type.
 
         Parameters
         ----------
@@ -251,7 +251,7 @@ def _array(array: np.ndarray) -> dict[str, Any]:
 
 
 def _symmetric(array: np.ndarray) -> bool:
-    """Whether the two triangles are the same, to the last bit."""
+    """Return True if a square matrix equals its transpose, including the signs of zeros."""
     same = array == array.T
     return (
         bool((same & (np.signbit(array) == np.signbit(array.T))).all()) if array.dtype.kind == "f" else bool(same.all())

@@ -38,7 +38,7 @@ def write(pool: object, path: str | os.PathLike[str], kinds: Kinds = POOLS) -> N
 
 
 def to_bytes(pool: object, kinds: Kinds = POOLS) -> bytes:
-    """What `write` writes.
+    """Return the content of the file that `write` writes.
 
     Raises
     ------
@@ -81,7 +81,7 @@ def read(path: str | os.PathLike[str], kinds_of: Callable[[str], Kinds]) -> Any:
 
 
 def _read(data: bytes, kinds_of: Callable[[str], Kinds]) -> Any:  # noqa: ANN401 - whatever was saved
-    """What was saved as these bytes, checked: it gives answers."""
+    """Return the saved object from the bytes of a file, after its checksum, parts and answers are checked."""
     found = _parsed(data)
     content = found.get("content")
     if "checksum" in found and found["checksum"] != _checksum(content):
@@ -93,7 +93,7 @@ def _read(data: bytes, kinds_of: Callable[[str], Kinds]) -> Any:  # noqa: ANN401
 
 
 def _made(content: object, kinds: Kinds) -> Any:  # noqa: ANN401 - whatever was saved
-    """What was saved, if all its parts are what they should be, fit together and give answers."""
+    """Return the saved object from its JSON content; SavedPoolError if parts do not fit or it gives no answers."""
     try:
         made = kinds.decode(content, Any, "content")
         check_answers(made)
@@ -120,7 +120,7 @@ def _checksum(content: object) -> str:
 
 
 def _bytes_of(file: BinaryIO) -> bytes:
-    """What is in a file, or as much of it as is too much; room is taken for what is there alone."""
+    """Return the content of a file, read in parts; of a file above `MOST_BYTES` little more than these."""
     parts, size = [], 0
     while size <= MOST_BYTES and (part := file.read(1 << 20)):
         parts.append(part)

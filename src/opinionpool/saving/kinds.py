@@ -79,7 +79,7 @@ class Copies(NamedTuple):
 
 
 class OtherSums(NamedTuple):
-    """Sums of weights that are nothing like what is believed, as files of release 0.1 have them."""
+    """Alternative model of the sum of weights in files of release 0.1: probability, shifts and covariance."""
 
     probability: float
     moves: Array
@@ -87,7 +87,7 @@ class OtherSums(NamedTuple):
 
 
 class OtherLimits(NamedTuple):
-    """Other limits of extremes, as files of release 0.1 have them."""
+    """Alternative limits of contamination in files of release 0.1."""
 
     limits: Array
     probability: Array
@@ -95,17 +95,17 @@ class OtherLimits(NamedTuple):
 
 
 class OldPosterior(Posterior):
-    """What files of release 0.1 have in its place: one covariance, and other sums of weights and limits."""
+    """Posterior in files of release 0.1: one covariance, alternative sums of weights and limits of contamination."""
 
 
 class OldClassPosterior(ClassPosterior):
-    """The same where weights differ between classes."""
+    """Posterior in files of release 0.1 of panels whose weights differ between classes."""
 
 
 def _old_posterior(
     covariance: Array, sums: tuple[tuple[OtherSums, ...], ...] | None, limits: object = None, **differences: Any  # noqa: ANN401, ARG001 - limits moved answers little
 ) -> Posterior:  # fmt: skip
-    """One normal, with the variances that other sums leave open, where these are as probable as they were."""
+    """Normal posterior with the covariance of release 0.1 and the variance between its alternative sums."""
     for each in (some[0] for some in sums or () if some):
         covariance = covariance + each.probability * (each.covariance + each.moves.T @ each.moves - covariance)
     normal = Posterior(np.ones(1), np.zeros((1, len(covariance))), covariance[None])
@@ -114,7 +114,7 @@ def _old_posterior(
 
 
 def _old(name: str, kind: type[Posterior], more: dict[str, Any]) -> Kind:
-    """The kind of such a posterior, which is read and never written."""
+    """Kind of a posterior of release 0.1, which is read and never written."""
     of_sums = {"sums": tuple[tuple[OtherSums, ...], ...] | None, "limits": tuple[OtherLimits, ...] | None}
     return Kind(name, kind, {"covariance": Array, **of_sums, **more}, vars, _old_posterior, ("sums", "limits"))
 
@@ -334,7 +334,7 @@ def _check_panel_state(learned: FittedPanel) -> None:
 
 
 def _of_any_release(kind: Kind) -> Kind:
-    """The kind of panels that were learned, with a note on those of release 0.1, whose posteriors have no table."""
+    """Kind of fitted panels; those with a posterior of release 0.1 (no hyperparameters) get a note."""
 
     def make(**given: Any) -> Any:  # noqa: ANN401 - fields
         found = kind.make(**given)
@@ -364,7 +364,7 @@ def _check_pool_state(learned: FittedPool) -> None:
 
 
 def _check_answer(learned: FittedPanel | FittedPool, n: int, k: int) -> None:
-    """A pool that was damaged in a way that nothing else shows gives an answer that is none."""
+    """Raise a SavedPoolError if the pool gives no finite probability for a test forecast."""
     even: Any = 0.5 if k == 2 else np.full(k, 1.0 / k)
     q = np.full(n, 0.6) if k == 2 else np.full((n, k), 1.0 / k)
     if not np.isfinite(learned.pool(q, even)).all():
@@ -372,7 +372,7 @@ def _check_answer(learned: FittedPanel | FittedPool, n: int, k: int) -> None:
 
 
 def check_answers(made: Any) -> None:  # noqa: ANN401 - whatever was saved
-    """Refuse what was made of a file if it cannot do what it is for."""
+    """Raise an error if a loaded stream gives no sample, or a loaded panel or estimator no answer."""
     made = getattr(made, "stream", None) if isinstance(made, TrainedPool) else made
     if isinstance(made, Stream):
         if made.experts:
@@ -388,7 +388,7 @@ def check_answers(made: Any) -> None:  # noqa: ANN401 - whatever was saved
 
 
 def _nothing(_: object) -> None:
-    """There is no more to check than the type does."""
+    """Check nothing beyond the types of the fields."""
 
 
 def _beliefs(**saved: Any) -> Beliefs:  # noqa: ANN401 - what a file may hold

@@ -104,7 +104,7 @@ def _check_probabilities(values: Array, shape: tuple[int, ...]) -> None:
 
 @dataclass(frozen=True, eq=False)
 class _Pattern:
-    """`PatternMoments` of the experts at some positions."""
+    """`PatternMoments` as saved, with the positions of their experts."""
 
     experts: Whole
     weight: Array
@@ -114,7 +114,7 @@ class _Pattern:
 
 @dataclass(frozen=True, eq=False)
 class _Moments:
-    """`Statistics`."""
+    """`Statistics` as saved: events by outcome, and moments by pattern."""
 
     events: Array
     patterns: tuple[_Pattern, ...]
@@ -145,7 +145,7 @@ class _Moments:
 
 @dataclass(frozen=True, eq=False)
 class _Learned:
-    """`Ledger`, by column."""
+    """`Ledger` as saved, by column."""
 
     keys: npt.NDArray[np.uint64]
     contents: npt.NDArray[np.uint64]
@@ -273,7 +273,7 @@ def _totals(empty: Totals, experts: tuple[str, ...], parts: Mapping[str, Any]) -
 
 
 def _nothing(_: object) -> None:
-    """What is checked depends on the stream."""
+    """Check nothing beyond the types; all else depends on the stream."""
 
 
 _TOTALS = ("events", "number", "counts", "cells", "lowest")

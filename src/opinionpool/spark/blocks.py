@@ -69,7 +69,7 @@ def _wide_block(batch: Batch, layout: Layout) -> Block:
 
 
 def _whole_events(batches: Iterable[Batch]) -> Iterator[Batch]:
-    """The rows of a long table, those of an event in one batch."""
+    """Yield the rows of a long table, ordered by event, in batches of whole events."""
     waiting: list[Batch] = []
     for batch in batches:
         if not batch.num_rows:
@@ -200,7 +200,7 @@ def _one_per_event(
 
 
 def _alike(column: Any, event: Index, starts: Index, ids: list[str], name: str) -> Any:  # noqa: ANN401
-    """A column with a row for each event, on whose rows it says the same."""
+    """Column reduced to a row for each event; CellError if the rows of an event differ in it."""
     if len(starts) == len(event):
         return column
     try:
@@ -215,7 +215,7 @@ def _alike(column: Any, event: Index, starts: Index, ids: list[str], name: str) 
 
 
 def checked(q: Array, events: list[str], experts: tuple[str, ...] | list[str], classes: int) -> Array:
-    """Forecasts as numbers in [0, 1] or NaN, those on all classes adding up to 1; of two classes the second, (T, N).
+    """Forecasts in [0, 1] or NaN that add up to 1 over classes: (T, N) of the second of two, or (T, N, K).
 
     Raises
     ------

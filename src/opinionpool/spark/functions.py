@@ -42,7 +42,7 @@ def summarize(  # noqa: PLR0913 - each names a column
     topic: str | None = None,
     **settings: Any,  # noqa: ANN401 - those of a stream
 ) -> Stream:
-    """What there is to learn from a table of any size, as a stream on the driver.
+    """Stream on the driver with moments and sample of a table of any size, from which pools are learned.
 
     Moments are of all resolved events. The sample is the one that a stream draws in one process, event by event: of
     each outcome the events whose contents have the least hashes, whatever the partitions and their order. Events that

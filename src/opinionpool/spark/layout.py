@@ -151,7 +151,7 @@ class _Columns:
         self._types = {field.name: field.dataType for field in df.schema.fields}
 
     def kind(self, name: str) -> str:
-        """What a column holds, as Spark calls it, without parameters; nothing if there is none of this name."""
+        """Spark's name for the type of a column, without parameters; empty if there is no column of this name."""
         if name not in self._types:
             return ""
         kind = self._types[name].simpleString()
@@ -194,5 +194,5 @@ class _Columns:
 
 
 def _column(df: DataFrame, name: str) -> Any:  # noqa: ANN401 - a Column of whichever kind of session
-    """A column by its name, whatever characters are in it."""
+    """Column by its name, which may have any characters in it."""
     return df["`" + name.replace("`", "``") + "`"]

@@ -31,7 +31,7 @@ from opinionpool.streams.trained import TrainedPool
 
 
 class _PoolParams(HasInputCols, HasLabelCol, HasProbabilityCol):
-    """What estimator and model share."""
+    """Parameters of both the estimator and the model."""
 
     idCol: Param[str] = Param(
         Params._dummy(), "idCol", "column with the event's id, which decides on the sample", TypeConverters.toString
@@ -101,12 +101,12 @@ class PoolModel(Model, _PoolParams, MLReadable, MLWritable):
         return answers.select(*dataset.columns, array_to_vector(f.array(1 - p, p)).alias(column))
 
     def write(self) -> MLWriter:
-        """What writes it."""
+        """Writer of the model."""
         return _Writer(self)
 
     @classmethod
     def read(cls) -> MLReader[PoolModel]:
-        """What reads it."""
+        """Reader of a model that was written."""
         return _Reader()
 
 

@@ -36,7 +36,7 @@ class Summary:
         self.state = Stream(**self.settings)._state.joined(experts)[0]
 
     def add(self, block: Block) -> None:
-        """Take in a block; events that are not resolved are passed over."""
+        """Add the resolved events of a block."""
         facts, t = block.facts, len(block.facts)
         own = np.zeros(t, dtype=bool)
         if facts.priors is not None:
@@ -49,16 +49,16 @@ class Summary:
                 self.state = self.state.with_rows(q, block.experts, some, None)
 
     def merge(self, other: Summary) -> None:
-        """Take in another one."""
+        """Merge another summary into this one."""
         self.state = self.state.settled().merge(other.state.settled())
 
     def to_bytes(self) -> bytes:
-        """As it travels between workers."""
+        """Pickle of the summary, for transfer between workers."""
         self.state = self.state.settled()
         return pickle.dumps(self, pickle.HIGHEST_PROTOCOL)
 
     def stream(self, *, by_name: bool) -> Stream:
-        """As a stream, with the experts in the order of their names if `by_name`.
+        """Stream with these events, its experts in the order of their names if `by_name`.
 
         Raises
         ------

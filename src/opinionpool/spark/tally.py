@@ -39,7 +39,7 @@ class Tally:
         self.products, self.moments = np.zeros((1, 2, 2)), np.zeros(())
 
     def add(self, block: Block) -> None:
-        """Take in a block."""
+        """Add the events of a block."""
         q, y, classes = block.probabilities, block.facts.outcomes, self.state.classes
         wide = np.full((len(q), len(self.state.experts)), np.nan)
         wide[:, places(block.experts, self.state.experts)] = q
@@ -69,11 +69,11 @@ class Tally:
         self.products, self.moments = self.products + sums[0], self.moments + sums[1]
 
     def merge(self, other: Tally) -> None:
-        """Take in another one."""
+        """Merge another tally into this one."""
         self._join(other.names, other.parts, other.products, other.moments)
 
     def to_bytes(self) -> bytes:
-        """As it travels between workers."""
+        """Pickle of the tally, for transfer between workers."""
         return pickle.dumps(self, pickle.HIGHEST_PROTOCOL)
 
     def rates(self, labels: str, level: float) -> Rates:

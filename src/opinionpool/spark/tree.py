@@ -23,7 +23,7 @@ Found = TypeVar("Found")  # a `Summary` or a `Tally`: blocks are added, others m
 
 
 class Failure(NamedTuple):
-    """An error of ours that a worker met: raised on the driver, not tried again by Spark, as it would be the same."""
+    """Error of this package on a worker, raised on the driver; Spark does not retry, as it would come again."""
 
     kind: str
     text: str
@@ -82,7 +82,7 @@ def summed(batches: Iterable[Batch], layout: Layout, make: Callable[[], Any]) ->
 
 
 def state_of(batches: Iterable[Batch], layout: Layout, make: Callable[[], Any]) -> bytes | None:
-    """What the rows of a partition say, or the error that they are; None if there are none."""
+    """State of the rows of a partition, or a `Failure`, as bytes; None if there are no rows."""
     from opinionpool.spark.blocks import read_blocks
 
     summary = None
@@ -112,7 +112,7 @@ def merge_states(batches: Iterable[Batch]) -> Iterator[Batch]:
 
 
 def _merged(states: Iterable[bytes]) -> Any:  # noqa: ANN401 - a State, a Failure or None
-    """All in one; the first failure, if there is one."""
+    """Merged state, or the first failure; None if there are no states."""
     total: Any = None
     for state in states:
         found = pickle.loads(state)

@@ -24,7 +24,7 @@ ExpertForecasts: TypeAlias = Mapping[str, npt.ArrayLike | None]
 
 
 class About(NamedTuple):
-    """Facts about an event other than its forecasts: date, whether it is known, group and topic, as in `Event`."""
+    """Facts about an event other than its forecasts: time, whether it ended then, group and topic, as in `Event`."""
 
     time: np.datetime64 | None = None
     settled: bool = False

@@ -41,7 +41,7 @@ class Change(NamedTuple):
 
 
 class _Rows(NamedTuple):
-    """Resolved events without ids in the ledger, with their forecasts in an array."""
+    """Resolved events that are not in the ledger, with their forecasts in an array."""
 
     q: Array  # (T, N), or (T, N, K) when K > 2; NaN where missing
     columns: Index  # (N,), positions of the experts
@@ -183,7 +183,7 @@ class StreamState(NamedTuple):
         return state
 
     def _with_rows(self, rows: _Rows, moments: Statistics | None = None) -> StreamState:
-        """The state with events that are not remembered; with their moments, if these are known."""
+        """State with events that stay out of the ledger added up; `moments` are those of their forecasts, if known."""
         q, columns, facts, made = rows
         totals, wide = self.totals.over(self.experts), q
         if len(columns) < len(self.experts) or (columns[1:] < columns[:-1]).any():
@@ -204,7 +204,7 @@ class StreamState(NamedTuple):
     def with_rows(
         self, q: Array, experts: Sequence[str], facts: EventBlock, made: Times | None, moments: Statistics | None = None
     ) -> StreamState:
-        """The state after events that are not remembered, by column but for their forecasts.
+        """State after adding events that stay out of the ledger, with their forecasts in an array.
 
         Parameters
         ----------
@@ -283,7 +283,7 @@ class StreamState(NamedTuple):
         )
 
     def always_right(self) -> Mask:
-        """Mask of experts whose forecasts in the sample were all right and nearly certain, (N,); see `leakage_notes`."""
+        """Mask of experts whose forecasts in the sample were all right and nearly certain (`leakage_notes`), (N,)."""
         suspect = self.totals.cells >= SURE_EVENTS
         count = np.zeros(len(suspect), dtype=np.intp)
         for _, block in self.sample.parts:

@@ -514,7 +514,7 @@ class Stream:
         self._state = state.with_rows(q, names, facts, made, moments)
 
     def merge(self, other: Stream) -> Stream:
-        """Both together; their order and how events were dealt out between them play no part.
+        """Stream of the events of both; their order and how they were divided between the two do not matter.
 
         Raises
         ------
