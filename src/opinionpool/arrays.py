@@ -42,7 +42,7 @@ def unmasked(values: object, missing: float | None = np.nan) -> Any:  # noqa: AN
 
 
 def is_blank(value: object) -> bool:
-    """Whether one value says that there is none: None, NaN, NaT, pandas' NA or a masked one.
+    """Return True if a value is missing: None, NaN, NaT, pandas' NA or masked.
 
     >>> [is_blank(value) for value in (None, float("nan"), np.ma.masked, 0, "")]
     [True, True, True, False, False]
@@ -138,7 +138,7 @@ def seeded(seed: object) -> np.random.Generator:
 
 
 def has_boolean(values: object) -> bool:
-    """Whether nested lists hold True or False somewhere, which an array of them would not show."""
+    """Return True if nested lists contain True or False, which conversion to an array would hide."""
     if not isinstance(values, (list, tuple)):
         return getattr(values, "dtype", None) == np.bool_
     kinds = set(map(type, values))
@@ -230,7 +230,7 @@ def group_patterns(present: Mask) -> tuple[Mask, Index]:
 
 
 def distinct_rows(rows: Mask | Index) -> tuple[Index, Index]:
-    """Positions (P,) of distinct rows of an array of bool or int (T, N), and for every row which it is, (T,).
+    """Positions (P,) of the distinct rows of an array of bool or int (T, N), and the distinct row of each row, (T,).
 
     >>> distinct_rows(np.array([[1, 2], [0, 2], [1, 2]]))[1]
     array([1, 0, 1])
@@ -244,7 +244,7 @@ def distinct_rows(rows: Mask | Index) -> tuple[Index, Index]:
 
 
 def each_pattern(present: Mask) -> Iterator[tuple[Index, Index]]:
-    """Pairs (rows, columns): the events that share a pattern, and the experts present in it."""
+    """Pairs (rows, columns) by pattern of presence: positions of its events and of the experts present."""
     if len(present) == 0:
         return
     patterns, index = group_patterns(present)

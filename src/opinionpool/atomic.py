@@ -88,13 +88,13 @@ def _drafted(target: str) -> Iterator[BinaryIO]:
 
 
 def own_name(process: int | None = None) -> str:
-    """How temporary files and folders of a process begin: ``opinionpool-HOST-PROCESS-``."""
+    """Prefix of the names of temporary files and folders of a process: ``opinionpool-HOST-PROCESS-``."""
     host = hashlib.sha256(os.uname().nodename.encode() if hasattr(os, "uname") else b"").hexdigest()[:8]
     return f"opinionpool-{host}-{os.getpid() if process is None else process}-"
 
 
 def abandoned(folder: str) -> list[str]:
-    """Temporary files and folders in a folder whose process, on this machine, is gone: it was killed.
+    """Paths of temporary files and folders in a folder whose process, on this machine, no longer runs.
 
     >>> import tempfile
     >>> abandoned(tempfile.mkdtemp())
@@ -111,7 +111,7 @@ def abandoned(folder: str) -> list[str]:
 
 
 def _runs(process: int) -> bool:
-    """Whether there is such a process; where that cannot be asked, there may be."""
+    """Return True if a process of this number runs, or if that cannot be determined."""
     if os.name != "posix":
         return True
     try:
@@ -124,7 +124,7 @@ def _runs(process: int) -> bool:
 
 
 def _draft(folder: str) -> tuple[int, str]:
-    """A new file with a name that nobody has, a short one, as the file's own may be as long as names can be."""
+    """Handle and path of a new file with a short name that no other file has."""
     for number in itertools.count():
         place = os.path.join(folder, f".{own_name()}{number}.draft")
         with suppress(FileExistsError):
@@ -133,7 +133,7 @@ def _draft(folder: str) -> tuple[int, str]:
 
 
 def _sync(folder: str) -> None:
-    """Make the new name last, where the system can."""
+    """Flush a folder to disk, so that a new name in it lasts, where the system can."""
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:

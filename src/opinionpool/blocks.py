@@ -39,7 +39,7 @@ class Bounds(NamedTuple):
 
 
 def floored_log_odds(q: Floats, bounds: Bounds, out: Floats) -> Floats:
-    """Write log-odds of probabilities, clipped to the floor, into `out`, which has the same shape and type.
+    """Write log-odds of probabilities, clipped to the floor, into `out`, which has the shape of `q`.
 
     NaN where q is NaN or is no probability.
 
@@ -71,14 +71,14 @@ def pieces(events: int, experts: int) -> Iterator[slice]:
 
 
 def blocks_of(piece: slice, experts: int) -> Iterator[slice]:
-    """The blocks of a piece."""
+    """Slices of events, one for each block of a piece."""
     size = rows_of_block(experts)
     for start in range(piece.start, piece.stop, size):
         yield slice(start, min(start + size, piece.stop))
 
 
 def blocks(events: int, numbers: int) -> Iterator[slice]:
-    """The blocks of all events, with so many numbers each.
+    """Slices of events, one for each block, where an event takes so many numbers.
 
     >>> list(blocks(5, 1 << 15))
     [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
@@ -87,7 +87,7 @@ def blocks(events: int, numbers: int) -> Iterator[slice]:
 
 
 def rows_of_block(experts: int) -> int:
-    """Events in a block."""
+    """Number of events in a block."""
     return max(1, BLOCK // max(experts, 1))
 
 
@@ -96,7 +96,7 @@ Result = TypeVar("Result")
 
 
 def processors() -> int:
-    """How many processors this process may use."""
+    """Number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -128,14 +128,14 @@ def in_order(work: Callable[[Piece], Result], pieces: Iterable[Piece], threads: 
 
 
 def one_blas_thread() -> AbstractContextManager[object]:
-    """Linear algebra on one thread, for the time of a with statement."""
+    """Context manager that limits linear algebra (BLAS) to one thread."""
     limited: AbstractContextManager[object] = _controller().limit(limits=1, user_api="blas")
     return limited
 
 
 @cache
 def _controller() -> ThreadpoolController:
-    """The libraries of linear algebra that are loaded; to look for them takes longer than most work here."""
+    """Cached controller of the threads of loaded BLAS libraries, which takes long to make."""
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()

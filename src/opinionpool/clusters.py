@@ -12,7 +12,7 @@ from opinionpool.forecasts import Forecasts
 
 @dataclass(frozen=True, eq=False)
 class Clusters:
-    """Which of T events belong together."""
+    """Partition of T events into clusters that share a group or a date."""
 
     unit: str  # what they share: "group" or "date"
     # (T,); a number for each event; those without a label, or date, are groups of their own, with the last numbers.
@@ -22,21 +22,21 @@ class Clusters:
 
 
 def by_group(forecasts: Forecasts) -> Clusters | None:
-    """Events by the group that they were given; None if none was."""
+    """Clusters of events by their group; None if no event has one."""
     if forecasts.groups is None:
         return None
     return Clusters("group", *_numbered(forecasts.groups, forecasts.groups == ""))
 
 
 def by_date(forecasts: Forecasts) -> Clusters | None:
-    """Events by their day; None if they have no times."""
+    """Clusters of events by their day; None if they have no times."""
     if forecasts.times is None:
         return None
     return Clusters("date", *_numbered(forecasts.times.astype("datetime64[D]"), np.isnat(forecasts.times)))
 
 
 def by_settlement(forecasts: Forecasts) -> Clusters | None:
-    """Events by the day on which they closed or were resolved; None if that is known of none."""
+    """Clusters of events by the day on which they closed or were resolved; None if no such day is known."""
     if forecasts.times is None or forecasts.settled is None or not forecasts.settled.any():
         return None
     unknown = np.isnat(forecasts.times) | ~forecasts.settled

@@ -15,7 +15,7 @@ _NEVER = np.datetime64("NaT", "us")
 
 @dataclass(frozen=True, eq=False)
 class Earlier:
-    """For each of M forecasts, the superseded forecast that the expert made last on the same event.
+    """Superseded forecasts: for each of M forecasts, the expert's last one before it on the event.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class Earlier:
 
     @property
     def known(self) -> Mask:
-        """Where there is one, (M,)."""
+        """Mask of the forecasts that have a superseded forecast, (M,)."""
         return np.asarray(~np.isnat(self.made))
 
     def select(self, cells: Index | Mask | slice) -> Earlier:
@@ -68,7 +68,7 @@ class Earlier:
         return wide
 
     def before(self, made: npt.NDArray[np.datetime64], *others: Earlier) -> Earlier | None:
-        """The newest of these and others that is older than when each forecast was made, (M,); None if none is."""
+        """Record of the newest superseded forecast in this or other records made before `made`, (M,); None if empty."""
         times = np.stack([each.made for each in (self, *others)])
         stamp = np.where(times < made, times, _NEVER).astype(np.int64)
         # The smallest integer is NaT.

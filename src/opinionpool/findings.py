@@ -65,7 +65,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Remedy:
-    """A way out: options of `opinionpool.read_forecasts` with their values, and how many cells they change."""
+    """Remedy of a finding: options of `opinionpool.read_forecasts` by name, and the number of cells they change."""
 
     options: Mapping[str, object]
     cells: int = 0
@@ -129,7 +129,7 @@ class Finding(Note):
 
     @property
     def kind(self) -> str:
-        """What findings of one code have in common that can be added up: all but numbers and lists of names."""
+        """Key of findings that can be added up: the place, and the parameters that are text or booleans."""
         return repr([*((k, v) for k, v in self.params.items() if isinstance(v, str | bool)), str(self.place)])
 
     def __add__(self, other: Note) -> Finding:
@@ -139,7 +139,7 @@ class Finding(Note):
         return self if both == self.params else finding(self.code, self.place, self.remedies, **both)
 
     def out_of(self, total: int) -> Finding:
-        """Return the same of another number of things."""
+        """Return the finding with another total number."""
         return finding(self.code, self.place, self.remedies, **{**self.params, "total": total})
 
     def error(self) -> OpinionPoolError:
@@ -190,7 +190,7 @@ def finding(
 
 
 def _advice(template: str, ways: Sequence[Remedy], params: Mapping[str, object]) -> Iterator[str]:
-    """Return the sentences of advice, without those on remedies that are not offered."""
+    """Return sentences of advice, without sentences on remedies that are not offered."""
     for sentence in template.split(". "):
         needed = [int(name) for _, name, _, _ in _TEMPLATES.parse(sentence) if name and name.isdigit()]
         if max(needed, default=-1) < len(ways) and (ways or "{ways" not in sentence):
@@ -226,7 +226,7 @@ def _count(params: Mapping[str, object]) -> int:
 
 
 class _Templates(Formatter):
-    """The formats of templates."""
+    """Formatter of the templates of messages."""
 
     def format_field(self, value: Any, spec: str) -> str:  # noqa: ANN401 - what a template quotes
         """Return a value as a template has it."""

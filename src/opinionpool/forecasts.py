@@ -412,7 +412,7 @@ class Forecasts(Tabular):
 
     @classmethod
     def joined(cls, parts: Sequence[Forecasts]) -> Forecasts:
-        """The forecasts of several parts, by the same experts on different events, without void ones and histories."""
+        """Concatenation of forecasts by the same experts on different events, without void events and histories."""
         lengths = {"event": [len(part.events) for part in parts], "cell": [len(part.event_index) for part in parts]}
         found: dict[str, Any] = {"void": None, "notes": (), "history": None}
         for each in fields(cls):
@@ -486,7 +486,7 @@ class History:
     begin: npt.NDArray[np.datetime64]
 
     def select(self, positions: Index) -> History:
-        """The lives of some events, in the order wanted."""
+        """History of some events, in the order of `positions`."""
         place = np.full(max(self.event.max(initial=-1), positions.max(initial=-1)) + 1, -1)
         place[positions] = np.arange(len(positions))
         kept = np.flatnonzero(place[self.event] >= 0)
@@ -524,7 +524,7 @@ def _coded(
     columns: Any,  # noqa: ANN401
     scales: Mapping[str, Scale],
 ) -> tuple[Array, Sequence[str], None]:
-    """Levels as probabilities, and the names of who gave them."""
+    """Levels as probabilities, and the names of the experts who gave them."""
     table = as_levels(levels)
     if table.ndim != 2:
         raise ShapeError(f"levels of scales need two axes, events and experts, not shape {table.shape}")
@@ -540,7 +540,7 @@ def _over_levels(
     outcomes: Any,  # noqa: ANN401
     classes: Any,  # noqa: ANN401
 ) -> tuple[Array, Any]:
-    """Probabilities of classes, and these, where the outcomes are levels of the one scale too; else as they are."""
+    """Probabilities and classes of levels, if all experts share a scale and the outcomes are on it; else unchanged."""
     seen = classes if classes is not None else _seen_classes(outcomes, p.ndim)
     levels = scales[0].as_classes(list(seen)) if len(scales) == 1 else ()
     return (scales[0].over_classes(p), levels) if levels else (p, classes)
@@ -561,7 +561,7 @@ def _seen_classes(outcomes: Sequence[object] | npt.ArrayLike | None, axes: int) 
 
 
 def _event_times(times: npt.ArrayLike, events: int) -> npt.NDArray[np.datetime64]:
-    """When each event belongs, in microseconds."""
+    """Times of the events as datetime64 in microseconds, (T,)."""
     try:
         found = np.asarray(times, dtype="datetime64[us]")
     except (TypeError, ValueError) as error:
@@ -572,7 +572,7 @@ def _event_times(times: npt.ArrayLike, events: int) -> npt.NDArray[np.datetime64
 
 
 def _spread(prior: npt.ArrayLike, shape: tuple[int, ...]) -> Array:
-    """One prior, or one per event, as one per event; NaN is a blank."""
+    """Prior as one per event, of the given shape; NaN is a blank."""
     given = check_probabilities(prior, "prior")
     outside = ~(np.isnan(given) | ((given >= LEAST) & (given < 1)))
     if outside.any():

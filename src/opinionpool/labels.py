@@ -99,7 +99,7 @@ def read_labels(y: Labels, classes: Collection[object] = ()) -> tuple[Labels, np
 
 
 def _native(values: Labels) -> Labels:
-    """Objects as booleans or numbers where they are; text stays as it is."""
+    """Objects as an array of booleans or numbers if all are; text unchanged."""
     found = values.tolist()
     if all(isinstance(value, str) for value in found):
         return values if found else np.array([], dtype=np.int64)
@@ -134,7 +134,7 @@ def _check_spelling(labels: Sequence[str], classes: Collection[str]) -> None:
 
 
 def says_open(label: object, classes: Collection[object]) -> bool:
-    """Whether a label is -1, which says that an event is not resolved where 0 is a class, or classes are words."""
+    """Return True if a label is -1 and so marks an unresolved event, as 0 is a class or all classes are words."""
     number = isinstance(label, int | float | np.integer | np.floating) and not isinstance(label, bool)
     return number and label == UNRESOLVED and label not in classes and (0 in classes or not _numbers(classes))
 

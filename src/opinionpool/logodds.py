@@ -72,7 +72,7 @@ def check_probabilities(q: npt.ArrayLike, what: str = "probability") -> Array:
 
 
 def check_all_or_none(q: Array) -> npt.NDArray[np.bool_]:
-    """Which forecasts over the classes on the last axis are missing, (...).
+    """Mask of the forecasts over the classes on the last axis that are missing, (...).
 
     Raises
     ------
@@ -381,7 +381,7 @@ def _metric_root(classes: int) -> Array:
 
 @lru_cache(maxsize=16)
 def signature(classes: int) -> Array:
-    """Row c: the log-ratios of [k = c], what a contrast mean of 1 looks like when class c happens, (K, K - 1).
+    """Log-ratios of the indicator [k = c] in row c, the mean contrast of size 1 when class c happens, (K, K - 1).
 
     >>> signature(2).ravel()
     array([-1.,  1.])

@@ -198,5 +198,5 @@ def chosen_positions(experts: Iterable[object], names: Sequence[str]) -> npt.NDA
 
 
 def unknown_expert(name: str, names: Sequence[str]) -> ExpertError:
-    """The error for a name that nobody has, with the one that was meant."""
+    """Error for an unknown name, with the most similar name or all names."""
     return ExpertError(f"no expert is called {shown(name)}; {suggestion(name, names, 'there are')}")

@@ -85,7 +85,7 @@ def event_priors(forecasts: Forecasts, prior: npt.ArrayLike | None) -> Array | N
 
 
 def with_priors(forecasts: Forecasts, prior: npt.ArrayLike | None) -> tuple[Forecasts, npt.ArrayLike | None]:
-    """Forecasts whose events have each their own prior, if one has; and the prior that is then left to be given."""
+    """Forecasts with a prior for each event, if any event has its own, and the prior left to pass on, or None."""
     own = own_priors(forecasts, prior)
     return (forecasts, prior) if own is None else (replace(forecasts, prior=own), None)
 

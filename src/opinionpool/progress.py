@@ -51,7 +51,7 @@ def advancing(progress: Progress, what: str) -> Iterator[Advance | None]:
 
 
 class _Lines:
-    """Lines for a log: so few that they are no trouble, however long it takes."""
+    """Callable that writes progress as lines of a log, at intervals that double."""
 
     def __init__(self, what: str) -> None:
         self._what = what
@@ -70,7 +70,7 @@ class _Lines:
 
 
 def _duration(seconds: float) -> str:
-    """Time in the units that a person would say.
+    """Time as text, in seconds, minutes or hours.
 
     >>> [_duration(s) for s in (30.2, 125.0, 7384.0)]
     ['30 s', '2 min 5 s', '2 h 3 min']
@@ -84,7 +84,7 @@ def _duration(seconds: float) -> str:
 
 
 class _Bar:
-    """A progress bar that appears once it is clear that it is needed."""
+    """Callable that shows a progress bar once the work has taken longer than `PATIENCE`."""
 
     def __init__(self, what: str) -> None:
         self._what = what

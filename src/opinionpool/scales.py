@@ -83,7 +83,7 @@ class Scale:
 
     @classmethod
     def of_verdicts(cls, words: Sequence[str]) -> Scale | None:
-        """The scale of verdicts that say yes or no, or A, B or tie; None if they say something else.
+        """Scale of verdicts, such as yes and no or A, B and tie; None for other words.
 
         >>> str(Scale.of_verdicts(["no", "Yes"])), str(Scale.of_verdicts(["A>B", "tie"])), Scale.of_verdicts(["7"])
         ('no,yes', 'B,tie,A', None)
@@ -101,7 +101,7 @@ class Scale:
         return f"{self.levels[0]}-{self.levels[-1]}" if list(self.levels) == numbers else ",".join(self.levels)
 
     def place(self, word: object) -> int:
-        """Which level a word or number is, from 0; -1 if it is none."""
+        """Position of the level that a word or number is, from 0; -1 if it is no level."""
         return self._places.get(_key(word), -1)
 
     @property
@@ -144,7 +144,7 @@ class Scale:
         return tuple(named.get(i, int(level) if numbers else level) for i, level in enumerate(self.levels))
 
     def over_classes(self, p: npt.ArrayLike) -> Array:
-        """Probabilities (..., M) of the levels as classes, falling by e with distance, of those that levels stand for.
+        """Probabilities (..., M) of levels as classes, which fall exponentially with the distance from the forecast.
 
         >>> Scale.of("1-3").over_classes([0.5]).round(2).tolist()
         [[0.09, 0.83, 0.09]]
@@ -155,7 +155,7 @@ class Scale:
         return np.asarray(found / found.sum(axis=-1, keepdims=True))
 
     def typical(self, p: float) -> str:
-        """The level for a mean of what levels are taken as; of two levels, how often the upper one is meant.
+        """Text of a mean probability: the level that it stands for or, of two levels, the share of the upper one.
 
         >>> Scale.of("1-10").typical(0.72), Scale.of("no,yes").typical(0.65), Scale.of("bad,fair,good").typical(0.7)
         ('7.7', '80% yes', 'good')
@@ -167,7 +167,7 @@ class Scale:
         return f"{int(self.levels[0]) + p * size - 0.5:.2g}" if numbers else self.nearest(p)
 
     def nearest(self, p: float) -> str:
-        """The level that is taken as about this probability."""
+        """Level whose probability is nearest to `p`."""
         return self.levels[min(max(int(p * len(self.levels)), 0), len(self.levels) - 1)]
 
 
@@ -242,7 +242,7 @@ def _texts(words: npt.ArrayLike) -> npt.NDArray[np.str_]:
 
 
 def _key(word: object) -> str:
-    """A level as it is compared: numbers by value, words without case or blanks around them."""
+    """Key by which levels are compared: numbers by value, words without case and outer blanks."""
     text = str(word).strip().lower()
     text = _PREFERENCES.get(text, text)
     try:

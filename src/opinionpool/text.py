@@ -26,7 +26,7 @@ def listed(names: Sequence[object], most: int = 8) -> str:
 
 
 def suggestion(name: str, names: Sequence[str], else_say: str) -> str:
-    """The name that was meant, or all that there are.
+    """Text that suggests the most similar name or, if none is most similar, lists all names.
 
     >>> suggestion("bod", ["ann", "bob"], "there are"), suggestion("x", ["ann", "bob"], "there are")
     ("did you mean 'bob'?", "there are 'ann', 'bob'")
@@ -41,7 +41,7 @@ def suggestion(name: str, names: Sequence[str], else_say: str) -> str:
 
 
 def meant(name: str, names: Sequence[str]) -> str:
-    """The name that was meant, to end a message with; nothing if none is near.
+    """Text to end a message with that suggests the most similar name; empty if none is.
 
     >>> meant("bod", ["ann", "bob"]), meant("x", ["ann", "bob"])
     ("; did you mean 'bob'?", '')
@@ -60,7 +60,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def quoted(value: str) -> str:
-    """A value as it is typed after an option, cut when it is long.
+    """Value as typed after an option on the command line, cut when it is long.
 
     >>> quoted("-1"), quoted("no idea")
     ('-1', "'no idea'")
@@ -92,7 +92,7 @@ def typed(word: str) -> str:
 
 
 def _bare(sign: str) -> str:
-    """A character as it stands between $' and ', where a backslash begins an escape."""
+    """Escape of a character between $' and ', where a backslash begins an escape."""
     if sign.isprintable():
         return f"\\{sign}" if sign in "\\'" else sign
     return "".join(f"\\x{byte:02x}" for byte in sign.encode("utf-8", "surrogateescape"))

@@ -47,7 +47,7 @@ from opinionpool.text import listed
 
 
 class _Read(NamedTuple):
-    """What a fit was given: forecasts, in which columns, on which classes, and how many rows were rounded."""
+    """Input of a fit: forecasts, layout of columns, classes, column names, number of normalised rows, notes."""
 
     forecasts: Forecasts
     layout: ExpertColumns
@@ -59,7 +59,7 @@ class _Read(NamedTuple):
 
 @dataclass(eq=False, repr=False)
 class BasePool(ClassifierMixin, FittedAttributes):  # type: ignore[misc]
-    """What all pools share: reading X and y, and answering. Not to be used by itself.
+    """Abstract base class of all pools, which reads X and y and answers.
 
     **X** is events x experts, the probability of ``classes_[1]``, NaN where a forecast is missing; one expert may come
     as a vector. K > 2 classes: events x experts x classes, or the same flattened expert by expert, which is how
@@ -157,7 +157,7 @@ class BasePool(ClassifierMixin, FittedAttributes):  # type: ignore[misc]
         )
 
     def _keep(self, fitted: FitState) -> Self:
-        """Put what was learned in place, and say the serious notes."""
+        """Set the result of the fit, and warn of its serious notes."""
         self._fitted = fitted
         assert fitted.learned is not None
         for note in (*fitted.learned.notes, *fitted.notes):
@@ -166,7 +166,7 @@ class BasePool(ClassifierMixin, FittedAttributes):  # type: ignore[misc]
         return self
 
     def _fit_dense(self, X: Given, y: Given, prior: npt.ArrayLike | None) -> tuple[Labels, Fitted] | None:  # noqa: ARG002
-        """The classes, and what arrays teach as they are; None if rule or arrays do not allow it."""
+        """Classes and fitted pool, directly from arrays; None if the rule or the arrays do not allow it."""
         return None
 
     def _read(self, X: Given, y: Given, given: Given = None, topics: Given = None, times: Given = None) -> _Read:
@@ -252,7 +252,7 @@ class BasePool(ClassifierMixin, FittedAttributes):  # type: ignore[misc]
         fitted: FitState,
         learned: Fitted,
     ) -> tuple[Array, npt.ArrayLike | None, npt.ArrayLike | None]:
-        """Forecasts of the experts of the fit, (T, N) or (T, N, K), with priors and base rates in the same order."""
+        """Forecasts (T, N) or (T, N, K) by the experts of the fit, with prior and base rate aligned to their rows."""
         if isinstance(X, Forecasts):
             fitted.layout.check(X)
             return fitted.layout.dense(X), _own_priors(X, prior, learned), base_rate
@@ -272,7 +272,7 @@ class BasePool(ClassifierMixin, FittedAttributes):  # type: ignore[misc]
     def _topics(
         self, X: Given, topics: Given, events: int, learned: Fitted, fitted: FitState
     ) -> npt.NDArray[np.str_] | None:
-        """Topics of some events, (T,); those of a container are its own, for pools that have learned any."""
+        """Topics of the events, (T,), or None; ArgumentError for `topics` if the pool was fitted without any."""
         if isinstance(X, Forecasts):
             without(topics, "topics", "topics")
             return X.topics
@@ -358,7 +358,7 @@ class BasePool(ClassifierMixin, FittedAttributes):  # type: ignore[misc]
 
 
 def _own_priors(forecasts: Forecasts, prior: npt.ArrayLike | None, learned: Fitted) -> npt.ArrayLike | None:
-    """The priors that the forecasts bring, blanks filled by `prior` or that of the fit; else `prior`."""
+    """Priors of the events of `forecasts`, blanks filled by `prior` or that of the fit; `prior` if they have none."""
     if forecasts.options is not None:
         return own_priors(forecasts, prior)
     if forecasts.prior is None:
@@ -370,7 +370,7 @@ def _own_priors(forecasts: Forecasts, prior: npt.ArrayLike | None, learned: Fitt
 
 
 def _pool_in_parts(state: Fitted, q: Array, prior: npt.ArrayLike | None, base_rate: npt.ArrayLike | None) -> Array:
-    """Probabilities of two classes, (T, 2), with nothing as long beside them."""
+    """Probabilities of two classes, (T, 2), computed in parts so that no further array of T rows is needed."""
     both = np.empty((len(q), 2))
     try:
         for start in range(0, len(q), EVENTS):
@@ -384,7 +384,7 @@ def _pool_in_parts(state: Fitted, q: Array, prior: npt.ArrayLike | None, base_ra
 
 
 def _names_note(who: str, names: tuple[str, ...] | None) -> str:
-    """That columns are taken by position; as scikit-learn says it."""
+    """Warning in scikit-learn's words that columns are matched by position, as only X or only the fit has names."""
     if names is None:
         return f"X has feature names, but {who} was fitted without feature names: columns are taken in the order of fit"
     return (

@@ -240,7 +240,7 @@ class LogOddsTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def fit_transform(
         self, X: Given, y: Given, prior: npt.ArrayLike | None = None, sample_weight: npt.ArrayLike | None = None
     ) -> Array:
-        """`fit`, then `transform` with the same prior."""
+        """Return the result of `fit`, then `transform`, both with `prior`."""
         return self.fit(X, y, prior, sample_weight).transform(X, prior)
 
     def _check(self, means: Means, answered: Mask) -> None:
@@ -263,7 +263,7 @@ class LogOddsTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
 
 def _log_odds(prior: npt.ArrayLike, events: int) -> Array:
-    """L° of every event, (T, 1)."""
+    """Prior log-odds L° of every event, (T, 1)."""
     return logodds.prior_log_ratios(spread_prior(prior, (events,), 2))
 
 
@@ -277,7 +277,7 @@ def _check_events(events: Array, classes: Labels) -> None:
 def _means(
     x: Array, reference: Array | float, codes: npt.NDArray[np.intp], weight: Array
 ) -> tuple[Mask, Means, Array, Array]:
-    """Which columns vary; regressions of columns less `reference`, in units of one scale from a centre; and these."""
+    """Mask of varying columns, regressions of the standardised columns less `reference`, scale and centre, (N,)."""
     counted = ((codes >= 0) & (weight > 0))[:, None] & ~np.isnan(x)
     low, high = (f(x, axis=0, where=counted, initial=i) for f, i in ((np.min, np.inf), (np.max, -np.inf)))
     answered = np.isfinite(low) & (high - low > 1e-13 * np.maximum(np.abs(low), np.abs(high)))

@@ -12,7 +12,7 @@ from opinionpool.saving.files import POOLS, read, write
 
 
 def save(pool: object, path: str | os.PathLike[str]) -> None:
-    """Write a pool to a file, from which `load` makes it again, with the same answers to the last bit.
+    """Write a pool to a file, from which `load` restores it with bit-identical answers.
 
     Parameters
     ----------

@@ -28,7 +28,7 @@ _OUTSIDE = (*_FLOORS, "scale")
 
 @dataclass(frozen=True, eq=False)
 class FitState:
-    """All that a fit leaves, put in place at once, so that nobody ever meets parts of two fits."""
+    """Result of a fit, set by one assignment, so that no thread meets parts of two fits."""
 
     layout: ExpertColumns
     classes: Labels  # (K,)
@@ -44,7 +44,7 @@ class FitState:
 
 
 class FittedAttributes(BaseEstimator):  # type: ignore[misc]
-    """A pool's options and, with names that end in _, what it has learned."""
+    """Base class with the options of a pool and its fitted attributes, whose names end in _."""
 
     rule: ClassVar[str]
     floor: float
@@ -57,13 +57,13 @@ class FittedAttributes(BaseEstimator):  # type: ignore[misc]
         return "_fitted" in self.__dict__
 
     def _known(self) -> FitState:
-        """What a fit left."""
+        """Return the result of the fit; AttributeError if the pool is not fitted."""
         if "_fitted" not in self.__dict__:
             raise AttributeError(f"this {type(self).__name__} is not fitted yet")
         return self._fitted
 
     def _learned(self) -> tuple[FitState, Fitted]:
-        """What a fit left, and what was learned, now if need be, with columns for all experts in it."""
+        """Return the result of the fit, with columns for all experts, and the pool, refitted if the stream changed."""
         fitted = self._known()
         if fitted.stream is None:
             assert fitted.learned is not None
@@ -82,7 +82,7 @@ class FittedAttributes(BaseEstimator):  # type: ignore[misc]
 
     @property
     def state_(self) -> Fitted:
-        """What was learned; after `partial_fit`, when it is first asked for."""
+        """Fitted panel or pool; after `partial_fit` it is learned on first access."""
         return self._learned()[1]
 
     @property
@@ -116,7 +116,7 @@ class FittedAttributes(BaseEstimator):  # type: ignore[misc]
         return fitted.layout if fitted.stream is None else fitted.layout.widened(fitted.stream.experts)
 
     def settings(self) -> dict[str, Any]:
-        """What the pool is fitted with, as `op.compare_pools` asks for it: its options, and floors of its own."""
+        """Options of the pool, and floors that differ from the defaults, as arguments for `op.compare_pools`."""
         usual = {"floor": FLOOR, "pool_floor": POOL_FLOOR}
         return self._options() | {name: getattr(self, name) for name in _FLOORS if getattr(self, name) != usual[name]}
 
@@ -144,7 +144,7 @@ class FittedAttributes(BaseEstimator):  # type: ignore[misc]
 
     @property
     def notes_(self) -> tuple[Note, ...]:
-        """What a user should know about the fit."""
+        """Notes for the user on the fit and its data."""
         check_is_fitted(self)
         fitted, learned = self._learned()
         notes = (*learned.notes, *fitted.notes)

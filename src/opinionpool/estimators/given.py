@@ -89,7 +89,7 @@ def columns_of(X: Given, estimator: BaseEstimator, fitted: ExpertColumns | None 
 
 
 def labels_of(y: Given, events: int, who: str, classes: Given = None) -> tuple[Labels, npt.NDArray[np.bool_]]:
-    """The labels of resolved events, and which of so many events are resolved, (T,); `classes` if they are known.
+    """Labels of the resolved events, and mask of the resolved events, (T,).
 
     Raises
     ------
@@ -120,7 +120,7 @@ def timed(
 def times_by_expert(
     times: Given, forecasts: Array, layout: ExpertColumns, names: tuple[str, ...] | None, who: str
 ) -> npt.NDArray[np.datetime64]:
-    """When each of some forecasts was made, (T, N), from columns as those of X, or one for each expert.
+    """Time at which each forecast was made, (T, N), from columns like those of X or a column per expert.
 
     Raises
     ------

@@ -36,11 +36,11 @@ from opinionpool.text import counted
 
 
 class IncrementalPool(BasePool):
-    """What all pools share beyond `BasePool`: `partial_fit` and `save`. Not to be used by itself."""
+    """Abstract base class of all pools that adds `partial_fit` and `save` to `BasePool`."""
 
     @property
     def stream_(self) -> Stream:
-        """What `partial_fit` learns from; only after it."""
+        """Stream to which `partial_fit` adds events; only there after `partial_fit`."""
         stream = self._known().stream
         if stream is None:
             raise AttributeError(f"this {type(self).__name__} was fitted at once, and has no stream")
@@ -48,7 +48,7 @@ class IncrementalPool(BasePool):
 
     @property
     def notes_(self) -> tuple[Note, ...]:
-        """What a user should know about the fit."""
+        """Notes for the user on the fit and its data."""
         notes, known = super().notes_, self._known()
         if known.forgotten is not None:
             text = (
@@ -179,14 +179,14 @@ class IncrementalPool(BasePool):
         return self._known().stream if "_fitted" in self.__dict__ else None
 
     def _stream(self, classes: Labels, prior: Given) -> Stream:
-        """A stream to begin with."""
+        """Empty stream with the classes, prior and floors of the pool."""
         if self.binary_only and len(classes) > 2:
             raise OutcomeError(f"Only binary classification is supported. There are {len(classes)} classes.")
         self._options()
         return Stream(classes.tolist(), prior=prior, floor=self.floor, pool_floor=self.pool_floor)
 
     def _begin(self, fitted: FitState) -> None:
-        """Put a new stream in place of what was learned before."""
+        """Replace the result of an earlier fit, and note the weight of its events as forgotten."""
         forgotten = self._fitted.events if "_fitted" in self.__dict__ else None
         self._fitted = replace(fitted, forgotten=forgotten)
 
@@ -200,7 +200,7 @@ class IncrementalPool(BasePool):
         return state
 
     def _saved(self) -> dict[str, Any]:
-        """What is written, all of one moment whatever other threads do."""
+        """Fields to save, by name, from one state of the stream whatever other threads do."""
         kept = self._known()
         if kept.stream is not None:
             now = type(self)(**self.get_params(deep=False))
@@ -245,7 +245,7 @@ class IncrementalPool(BasePool):
         events: float,
         rounded: int,
     ) -> Self:
-        """A fitted pool from what was written."""
+        """Fitted pool from the fields of a file."""
         pool = cls(**parameters)
         # A file does not say whether topics that taught nothing were given.
         pool._fitted = FitState(layout, classes, names, learned, events, rounded, stream=stream, topics=True)

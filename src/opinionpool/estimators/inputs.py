@@ -90,7 +90,7 @@ def event_weights(sample_weight: npt.ArrayLike | None, events: int) -> Array:
 
 @dataclass(frozen=True)
 class ExpertColumns:
-    """Which columns hold whose forecasts."""
+    """Layout of the columns: experts, and their classes where each has a column."""
 
     experts: tuple[str, ...]  # N names
     # names of the columns, expert by expert, the classes of each in the order of `classes`; None if they have no names
@@ -135,7 +135,7 @@ class ExpertColumns:
         return cls(experts, columns, classes, len(classes), own)
 
     def widened(self, experts: tuple[str, ...]) -> ExpertColumns:
-        """With the columns of experts who joined."""
+        """Layout with columns for the experts who joined."""
         if experts == self.experts:
             return self
         columns = experts if self.width == 1 else tuple(f"{e}:{label}" for e in experts for label in self.classes)
@@ -208,7 +208,7 @@ class ExpertColumns:
 
 
 def named_classes(names: tuple[str, ...] | None) -> tuple[str, ...]:
-    """The classes that names of columns, ``expert:class``, give, the same two or more for every expert; else none."""
+    """Classes in column names ``expert:class`` if every expert has each of two or more; else ()."""
     split = [name.rpartition(":") for name in names or ()]
     classes = tuple(dict.fromkeys(label for _, _, label in split))
     experts = {expert for expert, _, _ in split}
@@ -218,7 +218,7 @@ def named_classes(names: tuple[str, ...] | None) -> tuple[str, ...]:
 
 
 def settled_classes(labels: Labels, given: Anything, names: tuple[str, ...] | None, q: Array) -> Labels:
-    """The sorted classes of a fit: those given, else those that columns name, else those among the outcomes.
+    """Sorted classes of a fit: from `given`, else from column names, else from the outcomes.
 
     Parameters
     ----------
@@ -268,7 +268,7 @@ def _given_classes(given: Anything, named: bool) -> Labels:
 
 
 def _typed(columns: tuple[str, ...], labels: Labels) -> Labels | None:
-    """The classes that columns name, in the type of the outcomes; None if the outcomes are not among them."""
+    """Classes in column names, in the type of the outcomes; None if the outcomes are not among them."""
     texts = {label_text(label) for label in np.unique(labels).tolist()}
     if not columns or not texts <= set(columns):
         return None
@@ -282,7 +282,7 @@ def _typed(columns: tuple[str, ...], labels: Labels) -> Labels | None:
 
 
 def _coded(labels: Labels, q: Array) -> bool:
-    """Whether -1 beside 0 is no class, as the forecasts are not on so many."""
+    """Return False if -1 is a class like 0 and others, as forecasts are on as many classes as there are labels."""
     count = len(np.unique(labels))
     return not (count > 2 and (q.shape[2] == count if q.ndim == 3 else classes_by_sums(q, 2) == count))
 
@@ -292,7 +292,7 @@ FEWEST, FIRST = 3, 64
 
 
 def classes_by_sums(q: Array, seen: int) -> int | None:
-    """How many columns at a time add up to 1 in every complete row, more than `seen`; None if none do.
+    """Least number above `seen` of adjacent columns that add up to 1 in every complete row; None if there is none.
 
     >>> classes_by_sums(np.array([[0.2, 0.3, 0.5], [0.1, 0.1, 0.8], [0.6, 0.2, 0.2]]), 2)
     3
@@ -313,7 +313,7 @@ def _add_up(q: Array, number: int) -> bool:
 
 
 def pair_notes(q: Array) -> tuple[Note, ...]:
-    """That columns may be the two classes of each expert, where they are taken for an expert each."""
+    """Note that columns, each read as an expert, may be pairs of two classes; () unless each pair adds up to 1."""
     if q.ndim != 2 or classes_by_sums(q, 1) != 2:
         return ()
     text = (

@@ -115,7 +115,7 @@ class GaussianPool(IncrementalPool):
         topics: npt.ArrayLike | None = None,
         times: npt.ArrayLike | None = None,
     ) -> Array:
-        """Between what the pooled probability lies, as far as beliefs and outcomes leave the weights open.
+        """Credible interval of the pooled probability, given the posterior of the weights.
 
         Parameters
         ----------
@@ -165,7 +165,7 @@ class GaussianPool(IncrementalPool):
 
     @property
     def posterior_(self) -> Posterior | None:
-        """What is open about intercept and weights."""
+        """Posterior of intercept and weights, or None."""
         check_is_fitted(self)
         return self.state_.posterior
 
@@ -284,7 +284,7 @@ class AveragePool(IncrementalPool):
 
 @dataclass(eq=False, repr=False)
 class GeometricPool(IncrementalPool):
-    """The geometric mean of the odds: the mean of the log-odds of those present.
+    """Geometric mean of the odds, which is the mean of the log-odds, over the experts who answered.
 
     Parameters
     ----------
@@ -364,7 +364,7 @@ class TrimmedPool(IncrementalPool):
 
 @dataclass(eq=False, repr=False)
 class ExtremizedPool(IncrementalPool):
-    """The mean log-odds of those present, moved away from the prior by a factor.
+    """Mean log-odds of the experts who answered, moved away from the prior by a factor.
 
     Parameters
     ----------
@@ -386,7 +386,7 @@ class ExtremizedPool(IncrementalPool):
 
 @dataclass(eq=False, repr=False)
 class RecalibratedPool(IncrementalPool):
-    """The mean log-odds of those present, with an intercept and a slope that are learned.
+    """Mean log-odds of the experts who answered, with a learned intercept and slope.
 
     Parameters
     ----------
