@@ -105,7 +105,7 @@ def happened(forecasts: Forecasts) -> list[object]:
 
 
 def about(forecasts: Forecasts) -> str | None:
-    """The class that binary probabilities are about, None if that goes without saying."""
+    """Label of the class that binary probabilities are of; None if it is 1 or True, or if events are not binary."""
     if len(forecasts.classes) > 2 or forecasts.options is not None or forecasts.classes[1] in (1, True, "1"):
         return None
     return printable(str(forecasts.classes[1]))
@@ -121,14 +121,14 @@ def closing_times(forecasts: Forecasts) -> list[str | None]:
 
 
 def _closes_column(pooled: Pooled, times: Sequence[str | None], only_open: bool) -> list[Column]:
-    """When events close, where the file says it; a table has it where only open events are listed."""
+    """Column with closing times, empty if the file has none; shown in tables of open events only."""
     if pooled.forecasts.closes is None:
         return []
     return [Column("closes", times, "closes" if only_open else None, _unfolded, spare=2)]
 
 
 def _unfolded(text: str) -> str:
-    """A time as tables show it, never folded."""
+    """A time without T, Z and zero seconds, as tables show it."""
     return text.removesuffix(":00Z").replace("T", " ").removesuffix("Z")
 
 
@@ -176,7 +176,7 @@ def void_records(void: Mapping[str, int]) -> Iterator[dict[str, object]]:
 
 
 def _class_columns(pooled: Pooled, only_open: bool) -> list[Column]:
-    """A row per event and class. A table names the event once, and what happened by a remark beside it."""
+    """Columns with a row per event and class; a table shows the event once and marks the class that happened."""
     forecasts = pooled.forecasts
     crowd, events, sizes = forecasts.crowd.tolist(), forecasts.events, forecasts.sizes.tolist()
     remarks = []
@@ -368,7 +368,7 @@ def _feature_columns(state: FittedPanel, forecasts: Forecasts) -> list[Column]:
 
 
 def _class_weight_columns(state: Fitted) -> list[Column]:
-    """The weight of what experts say of each class in the pooled one, where weights differ between classes."""
+    """Columns with each expert's weight by class, for panels whose weights differ between classes; else empty."""
     if not isinstance(state, FittedPanel) or not isinstance(state.panel, FullPanel):
         return []
     weights = np.where(state.present[:, None], state.panel.class_weights, 0.0)

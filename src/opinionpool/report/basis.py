@@ -133,7 +133,7 @@ def _by_model(f: Findings) -> Iterator[tuple[str, str]]:
 
 
 def _measured(f: Findings) -> list[tuple[str, str]]:
-    """How well the pool discriminates, out of sample."""
+    """Entry on the share of correct answers and the AUC of the pool out of sample; empty if not measured."""
     if isinstance(f.comparison, Missing) or not f.binary:
         return []
     own = next(pool for pool in f.comparison.pools if pool.pool == f.pool)

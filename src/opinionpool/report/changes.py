@@ -61,7 +61,7 @@ def move_columns(found: Diff, most: int | None = None) -> list[Column]:
 
 
 def _once(moves: Sequence[Move]) -> list[str | None]:
-    """The event of each row, none where it is that of the row above."""
+    """Event of each row, None if it is the event of the row above."""
     before = [None, *(move.event for move in moves)][: len(moves)]
     return [move.event if move.event != other else None for move, other in zip(moves, before, strict=True)]
 
@@ -90,7 +90,7 @@ def change_columns(found: Diff, most: int | None = None) -> list[Column]:
 
 
 def weighed(found: Diff) -> bool:
-    """Whether experts have weights, so that a table of them says something."""
+    """Return True if any expert has a weight in either pool."""
     return any(not math.isnan(value) for each in found.experts for value in (each.old["weight"], each.new["weight"]))
 
 
@@ -156,7 +156,7 @@ def first_move(move: Move) -> str:
 
 
 def causes_of(move: Move) -> str:
-    """From where to where an answer moved, and the causes, the largest first."""
+    """Sentence with an answer's old and new probability and the contributions of the causes, largest first."""
     order = sorted(range(len(STEPS)), key=lambda i: -abs(move.parts[i]))
     causes = [f"{points(move.parts[i])} by {CAUSES[STEPS[i]]}" for i in order if points(move.parts[i]) != "0.0"]
     return f"from {percent(move.old)} to {percent(move.new)}: {', '.join(causes)}"
@@ -175,7 +175,7 @@ def meaning_lines(found: Diff) -> list[str]:
 
 
 def change_view(found: Diff, *, table: bool) -> View:
-    """The whole difference; a table holds the largest moves and changes, and says how many are left out."""
+    """View of a difference; a table has the largest moves and changes, and the number of the others."""
     moves, events, experts = move_columns(found), len(found.moves), change_columns(found)
     below: list[Sequence[Column] | str] = []
     if events > SHOWN:

@@ -68,7 +68,7 @@ def drawing(width: float, height: float, parts: Iterable[Html], says: str, kind:
 
 
 def label(x: float, y: float, content: str, *, anchor: str = "start", kind: str = "", turned: bool = False) -> Html:
-    """A text."""
+    """An SVG text at (x, y)."""
     style = f' class="{kind}"' if kind else ""
     turn = f' transform="rotate(-90 {number(x)} {number(y)})"' if turned else ""
     at = "" if anchor == "start" else f' text-anchor="{anchor}"'
@@ -120,7 +120,7 @@ def dot(x: float, y: float, kind: str, radius: float = 3.5) -> Html:
 
 
 def titled(content: str, part: Html) -> Html:
-    """A part that says more where a pointer rests on it."""
+    """An SVG part with a tooltip."""
     return markup("<g><title>{}</title>{}</g>", text(content), part)
 
 
@@ -143,7 +143,7 @@ class Gain(NamedTuple):
 
 
 def gain_chart(gains: Sequence[Gain]) -> Html:
-    """Differences of scores with their intervals, around the line at 0."""
+    """Chart of score differences with their intervals, around the line at 0."""
     ends = [0.0, *(x for gain in gains for x in (gain.mean, gain.low, gain.high) if math.isfinite(x))]
     room = 0.06 * ((max(ends) - min(ends)) or 1.0)
     x = Scale(min(ends) - room, max(ends) + room, 8, WIDTH - 8)
@@ -289,7 +289,7 @@ def reliability_chart(
 
 
 def learning_chart(curve: LearningCurve) -> Html:
-    """Scores by the number of resolved events, and between what the pool's lies."""
+    """Chart of the pool's and the average's scores by the number of resolved events, with the pool's interval."""
     low, high = curve.average + curve.low, curve.average + curve.high
     values = [v for row in (curve.score, curve.average, low, high) for v in row.tolist() if math.isfinite(v)]
     room = 0.06 * ((max(values) - min(values)) or 0.1)
@@ -327,7 +327,7 @@ def bar_cell(parts: Iterable[Html], height: int = 22) -> Html:
 
 
 def interval_bar(p: float, low: float | None, high: float | None, forecasts: Sequence[float] = ()) -> Html:
-    """A probability between its limits, over experts' forecasts, on a scale from 0 to 1."""
+    """Small chart of a probability with its interval, over experts' forecasts, on a scale from 0 to 1."""
     x = Scale(0.0, 1.0, 6, 114)
     parts = [line(x(0), 11, x(1), 11, "grid"), line(x(0.5), 7, x(0.5), 15, "grid")]
     parts += [line(x(q), 4, x(q), 18, "one") for q in sorted(set(forecasts))[:TICKED]]
@@ -338,7 +338,7 @@ def interval_bar(p: float, low: float | None, high: float | None, forecasts: Seq
 
 
 def range_bar(p: float, low: float, high: float) -> Html:
-    """Between what a probability moves, around its value, on a scale from 0 to 1."""
+    """Small chart of the range of a probability around its value, on a scale from 0 to 1."""
     x = Scale(0.0, 1.0, 6, 114)
     a, b = sorted((x(low), x(high)))
     bar, level = rect(a, 6, max(b - a, 1.0), 10, "range"), line(x(p), 2, x(p), 20, "level")

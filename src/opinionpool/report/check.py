@@ -45,7 +45,7 @@ LOOKED_FOR = {
 
 
 def check_lines(checks: Sequence[Check]) -> list[str]:
-    """A line for each code that alarms, about the expert who departs most; then what was not found or looked for."""
+    """Lines on model checks: one per serious code, then the codes passed and the codes not testable."""
     lines = []
     codes = list(dict.fromkeys(check.code for check in checks))
     alarming = {check.code for check in checks if check.serious}
@@ -83,7 +83,7 @@ def examine(
     beliefs: Beliefs | None = None,
     model: tuple[str, TrainedPool] | None = None,
 ) -> Findings:
-    """Try to learn the default pool from forecasts and beliefs, or take a saved one, and collect what that says."""
+    """Examine a file: fit the default pool to its forecasts and beliefs, or apply a saved one, and collect findings."""
     faults = diagnosis.faults
     obstacles = [fault.text for fault in faults if not fault.proposed]
     if not diagnosis.readable:
@@ -119,7 +119,7 @@ def examine(
 
 
 def _beside(forecasts: Forecasts, file: str, trained: TrainedPool) -> tuple[Forecasts, tuple[Note, ...]]:
-    """Forecasts by the experts of a saved pool, about its classes, and what the pool would do with them."""
+    """Forecasts matched to the experts and classes of a saved pool, with notes on how the pool would use them."""
     forecasts = matched(forecasts, trained, file)
     events = float(trained.learned.events.sum())
     text = f"beside the {trained.name} pool in {file}, which has learned from {whole(round(events, 6))} resolved events"
@@ -212,13 +212,13 @@ def topics(findings: Findings, name: str) -> list[tuple[str, str]]:
 
 
 def _void(forecasts: Forecasts) -> str:
-    """How many events were annulled, which are neither open nor resolved."""
+    """Number of void events as text; empty if there are none."""
     count = 0 if forecasts.void is None else len(forecasts.void.events)
     return f", and {whole(count)} void" if count else ""
 
 
 def _unreported(findings: Findings) -> list[Check]:
-    """Checks but for clones that learning has named already."""
+    """The checks without clones that the notes already name."""
     shown = any(note.code == "clones" for note in findings.notes)
     return [check for check in findings.checks if not (shown and check.code == "clones" and check.statistic == 1.0)]
 
@@ -281,7 +281,7 @@ def duplicate_columns(forecasts: Forecasts) -> list[Column]:
 
 
 def _any_class(cells: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Where something holds of a forecast, or of one of its classes."""
+    """Mask of forecasts for which any class has the property, from a mask by forecast or by forecast and class."""
     return np.asarray(cells if cells.ndim == 1 else cells.any(axis=1))
 
 

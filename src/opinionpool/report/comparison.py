@@ -86,7 +86,7 @@ def difference_columns(key: str, title: str | None, differences: Sequence[Differ
 
 
 def _end(x: float) -> str:
-    """A limit, with further digits where three would not show on which side of 0 it is."""
+    """An interval limit, with more than three digits if needed to show its sign."""
     digits = next((digits for digits in range(3, 7) if round(x, digits)), 3)
     return f"{x:+.{digits}f}"
 
@@ -96,7 +96,7 @@ def _verdict(pool: PoolScore) -> str:
 
 
 def shown_experts(columns: Sequence[Column], experts: int) -> tuple[list[Column], int]:
-    """The first and the last rows of a long list, and how many lie between."""
+    """The first and last rows of a long list, and the number of rows left out between them."""
     hidden = experts - 2 * SHOWN
     if hidden <= 1:
         return list(columns), 0
@@ -118,7 +118,7 @@ def verdict_lines(found: Comparison) -> list[str]:
 
 
 def _single(found: Comparison) -> list[str]:
-    """The default pool beside the average as a report has it, where the table, which looks at many, says otherwise."""
+    """Sentence on the single comparison with the average, where its verdict differs from the joint one in the table."""
     own = next((pool for pool in found.pools if pool.pool == found.reference), None)
     single = found.single
     if own is None or single is None or single.verdict == own.over_average.verdict:
@@ -162,7 +162,7 @@ def _best(found: Comparison) -> list[str]:
 
 
 def _experts(found: Comparison) -> list[str]:
-    """How single experts do beside the pool."""
+    """Sentence with the number of experts better than, worse than, and not distinguishable from the pool."""
     if not found.experts:
         return []
     better = [e.expert for e in found.experts if e.over_pool.verdict == "better"]
@@ -178,7 +178,7 @@ def _experts(found: Comparison) -> list[str]:
 
 
 def how_line(found: Comparison) -> str:
-    """How the scores were made."""
+    """Sentence on the number of events scored and the method of cross-validation."""
     if found.by == "time":
         way = f"forward in time, {counted(found.folds, 'block')}"
     else:
@@ -209,7 +209,7 @@ def meaning_lines(found: Comparison) -> list[str]:
 
 
 def comparison_view(found: Comparison, *, table: bool) -> View:
-    """The whole comparison; a table holds what the other formats have as sentences, and fewer experts."""
+    """View of a comparison; a table has fewer experts, and the sentences below it."""
     pools, experts = pool_columns(found), expert_columns(found)
     below: list[Sequence[Column] | str] = []
     if found.experts:
@@ -248,7 +248,7 @@ def with_experts(pools: Sequence[Column], experts: Sequence[Column]) -> list[Col
 
 
 def comparison_facts(found: Comparison) -> dict[str, object]:
-    """How it was done, what follows, and the experts, for JSON."""
+    """Facts on the design of a comparison, its verdicts and its experts, for JSON."""
     return {
         "scored": found.scored,
         "by": found.by,

@@ -124,7 +124,7 @@ def _calibration(f: Findings) -> Section:
 
 
 def _expert_curves(f: Findings, shown: Sequence[int]) -> list[Block]:
-    """Small figures of some experts, and how many others there are."""
+    """Calibration figures of some experts, with a note on the number of experts left out."""
     if not shown:
         return []
     left = len(f.forecasts.experts) - len(shown)
@@ -247,7 +247,7 @@ def _learning_words(f: Findings, curve: LearningCurve) -> list[str]:
 
 
 def _learning_claim(f: Findings, curve: LearningCurve) -> str:
-    """From how many events on the pool is ahead: the verdict of the headline, followed down to fewer outcomes."""
+    """Sentence with the number of events from which the pool is significantly better than the average."""
     if isinstance(f.comparison, Missing) or f.comparison.by == "time":
         # There the curve is of other events than the headline.
         return ""
@@ -323,7 +323,7 @@ def _listed(checks: Sequence[Check]) -> Html:
 
 
 def method_section(f: Findings) -> Section:
-    """How it was computed, from what."""
+    """Section on the method: command line, pool, cross-validation, versions of software."""
     parts: list[Block] = [Code(f.source.command)] if f.source.command else []
     parts.append(Text(method_words(f.pool)))
     if f.pool == DEFAULT and f.learned.members is not None:
@@ -366,7 +366,7 @@ def shares_words(members: Members) -> str:
 
 
 def method_words(pool: str) -> Html:
-    """How a pool comes to its answers, in sixty words."""
+    """Description of the pool's method."""
     if pool == DEFAULT:
         return markup(
             "The answer’s log-odds are those of the prior plus, for each forecast, a weight times its distance from "

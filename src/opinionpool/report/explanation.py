@@ -151,7 +151,7 @@ def explanation_records(why: Explanation) -> Iterator[dict[str, object]]:
 
 
 def explanation_facts(why: Explanation) -> dict[str, object]:
-    """The other parts for JSON."""
+    """Facts on an answer beside its forecasts, for JSON: probability, interval, prior, intercept and shifts."""
     low, high = why.interval or (None, None)
     parts = {
         "probability": why.probability, "prior_probability": why.prior, "start": why.start, "intercept": why.intercept,
@@ -171,7 +171,7 @@ def by_class(why: Explanation, value: Array | None) -> object:
 
 
 def most_moved(why: Explanation, at: int | None = None) -> tuple[int, int] | None:
-    """The expert without whom the answer would move most, in log-odds, and the class of which; None if none does."""
+    """Indices of the expert and class with the largest change in log-odds without the expert; None if no change."""
     if not why.experts:
         return None
     moved = np.abs(_log_odds(why.without.reshape(len(why.experts), -1)) - _log_odds(np.atleast_1d(why.probability)))
@@ -182,7 +182,7 @@ def most_moved(why: Explanation, at: int | None = None) -> tuple[int, int] | Non
 
 
 def explanation_lines(why: Explanation) -> list[str]:
-    """The answer, and whose absence would change it most."""
+    """Sentences with the answer and its most influential expert."""
     name = "the answer" if why.event is None else printable(why.event)
     plain_event = why.probability.ndim == 0 and why.classes[1] in (1, True, "1")
     labels = ["" if plain_event else f"{printable(str(label))} " for label in why.classes]
@@ -201,5 +201,5 @@ def explanation_lines(why: Explanation) -> list[str]:
 
 
 def _log_odds(p: Array) -> Array:
-    """Log-odds of each class against the others."""
+    """Log-odds of each class against all other classes."""
     return np.asarray(np.log(p) - np.log1p(-p))

@@ -57,7 +57,7 @@ class Missing:
 
 @dataclass(frozen=True)
 class Source:
-    """Where forecasts come from."""
+    """Title, date, command line and file digests of a report."""
 
     title: str = "forecasts"  # what the report is called
     date: str = ""  # when it was made; empty to leave it out
@@ -70,7 +70,7 @@ SOURCE = Source()
 
 @dataclass(frozen=True, eq=False)
 class Saved:
-    """A pool from a file, which answers as it is."""
+    """A pool from a file and its answers, without further fitting."""
 
     file: str
     state: Fitted
@@ -194,7 +194,7 @@ def find(
     options: ReportOptions = OPTIONS,
     progress: Progress = None,
 ) -> Findings:
-    """Compute what a report tells.
+    """Compute the contents of a report.
 
     Parameters
     ----------
@@ -259,7 +259,7 @@ def _scores(
     *,
     learns: bool,
 ) -> tuple[Comparison | Missing, LearningCurve | Missing]:
-    """How well the pool does out of sample, and by the number of outcomes."""
+    """Cross-validated scores of the pool, and its learning curve."""
     cells = int(forecasts.resolved[forecasts.event_index].sum())
     # Many experts take long, however few their forecasts.
     most = ROUNDS if splits.repeats is None else min(ROUNDS, splits.repeats)
@@ -277,7 +277,7 @@ def _scores(
 
 
 def _effects(forecasts: Forecasts, event: int, learned: FittedPanel, fit: FitOptions) -> list[Effect]:
-    """How the answer about an event depends on beliefs, where it rests on them."""
+    """Sensitivities of the answer on an event to beliefs; empty where the answer does not rest on beliefs."""
     resting = not learned.counts.any() or (fit.beliefs is not None and len(forecasts.event_index) <= VARIED)
     if not (resting and len(forecasts.classes) == 2 and forecasts.options is None):
         return []

@@ -21,7 +21,7 @@ from opinionpool.text import counted
 
 
 def gains_section(f: Findings) -> Section:
-    """The pool beside the simple average and the best single expert."""
+    """Section on the pool's scores, compared with the simple average and the best single expert."""
     title = "How good the pool is"
     if isinstance(f.comparison, Missing):
         why = f.comparison.reason
@@ -44,7 +44,7 @@ def gains_section(f: Findings) -> Section:
 
 
 def _chart(f: Findings, gain: Difference, best: ExpertScore | None) -> Block:
-    """Differences from the average and from the best expert, drawn."""
+    """Figure of the pool's gains over the simple average and the best expert."""
     gains = [] if f.pool == AVERAGE else [Gain("the simple average", gain.mean, gain.low, gain.high)]
     caption = f"How much better the pool scored, with {LEVEL:.0%} intervals"
     if best is not None:
@@ -136,7 +136,7 @@ def _over_average(f: Findings, found: Comparison) -> list[str]:
 
 
 def _beside_best(best: ExpertScore, found: Comparison) -> Text:
-    """The best expert beside the pool, in words."""
+    """Paragraph on the comparison of the pool with the best expert."""
     same = "" if best.events == found.scored else f" on the {counted(best.events, 'event')} that it answered"
     start = markup(
         "The best single expert, <b>{}</b>, scored {}{}; the pool scored {} on the same events.",
@@ -154,7 +154,7 @@ def _beside_best(best: ExpertScore, found: Comparison) -> Text:
 
 
 def _cards(f: Findings, found: Comparison, best: ExpertScore | None) -> Cards:
-    """Three scores, large."""
+    """Cards with the scores of the pool, the simple average and the best expert."""
     k = len(f.forecasts.classes)
 
     def card(title: str, score: float, more: str = "", *, own: bool = False) -> Card:

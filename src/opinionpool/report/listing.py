@@ -139,7 +139,7 @@ MANY = 50_000
 
 
 def _fields(values: Sequence[object]) -> Iterable[str]:
-    """A column's fields; what nothing can happen to is not looked at cell by cell."""
+    """CSV fields of a column; values that need no quoting are converted without a test of each."""
     kinds = set(map(type, values))
     if kinds == {float}:
         return _decimals(cast("Sequence[float]", values))
@@ -219,7 +219,7 @@ def coloured(out: TextIO) -> bool:
 
 
 def _room(out: TextIO) -> int | None:
-    """The width to keep to: that of the terminal, or as the environment says; None for any."""
+    """Width in columns to fit text into: the terminal's or COLUMNS; None for unlimited."""
     if out.isatty() or os.environ.get("COLUMNS", "").isdigit():
         return shutil.get_terminal_size().columns
     return None
@@ -249,7 +249,7 @@ def _total(widths: Sequence[int]) -> int:
 
 
 def _fitted(widths: list[int], numeric: Sequence[bool], room: int | None, least: int) -> list[int]:
-    """Widths that fit if they can, by narrowing the widest text column again and again; numbers are never cut."""
+    """Column widths narrowed one by one at the widest text column until they fit; numbers are never cut."""
     while room is not None and _total(widths) > room:
         narrowable = [i for i, number in enumerate(numeric) if not number and widths[i] > least]
         if not narrowable:

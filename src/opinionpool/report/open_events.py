@@ -121,7 +121,7 @@ def event_forecasts(f: Findings, t: int) -> Array:
 
 
 def _card(f: Findings, t: int) -> Card:
-    """One answer, large, beside what the experts say."""
+    """Card with an answer, its interval and the experts' forecasts."""
     low, high = f.pooled.ends()
     p, a, b = float(f.pooled.probabilities[t]), low[t], high[t]
     given = event_forecasts(f, t)
@@ -264,7 +264,7 @@ def _in_words(f: Findings, why: Explanation, at: int, label: str) -> list[Html]:
 
 
 def _beyond(f: Findings, why: Explanation, at: int, p: float) -> str:
-    """Why the answer is more extreme than every forecast, if it is."""
+    """Clause with the reason why an answer is more extreme than every forecast; empty if it is not."""
     given = [of_class(q, at) for q in why.probabilities]
     if len(given) < 2 or min(given) <= p <= max(given) or why.scale != "log-odds":
         return ""

@@ -94,7 +94,7 @@ def make_report(
 
 
 def report_page(found: Findings) -> str:
-    """The page about what was found."""
+    """The HTML page of a report."""
     title = found.source.title
     sections = report_sections(found)
     links = joined(markup(f'<li><a href="#{each.anchor}">{{}}</a></li>', PLACES[each.anchor]) for each in sections)

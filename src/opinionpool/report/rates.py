@@ -60,7 +60,7 @@ def _bounded(p: float) -> str:
 
 
 def rate_facts(found: Rates, labels: str) -> dict[str, object]:
-    """How it was estimated, differences between groups, and the share of all events, for JSON."""
+    """Facts for JSON: options of the estimate, differences between groups, and the share of all events."""
     every = None if found.total_ is None else dict(zip(("rate", "low", "high"), found.total_, strict=False))
     differences = list(records(difference_columns(found)))
     facts = {"labels": labels, "level": found.level, "by_outcomes": found.by_outcomes_}
@@ -84,7 +84,7 @@ def assumed(found: Rates) -> str:
 
 
 def rates_section(f: Findings) -> Section | None:
-    """Shares by topic, or else by group; None where events have neither, or it is not known how sure answers are."""
+    """Section on shares by topic, or else by group; None without labels, open events or a posterior."""
     by = "topic" if f.forecasts.topics is not None else "group"
     labels = f.forecasts.topics if by == "topic" else f.forecasts.groups
     state = f.state

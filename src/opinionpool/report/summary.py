@@ -87,7 +87,7 @@ def _class_facts(forecasts: Forecasts | Totals) -> dict[str, object]:
 
 
 def option_counts(forecasts: Forecasts) -> list[tuple[int, int]]:
-    """Numbers of options, and how many events have so many."""
+    """Pairs of a number of options and the number of events with it."""
     counts = Counter(forecasts.sizes.tolist())
     return sorted(counts.items())
 
@@ -116,7 +116,7 @@ def outcome_totals(forecasts: Forecasts | Totals) -> list[int]:
 
 
 def missing(forecasts: Forecasts | Totals) -> str:
-    """How many forecasts there could be and are not."""
+    """Share of possible forecasts that are missing, as text."""
     size = Totals.of(forecasts)
     most = size.events * size.experts
     return "none missing" if size.cells == most else f"{percent((most - size.cells) / most)} missing"

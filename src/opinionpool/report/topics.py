@@ -78,7 +78,7 @@ def weight_columns(state: Fitted) -> list[Column]:
 
 
 def score_columns(found: Comparison) -> list[Column]:
-    """How the pools do on the events of each topic; none where events have no topics."""
+    """Columns with the pools' mean scores by topic; empty where fewer than two topics have scored events."""
     if found.topics is None:
         return []
     scored = ~np.isnan(found.scores[AVERAGE])
@@ -112,7 +112,7 @@ def topic_facts(columns: list[Column], weights: Sequence[Column] = ()) -> dict[s
 
 
 def topics_section(f: Findings) -> Section | None:
-    """How pools do on each topic, and whom each weighs; None where nothing is known of topics."""
+    """Section on pools' scores and experts' weights by topic; None where neither is known."""
     return _section(
         "topics", "Topics",
         (
