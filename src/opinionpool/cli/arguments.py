@@ -59,7 +59,7 @@ class Reading:
 
     @property
     def again(self) -> bool:
-        """Whether it can be read once more."""
+        """Return True if the files can be read a second time."""
         return "-" not in self.files
 
     @property
@@ -271,7 +271,7 @@ class Comparing:
         return [] if self.panel is None else [self.panel]
 
     def without_rivals(self, forecasts: Forecasts) -> tuple[Forecasts, dict[str, Array]]:
-        """Forecasts of the experts that are no rivals, and the rivals' probabilities, (T,) or (T, K)."""
+        """Return the forecasts without the rivals, and each rival's probabilities, (T,) or (T, K)."""
         if self.rival and forecasts.history is not None:
             raise click.UsageError("--rival and --time-averaged exclude each other: a rival has one answer to an event")
         for name in self.rival:

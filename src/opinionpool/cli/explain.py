@@ -15,7 +15,7 @@ from opinionpool.errors import ArgumentError
 
 
 def _meant(typed: str, events: Sequence[str]) -> str:
-    """The event that was typed as messages show it, on one line, or by how it alone begins, up to the end of a word."""
+    """The event id that a typed text identifies: exactly, in one line, or by a unique beginning of whole words."""
     if typed in events:
         return typed
     plain = " ".join(typed.replace("\\n", " ").split())

@@ -24,7 +24,7 @@ class _Text(click.types.StringParamType):
 
 
 class _Choice(click.Choice):  # type: ignore[type-arg]
-    """One of some words; another is answered with the one that was meant."""
+    """A choice whose error message suggests the nearest word."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401
         try:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def options_for(reading: Reading, model: tuple[str, TrainedPool] | None) -> ReadOptions:
-    """How files are read: as the options have it, and about the classes of a pool from another file if it has any."""
+    """Read options, with the classes and scales of a saved pool if there is one."""
     if model is None:
         return reading.options
     options = replace(reading.options, scale={**(model[1].scales or {}), **reading.options.scale})
@@ -92,7 +92,7 @@ def command_lines(reading: Reading, ways: Sequence[ReadOptions], *, again: bool 
 
 
 def command_words(reading: Reading, way: ReadOptions, *, again: bool) -> list[str]:
-    """The words of such a command, every option spelled out."""
+    """Words of a command line that reads the files in one way, with every option explicit."""
     from opinionpool.tables.options import command_words as reading_words
 
     name, arguments, options = _typed() if again else ("pool", [], [])

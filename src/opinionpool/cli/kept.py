@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Kept:
-    """The pool that answers, and how it came about."""
+    """The pool that gives the answers, with its prior, its file and its notes."""
 
     name: str
     state: Fitted
@@ -43,7 +43,7 @@ class Kept:
 
     @property
     def reference(self) -> float | Array | None:
-        """The prior given, or what fills the blanks among the events' own."""
+        """Return the given prior, or the prior that fills blanks among the events' own priors."""
         if self.loaded is None or self.prior is not None:
             return self.prior
         if self.forecasts.prior is None or self.state.prior is None:
@@ -74,7 +74,7 @@ class Kept:
         return replace(pooled, in_sample=self._in_sample())
 
     def _in_sample(self) -> Mask:
-        """Events whose outcome had a part in their answer."""
+        """Mask of events whose outcome had a part in their answer, (T,)."""
         stream = None if self.trained is None else self.trained.stream
         if stream is None:
             return np.zeros(len(self.forecasts.events), dtype=bool)
@@ -218,7 +218,7 @@ def keep(
 
 
 def _other_rule(before: str | None, now: str | None) -> tuple[Note, ...]:
-    """A note where several forecasts by one expert are counted otherwise than when the pool was made."""
+    """Note that the duplicates rule differs from the one the pool learned with; empty if it does not."""
     if before is None or now is None or before == now:
         return ()
     text = (

@@ -156,7 +156,7 @@ def listing(command: Command) -> Command:
 
 
 def _by(context: click.Context, parameter: click.Parameter, given: bool) -> None:
-    """Gather two flags as ``by``."""
+    """Merge the flags --by-time and --by-group into ``by``."""
     before = context.params.get("by")
     if given and before is not None:
         raise click.UsageError("--by-time and --by-group exclude each other")

@@ -108,7 +108,7 @@ def _in_parts(
     rate: float | Array | None,
     believed: BeliefFile,
 ) -> _Pool:
-    """A pool that has gone through all parts once, to learn, or one from a file as it is."""
+    """A pool fitted in one pass over all parts, or a pool from a file without further learning."""
     if model is None:
         source = PartsSource.of(parts.forecasts(), prior)
         state = fit_from(source, name, **options)
@@ -131,7 +131,7 @@ def _in_parts(
 
 @dataclass(eq=False)
 class _Answers:
-    """The answers on one part after the other, and what was met on the way."""
+    """Answers on one part after the other, with the totals, notes and void events met so far."""
 
     pool: _Pool
     listing: Listing
@@ -175,7 +175,7 @@ class _Answers:
         return self.totals or Totals.of(self.pool.some)
 
     def notes(self) -> tuple[Note, ...]:
-        """The notes that follow."""
+        """Return all notes from reading, learning and answering."""
         read: Sequence[Note] = self.read.all(unresolved=self.size.events, normalised=self.size.cells)
         answered: Sequence[Note] = self.answered.all(**{"in-sample": self.size.events})
         if self.one_part is not None:

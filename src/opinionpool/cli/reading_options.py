@@ -56,7 +56,7 @@ def pair_reading(command: Command) -> Command:
 
 
 def _none_without_files(command: Command, what: str) -> Command:
-    """Give a command None in place of options that say how to read no file; to say how is then an error."""
+    """Pass ``reading`` as None to a command without files; read options are errors then."""
 
     @functools.wraps(command)
     def wrapper(reading: Reading, **given: object) -> object:
@@ -149,7 +149,7 @@ def _options_beside(file: str) -> str | None:
 
 
 def _reading(files: tuple[str, ...], file: str | None, own: dict[str, Any], topic: str | None) -> Reading:
-    """How to read some files: as a file of options says, where the command line says nothing."""
+    """A `Reading` of the options on the command line and, where these are absent, in a file of options."""
     context = click.get_current_context()
     named = {name for name in own if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE}
     if topic is not None:

@@ -95,7 +95,7 @@ def report(
 
 
 def _page(output: str) -> Writing:
-    """Where a page goes; a name that ends as no page does is an error."""
+    """Output options for a page; refused if the file's name is no name of a page."""
     if os.path.splitext(output)[1].lower() not in PAGES and not (os.path.exists(output) and not os.path.isfile(output)):
         raise click.UsageError(f"{output}: the report is a page of HTML; give it a name that ends in .html")
     return Writing(None if output == "-" else output, "page")

@@ -33,11 +33,11 @@ def stopped() -> bool:
 
 
 def status() -> int:
-    """The exit status of a command that was asked to end, as shells have it: 130, 143, 129."""
+    """Exit status 128 + signal number of a command that was asked to end."""
     return 128 + (_CAME[-1] if _CAME else signal.SIGINT)
 
 
 def check() -> None:
-    """End the command if it was asked to, and that was lost."""
+    """Raise KeyboardInterrupt if a signal came whose exception was lost."""
     if _CAME:
         raise KeyboardInterrupt

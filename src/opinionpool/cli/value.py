@@ -87,7 +87,7 @@ def _nobody(beliefs: Beliefs | None, experts: int | None) -> Forecasts:
 
 
 def _effects(forecasts: Forecasts, beliefs: Beliefs | None, prior: float | None) -> tuple[str, list[Effect]]:
-    """The first open event and how its answer depends on beliefs, where no outcome is known."""
+    """The first open event and its sensitivities to beliefs; empty if any outcome is known."""
     import numpy as np
 
     from opinionpool.analysis.sensitivity import sensitivity
