@@ -201,7 +201,7 @@ def reliability(
 
 
 def _check_order(given: npt.NDArray[Any], outcomes: npt.NDArray[Any]) -> None:
-    """Refuse outcomes that are fractions, as where they stand first, as scikit-learn has them."""
+    """Refuse fractional outcomes, which show that the arguments are in scikit-learn's order."""
     known = outcomes[~np.isnan(outcomes)] if outcomes.dtype.kind == "f" else np.zeros(1)
     if not (known % 1).any():
         return
@@ -374,5 +374,5 @@ def _class_of(explanation: Explanation, of: object) -> int:
 
 
 def _plain(name: str) -> str:
-    """A name that is not read as a formula."""
+    """A name with dollar signs escaped, so that Matplotlib does not parse it as a formula."""
     return name.replace("$", r"\$")
