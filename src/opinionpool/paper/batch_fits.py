@@ -44,7 +44,7 @@ class LogPools:
 
 @dataclass(frozen=True, eq=False)
 class LogisticPools:
-    """Pools by logistic regression, and what separation did."""
+    """Pools by logistic regression, with the separated samples."""
 
     pools: LogPools
     separated: Mask  # (B,); where the likelihood has no maximum
@@ -164,7 +164,7 @@ def logistic_pools(x: Array, y: Mask, gaussian: LogPools) -> LogisticPools:
 
 @dataclass(frozen=True, eq=False)
 class _Found:
-    """Where Newton's method ended, for each sample: a minimum, or a proof that there is none, or neither."""
+    """Result of Newton's method for each sample: coefficients, convergence, and separation."""
 
     theta: Array
     ended: Mask

@@ -72,7 +72,7 @@ def _log_odds(panel: Panel, q: Array, prior: Array | float) -> Array:
 
 
 def _normal_log_density(x: Array, mean: Array, covariance: Array) -> Array:
-    """Up to a constant that depends only on the covariance."""
+    """Normal log-density up to a constant that depends only on the covariance, (T,)."""
     off = x - mean
     return np.asarray(-0.5 * np.einsum("ti,ij,tj->t", off, np.linalg.inv(covariance), off))
 

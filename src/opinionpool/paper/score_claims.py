@@ -172,7 +172,7 @@ def _declines(group: list[tuple[Curves, Expected]], where: str) -> Iterator[Clai
 
 
 def _far_below(c: Curves, e: Expected, where: str, at: str, *, par: bool = False) -> Iterator[Claim]:
-    """LinOps and AvgOps against the Gaussian pool at the largest N."""
+    """Claims on LinOps and AvgOps compared with the Gaussian pool at the largest N."""
     n = len(c.numbers)
     for method in ("linear", "average"):
         gains, errors = c.gain(method, "gaussian")
@@ -243,7 +243,7 @@ def dependence(data: DataSet) -> float:
 
 
 def separation_rows(curves: Sequence[Curves]) -> list[tuple[str, int, float, float, float, float]]:
-    """Where halves are separated: data, N, their share, and on them the scores of the rule, its limit and the Gaussian.
+    """Rows on separated halves: data, N, share, and the scores of the rule, its limit and the Gaussian pool.
 
     The rule is that of `opinionpool.estimation.logistic.logistic_fit`: the most probable coefficients under normal
     beliefs. The limit is that of separating weights multiplied without end, every answer at a floor.
@@ -262,7 +262,7 @@ def separation_rows(curves: Sequence[Curves]) -> list[tuple[str, int, float, flo
 
 
 def _clear(gain: Array, error: Array) -> Mask:
-    """Where a gain is significant, and more than rounding."""
+    """Mask of gains that are significant and exceed rounding errors."""
     return np.asarray(gain > np.maximum(SIGNIFICANT * error, ROUNDING))
 
 
@@ -278,6 +278,6 @@ def _place(c: Curves, n: int) -> str:
 
 
 def _some(items: list[str]) -> str:
-    """The first three."""
+    """The first three items as text, with the number of the others."""
     more = f" and {len(items) - 3} more" if len(items) > 3 else ""
     return "; ".join(items[:3]) + more

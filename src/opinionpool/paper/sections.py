@@ -208,7 +208,7 @@ def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]
 
 
 def default_section(curves: Sequence[Curves]) -> Section:
-    """The sixth line with all experts, beside the Gaussian pool and the best of the five."""
+    """Section on the default pool with all experts, compared with the Gaussian pool and the best of the five."""
     text = (
         "The paper compares five methods: its Gaussian model in the full structure, logistic regression (LogOps), the "
         "independent pool (IndOps), the linear pool of maximum likelihood (LinOps) and the average (AvgOps). The sixth "
