@@ -64,7 +64,7 @@ def _question(a: Assessment, action: Action) -> Assessment:
 
 
 def _outcomes(a: Assessment, action: Action) -> Assessment:
-    """Other classes; forecasts about the old ones are dropped with them."""
+    """Replace the classes; forecasts, prior and base rate of the old classes are dropped."""
     labels = [one_line(part, "an outcome") for part in str(action.get("value", "")).split(",")]
     labels = [label for label in labels if label]
     if len(labels) > MOST_CLASSES or len(set(labels)) < len(labels):
@@ -80,7 +80,7 @@ def _outcomes(a: Assessment, action: Action) -> Assessment:
 
 
 def _as_read(labels: list[str]) -> tuple[object, ...]:
-    """The classes in the order in which a file about them is read."""
+    """The classes in the order in which `read_forecasts` puts them."""
     from opinionpool.tables.read import read_forecasts
 
     rows = [{"event": "e", "expert": "x", "class": label, "probability": 1.0 / len(labels)} for label in labels]
@@ -135,7 +135,7 @@ def _forecast(a: Assessment, action: Action) -> Assessment:
 
 
 def _include(a: Assessment, action: Action) -> Assessment:
-    """An expert who gives a forecast after all, beginning at the prior."""
+    """Give an expert without a forecast the prior as its first forecast."""
     key = int(number(action.get("value"), "an expert", 0, 1e9))
     return a.with_expert(replace(a.expert(key), forecast=a.prior or uniform(a.classes)))
 
@@ -147,7 +147,7 @@ def _strict(what: str, p: tuple[float, ...] | None) -> tuple[float, ...] | None:
 
 
 def _shares(a: Assessment, old: tuple[float, ...] | None, action: Action, what: str) -> tuple[float, ...] | None:
-    """Probabilities after one was set in per cent; where there are more than two, the others keep their ratios."""
+    """Probabilities after one of them was set in per cent; for K > 2 the others keep their ratios."""
     if action.get("value") in {None, ""}:
         return None
     p = number(action["value"], f"{what} in per cent", 0.0, 100.0) / 100.0
@@ -171,7 +171,7 @@ def _accuracy(a: Assessment, action: Action) -> Assessment:
 
 
 def _believed(a: Assessment, action: Action, values: Mapping[str, float | None]) -> Assessment:
-    """Beliefs about one expert, worth what others about it are."""
+    """Replace some beliefs of one expert, with the worth of its other beliefs."""
     own = a.expert(action.get("expert"))
     worth = next((belief.worth for belief in own.beliefs.given.values()), WORTH)
     given: dict[str, Any] = {name: None if value is None else Belief(value, worth) for name, value in values.items()}

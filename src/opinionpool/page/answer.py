@@ -77,7 +77,7 @@ class Material:
 
     @property
     def experts(self) -> tuple[str, ...]:
-        """Experts whom the page did not bring in."""
+        """Return the names of the experts in the saved pool or the file."""
         if self.trained is not None:
             return self.trained.experts
         return () if self.forecasts is None else self.forecasts.experts
@@ -140,7 +140,7 @@ class Material:
         return np.asarray(state.panel.weights)
 
     def assessment_of(self, event: int, old: Assessment | None = None) -> Assessment:
-        """The assessment of an event of the file as the file has it, with what `old` says of the experts.
+        """Return the assessment of an event of the file, with the beliefs that `old` has about the experts.
 
         An event with options of its own has these as classes.
         """
@@ -178,14 +178,14 @@ def _fit(forecasts: Forecasts, beliefs: Beliefs, prior: float | Array | None) ->
 
 
 def as_given(p: tuple[float, ...] | None) -> float | Array | None:
-    """Probabilities as pools take them, and as the command line makes them of its options: one number, or K of them."""
+    """Probabilities in the form that pools take: one number, or (K,); None if there are none."""
     if p is None:
         return None
     return p[0] if len(p) == 1 else np.array(p) / math.fsum(p)
 
 
 def prior_of(a: Assessment) -> float | Array | None:
-    """The prior that is assessed, None if none is."""
+    """The assessed prior, None if there is none."""
     return as_given(a.prior)
 
 
@@ -220,7 +220,7 @@ def one_event(a: Assessment, experts: tuple[str, ...], own_prior: Array | float 
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """The pool's answer, explained, and what stands beside it."""
+    """The pool's answer and its explanation, with simple averages of the forecasts."""
 
     why: Explanation
     state: FittedPanel  # the pool that answers
@@ -300,7 +300,7 @@ def event_forecasts(a: Assessment, material: Material, state: FittedPanel) -> Fo
 
 
 def own_prior(a: Assessment, material: Material) -> float | Array:
-    """The prior of an event of a file where each has its own: as assessed, else the file's."""
+    """Prior of one event in a file with priors by event: the assessed prior, else the file's."""
     given = prior_of(a)
     if given is not None:
         return given
@@ -312,7 +312,7 @@ def own_prior(a: Assessment, material: Material) -> float | Array:
 
 
 def given_prior(a: Assessment, material: Material) -> float | Array | None:
-    """The prior that `explain` is asked with."""
+    """The `prior` argument for `explain`: None if events have their own, else the assessed prior or the reference."""
     if material.own_priors:
         return None
     given = prior_of(a)
@@ -320,7 +320,7 @@ def given_prior(a: Assessment, material: Material) -> float | Array | None:
 
 
 def altered(a: Assessment, material: Material) -> bool:
-    """Whether the event's forecasts, or its own prior, are other ones than the file's."""
+    """Return True if the event's forecasts or own prior differ from the file's."""
     if material.forecasts is None:
         return True
     if a.question not in material.forecasts.events:
@@ -455,7 +455,7 @@ def share_above(threshold: float, p: float, ends: tuple[float, float], level: fl
 
 
 def event_prior(a: Assessment, found: Answer) -> float:
-    """How frequent events like this one are where the answer is used."""
+    """Prior probability of the event: the assessed base rate, else the prior of the explanation."""
     return a.base_rate[0] if a.base_rate is not None else float(found.why.prior)
 
 
@@ -478,7 +478,7 @@ class OneMore:
 
 
 def one_more(a: Assessment, found: Answer) -> OneMore:
-    """Ask an expert of the kind that is described as well.
+    """Expected gain from one more expert, with the candidate's accuracy and correlation.
 
     Raises
     ------

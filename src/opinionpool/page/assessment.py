@@ -87,7 +87,7 @@ class Assessment:
 
     @cached_property
     def assumed(self) -> dict[str, Any]:
-        """AUC and calibration κ of experts of whom these are not assessed, where they are of others.
+        """AUC and calibration κ for unassessed experts, from the assessed ones; empty if none is assessed.
 
         Such an expert counts like the average of those who are assessed, and no more than one of any panel: weights
         with a common correlation are κ(1 − c/√μ*), so κ and κ/√μ* are their means.
@@ -268,7 +268,7 @@ def _plain(beliefs: ExpertBeliefs) -> dict[str, dict[str, Any]]:
 
 
 def _finite(beliefs: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, Any]]:
-    """JSON has no infinity."""
+    """Beliefs with infinite values as "inf", which JSON can hold."""
     return {
         name: {key: "inf" if math.isinf(value) else value for key, value in own.items()}
         for name, own in beliefs.items()

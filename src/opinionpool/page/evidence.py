@@ -20,7 +20,7 @@ SHOWN = ("gains", "calibration", "learning")
 
 
 class Evidence:
-    """The evidence on one file, for what was assessed last."""
+    """Evidence on one file, computed in a thread for the latest assessment."""
 
     def __init__(self, material: Material) -> None:
         self._material = material
@@ -72,4 +72,4 @@ class Evidence:
 
 
 class _EndedError(Exception):
-    """Nobody waits for it any longer."""
+    """The computation was cancelled because its result is no longer needed."""

@@ -29,7 +29,7 @@ HEADERS = {
 
 
 class Guard:
-    """Refuses what does not come from the page itself, and bounds what comes."""
+    """Middleware that refuses requests not made by the page itself, and limits their size."""
 
     def __init__(self, app: ASGIApp, token: str, hosts: frozenset[str]) -> None:
         self._app, self._token, self._hosts = app, token, hosts
@@ -81,7 +81,7 @@ class TooLargeError(Exception):
 
 
 def refused(status: int, why: str) -> Response:
-    """An answer that says why there is none."""
+    """Response with the reason for a refusal."""
     return PlainTextResponse(f"{why}\n", status, HEADERS)
 
 

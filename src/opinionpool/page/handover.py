@@ -67,7 +67,7 @@ def forecasts_file(a: Assessment, material: Material) -> str:
 
 
 def command(a: Assessment, material: Material) -> list[str]:
-    """The words of the command line that gives the page's answer, beside the files that go with it."""
+    """Words of the command line that reproduces the page's answer from the files of the archive."""
     source, changed = material.source, altered(a, material)
     options, files = list(source.reading), list(source.files)
     if changed or not files:
@@ -104,7 +104,7 @@ def command_line(a: Assessment, material: Material) -> str:
 
 
 def names(a: Assessment, material: Material, found: Answer) -> list[str]:
-    """The files that the command line needs, and the report."""
+    """Names of the files to download: the report, the command and the inputs that the command needs."""
     listed = [REPORT, COMMAND]
     if not a.beliefs.any_panel and material.source.model is None:
         listed.append(PANEL)
@@ -116,7 +116,7 @@ def names(a: Assessment, material: Material, found: Answer) -> list[str]:
 
 
 def content(name: str, scene: Scene, found: Answer, when: datetime) -> bytes:
-    """One of these files."""
+    """Bytes of the downloadable file of that name."""
     a, material = scene.a, scene.material
     if name == REPORT:
         return report(scene, found, when).encode()
@@ -130,7 +130,7 @@ def content(name: str, scene: Scene, found: Answer, when: datetime) -> bytes:
 
 
 def archive(scene: Scene, found: Answer, when: datetime) -> bytes:
-    """All of them in one file."""
+    """ZIP archive of all downloadable files."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as packed:
         for name in names(scene.a, scene.material, found):
@@ -174,13 +174,13 @@ def report(scene: Scene, found: Answer, when: datetime) -> str:
 
 
 def _measured(found: Answer) -> str:
-    """How often such intervals contained the truth, where the pool has learned from outcomes."""
+    """Sentence on the measured coverage of 90% intervals; empty where the pool has learned from no outcomes."""
     events = int(found.state.events.sum())
     return sentence(coverage_words(events, len(found.state.experts))) if events else ""
 
 
 def _method(scene: Scene, found: Answer) -> list[Block]:
-    """How the answer adds up, and the command that gives it."""
+    """Blocks on the method: description, sum of contributions, and the command line that reproduces the answer."""
     titles = {"name": "expert", "contrast": "contrast", "weight": "weight", "adds": "adds"}
     exact = ", ".join(repr(float(p)) for p in np.atleast_1d(found.why.probability))
     columns = forecast_columns(found.why, scene.at, titles)

@@ -115,12 +115,12 @@ class Page:
         return Response(_document(scene, regions, offers, version), media_type="text/html")
 
     def _fits(self, kept: Assessment) -> bool:
-        """Whether a kept assessment is about what this page has."""
+        """Return True if a kept assessment is about an event of this page's file, or the page has no file."""
         f = self._material.forecasts
         return f is None or kept.question in f.events
 
     def _pieces(self, scene: Scene) -> dict[str, Html]:
-        """Everything that a move may change, by the id of what holds it."""
+        """Return the parts of the page that an action may change, keyed by the id of their element."""
         work: dict[str, Callable[[], dict[str, Html]]] = {
             "panel": lambda: panel.pieces_of(scene),
             "what_if": lambda: {"work": views.what_if(scene)},
@@ -344,7 +344,7 @@ class Server:
             self.keeper.close()
 
     def stop(self) -> None:
-        """End it, from whichever thread."""
+        """Ask the server to exit; safe from any thread."""
         if self._server is not None:
             self._server.should_exit = True
 
@@ -374,7 +374,7 @@ class Server:
 
 
 class _Uvicorn(uvicorn.Server):
-    """Tells open streams of the end before it waits for them."""
+    """Uvicorn server that ends open streams before it waits for them at shutdown."""
 
     def __init__(self, config: uvicorn.Config, stopping: asyncio.Event, started: threading.Event) -> None:
         super().__init__(config)

@@ -33,7 +33,7 @@ VIEWS = {"events": "Events", "panel": "Panel", "what_if": "What if", "evidence":
 
 @dataclass(frozen=True)
 class Look:
-    """The state of the view, on which no answer depends."""
+    """State of the view, without effect on the answer."""
 
     view: str = "panel"  # a key of `VIEWS`
     unit: str = "auc"  # how accuracies are given: a key of `UNITS`
@@ -59,7 +59,7 @@ class Scene:
 
     @property
     def at(self) -> int:
-        """The class that figures are about."""
+        """Return the index of the class that figures show."""
         return min(self.look.about, len(self.a.classes) - 1)
 
     @property
@@ -75,7 +75,7 @@ class Scene:
         return self.a.question if f is None else f.question(f.events.index(self.a.question))
 
     def probability(self, p: Array) -> float:
-        """The probability of that class."""
+        """Return the probability of the class that figures show."""
         return of_class(p, self.at)
 
     @property
@@ -162,7 +162,7 @@ class Session:
         self._answered = found
 
     def _put(self, new: Assessment, control: object, *, begins: bool) -> None:
-        """Take over an assessment; what one control made since its change began is undone at once."""
+        """Replace the assessment; successive changes by one control count as one step of undo."""
         if begins or self._control != control:
             self._past.append(self.present)
             del self._past[:-DEPTH]
@@ -189,7 +189,7 @@ class Session:
         self.look = replace(self.look, view="panel", about=1 if self.present.binary else 0)
 
     def take(self, kept: Assessment) -> None:
-        """Go on with an assessment that was kept."""
+        """Continue with a kept assessment, as one step of undo."""
         if kept != self.present:
             self._put(kept, None, begins=True)
 
@@ -211,7 +211,7 @@ def _answered(a: Assessment, material: Material) -> tuple[Assessment, Answer | N
 
 
 def _looked(look: Look, action: Action) -> Look:
-    """Another view, or another way to look at it."""
+    """View state after an action on the view."""
     do, value = str(action["do"]), action.get("value")
     if do == "view" and value in VIEWS:
         return replace(look, view=str(value))
@@ -310,7 +310,7 @@ class Keeper:
 
 @contextlib.contextmanager
 def _locked(folder: str) -> Iterator[None]:
-    """Keep others who keep assessments out of a folder, where the system knows such locks."""
+    """Exclusive lock on a folder of kept assessments; no lock where fcntl is missing."""
     try:
         import fcntl
     except ImportError:
@@ -352,7 +352,7 @@ def read_kept(path: str) -> tuple[Kept, ...]:
 
 
 def _kept(place: int, page: Mapping[str, Any]) -> Kept:
-    """One record; the place stands for the name of a page that an earlier release has not written."""
+    """A `Kept` from one record; records without a page name, from earlier releases, get one of date and place."""
     when = str(page["when"])
     return Kept(str(page.get("page", f"{when} {place}")), when, from_dict(page["assessment"]))
 

@@ -217,7 +217,7 @@ RANGES = (
 
 
 def what_if(scene: Scene) -> Html:
-    """Which assessment matters most, a decision, and one more expert."""
+    """HTML of the view with sensitivities, the decision and one more expert."""
     if scene.found is None:
         return rendered([markup("<h2>What if</h2>"), missing(scene.trouble or "there is no answer yet")])
     lead = f"Each bar shows how the answer changes when one thing varies and all else stays. {RANGES}"
@@ -235,7 +235,7 @@ def what_if(scene: Scene) -> Html:
 
 
 def effects(scene: Scene) -> list[Block]:
-    """The bars of what moves the answer."""
+    """Tornado chart, summary and table of the sensitivities."""
     if scene.found is None:
         return []
     found = answers.effects(scene.a, scene.material, scene.found, scene.at)
@@ -249,7 +249,7 @@ def effects(scene: Scene) -> list[Block]:
 
 
 def _most(scene: Scene, found: Sequence[Effect], p: float, threshold: float | None) -> str:
-    """The strongest one in words, and whether any of them would change the decision."""
+    """Sentence on the strongest effect, and on the effects that would change the decision."""
     low, high = sorted(found[0].answers)
     words = f"The answer depends most on the {printable(effect_name(found[0]))}: it goes from {brief(low)} to "
     words += f"{brief(high)}."
@@ -478,7 +478,7 @@ def matching(pooled: Pooled, search: str, order: str) -> np.ndarray:
 
 
 def every_class(scene: Scene, found: Answer) -> list[Scene]:
-    """The scene about each class, the likeliest first; about the second alone where there are two."""
+    """A scene for each class, the most probable first; for two classes, only the second."""
     if scene.a.binary:
         return [replace(scene, look=replace(scene.look, about=1))]
     order = np.argsort(-found.why.probability, kind="stable").tolist()
