@@ -102,7 +102,7 @@ class Ends:
 
 @dataclass(frozen=True)
 class Facts(Ends):
-    """One value per event, of what is known."""
+    """Facts on events: closing and resolution times, priors, texts, groups and topics."""
 
     prior: Array | None  # (events,), or (events, K) when K > 2; NaN where blank
     texts: tuple[str, ...] | None  # (events,); empty where blank
@@ -111,7 +111,7 @@ class Facts(Ends):
     topics: npt.NDArray[np.str_] | None
 
     def latest(self, long_rows: LongRows) -> Times | None:
-        """When each event belongs: when it was resolved, else closed, else last forecast; None if nobody knows."""
+        """Return the time of each event: resolution, else closing, else its last forecast; None if none is known."""
         stamps = np.full(len(self.closes), np.iinfo(np.int64).min)
         if long_rows.time is not None:
             np.maximum.at(stamps, long_rows.event, long_rows.time.astype(np.int64))
@@ -122,7 +122,7 @@ class Facts(Ends):
         return None if np.isnat(times).all() else times
 
     def asked(self, as_of: np.datetime64 | None, outcomes: Index, ahead: np.timedelta64 | None = None) -> Times | None:
-        """As of when events are answered: when they closed or were resolved, open ones at --as-of; None if unknown.
+        """Return the time as of which each event is answered: its end or --as-of, the earlier; None if none is known.
 
         `ahead` is how long before that, if scores are asked for so early.
         """
@@ -134,14 +134,14 @@ class Facts(Ends):
 
     @property
     def settled(self) -> npt.NDArray[np.bool_] | None:
-        """Where that is when the event was resolved or closed, (events,); None if it is nowhere."""
+        """Mask of the events whose closing or resolution time is known, (events,); None if none is."""
         known = np.asarray(~(np.isnat(self.closes) & np.isnat(self.resolved_at)))
         return known if known.any() else None
 
 
 @dataclass(frozen=True)
 class TimesNote(Note):
-    """From when to when forecasts were made, events closed and outcomes were known."""
+    """Note on the first and last times of forecasts, closings and resolutions."""
 
     spans: tuple[tuple[str, str, str], ...] = ()  # what, the first time and the last
 
@@ -164,7 +164,7 @@ class TimesNote(Note):
 
 
 def time_notes(long_rows: LongRows, facts: Facts) -> list[Note]:
-    """When forecasts were made, events closed and outcomes were known, as far as the tables say."""
+    """Return the note on the first and last times of forecasts, closings and resolutions; empty if none is known."""
     kinds = [("forecasts made", long_rows.time), ("events close", facts.closes), ("resolved", facts.resolved_at)]
     spans = [(what, *span(times)) for what, times in kinds if times is not None]
     known = [(what, first, last) for what, first, last in spans if first is not None and last is not None]
@@ -226,7 +226,7 @@ def _lasting(role: str, layout: Layout, melted: Melted, joined: Joined | None, r
 
 
 def _days_note(*, closes: bool, resolved: bool) -> list[Note]:
-    """That events end with the days that are given, if they do."""
+    """Return the note that dates without a time count as the ends of their days; empty if there are none."""
     if not (closes or resolved):
         return []
     what = "close and are resolved" if closes and resolved else "close" if closes else "are resolved"
@@ -243,7 +243,7 @@ def _labels(role: str, layout: Layout, melted: Melted) -> npt.NDArray[np.str_] |
 
 
 def _texts(layout: Layout, melted: Melted, joined: Joined | None) -> tuple[tuple[str, ...] | None, tuple[Note, ...]]:
-    """What each event is called for people, and a note where rows differ; the first wording is shown."""
+    """Return the text of each event, the first one where rows differ, and the notes on such differences."""
     events = melted.long_rows.events
     sources = [(melted.long_rows.table, layout.roles[TEXT], melted.row_events)] if TEXT in layout.roles else []
     if joined is not None and TEXT in joined.roles:
@@ -284,7 +284,7 @@ def _prior(
 
 
 def _inside(table: Table, column: int, reading: Reading) -> Array:
-    """A column of probabilities, none of them 0 or 1."""
+    """Return a column of prior probabilities, (rows,); raise if one is 0 or 1."""
     plain = reading.numbers(table, [column])[0]
     written = reading.written(table, column, plain)
     if written is not None:
@@ -339,7 +339,7 @@ def _by_class(
 
 
 def class_order(written: Sequence[str], classes: tuple[object, ...]) -> list[int]:
-    """Index of the classes among those that forecasts were given for."""
+    """Return the position of each class in `written`, the classes that forecasts were given for."""
     matcher = Matcher(written)
     found = (matcher.find(str(label)) for label in classes)
     return [position for position in found if position is not None]

@@ -125,7 +125,7 @@ _TABLES = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson", ".parquet", ".x
 
 
 def expand(source: object) -> list[object]:
-    """The files that are meant: one, several, those in a folder, or those that fit a pattern."""
+    """Return the files that a source names: one file, a list, the tables in a folder, or the matches of a pattern."""
     if isinstance(source, list | tuple):
         found = [each for one in source for each in expand(one)]
         if not found:
@@ -149,7 +149,7 @@ def expand(source: object) -> list[object]:
 
 
 def _local(source: object, workspace: Workspace) -> tuple[str, str]:
-    """What people call the source, and a regular file with its bytes."""
+    """Return the name of a source for messages, and the path of a regular file with its bytes."""
     if isinstance(source, str) and source == "-":
         import sys
 
@@ -225,7 +225,7 @@ def _first_bytes(path: str, name: str) -> tuple[bytes, bool]:
 
 
 def _check_kind(head: bytes, name: str) -> None:
-    """Raise for files that are no tables, saying what they are."""
+    """Raise if the first bytes are the signature of a file format that is not read as a table."""
     if head.startswith(b"PK\x03\x04"):
         sheet = name.lower().endswith(_SPREADSHEETS)
         raise fault(

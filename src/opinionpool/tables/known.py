@@ -25,7 +25,7 @@ from opinionpool.tables.times import Times
 def in_time(
     long_rows: LongRows, request: ReadOptions, facts: Ends, unnamed: UnnamedTimes
 ) -> tuple[LongRows, list[Note]]:
-    """What was forecast before each event ended, and as early as was asked for."""
+    """Return the forecasts made before the end of their event, --as-of and --horizon, and notes on the rest."""
     asked = request.history or request.cutoff is not None or request.ahead is not None
     if asked and long_rows.time is None and unnamed.columns:
         raise unnamed.wanted()
@@ -42,9 +42,9 @@ def in_time(
 
 
 def known_by(cutoff: np.datetime64 | None, outcomes: Index, facts: Facts) -> tuple[Index, list[Note]]:
-    """Outcomes as they were known at the cutoff; those of unknown time were not, where there are such times.
+    """Return the outcomes known at the cutoff; undated ones are unknown if other resolutions have a time.
 
-    Where there are none, those of events that close later were not.
+    Without any resolution times, outcomes of events that close after the cutoff are unknown.
     """
     if cutoff is None:
         return outcomes, []
@@ -90,7 +90,7 @@ def _counted(events: npt.NDArray[np.bool_], what: str) -> list[Note]:
 
 
 def without_void(found: tuple[Forecasts, npt.NDArray[np.bool_]]) -> Forecasts:
-    """Forecasts on events that are not void; those that are stand beside them."""
+    """Return the forecasts on events that are not void, with the forecasts on void events as `void`."""
     forecasts, void = found
     if not void.any():
         return forecasts
@@ -98,7 +98,7 @@ def without_void(found: tuple[Forecasts, npt.NDArray[np.bool_]]) -> Forecasts:
 
 
 def with_silence(forecasts: Forecasts, p: float) -> Forecasts:
-    """Forecasts in which who gave none is taken to have given a probability."""
+    """Return the forecasts with the probability `p` for each missing forecast."""
     if len(forecasts.classes) > 2:
         raise ArgumentError("--silence is for events of two classes: who is silent says nothing of several")
     t, n = forecasts.shape

@@ -95,7 +95,7 @@ def check_names(profile: Profile) -> None:
 
 
 def _readings(choice: Choice) -> tuple[Reading | None, list[Reading]]:
-    """The one reading that is left, or those that may be offered."""
+    """Return the only acceptable reading and no others, or None and the readings to offer to the user."""
     judged = list(choice.readings())
     fit = best(choice, (one for one in judged if not one.caveats))
     known = {choice.meaning(one) for one in fit}
@@ -131,7 +131,7 @@ def _readings(choice: Choice) -> tuple[Reading | None, list[Reading]]:
 
 
 def _with_outcomes(readings: Sequence[Reading]) -> list[Reading]:
-    """Readings that say what happened, and others of the same events and experts; of experts' rows all."""
+    """Drop readings whose events and experts no reading with an outcome shares, if there is one; keep RESPONDENTS."""
     about = [tuple(one.roles.get(role, ()) for role in ("event", "expert")) for one in readings]
     known = {of for of, one in zip(about, readings, strict=True) if one.roles.get("outcome")}
     able = zip(about, readings, strict=True)
@@ -149,7 +149,7 @@ def _with_facts(choice: Choice, reading: Reading) -> Iterator[Reading]:
 
 
 def _players(choice: Choice, reading: Reading, role: str) -> list[int]:
-    """The columns that may hold a fact, of those that say the same the first, its own name before others."""
+    """Return the candidate columns for a role of facts, by header; columns equal to the first one are dropped."""
     look, event = choice.profile, reading.roles.get("event", ())
     if role in choice.given:
         return list(choice.given[role])
@@ -168,7 +168,7 @@ def _players(choice: Choice, reading: Reading, role: str) -> list[int]:
 
 
 def _layout(choice: Choice, reading: Reading) -> Layout:
-    """The layout that a reading is."""
+    """Return the layout for a reading."""
     columns, shape = choice.profile.columns, reading.shape
     roles = {role: places[0] for role, places in reading.roles.items() if places}
     forecasts = reading.forecasts
@@ -207,7 +207,7 @@ def _layout(choice: Choice, reading: Reading) -> Layout:
 
 
 def _question(choice: Choice, readings: Sequence[Reading]) -> OpinionPoolError:
-    """The question where names leave several readings or none: what columns hold, and how to say what is meant."""
+    """Return the error that lists the possible readings with the options for each, and a profile of the columns."""
     offers: list[tuple[Reading, Mapping[str, object]]] = []
     for reading in readings:
         remedy = _remedy(choice, reading, readings)
@@ -227,7 +227,7 @@ def _question(choice: Choice, readings: Sequence[Reading]) -> OpinionPoolError:
 
 
 def _line(choice: Choice, reading: Reading) -> str:
-    """What a reading takes for what."""
+    """Return one line with the shape of a reading and the columns of its roles."""
     columns = choice.profile.columns
     parts = [
         f"{role} = {' + '.join(shown(columns[p].name) for p in places)}"
@@ -257,7 +257,7 @@ def _columns(choice: Choice, reading: Reading | None) -> list[str]:
 
 
 def _remedy(choice: Choice, reading: Reading, others: Sequence[Reading]) -> Mapping[str, object] | None:
-    """The fewest columns, of those that readings differ in or of all, that make a table be read in one way."""
+    """Return the option `columns`, without needless roles, that leads to `reading`; None if none does."""
     columns = choice.profile.columns
     named: dict[str, Named] = {}
     for role, places in reading.roles.items():
@@ -292,7 +292,7 @@ def _remedy(choice: Choice, reading: Reading, others: Sequence[Reading]) -> Mapp
 
 
 def _least(choice: Choice, remedy: Mapping[str, Named], reading: Reading) -> Mapping[str, Named]:
-    """What a remedy must say, the rest being read so anyway."""
+    """Return the remedy without roles that are not needed to arrive at the reading."""
     for role in sorted(remedy, key=lambda role: remedy[role] is not None):
         fewer = {other: names for other, names in remedy.items() if other != role}
         if fewer and _leads(choice, fewer, reading):
@@ -301,7 +301,7 @@ def _least(choice: Choice, remedy: Mapping[str, Named], reading: Reading) -> Map
 
 
 def _leads(choice: Choice, remedy: Mapping[str, Named], reading: Reading) -> bool:
-    """Whether a table is read in a certain way once the user says this of its columns."""
+    """Return True if the table is read as `reading` once the user gives the columns in `remedy`."""
     profile, columns, parts = choice.profile, dict(choice.given_roles.columns), [*choice.given_roles.parts]
     for role, names in remedy.items():
         columns[role] = names
@@ -318,7 +318,7 @@ def _leads(choice: Choice, remedy: Mapping[str, Named], reading: Reading) -> boo
 
 
 def _same(choice: Choice, one: Reading, again: Choice, other: Reading) -> bool:
-    """Whether two readings make the same forecasts of the same events, with the same outcomes."""
+    """Return True if the columns for event, expert, class, verdict and outcome agree in two readings, row by row."""
     return all(
         choice.profile.key(one.roles.get(role, ())).tolist() == again.profile.key(other.roles.get(role, ())).tolist()
         for role in ("event", "expert", "class", "verdict", "outcome")
@@ -326,7 +326,7 @@ def _same(choice: Choice, one: Reading, again: Choice, other: Reading) -> bool:
 
 
 def layout_notes(layout: Layout, names: Sequence[str], times: Sequence[str] = ()) -> list[Note]:
-    """What each column was taken for, in one line, and what is not used; `times` are columns of times among that."""
+    """Return the notes on the role of each column and on unused columns, of which `times` hold times."""
     experts = list(dict.fromkeys(expert for expert, _ in layout.cells if expert is not None))
     classes = list(dict.fromkeys(label for _, label in layout.cells if label is not None))
     text = layout.shape.name

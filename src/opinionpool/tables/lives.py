@@ -27,7 +27,7 @@ def check_timed(long_rows: LongRows, ends: Times, option: str) -> None:
 
 
 def before_horizon(long_rows: LongRows, ahead: np.timedelta64, ends: Times) -> tuple[LongRows, list[Note]]:
-    """What had been forecast some time before each event ended; nothing on events of which that is unknown."""
+    """Return the forecasts made at least `ahead` before the known end of their event, and a note on the rest."""
     assert long_rows.time is not None
     # A time that is unknown is before nothing.
     made = long_rows.time <= (ends - ahead)[long_rows.event]
@@ -47,7 +47,7 @@ def coverage_note(resolved: npt.NDArray[np.bool_], crowd: Index, ahead: np.timed
 
 @dataclass(frozen=True, eq=False)
 class Standing:
-    """What forecasts stood at in each stretch of time, from one change on an event to the next: S stretches."""
+    """Active forecasts in each of S intervals, from one change on an event to the next."""
 
     long_rows: LongRows  # one number for each expert, stretch and class; the events are the stretches
     event: Index  # (S,)
@@ -57,7 +57,7 @@ class Standing:
 
 
 def standing(long_rows: LongRows, ends: Times) -> Standing:
-    """Every stretch of the life of every event of which the end is known."""
+    """Return the active forecasts in every interval of the events whose end is known."""
     assert long_rows.time is not None
     # A time that is unknown is before nothing.
     known = ~np.isnat(long_rows.time) & (long_rows.time <= ends[long_rows.event])
@@ -93,7 +93,7 @@ def standing(long_rows: LongRows, ends: Times) -> Standing:
 
 
 def _until(rows: LongRows, ends: Times) -> Index:
-    """Until when each number stands: the next forecast by the same expert on the event, its expiry, or the end."""
+    """Return the time until which each number is active: the expert's next forecast, its expiry, or the event's end."""
     assert rows.time is not None
     begin = rows.time.astype(np.int64)
     order = np.lexsort((begin, rows.pair))
@@ -114,7 +114,7 @@ def _until(rows: LongRows, ends: Times) -> Index:
 
 
 def _stretches(event: Index, begin: Index, until: Index, ends: Times) -> tuple[Index, Index, Index]:
-    """Event, start and stop of each stretch: where a forecast is made or runs out, a new one begins."""
+    """Return event, start and stop of each interval between two changes of the forecasts on an event."""
     end = ends.astype(np.int64)
     moments = np.concatenate([begin, until])
     of = np.concatenate([event, event])

@@ -199,7 +199,7 @@ def _load_parquet(source: FileSource, connection: duckdb.DuckDBPyConnection, cop
 
 
 def _outermost(schema: Sequence[tuple[str, int | None]]) -> tuple[str, ...]:
-    """Names of the columns from a list of all that a schema holds, each before what is within it.
+    """Return the names of the top-level columns of a schema that is listed depth first.
 
     >>> _outermost([("root", 2), ("a", 1), ("within a", None), ("b", None)])
     ('a', 'b')
@@ -248,7 +248,7 @@ def _pointer(path: Sequence[str]) -> str:
 
 
 def _may_hold_objects(connection: duckdb.DuckDBPyConnection) -> set[str]:
-    """The keys that hold an object in some row, and those that hold values of several kinds."""
+    """Return the keys with an object in some row, or with values of several types."""
     row = connection.execute("SELECT json_group_structure(json) FROM t").fetchone()
     assert row is not None
     structure = json.loads(row[0])

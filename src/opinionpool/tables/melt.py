@@ -35,7 +35,7 @@ from opinionpool.text import listed, shown
 
 @dataclass
 class Melted:
-    """What a table says."""
+    """Table in long form, with the event and class of each row of the original."""
 
     long_rows: LongRows
     row_events: Index  # (rows,); the event of each row, -1 where it has none
@@ -45,7 +45,7 @@ class Melted:
 
 @dataclass(frozen=True)
 class Reading:
-    """How the cells of a table are read, and what was done to them."""
+    """Rules for reading the cells of a table, with a log of conversions and notes."""
 
     rules: NumberRules
     include: Sequence[str] = ()  # experts to keep, all if empty
@@ -61,12 +61,12 @@ class Reading:
 
     @classmethod
     def of(cls, options: ReadOptions) -> Reading:
-        """How cells are read, nothing done so far."""
+        """Return the rules that options ask for, with an empty log."""
         names = tuple(map(str, options.include)), tuple(map(str, options.exclude))
         return cls(options.rules, *names, options.dates, options.merge_names, options.duplicates is None)
 
     def numbers(self, table: Table, columns: Sequence[int]) -> list[Numbers | None]:
-        """Columns as plain numbers, None for those that are not."""
+        """Return columns as plain numbers, None for a column with anything else."""
         return table.numbers(columns, self.rules.missing_words)
 
     @property
@@ -82,7 +82,7 @@ class Reading:
         named: str | None = None,
         units: npt.NDArray[np.int8] | None = None,
     ) -> Array:
-        """A column as fractions, (rows,); `named` is whose it is, where each has one, `units` those of rows."""
+        """Return a column as fractions, (rows,); `named` is its only expert, if any, `units` the unit of each row."""
         return read_probabilities(table, column, plain, self.rules, self.log, named, units)
 
     def written(self, table: Table, column: int, plain: Numbers | None) -> Array | None:
@@ -217,7 +217,7 @@ def _levels(table: Table, column: int, experts: Sequence[str], codes: Index, rea
 
 
 def _files(table: Table, layout: Layout, reading: Reading, cells: Sequence[tuple[Index, int]]) -> Words | None:
-    """The file of each row where rows of several, without times, are about the same cells (M, 2); else None."""
+    """Return the file of each row if rows of several files are about one cell and have no times, else None."""
     files = table.files() if reading.separate_files and "time" not in layout.roles else None
     if files is None:
         return None
@@ -233,7 +233,7 @@ def _files(table: Table, layout: Layout, reading: Reading, cells: Sequence[tuple
 def _experts_of_files(
     table: Table, layout: Layout, reading: Reading, events: Words, experts: Words, labels: Words
 ) -> Words:
-    """The expert of each row, in each file an own one where rows of several are about the same."""
+    """Return the expert of each row, one per file if rows of several files share event, expert and class."""
     if len(table.pieces) < 2:
         return experts
     key = (events.codes * len(experts.values) + experts.codes) * max(len(labels.values), 1) + labels.codes
@@ -243,7 +243,7 @@ def _experts_of_files(
 
 
 def _of_files(experts: Words, files: Words) -> Words:
-    """The expert of each row, of whom there is one for each file."""
+    """Return the expert of each row, one for each combination of file and expert."""
     codes = np.where(experts.codes == BLANK, BLANK, files.codes * len(experts.values) + experts.codes)
     used = np.unique(codes[codes != BLANK])
     names = [f"{file} {expert}" for file in files.values for expert in experts.values]
@@ -253,7 +253,7 @@ def _of_files(experts: Words, files: Words) -> Words:
 
 
 def melt_long(table: Table, layout: Layout, reading: Reading) -> Melted:
-    """A row per forecast, or per forecast and class, or per verdict and how sure somebody is of it."""
+    """Return the long form of a table with a row per forecast, per forecast and class, or per verdict."""
     events, experts = table.words(layout.roles["event"]), _expert_words(table, layout.roles["expert"], reading)
     about = layout.roles.get("class", layout.roles.get("verdict"))
     labels = Words(np.broadcast_to(0, table.rows), []) if about is None else table.words(about)
@@ -312,7 +312,7 @@ def melt_long(table: Table, layout: Layout, reading: Reading) -> Melted:
 
 
 def _with_complements(melted: Melted, layout: Layout) -> Melted:
-    """What is left to the other of two verdicts beside each, as a forecast of two classes."""
+    """Return forecasts of two classes: the probability of each verdict, and 1 minus it for the other verdict."""
     rows, verdicts = melted.long_rows, melted.written
     if len(verdicts) > 2:
         name = rows.table.names[layout.roles["verdict"]]
@@ -327,13 +327,13 @@ def _with_complements(melted: Melted, layout: Layout) -> Melted:
 
 
 def _other_of(word: str) -> str:
-    """What is not that verdict."""
+    """Return the opposite of a verdict: "no" for "yes", otherwise "not" and the word."""
     family = next((family for family in FAMILIES if word.lower() in family), None)
     return f"not {word}" if family is None else family[1 - family.index(word.lower())]
 
 
 def melt_columns(table: Table, layout: Layout, reading: Reading) -> Melted:
-    """Columns of forecasts: a row per event, a row per forecast with a column per class, or a row per expert."""
+    """Return the long form of a table with one column of forecasts per expert, class or event."""
     events = row_events(table, layout)
     by_row = _expert_words(table, layout.roles["expert"], reading) if "expert" in layout.roles else None
     files = None if by_row or not layout.wide else _files(table, layout, reading, _column_cells(layout, events))
@@ -401,7 +401,7 @@ def _column_cells(layout: Layout, events: Words) -> list[tuple[Index, int]]:
 
 
 def _names(expert: str | None, files: Words | None, layout: Layout) -> list[str]:
-    """What the expert of a column is called, in each file if there is one for each."""
+    """Return the name of a column's expert, or its names by file if there is one expert for each file."""
     if files is None:
         return [str(expert)]
     single = len({expert for expert, _ in layout.cells}) == 1
@@ -427,7 +427,7 @@ def _check_columns(
 
 
 def _nameless(table: Table, layout: Layout, column: int, row: int, what: str, count: int) -> OpinionPoolError:
-    """The error for a forecast in a row that does not say whose or on what it is."""
+    """Return the error for a forecast in a row without an event or expert."""
     own = table.names[layout.roles[what]]
     return cell_fault("nameless", table, row, column, [_not_blank(own)], count, role=what, own=own)
 

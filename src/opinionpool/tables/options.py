@@ -30,7 +30,7 @@ Documented = TypeVar("Documented", bound=Callable[..., object])
 
 
 class Option(NamedTuple):
-    """What is known of an option beside its name and type."""
+    """Metadata of an option: its kind, help text, choices and check."""
 
     kind: str  # {"text", "flag", "list", "classes", "pairs"}: a list or pairs may be given again and again
     help: str
@@ -146,7 +146,7 @@ def _unicode(words: Sequence[str]) -> Sequence[str]:
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """What a user says about a table of forecasts. The order of options is that of the harm that a wrong one does.
+    """Options for reading a table of forecasts, in the order of the harm that a wrong value does.
 
     Raises
     ------
@@ -295,14 +295,14 @@ class ReadOptions:
 
     @property
     def asked(self) -> Asked:
-        """What is given about classes."""
+        """The user's options on classes."""
         from opinionpool.tables.classes import Asked
 
         return Asked(None if self.positive is None else str(self.positive), tuple(map(str, self.classes)))
 
     @property
     def keys(self) -> dict[str, str | tuple[str, ...] | None]:
-        """The column of each role, or those of forecasts; that of several together is called after all of them."""
+        """The column or columns of each role; columns that form a key are joined to one name."""
         several = {role: of for role, of in self.columns.items() if isinstance(of, tuple) and role in KEYED}
         return {**self.columns, **{role: BETWEEN.join(of) for role, of in several.items()}}  # type: ignore[dict-item]
 
@@ -341,7 +341,7 @@ class ReadOptions:
         return self.horizon  # type: ignore[return-value] # as it was checked
 
     def revised(self, remedy: Remedy) -> ReadOptions:
-        """Return the options with a remedy that an error names; what can be repeated is added to what is there."""
+        """Return the options with a remedy applied: repeatable options and `where` are extended, others replaced."""
         changes: dict[str, Any] = {}
         for name, value in remedy.items():
             kind, before = OPTIONS[name].kind, getattr(self, name)
@@ -358,7 +358,7 @@ class ReadOptions:
         return typed_options(self.given())
 
     def given(self) -> dict[str, Any]:
-        """Return the options that are not what they are without a word, but for those of scores."""
+        """Return the options that differ from their defaults, without the options on scores."""
         values = {name: getattr(self, name) for name, option in OPTIONS.items() if not option.scored}
         return {
             name: value

@@ -116,7 +116,7 @@ def _without_incomplete(
 
 
 def _normalised_note(total: Array, uneven: npt.NDArray[np.bool_], asked: bool) -> list[Note]:
-    """What to say of forecasts whose sums were off by rounding, or by more where that was asked for."""
+    """Return the note on forecasts that were divided by their sum; empty if there are none."""
     if not uneven.any():
         return []
     count, worst = int(uneven.sum()), float(np.abs(total - 1).max())
@@ -190,7 +190,7 @@ class EventOptions:
 
     @property
     def note(self) -> Note:
-        """The note on them."""
+        """The note on the number of options of events, and of distinct sets of options."""
         sets = list(dict.fromkeys(frozenset(labels) for labels in self.of_events if labels))
         used = self.sizes[self.sizes > 0]
         least, most = int(used.min()), int(used.max())
@@ -229,7 +229,7 @@ def find_options(
 
 
 def _one_option(long_rows: LongRows, found: EventOptions, event: int, topic: str | None) -> OpinionPoolError:
-    """The error for an event with a single option; where all have one, the column may say what they are about."""
+    """Return the error for an event with one option; `topic` is the column to blame if each event has one."""
     about = {"event": long_rows.events[event], "option": found.of_events[event][0]}
     if topic is None:
         return fault("one-option", Place(long_rows.table.name), (), **about)
@@ -238,7 +238,7 @@ def _one_option(long_rows: LongRows, found: EventOptions, event: int, topic: str
 
 
 def _pairs(melted: Melted, counting: LongRows) -> tuple[Index, Index]:
-    """Event and label of forecasts; of events without any, those that rows name."""
+    """Return event and label of each forecast, and of the rows of events without forecasts."""
     given = counting.select(~np.isnan(counting.value))
     unanswered = np.ones(len(given.events), dtype=bool)
     unanswered[given.event] = False
@@ -256,7 +256,7 @@ def _clear(found: EventOptions) -> bool:
 
 
 def _unclear(long_rows: LongRows, found: EventOptions) -> OpinionPoolError:
-    """The error that asks what it means that events differ in their classes."""
+    """Return the error that asks whether events have options of their own, or forecasts lack classes."""
     options = found.of_events
     _, start, count = np.unique(long_rows.pair, return_index=True, return_counts=True)
     short = start[count < len(long_rows.classes)]
