@@ -23,7 +23,7 @@ _ROLES = ("event", "outcome", "closes", "resolved_at")
 
 @dataclass(frozen=True)
 class Joined:
-    """A table about events."""
+    """A table of outcomes joined to the events of a table of forecasts."""
 
     table: Table
     roles: Mapping[str, int]  # from event, outcome, closes, resolved_at and text to columns, as far as there are such
@@ -57,7 +57,7 @@ def join_outcomes(table: Table, columns: Columns, events: Sequence[str], forecas
 
 
 def beside(table: Table, request: ReadOptions, names: Sequence[str]) -> Beside:
-    """What a table of outcomes says of forecasts; nothing where it is not known which column holds what."""
+    """Return headers, events and outcomes of a table of outcomes; headers only if its columns are unclear."""
     try:
         roles = _roles(table, request.keys, names)
     except LayoutError:
@@ -80,7 +80,7 @@ def _unused(table: Table, roles: Mapping[str, int]) -> list[Note]:
 
 
 def _roles(table: Table, columns: Columns, names: Sequence[str] = ()) -> dict[str, int]:
-    """The columns of a table of outcomes by role, `names` being those of the forecasts' columns."""
+    """Return the column of each role in a table of outcomes; `names` are the headers of the forecasts' table."""
     # That there are no times holds for both tables; that there are no outcomes, for the other one.
     given = {
         role: name
@@ -110,7 +110,7 @@ def _roles(table: Table, columns: Columns, names: Sequence[str] = ()) -> dict[st
 
 
 def _candidates(profile: Profile, role: str, taken: Collection[int], names: Sequence[str]) -> list[int]:
-    """The columns that may play a role: by its own name, else by others, of those that say the same the first."""
+    """Return the candidate columns for a role, by header; columns equal to the first one are dropped."""
     words = ("outcome", "class", "verdict") if role == "outcome" else (role,)
     for word in words:
         found = [c for c in profile.columns if word in c.roles and c.place not in taken]

@@ -67,14 +67,14 @@ class Observed:
 
     @property
     def rows(self) -> Index:
-        """How many rows each of these stands for."""
+        """Number of rows in each run of rows; 1 for each row if there are no runs."""
         every = len(self.row_events)
         return np.ones(every, dtype=np.intp) if self.starts is None else np.diff(self.starts, append=every)
 
 
 @dataclass(frozen=True)
 class Settled:
-    """Classes in order, the position of each event's outcome among them, -1 where not resolved, and what is void."""
+    """Classes in order, each event's outcome as an index among them (-1 if unresolved), and the mask of void events."""
 
     classes: tuple[object, ...]
     outcomes: Index
@@ -165,7 +165,7 @@ def coded(
 
 
 def _refuse_void_classes(classes: Sequence[object], without: NoOutcome) -> None:
-    """Refuse what the user calls void where it is a class."""
+    """Raise if a word that the user names as void is a class."""
     matcher = Matcher(classes)
     for word in sorted(without.own):
         if matcher.find(word) is not None:
@@ -177,7 +177,7 @@ def _usually_void(word: str) -> Note:
 
 
 def absent_void_notes(observed: Sequence[Observed], without: NoOutcome) -> list[Note]:
-    """A note on words that the user calls void and no outcome is."""
+    """Return a note on words that the user names as void and that no outcome has."""
     words = {word.lower() for column in observed for word in column.words.values}
     absent = sorted(without.own - words)
     if not observed or not absent:
@@ -192,7 +192,7 @@ def find_classes(
     without: NoOutcome = USUAL,
     scale: Scale | None = None,
 ) -> tuple[object, ...]:
-    """Only the classes, the levels of a scale where outcomes are such; arguments and errors as for `settle`."""
+    """Return the classes, or the levels of a scale if outcomes are levels; arguments and errors as for `settle`."""
     if len(written) > 1:
         return order_classes(written, asked)
     found = None if scale is None else _levels_seen(_outcomes_among(observed, written, without), scale, asked)
@@ -215,7 +215,7 @@ def _levels_seen(cells: Sequence[_Outcome], scale: Scale, asked: Asked) -> tuple
 
 
 def _outcomes_among(observed: Sequence[Observed], written: Sequence[str], without: NoOutcome) -> list[_Outcome]:
-    """What happened, without the words for "not resolved"."""
+    """Return the observed outcomes without words for no outcome, unless such a word is a class in `written`."""
     known = Matcher(written)
     return [
         (column, code, word)
@@ -296,7 +296,7 @@ def _grade(words: Sequence[str]) -> str:
 
 
 class _Encoded(NamedTuple):
-    """Outcomes as positions among options, of the rows of all columns, and what they were written as."""
+    """Outcomes of the rows of all columns as positions among options, with the words that were met."""
 
     values: Index
     met: set[str]  # words that are options
@@ -371,7 +371,7 @@ def _one_each(
 
 
 def _clashing(values: Index, keys: Index, rows: Index) -> tuple[Index, int]:
-    """Events with several outcomes, and how many have one on several rows, each of these standing for some."""
+    """Return the events with several outcomes, and the number of events with one outcome on several rows."""
     several = np.flatnonzero(np.bincount(keys, rows) > 1)
     pairs = np.unique(np.stack([keys, values], axis=1), axis=0)
     differing, outcomes = np.unique(pairs[:, 0], return_counts=True)
@@ -402,7 +402,7 @@ def _notes(
 
 
 def void_note(count: int) -> Note:
-    """That some events are void."""
+    """Return the note on the number of void events."""
     return finding("void", count=count)
 
 
@@ -421,7 +421,7 @@ def _unknown(column: Observed, code: int, classes: tuple[object, ...]) -> Opinio
 def _two_outcomes(
     observed: Sequence[Observed], clash: tuple[int, int], events: Sequence[str], differing: Sequence[str], one: int
 ) -> OpinionPoolError:
-    """The error for an event with two outcomes, where those that differ are these and `one` others do not."""
+    """Return the error for an event with two outcomes; `one` events have one outcome on several rows."""
     places: list[str] = []
     event = ""
     for row in clash:

@@ -42,7 +42,7 @@ _HEAD, _MORE = 1 << 14, 64
 
 @dataclass(frozen=True)
 class Whole:
-    """What was decided for a whole table of which a part is read."""
+    """Layout, classes and profile of a whole table, for reading a part of it."""
 
     layout: Layout
     classes: tuple[object, ...] | None
@@ -56,7 +56,7 @@ def read_table(
     reading: Reading | None = None,
     whole: Whole | None = None,
 ) -> Forecasts:
-    """From open tables to forecasts; for a part of a table, as was decided for the whole."""
+    """Return the forecasts in open tables; `whole` has layout, classes and profile if `table` is a part of a table."""
     profile = Profile(table, request.rules.missing_words) if whole is None else whole.profile
     asked, request = request, with_verdicts(profile, request)
     reading = Reading.of(request) if reading is None else reading
@@ -93,7 +93,7 @@ def _refuse_repeats(table: Table, other: Table | None, request: ReadOptions, who
 
 
 def layout_of(profile: Profile, other: Table | None, request: ReadOptions) -> Layout:
-    """What is where in a table, by names, by the user, and by what a table of outcomes says."""
+    """Return the layout of a table from its headers and contents, the user's options and a table of outcomes."""
     names = () if other is None else other.names
     own = {role: name for role, name in request.keys.items() if name in profile.table.names or name not in names}
     given_roles = UserRoles(own, request.parts, tuple(map(str, request.include)), tuple(map(str, request.exclude)))
@@ -103,7 +103,7 @@ def layout_of(profile: Profile, other: Table | None, request: ReadOptions) -> La
 
 @dataclass(frozen=True, eq=False)
 class _Known:
-    """A table whose columns are known, and how it is read."""
+    """A table with its layout and profile, and the rules for reading its cells."""
 
     table: Table
     other: Table | None
@@ -116,7 +116,7 @@ class _Known:
 
 @dataclass(frozen=True, eq=False)
 class _Parsed:
-    """What stands in the cells: events, forecasts as they are written, outcomes, and facts about events."""
+    """Parsed cells of a table: events, forecasts in long form, outcomes, and facts on events."""
 
     events: list[str]
     layout: Layout  # with the classes that columns are of
@@ -161,7 +161,7 @@ def _read_as(known: _Known) -> Forecasts:
 
 
 def _not_void(long_rows: LongRows, void: npt.NDArray[np.bool_]) -> LongRows:
-    """What was forecast on events that are not void."""
+    """Return the forecasts on events that are not void."""
     return long_rows.select(~void[long_rows.event]) if void.any() else long_rows
 
 
@@ -199,7 +199,7 @@ def _parse(known: _Known) -> _Parsed:
 
 
 def _check_unit_names(table: Table, experts: Sequence[str], request: ReadOptions) -> None:
-    """Refuse units of what is neither an expert nor a column."""
+    """Raise if `units` has a name that is neither an expert nor a column."""
     names = list(dict.fromkeys([*experts, *table.names, *map(str, request.exclude)]))
     for name in request.units:
         if name not in names:
@@ -207,7 +207,7 @@ def _check_unit_names(table: Table, experts: Sequence[str], request: ReadOptions
 
 
 def _choose(known: _Known, parsed: _Parsed, timed: LongRows) -> _Chosen:
-    """One forecast by an expert on an event, of those that stand, with all its classes."""
+    """Return one forecast of each expert on each event, with the probabilities of all classes."""
     table, request, layout, facts = known.table, known.request, parsed.layout, parsed.facts
     time_column = table.names[layout.roles["time"]] if "time" in layout.roles else None
     ends = facts.asked(request.cutoff, parsed.settled.outcomes, request.ahead)
@@ -285,7 +285,7 @@ def _forecasts(known: _Known, parsed: _Parsed, chosen: _Chosen, outcomes: Index,
 def _finished(
     forecasts: Forecasts, options: EventOptions | None, void: npt.NDArray[np.bool_], request: ReadOptions
 ) -> Forecasts:
-    """Forecasts without void events, with what silence is taken for, and with how many there are at the horizon."""
+    """Return the forecasts without void events, with --silence filled in and coverage at the horizon noted."""
     if request.silence is not None:
         forecasts = with_silence(forecasts, float(str(request.silence)))
     found = without_void(_with_options(options, forecasts, void))
@@ -297,7 +297,7 @@ def _finished(
 def _history(
     forecasts: Forecasts, stood: Standing, written: Sequence[str], request: ReadOptions, reading: Reading
 ) -> History:
-    """What stood at every moment of the events' lives."""
+    """Return the active forecasts in every interval of the events' lives."""
     if forecasts.options is not None:
         raise ArgumentError("--time-averaged is for events that share their classes, and these have options")
     stretches, _ = one_each(stood.long_rows, request.duplicates, None)
@@ -324,7 +324,7 @@ def _history(
 
 
 def forecast_notes(counts: ForecastCounts, layout: Layout, rules: NumberRules) -> list[Note]:
-    """What stands out among all that was read."""
+    """Return the notes on extreme forecasts, small percentages, and columns of only 0 and 1."""
     check_percent(counts.experts, counts.above, counts.inside, counts.exact, counts.every, rules)
     small = small_percent_notes(counts.experts, counts.above, counts.inside, rules)
     return [*small, *counts.extreme_notes(), *([] if layout.long else counts.vote_notes("outcome" in layout.roles))]
@@ -333,7 +333,7 @@ def forecast_notes(counts: ForecastCounts, layout: Layout, rules: NumberRules) -
 def _with_options(
     options: EventOptions | None, forecasts: Forecasts, void: npt.NDArray[np.bool_]
 ) -> tuple[Forecasts, npt.NDArray[np.bool_]]:
-    """Forecasts on events with options of their own, without events of which no options are known; and what is void."""
+    """Return forecasts and void mask of events with two or more options, the options added."""
     if options is None:
         return forecasts, void
     known = options.sizes >= 2
@@ -366,7 +366,7 @@ def _over_levels(long_rows: LongRows, values: Array, rules: NumberRules) -> Arra
 def _ordered(
     long_rows: LongRows, order: Sequence[int], reading: Reading, request: ReadOptions
 ) -> tuple[LongRows, Array, list[Note]]:
-    """One forecast per statement, by event and expert, with its probability or those of all classes."""
+    """Return one row per forecast, ordered by event and expert, and its probability (M,) or probabilities (M, K)."""
     if long_rows.classes:
         slots, flags = SharedClasses(order), (request.drop_incomplete, request.normalise)
         long_rows, table, notes = fold_rows(long_rows, slots, reading.half_units, *flags)

@@ -78,7 +78,7 @@ class _Tally(Words):
         return self.tallies
 
     def rewritten(self, words: Sequence[str]) -> _Tally:
-        """The same with other words, of which several may be one."""
+        """Return the column with other words; words that become equal are merged."""
         found = super().rewritten(words)
         number = np.bincount(found.codes, self.tallies, len(found.values)).astype(np.intp)
         _, first = np.unique(found.codes, return_index=True)
@@ -132,7 +132,7 @@ class Parts:
         self.standing_out()
 
     def standing_out(self) -> list[Note]:
-        """What stands out among all numbers, once they have been gone through."""
+        """Return the notes on unusual forecasts, once all parts have been read."""
         return forecast_notes(self.counted[0], self.whole.layout, self.request.rules)
 
     def _read(self, span: tuple[int, int]) -> tuple[Forecasts, _PartReading]:
@@ -239,7 +239,7 @@ def _tally(table: Table, column: int) -> _Tally:
 
 
 def _event_hash(table: Table, column: int) -> str:
-    """What to select for a number that stands for the event of a row, as quick as the cells allow."""
+    """Return an SQL expression for a hash of each row's event, which trims cells only if some need it."""
     if column < len(table.types) and table.is_text(column):
         cell = f"c{column}"
         ends = f"SELECT min(ascii({cell})), min(ascii({cell}[-1])) FROM t"

@@ -105,7 +105,7 @@ class Column:
 
     @cached_property
     def american(self) -> bool:
-        """Whether it holds American odds: whole numbers below and above zero, none of them within 100 of it."""
+        """Whether the numbers are American odds: integers of both signs with absolute values of 100 or more."""
         far = len(self.known) > 1 and self.whole == 1.0 and bool((np.abs(self.known) >= 100).all())
         return self.kind == "number" and far and self.span[0] < 0 < self.span[1]
 
@@ -170,7 +170,7 @@ class Profile:
         return None if scale is None else (found[0].name, scale)
 
     def key(self, places: Iterable[int]) -> Index:
-        """A number for each combination of what columns hold, (rows,), the same where it is; -1 where one is blank."""
+        """Return an integer for each row's combination of values in some columns, (rows,); -1 if one is blank."""
         places = tuple(places)
         if places not in self._keys:
             key, absent = np.zeros(self.rows, dtype=np.intp), np.zeros(self.rows, dtype=bool)
@@ -182,23 +182,23 @@ class Profile:
         return self._keys[places]
 
     def count(self, places: Iterable[int]) -> int:
-        """How many different things columns hold together."""
+        """Return the number of distinct combinations of values in some columns."""
         key = self.key(places)
         return len(np.unique(key[key != BLANK]))
 
     def repeated(self, places: Iterable[int]) -> int:
-        """How many rows hold the same in these columns as one before."""
+        """Return the number of rows whose values in these columns occur in an earlier row."""
         key = self.key(places)
         return int((key != BLANK).sum()) - self.count(places)
 
     def varies_within(self, place: int, places: Iterable[int]) -> bool:
-        """Whether a column holds different things in rows that hold the same in others."""
+        """Return True if a column has different values in rows that agree in the other columns."""
         key, codes = self.key(places), self.columns[place].words.codes
         there = (key != BLANK) & (codes != BLANK)
         return len(np.unique(np.stack([key[there], codes[there]]), axis=1).T) > len(np.unique(key[there]))
 
     def same(self, one: int, other: int) -> bool:
-        """Whether two columns say the same in other words."""
+        """Return True if the values of two columns correspond one to one."""
         return not self.varies_within(one, [other]) and not self.varies_within(other, [one])
 
     def add_up(self, places: Sequence[int], rows: int = 1) -> bool:
@@ -223,7 +223,7 @@ def _with_levels(column: Column, scales: Mapping[str, Scale]) -> Column:
 
 
 def _together(parts: Sequence[Words], missing: frozenset[str]) -> Words:
-    """The cells of several parts of a table as those of one column, what stands for no value blank."""
+    """Return one column from the cells of several parts of a table, missing words as blanks."""
     position: dict[str, int] = {}
     codes = [
         np.append(

@@ -44,7 +44,7 @@ class ForecastCounts:
 
     @classmethod
     def of(cls, long_rows: LongRows, percent: bool = False, marked: Sequence[str] = ()) -> ForecastCounts:
-        """Those of some statements; with --percent, also how many are tiny, but for columns with per cent signs."""
+        """Return the counts of some forecasts; if `percent`, also tiny ones outside columns with per cent signs."""
         size, halves = len(long_rows.experts), 0
         signed = [i for i, name in enumerate(long_rows.table.names) if name in marked]
         every, zeros, ones, extreme, inside, exact = np.zeros((6, size), dtype=np.intp)
@@ -77,7 +77,7 @@ class ForecastCounts:
         )
 
     def __add__(self, other: ForecastCounts) -> ForecastCounts:
-        """Both together, of the same experts on other events."""
+        """Return the sum of the counts on two sets of events with equal experts."""
         return replace(
             self,
             events=self.events + other.events,
@@ -141,7 +141,7 @@ _DASH = re.compile(r"\s*[-\u2010-\u2015\u2212]+\s*")
 
 
 def _event_key(name: str) -> str:
-    """What is the same for events that differ only in dashes, blanks, case or the form of letters.
+    """Return an event's name with one form of dashes, blanks, case and letters, for comparison.
 
     >>> _event_key("Wird es \u2013  regnen?") == _event_key("wird es -\u00a0Regnen?")
     True

@@ -72,7 +72,7 @@ def roles_of(name: str) -> frozenset[str]:
 
 
 def words_of(name: str) -> frozenset[str]:
-    """The kinds of words in a header, as ``roles.toml`` lists them; those of a question say nothing else.
+    """Return the kinds of words in a header, as ``roles.toml`` lists them; for a question only "question".
 
     >>> [sorted(words_of(name)) for name in ("row_id", "prob_win", "Q1: on time", "Will it rain?", "ann")]
     [['never'], ['head', 'unsure'], ['question'], ['question'], []]
@@ -93,7 +93,7 @@ def words_of(name: str) -> frozenset[str]:
 
 
 def is_never(name: str) -> bool:
-    """Whether a whole header, and no part of it, is a word for what is no forecast."""
+    """Return True if a whole header is a word for something other than forecasts."""
     own = normal(name)
     return not own or own in _WORDS["never"] | _WORDS["score"]
 

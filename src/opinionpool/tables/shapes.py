@@ -14,7 +14,7 @@ FACTS = ("time", "expires", "closes", "resolved_at", "prior", "group", "topic", 
 
 @dataclass(frozen=True)
 class Shape:
-    """A layout: the roles that it needs, those whose names it must not have, and where its forecasts are."""
+    """A layout: the roles it needs and forbids, the key of its rows, and the meaning of its forecast columns."""
 
     name: str
     needs: tuple[str, ...]
@@ -59,7 +59,7 @@ class Reading:
         return frozenset(self.forecasts).union(*self.roles.values())
 
     def within(self, other: Reading) -> bool:
-        """Whether it leaves out a role that another reading gives, and is the same otherwise."""
+        """Return True if another reading equals this one but for further roles, without further caveats."""
         same = self.shape == other.shape or (self.shape, other.shape) == (LONG, LONG_CLASSES)
         mine, its = ({role: at for role, at in each.roles.items() if at} for each in (self, other))
         same = same and mine.get("event") == its.get("event") and self.forecasts == other.forecasts
@@ -68,7 +68,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class Beside:
-    """What is known from a table of outcomes: its headers, its events, and what happened, in lower case."""
+    """Headers, events and outcomes of a table of outcomes; outcomes are in lower case."""
 
     names: Collection[str] = ()
     events: Collection[str] = ()
@@ -77,7 +77,7 @@ class Beside:
 
 @dataclass(frozen=True)
 class UserRoles:
-    """What the user says of columns: roles to names, parts of keys, and experts to keep or to leave out."""
+    """The user's options on columns: roles, parts of keys, and experts to include or exclude."""
 
     columns: Mapping[str, str | tuple[str, ...] | None] = field(default_factory=dict)
     parts: Collection[str] = ()
@@ -85,5 +85,5 @@ class UserRoles:
     exclude: Collection[str] = ()
 
     def settles(self, name: str) -> bool:
-        """Whether it says of an expert of that name that it is one, or to be left out."""
+        """Return True if `include` or `exclude` decides on an expert of that name."""
         return name in self.exclude or name in self.include or bool(self.include)

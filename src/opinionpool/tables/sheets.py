@@ -81,7 +81,7 @@ def _text(cell: object, percent: bool) -> str:
 
 @dataclass
 class _Cells:
-    """What a sheet holds: how many rows and columns it takes, how many cells are written, and which in per cent."""
+    """Size of a sheet in rows and columns, its number of written cells, and the positions of per cent cells."""
 
     rows: int = 0
     columns: int = 0

@@ -49,7 +49,7 @@ def check_columns(name: str, columns: int) -> None:
 
 
 def check_unpacked(name: str, packed: int, unpacked: int) -> None:
-    """Refuse a compressed file that grows beyond all measure, as soon as it has."""
+    """Raise as soon as a file unpacks to more than `SMALL` bytes and `RATIO` times its compressed size."""
     if unpacked > SMALL and unpacked > RATIO * packed:
         raise fault("unpacks-too-far", file=name, ratio=RATIO, packed=packed)
 
@@ -84,7 +84,7 @@ class Workspace:
         return os.path.join(self.directory, name)
 
     def close(self) -> None:
-        """Remove it and all that is in it."""
+        """Remove the directory with its files."""
         if self.directory is not None:
             import shutil
 

@@ -80,12 +80,12 @@ class LongRows:
         return self._with({name: of[chosen] for name, of in self._by_row().items()})
 
     def and_also(self, other: LongRows) -> LongRows:
-        """These rows and others from the same table."""
+        """Return the rows of two selections from one table, one after the other."""
         others = other._by_row()
         return self._with({name: np.concatenate([of, others[name]]) for name, of in self._by_row().items()})
 
     def _by_row(self) -> dict[str, npt.NDArray[Any]]:
-        """What there is a value of for each row."""
+        """Return the arrays with one value per row, by name."""
         given = {name: of for name in _BY_ROW if (of := getattr(self, name)) is not None}
         return given | {"rows": self.row}
 
@@ -104,7 +104,7 @@ class LongRows:
 def drop_late(
     long_rows: LongRows, as_of: np.datetime64 | None, closes: Times, resolved_at: Times
 ) -> tuple[LongRows, list[Note]]:
-    """Statements made in time.
+    """Return the forecasts made in time, and the notes on late ones.
 
     Nothing counts that was made after the event closed or was resolved, or after --as-of, or has no time then.
     """
@@ -122,7 +122,7 @@ def drop_late(
 
 
 def _drop(long_rows: LongRows, late: npt.NDArray[np.bool_], one: Finding, notes: list[Note]) -> LongRows:
-    """Without some rows; `one` is the note on a single forecast."""
+    """Drop the rows in the mask `late` and add a note on them; `one` is the note on a single forecast."""
     if not late.any():
         return long_rows
     count = len(np.unique(long_rows.pair[late])) if long_rows.classes else int(late.sum())
@@ -131,7 +131,7 @@ def _drop(long_rows: LongRows, late: npt.NDArray[np.bool_], one: Finding, notes:
 
 
 def withdrawn_only(long_rows: LongRows) -> LongRows:
-    """Without blanks, but for those of experts who forecast the same event too: one of them took something back."""
+    """Drop blanks, except withdrawals: blanks of experts who also have a forecast on the event."""
     blank = np.isnan(long_rows.value)
     if not blank.any():
         return long_rows
@@ -142,7 +142,7 @@ def withdrawn_only(long_rows: LongRows) -> LongRows:
 def drop_expired(
     long_rows: LongRows, as_of: np.datetime64 | None, closes: Times, resolved_at: Times
 ) -> tuple[LongRows, list[Note]]:
-    """Without forecasts that ran out before their event closed or was resolved, or the time of --as-of."""
+    """Drop forecasts that expired before their event closed or was resolved, or before --as-of."""
     if long_rows.expires is None:
         return long_rows, []
     until = np.fmin(closes, resolved_at)
@@ -230,7 +230,7 @@ def latest_of_pair(long_rows: LongRows) -> npt.NDArray[np.bool_]:
 
 
 def _taken_back(long_rows: LongRows, blank: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Rows of experts and events whose latest row is blank, and nothing else stands at that time."""
+    """Return the mask of rows of withdrawn forecasts: the latest row of their expert and event is blank."""
     latest = latest_of_pair(long_rows)
     pairs = long_rows.pair
     timed = np.zeros(len(pairs), dtype=bool) if long_rows.time is None else ~np.isnat(long_rows.time)
@@ -255,7 +255,7 @@ def _mean(long_rows: LongRows) -> LongRows:
 
 
 def _samples(long_rows: LongRows) -> LongRows:
-    """One statement for all samples of an expert on an event, as surely as so many are a statement.
+    """Return one forecast per expert and event from its samples: rescaled mean log-odds, for classes the mean.
 
     Of n samples with mean log-odds m, the mean of all m by the expert being μ, it is μ + (m − μ) / (λ + (1 − λ)/n),
     λ the correlation of two samples on one event, of all experts together. One sample counts as it is.
@@ -286,7 +286,7 @@ def _over_time(
     until: Times | None,
     unnamed: UnnamedTimes | None,
 ) -> LongRows:
-    """Averages of each expert's numbers on each event and class over the time that each stood, else the last."""
+    """Return time-weighted means of each expert's numbers by event and class, the last number if no time passes."""
     if long_rows.time is None or np.isnat(long_rows.time).any():
         what = "no column is known to hold times" if long_rows.time is None else "some forecasts have no time"
         way, remedies = ("", []) if unnamed is None else unnamed.ways("time-weighted")
@@ -398,7 +398,7 @@ _OFF = 0.02
 
 
 def earlier_forecasts(long_rows: LongRows, last: LongRows, order: Sequence[int]) -> Earlier | None:
-    """For each of M forecasts that count, the one that its expert made before; None if nobody did, or without times.
+    """Return the forecast before each of M final ones by its expert; None without times or earlier forecasts.
 
     What was withdrawn in between, lacks a class or does not add up to 1 is none.
 

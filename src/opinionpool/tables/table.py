@@ -68,12 +68,12 @@ class Words:
         return [words[code] for code in self.codes.tolist()]
 
     def rewritten(self, words: Sequence[str]) -> Words:
-        """The same cells with other words, of which several may be one."""
+        """Return the column with other words; words that become equal are merged."""
         values = list(dict.fromkeys(words))
         return Words(self.expand(np.array(list(map(values.index, words)), np.intp), BLANK), values, self.trimmed)
 
     def among(self, values: Sequence[str]) -> Words:
-        """The same cells, coded as positions among more words."""
+        """Return the column with codes that refer to a longer list of words."""
         position = {word: i for i, word in enumerate(values)}
         found = np.array([position[word] for word in self.values], dtype=np.intp)
         return Words(self.expand(found, BLANK), list(values), self.trimmed)
@@ -93,7 +93,7 @@ class Numbers(NamedTuple):
 
 @dataclass(frozen=True)
 class Table:
-    """A file or frame inside the engine, or some rows of it that follow each other; columns are named by position."""
+    """A file or frame inside the engine, or consecutive rows of it; columns are identified by position."""
 
     source: FileSource
     connection: duckdb.DuckDBPyConnection
@@ -144,7 +144,7 @@ class Table:
         return [found.get(i) for i in columns]
 
     def _other_words(self, column: int) -> set[str]:
-        """What stands in a column of text beside numbers, in lower case."""
+        """Return the distinct cells of a text column that are not numbers, in lower case, at most 1000."""
         cell = f"c{column}"
         other = f"SELECT DISTINCT lower(trim({cell})) AS w FROM t WHERE TRY_CAST({cell} AS DOUBLE) IS NULL"
         some = f" AND {self._which}" if self.part else ""
@@ -180,7 +180,7 @@ class Table:
             self.seen.setdefault(i, words if i not in self.known else words.among(self.known[i]))
 
     def _found(self, column: int) -> Words:
-        """A column as text: its distinct cells, and which of them each row has, by their hashes."""
+        """Return a column as words; in tables of many rows by the hashes of its distinct cells."""
         cell = self._cell(column)
         place = None
         if self.rows >= _MANY:
@@ -200,7 +200,7 @@ class Table:
         return tidied(_as_meant(cells) if self._is_csv(column) else cells, place)
 
     def _places(self, cell: str, keys: npt.NDArray[np.uint64]) -> Index | None:
-        """Which of the hashes of distinct cells that of each row is; of few, 16 binary digits tell."""
+        """Return each row's position in `keys`, the hashes of the distinct cells; None if keys are equal."""
         shifts = range(0, 48, 3) if len(keys) <= _FEW_WORDS else ()
         digits = ((shift, (keys >> np.uint64(shift)) & np.uint64(0xFFFF)) for shift in shifts)
         shift, slots = next((each for each in digits if len(np.unique(each[1])) == len(keys)), (None, keys))
@@ -230,7 +230,7 @@ class Table:
         return np.asarray(np.ma.filled(times, np.datetime64("NaT")), dtype="datetime64[us]")
 
     def select(self, what: str) -> dict[str, npt.NDArray[Any]]:
-        """Columns that are computed from those of these rows."""
+        """Return the columns that an SQL select list computes for these rows."""
         with readable(self.source):
             return self._select(what)
 
@@ -243,7 +243,7 @@ class Table:
 
     @property
     def _which(self) -> str:
-        """Which rows these are, as a condition; empty for all."""
+        """SQL condition for these rows; empty for all."""
         return f"rowid >= {self.first} AND rowid < {self.first + self.rows}" if self.part else ""
 
     def _is_csv(self, column: int) -> bool:
@@ -251,11 +251,11 @@ class Table:
         return self.source.format == "csv" and column < len(self.types)
 
     def _cell(self, column: int) -> str:
-        """What to select for a column as text, as it stands."""
+        """Return the SQL expression for a column as text; columns of text are unchanged."""
         return f"c{column}" if column < len(self.types) and self.is_text(column) else self.text(column)
 
     def text(self, column: int) -> str:
-        """What to select for a column as text."""
+        """Return the SQL expression for a column as text."""
         if column >= len(self.types):
             parts = [f"trim({self.text(part)}, {SPACE})" for part in self.keys[column - len(self.types)]]
             blank = " OR ".join(f"coalesce({part}, '') = ''" for part in parts)
@@ -269,7 +269,7 @@ class Table:
         return f"CAST({cell} AS VARCHAR)"
 
     def changed(self, query: str, parameters: object = None) -> None:
-        """Put what a query makes of the rows in their place."""
+        """Replace the rows by the result of a query."""
         self.connection.execute(f"CREATE TABLE s AS {query}", parameters)
         self.connection.execute(f"DROP {'TABLE' if self.copied else 'VIEW'} t; ALTER TABLE s RENAME TO t")
 
@@ -295,7 +295,7 @@ class Table:
         return replace(self, names=(*self.names, name), keys=(*self.keys, tuple(columns)), seen={})
 
     def is_text(self, column: int) -> bool:
-        """Whether the cells of a column are text, whatever they look like, and not numbers of some type."""
+        """Return True if the type of a column is text, even if its cells look like numbers."""
         return column >= len(self.types) or self.types[column] == "VARCHAR"
 
     def files(self) -> Words | None:
@@ -337,7 +337,7 @@ def place(table: Table, *rows: int) -> str:
 
 
 def _positions(hashes: npt.NDArray[np.uint64], keys: npt.NDArray[np.uint64]) -> Index | None:
-    """Where each hash stands among keys, each of which is there; None where keys are the same.
+    """Return the position of each hash in `keys`, which has all of them; None if keys are equal.
 
     >>> _positions(np.array([7, 7, 5, 7], np.uint64), np.array([7, 5], np.uint64))
     array([0, 0, 1, 0])

@@ -98,7 +98,7 @@ np.datetime64('2025-03-01T00:00:00.000000'))
 
 
 def check_dates(dates: str | None) -> None:
-    """Raise an `ArgumentError` for what is neither an order of days and months nor a format."""
+    """Raise an `ArgumentError` unless `dates` is an order of days and months, a format, or None."""
     if dates is not None and dates not in ORDERS and "%" not in dates:
         raise ArgumentError(
             f"--dates can be dmy (days first), mdy (months first) or a format such as %d.%m.%Y, and not {dates!r}"
@@ -211,7 +211,7 @@ def _order(either: Sequence[re.Match[str]]) -> str:
 
 
 def _guarded(read: Callable[[str], datetime]) -> Callable[[str], datetime]:
-    """The same, raising `_NoTimeError` for what is no time."""
+    """Return `read` with its errors for words that are not times replaced by `_NoTimeError`."""
 
     def guarded(word: str) -> datetime:
         try:

@@ -48,7 +48,7 @@ def refuse_totals(table: Table, layout: Layout, events: Words, outcomes: Sequenc
 
 
 def _sums_up(outcomes: Words, row: int) -> bool:
-    """Whether what a row has for an outcome is a sum or an average of outcomes: a number, and no other row has it."""
+    """Return True if a row's outcome may be a total: a number other than 0 and 1 that no other row has."""
     code = int(outcomes.codes[row])
     word = outcomes.values[code]
     return looks_numeric(word) and key(word) not in FAMILIES[0] and int(outcomes.counts[code]) == 1

@@ -56,14 +56,14 @@ class NumberRules:
 
     @property
     def missing_numbers(self) -> list[float]:
-        """Those of `missing` that are numbers."""
+        """The numbers in `missing`."""
         matches = (NUMBER.fullmatch(word.strip()) for word in self.missing)
         return [float(match[1].replace(",", ".")) for match in matches if match]
 
 
 @dataclass(frozen=True)
 class Spread:
-    """How numbers lie, as they are written: how many there are, above 1, within 0 and 1, and long odds; their ends."""
+    """Summary of written numbers: their count, how many are above 1, within 0 and 1 and long odds, and their range."""
 
     every: int = 0
     above: int = 0
@@ -75,7 +75,7 @@ class Spread:
 
     @classmethod
     def of(cls, values: Array) -> Spread:
-        """That of some numbers, NaN where there is none."""
+        """Return the spread of numbers, (N,); NaN where there is none."""
         known = values[~np.isnan(values)]
         if not len(known):
             return cls()
@@ -92,7 +92,7 @@ class Spread:
 
     @property
     def kind(self) -> str:
-        """What the numbers are.
+        """Kind of numbers, by their spread.
 
         {"none", "fractions", "scale": levels from 0 or 1 to 10 at most, "odds": decimal ones, "percentages": more
         than half of those that are not whole fractions are above 1, "fractions and more": some are beyond 1, "other"}
@@ -153,7 +153,7 @@ def beyond_bounds(table: Table, column: int, values: Array, percent: bool, named
 
 
 def exclude_way(column: str, expert: str) -> str:
-    """What to do where the column of an expert turns out to hold no forecasts."""
+    """Return the advice to exclude a column that has no forecasts."""
     return f"if column {shown(column)} is not an expert's, say --exclude {quoted(expert)}"
 
 
@@ -179,7 +179,7 @@ def units_of_rows(experts: Sequence[str], codes: Index, rules: NumberRules) -> n
 
 
 class Written:
-    """How the numbers of each expert or column lie, before units are known."""
+    """Spread of the numbers of each expert or column as they are written, before units are known."""
 
     def __init__(self, table: Table) -> None:
         self._table = table
@@ -238,7 +238,7 @@ def check_experts(table: Table, column: int, written: Array, experts: Words, rul
 def check_percent(
     experts: Sequence[str], above: Index, inside: Index, ones: Index, every: Index, rules: NumberRules
 ) -> None:
-    """Refuse numbers of an expert that, read as percentages, are all up to 1%, where those of others are not.
+    """Raise if an expert's percentages are all at most 1% and another expert's are not.
 
     Numbers above 1%, within 0 and 1%, of exactly 1%, and all, by expert.
     """

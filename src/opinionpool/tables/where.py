@@ -82,11 +82,11 @@ class _Parser:
 
     @property
     def left(self) -> bool:
-        """Whether there is more."""
+        """Whether tokens are left."""
         return self.at < len(self.tokens)
 
     def unexpected(self) -> ArgumentError:
-        """The error for what stands where it makes no sense."""
+        """Return the error for a token out of place, or for an end of the text there."""
         if not self.left:
             return ArgumentError(f"--where ends where something is to follow; {_FORM}")
         kind, value = self.tokens[self.at]
@@ -99,7 +99,7 @@ class _Parser:
         return ArgumentError(f"--where: {shown(value)} is not expected there{hint}; {_FORM}")
 
     def _is(self, *wanted: str) -> bool:
-        """Whether these words or signs come next."""
+        """Return True if the next tokens are these words or signs."""
         ahead = self.tokens[self.at : self.at + len(wanted)]
         return [value.lower() for kind, value in ahead if kind in {"word", "sign"}] == list(wanted)
 
