@@ -63,7 +63,7 @@ def number(
     between: bool = False,
     error: type[ArgumentError] = ArgumentError,
 ) -> float:
-    """One finite number from `least` to `most`, or strictly between them.
+    """Return a finite number from `least` to `most`, or strictly between them.
 
     Raises
     ------
@@ -96,7 +96,7 @@ def number(
 def whole_number(
     value: object, name: str, least: int = 0, most: int = 2**31, error: type[ArgumentError] = ArgumentError
 ) -> int:
-    """One whole number from `least` to `most`; 3.0 is one too.
+    """Return a whole number from `least` to `most` as an int; 3.0 is accepted, too.
 
     Raises
     ------
@@ -117,7 +117,7 @@ def whole_number(
 
 
 def one_of(value: object, name: str, choices: Iterable[str], error: type[ArgumentError] = ArgumentError) -> str:
-    """One of some words.
+    """Return the value if it is among the allowed words.
 
     Raises
     ------
@@ -173,7 +173,7 @@ def _single(value: object, name: str, error: type[ArgumentError]) -> ArgumentErr
 
 
 def names_given(values: object, name: str, error: type[ArgumentError] = ArgumentError) -> tuple[str, ...]:
-    """Several names, as text.
+    """Return names as a tuple of text.
 
     Raises
     ------
@@ -216,7 +216,7 @@ def expect_function(value: object, name: str) -> None:
 
 
 def chosen_name(value: object, what: str, names: Sequence[str]) -> str:
-    """One of the names that there are.
+    """Return the value if it is among the known names.
 
     Raises
     ------

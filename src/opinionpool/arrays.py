@@ -24,7 +24,7 @@ _ROWS = 1 << 14
 
 
 class NotANumberError(ProbabilityError, TypeError):
-    """An object where a number is needed; also a TypeError, as scikit-learn expects of a cell that is a dict."""
+    """Error for an object in place of a number; also a TypeError, as scikit-learn expects of a cell that is a dict."""
 
 
 def unmasked(values: object, missing: float | None = np.nan) -> Any:  # noqa: ANN401 - what is given, in any form
@@ -111,7 +111,7 @@ def as_array(values: object, what: str) -> npt.NDArray[Any]:
 
 
 def axes(values: object, what: str) -> int:
-    """How many axes an argument has; 0 for one number.
+    """Number of axes of an argument; 0 for one number.
 
     Raises
     ------
@@ -148,7 +148,7 @@ def has_boolean(values: object) -> bool:
 
 
 def _number(cell: object) -> float | None:
-    """One cell as a number, NaN where it is blank, None if it is no number."""
+    """Value of a cell as a number, NaN where blank, None if it is no number."""
     if is_blank(cell):
         return float("nan")
     if isinstance(cell, (bool, np.bool_)) or not isinstance(cell, (Real, Decimal)):
@@ -283,7 +283,7 @@ def frequencies(sample_weight: npt.ArrayLike | None, events: int) -> Array:
 
 
 def _in_utc(time: Any) -> Any:  # noqa: ANN401 - whatever a user gives
-    """A time without its zone, None if it is none."""
+    """Time in UTC without its zone, None if blank."""
     if is_blank(time):
         return None
     return time.astimezone(UTC).replace(tzinfo=None) if getattr(time, "tzinfo", None) is not None else time
@@ -294,7 +294,7 @@ _MOST_DAYS = 100_000_000
 
 
 def times_of_cells(times: object, shape: tuple[int, ...]) -> npt.NDArray[np.datetime64]:
-    """When each of some forecasts was made, (T, N), from times or numbers of days; NaT where unknown.
+    """Times at which forecasts were made, (T, N), from times or numbers of days; NaT where unknown.
 
     Raises
     ------
@@ -329,7 +329,7 @@ _MISSING: dict[str, Any] = {"f": np.nan, "M": np.datetime64("NaT", "us"), "b": F
 
 
 def end_to_end(columns: Sequence[npt.NDArray[Any] | None], lengths: Sequence[int]) -> Any:  # noqa: ANN401 - an array or None
-    """A column of several parts of these lengths, with missing values where a part has none; None where all have none.
+    """Concatenation of columns, None being a column of missing values of its length; None if all are.
 
     >>> end_to_end([np.array([0.5]), None], [1, 2]).tolist()
     [0.5, nan, nan]

@@ -17,7 +17,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """A stream of bytes that becomes the file at `path` when the block ends without an error.
+    """Context manager of a binary stream that becomes the file at `path` if the block ends without an error.
 
     Until then what was there stays, and nobody sees half of the new content, whenever the process ends. Links are
     followed, permissions kept. Devices and pipes are written to as they are, and never replaced.
@@ -49,7 +49,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 @contextmanager
 def _naming(path: str) -> Iterator[None]:
-    """Let errors of writing name the file that was asked for, not a draft or nothing."""
+    """Context manager that puts `path` into errors of writing, in place of the name of a draft or none."""
     try:
         yield
     except OSError as error:
@@ -59,13 +59,13 @@ def _naming(path: str) -> Iterator[None]:
 
 
 def _is_draft(name: str, path: str) -> bool:
-    """Whether `name` is that of a draft of the file at `path`."""
+    """Return True if `name` is the name of a draft of the file at `path`."""
     return name.startswith(os.path.join(os.path.dirname(os.path.realpath(path)), f".{own_name()}"))
 
 
 @contextmanager
 def _drafted(target: str) -> Iterator[BinaryIO]:
-    """A stream into a draft beside the file at `target`, which takes its place when all went well."""
+    """Context manager of a binary stream into a draft, which replaces the file at `target` if all went well."""
     folder = os.path.dirname(target)
     for path in abandoned(folder):
         with suppress(OSError):

@@ -60,7 +60,7 @@ class OpinionPoolError(ValueError):
 
 
 class ArgumentError(OpinionPoolError):
-    """An argument breaks a rule."""
+    """Error for an argument that breaks a rule."""
 
 
 class ShapeError(ArgumentError):
@@ -84,11 +84,11 @@ class PanelError(ArgumentError):
 
 
 class AccuracyUnknownError(OpinionPoolError):
-    """An absolute accuracy is needed, and the panel knows relative ones only."""
+    """Error where an absolute accuracy is needed, and the panel knows relative ones only."""
 
 
 class LearningError(OpinionPoolError):
-    """The resolved events do not determine what was asked for."""
+    """Error if the resolved events do not determine a result."""
 
 
 class SavedPoolError(OpinionPoolError):

@@ -285,12 +285,12 @@ class Forecasts(Tabular):
 
     @property
     def resolved(self) -> npt.NDArray[np.bool_]:
-        """Whether each event's outcome is known, (T,)."""
+        """Mask of the events whose outcome is known, (T,)."""
         return np.asarray(self.outcomes != UNRESOLVED)
 
     @property
     def sizes(self) -> Index:
-        """How many options or classes each event has, (T,)."""
+        """Number of options or classes of each event, (T,)."""
         if self.options is None:
             return np.full(len(self.events), len(self.classes))
         return _lengths(self.options)
@@ -340,12 +340,12 @@ class Forecasts(Tabular):
 
     @property
     def starts(self) -> npt.NDArray[np.intp]:
-        """The first forecast on each event, and how many there are in all, (T + 1,)."""
+        """Index of the first forecast on each event, and the number of all forecasts, (T + 1,)."""
         return np.append(0, np.cumsum(self.crowd))
 
     @property
     def ages(self) -> Array:
-        """How old each forecast is when its event is answered, in days, (M,); NaN where unknown."""
+        """Age in days of each forecast when its event is answered, (M,); NaN where unknown."""
         if self.made is None:
             return np.full(len(self.event_index), np.nan)
         newest = np.full(len(self.events), np.iinfo(np.int64).min)
@@ -378,11 +378,11 @@ class Forecasts(Tabular):
         return self._dense(self.probabilities, rows, self.experts if experts is None else experts)
 
     def dense_ages(self, rows: slice, experts: Sequence[str]) -> Array:
-        """How old the forecasts on a run of events are, in days, (t, N), by these experts; NaN where unknown."""
+        """Ages in days of the forecasts on a run of events, by these experts, (t, N); NaN where unknown."""
         return self._dense(self.ages, rows, experts)
 
     def _dense(self, values: Array, rows: slice, experts: Sequence[str]) -> Array:
-        """Values of cells (M, ...) on a run of events, (t, N, ...), by experts of whom its own are some."""
+        """Values of cells (M, ...) as an array (t, N, ...) of a run of events, by N experts; NaN where missing."""
         first, last, _ = rows.indices(len(self.events))
         cells = slice(*np.searchsorted(self.event_index, (first, last)))
         column = self.expert_index[cells]

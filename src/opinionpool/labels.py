@@ -55,7 +55,7 @@ UNSETTLED = frozenset(
 
 
 def label_text(label: object) -> str:
-    """A class label as a column or a file would spell it: 1.0 is "1"."""
+    """Text of a class label as a column or a file would spell it: 1.0 is "1"."""
     if isinstance(label, (float, np.floating)) and float(label).is_integer():
         return str(int(label))
     return str(label)

@@ -168,7 +168,7 @@ def prior_log_ratios(p: Array) -> Array:
 
 
 def no_options(prior: Array) -> npt.NDArray[np.bool_] | None:
-    """Which classes but the first have a prior (..., K) of 0, as no options of the event, (..., K - 1); None if none.
+    """Mask of the classes after the first with a prior (..., K) of 0 (no options), (..., K - 1); None if all False.
 
     >>> no_options(np.array([[0.5, 0.5, 0.0], [0.2, 0.3, 0.5]]))
     array([[False,  True],

@@ -62,7 +62,7 @@ def unknown_names(names: Iterable[str], known: Iterable[str]) -> list[str]:
 
 
 def places(names: Iterable[str], among: Sequence[str]) -> npt.NDArray[np.intp]:
-    """Where experts stand among others, by name.
+    """Positions of experts among others, by name.
 
     Raises
     ------

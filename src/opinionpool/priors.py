@@ -26,7 +26,7 @@ def laplace_prior(events: Array) -> Array:
 
 
 def shared_prior(forecasts: Forecasts, prior: npt.ArrayLike | None, weight: Array) -> Array:
-    """One prior for all events, (K,): the one given, or Laplace's estimate."""
+    """Prior for all events, (K,): the given one, or Laplace's estimate."""
     if prior is None:
         return laplace_prior(outcome_counts(forecasts, weight))
     return logodds.class_probabilities(prior, len(forecasts.classes))
@@ -44,7 +44,7 @@ def spread_prior(prior: npt.ArrayLike, lead: tuple[int, ...], classes: int, what
 
 
 def prior_or_learned(prior: npt.ArrayLike | None, learned: Array | None) -> npt.ArrayLike:
-    """The prior to pool with, in the form that pools take it: the one given, or the one of the fit, (K,).
+    """Prior to pool with, as pools take it: the given one, or the one of the fit, (K,).
 
     Raises
     ------

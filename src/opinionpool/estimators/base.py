@@ -202,7 +202,7 @@ class BasePool(ClassifierMixin, FittedAttributes):  # type: ignore[misc]
         topics: npt.ArrayLike | None = None,
         times: npt.ArrayLike | None = None,
     ) -> Array:
-        """Pooled probabilities of the classes, (T, K); of an event's own options, 0 in the positions it leaves free.
+        """Pooled probabilities of the classes, (T, K), or of each event's own options, 0 in positions without one.
 
         Parameters
         ----------

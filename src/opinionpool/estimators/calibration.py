@@ -244,7 +244,7 @@ class LogOddsTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return self.fit(X, y, prior, sample_weight).transform(X, prior)
 
     def _check(self, means: Means, answered: Mask) -> None:
-        """Both outcomes, 3 events and some variation within an outcome for each column that is used."""
+        """Raise a LearningError if a column that is used lacks an outcome, 3 events or variation within an outcome."""
         for i in np.flatnonzero(answered):
             short = (means.count[:, i] == 0).any() or means.terms[i] < 1
             if short or means.square[i] <= estimates.ROUNDING**2 * means.count[:, i].sum():

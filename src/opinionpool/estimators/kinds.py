@@ -72,7 +72,7 @@ _TYPE = re.compile(r"[<>|=]?(?:[biuf][1-8]?|U\d*|O8?)")
 
 
 def _labels(classes: tuple[object, ...], kind: str) -> np.ndarray:
-    """Labels as an array of the type that they had."""
+    """Labels as an array of the type `kind`; SavedPoolError if they are not of it."""
     try:
         if not _TYPE.fullmatch(kind):
             raise TypeError
@@ -86,7 +86,7 @@ def _labels(classes: tuple[object, ...], kind: str) -> np.ndarray:
 
 
 def estimator_kinds(*estimators: type[Any]) -> Kinds:
-    """The types in files of these estimators."""
+    """Kinds in the files of these estimators."""
     return Kinds(
         *KINDS,
         Kind.of("columns", ExpertColumns, _check_layout),

@@ -191,7 +191,7 @@ class Kinds:
 
 
 def _spelled_out(wanted: Any) -> Any:  # noqa: ANN401 - a type
-    """The type that a named one stands for, as NumPy's arrays do since 2.5."""
+    """Type that an alias stands for; NumPy's array types are aliases since 2.5."""
     named = get_origin(wanted) or wanted
     meant = getattr(named, "__value__", None)
     if meant is None:
@@ -210,7 +210,7 @@ def _wrong(place: str, wanted: str, given: object) -> SavedPoolError:
 
 
 def _plain(given: Any, wanted: Any, place: str) -> Any:  # noqa: ANN401
-    """Text, a truth value or a number."""
+    """Value of JSON checked to be a text, boolean or number as `wanted`."""
     if wanted is float or (wanted is Any and given in _ODD):
         return _number(given, place)
     names = {str: "text", int: "a whole number", bool: "true or false", Any: "a value"}

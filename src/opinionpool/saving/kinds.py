@@ -286,7 +286,7 @@ def _panel_fields(panel: Panel | FullPanel) -> dict[str, Any]:
 
 
 def check_learned(prior: Array | None, events: Array, counts: Array, n: int, k: int) -> None:
-    """Refuse what no fit to n experts and K classes gives."""
+    """Raise a SavedPoolError for a prior, events or counts that no fit to n experts and K classes gives."""
     if prior is not None:
         shaped(prior, (k,), "the prior", least=logodds.LEAST)
         if abs(float(prior.sum()) - 1.0) > 1e-9:

@@ -28,7 +28,7 @@ Texts = tuple[str | None, ...] | None
 
 
 def _take_events(block: EventBlock) -> Mapping[str, Any]:
-    """Columns as a file has them: times and names as texts."""
+    """Columns of a block as saved, times and names as texts."""
     found: dict[str, Any] = {}
     for name in _EVENTS:
         column = getattr(block, "probabilities" if name == "said" else name)
@@ -42,7 +42,7 @@ def _take_events(block: EventBlock) -> Mapping[str, Any]:
 
 
 def _make_events(**columns: Any) -> EventBlock:  # noqa: ANN401 - as `_EVENTS` says
-    """Columns as they are in memory."""
+    """Block of events from its saved columns; SavedPoolError if they do not fit together."""
     for name in ("times", "made", "asked", "earlier_made"):
         if columns[name] is not None:
             texts = ["NaT" if text is None else text for text in columns[name]]
@@ -234,7 +234,7 @@ def _make(
 
 
 def _sample(empty: Sample, experts: int, parts: Mapping[str, Any]) -> Sample:
-    """The sample; in files of release 0.1, which have no priorities, these follow from ids and numbers of rows."""
+    """Sample from its saved parts; files of release 0.1 lack priorities, which are recomputed from ids."""
     block, beyond, priority = parts["sample"], parts["beyond"], parts["priorities"]
     if beyond.shape != empty.beyond.shape or np.isnan(beyond).any():
         raise SavedPoolError(f"the bounds of the sample should be {len(empty.beyond)} numbers")

@@ -272,7 +272,7 @@ def _interval(
     level: float,
     topics: npt.NDArray[np.object_] | None,
 ) -> tuple[Array, Array]:
-    """Ends of the interval, NaN where the pool knows none: where nobody answered whom it learned anything of."""
+    """Lower and upper ends of the interval, NaN without a posterior or where no informative expert answered."""
     if not isinstance(state, FittedPanel) or state.posterior is None:
         none = np.full((len(q), *q.shape[2:]), np.nan)
         return none, none

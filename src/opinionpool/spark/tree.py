@@ -35,7 +35,7 @@ class Failure(NamedTuple):
 
 
 def merged_over(table: DataFrame, layout: Layout, make: Callable[[], Found]) -> Found:
-    """The state of all partitions of a table.
+    """Merged state of all partitions of a table.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def state_of(batches: Iterable[Batch], layout: Layout, make: Callable[[], Any]) 
 
 
 def merge_states(batches: Iterable[Batch]) -> Iterator[Batch]:
-    """The state of several partitions, as one row."""
+    """Yield the merged state of several partitions, as one row."""
     first: list[int] = []
 
     def states() -> Iterator[bytes]:

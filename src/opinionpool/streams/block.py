@@ -93,12 +93,12 @@ class Event(NamedTuple):
         return {experts[i]: (np.asarray(p).tolist(), made) for i, p, made, known in zip(*parts, strict=True) if known}
 
     def times_made(self) -> Times:
-        """When the forecasts were made, NaT where unknown, (n,)."""
+        """Times at which the forecasts were made, NaT where unknown, (n,)."""
         return np.full(len(self.experts), _NEVER) if self.made is None else self.made
 
 
 def _merged_cells(one: Event, other: Event, *, by_time: bool) -> tuple[Index, Array, Times | None, Earlier | None]:
-    """Experts, forecasts that stand, when they were made, and the newest ones before them."""
+    """Experts, current forecasts, times of these, and newest superseded forecasts, from two versions of an event."""
     standing: dict[int, tuple[int, Array]] = {}
     before: dict[int, list[tuple[int, Array]]] = {}
     for event in (one, other):
@@ -132,7 +132,7 @@ def _merged_cells(one: Event, other: Event, *, by_time: bool) -> tuple[Index, Ar
 
 @lru_cache(maxsize=1 << 12)
 def event_key(event: str, seed: int) -> int:
-    """64 bits that look random and depend on an event's id and the seed."""
+    """Hash (64 bits) of an event's id, keyed by the seed."""
     mixed = hashlib.blake2b(event.encode("utf-8", "surrogatepass"), digest_size=8, key=seed.to_bytes(8, "little"))
     return int.from_bytes(mixed.digest(), "little")
 
@@ -202,7 +202,7 @@ class EventBlock:
 
     @classmethod
     def of(cls, forecasts: Forecasts, columns: Index) -> EventBlock:
-        """The events of a container, whose experts have the positions `columns`."""
+        """Block of the events of `forecasts`, whose experts have the positions `columns`."""
         t, earlier = len(forecasts.events), forecasts.earlier
         return cls(
             np.array(forecasts.events, dtype=object), forecasts.crowd, columns[forecasts.expert_index],
@@ -247,7 +247,7 @@ class EventBlock:
         )  # fmt: skip
 
     def with_rows(self, q: Array, columns: Index, made: Times | None = None) -> EventBlock:
-        """The events with the forecasts in an array (T, N), or (T, N, K), by experts at `columns`, and none before."""
+        """Block of the events with the forecasts in an array (T, N) or (T, N, K) by the experts at `columns`."""
         answered = ~np.isnan(q if q.ndim == 2 else q[..., 0])
         if answered.all():
             sizes, experts, cells = np.full(len(q), q.shape[1]), np.tile(columns, len(q)), q.reshape(-1, *q.shape[2:])
@@ -339,7 +339,7 @@ _BLANKS: Mapping[str, Any] = {
 
 
 def _column(values: Sequence[Any], blank: Any, shape: tuple[int, ...]) -> Any:  # noqa: ANN401 - an array or None
-    """A value for each event; None where none has one."""
+    """Array with a value for each event, `blank` where missing; None if no event has a value."""
     if all(value is None or value is False for value in values):
         return None
     kind: Any = {float: np.float64, bool: bool, np.datetime64: "datetime64[us]"}.get(type(blank), object)
@@ -357,7 +357,7 @@ def _values(column: npt.NDArray[Any] | None) -> Sequence[Any] | None:
 
 
 def _objects(texts: npt.NDArray[np.str_] | None) -> Objects | None:
-    """Texts, None where empty; None if all are."""
+    """Texts as objects, None where empty; None if there is no column."""
     if texts is None:
         return None
     return np.array([str(text) or None for text in texts.tolist()], dtype=object)

@@ -19,7 +19,7 @@ from opinionpool.text import counted, listed, shown
 
 
 def as_learned(state: StreamState, event: Event, entry: Entry, *, complete: bool) -> Event:
-    """An event as it was learned from.
+    """Version of an event from which the stream learned.
 
     Parameters
     ----------

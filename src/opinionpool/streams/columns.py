@@ -15,7 +15,7 @@ _SETS = 256
 
 
 class Columns:
-    """Positions of experts, each with 64 bits that stand for the name; only its memory of sets changes.
+    """Positions of experts, with a hash of 64 bits for each name; immutable except for its caches.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class Columns:
         return found
 
     def sorted(self, experts: Index) -> tuple[Index, bytes]:
-        """The order of some experts by what stands for their names, and that, in this order."""
+        """Order of some experts by the hashes of their names, and these hashes in this order."""
         key = experts.tobytes()
         found = self._sorted.get(key)
         if found is None:

@@ -52,7 +52,7 @@ def event_given(
     about: About = NOTHING,
     time: object = None,
 ) -> tuple[StreamState, Event]:
-    """The state with the experts, and the event, which is not resolved.
+    """State with the experts of `forecasts` among its own, and the event, checked and not resolved.
 
     Raises
     ------
@@ -83,7 +83,7 @@ def event_given(
 
 
 def _given(forecasts: Iterable[npt.ArrayLike | None], k: int) -> Array:
-    """The forecasts on an event by as many experts, checked, (n,) or (n, K)."""
+    """Validated forecasts on an event by n experts, (n,) or (n, K); NaN where None."""
     values: list[Any] = list(forecasts)
     shape = () if k == 2 else (k,)
     # A NaN is none of the two, wherever it stands, and stays what it is.
@@ -126,7 +126,7 @@ def facts_of_rows(
     topics: object,
     times: object,
 ) -> tuple[Array, EventBlock, Times | None]:
-    """Forecasts on events without ids, (T, N) or (T, N, K), what else is known of them, and when each was made, (T, N).
+    """Forecasts of events without ids, (T, N) or (T, N, K), a block with their facts, and times of forecasts, (T, N).
 
     Raises
     ------
@@ -151,7 +151,7 @@ def facts_of_rows(
 
 
 def _positions(outcomes: npt.ArrayLike, classes: int) -> Index:
-    """Outcomes of rows, checked: whole numbers from -1 to K - 1, not rounded to them."""
+    """Outcomes of rows as class positions, (T,); ArgumentError unless whole numbers from -1 to K - 1."""
     given = as_array(outcomes, "outcomes")
     if given.dtype.kind in "biu" and given.size and given.min() >= UNRESOLVED and given.max() < classes:
         return given.astype(np.intp)

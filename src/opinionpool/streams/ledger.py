@@ -26,7 +26,7 @@ class Entry(NamedTuple):
 
 
 class _Run(NamedTuple):
-    """Entries ordered by key, and their keys side by side, as they are searched."""
+    """Entries ordered by key, and an array of their keys for bisection."""
 
     keys: array[int]
     entries: np.ndarray
@@ -39,7 +39,7 @@ class _Run(NamedTuple):
 
 @dataclass(frozen=True)
 class Ledger:
-    """Entries by key, 44 bytes each, in few runs: none is less than twice as long as the next one.
+    """Entries by key, 44 bytes each, in few sorted runs, each at least twice as long as the next.
 
     Examples
     --------
@@ -62,7 +62,7 @@ class Ledger:
         return None
 
     def array(self) -> np.ndarray:
-        """All entries, by key."""
+        """All entries in one array, ordered by key."""
         return _Run.of(np.concatenate([np.empty(0, ENTRY), *(run.entries for run in self.runs)])).entries
 
     def added(self, entries: Sequence[Entry] | np.ndarray) -> Ledger:

@@ -76,7 +76,7 @@ class Sample:
     def _join(
         self, contents: Keys, facts: EventBlock, first_number: int, chosen: Callable[[Index], EventBlock]
     ) -> Sample:
-        """The sample with some of the events that have these contents."""
+        """Sample with those events of a batch for which there is room; `contents` are hashes of their forecasts."""
         with np.errstate(over="ignore"):
             keys = mixed(contents + (facts.outcomes + 2).astype(np.uint64) * GOLDEN)
             keys = mixed(keys + np.uint64(self.seed))
@@ -143,7 +143,7 @@ class Sample:
 
     @cached_property
     def by_id(self) -> dict[str, Event]:
-        """The events that have ids, by these."""
+        """Events of the sample with ids, by id."""
         return {event.id: event for _, block in self.parts for event in block if event.id is not None}
 
     def __len__(self) -> int:
@@ -151,7 +151,7 @@ class Sample:
 
     @property
     def complete(self) -> bool:
-        """Whether every event found room."""
+        """True if there was room for every event."""
         return bool(np.isinf(self.beyond).all())
 
     def stands_for(self, block: EventBlock, totals: Array, now: float) -> tuple[Array, Array]:
@@ -178,7 +178,7 @@ class Sample:
 
 
 def _cell_keys(probabilities: Array, axes: int) -> Keys:
-    """A number for each of the forecasts along some axes, 0 where one is missing; classes are on a further axis."""
+    """Hash of each forecast over the first `axes` axes, 0 where missing; a further axis has the classes."""
     several = probabilities.ndim > axes
     # Rows that were normalised differ in their last digits by the order of the classes.
     moved = np.round(probabilities, 9) if several else probabilities

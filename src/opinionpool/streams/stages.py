@@ -42,7 +42,7 @@ class Stages:
 
 
 def stages_between(old: Stream, new: Stream) -> Stages | None:
-    """The streams between two; None where one has learned from more events than it keeps, or they do not go together.
+    """Streams between two; None if a sample is incomplete or only one stream has priors for each event.
 
     Raises
     ------
@@ -100,7 +100,7 @@ def _events(state: StreamState, names: Sequence[str]) -> tuple[dict[object, Even
 
 
 def _own_priors(state: StreamState) -> bool:
-    """Whether events have priors of their own and the stream has none for all."""
+    """Return True if events have priors of their own and the stream has no shared one."""
     return state.totals.prior is None and bool(state.own_priors())
 
 

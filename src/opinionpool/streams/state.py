@@ -36,7 +36,7 @@ class Change(NamedTuple):
 
     @property
     def resolves(self) -> bool:
-        """Whether the event was not resolved before, and is now."""
+        """True if the event is resolved by this change and was not before."""
         return self.old is None and self.new is not None and self.new.outcome != UNRESOLVED
 
 
@@ -92,7 +92,7 @@ class StreamState(NamedTuple):
 
     @property
     def resolved(self) -> int:
-        """How many events have been resolved."""
+        """Number of resolved events."""
         waiting = sum((c.new is not None and c.new.outcome >= 0) - (c.old is not None) for c in self.pending.values())
         return int(self.totals.number.sum()) + waiting + sum(len(part.q) for part in self.waiting)
 
@@ -131,7 +131,7 @@ class StreamState(NamedTuple):
         return None if change.new is None or change.new.outcome == UNRESOLVED else change.new
 
     def joined(self, names: Sequence[str]) -> tuple[StreamState, Index]:
-        """The state with these experts among its own, and their positions, which are not to be changed."""
+        """State with these experts among its own, and their positions, which must not be modified."""
         try:
             return self, self.columns.of(names)
         except KeyError:
@@ -183,7 +183,7 @@ class StreamState(NamedTuple):
         return state
 
     def _with_rows(self, rows: _Rows, moments: Statistics | None = None) -> StreamState:
-        """State with events that stay out of the ledger added up; `moments` are those of their forecasts, if known."""
+        """State with the totals and sample of further events that stay out of the ledger; `moments` if precomputed."""
         q, columns, facts, made = rows
         totals, wide = self.totals.over(self.experts), q
         if len(columns) < len(self.experts) or (columns[1:] < columns[:-1]).any():
@@ -231,7 +231,7 @@ class StreamState(NamedTuple):
         return state if sum(part.q.size for part in state.waiting) < BLOCK else state.added_up()
 
     def own_priors(self, event: str | None = None) -> bool | None:
-        """Whether events other than this one have priors of their own, None if there are no others."""
+        """True if events other than `event` have their own priors, False if not, None if there are no others."""
         waiting = ((change.id, change.new) for change in self.pending.values())
         for name, other in chain(waiting, self.open.items()):
             if other is not None and name != event:

@@ -403,7 +403,7 @@ class Stream:
         *,
         whole: bool = False,
     ) -> tuple[Note, ...]:
-        """Forecasts with the outcomes that are known, all or nothing; what was learned before is not learned again.
+        """Learn from forecasts with the outcomes that are known, all or nothing; no event is learned from twice.
 
         Parameters
         ----------

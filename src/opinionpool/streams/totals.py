@@ -158,7 +158,7 @@ class Totals:
         )._with_moments(shared, own)
 
     def _with_moments(self, shared: Statistics | None, own: Statistics | None) -> Totals:
-        """The sums with these statistics, or none where they would take too much memory."""
+        """Sums with these statistics, or without any if they would take too much memory."""
         if shared is None or own is None:
             return replace(self, shared=None, own=None)
         parts = [part for moments in (shared, own) for part in moments.patterns.values()]
@@ -252,7 +252,7 @@ LATEST = 1e100
 
 
 class Clock(NamedTuple):
-    """Tells the time of events that are resolved; all at once if nothing is forgotten.
+    """Clock for the times at which events are resolved; all times are 0 if nothing is forgotten.
 
     Examples
     --------
