@@ -47,7 +47,7 @@ MOST_COMPARED = 1 << 32
 
 @dataclass(frozen=True)
 class Check:
-    """One finding.
+    """Finding of a check of the forecasts or of the model's assumptions.
 
     Attributes
     ----------
@@ -283,7 +283,7 @@ def placeholders(forecasts: Forecasts) -> list[Check]:
 
 
 def _halves(forecast: Array) -> tuple[int, float, float]:
-    """How often an expert says 50%, its p-value beside neighbours on the likeliest grid, and the mean of these."""
+    """Number of forecasts of 50%, its p-value against neighbours on the likeliest grid, and the mean count of these."""
 
     def times(value: float) -> int:
         return int((np.abs(forecast - value) < EQUAL).sum())
@@ -321,7 +321,7 @@ def duplicates(forecasts: Forecasts) -> list[Check]:
 
 
 def _codes(forecasts: Forecasts) -> Codes:
-    """Numbers (3, N, T) of statements, of what equals them, and of their opposites; below 0 for none."""
+    """Codes (3, N, T) of forecasts, of equal forecasts, and of opposite forecasts; negative where there are none."""
     t, n = forecasts.shape
     p = forecasts.probabilities if forecasts.probabilities.ndim > 1 else forecasts.probabilities[:, None]
     both = np.concatenate([p, 1.0 - p]).round(9)

@@ -35,7 +35,7 @@ FEATURES = ("weight", "calibration", "accuracy", "bias")
 
 
 class Move(NamedTuple):
-    """How far one answer moved."""
+    """Change of one answer between two pools, by step."""
 
     event: str
     label: object | None  # the class that it is about; None for binary events
@@ -45,7 +45,7 @@ class Move(NamedTuple):
 
     @property
     def moved(self) -> float:
-        """New less old, as a probability."""
+        """Change of the probability, new less old."""
         return self.new - self.old
 
 
@@ -57,7 +57,7 @@ class ExpertChange(NamedTuple):
     new: dict[str, float]
 
     def change(self, feature: str) -> float:
-        """New less old."""
+        """Change of a feature, new less old."""
         return self.new[feature] - self.old[feature]
 
 
@@ -103,7 +103,7 @@ class Diff(Tabular):
     notes: tuple[Note, ...] = field(default=())
 
     def _table(self) -> dict[str, list[Any]]:
-        """The moves, or where there are none the experts."""
+        """Table of the moves; of the experts where there are no moves."""
         if not self.moves:
             table: dict[str, list[Any]] = {"expert": [each.expert for each in self.experts]}
             for feature in FEATURES:
@@ -197,12 +197,12 @@ def diff(
 
 
 def alike(old: TrainedPool, new: TrainedPool) -> tuple[TrainedPool, TrainedPool]:
-    """Two pools, one with the names of the other's classes if its own are not named yet."""
+    """Both pools with named classes: a pool without names of its own takes the names of the other pool."""
     return old.named(new.classes), new.named(old.classes)
 
 
 def _order_notes(found: Diff, old: Forecasts, new: Forecasts) -> list[Note]:
-    """Where the old pool, or the forecasts that go with it, seem to be later than the new ones."""
+    """Note if the old pool, or its forecasts, seem to be later than the new ones; empty list otherwise."""
     texts = []
     waiting = {event for event, resolved in zip(new.events, new.resolved.tolist(), strict=True) if not resolved}
     # Outcomes that are taken back are few; those that are not known yet are most of what differs.
@@ -221,7 +221,7 @@ def _order_notes(found: Diff, old: Forecasts, new: Forecasts) -> list[Note]:
 
 
 def _known(forecasts: Forecasts, trained: TrainedPool, which: str) -> Forecasts:
-    """Forecasts about the classes of a pool, by experts whom it knows."""
+    """Forecasts restricted to the pool's experts and matched to its classes; raise `ExpertError` for other experts."""
     found = matched(forecasts, trained, f"the {which} file")
     present = {found.experts[i] for i in np.unique(found.expert_index).tolist()}
     known = set(trained.experts)
@@ -233,7 +233,7 @@ def _known(forecasts: Forecasts, trained: TrainedPool, which: str) -> Forecasts:
 
 
 def _open_in_both(old: Forecasts, new: Forecasts) -> tuple[Forecasts, Forecasts]:
-    """The events that are forecast in both and open in the new one, in its order."""
+    """Old and new forecasts of events that are forecast in both and open in the new one, in the new order."""
     places = {event: i for i, event in enumerate(old.events)}
     answered, before = new.crowd > 0, old.crowd > 0
     shared = [
@@ -332,7 +332,7 @@ def _refitted(old: TrainedPool, new: TrainedPool) -> Fitted:
 
 
 def _answers(state: Fitted, forecasts: Forecasts) -> Array:
-    """A pool's answers, with the events' own priors where they have some, and its own elsewhere."""
+    """Pooled probabilities of events, with the pool's prior where an event has no prior of its own."""
     fill = None
     if forecasts.prior is not None and state.prior is not None:
         fill = public_probabilities(state.prior)

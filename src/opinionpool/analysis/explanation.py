@@ -346,7 +346,7 @@ def _topic_part(state: Fitted, batch: Batch, prior: npt.ArrayLike, topic: str | 
 
 
 def _against(found: Explanation, state: Fitted, present: Index) -> list[Note]:
-    """Weights below 0 of experts who say anything, in words."""
+    """Notes on informative experts with negative weights."""
     if found.weights is None:
         return []
     nonzero = (found.contributions != 0).reshape(len(found.experts), -1 if found.experts else 1).any(axis=1)

@@ -21,14 +21,14 @@ REDUNDANT = 0.9
 
 @dataclass(frozen=True, eq=False)
 class Clusters:
-    """N experts joined two clusters at a time, the most correlated first."""
+    """Hierarchical clustering of N experts by correlation, the most correlated clusters joined first."""
 
     joined: npt.NDArray[np.intp]  # (N - 1, 2); experts are clusters 0 .. N - 1, and row s makes cluster N + s.
     correlation: Array  # (N - 1,); mean correlation between members of the two, never increasing
 
     @property
     def order(self) -> npt.NDArray[np.intp]:
-        """Index of the experts so that each cluster stands together, (N,); what a heat map is drawn in."""
+        """Positions of the experts, the members of each cluster side by side, (N,); the order for a heat map."""
         n = len(self.joined) + 1
         members = [[i] for i in range(n)]
         for a, b in self.joined.tolist():
@@ -38,7 +38,7 @@ class Clusters:
         return np.array(members[-1], dtype=np.intp)
 
     def groups(self, least: float = REDUNDANT) -> list[tuple[int, ...]]:
-        """Index of experts in clusters of two or more whose mean correlation is at least so much."""
+        """Positions of experts in clusters of two or more whose mean correlation is at least `least`."""
         n = len(self.joined) + 1
         members: dict[int, list[int]] = {i: [i] for i in range(n)}
         for step, ((a, b), r) in enumerate(zip(self.joined.tolist(), self.correlation.tolist(), strict=True)):
@@ -69,7 +69,7 @@ def clusters(correlation: npt.ArrayLike) -> Clusters:
 
 
 def redundant_groups(panel: Panel, least: float = REDUNDANT) -> list[tuple[str, ...]]:
-    """Experts whose contrasts are so correlated within outcomes that one of them says nearly all.
+    """Groups of experts whose contrasts are so correlated within outcomes that one of them says nearly all.
 
     Those who say nothing belong to no group. One correlation for all pairs makes one group of all, or none.
 
@@ -106,7 +106,7 @@ def _copies(panel: Panel) -> list[tuple[str, ...]]:
 
 
 def _at_most(among: Dependence) -> float:
-    """Two of these experts are not more correlated, as far as that is known without a matrix."""
+    """Upper bound of the correlation between two experts, without computing a matrix."""
     if isinstance(among, CommonCorrelation | NestedCorrelation):
         return among.rho
     if isinstance(among, MixedCorrelation):

@@ -33,7 +33,7 @@ ASSUMPTION = "experts are taken to err in every group as in the others, given th
 
 
 class Difference(NamedTuple):
-    """How much larger one group's share is than another's."""
+    """Difference between the shares of two groups, with an interval."""
 
     difference: float
     low: float
@@ -83,7 +83,7 @@ class Rates(Tabular):
     shares: tuple[Shares, ...]  # by class; of two, of the second
 
     def difference(self, a: str, b: str, of: object = None) -> Difference:
-        """How much larger the share of group `a` is than that of `b`; of class `of` when K > 2.
+        """Difference between the shares of groups `a` and `b`; of class `of` when K > 2.
 
         Events of both that share a group of dependent events, such as an item, are paired.
 
@@ -284,7 +284,7 @@ class Likelihoods:
 
     @classmethod
     def of(cls, state: FittedPanel, forecasts: Forecasts, prior: npt.ArrayLike | None) -> Likelihoods:
-        """The likelihoods by what a fit learned."""
+        """Likelihood ratios of some forecasts' events by a fitted panel."""
         if forecasts.options is not None:
             raise ArgumentError("events have options of their own, so no class has a share of them all")
         forecasts = forecasts.by_experts(state.experts)
@@ -359,7 +359,7 @@ def _separate(each: Array, share: Array, group: Index, counted: Mask) -> Array:
 
 
 def _notes(names: Sequence[str], unlikely: Array) -> tuple[Note, ...]:
-    """A note on groups whose forecasts speak against the assumption."""
+    """Note on groups whose forecasts contradict the assumption of common likelihoods; empty if there are none."""
     found = [name for name, p in zip(names, unlikely, strict=True) if p < UNLIKE / len(names)]
     if not found:
         return ()

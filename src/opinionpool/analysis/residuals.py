@@ -88,18 +88,18 @@ class Residuals:
         )
 
     def each(self, least: int) -> list[tuple[str, slice]]:
-        """Experts with so many forecasts on resolved events, and where these are."""
+        """Names of experts with at least `least` resolved forecasts, and the slice of each expert's residuals."""
         enough = np.flatnonzero(np.diff(self.starts) >= least)
         return [(self.forecasts.experts[i], slice(int(self.starts[i]), int(self.starts[i + 1]))) for i in enough]
 
     @property
     def classes(self) -> int:
-        """K."""
+        """Number of classes, K."""
         return len(self.forecasts.classes)
 
 
 def _leading(contrasts: Array, outcome: npt.NDArray[np.intp], size: npt.NDArray[np.intp]) -> Array:
-    """The coordinate that points to what happened, (M, 1), of contrasts over the first so many options."""
+    """Helmert coordinate towards the outcome, (M, 1), of contrasts over the first `size` options."""
     values = np.empty((len(contrasts), 1))
     for k in np.unique(size).tolist():
         rows = np.flatnonzero(size == k)
@@ -147,7 +147,7 @@ def shared_errors(
 
 
 def _pairs(residuals: Residuals, kept: npt.NDArray[np.intp]) -> tuple[Array, Array]:
-    """Correlation of each pair of some experts on the events that both answered, and how many these are."""
+    """Correlations of pairs of experts on the events that both answered, and the numbers of these events."""
     place = np.full(len(residuals.forecasts.experts), -1)
     place[kept] = np.arange(len(kept))
     column = place[residuals.expert]

@@ -159,7 +159,7 @@ def _gain(before: float, after: float, prior: float, panel: Panel, weight: float
 
 @dataclass(frozen=True, eq=False)
 class Subset:
-    """Some of the experts.
+    """Subset of the experts, with its joint accuracy.
 
     Attributes
     ----------
@@ -180,7 +180,7 @@ class Subset:
 
 
 def best_subset(panel: Panel, k: int, method: str = "auto") -> Subset:
-    """The k experts who know most together.
+    """Subset of k experts with the largest joint accuracy.
 
     Parameters
     ----------
@@ -224,7 +224,7 @@ def best_subset(panel: Panel, k: int, method: str = "auto") -> Subset:
 
 
 def subset_path(panel: Panel, most: int | None = None) -> list[Subset]:
-    """Experts chosen one after the other, each the one that adds most: subsets of 1, 2, ... `most` of them.
+    """Greedy subsets of 1, 2, ... `most` experts, each with the expert added that increases joint accuracy most.
 
     In O(N k²) operations and the k columns of the correlation that are needed.
     """

@@ -148,7 +148,7 @@ def _changed(own: SomeBeliefs, ends: list[dict[str, Any]]) -> tuple[SomeBeliefs,
 
 
 def accuracy_range(accuracy: Belief) -> tuple[float, float]:
-    """Ends, as areas under the ROC curve, of an accuracy that was shown on as many events as it is worth."""
+    """Range of an accuracy, as areas under the ROC curve, given as many events as the belief is worth."""
     spread = math.sqrt((8.0 / accuracy.value + 2.0) / accuracy.worth)
     # Above 50 an AUC is 1 to the last digits.
     value = min(accuracy.value, 50.0)
@@ -170,7 +170,7 @@ def _factor_range(centre: float, spread: float, limits: tuple[float, float] = (0
 
 
 def _clipped(low: float, centre: float, high: float, limits: tuple[float, float]) -> tuple[float, float]:
-    """A range within limits, which still has its centre where that is beyond them."""
+    """Range within limits, extended to the centre where the centre is beyond a limit."""
     return max(low, min(centre, limits[0])), min(high, max(centre, limits[1]))
 
 

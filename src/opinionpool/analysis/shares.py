@@ -46,7 +46,7 @@ class Binned(NamedTuple):
 
     @classmethod
     def of(cls, score: Array, group: Index, outcome: Index, answered: Mask, offset: Array, groups: int) -> Binned:
-        """Events by score, group, outcome (0, 1 or -1), whether anybody answered, and prior log-odds, (T,) each."""
+        """Binned events, by score, group, outcome (0, 1 or -1), answered flag and prior log-odds, (T,) each."""
         grid = np.sinh(np.linspace(-1.0, 1.0, BINS) * np.arcsinh(LARGEST))
         left = np.clip(np.searchsorted(grid, score, side="right") - 1, 0, BINS - 2)
         part = np.where(answered, np.clip((score - grid[left]) / np.diff(grid)[left], 0.0, 1.0), 0.0)
@@ -65,7 +65,7 @@ class Binned(NamedTuple):
 
     @classmethod
     def joined(cls, parts: Sequence[tuple[Binned, Index]], groups: int) -> Binned:
-        """Several in one; with each come the places of its groups among all."""
+        """Combined bins of several parts, each with the positions of its groups among all groups."""
         keys = np.concatenate([np.stack([each.scores, each.answered, each.offsets], axis=1) for each, _ in parts])
         columns, place = np.unique(keys, axis=0, return_inverse=True)
         counts = np.zeros((3, groups, len(columns)))
@@ -205,7 +205,7 @@ class _Groups:
         return centre, weight, mean, variance
 
     def gain(self, line: Array) -> float:
-        """How much more probable outcomes are if only they say what base rates are, as a logarithm."""
+        """Log Bayes factor for base rates from outcomes only, against base rates from scores as well."""
         scores, outcomes = self.scores_say(self.ratio(line)), self.outcomes_say(self.ratio(line))
         without = self.base_rates(self.outcomes_say(self.ratio(START)))[0]
         return without - (self.base_rates(scores + outcomes)[0] - self.base_rates(scores)[0])

@@ -61,7 +61,7 @@ class PanelValue:
 
 
 def panel_value(panel: PoolingPanel, prior: float = 0.5, joint_accuracy: float | None = None) -> PanelValue:
-    """How well each expert by itself and all together do, if the panel's parameters are true.
+    """Accuracy and expected scores of each expert and of the panel, if the panel's parameters are true.
 
     Parameters
     ----------
@@ -196,7 +196,7 @@ def hit_rate(accuracy: npt.ArrayLike, prior: float = 0.5) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Decision:
-    """Acting on the pooled probability where acting costs a share of the loss that it prevents.
+    """Expense of acting on the pooled probability, where acting costs a share of the loss that it prevents.
 
     Expenses are per event, in units of that loss. All have the shape of `cost_loss`.
 
@@ -286,7 +286,7 @@ def _accuracies(accuracy: npt.ArrayLike) -> Array:
 
 
 def _acted(accuracy: Array, prior: float, threshold: npt.ArrayLike) -> tuple[Array, Array]:
-    """How often the pooled log-odds exceed a threshold where the event happens, and where it does not."""
+    """Probabilities that the pooled log-odds exceed a threshold, given that the event happens, and that it does not."""
     start = float(prior_log_ratios(class_probabilities(prior))[0])
     spread = np.sqrt(2.0 * np.where(accuracy > 0, accuracy, 1.0))
     ahead = start - np.asarray(threshold, dtype=np.float64)
@@ -300,7 +300,7 @@ def _acted(accuracy: Array, prior: float, threshold: npt.ArrayLike) -> tuple[Arr
 
 
 def _expected(accuracy: npt.ArrayLike, prior: float, score: Callable[[Array], Array]) -> Array:
-    """The mean of a score of the probability given to what happened."""
+    """Expected score, as a function of the probability given to the outcome."""
     m, prior = _accuracies(accuracy), one_prior(prior)
     start = float(prior_log_ratios(class_probabilities(prior))[0])
     happened, not_happened = (expected(lambda x: score(expit(x)), m + side, 2.0 * m) for side in (start, -start))

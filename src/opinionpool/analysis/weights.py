@@ -28,7 +28,7 @@ class WeightTable:
 
 
 def weight_table(state: Fitted, level: float = 0.9) -> WeightTable | None:
-    """Weights that a pool learned; None if it has none."""
+    """Table of a fit's weights with intervals; None if the fit has no weights."""
     if state.weights is None:
         return None
     weight = np.asarray(state.weights, dtype=np.float64)

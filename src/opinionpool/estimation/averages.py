@@ -85,7 +85,7 @@ def sample_means(evidence: ResolvedEvents, reference: Array) -> Means:
 
 
 def still(evidence: ResolvedEvents, means: Means) -> Array:
-    """Experts with several forecasts that never move, as far as rounding can tell, (N,) bool."""
+    """Mask of experts with several forecasts and zero variance, up to rounding, (N,)."""
     marginals = evidence.marginals
     count = np.where(means.count > 0, means.count, 0.0)
     active = count.sum(axis=0)
@@ -133,7 +133,7 @@ def spreads(means: Means) -> Array:
 
 
 def independent_parts(means: Means) -> Parts:
-    """Every correlation taken to be 0."""
+    """Parameters of a panel with all correlations 0."""
     return Parts(means.contrast, spreads(means), CommonCorrelation(len(means.contrast), 0.0))
 
 
@@ -147,7 +147,7 @@ def common_correlation(evidence: ResolvedEvents, means: Means, reference: Array)
 
 
 def keep_in_range(rho: float, n: int) -> float:
-    """A common correlation inside (-1/(N-1), 1]."""
+    """Common correlation clipped to (-1/(N-1), 1]."""
     if n == 1:
         return 0.0
     if rho > 1.0 - DUPLICATE:

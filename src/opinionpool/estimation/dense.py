@@ -38,7 +38,7 @@ class DenseOutcomes:
 
     @classmethod
     def of(cls, y: Floats) -> DenseOutcomes | None:
-        """Outcomes of binary events as they came; None if these are other labels."""
+        """Outcomes of binary events from numbers 0, 1 and NaN; None if there are other labels."""
         if y.dtype.kind not in "biuf":
             return None
         counts = np.zeros(3)
@@ -49,13 +49,13 @@ class DenseOutcomes:
 
     @classmethod
     def of_codes(cls, codes: Index, classes: int) -> DenseOutcomes:
-        """Outcomes as positions of K classes."""
+        """Outcomes from positions of K classes."""
         counts = np.bincount(np.where(codes < 0, classes, codes), minlength=classes + 1)
         return cls(codes, counts.astype(np.float64))
 
     @property
     def classes(self) -> int:
-        """K."""
+        """Number of classes, K."""
         return len(self.counts) - 1
 
     def codes(self, rows: slice | Index) -> Index:
@@ -66,7 +66,7 @@ class DenseOutcomes:
         return part.astype(np.intp)
 
     def member(self, rows: slice, kind: np.dtype[Any]) -> Floats:
-        """Which of some events are in which group, 0 or 1, (K + 1, T); the last group is the unresolved ones."""
+        """Indicators of the outcome groups of some events, (K + 1, T); the last group is the unresolved events."""
         happened = self.y[rows]
         found = np.zeros((self.classes + 1, len(happened)), kind)
         for outcome in range(self.classes):
@@ -81,7 +81,7 @@ class _NotHereError(Exception):
 
 
 class _Levels(Protocol):
-    """Levels of forecasts by N experts, block by block."""
+    """Levels of forecasts by N experts, affine in the log-ratios, read in blocks."""
 
     ratios: Array  # (K - 1, K - 1); from levels to log-ratios
     origin: float  # what was subtracted from levels
@@ -94,11 +94,11 @@ class _Levels(Protocol):
         """The levels of some events, (K - 1, T, N), NaN where missing."""
 
     def missing(self, rows: slice) -> Mask:
-        """Which forecasts are not there, (T, N)."""
+        """Mask of missing forecasts, (T, N)."""
 
 
 class _LogOdds:
-    """The level of binary forecasts."""
+    """Levels of binary forecasts: floored log-odds."""
 
     def __init__(self, q: Floats, prior: Array, floor: float, kind: np.dtype[Any]) -> None:
         self.q, self.bounds, self.kind, self.ratios = q, Bounds.of(prior, floor), kind, np.eye(1)
@@ -194,7 +194,7 @@ def dense_statistics(
 
 
 def _levels(q: Floats, prior: Array, floor: float) -> Iterator[_Levels]:
-    """Ways to read the forecasts, the fastest first."""
+    """Yield readers of the forecasts, the fastest first."""
     if q.ndim == 3:
         yield _ClassLevels(q, prior, floor)
         return
@@ -204,7 +204,7 @@ def _levels(q: Floats, prior: Array, floor: float) -> Iterator[_Levels]:
 
 @dataclass(eq=False)
 class _Patterns:
-    """Sums by which of the N experts answered, as bytes, for at most so many sets of experts."""
+    """Sums by pattern (experts who answered, as bytes), for at most `most` patterns."""
 
     most: int
     sums: dict[bytes, RawSums] = field(default_factory=dict)
@@ -236,7 +236,7 @@ def _summed(
 def _sums(
     levels: _Levels, outcomes: DenseOutcomes, n: int, numbers: int, most: int, piece: slice
 ) -> dict[bytes, RawSums]:
-    """Sums over a piece of the events."""
+    """Sums over a piece of the events, by pattern."""
     buffer = levels.buffer(min(rows_of_block(numbers), piece.stop - piece.start))
     total, everyone = _Patterns(most), np.ones(n, dtype=bool).tobytes()
     for rows in blocks_of(piece, numbers):

@@ -57,7 +57,7 @@ class Patterns(NamedTuple):
 
 
 class NormalFit(NamedTuple):
-    """The most likely B (N, q) and Σ (N, N), and the log-likelihood, without its constant, after each step."""
+    """Maximum-likelihood B (N, q) and Σ (N, N), and the log-likelihood, up to a constant, after each step."""
 
     coefficients: Array
     covariance: Array
@@ -66,7 +66,7 @@ class NormalFit(NamedTuple):
 
 
 class NoMaximumError(Exception):
-    """The likelihood rises towards a singular covariance."""
+    """Error for a likelihood that rises towards a singular covariance."""
 
     def __init__(self, covariance: Array) -> None:
         super().__init__("the likelihood has no maximum")
@@ -103,7 +103,7 @@ class NormalRegression:
         return total.reshape(self.size, self.size)
 
     def start(self) -> Array:
-        """Least squares for each variable by itself, and no covariance, as `model` in `sums`."""
+        """Initial model for `sums`: least squares for each variable by itself, and a diagonal covariance."""
         n, groups = self.size, len(self.regressors)
         count, total, square = np.zeros((n, groups)), np.zeros((n, groups)), np.zeros(n)
         for columns, weight, mean, scatter in self.patterns:
@@ -173,7 +173,7 @@ class NormalRegression:
             curvature, score, value = sums
 
     def _if_higher(self, model: Array, value: float) -> tuple[Array, Array, float] | None:
-        """The sums at a model, if it is one and its likelihood is no lower but by rounding."""
+        """Sums at a model whose covariance is positive definite and whose likelihood is no lower; None otherwise."""
         if not least_pivot(model[:, self.regressors.shape[1] :]) > 0:
             return None
         sums = self.sums(model)
@@ -192,7 +192,7 @@ class NormalRegression:
 
 
 def _places(columns: Index, size: int) -> Index:
-    """Where the pairs of each set stand in a flat N × N array, (P, n, n)."""
+    """Flat positions in an N × N array of the pairs of each set, (P, n, n)."""
     return np.asarray(columns[:, :, None] * size + columns[:, None, :])
 
 
@@ -320,7 +320,7 @@ def _check_overlaps(together: Array, names: tuple[str, ...], classes: int) -> No
 
 
 def _no_maximum(sigma: Array, together: Array, names: tuple[str, ...]) -> str:
-    """Why there is nothing to find, with the pair that comes nearest to being duplicates."""
+    """Error message for a likelihood without a maximum, naming the most correlated pair."""
     spread = np.sqrt(np.diag(sigma))
     r = sigma / np.outer(spread, spread)
     i, j = np.unravel_index(int(np.argmax(np.abs(np.triu(r, 1)))), r.shape)

@@ -112,7 +112,7 @@ def _check(
     names: list[str],
     classes: tuple[object, ...],
 ) -> None:
-    """Enough events for as many log-ratios as there are, in every class and for every pair of experts."""
+    """Raise `LearningError` unless every class and every pair of experts has enough events for the covariance."""
     (n, d), k = contrasts.shape[1:], len(classes)
     if n * d > MOST:
         raise LearningError(f"{n} experts have {n * d} log-ratios of {k} classes, more than the {MOST} allowed here")

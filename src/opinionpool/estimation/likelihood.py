@@ -57,7 +57,7 @@ class Design:
 
     @property
     def free(self) -> int:
-        """K - 1."""
+        """Number of log-ratios of an event, K - 1."""
         return int(self.columns.shape[-2])
 
     @property
@@ -77,11 +77,11 @@ class Design:
         return found
 
     def happened(self, rows: slice = slice(None)) -> Mask:
-        """Return which of the classes but the first happened, (K - 1, T)."""
+        """Return indicators of the outcome for all classes but the first, (K - 1, T)."""
         return np.asarray(self.outcomes[rows] == np.arange(1, self.free + 1)[:, None])
 
     def through(self, mean: Array, root: Array) -> Design:
-        """Return the design of coefficients θ (S, P) that make these as mean (S, Q) + root (S, Q, P) θ."""
+        """Return the design for θ (S, P), where the coefficients are mean (S, Q) + root (S, Q, P) θ."""
         first, (n, d, t) = len(self.features) * self.columns.shape[-2], self.columns.shape[-3:]
         flat = self.columns.reshape(*self.columns.shape[:-3], n, d * t)
         columns = (np.swapaxes(root[:, first:], 1, 2) @ flat).reshape(len(root), root.shape[2], d, t)
@@ -94,7 +94,7 @@ class Design:
         return replace(self, columns=columns, offset=offset, features=self.features[:0])
 
     def thinned(self, each: int) -> Design:
-        """Return the design of one event in so many."""
+        """Return the design of every `each`-th event."""
         rows = slice(None, None, each)
         columns, offset = (np.ascontiguousarray(part[..., rows]) for part in (self.columns, self.offset))
         features, outcomes, weight = self.features[:, rows], self.outcomes[rows], self.weight[rows]
@@ -102,7 +102,7 @@ class Design:
 
     @property
     def sets(self) -> int:
-        """S; 1 where nothing is different for each."""
+        """Number S of coefficient vectors with columns or offsets of their own; 1 where these are shared."""
         return len(self.columns) if self.columns.ndim == 4 else len(self.offset) if self.offset.ndim == 3 else 1
 
     def of_some(self, which: Index) -> Design:

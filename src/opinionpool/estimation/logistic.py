@@ -43,7 +43,7 @@ SEPARATED_PENALTY = 1.0
 
 @dataclass(frozen=True, eq=False)
 class LogisticFit:
-    """Coefficients of a logistic regression, and how they came about."""
+    """Coefficients of a logistic regression, with convergence and penalties."""
 
     intercept: Array  # (K - 1,); log-ratios that are added to the prior's; 0 where none was asked for
     weights: Array  # (N,); one per expert
@@ -120,7 +120,7 @@ class _Problem:
 
     @cached_property
     def _first(self) -> int:
-        """Coefficients of the intercept."""
+        """Number of coefficients of the intercept."""
         return len(self.design.features) * self.design.free
 
     @cached_property
@@ -132,7 +132,7 @@ class _Problem:
 
     @cached_property
     def mean(self) -> Array:
-        """Where the penalty is 0, (Q,); 0 where there is none."""
+        """Centre of the penalty, (Q,); 0 where there is no penalty."""
         mean = np.zeros(self.design.size)
         mean[self._first :] = self.center if self.penalty else 0.0
         return mean
@@ -193,7 +193,7 @@ class _Problem:
         return np.asarray(self._turn @ self._shifted_root)
 
     def _rows(self, basis: Array) -> Array:
-        """Return what coefficients along a basis (Q, R) add to the log-ratios, (T (K - 1), R)."""
+        """Return the contributions to the log-ratios of coefficients along a basis (Q, R), (T (K - 1), R)."""
         found = replace(self.design, offset=np.zeros((self.design.free, 1))).ratios(basis.T)
         return found.reshape(basis.shape[1], -1).T
 
@@ -225,7 +225,7 @@ class _Problem:
         return found
 
     def newton(self, start: Array | None = None, design: Design | None = None, ridge: float = 0.0) -> Optimum:
-        """Return where Newton's method ends, from θ (1, R) on, for this design or that of some of the events."""
+        """Return the optimum of Newton's method from θ (1, R), for the full design or a part of its events."""
         root, size = self.root, self.root.shape[1]
         curvature = (root.T @ self._curvature @ root + ridge * np.eye(size))[None]
         loss = loss_along(design or self.design, Prior(self.mean[None], root[None]))
@@ -274,7 +274,7 @@ class _Problem:
             given = np.concatenate([given, more])
 
     def _gains(self, basis: Array) -> Array:
-        """Return what outcomes gain on other classes along a basis (Q, F), of length 1 each, (M, F)."""
+        """Return differences of the outcome's log-ratio from other classes' along a basis (Q, F), unit rows, (M, F)."""
         f, t, outcomes = basis.shape[1], len(self.design.outcomes), self.design.outcomes
         ratios = np.zeros((t, self.design.free + 1, f))
         ratios[:, 1:] = np.swapaxes(self._rows(basis).reshape(self.design.free, t, f), 0, 1)

@@ -26,7 +26,7 @@ Loss: TypeAlias = Callable[[Index, Array], Value]
 
 
 class Optimum(NamedTuple):
-    """Where S searches ended."""
+    """Final states of S searches."""
 
     theta: Array  # (S, P)
     loss: Array  # (S,); of the likelihood alone
@@ -35,7 +35,7 @@ class Optimum(NamedTuple):
 
     @property
     def converged(self) -> Mask:
-        """Which of the searches ended, (S,)."""
+        """Mask of the searches that converged, (S,)."""
         return np.asarray(self.decrement < _TOLERANCE)
 
 
@@ -75,24 +75,24 @@ class _Point(NamedTuple):
 
     @classmethod
     def of(cls, loss: Loss, penalty: Array, which: Index, theta: Array) -> _Point:
-        """Return what there is at coefficients (s, P)."""
+        """Return the state of the searches `which` at coefficients (s, P)."""
         found, slope = loss(which, theta), (penalty @ theta[..., None])[..., 0]
         return cls(which, penalty, theta, found, found.loss + (slope * theta).sum(axis=1) / 2.0, found.gradient + slope)
 
     def some(self, which: Mask | Index) -> _Point:
-        """Return some of the searches."""
+        """Return the state of some of the searches."""
         penalty, theta, cost, gradient = (part[which] for part in (self.penalty, self.theta, self.cost, self.gradient))
         return _Point(self.which[which], penalty, theta, self.value.some(which), cost, gradient)
 
     def put(self, which: Index, others: _Point) -> None:
-        """Put others in the place of some of the searches."""
+        """Replace the state of some of the searches, in place."""
         ours = (self.theta, *self.value, self.cost, self.gradient)
         theirs = (others.theta, *others.value, others.cost, others.gradient)
         for whole, part in zip(ours, theirs, strict=True):
             whole[which] = part
 
     def end(self, found: Optimum, step: Array, decrement: Array) -> None:
-        """Write down where last steps (s, P) lead."""
+        """Write the optimum after last steps (s, P) into `found`."""
         theta = self.theta - step
         found.theta[self.which] = theta
         found.loss[self.which] = (
@@ -102,7 +102,7 @@ class _Point(NamedTuple):
 
 
 def _moved(loss: Loss, at: _Point, step: Array, decrement: Array) -> _Point:
-    """Return where whole steps lead, or shorter ones where these do not help."""
+    """Return the state after full steps, halved until the cost decreases enough."""
     length = np.ones(len(step))
     tried = _Point.of(loss, at.penalty, at.which, at.theta - step)
     while True:

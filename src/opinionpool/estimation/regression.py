@@ -22,7 +22,7 @@ class Observations:
 
     @property
     def free(self) -> int:
-        """K - 1."""
+        """Number of log-ratios of an event, K - 1."""
         return int(self.contrasts.shape[2])
 
     def basis_with(self, directions: Array) -> Array | None:

@@ -39,7 +39,7 @@ class ForecastRows:
 
     @property
     def classes(self) -> int:
-        """K."""
+        """Number of classes, K."""
         return int(self.ratios.shape[1]) + 1
 
     @cached_property

@@ -44,18 +44,18 @@ def mix(z: Keys) -> None:
 
 
 def name_keys(names: Iterable[str]) -> Keys:
-    """Odd numbers of 64 bits that stand for names."""
+    """Hashes of names, odd numbers of 64 bits."""
     digests = [hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest() for name in names]
     return np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64) | np.uint64(1)
 
 
 def _places(of: Keys) -> Array:
-    """Numbers from 1 to 2 that stand for experts."""
+    """Pseudorandom numbers from 1 to 2 from keys of experts."""
     return 1.0 + (mixed(of) >> np.uint64(12)).astype(np.float64) * 2.0**-52
 
 
 def _cell_keys(values: Array, places: Array) -> Keys:
-    """A number for each probability, 0 where it is missing; `places` broadcast, and distinguish experts."""
+    """Keys of probabilities, 0 where missing; `places` broadcast, and distinguish experts."""
     moved = values + places
     # The bits of a square depend on all those of a probability and on whose it is, in a way that sums do not undo.
     found = np.square(moved, out=moved).view(np.uint64)
@@ -102,7 +102,7 @@ def event_contents(forecasts: Forecasts) -> Keys:
 
 
 def _sums_of_cells(forecasts: Forecasts, experts: Keys, classes: Keys) -> Keys:
-    """The sum of what stands for the forecasts on each event, (T,), some events at a time."""
+    """Sums over each event of the keys of its forecasts, (T,), in blocks of events."""
     values = forecasts.probabilities.reshape(len(forecasts.expert_index), -1)
     several = values.shape[1] > 1
     alike = classes.ndim == 1 or not several
@@ -166,7 +166,7 @@ SAME = 1e-9
 
 
 def given_keys(q: Floats, outcomes: Index, *, binary: bool) -> Keys:
-    """Numbers that stand for what forecasts gave to what happened, or to the likeliest class where that is unknown.
+    """Keys of the probability that forecasts gave the outcome, or the likeliest class where it is unknown.
 
     They do not depend on the order of the classes, and are 0 where a forecast is missing.
 
@@ -228,7 +228,7 @@ def _sums(values: Keys, starts: Index) -> Keys:
 
 
 def row_contents_of(forecasts: Forecasts) -> Keys:
-    """Numbers that stand for all that is known of each event, (T,), and when forecasts were made."""
+    """Hash of the contents of each event, and of when its forecasts were made, (T,)."""
     found = event_contents(forecasts)
     if forecasts.made is not None:
         found += _sums(mixed(forecasts.made.astype(np.int64).view(np.uint64)), forecasts.starts)
@@ -236,13 +236,13 @@ def row_contents_of(forecasts: Forecasts) -> Keys:
 
 
 def rooms(experts: int, classes: int) -> Index:
-    """How many events of each outcome there is room for, and last of unresolved ones, (K + 1,)."""
+    """Largest numbers of events in a sample, by outcome, and last of unresolved ones, (K + 1,)."""
     room = max(1, min(EVENTS, FORECASTS // experts) // classes)
     return np.array([*[room] * classes, max(1, room // FEWER)], dtype=np.intp)
 
 
 class Sample(NamedTuple):
-    """Events that stand for all, in an order that does not depend on theirs.
+    """Weighted sample of the events, in an order that is independent of the order of the events.
 
     Attributes
     ----------
@@ -263,14 +263,14 @@ class Sample(NamedTuple):
     complete: bool
 
     def frequencies(self, weight: Array) -> Array:
-        """How often the events count, (S,), from the weights of all, (T,)."""
+        """Frequencies of the sampled events, (S,), from the weights of all events, (T,)."""
         return np.asarray(np.bincount(self.place, weight, len(self.positions) + 1)[:-1] * self.times)
 
     @classmethod
     def of(
         cls, keys: Keys, outcomes: Index, weight: Array, room: Index, contents: Callable[[], Keys] | None = None
     ) -> Sample:
-        """Draw it, of each outcome by itself, which is then as frequent as among all.
+        """Draw a sample, stratified by outcome, each outcome as frequent as among all events.
 
         Events with the same key are drawn together, the likelier the more they weigh (bottom-k sketches, Cohen and
         Kaplan 2007), and count by the inverse of that probability.
@@ -316,7 +316,7 @@ class Sample(NamedTuple):
 
 
 def _different(keys: Keys) -> int:
-    """Return how many different keys there are."""
+    """Return the number of distinct keys."""
     return 1 + int(np.count_nonzero(np.diff(np.sort(keys))))
 
 
@@ -347,7 +347,7 @@ def _drawn(keys: Keys, weight: Array, most: int, contents: Keys | None) -> _Draw
 
 
 def _of_groups(keys: Keys, weight: Array, whole: float, most: int, contents: Keys | None) -> _Drawn:
-    """Draw among events that are the likeliest of all, which weigh so much."""
+    """Draw from candidate events, by priority, out of events of total weight `whole`."""
     order = np.argsort(keys) if contents is None else np.lexsort((contents, keys))
     ordered = keys[order]
     starts = np.append(True, ordered[1:] != ordered[:-1])
@@ -375,12 +375,12 @@ def _of_groups(keys: Keys, weight: Array, whole: float, most: int, contents: Key
 
 
 def _exponential(keys: Keys) -> Array:
-    """Exponential numbers with a rate of 1 that look random, one for each key."""
+    """Pseudorandom exponential numbers with rate 1, one for each key."""
     return -np.log(((keys >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53)
 
 
 def sample_of(forecasts: Forecasts, weight: Array) -> Sample | None:
-    """The sample of many events; None where all find room, or where events have options of their own."""
+    """Sample of the events; None where all events fit, or where events have options of their own."""
     k = len(forecasts.classes)
     room = rooms(len(forecasts.experts), k)
     counts = np.bincount(np.where(forecasts.resolved, forecasts.outcomes, k), minlength=k + 1)
@@ -390,7 +390,7 @@ def sample_of(forecasts: Forecasts, weight: Array) -> Sample | None:
 
 
 def sample_note(used: int, resolved: int) -> Note:
-    """The note on a sample."""
+    """Note on a sample."""
     text = f"{used:,} of {resolved:,} resolved events were used to learn whom to believe; the prior is from all of them"
     return Note("sample", text, used)
 
@@ -406,7 +406,7 @@ def size_ranks(size: Array) -> Index:
 
 
 def spread_evenly(size: Array, weight: Array, count: int) -> tuple[npt.NDArray[np.intp], Array]:
-    """Index of events that stand for all, in order, and how many of `count` equal parts each stands for.
+    """Index of systematically sampled events, in order, and how many of `count` equal parts each represents.
 
     It depends on neither the order and the frequencies in which events came nor on which class is named first: events
     of one size, (T,), have what is drawn of them in common, however many they are.

@@ -43,7 +43,7 @@ FAITH = 1e5
 
 @dataclass(frozen=True, eq=False)
 class SimplexFit:
-    """Weights on the simplex, and how far from the best they can be."""
+    """Weights on the simplex, with a bound on their distance from the maximum."""
 
     weights: Array  # (N,); at least 0, and 1 together to a rounding. 0 is exact.
     gap: float  # the certificate: the largest derivative of the mean log-likelihood from here towards a single expert
@@ -148,7 +148,7 @@ class _Likelihood:
         return self.q if self.present is None else np.where(self.present, self.q, np.nan)
 
     def spread(self, x: Array, mean: Array | None = None) -> Array:
-        """The w of a v; or derivatives by v, from derivatives by w and their mean over all experts."""
+        """Weights w of a v; or derivatives by v, from derivatives by w and their mean over all experts."""
         if self.present is None:
             return x
         return np.asarray((1.0 - LEAST) * x + LEAST * (x.mean() if mean is None else mean))
@@ -219,7 +219,7 @@ def _start(likelihood: _Likelihood) -> _Point:
 
 
 def _maximum(likelihood: _Likelihood, tolerance: float, max_iterations: int) -> tuple[_Point, int]:
-    """The point at which Newton's method ends, and after how many steps."""
+    """Final point of Newton's method, and its number of steps."""
     here, (some, rows) = _start(likelihood), likelihood.sample
     for step in range(max_iterations):
         if here.within(tolerance):

@@ -100,7 +100,7 @@ class RawSums(NamedTuple):
             np.add(sums, more, out=sums)
 
     def among(self, columns: Index) -> RawSums:
-        """Sums of some of the experts."""
+        """Sums restricted to some of the experts."""
         return RawSums(self.weight, self.total[..., columns], self.cross[:, columns[:, None], columns])
 
     def scatter(self) -> Array:
@@ -118,7 +118,7 @@ class RawSums(NamedTuple):
 
 
 def enough_digits(sums: Mapping[tuple[int, ...], RawSums], experts: int, kind: np.dtype[Any]) -> bool:
-    """Whether enough of the squares of each expert lies about the means."""
+    """Return True if scatter about the means is at least `SAFE` of each expert's sum of squares."""
     within, about = np.zeros((2, 2, experts))
     for columns, each in sums.items():
         within[:, columns] += np.einsum("gii->gi", each.scatter())
@@ -170,7 +170,7 @@ class PatternMoments:
         return replace(found, mean=np.where(found.weight[:, None, None] > 0, found.mean + ratios[0], 0.0))
 
     def combine(self, other: PatternMoments, sign: int = 1) -> PatternMoments:
-        """Moments of both together, or with `sign` -1 of the first without the second."""
+        """Moments of the events of both, or with `sign` -1 of the first without the second."""
         added = sign * other.weight
         total = self.weight + added
         # What rounding leaves of a group that was emptied.

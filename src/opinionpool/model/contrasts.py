@@ -40,7 +40,7 @@ class Reference:
 
     @cached_property
     def ratios(self) -> Array:
-        """L°, (T or 1, K - 1)."""
+        """Log-ratios L° of the prior, (T or 1, K - 1)."""
         return logodds.prior_log_ratios(self.prior)
 
     @cached_property
@@ -96,7 +96,7 @@ class Batch:
 
     @property
     def classes(self) -> int:
-        """K."""
+        """Number of classes, K."""
         return int(self.base.prior.shape[1])
 
     @property
@@ -119,16 +119,16 @@ class Batch:
         return blockwise.blocks(len(self.q), math.prod(self.q.shape[1:]))
 
     def some(self, rows: Rows) -> Batch:
-        """Some of the events."""
+        """Batch of some of the events."""
         return self.of_events(rows, self.q[rows], None if self.experts is None else self.experts[rows])
 
     def of_events(self, rows: Rows, q: Array, experts: Index | None) -> Batch:
-        """Some of the events with other forecasts, by these experts."""
+        """Batch of some of the events with new forecasts, by `experts`."""
         start = self.start if len(self.start) == 1 else self.start[rows]
         return Batch(q, self.base.some(rows), start, q.shape[:1], experts)
 
     def check(self) -> None:
-        """Raise a `ProbabilityError` that says where one is outside [0, 1]."""
+        """Raise a `ProbabilityError` with the position of a probability outside [0, 1]."""
         logodds.check_probabilities(self.q.reshape(self.lead + self.q.shape[1:]))
 
     def log_ratios(self) -> Array:
@@ -159,7 +159,7 @@ class Batch:
         return within(logodds.expit(ratios[:, 0]), *self.base.answer_bounds)
 
     def as_asked(self, answers: Array) -> Array:
-        """Answers (T, ...) in the shape of the question."""
+        """Answers (T, ...) reshaped to the leading shape of the input."""
         shaped: Array = answers.reshape(self.lead + answers.shape[1:])
         return shaped[()]
 
@@ -191,7 +191,7 @@ def read_batch(
 
 
 def _check_options(q: Array, absent: Mask) -> None:
-    """Raise where a class with prior 0, which is no option of the event, is given something."""
+    """Raise `ProbabilityError` if a class with prior 0, no option of its event, has a positive probability."""
     strange = (q[..., 1:] > 0) & absent
     if strange.any():
         event, expert, label = (int(i) for i in np.argwhere(strange)[0])
@@ -277,7 +277,7 @@ class AnswerParts:
 
 
 def contrasts_in(batch: Batch) -> Iterator[tuple[Rows, Contrasts]]:
-    """Events on which somebody answered, in blocks: which they are, and their contrasts."""
+    """Yield events with at least one forecast in blocks: their rows, and their contrasts."""
     for block in batch.blocks():
         missing = np.isnan(batch.q[block]).all(axis=tuple(range(1, batch.q.ndim)))
         rows: Rows = block.start + np.flatnonzero(~missing) if missing.any() else block
@@ -289,7 +289,7 @@ def contrasts_in(batch: Batch) -> Iterator[tuple[Rows, Contrasts]]:
 
 @dataclass(frozen=True, eq=False)
 class Extremes:
-    """A statement counts as if, with a small probability s, the expert knew nothing of the event.
+    """Contamination of statements: with a small probability s, the expert knew nothing of the event.
 
     The contrast, as class probabilities in the ratio exp(D − m), is mixed with an even share s of a statement that says
     nothing, m. Statements near the centre m hardly change, and the log-odds between a class that is called certain and
@@ -306,7 +306,7 @@ class Extremes:
             raise PanelError(f"extremes need a limit above 0 and a finite centre, not {self.limit} and {self.centre}")
 
     def believed(self, contrasts: Array, absent: Mask | None = None) -> Array:
-        """Contrasts (..., N, K - 1) as far as they are believed; `absent` classes are no options of the event."""
+        """Contrasts (..., N, K - 1), bounded by the contamination limit; `absent` classes are no options of an event."""
         if np.isinf(self.limit):
             return contrasts
         robust = self.deviation(contrasts, absent)

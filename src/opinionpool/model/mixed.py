@@ -40,7 +40,7 @@ class MixedCorrelation:
         return self.models[0].size
 
     def average(self, of: Callable[[Dependence], Array]) -> Array:
-        """The average over the models of what `of` makes of each."""
+        """Average of `of(model)` over the models, weighted by their shares."""
         pairs = zip(self.share.tolist(), self.models, strict=True)
         return np.asarray(sum(own * of(each) for own, each in pairs if own > 0))
 

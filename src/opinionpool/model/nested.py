@@ -57,7 +57,7 @@ class NestedCorrelation:
 
     @cached_property
     def _sign(self) -> Array:
-        """-1 for who points the other way, (N,)."""
+        """Signs of the signals, (N,): -1 for an expert who points away from the outcome."""
         return np.where(self.signal < 0, -1.0, 1.0)
 
     def shares(self) -> Array:

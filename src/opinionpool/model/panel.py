@@ -158,7 +158,7 @@ class PoolingPanel(Tabular, ABC):
         return self.parts.weights_for(present)
 
     def read(self, probabilities: npt.ArrayLike, prior: npt.ArrayLike, base_rate: npt.ArrayLike | None = None) -> Batch:
-        """Forecasts by all experts as `pool` takes them."""
+        """Batch of forecasts by all experts, in the forms that `pool` accepts."""
         floor, pool_floor, _ = self.settings
         q = by_name(probabilities, self.names)
         return read_batch(q, prior, len(self.names), len(self.classes), base_rate, floor, pool_floor)
@@ -478,7 +478,7 @@ class Panel(PoolingPanel):
         classes: Sequence[object] | None,
         settings: Settings,
     ) -> Panel:
-        """The panel of some parts, with a warning where the correlation gives weights that few would expect."""
+        """Panel of given parts, with a warning where the correlation gives unexpected weights."""
         labels = class_labels(classes)
         ratios = bias_ratios(bias, len(parts.contrast), len(labels))
         panel = cls.from_parts(parts, ratios, names, labels, settings)

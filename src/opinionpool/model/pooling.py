@@ -16,14 +16,14 @@ from opinionpool.model.contrasts import Batch, Extremes, contrasts
 
 
 class Settings(NamedTuple):
-    """How statements are taken: the floors, and how far extremes are believed."""
+    """Floors and contamination limit applied to forecasts and answers."""
 
     floor: float = FLOOR
     pool_floor: float = POOL_FLOOR
     extremes: Extremes = Extremes()
 
     def contrasts(self, batch: Batch) -> Array:
-        """L − L° as far as extremes count, NaN where missing, (T, N, K - 1)."""
+        """Robust contrasts L − L°, bounded by the contamination limit, NaN where missing, (T, N, K - 1)."""
         extremes = self.extremes if batch.experts is None else self.extremes.subset(batch.experts)
         return extremes.believed(batch.contrasts(), batch.base.absent)
 

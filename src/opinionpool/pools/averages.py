@@ -37,7 +37,7 @@ class Trimmed(Pool):
     uses_prior = False
 
     def check(self, classes: int, trim: float = TRIM) -> Parameters:  # noqa: ARG002
-        """The fraction."""
+        """Parameters with the fraction `trim`, checked."""
         return {"trim": number(trim, "trim, the fraction cut off at each end,", 0, 0.5)}
 
     def combine(self, contrast: Contrasts, trim: float) -> Array:
@@ -56,7 +56,7 @@ class Median(Trimmed):
     options = MappingProxyType({})
 
     def check(self, classes: int, trim: float = 0.5) -> Parameters:  # noqa: ARG002
-        """Half of the forecasts is cut off at each end."""
+        """Parameters with `trim` 0.5: half of the forecasts is cut off at each end."""
         return {"trim": 0.5}
 
 
@@ -107,7 +107,7 @@ def _weighted_medians(values: Array, weight: Array) -> Array:
 
 
 def _rank_shares(count: npt.NDArray[np.intp], trim: float) -> Array:
-    """The shares of (T,) numbers of forecasts by rank, 0 behind the last, (T, max n)."""
+    """Weights of forecasts by rank, for (T,) numbers of forecasts, 0 beyond the last, (T, max n)."""
     n = count[:, None]
     # Beyond half of the others, only the middle one or two are left, and they count equally.
     cut = np.minimum(trim * n, np.maximum(n - 1, 0) // 2)

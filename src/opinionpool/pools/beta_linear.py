@@ -238,14 +238,14 @@ class _Loss:
 
 
 def _best_transform(loss: _Loss) -> Array:
-    """The best log a and log b for the given weights."""
+    """Log a and log b that minimise the loss, with the given weights."""
     z = loss.linear(loss.given)[0]
     found = newton(lambda _, at: loss.curve(at[0], z), np.zeros((1, 2, 2)), np.zeros((1, 2)))
     return found.theta[0] if found.converged[0] else _minimum(loss, np.zeros(2))
 
 
 def _minimum(loss: _Loss, start: Array) -> Array:
-    """Where a loss is least near `start`."""
+    """Local minimum of the loss from `start`, by L-BFGS-B."""
     from scipy.optimize import minimize
 
     bounds = [(-_FARTHEST, _FARTHEST)] * 2 + [(None, None)] * (len(start) - 2)

@@ -31,7 +31,7 @@ class HasSettings(Protocol):
 
     @property
     def rule(self) -> str:
-        """Its name in `POOLS`."""
+        """Name of the pool in `POOLS`."""
 
     def settings(self) -> dict[str, Any]:
         """Options to pass to `fit_pool`."""
@@ -54,7 +54,7 @@ class Configured:
 
     @property
     def learns(self) -> bool:
-        """Whether its answers depend on outcomes."""
+        """Return True if the pool's answers depend on outcomes."""
         pool = POOLS[self.rule]
         return pool.learns and (pool.fixed_by is None or self.options.get(pool.fixed_by) is None)
 
@@ -170,7 +170,7 @@ def _notes(sample: Sample, *, fixed: bool, learns: bool, answers_only: bool) -> 
 
 
 def in_sample(known: Mask, forecasts: Forecasts, pool: str, state: Fitted, prior: float | Array | None) -> Mask:
-    """Events whose outcome may have had a part in their answer, (T,).
+    """Mask of events whose outcome may have had a part in their answer, (T,).
 
     Where a pool learns from a sample, those outside it count too: their outcomes have a part in the prior at most.
     `known` says whose outcome the pool has seen, (T,); `prior` is as it was given: without one, and without priors of
@@ -188,12 +188,12 @@ def in_sample(known: Mask, forecasts: Forecasts, pool: str, state: Fitted, prior
 
 
 def sample_size(state: Fitted) -> int | None:
-    """From how many resolved events a pool has learned, None if from all of them."""
+    """Number of resolved events in the sample that a pool has learned from, None if it learned from all."""
     return next((note.count for note in state.notes if note.code in {"sample", "sampled"}), None)
 
 
 def in_sample_note(state: Fitted) -> Note:
-    """On one answer."""
+    """Note that an answer is in-sample."""
     used = sample_size(state)
     text = "the pool has learned from its outcome"
     if used is not None:

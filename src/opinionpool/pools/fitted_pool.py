@@ -100,7 +100,7 @@ class FittedPool:
         return unknown, unknown
 
     def forecast_intervals(self, *_: object) -> None:
-        """There are no intervals."""
+        """None, as these pools have no intervals."""
 
     def read(self, q: npt.ArrayLike, prior: npt.ArrayLike, base_rate: npt.ArrayLike | None = None) -> Batch:
         """Forecasts by all experts as `pool` takes them."""

@@ -48,7 +48,7 @@ class Geometric(LogOddsPool):
     uses_prior = False
 
     def weights(self, contrast: Contrasts, weights: Array | None = None) -> Array:
-        """Shares of the mean contrast."""
+        """Weights normalised over the experts present, (T, N)."""
         return contrast.shares(weights)
 
 
@@ -70,7 +70,7 @@ class Log(LogOddsPool):
         return {"weights": w, "intercept": intercept_ratios(intercept, classes)}
 
     def weights(self, contrast: Contrasts, weights: Array | None = None) -> Array:
-        """The weights as they are."""
+        """Weights w of the experts present, (T, N), 0 where absent; 1/N each by default."""
         return np.where(contrast.present, 1.0 / contrast.present.shape[1] if weights is None else weights, 0.0)
 
     def fit(self, sample: Sample, weights: Weights | None) -> Parameters:
@@ -194,7 +194,7 @@ class Recalibrated(LogOddsPool):
         return {"slope": slope, "intercept": intercept_ratios(intercept, classes)}
 
     def weights(self, contrast: Contrasts, slope: float = 1.0) -> Array:
-        """Equal shares of the slope."""
+        """Weights: the slope divided equally among the experts present, (T, N)."""
         return slope * contrast.shares(None)
 
     def means(self, contrast: Contrasts) -> Array:
@@ -235,11 +235,11 @@ class Extremized(LogOddsPool):
     options = MappingProxyType({"factor": Option(FACTOR, "multiplies the mean log-odds beyond the prior's")})
 
     def check(self, classes: int, factor: float = FACTOR) -> Parameters:  # noqa: ARG002
-        """The factor."""
+        """Parameters with the factor, checked."""
         return {"factor": number(factor, "factor", 0)}
 
     def weights(self, contrast: Contrasts, factor: float = FACTOR) -> Array:
-        """Equal shares of the factor."""
+        """Weights: the factor divided equally among the experts present, (T, N)."""
         return factor * contrast.shares(None)
 
 

@@ -32,12 +32,12 @@ class Gaussian(Pool):
     scale = "log-odds"
 
     def combine(self, contrast: Contrasts, **parameters: Any) -> Array:  # noqa: ANN401
-        """A `FittedPanel` has the rule."""
+        """Not implemented: a `FittedPanel` combines the forecasts of this pool."""
         raise NotImplementedError
 
 
 def read_rows(rows: Iterable[Row]) -> dict[str, Pool]:
-    """The pools of some rows, by name; an ArgumentError names the row that is wrong."""
+    """Pools of some rows, by name; an `ArgumentError` names an invalid row."""
     pools: dict[str, Pool] = {}
     for row in rows:
         module, _, name = row.place.partition(":")

@@ -62,7 +62,7 @@ class Sample:
 
     @property
     def forecasts(self) -> Forecasts:
-        """All forecasts."""
+        """Forecasts of the problem, on all events."""
         return self.problem.forecasts
 
     @cached_property
@@ -78,7 +78,7 @@ class Sample:
 
     @property
     def classes(self) -> int:
-        """K."""
+        """Number of classes, K."""
         return len(self.forecasts.classes)
 
     @property
@@ -88,7 +88,7 @@ class Sample:
 
     @property
     def experts(self) -> tuple[str, ...]:
-        """N names."""
+        """Names of the N experts."""
         return self.forecasts.experts
 
     @property
@@ -113,7 +113,7 @@ class Sample:
 
     @property
     def offset(self) -> Array:
-        """L°, (T, K - 1)."""
+        """Log-ratios L° of the prior, (T, K - 1)."""
         return np.broadcast_to(logodds.prior_log_ratios(self.priors), (len(self.rows), self.classes - 1))
 
     def nothing(self, assumed: str) -> bool:
@@ -148,7 +148,7 @@ class Sample:
         self.notes.extend(constant_notes(self.experts, self.constant, what))
 
     def note_unused(self, what: str) -> None:
-        """Note the experts about whom nothing can be learned."""
+        """Add a note on experts without a forecast in the sample, with the consequence `what`."""
         self.notes.extend(no_forecast_notes(self.experts, ~self.answered, what))
 
     def given_weights(self, weights: Weights) -> Array:

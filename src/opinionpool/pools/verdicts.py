@@ -57,7 +57,7 @@ class VoteShare(Pool):
 
 
 class Majority(Pool):
-    """The class with most votes, as sure as majorities were right; of the rest each class gets its share by the prior.
+    """Majority vote: the class with most votes gets `right`, all other classes share the rest by the prior.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ class Majority(Pool):
     of_levels = True
 
     def check(self, classes: int, right: float = RIGHT) -> Parameters:  # noqa: ARG002
-        """How often a majority is right."""
+        """Parameters with the share `right` of correct majorities, checked."""
         return {"right": number(right, "how often a majority is right", 0, 1)}
 
     def combine(self, contrast: Contrasts, right: float) -> Array:

@@ -182,7 +182,7 @@ def compare(
 
 
 def _single(trial: Trial, pool: str, clusters: Index) -> Difference | None:
-    """A pool beside the average, as if no other had been looked at; None where none was."""
+    """Difference of a pool from the average with an interval for this pool only; None without a third pool."""
     if len(trial.pools) < 3 or pool == AVERAGE:
         return None
     own, average = (trial.outside.log_score[:, [trial.pools.index(name)]] for name in (pool, AVERAGE))
@@ -197,7 +197,7 @@ def _tried(
     prior: npt.ArrayLike | None,
     progress: Progress,
 ) -> Trial:
-    """Every pool fitted and scored, the average among them."""
+    """Trial of all pools, in-sample and out of sample; raise `LearningError` if the average cannot be fitted."""
     from threadpoolctl import threadpool_limits
 
     # Many small fits: threads that share one would mostly wait for each other.
@@ -262,7 +262,7 @@ def _rivals(given: Mapping[str, Any] | None, forecasts: Forecasts, pools: Mappin
 
 
 def _answered_by(forecasts: Forecasts, rivals: Sequence[Rival]) -> tuple[Forecasts, list[Note]]:
-    """Forecasts of which only events are resolved that every rival has answered, with a note on the others."""
+    """Forecasts with events unresolved where a rival has no answer, and a note on their number."""
     missing = np.zeros(len(forecasts.events), dtype=bool)
     for rival in rivals:
         missing |= rival.missing
@@ -283,7 +283,7 @@ def _label(pool: PoolLike) -> str:
 
 
 def _without_weights(pools: dict[str, Configured], sample: Forecasts) -> list[Note]:
-    """Leave out the pools that learn a weight for every expert of a crowd, and say so."""
+    """Remove the pools that learn a weight for every expert of a crowd from `pools`, and return a note."""
     if not is_crowd(sample, np.ones(len(sample.events))):
         return []
     each = len(sample.probabilities) / np.count_nonzero(sample.counts)

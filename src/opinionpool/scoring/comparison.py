@@ -47,7 +47,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class PoolScore:
-    """A pool, scored out of sample.
+    """Scores of a pool out of sample.
 
     Attributes
     ----------
@@ -90,7 +90,7 @@ class BaseRate:
 
 @dataclass(frozen=True)
 class ExpertScore:
-    """An expert beside a pool, on the scored events that the expert answered.
+    """Scores of an expert and of a pool, on the scored events that the expert answered.
 
     Attributes
     ----------

@@ -34,7 +34,7 @@ Rounds = Callable[[int], Sequence[Split]]
 
 @dataclass(frozen=True, eq=False)
 class Occasions:
-    """S occasions on which answers about T events are scored: the events, or the stretches of their lives."""
+    """Occasions, S of them, on which answers about T events are scored: the events, or intervals of their lives."""
 
     forecasts: Forecasts  # that stood then; an occasion is an event of it
     event: Index  # (S,); increasing
@@ -44,7 +44,7 @@ class Occasions:
 
     @classmethod
     def of(cls, sample: Forecasts) -> Occasions:
-        """One for each event; or the stretches of lives, where forecasts have a history."""
+        """One occasion for each event; or the intervals of events' lives, where forecasts have a history."""
         t, history = len(sample.events), sample.history
         if history is None:
             return cls(sample, np.arange(t), np.ones(t), t, over_life=False)
@@ -118,7 +118,7 @@ def _area(p: Array, outcomes: npt.NDArray[np.intp]) -> float:
 
 @dataclass(eq=False)
 class _Mean:
-    """A mean of scores over rounds, and each round's mean over events."""
+    """Running mean of scores over rounds, and each round's mean over events."""
 
     total: list[Array] = field(default_factory=list)
     by_round: list[Array] = field(default_factory=list)
@@ -133,7 +133,7 @@ class _Mean:
         return Scores(*(part / len(self.by_round) for part in self.total))
 
     def settled(self) -> bool:
-        """Whether the split hardly matters any more for differences between two pools."""
+        """Return True if differences between pools vary little over rounds, relative to their standard errors."""
         if len(self.by_round) < FEWEST_ROUNDS:
             return False
         each = self.total[0] / len(self.by_round)
@@ -146,7 +146,7 @@ class _Mean:
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """Pools as they do in-sample and out of sample."""
+    """Scores of pools in-sample and out of sample."""
 
     pools: tuple[str, ...]  # those of the P that could be fitted
     # inside, outside: in-sample, by fits to all events; out of sample, each event's mean over the rounds
@@ -226,7 +226,7 @@ class _Run:
     fits: int = 0
 
     def all_events(self) -> dict[str, Array]:
-        """In-sample answers of the pools that can be fitted; a note on each of the others."""
+        """In-sample answers of the pools that can be fitted; adds a note on each pool that cannot."""
         answers, failed, problem = {}, [], Problem.of(self.sample, self.prior, None)
         for name in self.pools:
             try:

@@ -121,7 +121,7 @@ def _intervals(sums: Sums, level: float, each: bool, seed: int) -> Intervals:
 
 
 def _low(values: Array, against: int, tail: float) -> float:
-    """A lower limit for the mean of G values, the other limit being that of their negatives."""
+    """Lower confidence limit for the mean of G values; negated values give the upper limit."""
     from scipy.special import stdtrit
 
     size, mean, spread = len(values), float(values.mean()), float(values.std(ddof=1))
@@ -134,7 +134,7 @@ def _low(values: Array, against: int, tail: float) -> float:
 
 
 def _tail(influence: Array, level: float, seed: int) -> float:
-    """How improbable a single deviation has to be, on one side, for the largest of all to be so improbable."""
+    """One-sided tail probability of each interval, for all intervals to cover simultaneously with `level`."""
     from scipy.special import ndtr
 
     number = influence.shape[1]

@@ -142,7 +142,7 @@ def _tasks(sample: Forecasts, splits: list[Split], by: str | None, seed: list[in
 def _scored(
     sample: Forecasts, task: Split, size: int, name: str, prior: npt.ArrayLike | None, options: dict[str, Any]
 ) -> Array:
-    """Scores on the events of a task after learning from the first `size` of the others."""
+    """Scores on the test events of a task, after learning from its first `size` training events."""
     train = sample.select_events(np.sort(task.train[: max(size, 1)]))
     if size == 0:
         train = replace(train, outcomes=np.full_like(train.outcomes, UNRESOLVED))

@@ -482,7 +482,7 @@ def reliability_curve(
 
 
 def _happened(p: Array, y: npt.NDArray[np.intp]) -> Array:
-    """1 where what a number is about happened, of the shape of `p`."""
+    """Indicators of the outcome, of the shape of `p`."""
     return np.asarray((y == 1) if p.ndim == 1 else (y[:, None] == np.arange(p.shape[1])), dtype=np.float64)
 
 

@@ -18,7 +18,7 @@ from opinionpool.scoring.scores import checked
 
 @dataclass(frozen=True, eq=False)
 class Rival:
-    """A classifier that learns from the experts' log-odds, or T answers that are known."""
+    """Rival of the pools: a classifier that learns from the experts' log-odds, or T known answers."""
 
     name: str
     classifier: Any = None
@@ -26,7 +26,7 @@ class Rival:
 
     @classmethod
     def of(cls, name: str, given: object, forecasts: Forecasts) -> Rival:
-        """The rival that a user gave, checked."""
+        """Validated rival from a classifier or probabilities."""
         if forecasts.options is not None:
             raise ArgumentError(f"the rival {name!r} needs classes that all events share, and events have options here")
         if callable(getattr(given, "predict_proba", None)) and not isinstance(given, type):
@@ -43,7 +43,7 @@ class Rival:
 
     @property
     def learns(self) -> bool:
-        """Whether its answers depend on outcomes."""
+        """Return True if the rival's answers depend on outcomes."""
         return self.probabilities is None
 
     @property
@@ -54,7 +54,7 @@ class Rival:
         return np.asarray(np.isnan(self.probabilities.reshape(len(self.probabilities), -1)).any(axis=1))
 
     def among(self, rows: Index) -> Rival:
-        """The rival about some events only."""
+        """Rival restricted to some of the events."""
         return self if self.probabilities is None else replace(self, probabilities=self.probabilities[rows])
 
     def answers(self, train: Forecasts, test: Forecasts, events: Index) -> Array:

@@ -39,7 +39,7 @@ LARGEST = 1e100
 
 @dataclass(frozen=True)
 class MeanScore:
-    """A mean over resolved events.
+    """Mean of scores over resolved events, with its standard error.
 
     Attributes
     ----------
@@ -150,7 +150,7 @@ def mean_log_score(
 
 
 def at_floor(p: npt.ArrayLike, y: npt.ArrayLike, floor: float = POOL_FLOOR) -> npt.NDArray[np.bool_]:
-    """Whether an event happened although the forecast left it `floor` or less, which then sets its score, (T,)."""
+    """Mask of events whose outcome had a probability of `floor` or less, which then sets the score, (T,)."""
     return np.asarray(_outcome_probability(*checked(p, y)) <= floor)
 
 
@@ -320,7 +320,7 @@ def check_classes(outcomes: Outcomes, classes: int) -> None:
 
 
 def unresolved(outcomes: Outcomes) -> Mask:
-    """Which events have no outcome, (T,)."""
+    """Mask of events without an outcome, (T,)."""
     return np.asarray(np.isnan(outcomes)) if outcomes.dtype.kind == "f" else np.zeros(outcomes.shape, dtype=bool)
 
 

@@ -32,7 +32,7 @@ MOST_REPEATS = 1000
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Which events are learned from, and which are scored then."""
+    """Split of the events into training and test events."""
 
     # train, test: index, increasing
     train: Index
@@ -40,7 +40,7 @@ class Split:
 
 
 def shuffled(keys: Keys, rng: np.random.Generator) -> Index:
-    """Positions of events in an order that depends on their numbers, not on their positions."""
+    """Random order of events, which depends on their keys and not on their positions."""
     with np.errstate(over="ignore"):
         return np.argsort(mixed(keys + rng.integers(2**63, dtype=np.uint64)), kind="stable")
 
@@ -102,7 +102,7 @@ def time_splits(answered: Times, folds: int, gap: np.timedelta64 = NO_GAP, known
 
 
 def _each_fold(fold: Index) -> Iterator[Split]:
-    """The splits by the fold of each event, without empty ones."""
+    """Yield the split of each non-empty fold."""
     for number in np.unique(fold):
         test = fold == number
         yield Split(np.flatnonzero(~test), np.flatnonzero(test))
@@ -146,13 +146,13 @@ class Splits:
 
     @property
     def rounds(self) -> int | None:
-        """How often events are split: once forward in time; None until it hardly matters."""
+        """Number of rounds: 1 forward in time, else `repeats`; None to repeat until the split hardly matters."""
         return 1 if self.by == "time" else self.repeats
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Which events are compared on, and their splits by the number of the round."""
+    """Events to compare on, and their splits by the number of the round."""
 
     rows: Index
     splits: Callable[[int], list[Split]]
@@ -259,7 +259,7 @@ class Plan:
 
 
 def _nothing_known(known: Times, answered: Times, gap: np.timedelta64) -> str:
-    """Why there is nothing to learn from forward in time."""
+    """Error message for splits forward in time without events to learn from."""
     if gap and known.min() < answered.max():
         return "the gap leaves no event to learn from before those to be scored; a shorter one would"
     return (
