@@ -306,7 +306,7 @@ class Extremes:
             raise PanelError(f"extremes need a limit above 0 and a finite centre, not {self.limit} and {self.centre}")
 
     def believed(self, contrasts: Array, absent: Mask | None = None) -> Array:
-        """Contrasts (..., N, K - 1), bounded by the contamination limit; `absent` classes are no options of an event."""
+        """Contrasts (..., N, K - 1), bounded by the contamination limit; `absent` classes are no options of events."""
         if np.isinf(self.limit):
             return contrasts
         robust = self.deviation(contrasts, absent)
