@@ -61,7 +61,7 @@ def default_fit(
     answers_only: bool = False,
     every: Callable[[Index], Iterator[Block]] | None = None,
 ) -> DefaultFit:
-    """Learn from contrasts, whatever there is of them.
+    """Fit of the default pool to contrasts, with or without resolved events.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ Features = TypeVar("Features", Parts, MarginalFeatures)
 
 
 def _as_believed(features: Features, duplicates: Duplicates, believed: Believed) -> Features:
-    """The same, in which experts without any forecast yet differ from the others as they are believed to."""
+    """Features in which new experts, without forecasts, differ from the others' mean as they are believed to."""
     if not duplicates.new.any():
         return features
     centre = believed.parts(believed.rho)
@@ -142,7 +142,7 @@ def _as_believed(features: Features, duplicates: Duplicates, believed: Believed)
 
 
 def _newcomers(duplicates: Duplicates, believed: Believed, d: int) -> Array:
-    """How far their biases are believed to be from those of the others, (N, K - 1); 0 for others."""
+    """Believed biases of new experts less the mean of those of the distinct ones, (N, K - 1); 0 for others."""
     bias = believed.biases(d)
     return np.where(
         duplicates.new[:, None], bias - bias[duplicates.first].sum(axis=0) / max(len(duplicates.first), 1), 0.0
@@ -150,7 +150,7 @@ def _newcomers(duplicates: Duplicates, believed: Believed, d: int) -> Array:
 
 
 def _posterior_of_all(posterior: Posterior | None, duplicates: Duplicates, contrasts: Array) -> Posterior | None:
-    """What is open about all experts; nothing where nobody has a weight."""
+    """Posterior of all experts; None beyond `MOST_UNCERTAIN`, and with all weights 0 if nobody is distinct."""
     n, d = contrasts.shape[1:]
     if n > MOST_UNCERTAIN:
         return None
@@ -218,7 +218,7 @@ def _compared(
 
 
 def _centre(rows: Rows, believed: Believed, limit: float) -> Array:
-    """What experts say of events they know nothing about, (N, K - 1), extremes being believed up to about a limit."""
+    """Contrasts of the experts' null forecasts, (N, K - 1), by their marginal biases at a limit of extremes."""
     plain = np.tile(-rows.base_intercept, (rows.contrasts.shape[1], 1))
     bias = believed.biases(rows.contrasts.shape[2])
     centre = plain + bias
@@ -231,7 +231,7 @@ def _centre(rows: Rows, believed: Believed, limit: float) -> Array:
 
 
 def _shares(weights: Array) -> Array:
-    """Biases (N,) of all that move the answer by 1 together: much the same for everybody, else along the weights."""
+    """Biases b (N,) with w'b = 1: (Σw + w_i) / ((Σw)² + w'w); 0 where all weights are about 0."""
     total, size = float(weights.sum()), float(weights @ weights)
     if size <= LEAST_WEIGHT**2:
         return np.zeros(len(weights))

@@ -38,7 +38,7 @@ WORTH_SAYING, WORTH_ASKING, ENOUGH_DAYS = 0.95, 0.25, 10
 def independent_weight(
     forecasts: Forecasts, reference: Array, weight: Array, floor: float
 ) -> tuple[Array, tuple[Note, ...]]:
-    """Frequencies of the events, (T,), those of events that belong together reduced to what they tell; and a note.
+    """Frequencies of the events, (T,), reduced by the design effect of dependent events; and notes.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def independent_weight(
 
 
 def independent_share(surprises: Sequence[tuple[Array, int]], member: Index, weight: Array, days: int = 0) -> Array:
-    """How much of an independent event each event of a group tells, (G,): the least that a coefficient has of it.
+    """Independent events that each event of a group counts as, (G,): the fewest over the coefficients.
 
     Where n events have a correlation of r, each tells 1 / (1 + (n - 1) r), and less where that lasts. The logarithm of
     this is averaged over what is believed of r and what the surprises say of it, so that one event moves it little.
@@ -157,7 +157,7 @@ class _Answers(NamedTuple):
 def _surprises(
     forecasts: Forecasts, reference: Array, answers: _Answers, used: npt.NDArray[np.bool_]
 ) -> list[tuple[Array, int]]:
-    """Gradients of each event by intercept and slope of the believed pool, and those of them that are free."""
+    """Score residuals of the used events by intercept and slope of the believed pool, each with its free columns."""
     number, level = answers.number[used], answers.level[used]
     slope = np.array([believed_slope(n) for n in range(1, number.max() + 1)])[number - 1]
     answer = logodds.softmax(logodds.prior_log_ratios(reference[used]) + slope[:, None] * logodds.uncentred(level))

@@ -30,7 +30,7 @@ CONSTANT, NEW = -1, -2
 
 @dataclass(frozen=True, eq=False)
 class Duplicates:
-    """Which distinct expert is behind each expert.
+    """Map from experts to the distinct experts whose forecasts they repeat.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class Duplicates:
 
     @classmethod
     def among(cls, forecast: Array, experts: tuple[str, ...], named: Mask | None = None) -> Duplicates:
-        """Find them in (T, N, K - 1) contrasts, NaN where missing; `named` ones (N,) are never taken to be constant."""
+        """Find duplicates in contrasts (T, N, K - 1), NaN where missing; `named` experts (N,) are never constant."""
         if _all_differ(forecast):
             everybody = np.arange(len(experts))
             return cls(everybody, everybody, ())
@@ -62,7 +62,7 @@ class Duplicates:
     def among_all(
         cls, sample: Array, experts: tuple[str, ...], named: Mask | None, blocks: Iterable[Array]
     ) -> Duplicates:
-        """The same where these are a sample of contrasts in blocks, which show who differs from others after all."""
+        """Find duplicates in a sample of contrasts, and check them against all contrasts, in blocks."""
         found = cls.among(sample, experts, named)
         if len(found.first) == len(experts):
             return found
@@ -70,7 +70,7 @@ class Duplicates:
 
     @classmethod
     def among_cells(cls, event: Index, expert: Index, contrast: Array, experts: tuple[str, ...]) -> Duplicates:
-        """Find them in the contrasts (M, K - 1) of forecasts that are ordered by event."""
+        """Find duplicates in the contrasts (M, K - 1) of forecasts that are ordered by event."""
         order = np.argsort(expert, kind="stable")
         ends = np.cumsum(np.bincount(expert, minlength=len(experts)))
         cells = (order[end - n : end] for end, n in zip(ends, np.diff(ends, prepend=0), strict=True))
@@ -80,7 +80,7 @@ class Duplicates:
     def in_crowd(
         cls, event: Index, expert: Index, contrast: Array, experts: tuple[str, ...], constant: Mask
     ) -> Duplicates:
-        """The same for so many experts that only likely duplicates are compared; whoever has none is distinct.
+        """Find duplicates among many experts, of whom only likely ones are compared; all others are distinct.
 
         Who is `constant` (N,) says who asks.
         """
@@ -103,7 +103,7 @@ class Duplicates:
     def _of(
         cls, columns: Iterable[tuple[Index, Array]], experts: tuple[str, ...], named: Mask | None = None
     ) -> Duplicates:
-        """Find them, given each expert's events and contrasts."""
+        """Find duplicates, given each expert's events and contrasts."""
         source = np.full(len(experts), CONSTANT)
         first: list[int] = []
         # By how many there are and what the first ones are; few who differ have these in common.
@@ -138,13 +138,13 @@ class Duplicates:
 
     @property
     def counts(self) -> Array:
-        """How much each expert counts among all, (N,): copies once together, constant ones not."""
+        """Count of each expert, (N,): 1 divided among duplicates, 0 for constant ones, 1 for new ones."""
         known, found = self.source >= 0, self.new.astype(np.float64)
         found[known] = 1.0 / np.bincount(self.source[known])[self.source[known]]
         return found
 
     def parts(self, parts: Parts) -> Parts:
-        """Parts of all experts from those of the distinct ones; duplicates are perfectly dependent, so they share."""
+        """Parts of all experts from the parts of distinct ones; duplicates are perfectly dependent and share weights."""
         n = len(self.source)
         if len(self.first) == n:
             return parts
@@ -164,7 +164,7 @@ class Duplicates:
         return np.asarray(np.where(self.new, values * (believed / believed[self.first].mean()), values))
 
     def _dependence(self, among: Dependence, source: Index) -> Dependence:
-        """Return that of distinct, constant and new experts, who are `source` (P,), from that of the distinct ones."""
+        """Return the dependence of distinct, constant and new experts, `source` (P,), from that of distinct ones."""
         n, known, new = len(source), source >= 0, source == NEW
         if known.all():
             return among
@@ -210,7 +210,7 @@ FIRST, HEAD = 64, 1 << 16
 
 
 def _different(given: Array) -> int:
-    """How many forecasts (n, K - 1) differ, or some of them if those are enough of them."""
+    """Number of distinct forecasts among (n, K - 1), or among the first `FIRST` if these are enough."""
     # One number each is much faster to compare than a row.
     values, axis = (given[:, 0], None) if given.shape[1] == 1 else (given, 0)
     if len(values) > FIRST:
@@ -263,7 +263,7 @@ def _all_differ(forecast: Array) -> bool:
 
 
 def _alike(event: Index, expert: Index, contrast: Array, n: int) -> npt.NDArray[np.bool_]:
-    """Experts with enough forecasts who have the same sum of hashes as another, (n,): all who repeat another."""
+    """Mask of likely duplicates, (n,): experts with enough forecasts whose sums of hashes equal another's."""
     key = event.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     with np.errstate(over="ignore"):
         for column in contrast.T:
@@ -312,7 +312,7 @@ def counted_once(event: Index, expert: Index, source: Index) -> tuple[Array, Ind
 
 
 def constant_experts(forecasts: Forecasts) -> npt.NDArray[np.bool_]:
-    """Who gave several forecasts, on whatever events, and always the same, (N,).
+    """Mask of experts with at least `SEVERAL` forecasts, all of them equal, (N,).
 
     >>> constant_experts(Forecasts.from_array([[0.2, 0.4, 0.0], [0.2, 0.5, 0.0], [0.3, 0.4, 0.0]])).tolist()
     [False, False, True]

@@ -28,7 +28,7 @@ from opinionpool.priors import own_priors, prior_or_learned, spread_prior
 
 @dataclass(frozen=True, eq=False)
 class FittedPanel(Tabular):
-    """What a fit learned.
+    """Fitted panel, with its prior, counts, posterior and notes.
 
     Attributes
     ----------
@@ -149,7 +149,7 @@ class FittedPanel(Tabular):
         return batch.as_asked(logodds.public_probabilities(answers))
 
     def _answers(self, p: Array, batch: Batch, base_rate: npt.ArrayLike | None, topics: npt.ArrayLike | None) -> Array:
-        """Answers with what topics and other members do to those of the log pool, (T, K)."""
+        """Answers (T, K) from those of the log pool, with topic effects and mixed with the other members."""
         floor = self.panel.settings.pool_floor
         if topics is not None and self.topics is not None:
             p = self.topic_shift(p, batch, base_rate, topics).moved(p, batch.prior, floor)
@@ -161,7 +161,7 @@ class FittedPanel(Tabular):
         return logodds.pooled_probabilities(logodds.prior_log_ratios(both) + batch.shift, batch.prior, floor)
 
     def topic_shift(self, p: Array, batch: Batch, base_rate: npt.ArrayLike | None, topics: npt.ArrayLike) -> TopicShift:
-        """What topics do to the common answers on T events, (T, K); nothing where nobody answered."""
+        """Topic effects on the common answers `p` (T, K); none where nobody answered."""
         assert self.topics is not None
         start = batch.prior if base_rate is None else spread_prior(base_rate, (len(p),), p.shape[1], "base rate")
         common = logodds.prior_log_ratios(p) - logodds.prior_log_ratios(start)
@@ -177,7 +177,7 @@ class FittedPanel(Tabular):
     def pool_forecasts(
         self, forecasts: Forecasts, prior: npt.ArrayLike | None = None, base_rate: npt.ArrayLike | None = None
     ) -> Array:
-        """The same for every event of some forecasts, (T,) or (T, K), without an array of events x experts.
+        """Pooled probability of every event of some forecasts, (T,) or (T, K), without an array of events x experts.
 
         Forecasts may be by some of the experts, in any order. Their own priors are looked at only where events have
         options of their own, equally probable beforehand if there is no prior.
@@ -239,7 +239,7 @@ class FittedPanel(Tabular):
     def _shift(
         self, q: npt.ArrayLike, prior: npt.ArrayLike, base_rate: npt.ArrayLike | None, topics: npt.ArrayLike | None
     ) -> TopicShift | None:
-        """What topics do to the common answers; None if they are not looked at."""
+        """Topic effects on the common answers; None without topics."""
         if self.topics is None or topics is None:
             return None
         batch = self.panel.read(q, prior)
@@ -266,7 +266,7 @@ class FittedPanel(Tabular):
         return ends[0], ends[1]
 
     def aged(self, forecasts: Forecasts, prior: npt.ArrayLike) -> Forecasts:
-        """Some forecasts as they count: levels of scales, and all by their ages, without these."""
+        """Forecasts whose probabilities account for levels of scales and for ages."""
         if self.votes is not None:
             forecasts = self.votes.forecasts(forecasts)
         if self.recency is None or forecasts.made is None or forecasts.options is not None:
@@ -277,7 +277,7 @@ class FittedPanel(Tabular):
     def with_topics(
         self, forecasts: Forecasts, reference: Array, weight: Array, answers: Array | None = None
     ) -> FittedPanel:
-        """The same with what resolved events say of their topics, if they have different ones and that is not known.
+        """Return the panel with topic effects of resolved events, if these have several topics and it has none yet.
 
         Parameters
         ----------
@@ -313,7 +313,7 @@ class FittedPanel(Tabular):
         return self.panel.read(self.taken(q), prior, base_rate)
 
     def taken(self, q: npt.ArrayLike) -> npt.ArrayLike:
-        """Forecasts by all experts, (..., N), with what levels count as; the same if nobody gives any."""
+        """Forecasts by all experts, (..., N), with levels replaced by the probabilities that they count as."""
         return q if self.votes is None else self.votes.array(q)
 
     def answer_parts(self, batch: Batch) -> AnswerParts:
@@ -321,7 +321,7 @@ class FittedPanel(Tabular):
         return self.panel.answer_parts(batch)
 
     def for_options(self, options: tuple[object, ...]) -> FittedPanel:
-        """The same, learned from events with options of their own, for events with these options."""
+        """Panel for events with these options, if learned from events with options of their own."""
         # The uncertainty of its weights is known for as many options as it was learned from.
         posterior = self.posterior if len(options) == len(self.classes) else None
         return replace(self, panel=self.panel.for_options(options), posterior=posterior)

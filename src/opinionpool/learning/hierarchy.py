@@ -36,7 +36,7 @@ PRIOR_EXPERTS, WORTH = 10.0, 15.0
 
 @dataclass(frozen=True, eq=False)
 class Differences:
-    """From the crowd, of experts."""
+    """Differences of experts from the crowd, in bias, contrast and log spread."""
 
     bias: Array  # (..., K - 1)
     contrast: Array  # (...)
@@ -63,7 +63,7 @@ class Features:
 
 @dataclass(frozen=True, eq=False)
 class Centre:
-    """What is believed of a crowd, and what that is worth in events beyond what is worth anyway."""
+    """Prior means of a crowd's features, and the prior events of beliefs about them beyond the defaults."""
 
     bias: float = 0.0
     contrast: float = ACCURACY / CALIBRATION
@@ -73,7 +73,7 @@ class Centre:
 
     @classmethod
     def of(cls, believed: Believed) -> Centre:
-        """Return what beliefs about any expert mean."""
+        """Return the prior means of the crowd that beliefs about its experts imply."""
         kappa, accuracy = (float(each.value.mean()) for each in (believed.calibration, believed.accuracy))
         worth = float(np.minimum(believed.calibration.worth, believed.accuracy.worth).min())
         worths = float(believed.bias.worth.min()), worth, believed.correlation_worth
@@ -118,7 +118,7 @@ class Hierarchy:
 
     @classmethod
     def learn(cls, cells: Cells, start: Start | None = None, centre: Centre = ANYBODY) -> Hierarchy:
-        """Learn it from the forecasts, each in turn of what is shared, of experts, and of the crowd.
+        """Fit the hierarchy by rounds that update shared residuals, experts' features and the crowd's in turn.
 
         `start` is what was found in nearly the same forecasts.
         """
@@ -136,7 +136,7 @@ class Hierarchy:
 
     @classmethod
     def _after(cls, start: Start, cells: Cells, centre: Centre) -> Hierarchy:
-        """One round; errors are not standardised yet."""
+        """Hierarchy after one round of updates; its errors are not standardised yet."""
         length = float((cells.signs**2).sum(axis=1).mean())
         # Rounding of a sum that is whole must not take one off.
         independent = min(int(cells.event_weight.sum() * (1.0 + 1e-12)), cells.experts)
@@ -165,7 +165,7 @@ class Hierarchy:
 
     @property
     def start(self) -> Start:
-        """What is found in nearly the same forecasts will be near this."""
+        """Start of the search for a fit to similar forecasts."""
         found = self.deviation
         return Start(self.correlation, found.bias, found.contrast, self.features(found, 1.0).spread)
 
@@ -175,18 +175,18 @@ class Hierarchy:
         return self._differences(self.sums, self.experts_squares)
 
     def deviation_otherwise(self, cells: Cells) -> Differences:
-        """For each forecast (M,), how its expert differs by what its other forecasts show."""
+        """Differences from the crowd of each forecast's expert, (M,), estimated without that forecast."""
         squares = self.experts_squares[cells.expert] - cells.of_forecast(cells.once * self.squares)
         return self._differences(self.sums.without(cells, self.values), np.maximum(squares, 0.0))
 
     def features(self, deviation: Differences, share: float) -> Features:
-        """Features with a share of the differences."""
+        """Features of experts, with a share of their differences from the crowd."""
         variance = self.variance * np.exp(2.0 * share * deviation.log_spread) + share * deviation.variance
         bias, contrast = self.bias + share * deviation.bias, self.contrast + share * deviation.contrast
         return Features(bias, contrast, np.sqrt(variance))
 
     def open_variances(self, deviation: Differences) -> Array:
-        """What is open about a coordinate of the bias, the contrast and the logarithm of the spread, (3, N)."""
+        """Posterior variances of a coordinate of the bias, of the contrast and of the log spread, (3, N)."""
         _, _, _, pivot = self.sums.solve(self.worth, self.length)
         own = (1.0 - self.correlation) * self.variance * np.exp(2.0 * deviation.log_spread)
         of_bias, of_contrast = self.sums.uncertain(self.worth, pivot)
@@ -203,7 +203,7 @@ class Hierarchy:
 
 
 def _crowd(cells: Cells, rho: float, length: float, centre: Centre) -> tuple[Array, float]:
-    """Generalised least squares: the n forecasts on an event count as n/(1 + (n − 1) rho)."""
+    """Bias and contrast of the crowd by generalised least squares: n forecasts count as n/(1 + (n − 1) rho)."""
     number = cells.number
     alike = cells.weight / (1.0 + (number[cells.event] - 1.0) * rho)
     off = cells.contrasts - centre.bias - centre.contrast * cells.signs
@@ -222,12 +222,12 @@ def _crowd(cells: Cells, rho: float, length: float, centre: Centre) -> tuple[Arr
 
 
 def _of_expert(cells: Cells, bias: Array, contrast: Array) -> Array:
-    """What is expected of each forecast as its expert differs from the crowd, (M, K - 1)."""
+    """Difference of each forecast's expectation from the crowd's, by bias and contrast of its expert, (M, K - 1)."""
     return np.asarray(bias[cells.expert] + contrast[cells.expert][:, None] * cells.signs)
 
 
 def _shared(cells: Cells, residual: Array, spread: Array, rho: float) -> Array:
-    """Expectation of each residual given the others on the same event: nothing of its own forecast is in it."""
+    """Expectation of each residual given the residuals of the other forecasts on its event, (M, K - 1)."""
     scale = spread[cells.expert]
     others = cells.number[cells.event] - 1.0
     z = residual / scale[:, None]
@@ -236,7 +236,7 @@ def _shared(cells: Cells, residual: Array, spread: Array, rho: float) -> Array:
 
 
 def _worths(cells: Cells, sums: Regressions, length: float, independent: int) -> tuple[float, float]:
-    """What the crowd's bias and contrast count for an expert, by EM; infinitely much where there is no bias."""
+    """Weight of the crowd's bias and contrast for an expert, in forecasts, by EM; inf for bias where there is none."""
     counted, d = sums.count > 0, sums.signs.shape[-1]
     experts, rows = float(counted.sum()), cells.rows
     # Experts on the same few events do not tell independently how far experts differ.
@@ -264,7 +264,7 @@ def _within(worth: float) -> float:
 
 
 def _variance(cells: Cells, squares: Array, centre: Centre) -> float:
-    """The crowd's, shrunken towards the believed one; the forecasts on one event count as one event."""
+    """Variance of the crowd, shrunken towards the believed one; the forecasts on one event count as one."""
     events = float(cells.event_weight.sum())
     found = float(cells.weight @ squares / cells.weight.sum())
     worth = PANEL_WORTH + centre.worth[1]
@@ -272,7 +272,7 @@ def _variance(cells: Cells, squares: Array, centre: Centre) -> float:
 
 
 def _spread_worth(cells: Cells, squares: Array, count: Array, independent: int) -> float:
-    """What the crowd's variance counts for an expert, from how far experts' variances scatter."""
+    """Weight of the crowd's variance for an expert, in forecasts, from the scatter of experts' variances."""
     counted = count > 0
     experts, forecasts = float(counted.sum()), float(count.sum())
     mean = float(cells.weight @ squares) / forecasts
@@ -291,7 +291,7 @@ def _spread_worth(cells: Cells, squares: Array, count: Array, independent: int) 
 
 
 def _correlation(cells: Cells, errors: Array, centre: Centre) -> float:
-    """The common correlation, from pairs on the same event."""
+    """Common correlation of errors, from pairs of forecasts on an event, shrunken towards the believed one."""
     products, number = pair_products(cells.event, errors, cells.events)
     weight = cells.event_weight
     pairs, events = float(weight @ number), float(weight[number > 0].sum())
@@ -299,7 +299,7 @@ def _correlation(cells: Cells, errors: Array, centre: Centre) -> float:
 
 
 def nested_correlation(cells: Cells, errors: Array, signal: Array, centre: Centre = ANYBODY) -> float:
-    """The correlation of nested evidence, from pairs on the same event; signals are those of experts, (N,)."""
+    """Correlation of nested evidence, from pairs of forecasts on an event; `signal` (N,) is of experts."""
     among = NestedCorrelation(signal, 0.0)
     weight = cells.event_weight
     products, squares = among.pairs(cells.event, cells.expert, errors, cells.events)

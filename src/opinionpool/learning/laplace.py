@@ -44,7 +44,7 @@ class Normals(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """What outcomes say of the nodes of a prior.
+    """Posterior over the nodes of a prior, with the mean and covariances of intercept and weights.
 
     Attributes
     ----------
@@ -71,12 +71,12 @@ class Quadratic(NamedTuple):
     curvature: Array  # (Q, Q)
 
     def and_of(self, other: Quadratic) -> Quadratic:
-        """Return that of these events and others together."""
+        """Return the sum of two log-likelihoods, of these events and of others."""
         return Quadratic(self.constant + other.constant, self.slope + other.slope, self.curvature + other.curvature)
 
     @classmethod
     def at(cls, design: Design, point: Array) -> Quadratic:
-        """Return that of a likelihood about some coefficients (Q,)."""
+        """Return the quadratic expansion of a log-likelihood about some coefficients (Q,)."""
         found = value(design, point[None])
         loss, gradient, hessian = float(found.loss[0]), found.gradient[0], found.hessian[0]
         bent = hessian @ point
@@ -108,7 +108,7 @@ class Deviations:
 
     @classmethod
     def of(cls, curvature: Array, nodes: Nodes) -> Deviations:
-        """Return those by the curvature of a log-likelihood, (N, N)."""
+        """Return the covariances at all nodes, for the curvature of a log-likelihood, (N, N)."""
         if nodes.own is not None:
             turned = np.swapaxes(nodes.own, 1, 2)
             factor = np.linalg.cholesky(turned @ (curvature @ nodes.own) + np.eye(len(turned[0])))
@@ -151,7 +151,7 @@ class Approximation:
 
     @property
     def log_marginal_likelihood(self) -> float:
-        """Of all together."""
+        """Log marginal likelihood, over all nodes and sums."""
         return float(np.logaddexp.reduce(self.score, axis=None))
 
     @property
@@ -269,7 +269,7 @@ def _averaged(pairs: Pairs, nodes: Nodes, basis: Array | None) -> Fit:
 
 
 def prior_fit(nodes: Nodes, d: int, *, covariances: bool = True) -> Fit:
-    """Return the prior, of which no outcome says anything."""
+    """Return the prior as a fit, without any outcome."""
     joint, sums, v = np.outer(nodes.probability, nodes.sums.probability), nodes.sums, nodes.direction
     n, j = v.shape[1], len(sums.value)
     mean = np.concatenate([np.zeros(d), nodes.mean])
@@ -292,7 +292,7 @@ def prior_fit(nodes: Nodes, d: int, *, covariances: bool = True) -> Fit:
 
 
 def _basis(observed: Observations, nodes: Nodes) -> Array | None:
-    """Return the basis of what events see of weights; None if of everything, or if beliefs about experts differ."""
+    """Return a basis of the identified directions of the weights; None if all are, or beliefs differ by expert."""
     return observed.basis_with(nodes.direction) if nodes.own is None else None
 
 
@@ -328,7 +328,7 @@ def _groups(probability: Array, label: Index, most: int) -> Index:
 
 
 def _merged(probability: Array, mean: Array, covariance: Array, group: Index) -> Normals:
-    """Return a normal for each group of normals, with the same moments."""
+    """Return one normal for each group of normals, with the mean and covariance of the group."""
     share = np.zeros((int(group.max()) + 1, len(group)))
     share[group, np.arange(len(group))] = probability
     total = share.sum(axis=1)
@@ -340,7 +340,7 @@ def _merged(probability: Array, mean: Array, covariance: Array, group: Index) ->
 
 
 def _expanded(normals: Normals, beyond: Array, basis: Array | None, d: int) -> Normals:
-    """Return normals of weights from those along a basis; beyond it weights have variances (M,)."""
+    """Return normals of all N weights from normals along a basis; across it weights have variances (M,)."""
     if basis is None:
         return normals
     n, r = basis.shape
@@ -352,7 +352,7 @@ def _expanded(normals: Normals, beyond: Array, basis: Array | None, d: int) -> N
 
 
 def _whole(values: Array, basis: Array | None, d: int) -> Array:
-    """Return intercepts and weights (..., K - 1 + N) from those along a basis."""
+    """Return intercepts and weights (..., K - 1 + N) from coefficients along a basis."""
     if basis is None:
         return values
     return np.concatenate([values[..., :d], values[..., d:] @ basis.T], axis=-1)

@@ -24,7 +24,7 @@ LEAST_EVENTS = 4
 
 
 def leaked_experts(forecasts: Forecasts) -> Mask:
-    """Who was never wrong and nearly certain, (N,): perhaps these forecasts were made from the outcomes.
+    """Mask of experts who were right and nearly certain on every resolved event, (N,), perhaps by leakage.
 
     Examples
     --------
@@ -45,7 +45,7 @@ def leaked_experts(forecasts: Forecasts) -> Mask:
 
 
 def _right(forecasts: Forecasts, cells: Index) -> tuple[Index, Index]:
-    """How many of some forecasts on resolved events are each expert's, and how many of those are sure and right."""
+    """Number of each expert's forecasts among the cells, and of its right and nearly certain ones, (N,) each."""
     outcome, expert = forecasts.outcomes[forecasts.event_index[cells]], forecasts.expert_index[cells]
     q, n = forecasts.probabilities, len(forecasts.experts)
     given = np.where(outcome == 1, q[cells], 1.0 - q[cells]) if q.ndim == 1 else q[cells, outcome]
@@ -53,7 +53,7 @@ def _right(forecasts: Forecasts, cells: Index) -> tuple[Index, Index]:
 
 
 def leaked_columns(q: Floats, outcomes: DenseOutcomes) -> Mask:
-    """The same for an array of forecasts, (T, N) or (T, N, K), read no further than anybody is always right."""
+    """Mask like `leaked_experts`, for an array (T, N) or (T, N, K), read only until no suspect is left."""
     n = q.shape[1]
     suspects, count = np.arange(n), np.zeros(n)
     for rows in blocks(len(q), q[0].size):
@@ -73,7 +73,7 @@ def leaked_columns(q: Floats, outcomes: DenseOutcomes) -> Mask:
 
 
 def leakage_notes(experts: Sequence[str], found: Mask) -> tuple[Note, ...]:
-    """A note on those of the experts who were found, if any."""
+    """Note that names the experts in the mask `found` (N,); none if it is empty."""
     names = [experts[i] for i in np.flatnonzero(found).tolist()]
     if not names:
         return ()
@@ -94,7 +94,7 @@ DIGITS = 9
 
 
 def contrary_events(forecasts: Forecasts) -> int:
-    """On how many events forecasts clearly speak against what happened; 0 where they do not.
+    """Number of events with forecasts if these clearly speak against the outcomes, else 0.
 
     That is if they would suit the outcomes better with classes in another order, by Student's t-test of each event's
     mean log-probability beyond its average over events; forecasts that are merely biased do not count.
@@ -123,7 +123,7 @@ def _contrary(forecasts: Forecasts, events: Index) -> bool:
 
 
 def _mean_logs(forecasts: Forecasts, events: Index) -> Array:
-    """The average of the logarithms of what was forecast on each event for each class, (T, K)."""
+    """Mean log-probability of each class over the forecasts on each event, (T, K)."""
     lengths = forecasts.crowd[events]
     ends = np.cumsum(lengths)
     cells = np.repeat(forecasts.starts[events] - (ends - lengths), lengths) + np.arange(ends[-1])
@@ -133,7 +133,7 @@ def _mean_logs(forecasts: Forecasts, events: Index) -> Array:
 
 
 def _likeliest_order(logs: Array, outcome: Index) -> Index:
-    """Which class (K,) each outcome would be for the sum of these log-probabilities (T, K) to be highest."""
+    """Permutation of the classes (K,) that maximises the sum of the outcomes' log-probabilities (T, K)."""
     k = logs.shape[1]
     total = np.stack([logs[outcome == y].sum(axis=0) for y in range(k)])
     if (total.argmax(axis=1) == np.arange(k))[np.bincount(outcome, minlength=k) > 0].all():
@@ -146,7 +146,7 @@ def _likeliest_order(logs: Array, outcome: Index) -> Index:
 
 
 def _clearly_above_0(gain: Array, level: float) -> bool:
-    """Whether so high a mean (T,) has a probability below this if the true one is 0."""
+    """Whether a one-sided t-test of `gain` (T,) rejects a mean of 0 at this level."""
     mean, error = float(gain.mean()), float(gain.std(ddof=1)) / sqrt(len(gain))
     if mean <= 0.0:
         return False
@@ -163,7 +163,7 @@ def _clearly_above_0(gain: Array, level: float) -> bool:
 
 
 def contrary_note(events: int, classes: Sequence[object]) -> Note:
-    """That forecasts speak against what happened."""
+    """Note that forecasts speak against the outcomes of so many events."""
     if len(classes) == 2:
         ask = f"are they probabilities of {shown(classes[0])} rather than {shown(classes[1])}?"
     else:

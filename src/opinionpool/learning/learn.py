@@ -99,7 +99,7 @@ def learn(
 
 
 def learn_from(source: Source, request: Request) -> FittedPanel:
-    """The panel, wherever resolved events come from, by whatever way the request asks for.
+    """Fitted panel from the resolved events of a source, by the method that the request asks for.
 
     Counts are those of the source; notes say what stands out among its forecasts.
     """
@@ -161,7 +161,7 @@ def _learn_by_beliefs(problem: Problem, beliefs: Beliefs, request: Request) -> F
 
 
 def _as_they_count(votes: LatentLevels | None, recency: Recency | None, floor: float, part: Problem) -> Problem:
-    """Forecasts of a part with what votes count as, and by their ages."""
+    """Part whose forecasts account for levels of votes and scores, and for ages."""
     forecasts = part.forecasts if votes is None else votes.forecasts(part.forecasts)
     forecasts = forecasts if recency is None else recency.forecasts(forecasts, part.reference, floor)
     return replace(part, forecasts=forecasts)
