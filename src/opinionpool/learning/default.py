@@ -142,7 +142,7 @@ def _as_believed(features: Features, duplicates: Duplicates, believed: Believed)
 
 
 def _newcomers(duplicates: Duplicates, believed: Believed, d: int) -> Array:
-    """Believed biases of new experts less the mean of those of the distinct ones, (N, K - 1); 0 for others."""
+    """Believed biases of new experts less the distinct experts' mean one, (N, K - 1); 0 for all others."""
     bias = believed.biases(d)
     return np.where(
         duplicates.new[:, None], bias - bias[duplicates.first].sum(axis=0) / max(len(duplicates.first), 1), 0.0

@@ -144,7 +144,7 @@ class Duplicates:
         return found
 
     def parts(self, parts: Parts) -> Parts:
-        """Parts of all experts from the parts of distinct ones; duplicates are perfectly dependent and share weights."""
+        """Parts of all experts from the parts of distinct ones; duplicates are perfectly dependent and share."""
         n = len(self.source)
         if len(self.first) == n:
             return parts

@@ -149,7 +149,7 @@ class FittedPanel(Tabular):
         return batch.as_asked(logodds.public_probabilities(answers))
 
     def _answers(self, p: Array, batch: Batch, base_rate: npt.ArrayLike | None, topics: npt.ArrayLike | None) -> Array:
-        """Answers (T, K) from those of the log pool, with topic effects and mixed with the other members."""
+        """Answers (T, K) from the log pool's, with topic effects and mixed with the other members."""
         floor = self.panel.settings.pool_floor
         if topics is not None and self.topics is not None:
             p = self.topic_shift(p, batch, base_rate, topics).moved(p, batch.prior, floor)

@@ -56,7 +56,7 @@ class LatentLevels:
 
     @classmethod
     def learned(cls, problem: Problem) -> LatentLevels | None:
-        """Those that all forecasts show, resolved or not; None without levels on binary events."""
+        """Levels fitted to all forecasts, resolved or not; None without scales, or for more than two classes."""
         forecasts = problem.forecasts
         if len(forecasts.classes) > 2 or not forecasts.scales:
             return None
@@ -84,7 +84,7 @@ class LatentLevels:
         return cls(forecasts.experts, np.where(voters, ndtri(1.0 - share), np.nan), location, spread, shift)
 
     def array(self, q: npt.ArrayLike) -> Array:
-        """Probabilities (..., N) of all experts, with those that levels count as; NaN where missing."""
+        """Probabilities (..., N) of all experts, with levels replaced by their probabilities; NaN where missing."""
         given = np.asarray(q, dtype=np.float64)
         found = given.reshape(-1, len(self.thresholds)).copy()
         moved = self.shift != 0

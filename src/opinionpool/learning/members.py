@@ -60,7 +60,7 @@ class Members:
         return cls(shares, shares, np.ones(n), np.full(n, 1.0 / n)) if n > 1 and believed.unassessed else None
 
     def learned(self, log_likelihoods: Array, evidence: float) -> Members:
-        """Members after outcomes of which the log pool has this log marginal likelihood, and the others these."""
+        """Members after outcomes, by `evidence` of the log pool and `log_likelihoods` (1 + N,) of the others."""
         average, by_expert = log_likelihoods[0], log_likelihoods[1:]
         likeliest = by_expert.max()
         odds = np.exp(by_expert - likeliest)
@@ -80,7 +80,7 @@ class Members:
         return replace(self, count=count, follow=follow)
 
     def mixed(self, p: Array, batch: Batch) -> Array:
-        """Answers of all members together, from those of the log pool; these where nobody answered, (T, K)."""
+        """Answers of the mixture, (T, K), from the answers of the log pool, which remain where nobody answered."""
         found = p.copy()
         for rows in batch.blocks():
             average, follow = self._answers(batch.some(rows))

@@ -50,7 +50,7 @@ class Sums(NamedTuple):
 
     @classmethod
     def of(cls, mean: float, centres: Array, probability: Array, spreads: tuple[tuple[float, float], ...]) -> Sums:
-        """Return those of log-normal sums about `centres`, with given (sd, probability) of logarithms and this mean."""
+        """Return the mixture for log-normal sums about `centres`, with (sd, probability) of logarithms and a mean."""
         widest, centre = max(sd for sd, _ in spreads), np.log(centres)
         low, high = centre.min() - REACH * widest, centre.max() + REACH * widest
         if high - low < KNOWN:
@@ -109,7 +109,7 @@ class Nodes:
         return intercept_root(self.intercept_sd, d)
 
     def along(self, basis: Array | None) -> Nodes:
-        """Return the prior of weights that are basis (N, R) times these, whose span contains all directions."""
+        """Return the prior of coordinates of the weights along a basis (N, R), whose span contains all directions."""
         return self if basis is None else replace(self, direction=self.direction @ basis)
 
     @cached_property
@@ -208,7 +208,7 @@ def prior_nodes(believed: Believed, d: int, *, options: bool) -> Nodes:
 
 
 def _unlike(believed: Believed, d: int, *, options: bool) -> Nodes:
-    """Return the prior where beliefs differ between experts: their covariance has what is open of the sum, too."""
+    """Return the prior where beliefs differ by expert; covariances of weights include the variance of their sum."""
     spreads, share = _weight_sds(len(believed))
     chosen = ((SLOPE_SD, 1.0 - DIFFUSE_PROBABILITY), (DIFFUSE_SD, DIFFUSE_PROBABILITY))
     each: list[WeightBeliefs] = [weight_beliefs(believed, believed.rho, d, sd, options=options) for sd, _ in chosen]
@@ -230,7 +230,7 @@ def _unlike(believed: Believed, d: int, *, options: bool) -> Nodes:
 
 
 def _weight_sds(n: int) -> tuple[Array, Array]:
-    """Return how far weights of n experts may differ, and the probabilities of that."""
+    """Return the grid of relative standard deviations of n experts' weights, and its probabilities."""
     if n == 1:
         return np.zeros(1), np.ones(1)
     return np.array(WEIGHT_SD), np.array(WEIGHT_SD_PROBABILITIES)
@@ -259,7 +259,7 @@ def _dependences(believed: Believed) -> tuple[Dependent, ...]:
 
 
 def _direction(believed: Believed, dependent: Dependent) -> Array:
-    """Return weights that add up to 1 of a panel with these dependences, (N,); agreement alone turns nobody round."""
+    """Return the weights of a panel with this dependence, (N,), clipped at 0 and normalised to a sum of 1."""
     accuracy, kappa, rho = believed.accuracy_by(dependent.exponent), believed.calibration.value, dependent.correlation
     nested = dependent.kind == "nested"
     among: Dependence = believed_dependence(rho, accuracy) if nested else CommonCorrelation(len(accuracy), rho)

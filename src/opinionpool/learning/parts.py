@@ -31,7 +31,7 @@ from opinionpool.priors import laplace_prior
 
 @dataclass(frozen=True, eq=False)
 class PartsSource:
-    """Forecasts in parts, by the same experts on different events, of which a sample is in memory."""
+    """Source of forecasts that come in parts of the events, with a sample in memory."""
 
     sample: Forecasts
     prior: float | Array | None  # of all events
@@ -86,10 +86,10 @@ class PartsSource:
         return self.sample.options is not None
 
     def sums(self, request: Request) -> None:
-        """There are none."""
+        """None, as moments are not computed from parts."""
 
     def problem(self) -> Problem:
-        """The sample."""
+        """Problem of the sampled events, with all parts where the sample is not complete."""
         taken, prior, events = self.sample, self.prior, self.seen.events
         estimated = prior is None and (taken.prior is None or bool(np.isnan(taken.prior).all()))
         if estimated and not self.has_options:

@@ -27,7 +27,7 @@ LEAST = 1e-3
 
 
 class Limits(NamedTuple):
-    """How far extremes may be believed."""
+    """Grid of limits of extreme contrasts, with probabilities and the means of the coefficients."""
 
     limit: Array  # (L,)
     probability: Array  # (L,)
@@ -35,13 +35,13 @@ class Limits(NamedTuple):
 
     @classmethod
     def one(cls, limit: float) -> Limits:
-        """Return a limit that is known."""
+        """Return a single limit, which is known."""
         return cls(np.array([limit]), np.ones(1), np.zeros((1, 1)))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Posterior(Tabular):
-    """A mixture of M normals of intercept and weights, and what is known of the hyperparameters behind it.
+    """Posterior of intercept and weights as a mixture of M normals, and of the hyperparameters behind it.
 
     Of the pool L* = L° + a + Σ w_i u_i, a is the intercept, w are the weights and u the robust contrasts.
 
@@ -78,7 +78,7 @@ class Posterior(Tabular):
 
     @classmethod
     def of(cls, fit: Fit, nodes: Nodes, believed: tuple[float, ...] = (), limits: Limits | None = None) -> Posterior:
-        """Return that of a fit; limits of extremes were `believed` with these probabilities."""
+        """Return the posterior of a fit; limits of extremes were `believed` with these probabilities."""
         assert fit.normals is not None
         rows = _hyperparameters(fit, nodes)
         if limits is not None:
@@ -110,7 +110,7 @@ class Posterior(Tabular):
         }
 
     def mixed_with(self, members: Members | None) -> Self:
-        """Return the same with a row for each member of the mixture."""
+        """Return the posterior with a row of the table for each member of the mixture."""
         if members is None:
             return self
         names = (*self.hyperparameter, *("member",) * len(NAMES))
@@ -148,7 +148,7 @@ class Posterior(Tabular):
         return np.asarray(within + (away.T * self.probability) @ away)
 
     def spread_over(self, source: npt.NDArray[np.intp]) -> Self:
-        """Return that of duplicates; `source` is the distinct expert behind each, -1 for uninformative ones."""
+        """Return the posterior of all experts; `source` is the distinct expert of each, -1 for uninformative ones."""
         copies = np.bincount(source[source >= 0], minlength=int(source.max(initial=-1)) + 1)
         d = self.mean.shape[1] - len(copies)
         column = np.concatenate([np.arange(d), np.where(source < 0, 0, d + source)])
@@ -239,7 +239,7 @@ class Posterior(Tabular):
         return probability, away, sd
 
     def _symmetric(self, panel: PoolingPanel) -> Panel:
-        """Return the panel whose weights these are."""
+        """Return the class-symmetric panel that has the weights."""
         assert isinstance(panel, Panel)
         return panel
 
@@ -256,7 +256,7 @@ class Posterior(Tabular):
 
 
 def _hyperparameters(fit: Fit, nodes: Nodes) -> list[tuple[str, str, float, float]]:
-    """Return name, value, prior and posterior probability of what nodes differ in."""
+    """Return name, value, prior and posterior probability of each hyperparameter of the nodes."""
     rows: list[tuple[str, str, float, float]] = []
     before, after = nodes.probability, fit.joint.sum(axis=1)
 
@@ -331,13 +331,13 @@ def below(x: Array) -> Array:
 
 
 def debiased(panel: Panel, batch: Batch, rows: slice, extremes: Extremes) -> Array:
-    """Return debiased robust contrasts of events, those missing as expected, (T, N, K - 1)."""
+    """Return debiased robust contrasts of events, (T, N, K - 1), with missing ones imputed."""
     some = batch.some(rows)
     return panel.parts.fill(extremes.deviation(some.contrasts(), some.base.absent))
 
 
 def answer_rows(answers: npt.ArrayLike, k: int) -> Array:
-    """Return pooled probabilities of all classes, (T, K), whatever axes they have."""
+    """Return pooled probabilities of events, in any shape, as rows of all classes, (T, K)."""
     return logodds.all_classes(np.asarray(answers).reshape((-1,) if k == 2 else (-1, k)), k)
 
 

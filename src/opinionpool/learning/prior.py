@@ -128,7 +128,7 @@ def harmonic_mean(values: npt.ArrayLike, probability: npt.ArrayLike) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Feature:
-    """What is believed of one feature of N experts.
+    """Beliefs about one feature of N experts: values, and their worth in events.
 
     Attributes
     ----------
@@ -145,7 +145,7 @@ class Feature:
 
     @classmethod
     def of(cls, beliefs: list[Belief | None], common: Belief | None, default: float) -> Feature:
-        """Beliefs about experts by name, else those about all, else the default."""
+        """Feature by the beliefs about experts by name, else about all experts, else the default."""
         found = [own or common for own in beliefs]
         return cls(
             np.array([default if own is None else own.value for own in found], dtype=np.float64),
@@ -155,12 +155,12 @@ class Feature:
 
     @property
     def alike(self) -> bool:
-        """Whether the same is believed of all, by name or not."""
+        """Whether all experts have equal values and worths."""
         return not self.named.any() or (np.ptp(self.value) == 0 and bool(np.ptp(self.worth) <= NO_WORTH))
 
     @property
     def certain(self) -> bool:
-        """Whether nothing is open."""
+        """Whether all worths are `CERTAIN`, so that nothing is learned."""
         return bool((self.worth >= CERTAIN).all())
 
     def merged(self, source: npt.NDArray[np.intp], groups: int, *, logs: bool) -> Feature:
@@ -178,7 +178,7 @@ class Feature:
 
 @dataclass(frozen=True, eq=False)
 class Believed:
-    """What is believed of N experts.
+    """Beliefs about N experts, as arrays.
 
     Attributes
     ----------
@@ -250,12 +250,12 @@ class Believed:
 
     @property
     def alike(self) -> bool:
-        """Whether the same is believed of all, but for what agreement says."""
+        """Whether all experts have equal calibrations and accuracies, but for agreement."""
         return self.agreement is not None or (self.calibration.alike and self.accuracy.alike)
 
     @property
     def named(self) -> Mask:
-        """Of whom something is believed by name, (N,)."""
+        """Mask of experts of whom something is believed by name, (N,)."""
         return np.asarray(self.calibration.named | self.accuracy.named | self.bias.named)
 
     @property
@@ -276,19 +276,19 @@ class Believed:
 
     @property
     def correlations(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        """The common correlations that it may be, and their probabilities."""
+        """Grid of common correlations, and their probabilities."""
         if self.correlation is None:
             return CORRELATIONS, CORRELATION_PROBABILITIES
         return (self.rho,), (1.0,)
 
     @property
     def correlation_worth(self) -> float:
-        """In events, beyond what is assumed of any panel."""
+        """Worth of the belief about the correlation, in events beyond the default's."""
         return 0.0 if self.correlation is None else min(self.correlation.worth, CERTAIN)
 
     @property
     def unassessed(self) -> bool:
-        """Whether nothing is believed of these experts but what is of any panel."""
+        """Whether only the defaults for any panel are believed of these experts."""
         worths = (self.calibration.worth, self.accuracy.worth, self.bias.worth)
         return self.correlation is None and self.limit is None and not np.concatenate(worths).any()
 
@@ -308,7 +308,7 @@ class Believed:
         return np.tile(value, (1, d))
 
     def among(self, source: npt.NDArray[np.intp], groups: int) -> Believed:
-        """The same for distinct experts; `source` is the one that each expert duplicates, below 0 for none."""
+        """Beliefs about distinct experts; `source` is the one that each expert duplicates, below 0 for none."""
         if len(self) == groups and (source == np.arange(groups)).all():
             return self
         return replace(
@@ -319,21 +319,21 @@ class Believed:
         )
 
     def agreeing(self, agreement: Agreement) -> Believed:
-        """The same with accuracies by agreement, as far as nothing is believed about accuracies."""
+        """Beliefs with accuracies by agreement, as far as nothing is believed about accuracies."""
         if self.fixed or not self.alike or not agreement.tells:
             return self
         accuracy = replace(self.accuracy, value=self.accuracy.value * agreement.accuracy**self._guided)
         return replace(self, accuracy=accuracy, agreement=agreement)
 
     def accuracy_by(self, exponent: float) -> Array:
-        """Accuracies if they go with this power of what agreement says, (N,)."""
+        """Accuracies with this exponent of agreement, (N,)."""
         if self.agreement is None:
             return self.accuracy.value
         return np.asarray(self.accuracy.value * self.agreement.accuracy ** (self._guided * (exponent / GUIDE - 1.0)))
 
     @property
     def _guided(self) -> float:
-        """How much of what agreement says of accuracies is believed."""
+        """Share of agreement's effect on accuracies that beliefs about accuracies leave."""
         return ACCURACY_WORTH / (ACCURACY_WORTH + float(self.accuracy.worth.max()))
 
     def parts(self, rho: float) -> Parts:
@@ -341,12 +341,12 @@ class Believed:
         return self._panels(rho)[0]
 
     def weights(self, rho: float) -> Array:
-        """Weights of that panel, (N,)."""
+        """Weights of the panel `parts(rho)`, (N,)."""
         return self._panels(rho)[1]
 
     @cached_property
     def _panels(self) -> Callable[[float], tuple[Parts, Array]]:
-        """The same, made once for each correlation."""
+        """Cache of `_made(rho)`."""
         return cache(self._made)
 
     def _made(self, rho: float) -> tuple[Parts, Array]:
@@ -374,7 +374,7 @@ def _check_spelling(beliefs: Beliefs, experts: tuple[str, ...]) -> None:
 
 
 def belief_notes(beliefs: Beliefs, experts: tuple[str, ...]) -> tuple[Note, ...]:
-    """On names that are not among the experts, and on accuracies below what is assumed of the others."""
+    """Notes on believed names that are not among the experts, and on accuracies below the others' default."""
     notes = []
     unknown = unknown_names(beliefs.experts, experts)
     if unknown:

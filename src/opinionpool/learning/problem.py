@@ -43,7 +43,7 @@ class DenseContrasts:
 
     @property
     def free(self) -> int:
-        """K - 1."""
+        """Number of log-ratios, K - 1."""
         return int(self.contrasts.shape[2])
 
     @property
@@ -85,7 +85,7 @@ class SparseContrasts:
         )
 
     def and_then(self, other: SparseContrasts) -> SparseContrasts:
-        """These events, and others."""
+        """Contrasts of these events and of others."""
         absent = None if self.absent is None or other.absent is None else np.concatenate([self.absent, other.absent])
         return replace(
             self,
@@ -104,10 +104,10 @@ class Block(Protocol):
 
     @property
     def contrasts(self) -> Array:
-        """Those of the experts that were asked for, (t, N, K - 1), NaN where missing."""
+        """Contrasts of the requested experts, (t, N, K - 1), NaN where missing."""
 
     def observed(self, fill: Parts, extremes: Extremes) -> Observations:
-        """What a regression sees, with forecasts that are missing as `fill` expects them."""
+        """Observations for the logistic regression, with missing contrasts imputed by `fill`."""
 
     def log_likelihoods(self) -> Array:
         """Log-likelihoods of what happened by the average and by each expert, (1 + N,)."""
@@ -228,7 +228,7 @@ class Problem:
 
     @property
     def present(self) -> Mask:
-        """Who made a forecast, on whatever event, (N,)."""
+        """Mask of experts with a forecast on any event, (N,)."""
         return np.asarray(self.forecasts.counts > 0)
 
     @cached_property
@@ -238,22 +238,22 @@ class Problem:
 
     @cached_property
     def leaked(self) -> Mask:
-        """Who was right and nearly certain on every resolved event, (N,)."""
+        """Mask of experts who were right and nearly certain on every resolved event, (N,)."""
         return leaked_experts(self.forecasts)
 
     @property
     def contrary_notes(self) -> tuple[Note, ...]:
-        """That forecasts speak against what happened, if they do."""
+        """Note that forecasts speak against the outcomes, if they do."""
         events = 0 if self.has_options else contrary_events(self.forecasts)
         return (contrary_note(events, self.classes),) if events else ()
 
     def problem(self) -> Problem:
-        """These events."""
+        """Problem itself, as it is its own source."""
         return self
 
     @cached_property
     def expected(self) -> Array:
-        """L°, (T, K - 1)."""
+        """Log-ratios of the prior, L°, (T, K - 1)."""
         return logodds.prior_log_ratios(self.reference)
 
     @property

@@ -124,7 +124,7 @@ class Recency(Tabular):
         return float(np.exp(probabilities[decays] / total @ np.log(self.half_lives[decays])))
 
     def contrasts(self, event: Index, contrast: Array, age: Array, events: int, count: Array | None = None) -> Array:
-        """Contrasts as they count beside each other, (M, K - 1).
+        """Contrasts discounted by age, (M, K - 1), averaged over half-lives and correlations.
 
         Parameters
         ----------
@@ -149,7 +149,7 @@ class Recency(Tabular):
         return np.where(count[:, None] > 0, found, contrast)
 
     def forecasts(self, forecasts: Forecasts, reference: Array, floor: float = FLOOR) -> Forecasts:
-        """The forecasts as they count beside each other; without ages, so that nothing is counted twice.
+        """Forecasts discounted by age; without ages, so that nothing is counted twice.
 
         Parameters
         ----------
@@ -175,7 +175,7 @@ class Recency(Tabular):
         return replace(plain, probabilities=np.where(changed if same.ndim == 1 else changed[:, None], own, same))
 
     def _source(self, forecasts: Forecasts) -> Index:
-        """The distinct expert behind each, (N,); those who were not learned from are distinct."""
+        """Index of the distinct expert behind each expert, (N,); experts who were not learned from are distinct."""
         distinct = np.arange(len(forecasts.experts))
         if self.experts is None or self.source is None:
             return distinct
@@ -185,7 +185,7 @@ class Recency(Tabular):
         return np.array(found, dtype=np.intp)
 
     def note(self) -> Note:
-        """How fast forecasts go stale, and how sure that is."""
+        """Note on how fast forecasts go stale, with the probability that they do."""
         text = (
             f"forecasts go stale with probability {1.0 - self.steady:.0%}; if they do, to half of what they knew in "
             f"about {self.half_life:.3g} days"
@@ -200,7 +200,7 @@ class Recency(Tabular):
 
 
 class ByAge(NamedTuple):
-    """What remains of forecasts at one half-life."""
+    """Forecasts discounted by age at one half-life."""
 
     contrasts: Array  # (M, K - 1); each as its own share and that of the others
     number: Array  # (T,); how many forecasts there are
@@ -211,7 +211,7 @@ class ByAge(NamedTuple):
     def of(
         cls, event: Index, contrast: Array, age: Array, events: int, half_life: float, count: Array, *, absolute: bool
     ) -> ByAge:
-        """Arguments as for `Recency.contrasts`; of what counts for nothing, no age is known."""
+        """Discounted forecasts; arguments as for `Recency.contrasts`, with age NaN where the count is 0."""
         known = ~np.isnan(age)
         newest = np.full(events, np.inf)
         np.minimum.at(newest, event[known], age[known])
@@ -225,7 +225,7 @@ class ByAge(NamedTuple):
         return cls(share[:, None] * contrast + (1.0 - share[:, None]) * common, number, total, left)
 
     def worth(self, correlation: float) -> Array:
-        """By what contrasts are multiplied, so that weights of all give what those of so many shares would, (T,)."""
+        """Factor on contrasts: `left` times the sum of weights of `total` over that of `number` experts, (T,)."""
         count = np.maximum(self.number, 1.0)
         return self.left * sum_of_weights(np.maximum(self.total, 1.0), correlation) / sum_of_weights(count, correlation)
 
@@ -238,7 +238,7 @@ class Counted(NamedTuple):
 
     @classmethod
     def of(cls, forecasts: Forecasts, source: Index) -> Counted:
-        """Those of forecasts with times; `source` is the distinct expert behind each expert.
+        """Counts and ages of forecasts with times; `source` is the distinct expert behind each expert.
 
         Duplicates are as old as the first of them.
         """
@@ -252,12 +252,12 @@ class Counted(NamedTuple):
 
 
 def sum_of_weights(n: Array, correlation: float) -> Array:
-    """Of n experts who are alike (24), for any n from 1 on."""
+    """Sum of the weights of n equal experts (24), for any n from 1 on."""
     return np.asarray(n / (1.0 + (n - 1.0) * correlation))
 
 
 def learn_recency(forecasts: Forecasts, reference: Array, weight: Array, floor: float = FLOOR) -> Recency | None:
-    """How fast forecasts go stale, from outcomes and revisions; None where both are few, or hardly any has an age.
+    """Recency by outcomes and revisions; None where both are few, or hardly any forecast has an age.
 
     Parameters
     ----------
@@ -319,7 +319,7 @@ def _evidence(
     absolute: Mask,
     floor: float,
 ) -> Array:
-    """The logarithm of how well each half-life with each correlation predicts the outcomes, (C, R)."""
+    """Log marginal likelihood of the outcomes for each half-life and correlation, (C, R)."""
     event, t = forecasts.event_index, len(forecasts.events)
     if not t:
         return np.zeros((len(half_lives), len(CORRELATIONS)))

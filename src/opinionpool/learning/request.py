@@ -16,7 +16,7 @@ CLASS_MODELS = ("auto", "symmetric", "full")
 
 @dataclass(frozen=True)
 class Request:
-    """How to learn; the fields are those of `opinionpool.learning.learn.learn`.
+    """Options of a fit; the fields are those of `opinionpool.learning.learn.learn`.
 
     Raises
     ------
@@ -46,7 +46,7 @@ class Request:
 
     @property
     def believed(self) -> Beliefs | None:
-        """What the default pool starts from; None where the data alone decide."""
+        """Beliefs that the default pool starts from; None where the data alone decide."""
         if self.structure != "auto" or self.beliefs is None:
             return None
         return self.beliefs if isinstance(self.beliefs, Beliefs) else Beliefs()
@@ -58,11 +58,11 @@ class Request:
 
     @property
     def kind(self) -> str:
-        """The structure of averages."""
+        """Structure of the sample averages: "full" for "auto"."""
         return "full" if self.structure == "auto" else self.structure
 
     def about(self, classes: int, *, options: bool = False) -> Request:
-        """The same of events with so many classes; for two of them, both class models are "symmetric".
+        """Request for events with so many classes; for two of them, both class models are "symmetric".
 
         Raises
         ------

@@ -28,12 +28,12 @@ AllRows: TypeAlias = Callable[[], Iterator[Block]]
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Rows(DenseContrasts):
-    """Resolved events with a forecast, and how far Laplace's estimate is from what is believed of the prior."""
+    """Resolved events with a forecast, and how far Laplace's estimate is from the believed prior."""
 
     base_intercept: Array
 
     def evidence(self, contrasts: Array) -> ResolvedEvents:
-        """What contrasts of these events (T, N, K - 1), NaN where missing, say of experts."""
+        """Resolved events as statistics or rows, given their contrasts (T, N, K - 1), NaN where missing."""
         sizes = self.sizes
         if sizes is not None:
             event, expert = np.nonzero(~np.isnan(contrasts[..., 0]))
@@ -61,13 +61,13 @@ class Rows(DenseContrasts):
         return by_average_and_expert(forecasts[np.arange(len(forecasts)), :, self.outcomes], self.weight)
 
     def observed(self, fill: Parts, extremes: Extremes) -> Observations:
-        """What a regression sees, with forecasts that are missing as `fill` expects them."""
+        """Observations for the logistic regression, with missing contrasts imputed by `fill`."""
         full = fill.fill(extremes.deviation(self.contrasts, each_expert(self.absent)))
         return Observations(full, self.reference - self.base_intercept, self.outcomes, self.weight)
 
 
 def by_average_and_expert(given: Array, weight: Array) -> Array:
-    """Log-likelihoods by the average and by each expert, (1 + N,), who gave so much to what happened, (T, N)."""
+    """Log-likelihoods of the average and of each expert, (1 + N,), from probabilities of the outcomes, (T, N)."""
     average = np.nanmean(given, axis=1, keepdims=True)
     each = np.where(np.isnan(given), average, given)
     return np.asarray(weight @ np.log(np.concatenate([average, each], axis=1)))
@@ -86,12 +86,12 @@ def likelihood(every: AllRows, fill: Parts, extremes: Extremes) -> Likelihood:
 
 
 def each_expert(absent: Mask | None) -> Mask | None:
-    """The same for every expert, (T, 1, K - 1)."""
+    """Mask (T, K - 1) with an axis for the experts, (T, 1, K - 1)."""
     return None if absent is None else absent[:, None, :]
 
 
 def rows_of(data: DenseContrasts, distinct: Array, first: Index, used: Mask) -> Rows:
-    """What distinct experts, the `first` of their groups, forecast of the events that are learned from."""
+    """Rows of the used events, with contrasts of distinct experts, the `first` of their groups."""
     away = np.zeros(data.free)
     if data.estimated is not None:
         away = base_intercept(data.reference[0], data.estimated)
@@ -108,12 +108,12 @@ def rows_of(data: DenseContrasts, distinct: Array, first: Index, used: Mask) -> 
 
 
 def base_intercept(reference: Array, events: float) -> Array:
-    """How far Laplace's estimate L° (K - 1,) from so many resolved events is from what is believed of the prior."""
+    """Log-ratios L° (K - 1,) of Laplace's estimate from so many events less the believed prior's log-ratios."""
     return reference * PRIOR_EVENTS / (events + PRIOR_EVENTS)
 
 
 def sampled(problem: Problem, sample: Sample, weight: Array) -> Problem:
-    """A sample of events that weigh so much, (T,), and how all are learned from."""
+    """Problem with a sample of the events, given the weights of all, (T,), and with blocks of all events."""
     total = float(weight[problem.forecasts.resolved].sum())
     every = replace(problem, weight=weight, total=total)
     return replace(
@@ -127,7 +127,7 @@ def sampled(problem: Problem, sample: Sample, weight: Array) -> Problem:
 def in_parts(
     parts: Callable[[], Iterator[Problem]], counted: Callable[[Problem], Problem] = lambda part: part
 ) -> Blocks:
-    """How all events are learned from, given parts of them and what makes forecasts what they count as."""
+    """Function that returns blocks of all resolved events, part by part, with forecasts changed by `counted`."""
 
     def blocks_of(floor: float, first: Index) -> Iterator[Rows]:
         return chain.from_iterable(_in_blocks(counted(part), floor, first) for part in parts())

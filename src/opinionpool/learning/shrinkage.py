@@ -36,7 +36,7 @@ MOST_PAIRED = 200
 
 @dataclass(frozen=True, eq=False)
 class MarginalFeatures:
-    """What is known of each expert by itself, and of their dependence.
+    """Features of each expert, estimated marginally, and their common correlation.
 
     Attributes
     ----------
@@ -63,12 +63,12 @@ class MarginalFeatures:
         return np.asarray(self.calibration * self.contrast)
 
     def spread_over(self, rows: Callable[[Array], Array]) -> MarginalFeatures:
-        """The same for more experts, by a function that repeats rows."""
+        """Features of more experts, by a function that repeats rows."""
         return MarginalFeatures(rows(self.bias), rows(self.contrast), rows(self.spread), self.correlation)
 
 
 def marginal_features(evidence: ResolvedEvents, believed: Believed) -> MarginalFeatures:
-    """Features from resolved contrasts."""
+    """Features of the experts from resolved contrasts."""
     marginals, centre = evidence.marginals, _Centre.of(believed, evidence.classes)
     each, variance = _marginal_means(evidence, centre)
     own, free = marginals.count[:-1].sum(axis=0), evidence.classes - 1
@@ -80,12 +80,12 @@ def marginal_features(evidence: ResolvedEvents, believed: Believed) -> MarginalF
 
 
 def marginal_bias(evidence: ResolvedEvents, believed: Believed) -> Array:
-    """Their biases alone, (N, K - 1)."""
+    """Biases of the experts from resolved contrasts, (N, K - 1)."""
     return _marginal_means(evidence, _Centre.of(believed, evidence.classes))[0].bias
 
 
 def believed_correlations(features: MarginalFeatures, believed: Believed) -> Dependence:
-    """One correlation of all pairs; nested evidence of the same mean where unequal accuracies are believed."""
+    """Dependence by one correlation, or nested evidence of that mean where unequal accuracies are believed."""
     n, rho, accuracy = len(features.spread), features.correlation, believed.accuracy.value
     if rho < 0 or np.ptp(accuracy) == 0:
         return CommonCorrelation(n, rho)
@@ -95,7 +95,7 @@ def believed_correlations(features: MarginalFeatures, believed: Believed) -> Dep
 
 
 def marginal_dependence(evidence: ResolvedEvents, features: MarginalFeatures, believed: Believed) -> Dependence:
-    """Between what one correlation says and one for each pair, as far as complete evidence goes."""
+    """Average of a common correlation and one for each pair, as far as complete evidence goes."""
     n, common = len(features.spread), believed_correlations(features, believed)
     if not evidence.complete or not 2 < n <= MOST_PAIRED:
         return common
@@ -107,14 +107,14 @@ def marginal_dependence(evidence: ResolvedEvents, features: MarginalFeatures, be
 
 
 def believed_features(believed: Believed, d: int) -> MarginalFeatures:
-    """What is believed of each expert, for d = K - 1."""
+    """Features of each expert as believed, for d = K - 1."""
     parts = believed.parts(believed.rho)
     return MarginalFeatures(believed.biases(d), parts.contrast, parts.spread, believed.rho)
 
 
 @dataclass(frozen=True, eq=False)
 class _Centre:
-    """Centres of features of experts, and how many events each is worth beside what is worth anyway."""
+    """Prior means of the features of experts, and their worth in events beyond the defaults'."""
 
     bias: Array  # (N, K - 1)
     # contrast, variance, bias_worth, worth: (N,); `worth` is of contrast and variance, that is of what both make
@@ -166,7 +166,7 @@ def _marginal_means(evidence: ResolvedEvents, centre: _Centre) -> tuple[estimate
 
 
 def _pulled(contrast: Array, spread: Array, believed: Believed, counted: Array, own: Array) -> Array:
-    """Contrasts once the rest of beliefs about calibration, or accuracy, is counted, at the same spread."""
+    """Contrasts shrunken also by the rest of beliefs about calibration, or accuracy, at unchanged spread."""
     found = contrast
     for belief, size in (
         (believed.calibration, believed.calibration.value * spread**2 / 2.0),

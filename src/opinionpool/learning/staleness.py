@@ -50,7 +50,7 @@ def limited(contrast: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Old contrasts beside newer ones on the same events.
+    """Pairs of an old contrast and a newer one on one event.
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ class Pairs:
 
     @classmethod
     def of(cls, event: Index, old: Array, new: Array, days: Array, count: Array, weight: Array) -> Pairs:
-        """Those that count, `count` times each (P,), on events of some weights (T,)."""
+        """Pairs that count, `count` times each (P,), on events of some weights (T,)."""
         kept = np.flatnonzero((days > 0) & (count * weight[event] > 0))
         # In an order of their own, so that sums are the same to the last bit whatever order events have.
         kept = kept[np.lexsort((*new[kept].T, *old[kept].T, days[kept]))]
@@ -82,11 +82,11 @@ class Pairs:
 
     @property
     def worth(self) -> float:
-        """How many events they are worth."""
+        """Number of independent events that the pairs count as."""
         return float(self.weight.sum())
 
     def evidence(self, half_lives: Array) -> Array:
-        """The logarithm of how probable the older ones are at each half-life, (C,), up to a constant."""
+        """Log marginal likelihood of the older contrasts at each half-life, (C,), up to a constant."""
         if not len(self.days):
             return np.zeros(len(half_lives))
         different, place = np.unique(half_lives, return_inverse=True)
@@ -94,7 +94,7 @@ class Pairs:
         return np.asarray(np.logaddexp.reduce(found, axis=1)[place])
 
     def _likelihood(self, half_life: float, shared: float) -> float:
-        """At the variance that suits them best."""
+        """Log-likelihood of the older contrasts at a half-life, maximised over their variance."""
         f = shared * 0.5 ** (self.days / half_life)
         spread = (1.0 - shared) + f * (1.0 - f)
         off, d = self.old - f[:, None] * self.new, float(self.old.shape[1])
@@ -106,7 +106,7 @@ class Pairs:
 def revisions(
     forecasts: Forecasts, source: Index, reference: Array, contrast: Array, count: Array, weight: Array, floor: float
 ) -> Pairs:
-    """Forecasts that took the place of earlier ones by the same experts, beside these.
+    """Pairs of an earlier forecast and the later one by its expert on the event.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ def revisions(
 
 
 def agreement(event: Index, source: Index, contrast: Array, age: Array, count: Array, weight: Array) -> Pairs:
-    """Forecasts beside the newest on the same event, by others; those of one moment are averaged.
+    """Pairs of an older forecast and the mean of the newest ones on its event, by other experts.
 
     Parameters
     ----------
@@ -176,7 +176,7 @@ def _keys(first: Index, second: Index) -> Index:
 
 
 def _sets(event: Index, source: Index, some: Mask, events: int) -> Index:
-    """Which of the sets of distinct experts each event has, (T,)."""
+    """Label of the set of distinct experts of each event, (T,)."""
     _, once = np.unique(np.where(some, _keys(event, source), -1), return_index=True)
     once = once[some[once]]
     # Sums of random integers of 64 bits distinguish sets.
@@ -204,7 +204,7 @@ def _varied(pair: Index, days: Array, weight: Array) -> float:
 
 
 def informed(believed: Array, evidence: Array, relevant: float) -> Array:
-    """What is believed of half-lives (C,) once there is evidence that is relevant with some probability."""
+    """Probabilities of half-lives (C,) after evidence that is relevant with some probability."""
     posterior = believed * np.exp(evidence - evidence.max())
     return np.asarray((1.0 - relevant) * believed + relevant * posterior / posterior.sum())
 

@@ -26,7 +26,7 @@ MOST_NAMED = 6
 
 
 class TopicShift(NamedTuple):
-    """What topics do to the answers on T events."""
+    """Topic effects on the answers on T events."""
 
     effects: TopicEffects
     at: Index  # (T,); the place of each event's topic, the number of topics for a new one, and one more for none
@@ -35,7 +35,7 @@ class TopicShift(NamedTuple):
 
     @property
     def ratios(self) -> Array:
-        """What is added to the log-ratios of the common answers, (T, K - 1)."""
+        """Topic effects on the log-ratios, (T, K - 1), to be added to the common answers."""
         effects, at, none = self.effects, self.at, np.zeros((2, self.beyond.shape[1]))
         slope = np.append(effects.slope, [0.0, 0.0])[at]
         added = np.concatenate([effects.intercept, none])[at] + slope[:, None] * self.beyond
@@ -51,7 +51,7 @@ class TopicShift(NamedTuple):
         return np.where((added == 0).all(axis=1)[:, None], p, answers)
 
     def factors(self, rows: slice) -> Array:
-        """How many times as far as common answers those on some of the events move with them, (t,)."""
+        """Factors (t,) by which answers on some of the events move with the common ones: 1 + slope of the topic."""
         effects, at = self.effects, self.at[rows]
         # Learned together with what is common, slopes multiply something else.
         slope = effects.slope if effects.cross is None else np.zeros_like(effects.slope)
@@ -152,7 +152,7 @@ class TopicEffects(Tabular):
         return self.weights is not None or self.cross is not None or self.plain is not None
 
     def shift(self, topics: npt.ArrayLike, common: Array, contrasts: Array | None = None) -> TopicShift:
-        """What they do to the answers on T events.
+        """Topic effects on the answers on T events.
 
         Parameters
         ----------
@@ -174,7 +174,7 @@ class TopicEffects(Tabular):
         return TopicShift(self, at, beyond, contrasts)
 
     def note(self) -> Note:
-        """How far topics differ, those that do so most first."""
+        """Note on how far topics differ, the most different ones first."""
         size = np.abs(self.intercept).max(axis=1) + np.abs(self.slope)
         order = np.argsort(-size, kind="stable")[:MOST_NAMED].tolist()
         binary = self.intercept.shape[1] == 1

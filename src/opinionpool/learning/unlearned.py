@@ -38,7 +38,7 @@ MOST_NAMED = 8
 
 @dataclass(frozen=True, eq=False)
 class DefaultFit:
-    """A panel in parts.
+    """Fit of the default pool: parts of its panel, posterior, members and notes.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ class DefaultFit:
 
 
 def assumed(believed: Believed, d: int, *, options: bool, answers_only: bool = False) -> DefaultFit:
-    """What is believed, for d = K - 1."""
+    """Fit of the default pool without outcomes, for d = K - 1."""
     marginal = believed_features(believed, d) if believed.given else None
     bias, parts, posterior = believed.biases(d), believed.parts(believed.rho), None
     n = len(believed)
@@ -90,14 +90,14 @@ def with_weights(parts: Parts, weights: Array) -> Parts:
 
 
 def believed_limit(believed: Believed) -> float:
-    """How far extremes are believed: entirely where all else was assessed."""
+    """Limit of extremes: as believed; inf if all else was assessed; else the mean of the default."""
     if believed.limit is not None:
         return believed.limit
     return np.inf if believed.assessed else harmonic_mean(LIMITS, LIMIT_PROBABILITIES)
 
 
 def nothing_learned(resolved: bool, constant: bool, believed: Believed, nobody: bool) -> Note:
-    """Why outcomes had no part in the answer, and what it rests on."""
+    """Note on why outcomes had no part in the answer, and on its assumptions."""
     what = "no resolved event has a forecast" if resolved else "no event is resolved"
     if constant:
         what = "every expert who forecast a resolved event always gave the same forecast"
@@ -128,7 +128,7 @@ def nothing_learned(resolved: bool, constant: bool, believed: Believed, nobody: 
 
 
 def agreement_note(agreement: Agreement, names: list[str]) -> Note:
-    """What agreement says of each expert, best first."""
+    """Note on each expert's agreement with the others and the accuracy that it implies, best first."""
     order = np.argsort(-agreement.accuracy, kind="stable")
     each = [
         f"{shown(names[i])} {agreement.correlation[i]:.2f} (accuracy {agreement.accuracy[i]:.2f} of typical)"

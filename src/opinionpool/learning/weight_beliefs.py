@@ -55,7 +55,7 @@ def weight_beliefs(
 
 
 def _as_it_is(deviation: float) -> float:
-    """How much weights differ where nothing is believed of experts."""
+    """Return the spread of weights unchanged, where nothing is believed of experts."""
     return deviation
 
 
@@ -82,7 +82,7 @@ class _Open:
         return (noise + squared, both), (both, 4.0 * noise + squared)
 
     def intercept_spread(self) -> float:
-        """Of Σ w_i b_i, biases being off together."""
+        """Standard deviation of Σ w_i b_i, with biases that are off together."""
         n, spread = len(self.mean), self.believed.parts(self.rho).spread
         per_event = float((spread**2).mean()) * (1.0 + (n - 1) * self.rho) / n
         each = BIAS / np.sqrt(1.0 + BIAS**2 * self.believed.bias.worth / per_event)
@@ -90,7 +90,7 @@ class _Open:
 
     @property
     def worths(self) -> tuple[float, float, float]:
-        """Of beliefs about calibration and accuracy of all experts, and about their correlation."""
+        """Worths of beliefs about all experts' calibration, accuracy and correlation, in events."""
         panel_beliefs = self.believed
         return (
             float(panel_beliefs.calibration.worth[0]),
@@ -99,7 +99,7 @@ class _Open:
         )
 
     def of_correlation(self) -> tuple[float, float, float]:
-        """What is open about the correlation by itself, and the errors per event, by itself and with features.
+        """Prior variance of the correlation, its error variance per event, and its error covariance with features.
 
         Nothing is open where nothing is believed, as `CORRELATIONS` are then averaged.
         """
@@ -187,7 +187,7 @@ class _Open:
 
 
 def _conditioned(covariance: Array, worth: Array, per_event: Array) -> Array:
-    """What is open about quantities once those of some worth were seen where they are believed to be."""
+    """Posterior covariance of quantities that `worth` events each show at their prior means."""
     if not worth.any():
         return covariance
     left, before = covariance.copy(), 0.0
