@@ -58,7 +58,7 @@ def sensitivity(
     >>> f = Forecasts.from_array([[0.7, 0.6, 0.8]], [None])
     >>> effects = sensitivity(f, 0, prior=0.5)
     >>> [(effect.what, [round(p, 2) for p in effect.answers]) for effect in effects]
-    [('calibration', [0.67, 0.84]), ('correlation', [0.85, 0.71])]
+    [('calibration', [0.68, 0.84]), ('correlation', [0.85, 0.71])]
     """
     if len(forecasts.classes) > 2 or forecasts.options is not None:
         raise ArgumentError("sensitivity is that of one probability, of two classes that all events share")

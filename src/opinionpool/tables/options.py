@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 from opinionpool.arguments import brief, expect_type, labels_given, one_of
 from opinionpool.errors import ArgumentError, Remedy
 from opinionpool.findings import option_name, typed_options
-from opinionpool.labels import label_text
 from opinionpool.tables.roles import BETWEEN, KEYED, Columns, check_columns
 from opinionpool.text import shown, suggestion, toml
 
@@ -92,6 +91,8 @@ def _scales(given: object) -> dict[str, str]:
 
 
 def _grade(value: object) -> str:
+    from opinionpool.labels import label_text
+
     return label_text(value).strip()
 
 
