@@ -28,7 +28,7 @@ MEMORY = "400MB"
 
 
 def engine() -> ModuleType:
-    """The engine's compiled half, where it can be had: the whole package takes longer to import than a file to read."""
+    """Return the engine's compiled module, else the whole package, which takes longer to import."""
     try:
         return import_module("_duckdb")
     except ImportError:
@@ -36,7 +36,7 @@ def engine() -> ModuleType:
 
 
 def connect(path: str, disk: Workspace | None, again: bool) -> duckdb.DuckDBPyConnection:
-    """An engine that can open one file, and one of its own on disk."""
+    """Return a connection to an engine that can read one file, with its database in memory or on disk."""
     database = ":memory:" if disk is None else disk.path("again.db" if again else "table.db")
     connection: duckdb.DuckDBPyConnection = engine().connect(database, config=_CONFIG)
     if disk is not None:

@@ -29,7 +29,7 @@ from opinionpool.text import shown
 def one_per_key(
     values: npt.NDArray[Any], present: npt.NDArray[np.bool_], keys: Index, count: int
 ) -> tuple[Index, tuple[int, int] | None]:
-    """For each key the first row with a value, and two rows that differ.
+    """Return the first row with a value for each key, and a pair of rows that differ, None if there is none.
 
     Keys are in 0 .. count - 1, or -1 for rows about none; first is -1 where no row has a value.
 
@@ -66,7 +66,7 @@ def event_values(
     row_events: Index,
     events: Sequence[str],
 ) -> npt.NDArray[Any]:
-    """A column that has one value per event, (events,).
+    """Return the value of each event in a column, (events,); raise if an event has two different values.
 
     Values are `blank`, NaN or NaT where the cell is.
     """
@@ -86,7 +86,7 @@ _DAY = re.compile(r"^(?!\d{9})[^:]+$")
 
 @dataclass(frozen=True)
 class Ends:
-    """When events end."""
+    """Closing and resolution times of events."""
 
     # closes, resolved_at: (events,); NaT where unknown
     closes: Times
@@ -180,7 +180,7 @@ def read_facts(
     reading: Reading,
     options: EventOptions | None = None,
 ) -> Facts:
-    """Priors, groups, topics and texts of all events, which share the classes or have options of their own."""
+    """Return the facts on all events; with `options`, events have options of their own in place of shared classes."""
     texts, notes = _texts(layout, melted, joined)
     return Facts(
         closes=ends.closes,
@@ -195,7 +195,7 @@ def read_facts(
 
 
 def read_ends(layout: Layout, melted: Melted, joined: Joined | None, reading: Reading) -> Ends:
-    """When events close and are resolved."""
+    """Return the closing and resolution times of events."""
     closes, closing = _lasting("closes", layout, melted, joined, reading)
     resolved, resolving = _lasting("resolved_at", layout, melted, joined, reading)
     dated = "resolved_at" in layout.roles or (joined is not None and "resolved_at" in joined.roles)
@@ -203,7 +203,7 @@ def read_ends(layout: Layout, melted: Melted, joined: Joined | None, reading: Re
 
 
 def _lasting(role: str, layout: Layout, melted: Melted, joined: Joined | None, reading: Reading) -> tuple[Times, bool]:
-    """When events close or are resolved, and whether dates without a time stood for the ends of their days."""
+    """Return the closing or resolution times, and whether dates without a time count as the ends of their days."""
     long_rows = melted.long_rows
     clocked = long_rows.time is not None and not midnights(long_rows.time).all()
     found = np.full(len(long_rows.events), "NaT", dtype="datetime64[us]")

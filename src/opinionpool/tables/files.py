@@ -96,7 +96,7 @@ def _sheet_source(name: str, path: str, workspace: Workspace) -> FileSource:
 
 
 def _object_source(source: FileSource, how: str, workspace: Workspace) -> FileSource:
-    """JSON that begins with an object: lines of them, or one that holds a table."""
+    """Return the source of a JSON file that begins with an object: JSON lines, or a document with a table."""
     plain = replace(source, notes=(finding("format", format="JSON lines" + how), *source.notes))
     try:
         with source.lines() as text:
@@ -282,7 +282,7 @@ def _row_lists(document: Mapping[str, object]) -> list[str]:
 
 
 def rows_of(name: str, document: Mapping[str, object], known: Callable[[str], bool]) -> tuple[list[Row], str]:
-    """The rows of a document that is one object, and how they stood there.
+    """Return the rows in a document that is one object, and a description of its structure.
 
     >>> rows_of("f", {"data": [{"event": "q1"}], "next": None}, bool)
     ([{'event': 'q1'}], "rows under the key 'data'")

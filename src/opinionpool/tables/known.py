@@ -66,7 +66,7 @@ def known_by(cutoff: np.datetime64 | None, outcomes: Index, facts: Facts) -> tup
 
 
 def void_by(cutoff: np.datetime64 | None, settled: Settled, facts: Facts) -> tuple[npt.NDArray[np.bool_], list[Note]]:
-    """Which events were known to be void at the cutoff, and the notes on outcomes.
+    """Return the mask of events known to be void at the cutoff, and the notes on outcomes.
 
     What was annulled at an unknown time was open until it closed; if there are no times of resolution, and none of
     closing either, it was known.
@@ -119,7 +119,7 @@ def with_silence(forecasts: Forecasts, p: float) -> Forecasts:
 
 
 def _spread_times(forecasts: Forecasts) -> Times:
-    """When each of all possible forecasts was made, NaT where nobody made it, (T N,)."""
+    """Return the time of each possible forecast, NaT where there is no forecast, (T N,)."""
     assert forecasts.made is not None
     made = np.full(forecasts.shape, np.datetime64("NaT", "us"))
     made[forecasts.event_index, forecasts.expert_index] = forecasts.made

@@ -49,7 +49,7 @@ def open_file(
     name_experts: bool | None = False,
     roles: UserRoles | None = None,
 ) -> Iterator[Table]:
-    """A file, or several that are one table in pieces, as a table, for the time of a with statement.
+    """Open a file, or several files as one table, for the time of a with statement.
 
     `name_experts` is whether each file is one expert's, None where they say it by having one column of forecasts;
     `on_disk` whether the engine keeps the table in a file of its own, and in memory no more than `MEMORY`.
@@ -76,7 +76,7 @@ def open_file(
 
 
 def _together(tables: Sequence[Table], by_name: bool) -> Table:
-    """Several tables as one, with a column that names the expert after the file where each is one expert's."""
+    """Return the concatenation of tables; if `by_name`, with a column of experts named after the files."""
     names = list(dict.fromkeys(name for table in tables for name in table.names))
     first, columns = tables[0], [*names, "expert"] if by_name else names
     connection = connect("", None, False)
@@ -104,7 +104,7 @@ def _together(tables: Sequence[Table], by_name: bool) -> Table:
 
 
 def _experts_are_files(tables: Sequence[Table], roles: UserRoles) -> bool:
-    """Whether each of several files has a single column of forecasts, and none that says whose they are."""
+    """Return True if each file has a row per event and one column of forecasts, with equal headers."""
     for table in tables:
         try:
             layout = find_layout(Profile(table), roles)
@@ -136,7 +136,7 @@ def _left_out(count: int, rows: int) -> tuple[Note, ...]:
 def _read_file(
     source: FileSource, workspace: Workspace, progress: Progress | None, on_disk: bool, again: bool = False
 ) -> Table:
-    """A file as a table; parameters and errors as for `open_file`."""
+    """Return a file as a table; parameters and errors as for `open_file`."""
     disk = on_disk or (source.format != "parquet" and is_large(source.path))
     connection = connect(source.path, workspace if disk else None, again or source.padded)
     try:

@@ -126,7 +126,7 @@ class Reading:
 
 
 def row_events(table: Table, layout: Layout) -> Words:
-    """The event of each row; rows are numbered if no column says it. Where columns are events, no row has one."""
+    """Return the event of each row: its cell, else its row number; blank if columns are events."""
     if layout.events:
         return Words(np.full(table.rows, BLANK), list(layout.events))
     if "event" in layout.roles:
@@ -395,7 +395,7 @@ def melt_columns(table: Table, layout: Layout, reading: Reading) -> Melted:
 
 
 def _column_cells(layout: Layout, events: Words) -> list[tuple[Index, int]]:
-    """The event of each row and one column of each expert."""
+    """Return the event of each row with one column of each expert."""
     columns = {expert: column for column, (expert, _) in zip(layout.forecasts, layout.cells, strict=True)}
     return [(events.codes, column) for column in columns.values()]
 

@@ -325,7 +325,7 @@ class ReadOptions:
 
     @property
     def no_outcome(self) -> NoOutcome:
-        """Which words are no outcomes."""
+        """The words that stand for no outcome."""
         from opinionpool.tables.classes import NoOutcome
 
         classes = [*self.asked.classes, *([] if self.asked.positive is None else [self.asked.positive])]

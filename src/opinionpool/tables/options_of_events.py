@@ -27,16 +27,16 @@ _LEAST = 0.5
 
 
 class Slots(Protocol):
-    """Where a row of one class belongs in its forecast."""
+    """Interface for the positions of classes in forecasts."""
 
     def expected(self, event: Index) -> Index | int:
-        """How many rows a forecast on each of these events has."""
+        """Return the number of rows of a complete forecast on each event."""
 
     def table(self, long_rows: LongRows, counts: Index) -> Array:
-        """Rows in the order of their keys as forecasts, so many each, (forecasts, K); 0 where there is no option."""
+        """Return rows as forecasts, (forecasts, K), `counts` rows each; 0 where an event has no option."""
 
     def lacking(self, long_rows: LongRows, start: int, count: int) -> OpinionPoolError:
-        """The error for the forecast that begins there and lacks one, and for how many others."""
+        """Return the error for the incomplete forecast that begins at row `start`, one of `count`."""
 
 
 @dataclass(frozen=True)
@@ -51,11 +51,11 @@ class SharedClasses:
         return len(self.order)
 
     def table(self, long_rows: LongRows, counts: Index) -> Array:
-        """Every forecast has all of them."""
+        """Return rows as forecasts over all classes, (forecasts, K)."""
         return np.ascontiguousarray(long_rows.value.reshape(len(counts), len(self.order))[:, list(self.order)])
 
     def lacking(self, long_rows: LongRows, start: int, count: int) -> OpinionPoolError:
-        """Names the first class that is not there."""
+        """Return the error for an incomplete forecast, with the first class that it lacks."""
         about = {"lacking": class_lacking(long_rows, start), "classes": len(long_rows.classes)}
         return fault(
             "class-lacks", None, [Remedy({"drop_incomplete": True})], count=count, **long_rows.about(start), **about
@@ -75,7 +75,7 @@ def fold_rows(
     drop_incomplete: bool = False,
     normalise: bool = False,
 ) -> tuple[LongRows, Array, list[Note]]:
-    """Forecasts of several classes or options, one row each.
+    """Return one row for each forecast of several classes or options, its probabilities, and notes.
 
     `half_units` gives half a unit of the last written digit of rows, which sums may be off by.
     """
@@ -167,7 +167,7 @@ class EventOptions:
         return tuple(tuple(words[end - size : end]) for end, size in zip(ends, self.sizes.tolist(), strict=True))
 
     def slot(self, long_rows: LongRows) -> Index:
-        """The position of what each statement is about, (M,)."""
+        """Return the position of each row's option among the options of its event, (M,)."""
         return self.slots[np.searchsorted(self.keys, long_rows.event * len(self.labels) + long_rows.label)]
 
     def expected(self, event: Index) -> Index:
@@ -181,7 +181,7 @@ class EventOptions:
         return table
 
     def lacking(self, long_rows: LongRows, start: int, count: int) -> OpinionPoolError:
-        """The error for a forecast that lacks an option, and for how many others."""
+        """Return the error for a forecast that lacks an option, one of `count`."""
         event = int(long_rows.event[start])
         present = {long_rows.classes[code] for code in long_rows.label[long_rows.pair == long_rows.pair[start]]}
         lacking = next(label for label in self.of_events[event] if label not in present)

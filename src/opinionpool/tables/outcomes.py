@@ -121,7 +121,7 @@ def _level(word: str, scale: Scale) -> bool:
 
 
 def _rewritten(column: Observed, words: Sequence[str]) -> Observed:
-    """The column with other words for its own."""
+    """Return the column with each of its distinct words replaced."""
     return replace(column, words=column.words.rewritten(words))
 
 
@@ -158,7 +158,7 @@ def coded(
     asked: Asked,
     classes: Sequence[object] = (),
 ) -> NoOutcome:
-    """Words for none, -1 among them where it stands beside nothing but 0 and 1."""
+    """Return the words for no outcome, with -1 if all others are 0 and 1 and `written` has no two classes."""
     if len(written) > 1 or "-1" in asked.classes:
         return without
     return without.coded({word for column in observed for word in column.words.values} | {*map(str, classes)})
@@ -311,7 +311,7 @@ def _encode(
     without: NoOutcome,
     strange: Callable[[Observed, int, int], OpinionPoolError],
 ) -> _Encoded:
-    """Outcomes among the options of events, or the one set that all share; `strange` is raised for another word."""
+    """Return outcomes as positions among the options of their event; `strange` makes the error for other words."""
     matchers: dict[int, Matcher] = {}
     values, met, unsettled, respelled = [], set(), set(), 0
     for column in observed:
@@ -351,7 +351,7 @@ def _pairs(column: Observed, shared: bool) -> tuple[Index, list[tuple[int, int]]
 
 
 def _together(columns: Sequence[Index]) -> Index:
-    """Several columns one after another; one as it is."""
+    """Return the concatenation of columns."""
     return columns[0] if len(columns) == 1 else np.concatenate([np.empty(0, dtype=np.intp), *columns])
 
 

@@ -233,7 +233,7 @@ def _choose(known: _Known, parsed: _Parsed, timed: LongRows) -> _Chosen:
 
 
 def _unnamed_times(known: _Known, layout: Layout) -> UnnamedTimes:
-    """Columns of times that play no role, unless no column is to be one of times."""
+    """Return the unused columns of times; none if the user declares which column has times, or that none has."""
     given = layout if "time" not in known.request.keys else replace(layout, unused=())
     return UnnamedTimes.of(known.table, given, known.profile, known.reading.rules.missing_words, known.reading.dates)
 
@@ -346,7 +346,7 @@ def _with_options(
 
 
 def _observed(table: Table, layout: Layout, events: Words, joined: Joined | None) -> list[Observed]:
-    """The columns of outcomes, in the table itself and in the one that is joined to it."""
+    """Return the columns of outcomes in the table and in the table of outcomes."""
     found = [Observed.of(table, layout.roles["outcome"], events)] if "outcome" in layout.roles else []
     if joined is not None:
         column = joined.roles["outcome"]

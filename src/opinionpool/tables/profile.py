@@ -28,7 +28,7 @@ _DATE = re.compile(r"(?:\d{4}([-/.])\d{1,2}\1\d{1,2}|\d{1,2}([-/.])\d{1,2}\2\d{2
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """A column: what its name says, and what its cells hold."""
+    """A column with its header, its cells and their kind."""
 
     place: int
     name: str
@@ -50,12 +50,12 @@ class Column:
 
     @cached_property
     def known(self) -> Array:
-        """The numbers that are there."""
+        """The numbers in the column without NaN."""
         return self.values[~np.isnan(self.values)]
 
     @cached_property
     def roles(self) -> frozenset[str]:
-        """The roles that its name is a word for; of verdicts and scores that are levels, that of probabilities."""
+        """The roles that the header names; for levels of verdicts or scores, the probability."""
         roles = roles_of(self.name)
         return frozenset({PROBABILITY}) if self.levels and ("verdict" in roles or "score" in self.says) else roles
 
@@ -86,7 +86,7 @@ class Column:
 
     @cached_property
     def binary(self) -> bool:
-        """Whether it holds both 0 and 1, and nothing else, but for one number in few cells, as one half."""
+        """Whether the numbers are 0 and 1, with at most one further value in few cells."""
         return self.kind == "number" and self.span == (0.0, 1.0) and self.whole >= 0.8 and self.distinct <= 3
 
     @cached_property
@@ -96,7 +96,7 @@ class Column:
 
     @cached_property
     def forecasts(self) -> bool:
-        """Whether it can hold forecasts: its numbers go from 0 to 100, but for few, and do not count the rows."""
+        """Whether the column may hold forecasts: most numbers are in [0, 100] and they do not number the rows."""
         if self.kind != "number" or not len(self.known):
             return self.kind in {"number", ""}
         # -1 is how many tables write that there is no answer.
@@ -111,7 +111,7 @@ class Column:
 
     @cached_property
     def counts(self) -> bool:
-        """Whether it numbers the rows, one after the other."""
+        """Whether the numbers are consecutive integers."""
         return len(self.known) > 2 and self.whole == 1.0 and bool((np.diff(self.known) == 1).all())
 
     def line(self, role: str) -> tuple[str, str, str, str, str]:

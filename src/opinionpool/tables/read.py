@@ -91,7 +91,7 @@ def read_forecasts(
 def open_tables(
     source: object, outcomes: object, options: ReadOptions, progress: Callable[[float], None] | None = None
 ) -> Iterator[tuple[Table, Table | None]]:
-    """Tables of forecasts and of outcomes; --where is of the first that has the columns that it names."""
+    """Open the tables of forecasts and outcomes; --where applies to the first one with all columns it names."""
     if outcomes is None:
         with open_table(source, options, progress) as table:
             yield table, None
@@ -161,7 +161,7 @@ def _open(
 
 
 def _keyed(table: Table, options: ReadOptions, other: Table | None = None, optional: bool = False) -> Table:
-    """The table with a column for each key of several columns; of these one table may have some, and another the rest.
+    """Return the table with a column for each key of several columns, which two tables may share between them.
 
     Where they are optional, a table that has not all columns of a key does without it.
     """

@@ -26,7 +26,7 @@ _LOW = 0.01 + 1e-9
 
 @dataclass(frozen=True, eq=False)
 class ForecastCounts:
-    """How often each expert gave which numbers, which can be added up over parts of a table."""
+    """Counts of extreme values in each expert's forecasts, which add up over parts of a table."""
 
     experts: Sequence[str]
     by_class: bool  # whether numbers are about classes
@@ -92,7 +92,7 @@ class ForecastCounts:
         )
 
     def extreme_notes(self) -> list[Note]:
-        """Many forecasts of exactly 0, 1 or one half, and zeros that may mean "no answer"."""
+        """Return notes on many forecasts of exactly 0, 1 or one half, and on zeros that may mean "no answer"."""
         notes: list[Note] = []
         total = int(self.every.sum())
         counts = [(int(self.zeros.sum()), 0, "zeros"), (int(self.ones.sum()), 1, "ones"), (self.halves, 0.5, "halves")]
@@ -106,7 +106,7 @@ class ForecastCounts:
         return notes
 
     def vote_notes(self, outcome: bool) -> list[Note]:
-        """Columns of a wide table with 0 and 1 on nearly every event, and nothing else: outcomes, it seems.
+        """Return the note on columns of only 0 and 1 in a wide table, which may be outcomes.
 
         Where no column is the outcome, a single one may be blank more often: these events are open.
         """
@@ -126,7 +126,7 @@ class ForecastCounts:
 
 
 def alike_notes(experts: Sequence[str]) -> list[Note]:
-    """Experts whose names hardly differ: one of them, perhaps, written in two ways."""
+    """Return the note on experts whose names hardly differ."""
     groups = alike(experts)
     if not groups:
         return []
@@ -153,7 +153,7 @@ def _event_key(name: str) -> str:
 
 
 def alike_event_notes(events: Sequence[str]) -> list[Note]:
-    """Events whose names hardly differ: one question, perhaps, written in two ways."""
+    """Return the note on events whose names hardly differ."""
     if len(events) > _EVENTS:
         return []
     groups: dict[str, list[str]] = {}
@@ -168,7 +168,7 @@ def alike_event_notes(events: Sequence[str]) -> list[Note]:
 
 
 def formula_notes(names: Sequence[str]) -> list[Note]:
-    """Names that a spreadsheet would take for formulas."""
+    """Return the note on names that a spreadsheet would take for formulas."""
     lines = "\n" + "\n".join(names)
     if not any(sign in lines and "\n" + sign in lines for sign in FORMULAS):
         return []

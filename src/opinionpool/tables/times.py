@@ -160,7 +160,7 @@ class _TwoWaysError(Exception):
 
 
 class _NoTimeError(Exception):
-    """A word that is no time, and how it was tried to be read."""
+    """A word that is not a time, with the function that failed to read it."""
 
     def __init__(self, word: str, read: Callable[[str], datetime] | None) -> None:
         super().__init__(word)
@@ -175,7 +175,7 @@ def _fails(read: Callable[[str], datetime] | None, word: str) -> bool:
 
 
 def _reader(cells: Sequence[str], dates: str | None) -> tuple[Callable[[str], datetime], str]:
-    """How the cells of a column are read, and how that is called where it is not plain."""
+    """Return the function that reads the cells of a column, and a description if it is not the usual one."""
     if dates is not None and "%" in dates:
         return _guarded(lambda word: _formatted(word, dates)), f"dates written as {dates}"
     numbers = [word for word in cells if _NUMBER.fullmatch(word)]
