@@ -40,7 +40,7 @@ from opinionpool.priors import laplace_prior
 
 @dataclass(frozen=True, eq=False)
 class ArraySource:
-    """Forecasts as float64, or binary float32, which is worked on as it is; all events have one prior.
+    """Source of forecasts as a float64 array, or a binary float32 one, used without a copy; all events have one prior.
 
     Examples
     --------
@@ -67,7 +67,7 @@ class ArraySource:
         classes: Sequence[object] | None = None,
         prior: npt.ArrayLike | None = None,
     ) -> ArraySource | None:
-        """The source of these forecasts; None where they need another form.
+        """Source of these forecasts; None where they need another form.
 
         Parameters
         ----------
@@ -95,7 +95,7 @@ class ArraySource:
         return numbered(self.q.shape[1])
 
     def serves(self, request: Request) -> bool:
-        """Whether it can be met from here: by moments, or by a sample of so many binary events."""
+        """Whether the request can be met from the array: by moments, or by a sample of many binary events."""
         request = request.about(len(self.classes))
         if request.by_moments:
             return self.sums(request) is not None
@@ -110,7 +110,7 @@ class ArraySource:
         return rooms(self.q.shape[1], len(self.classes))
 
     def sums(self, request: Request) -> Sums | None:
-        """Statistics, where not too many different sets of experts answered."""
+        """Sums over all events; None where too many different sets of experts answered."""
         floor = request.settings.floor
         if floor not in self._sums:
             found = dense_statistics(self.q, self.happened, self.prior, floor, self.experts)
@@ -200,7 +200,7 @@ class _ArrayBlock(NamedTuple):
 
 
 def _looked_at(q: Floats, codes: Index) -> tuple[Keys, Array, Mask]:
-    """Keys of events, (T,); forecasts of each expert on resolved events, and who made one on any, (N,), in one pass."""
+    """Keys of events, (T,), count of each expert's forecasts on resolved events and mask of forecasters, (N,) each."""
     t, n = q.shape
     counts, anywhere = np.zeros(n), np.zeros(n, dtype=bool)
     keys = np.empty(t, dtype=np.uint64)

@@ -16,7 +16,7 @@ from opinionpool.model.nested import NestedCorrelation
 
 @dataclass(frozen=True)
 class Model:
-    """One way in which experts may depend on each other."""
+    """Model of how experts depend on each other."""
 
     nested: (
         bool  # whether what the weaker of two knows is a blurred copy of what the stronger knows; else one correlation

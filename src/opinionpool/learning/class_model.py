@@ -26,7 +26,7 @@ from opinionpool.model.panel import Panel
 
 
 class Found(NamedTuple):
-    """The most probable coefficients (P,), the last of which may be 0, and the mode that they are by a scale."""
+    """Posterior mode: coefficients (P,), of which the last may be 0, and the mode in units of `scale`."""
 
     coefficients: Array
     mode: Mode
@@ -54,11 +54,11 @@ class ClassEvidence:
 
     @property
     def alike(self) -> float:
-        """Log-likelihood where weights do not differ."""
+        """Log-likelihood without differences between classes."""
         return -float(value(self.design, np.zeros((1, self.design.size))).loss[0])
 
     def fit(self, roots: Array, start: Array | None = None) -> Found:
-        """The most probable coefficients, which do not depend on where to start."""
+        """Posterior mode of the coefficients, whatever the start."""
         kept, d, coefficients = int(np.count_nonzero(roots)), self.design.free, np.zeros(len(roots))
         scale = roots[:kept]
         features = self.design.features[: kept // d] * scale[::d, None]
@@ -132,7 +132,7 @@ def with_class_model(learned: FittedPanel, panel: Panel, data: DenseContrasts, c
 
 
 def _chosen(learned: FittedPanel, weights: ClassWeights, evidence: ClassEvidence) -> FittedPanel:
-    """The full model, if that is clearly more probable."""
+    """Full model if its posterior probability exceeds `CHOSEN`, else the fit with a note."""
     found, probability = _fits(weights, evidence)
     scores = [evidence.alike, *(each.mode.log_marginal_likelihood for each in found)]
     share = (1.0 - DIFFER, *(DIFFER / len(SPREADS),) * len(SPREADS))
@@ -164,7 +164,7 @@ def _average(found: list[Found], probability: Array) -> tuple[Array, Array]:
 
 
 def _differing(learned: FittedPanel, weights: ClassWeights, coefficients: Array, covariance: Array) -> FittedPanel:
-    """The full model by coefficients of features."""
+    """Fit with the full model that has these coefficients of features, and their covariance."""
     turn, posterior = weights.from_features, learned.posterior
     if posterior is not None:
         common = {each.name: getattr(posterior, each.name) for each in fields(posterior)}

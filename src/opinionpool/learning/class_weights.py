@@ -36,7 +36,7 @@ class Spreads(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ClassWeights:
-    """How the weights of a class-symmetric panel may come to differ between classes.
+    """Model of how the weights of a class-symmetric panel differ between classes.
 
     There are P coefficients: (K − 1)² for all experts together, as many for each of the V distinct experts among those
     who say something if there are several, and an intercept of K − 1. Constant experts count as one.
@@ -51,7 +51,7 @@ class ClassWeights:
 
     @cached_property
     def informative(self) -> Index:
-        """Experts who say something, (n,)."""
+        """Indices of the informative experts, (n,)."""
         return np.flatnonzero(self.panel.informative)
 
     @cached_property
@@ -61,7 +61,7 @@ class ClassWeights:
 
     @cached_property
     def source(self) -> Index:
-        """The distinct expert behind each of these, (n,)."""
+        """Index of the distinct expert behind each informative one, (n,)."""
         found = np.empty(len(self.informative), dtype=np.intp)
         first: list[int] = []
         own = self.informative
@@ -79,7 +79,7 @@ class ClassWeights:
 
     @cached_property
     def first(self) -> Index:
-        """The first of each group of duplicates, (V,)."""
+        """Index of the first expert of each group of duplicates, (V,)."""
         return np.unique(self.source, return_index=True)[1]
 
     @cached_property
@@ -110,7 +110,7 @@ class ClassWeights:
         return np.concatenate([np.full(len(self.shapes), spreads.together), own, np.ones(self.free)])
 
     def feature_roots(self, spreads: Spreads) -> Array:
-        """Standard deviations of what multiplies the `features`, alike for all K - 1 of a feature, (F (K - 1),)."""
+        """Standard deviations of the coefficients of `features`, alike for all K - 1 of a feature, (F (K - 1),)."""
         d, own = self.free, (len(self.first) - 1) * self.free
         return np.repeat([spreads.together, 1.0, spreads.deviation], [d * d, d, own * d])
 
@@ -132,7 +132,7 @@ class ClassWeights:
 
     @cached_property
     def feature_turn(self) -> Array:
-        """From coordinates in which no class is special to log-ratios, (K - 1, K - 1)."""
+        """Map from whitened coordinates to log-ratios, (K - 1, K - 1)."""
         return np.asarray(np.linalg.inv(whitened(np.eye(self.free))))
 
     @cached_property
@@ -142,7 +142,7 @@ class ClassWeights:
 
     @cached_property
     def from_features(self) -> Array:
-        """From coefficients of features, (F (K - 1),), to coefficients, (P,), as a matrix with orthonormal columns."""
+        """Map from coefficients of features to coefficients, (P, F (K - 1))."""
         d, n = self.free, len(self.first)
         turn, p = whitened(np.eye(d)), d * d
         even = (np.linalg.inv(turn) @ self.shapes @ turn).reshape(p, p)
@@ -165,7 +165,7 @@ class ClassWeights:
         return np.asarray(found)
 
     def full_panel(self, coefficients: Array) -> FullPanel:
-        """The panel that has these coefficients."""
+        """Full panel with these coefficients."""
         k, d, n = self.free + 1, self.free, len(self.first)
         sigma = self.panel.subset(self.informative[self.first].tolist()).covariance
         covariance = np.einsum("nm,ab->namb", sigma, np.linalg.inv(metric(k)))

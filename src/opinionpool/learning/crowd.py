@@ -129,7 +129,7 @@ def _of_all(data: SparseContrasts, used: Mask, values: Array) -> Array:
 
 
 def _extremes(task: SparseContrasts, prior: tuple[Nodes, Centre], limit: float | None) -> tuple[Extremes, Start | None]:
-    """How far extremes are believed, unless that is assessed, and the crowd as it then is, nearly."""
+    """Limit of extreme contrasts, assessed or averaged over `LIMITS`, and a start near the fit at the latter."""
     if limit is not None:
         return Extremes(limit), None
     start, score = None, []
@@ -228,7 +228,7 @@ class _AtLimit:
 
     @cached_property
     def judged(self) -> _Judged:
-        """The resolved events by which panels are judged."""
+        """Resolved events by which panels are judged, thinned to `JUDGING` if there are more."""
         weight, cells = self.task.weight, self.cells
         if weight.sum() <= JUDGING:
             return self.all_resolved
@@ -288,7 +288,7 @@ class _AtLimit:
 
     @cached_property
     def chosen(self) -> tuple[float, tuple[Model, ...], Features, Array]:
-        """The share, the models, the features of all, and contrasts of panels by agreement (A, N)."""
+        """Share of differences, models, features of all experts, and contrasts of panels by agreement, (A, N)."""
         share = self.share((False, True))
         models, features = tuple(self.model(share, nested=each) for each in (False, True)), self.features(share)
         distinct, spread = np.unique(self.prior.direction, axis=0), features.spread
@@ -320,7 +320,7 @@ class _AtLimit:
 
     @property
     def answers(self) -> Array:
-        """Answers on resolved events without the prior, each expert as its other forecasts show it, (T, K - 1)."""
+        """Answers on resolved events beyond the prior, by leave-one-forecast-out features, (T, K - 1)."""
         mean, d = self.fit[0].mean, self.cells.contrasts.shape[1]
         return np.asarray(mean[:d] + _mixed(self.panels(self.all_resolved), mean[d:]))
 
@@ -409,7 +409,7 @@ def _together(common: Parts, nested: Parts) -> Parts:
 
 
 def _sizes(cells: Cells) -> Array:
-    """Sums of squares of contrasts by event, (T,), a little more of experts who tell more, so that few are equal."""
+    """Sums of squares of contrasts by event, (T,), slightly larger for experts with larger ones, to break ties."""
     square = (cells.contrasts**2).sum(axis=1)
     total = cells.by_expert(square)
     return cells.by_event(square * (1.0 + 1e-3 * total / max(float(total.max()), 1.0))[cells.expert])

@@ -12,7 +12,7 @@ from opinionpool.arrays import Array, Index
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """M rows on T events, ordered by event: forecasts whose outcome is known, or supposed.
+    """M rows on T events, ordered by event: forecasts with a known or an imputed outcome.
 
     A forecast on an open event has a row for each class that it may be, and the weights of these add up to one.
     """
@@ -72,12 +72,12 @@ class Cells:
 
     @property
     def free(self) -> Array:
-        """How many coordinates each event has, (T,)."""
+        """Number of coordinates of each event, (T,)."""
         return np.full(self.events, float(self.contrasts.shape[1])) if self.own is None else self.own
 
     @property
     def rows(self) -> float:
-        """Coordinates of all forecasts."""
+        """Weighted number of coordinates of all forecasts."""
         return float(self.weight @ self.free[self.event])
 
     def squares(self, values: Array) -> Array:

@@ -19,7 +19,7 @@ from opinionpool.model.panel import Panel, PoolingPanel
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class CrowdPosterior(Posterior):
-    """A mixture of normals of an intercept and of what B believed panels of N experts count for in the answer.
+    """Posterior of the intercept and the slopes of B panels of N experts, as a mixture of normals.
 
     Attributes
     ----------
@@ -114,7 +114,7 @@ class CrowdPosterior(Posterior):
         return [replace(self.parts[int(nested)], contrast=own) for own, nested in pairs]
 
     def _gradient(self, panel: Panel, batch: Batch, rows: slice, extremes: Extremes) -> Array:
-        """Return how log-ratios of events go with the intercept and with panels, (T, K - 1 + B, K - 1)."""
+        """Return derivatives of log-ratios of events by intercept and slopes, (T, K - 1 + B, K - 1)."""
         beyond, d = self._beyond_bias(panel, batch, rows, extremes), batch.classes - 1
         each = np.stack([part.total(beyond) for part in self._panels], axis=1)
         intercept = np.broadcast_to(np.eye(d), (len(each), d, d))
@@ -141,7 +141,7 @@ class CrowdPosterior(Posterior):
         return np.asarray(of_bias + sum(np.einsum("tna,n,tnb->tab", each, own, each) for each, own in pairs))
 
     def _beyond_bias(self, panel: Panel, batch: Batch, rows: slice, extremes: Extremes) -> Array:
-        """Return contrasts less biases but for what the intercept moved, (T, N, K - 1)."""
+        """Return robust contrasts less biases, without the part of biases that the intercept moved, (T, N, K - 1)."""
         some = batch.some(rows)
         return np.asarray(extremes.believed(some.contrasts(), some.base.absent) - panel.bias_ratios + self.shift)
 

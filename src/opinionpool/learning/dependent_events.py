@@ -136,7 +136,7 @@ def _log_evidence(values: Array, member: Index, weight: Array, days: int, r: Arr
 
 
 class _Answers(NamedTuple):
-    """The mean forecast on each event, duplicates as one and without constant experts, and of how many."""
+    """Mean forecast and number of forecasts on each event, duplicates as one and without constant experts."""
 
     number: Index  # (T,)
     level: Array  # (T, K); log-ratios beyond the prior, centred

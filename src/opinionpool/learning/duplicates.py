@@ -133,7 +133,7 @@ class Duplicates:
 
     @property
     def new(self) -> npt.NDArray[np.bool_]:
-        """Experts without any forecast, (N,)."""
+        """Mask of experts without any forecast, (N,)."""
         return np.asarray(self.source == NEW)
 
     @property
@@ -221,7 +221,7 @@ def _different(given: Array) -> int:
 
 
 def _witnesses(sample: Array, found: Duplicates, blocks: Iterable[Array]) -> Iterator[Array]:
-    """Yield contrasts (m, N, K - 1) of events on which experts differ from the others behind whom they stand.
+    """Yield contrasts (m, N, K - 1) of events on which experts differ from the ones that they seem to repeat.
 
     Of those who always say the same, or have no forecast in the sample, events on which they say something.
     """
@@ -253,7 +253,7 @@ def _witnesses(sample: Array, found: Duplicates, blocks: Iterable[Array]) -> Ite
 
 
 def _all_differ(forecast: Array) -> bool:
-    """Whether everybody has a forecast on every event, several different ones at first, and nobody else's then."""
+    """Return True if every expert has a forecast on every event, and the first ones rule out any duplicates."""
     first = forecast[:FIRST, :, 0]
     if forecast.shape[2] > 1 or len(first) < DUPLICATED[0] or np.isnan(forecast).any():
         return False
@@ -292,7 +292,7 @@ def _notes(source: npt.NDArray[np.intp], experts: tuple[str, ...]) -> tuple[Note
 
 
 def counted_once(event: Index, expert: Index, source: Index) -> tuple[Array, Index]:
-    """How much each of M forecasts counts, and which distinct one it is, (M,) both.
+    """Count of each of M forecasts, divided among duplicates, and index of its distinct forecast, (M,) each.
 
     Duplicates on an event count for one together, constant experts for none, and those without a forecast when
     duplicates were looked for are each by themselves. `source` is the distinct expert behind each expert.

@@ -90,7 +90,7 @@ class FittedPanel(Tabular):
         }
 
     def weight_interval(self, level: float = 0.9) -> tuple[Array, Array]:
-        """The credible interval of each weight by itself, (N,) twice; NaN where that is not known."""
+        """Credible interval of each weight, marginally, (N,) twice; NaN where it is not known."""
         low, high = np.full((2, len(self.experts)), np.nan)
         if self.posterior is not None:
             known = self.present & self.panel.informative
@@ -309,7 +309,7 @@ class FittedPanel(Tabular):
         return replace(self, topics=learn_topics(events))
 
     def read(self, q: npt.ArrayLike, prior: npt.ArrayLike, base_rate: npt.ArrayLike | None = None) -> Batch:
-        """Forecasts by all experts as `pool` takes them."""
+        """Batch of forecasts by all experts, in the form that `pool` takes."""
         return self.panel.read(self.taken(q), prior, base_rate)
 
     def taken(self, q: npt.ArrayLike) -> npt.ArrayLike:

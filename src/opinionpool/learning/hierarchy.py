@@ -44,7 +44,7 @@ class Differences:
     variance: Array  # (...); what is open about bias and contrast adds so much to the variance of a forecast
 
     def among(self, rows: Index | slice) -> Differences:
-        """Some of them."""
+        """Differences in some of the rows."""
         return Differences(self.bias[rows], self.contrast[rows], self.log_spread[rows], self.variance[rows])
 
 
@@ -57,7 +57,7 @@ class Features:
     spread: Array
 
     def among(self, rows: Index | slice) -> Features:
-        """Some of them."""
+        """Features in some of the rows."""
         return Features(self.bias[rows], self.contrast[rows], self.spread[rows])
 
 
@@ -81,7 +81,7 @@ class Centre:
         return cls(bias, accuracy / kappa, 2.0 * accuracy / kappa**2, believed.rho, worths)
 
     def drawn(self, found: float, events: float) -> float:
-        """Return a correlation found on so many events, drawn towards the believed one."""
+        """Return a correlation found on so many events, shrunken towards the believed one."""
         worth = PANEL_WORTH + self.worth[2]
         return float(np.clip((worth * self.correlation + events * found) / (worth + events), LOWEST, HIGHEST))
 
@@ -90,7 +90,7 @@ ANYBODY = Centre()
 
 
 class Start(NamedTuple):
-    """The correlation of a crowd, how its experts (N,) differ from it in bias and contrast, and their spreads."""
+    """Start of a fit: correlation of the crowd, and its experts' (N,) differences and spreads."""
 
     correlation: float
     bias: Array
@@ -171,7 +171,7 @@ class Hierarchy:
 
     @property
     def deviation(self) -> Differences:
-        """How each expert (N,) differs from the crowd."""
+        """Differences of each expert (N,) from the crowd."""
         return self._differences(self.sums, self.experts_squares)
 
     def deviation_otherwise(self, cells: Cells) -> Differences:

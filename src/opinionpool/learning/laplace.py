@@ -64,7 +64,7 @@ class Fit:
 
 
 class Quadratic(NamedTuple):
-    """constant + l'θ − θ'Hθ/2, the logarithm of a likelihood about a point."""
+    """Quadratic expansion of a log-likelihood about a point, constant + l'θ − θ'Hθ/2."""
 
     constant: float
     slope: Array  # (Q,)

@@ -126,7 +126,7 @@ def learn_from(source: Source, request: Request) -> FittedPanel:
 
 
 def _learn_by_beliefs(problem: Problem, beliefs: Beliefs, request: Request) -> FittedPanel:
-    """The default pool, or a crowd, with recency and topics."""
+    """Fitted panel by the default pool, or as a crowd, with recency and topics."""
     votes = LatentLevels.learned(problem)
     if votes is not None:
         problem = replace(problem, forecasts=votes.forecasts(problem.forecasts))
@@ -200,7 +200,7 @@ def _dense_size(forecasts: Forecasts) -> int:
 
 
 def _learn_default(problem: Problem, beliefs: Beliefs, request: Request) -> FittedPanel:
-    """The default pool, for any number of resolved events."""
+    """Fitted panel by the default pool, for any number of resolved events."""
     events, counts, present = problem.events, problem.counts, problem.present
     if _dense_size(problem.forecasts) > LARGE:
         # Open events tell little here, and may be too many for an array.
@@ -224,7 +224,7 @@ def _learn_default(problem: Problem, beliefs: Beliefs, request: Request) -> Fitt
 
 
 def _learn_full(problem: Problem, settings: Settings) -> FittedPanel:
-    """The full model from the data alone."""
+    """Fitted panel by the full model, from the data without beliefs."""
     from opinionpool.estimation.lda import full_fit
 
     some = problem.select(problem.forecasts.resolved)
@@ -236,7 +236,7 @@ def _learn_full(problem: Problem, settings: Settings) -> FittedPanel:
 
 
 def _learn_crowd(problem: Problem, beliefs: Beliefs, settings: Settings) -> FittedPanel | None:
-    """The crowd's learner, without an array of cells; None if nobody says anything of resolved events."""
+    """Fitted panel of a crowd, without a dense array; None if no informative expert forecast a resolved event."""
     # Most panels are no crowd, and should not wait for its learner.
     from opinionpool.learning.crowd import crowd_fit
 
@@ -264,7 +264,7 @@ def _learn_crowd(problem: Problem, beliefs: Beliefs, settings: Settings) -> Fitt
 
 
 def _learn_averages(sums: Sums, source: Source, request: Request) -> FittedPanel:
-    """A panel by sample averages."""
+    """Fitted panel by sample averages."""
     # The default pool is no sample average.
     from opinionpool.estimation.structures import sample_parts
 

@@ -35,7 +35,7 @@ STEPS = 30
 
 @dataclass(frozen=True, eq=False)
 class LatentLevels:
-    """How the votes and scores of N experts count.
+    """Model that turns the votes and scores of N experts into probabilities.
 
     Attributes
     ----------
@@ -95,7 +95,7 @@ class LatentLevels:
         return found.reshape(given.shape)
 
     def _votes(self, votes: Array, voters: Index) -> Array:
-        """Probabilities (T, V) that votes of some experts count as."""
+        """Probabilities (T, V) that stand for the votes of some experts."""
         from scipy.special import ndtr
 
         present, positive = ~np.isnan(votes), votes > 0.5
@@ -115,7 +115,7 @@ class LatentLevels:
         return np.where(present, found, np.nan)
 
     def forecasts(self, forecasts: Forecasts) -> Forecasts:
-        """Forecasts by some of the experts with what levels count as, and without scales."""
+        """Forecasts by some of the experts, with levels replaced by probabilities and without scales."""
         place = {name: i for i, name in enumerate(self.experts)}
         experts = np.array([place[name] for name in forecasts.experts], dtype=np.intp)
         if np.isnan(self.thresholds).all():

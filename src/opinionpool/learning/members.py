@@ -26,7 +26,7 @@ AVERAGE_SD = 0.05
 
 @dataclass(frozen=True, eq=False)
 class Members:
-    """How much of an answer each member gives.
+    """Mixture of the log pool, the simple average and one expert to follow.
 
     Attributes
     ----------
@@ -70,7 +70,7 @@ class Members:
 
     @property
     def decided(self) -> bool:
-        """Whether one member has about all of the answer."""
+        """Whether one member has a posterior probability of nearly 1."""
         return bool(self.shares.max() > 1.0 - OPEN)
 
     def spread_over(self, duplicates: Duplicates) -> Members:

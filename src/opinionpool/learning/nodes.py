@@ -179,7 +179,7 @@ class Nodes:
 
 
 def prior_nodes(believed: Believed, d: int, *, options: bool) -> Nodes:
-    """Return the prior of weights of N experts of whom something is believed, for d = K - 1."""
+    """Return the prior of the weights of N experts, from beliefs about them, for d = K - 1."""
     n = len(believed)
     if not believed.alike:
         return _unlike(believed, d, options=options)
@@ -243,7 +243,7 @@ def _sum_of(believed: Believed, rho: float) -> float:
 
 
 def _dependences(believed: Believed) -> tuple[Dependent, ...]:
-    """Return how experts may depend on each other."""
+    """Return the alternative kinds of dependence between experts, with probabilities."""
     if believed.agreement is None:
         return (Dependent("nested", believed.rho, 0.0, 1.0),)
     if believed.correlation is None:

@@ -56,7 +56,7 @@ def read_beliefs(path: str | os.PathLike[str]) -> Beliefs:
 
 
 def _toml_advice(raw: bytes, error: str) -> str:
-    """How to correct the line that is not TOML."""
+    """Advice on how to correct the line that is not TOML."""
     found = re.search(r"at line (\d+)", error)
     lines = raw.decode("utf-8-sig").splitlines()
     line = lines[int(found[1]) - 1].strip() if found and int(found[1]) <= len(lines) else ""

@@ -41,7 +41,7 @@ class PartsSource:
 
     @classmethod
     def of(cls, parts: Iterable[Forecasts], prior: float | Array | None) -> PartsSource:
-        """Read all parts; what does not find room in memory is kept in a file, as long as this is used.
+        """Read all parts; those beyond the memory limit are kept in a file while the source is in use.
 
         Raises
         ------
@@ -117,7 +117,7 @@ class _Kept:
         self._file: IO[bytes] | None = None
 
     def add(self, part: Forecasts) -> None:
-        """Keep one part more, but for what its events are called where it is in a file."""
+        """Add a part, and write all parts to a file once there are too many forecasts for memory."""
         self._cells += len(part.probabilities)
         self._parts.append(part)
         if self._cells > FORECASTS:
@@ -137,7 +137,7 @@ class _Kept:
         yield from self._parts
 
     def select(self, positions: Index) -> Forecasts:
-        """Some of the events, in the order wanted."""
+        """Forecasts on some of the events, in the order of `positions`."""
         order, start, found = np.argsort(positions), 0, list[Forecasts]()
         for part in self:
             stop = start + len(part.events)

@@ -206,7 +206,7 @@ class Posterior(Tabular):
         return low, high
 
     def gradient(self, panel: PoolingPanel, probabilities: npt.ArrayLike, prior: npt.ArrayLike) -> Array:
-        """Return how log-ratios of T events go with intercept and weights, (T, K - 1 + N, K - 1)."""
+        """Return derivatives of the log-ratios of T events by intercept and weights, (T, K - 1 + N, K - 1)."""
         symmetric, batch = self._symmetric(panel), panel.read(probabilities, prior)
         parts = [self._gradient(symmetric, batch, rows, symmetric.settings.extremes) for rows in batch.blocks()]
         return np.concatenate(parts)
@@ -248,7 +248,7 @@ class Posterior(Tabular):
         return None
 
     def _gradient(self, panel: Panel, batch: Batch, rows: slice, extremes: Extremes) -> Array:
-        """Return how log-ratios of events go with intercept and weights, (T, K - 1 + N, K - 1); 0 without answers."""
+        """Return derivatives of log-ratios by intercept and weights, (T, K - 1 + N, K - 1); 0 without answers."""
         d, full = batch.classes - 1, debiased(panel, batch, rows, extremes)
         intercept = np.broadcast_to(np.eye(d)[:, None, :], (d, len(full), d)).swapaxes(0, 1)
         answered = batch.some(rows).answered_by(panel.informative)
@@ -342,7 +342,7 @@ def answer_rows(answers: npt.ArrayLike, k: int) -> Array:
 
 
 def _slopes(p: Array, others: Array) -> Array:
-    """Return how each class's log-odds against the others go with log-ratios, (T, K, K - 1); of two, the second's."""
+    """Return derivatives of each class's log-odds by log-ratios, (T, K, K - 1); (T, 1, 1) for two classes."""
     if p.shape[1] == 2:
         return np.ones((len(p), 1, 1))
     # Entry c, j: how the log-odds of class c against the others go with the log-probability of class j.

@@ -164,7 +164,7 @@ class Feature:
         return bool((self.worth >= CERTAIN).all())
 
     def merged(self, source: npt.NDArray[np.intp], groups: int, *, logs: bool) -> Feature:
-        """For each distinct expert the mean of its duplicates, weighted by worth; that of logarithms if `logs`."""
+        """Feature of the distinct experts: means over duplicates weighted by worth, of logarithms if `logs`."""
         value, worth = np.log(self.value) if logs else self.value, np.zeros(groups)
         assigned = source >= 0
         np.maximum.at(worth, source[assigned], self.worth[assigned])
@@ -201,7 +201,7 @@ class Believed:
 
     @classmethod
     def of(cls, beliefs: Beliefs, experts: tuple[str, ...]) -> Believed:
-        """Beliefs about experts of these names.
+        """Beliefs about the experts of these names, as arrays.
 
         Raises
         ------
@@ -260,12 +260,12 @@ class Believed:
 
     @property
     def assessed(self) -> bool:
-        """Whether nothing is left to learn."""
+        """Whether weights and biases are known beforehand, by beliefs of infinite worth."""
         return self.fixed and self.bias.certain
 
     @property
     def fixed(self) -> bool:
-        """Whether nothing is left to learn about the weights."""
+        """Whether the weights are known beforehand, by beliefs of infinite worth."""
         known = self.correlation is not None and np.isinf(self.correlation.worth)
         return self.calibration.certain and (len(self) == 1 or (self.accuracy.certain and known))
 
@@ -357,7 +357,7 @@ class Believed:
 
 
 def _accuracy(beliefs: ExpertBeliefs, base: float) -> Belief | None:
-    """The accuracy that is believed, however it was given; relative ones are multiples of `base`."""
+    """Belief about the absolute accuracy, in whatever way it was given; relative ones are multiples of `base`."""
     relative = beliefs.get("relative_accuracy")
     return beliefs.absolute() if relative is None else Belief(base * relative.value, relative.worth)
 

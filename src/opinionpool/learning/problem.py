@@ -100,7 +100,7 @@ class SparseContrasts:
 
 
 class Block(Protocol):
-    """Some of many resolved events."""
+    """Block of resolved events, for the likelihood of many."""
 
     @property
     def contrasts(self) -> Array:
@@ -119,7 +119,7 @@ Blocks: TypeAlias = Callable[[float, Index], Iterator[Block]]
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """Counts of all that a source has, of which it may give a sample."""
+    """Counts over all events of a source, which may give only a sample of them."""
 
     events: Array  # (K,); weight of the resolved events by outcome
     counts: Array  # (N,); weight of each expert's forecasts on resolved events
@@ -138,13 +138,13 @@ class Sums:
 
     @staticmethod
     def counted(evidence: ResolvedEvents) -> Seen:
-        """Counts by the evidence itself."""
+        """Counts of events and forecasts in the statistics."""
         count = evidence.marginals.count
         return Seen(evidence.events, count[:-1].sum(axis=0), count.sum(axis=0) > 0)
 
 
 class Source(Protocol):
-    """Where resolved events come from: forecasts in memory, an array, parts of a file, a stream."""
+    """Source of resolved events: forecasts in memory, an array, parts of a file, a stream."""
 
     @property
     def experts(self) -> tuple[str, ...]:
@@ -159,7 +159,7 @@ class Source(Protocol):
         """Whether events have options of their own."""
 
     def sums(self, request: Request) -> Sums | None:
-        """Sums by which this request can be met; None where it takes the events."""
+        """Sums over all events if the request can be met by them; None if it needs the events."""
 
     def problem(self) -> Problem:
         """The events, or a sample of them."""
@@ -233,7 +233,7 @@ class Problem:
 
     @cached_property
     def seen(self) -> Seen:
-        """Counts of all that there was to learn from."""
+        """Counts over all events of the source, or of these if they are all."""
         return self.whole or Seen(self.events, self.counts, self.present)
 
     @cached_property
@@ -262,7 +262,7 @@ class Problem:
         return np.asarray(self.reference[:, 1:] == 0) if self.has_options else None
 
     def select(self, kept: Index | Mask, times: Array | float = 1.0) -> Problem:
-        """Some of the events, each of which counts so many times more."""
+        """Problem with some of the events, their weights multiplied by `times`."""
         forecasts = self.forecasts.select_events(kept)
         return replace(self, forecasts=forecasts, reference=self.reference[kept], weight=self.weight[kept] * times)
 

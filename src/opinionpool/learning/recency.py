@@ -58,7 +58,7 @@ FEWEST = 10
 
 @dataclass(frozen=True, eq=False)
 class Recency(Tabular):
-    """How fast forecasts go stale.
+    """Posterior of the half-life of forecasts.
 
     Attributes
     ----------
@@ -231,7 +231,7 @@ class ByAge(NamedTuple):
 
 
 class Counted(NamedTuple):
-    """How much forecasts count, and how old they are."""
+    """Counts and ages of M forecasts."""
 
     each: Array  # (M,); duplicates on an event count for one together, constant experts for none
     age: Array  # (M,); in days, NaN where unknown, and where they count for nothing

@@ -43,7 +43,7 @@ class Rows(DenseContrasts):
         return resolved_events(contrasts, self.outcomes, self.weight, names)
 
     def by_steps(self) -> Array:
-        """The contrasts, in which forecasts of 0 and 1 are a fourth of the expert's smallest step away from these.
+        """Contrasts in which forecasts of 0 and 1 are moved inwards by a fourth of the expert's smallest step.
 
         Who rounds to tenths means less than one in twenty by 0, not one in ten thousand, as the floor has it.
         """
@@ -74,7 +74,7 @@ def by_average_and_expert(given: Array, weight: Array) -> Array:
 
 
 def likelihood(every: AllRows, fill: Parts, extremes: Extremes) -> Likelihood:
-    """Return the likelihood of all events as a function of where it is approximated."""
+    """Return the likelihood of all events, as a function that expands it about a point."""
 
     def about(point: Array) -> Quadratic:
         def some(rows: Block) -> Quadratic:

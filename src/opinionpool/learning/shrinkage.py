@@ -137,7 +137,7 @@ class _Centre:
 
 
 def _marginal_means(evidence: ResolvedEvents, centre: _Centre) -> tuple[estimates.Means, Array]:
-    """Means and variance of each expert, the means shrunken towards the panel's, and that towards beliefs."""
+    """Means and variance of each expert, shrunken towards the panel's, which are shrunken towards beliefs."""
     marginals, events = evidence.marginals, evidence.answered
     count, mean, square = estimates.pooled_cells(evidence)
     # The forecasts on one event count as one: they are dependent.

@@ -187,7 +187,7 @@ def _sets(event: Index, source: Index, some: Mask, events: int) -> Index:
 
 
 def _varied(pair: Index, days: Array, weight: Array) -> float:
-    """How far lags (P,) vary within pairs of experts, and not between them, from 0 to 1."""
+    """Relative variance of lags (P,) within pairs of experts, as opposed to between them, from 0 to 1."""
     # In an order of their own, so that sums are the same to the last bit whatever order events have.
     order = np.lexsort((weight, days))
     days, weight, group = days[order], weight[order], np.unique(pair, return_inverse=True)[1][order]

@@ -25,7 +25,7 @@ Labels: TypeAlias = npt.NDArray[np.str_]
 
 @dataclass(frozen=True, eq=False)
 class TopicEvents:
-    """T resolved events.
+    """Resolved events with their topics, common answers and outcomes.
 
     Attributes
     ----------

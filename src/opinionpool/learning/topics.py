@@ -148,7 +148,7 @@ class TopicEffects(Tabular):
 
     @property
     def needs_contrasts(self) -> bool:
-        """Whether what topics do to answers depends on more than the common ones."""
+        """Whether topic effects depend on contrasts, beside the common answers."""
         return self.weights is not None or self.cross is not None or self.plain is not None
 
     def shift(self, topics: npt.ArrayLike, common: Array, contrasts: Array | None = None) -> TopicShift:

@@ -124,7 +124,7 @@ class _Open:
         return float(self.mean.sum() * np.sqrt(change @ left @ change))
 
     def slopes(self) -> tuple[float, float]:
-        """How a typical weight changes with log calibration and log accuracy of its expert, beside the others."""
+        """Derivatives of a typical weight by its expert's log calibration and log accuracy, relative to the others'."""
         n, rho, kappa = len(self.mean), self.rho, float(self.believed.calibration.value.mean())
         level = 1.0 + (n - 1) * rho
         return kappa / level, kappa * rho * n / (2.0 * (1.0 - rho) * level)
@@ -135,7 +135,7 @@ class _Open:
         return deviation**2 / (by_calibration**2 + by_accuracy**2)
 
     def deviation_alike(self, deviation: float) -> float:
-        """How much equal weights differ once beliefs about all experts are counted, where it would be `deviation`."""
+        """Standard deviation of equal weights after beliefs about all experts, if `deviation` without these."""
         worths, rho = self.worths[:2], self.rho
         per_event = self.features(self.noise * (1.0 - rho), 2.0 * (1.0 - rho**2))
         left = _conditioned(self.differing(deviation) * np.eye(2), np.array(worths), np.array(per_event))
