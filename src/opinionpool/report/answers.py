@@ -124,10 +124,10 @@ def _closes_column(pooled: Pooled, times: Sequence[str | None], only_open: bool)
     """Column with closing times, empty if the file has none; shown in tables of open events only."""
     if pooled.forecasts.closes is None:
         return []
-    return [Column("closes", times, "closes" if only_open else None, _unfolded, spare=2)]
+    return [Column("closes", times, "closes" if only_open else None, plain_time, spare=2)]
 
 
-def _unfolded(text: str) -> str:
+def plain_time(text: str) -> str:
     """A time without T, Z and zero seconds, as tables show it."""
     return text.removesuffix(":00Z").replace("T", " ").removesuffix("Z")
 

@@ -82,7 +82,13 @@ def headline(f: Findings) -> list[str]:
         return []
     own = next(pool for pool in found.pools if pool.pool == f.pool)
     on = f"On {counted(found.scored, 'resolved event')} that it had not learned from"
-    return [claim, f"{on}, it scored {decimal(own.score)}, the average {decimal(found.average.score)} (1 is perfect)."]
+    ends = f"(0 is {_even(f, found)}, 1 is perfect)"
+    gain = own.over_average
+    sure = (
+        "" if gain.verdict == "too few events" else f", {LEVEL:.0%} interval {signed(gain.low)} to {signed(gain.high)}"
+    )
+    both = f"it scored {decimal(own.score)}, the average {decimal(found.average.score)} {ends}"
+    return [claim, f"{on}, {both}: a difference of {signed(gain.mean)}{sure}."]
 
 
 def verdict(f: Findings) -> list[str]:
@@ -98,6 +104,11 @@ def verdict(f: Findings) -> list[str]:
     return texts
 
 
+def _even(f: Findings, found: Comparison) -> str:
+    """Words for the forecasts whose score is 0."""
+    return "saying 50% every time" if found.answers[f.pool].ndim == 1 else "saying the same of every class"
+
+
 def _over_average(f: Findings, found: Comparison) -> list[str]:
     """Sentences on the gain over the simple average, with its interval."""
     own = next(pool for pool in found.pools if pool.pool == f.pool)
@@ -110,10 +121,10 @@ def _over_average(f: Findings, found: Comparison) -> list[str]:
         few = markup("<b>There are too few events to measure what pooling gains.</b>")
         return [few, f"In a test, {on}. It scored {score}, the simple average {average}."]
     means = [percent(math.exp(-pool.log_loss)) for pool in (own, found.average)]
-    even = "saying 50% every time" if found.answers[f.pool].ndim == 1 else "saying the same of every class"
     test = (
         f"In a test, {on}. It gave the actual outcome a probability of {means[0]} on average (geometric mean), the "
-        f"simple average gave it {means[1]}. That is a score of {score} against {average} (0 is {even}, 1 is perfect)"
+        f"simple average gave it {means[1]}. That is a score of {score} against {average} (0 is {_even(f, found)}, 1 is "
+        "perfect)"
     )
     span, limits = f"{abs(gain.mean):.3f}", f"({LEVEL:.0%} interval {signed(gain.low)} to {signed(gain.high)})"
     pool = "the pool, which combines the forecasts,"

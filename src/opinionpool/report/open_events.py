@@ -11,7 +11,7 @@ from opinionpool.arrays import Array
 from opinionpool.errors import OpinionPoolError
 from opinionpool.logodds import all_classes
 from opinionpool.report.answer_charts import waterfall
-from opinionpool.report.answers import about, closing_times
+from opinionpool.report.answers import about, closing_times, plain_time
 from opinionpool.report.blocks import (
     Beside,
     Block,
@@ -131,7 +131,7 @@ def _card(f: Findings, t: int) -> Card:
         least, most, mean = brief(float(given.min())), brief(float(given.max())), brief(float(given.mean()))
         experts = f"{len(given)} experts say {least} to {most}, on average {mean}"
     closes, topic = closing_times(f.forecasts)[t], "" if f.forecasts.topics is None else f.forecasts.topics[t]
-    more = [f"closes {closes}"] * bool(closes) + [f"topic {topic}"] * bool(topic)
+    more = [f"closes {plain_time(closes)}" for closes in [closes] if closes] + [f"topic {topic}"] * bool(topic)
     lines = [between, experts, *more]
     return Card(f.event_name(t), brief(p), lines, interval_bar(p, a, b, given.tolist()), own=True)
 
@@ -194,7 +194,7 @@ def event_table(f: Findings, rows: Sequence[int]) -> Table:
         column("event", "event"),
         column("class", None if f.binary else "class" if forecasts.options is None else "option"),
         column("topic", None if forecasts.topics is None else "topic"),
-        column("closes", None if forecasts.closes is None else "closes", page=str),
+        column("closes", None if forecasts.closes is None else "closes", page=plain_time),
         column("picture", "0% to 100%"),
         column("answer", "answer", show=brief, page=lambda share: markup("<b>{}</b>", brief(share))),
         column("between", "90% interval" if known else None, show=as_is),
