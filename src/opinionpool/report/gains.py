@@ -123,8 +123,8 @@ def _over_average(f: Findings, found: Comparison) -> list[str]:
     means = [percent(math.exp(-pool.log_loss)) for pool in (own, found.average)]
     test = (
         f"In a test, {on}. It gave the actual outcome a probability of {means[0]} on average (geometric mean), the "
-        f"simple average gave it {means[1]}. That is a score of {score} against {average} (0 is {_even(f, found)}, 1 is "
-        "perfect)"
+        f"simple average gave it {means[1]}. That is a score of {score} against {average} (0 is {_even(f, found)}, 1 "
+        "is perfect)"
     )
     span, limits = f"{abs(gain.mean):.3f}", f"({LEVEL:.0%} interval {signed(gain.low)} to {signed(gain.high)})"
     pool = "the pool, which combines the forecasts,"
