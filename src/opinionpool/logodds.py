@@ -336,7 +336,7 @@ def all_classes(p: Array, classes: int) -> Array:
 
 
 def public_log_odds(ratios: Array) -> Array:
-    """Log-ratios (..., K - 1) as users give and get them: log-odds (...) when K = 2, else `centred`."""
+    """Convert log-ratios to the users' form: log-odds (...) if K = 2, else centred log-probabilities (..., K)."""
     return np.asarray(ratios[..., 0]) if ratios.shape[-1] == 1 else centred(ratios)
 
 

@@ -171,7 +171,7 @@ def spreads(residuals: Residuals) -> list[Check]:
 
 
 def _sides(residuals: Residuals, values: Array, outcome: Index) -> list[tuple[int, Array, Array]]:
-    """(class, values where it happens, values elsewhere), `EACH` of both; class 1 if K = 2, none with own options."""
+    """For each class: index, values where it happened and values where not, if there are `EACH` of both."""
     classes = [1] if residuals.classes == 2 else range(residuals.classes)
     if residuals.forecasts.options is not None:
         classes = []

@@ -142,7 +142,7 @@ class _Answers:
     void: dict[str, int] = field(default_factory=dict)  # void events, and how many forecast each
 
     def each(self) -> Iterator[Pooled]:
-        """The answers on each part, in order."""
+        """Yield the pooled answers of each part of the file, in order."""
         for forecasts in self.pool.forecasts:
             if forecasts.void is not None and not self.listing.only_open:
                 self.void |= zip(forecasts.void.events, forecasts.void.crowd.tolist(), strict=True)

@@ -54,7 +54,7 @@ def fit_means(
     contrast: Array | float = 0.0,
     worth: tuple[Array | float, Array | float] = (0.0, 0.0),
 ) -> Means:
-    """Least squares for bias and contrast, shrunken towards centres that count as `worth` events each.
+    """Means of log-odds by outcome as bias and contrast, by least squares shrunken to centres worth `worth` events.
 
     Counts are (K, N), means of log-ratios less the reference (K, N, K - 1), squares about these (N,); where neither the
     data nor a worth determine a contrast, it is its centre, as is a bias that the design does not have.

@@ -98,7 +98,7 @@ class _Levels(Protocol):
 
 
 class _LogOdds:
-    """Levels of binary forecasts: floored log-odds."""
+    """Binary forecasts read as log-odds, clipped at the floor."""
 
     def __init__(self, q: Floats, prior: Array, floor: float, kind: np.dtype[Any]) -> None:
         self.q, self.bounds, self.kind, self.ratios = q, Bounds.of(prior, floor), kind, np.eye(1)

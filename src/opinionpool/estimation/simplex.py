@@ -239,7 +239,7 @@ def _maximum(likelihood: _Likelihood, tolerance: float, max_iterations: int) -> 
 
 
 def _cone_minimum(exact: Array, convex: Array, v: Array, score: Array) -> Array:
-    """The x ≥ 0, scaled to Σx = 1, that minimises ½x'Hx − (Hv + score)'x; negative curvature counts as positive."""
+    """Minimise ½x'Hx − (Hv + score)'x over x ≥ 0, H = `exact` made positive definite, and scale x to sum 1."""
     scale = np.sqrt(convex.diagonal())
     matrix = exact / scale / scale[:, None]
     matrix.flat[:: len(v) + 1] += RIDGE

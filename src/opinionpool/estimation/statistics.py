@@ -312,7 +312,7 @@ class Statistics:
 
     @property
     def events(self) -> Array:
-        """Weight of the resolved events by outcome, (K,)."""
+        """Number of resolved events of each outcome, each event counted by its weight, (K,)."""
         return self.totals[:-1]
 
     @cached_property

@@ -36,7 +36,7 @@ class Spreads(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ClassWeights:
-    """Model of how the weights of a class-symmetric panel differ between classes.
+    """Coefficients by which each expert's weight may differ between classes from its one weight for all classes.
 
     There are P coefficients: (K − 1)² for all experts together, as many for each of the V distinct experts among those
     who say something if there are several, and an intercept of K − 1. Constant experts count as one.

@@ -94,7 +94,7 @@ DIGITS = 9
 
 
 def contrary_events(forecasts: Forecasts) -> int:
-    """Number of events with forecasts if these clearly speak against the outcomes, else 0.
+    """If forecasts point the wrong way, as with swapped labels, the number of resolved events with forecasts; else 0.
 
     That is if they would suit the outcomes better with classes in another order, by Student's t-test of each event's
     mean log-probability beyond its average over events; forecasts that are merely biased do not count.

@@ -121,7 +121,7 @@ class Nodes:
         return self._own_roots(h, np.zeros(len(tau)), tau)
 
     def across(self) -> tuple[Array, Array]:
-        """Unit directions h (B, N) and τ (B,) of the weights' covariances τ² (I − hh') about s v, without `own`."""
+        """For each node: direction h (B, N) and scale τ (B,) of the weights' prior covariance τ² (I − hh')."""
         every = np.arange(len(self.weight_sd))
         h, _, tau = self._scales(every, np.zeros_like(every))
         return h, tau
@@ -145,7 +145,7 @@ class Nodes:
         return mean, np.sqrt(np.maximum(size, 1e-12 * max(size[-1], 1e-12))), vector
 
     def roots(self, node: Index, value: Index, d: int) -> Array:
-        """Roots of the covariances of intercept and weights of M pairs of a node and a sum, (M, K - 1 + N, P)."""
+        """Roots of the prior covariance of intercept and weights for M pairs of node and sum, (M, K - 1 + N, P)."""
         own = self._own_roots(*self._scales(node, value)) if self.own is None else self.own[node]
         free = d if self.intercept_sd > 0 else 0
         root = np.zeros((len(node), d + own.shape[1], free + own.shape[2]))

@@ -217,7 +217,7 @@ class Problem:
 
     @cached_property
     def counts(self) -> Array:
-        """Weight of each expert's forecasts on resolved events, (N,)."""
+        """Number of resolved events that each expert forecast, each event counted by its weight, (N,)."""
         forecasts, (t, n) = self.forecasts, self.forecasts.shape
         weight = np.where(forecasts.resolved, self.weight, 0.0)
         if len(forecasts.event_index) == t * n:

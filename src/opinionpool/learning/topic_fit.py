@@ -48,7 +48,7 @@ class TopicEvents:
 
 
 def learn_topics(events: TopicEvents) -> TopicEffects:
-    """Intercepts and slopes of topics.
+    """For each topic, the intercept and slope that correct the pooled log-odds of its events.
 
     Examples
     --------

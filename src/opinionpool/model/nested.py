@@ -77,7 +77,7 @@ class NestedCorrelation:
         return product * self._sign
 
     def solve(self, v: Array, present: Mask, experts: Index | None = None, *, strict: bool = True) -> Array:
-        """R_SS⁻¹ v_S in each row, in time linear in the cells."""
+        """Solution x of R x = v in each row, R the correlation of the experts present, in linear time."""
         order, here, level, sign = self._places(present, experts)
         value = np.take_along_axis(in_rows(v, present, experts), order, axis=1).T * sign
         solved = np.zeros(present.shape)

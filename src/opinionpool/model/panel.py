@@ -392,7 +392,7 @@ class Panel(PoolingPanel):
         pool_floor: float = POOL_FLOOR,
         extremes: Extremes = BELIEVED,
     ) -> Panel:
-        """A panel from what can be assessed (Theorem 3.1).
+        """Panel from assessed features: calibration, correlation, accuracy and bias of the experts (Theorem 3.1).
 
         Parameters
         ----------

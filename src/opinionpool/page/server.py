@@ -282,7 +282,7 @@ async def _asset(request: Request) -> Response:
 
 
 def _plain(move: object) -> bool:
-    """Whether a move is an object of texts and numbers, without anything inside these."""
+    """Return True if a message from the page is an object whose values are all texts and numbers."""
     return isinstance(move, dict) and not any(isinstance(value, list | dict) for value in move.values())
 
 

@@ -128,7 +128,7 @@ def independent_pools(x: Array, y: Mask) -> LogPools:
 
 
 def logistic_pools(x: Array, y: Mask, gaussian: LogPools) -> LogisticPools:
-    """LogOps (2) by maximum likelihood, and where there is no maximum by the rule of `opinionpool.estimation.logistic`.
+    """Logarithmic pools fitted to each sample by logistic regression; separated samples get the limit of the weights.
 
     The search starts from the Gaussian pools of the same samples, which have the same form and are near.
     """

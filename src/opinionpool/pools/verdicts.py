@@ -28,7 +28,7 @@ ROUNDING = 1e-12
 
 
 def votes(p: Array) -> Array:
-    """Return the shares of a vote by class, (..., K), of probabilities (..., K)."""
+    """Turn each forecast into one vote for its most probable class, split equally in ties; (..., K) to (..., K)."""
     most = np.asarray(p >= p.max(axis=-1, keepdims=True) - ROUNDING)
     return np.asarray(most / most.sum(axis=-1, keepdims=True))
 

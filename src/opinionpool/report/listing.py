@@ -162,7 +162,7 @@ def _decimals(values: Sequence[float]) -> Iterable[str]:
 
 
 def _by_engine(values: Sequence[float]) -> Iterator[list[str]]:
-    """Shortest exact decimals of the numbers, as text from the SQL engine, `MANY` at a time."""
+    """Yield numbers as the shortest decimals that read back exactly, written by the SQL engine in batches of `MANY`."""
     import numpy as np
 
     from opinionpool.tables.engine import engine

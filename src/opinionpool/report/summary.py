@@ -75,7 +75,7 @@ def facts(forecasts: Forecasts | Totals) -> dict[str, object]:
 
 
 def _class_facts(forecasts: Forecasts | Totals) -> dict[str, object]:
-    """The classes and how often each happened; or how many events have how many options of their own."""
+    """Number of events of each class; with options by event, number of events by number of options."""
     if isinstance(forecasts, Forecasts) and forecasts.options is not None:
         return {"options": {str(size): count for size, count in option_counts(forecasts)}}
     positive = {"positive": plain(forecasts.classes[1])} if len(forecasts.classes) == 2 else {}

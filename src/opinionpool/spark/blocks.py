@@ -149,7 +149,7 @@ def _refuse_repeated(cells: Index, event: Index, expert: Index, ids: list[str], 
 def _block(
     rows: Batch, layout: Layout, ids: list[str], names: tuple[str, ...], q: Array, event: Index, starts: Index
 ) -> Block:
-    """A block with what else is known of its events; `event` is that of each row, `starts` the first row of each."""
+    """Block of events with their outcomes, times, groups, topics and priors; `event` is the event of each row."""
     t = len(starts)
     outcomes, columns = np.full(t, UNRESOLVED), dict[str, Any]()
     if "outcome" in layout.roles:

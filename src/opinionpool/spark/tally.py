@@ -77,7 +77,7 @@ class Tally:
         return pickle.dumps(self, pickle.HIGHEST_PROTOCOL)
 
     def rates(self, labels: str, level: float) -> Rates:
-        """The rates of all groups, in the order of their names."""
+        """Share of events that happen in each group, by name, with intervals of probability `level`."""
         order = np.argsort(self.names)
         data = self.parts[0][0]
         data = data._replace(counts=data.counts[:, order])

@@ -41,7 +41,7 @@ class Change(NamedTuple):
 
 
 class _Rows(NamedTuple):
-    """Resolved events that are not in the ledger, with their forecasts in an array."""
+    """Resolved events that were added as an array of forecasts, without ids."""
 
     q: Array  # (T, N), or (T, N, K) when K > 2; NaN where missing
     columns: Index  # (N,), positions of the experts

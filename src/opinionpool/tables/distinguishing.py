@@ -65,7 +65,7 @@ def distinguishing_text(names: Sequence[str]) -> str:
 
 
 def _comes_again(name: str, words: Words) -> bool:
-    """Return True if values repeat, or the header names a class, and the values are not times."""
+    """Return True if a column's words are no times, and repeat or stand under a header that names a class."""
     again = "class" in roles_of(name) or len(words.values) < int((words.codes != BLANK).sum())
     return again and bool(words.values) and not are_times(words.values[:50])
 

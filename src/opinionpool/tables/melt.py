@@ -86,7 +86,7 @@ class Reading:
         return read_probabilities(table, column, plain, self.rules, self.log, named, units)
 
     def written(self, table: Table, column: int, plain: Numbers | None) -> Array | None:
-        """The numbers of a column as they are written, (rows,); None where their unit is known."""
+        """Numbers of a column as written, before conversion to probabilities; None if the unit is decided already."""
         name = table.names[column]
         if name in self.rules.units or unmarked_percent(name, self.rules):
             return None
