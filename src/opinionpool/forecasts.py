@@ -237,12 +237,10 @@ class Forecasts(Tabular):
         sets = None if options is None else _sets(options)
         if sets is not None:
             classes = option_slots(sets)
+        elif classes is None:
+            classes = _seen_classes(outcomes, array.ndim)
         else:
-            classes = (
-                _seen_classes(outcomes, array.ndim)
-                if classes is None
-                else labels_given(classes, "classes", OutcomeError)
-            )
+            classes = labels_given(classes, "classes", OutcomeError)
         if len(classes) < 2 or len(set(classes)) < len(classes):
             raise OutcomeError(f"classes must be at least two different labels, not {brief(classes)}")
         wanted = 2 if len(classes) == 2 else 3
@@ -537,9 +535,9 @@ def _coded(
 def _over_levels(
     p: Array,
     scales: Sequence[Scale],
-    outcomes: Any,  # noqa: ANN401
-    classes: Any,  # noqa: ANN401
-) -> tuple[Array, Any]:
+    outcomes: Sequence[object] | npt.ArrayLike | None,
+    classes: Sequence[object] | None,
+) -> tuple[Array, Sequence[object] | None]:
     """Probabilities and classes of levels, if all experts share a scale and the outcomes are on it; else unchanged."""
     seen = classes if classes is not None else _seen_classes(outcomes, p.ndim)
     levels = scales[0].as_classes(list(seen)) if len(scales) == 1 else ()

@@ -10,6 +10,7 @@ import numpy as np
 from opinionpool.arrays import Array, Index, Mask
 from opinionpool.forecasts import Forecasts
 from opinionpool.logodds import all_classes
+from opinionpool.pools.verdicts import votes
 
 
 class Rate(NamedTuple):
@@ -26,9 +27,7 @@ def rivals(forecasts: Forecasts, answers: Array, group: Index, groups: int, leve
     experts = all_classes(forecasts.probabilities, k)
     crowd, unanswered = np.maximum(forecasts.crowd, 1), (forecasts.crowd == 0) / k
     best = (experts >= experts.max(axis=1, keepdims=True)).T / 1.0
-    votes = np.stack([np.bincount(event, each, len(outcome)) + unanswered for each in best], axis=-1)
-    top = votes >= votes.max(axis=1, keepdims=True)
-    majority = top / top.sum(axis=1, keepdims=True)
+    majority = votes(np.stack([np.bincount(event, each, len(outcome)) + unanswered for each in best], axis=-1))
     size, known = np.bincount(group, minlength=groups), outcome >= 0
     found: dict[str, list[tuple[Array, Array]]] = {}
     for c in range(k) if k > 2 else (1,):

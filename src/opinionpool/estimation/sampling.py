@@ -54,12 +54,14 @@ def _places(of: Keys) -> Array:
     return 1.0 + (mixed(of) >> np.uint64(12)).astype(np.float64) * 2.0**-52
 
 
-def _cell_keys(values: Array, places: Array) -> Keys:
-    """Keys of probabilities, 0 where missing; `places` broadcast, and distinguish experts."""
+def cell_keys(values: Array, places: Array | float) -> Keys:
+    """Keys of probabilities, 0 where missing; `places` broadcast, and distinguish experts or classes."""
     moved = values + places
     # The bits of a square depend on all those of a probability and on whose it is, in a way that sums do not undo.
     found = np.square(moved, out=moved).view(np.uint64)
-    found[np.isnan(values)] = 0
+    # Much faster where no forecast is missing.
+    if np.isnan(np.vdot(values, values)):
+        found[np.isnan(values)] = 0
     return found
 
 
@@ -67,7 +69,7 @@ def row_contents(q: Floats, experts: Keys) -> Keys:
     """Keys of all forecasts on each event of an array (T, N), (T,), by keys of the experts, (N,)."""
     found, places = np.empty(len(q), dtype=np.uint64), _places(experts)
     for rows in blocks(len(q), q.shape[1]):
-        found[rows] = _cell_keys(np.asarray(q[rows], dtype=np.float64), places).sum(axis=1)
+        found[rows] = cell_keys(np.asarray(q[rows], dtype=np.float64), places).sum(axis=1)
     return found
 
 
@@ -89,7 +91,7 @@ def event_contents(forecasts: Forecasts) -> Keys:
         found = _sums_of_cells(forecasts, experts, classes)
         if forecasts.prior is not None:
             places = _places(classes[..., : max(1, forecasts.prior[:1].size)])
-            found += _cell_keys(forecasts.prior.reshape(t, -1), places).sum(axis=1)
+            found += cell_keys(forecasts.prior.reshape(t, -1), places).sum(axis=1)
         for column, values_of in (("times", np.int64), ("groups", None), ("topics", None)):
             known = getattr(forecasts, column)
             if known is not None:
@@ -116,7 +118,7 @@ def _sums_of_cells(forecasts: Forecasts, experts: Keys, classes: Keys) -> Keys:
         places = each[expert] if alike else _places(experts[expert, None] * classes[own])
         # Rows that were normalised differ in their last digits by the order of the classes.
         given = np.round(values[first:stop], 9) if several else values[first:stop]
-        keys = _cell_keys(given, places)
+        keys = cell_keys(given, places)
         # Sums of one number each take longer than all the rest.
         keys = keys.sum(axis=1, dtype=np.uint64) if several else keys[:, 0]
         some = forecasts.crowd[events] > 0

@@ -11,7 +11,7 @@ from opinionpool.arrays import Array, Mask
 from opinionpool.learning.duplicates import Duplicates
 from opinionpool.learning.laplace import Fit
 from opinionpool.learning.nodes import Nodes
-from opinionpool.learning.posterior import Posterior, quantile
+from opinionpool.learning.posterior import Posterior, probability_rows, quantile, sum_rows
 from opinionpool.model.contrasts import Batch, Extremes
 from opinionpool.model.features import Parts
 from opinionpool.model.panel import Panel, PoolingPanel
@@ -57,14 +57,7 @@ class CrowdPosterior(Posterior):
         """Return the posterior of a fit of panels with these contrasts (B, N), dependence (B,) and `parts`."""
         assert fit.normals is not None
         names = [_in_words(kind.kind, kind.exponent) for kind in nodes.dependence]
-        before, after, sums = nodes.probability, fit.joint.sum(axis=1), nodes.sums
-        rows = [
-            ("weights", name, before[same].sum(), after[same].sum())
-            for name in dict.fromkeys(names)
-            for same in [np.array([each == name for each in names])]
-        ]
-        of_sums = zip(sums.value.tolist(), sums.probability, fit.joint.sum(axis=0), strict=True)
-        rows += [("sum of weights", f"{value:.3g}", *each) for value, *each in of_sums]
+        rows = probability_rows("weights", names, nodes.probability, fit.joint.sum(axis=1)) + sum_rows(fit, nodes)
         hyperparameter, value, prior, posterior = zip(*rows, strict=True)
         contrast, nested, parts = panels
         return cls(

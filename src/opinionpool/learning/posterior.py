@@ -257,24 +257,31 @@ class Posterior(Tabular):
 
 def _hyperparameters(fit: Fit, nodes: Nodes) -> list[tuple[str, str, float, float]]:
     """Return name, value, prior and posterior probability of each hyperparameter of the nodes."""
-    rows: list[tuple[str, str, float, float]] = []
     before, after = nodes.probability, fit.joint.sum(axis=1)
-
-    def add(name: str, labels: list[str], prior: Array, posterior: Array) -> None:
-        for label in dict.fromkeys(labels):
-            same = np.array([each == label for each in labels])
-            rows.append((name, label, float(prior[same].sum()), float(posterior[same].sum())))
-
     kinds = [
         "equal" if kind.exponent == 0 and kind.kind == "common" else f"{kind.kind}, correlation {kind.correlation:g}"
         for kind in nodes.dependence
     ]
-    add("dependence", kinds, before, after)
-    add("exponent of agreement", [f"{kind.exponent:g}" for kind in nodes.dependence], before, after)
-    add("sd of weights", [f"{each:g}" for each in nodes.relative_sd.tolist()], before, after)
+    return [
+        *probability_rows("dependence", kinds, before, after),
+        *probability_rows("exponent of agreement", [f"{kind.exponent:g}" for kind in nodes.dependence], before, after),
+        *probability_rows("sd of weights", [f"{each:g}" for each in nodes.relative_sd.tolist()], before, after),
+        *sum_rows(fit, nodes),
+    ]
+
+
+def sum_rows(fit: Fit, nodes: Nodes) -> list[tuple[str, str, float, float]]:
+    """Return the rows on the sum of the weights."""
     sums = [f"{each:.3g}" for each in nodes.sums.value.tolist()]
-    add("sum of weights", sums, nodes.sums.probability, fit.joint.sum(axis=0))
-    return rows
+    return probability_rows("sum of weights", sums, nodes.sums.probability, fit.joint.sum(axis=0))
+
+
+def probability_rows(
+    name: str, labels: list[str], prior: Array, posterior: Array
+) -> list[tuple[str, str, float, float]]:
+    """Return name, value, prior and posterior probability of each different label."""
+    found = [(label, np.array([each == label for each in labels])) for label in dict.fromkeys(labels)]
+    return [(name, label, float(prior[same].sum()), float(posterior[same].sum())) for label, same in found]
 
 
 def quantile(probability: Array, mean: Array, sd: Array, q: float) -> Array:

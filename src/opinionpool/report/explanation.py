@@ -9,6 +9,7 @@ import numpy as np
 
 from opinionpool.analysis.explanation import Explanation, by_effect, of_class
 from opinionpool.arrays import Array
+from opinionpool.logodds import logit
 from opinionpool.report.answers import plain
 from opinionpool.report.listing import Column, printable
 from opinionpool.report.numbers import brief, decimal, percent, signed
@@ -174,7 +175,7 @@ def most_moved(why: Explanation, at: int | None = None) -> tuple[int, int] | Non
     """Indices of the expert and class with the largest change in log-odds without the expert; None if no change."""
     if not why.experts:
         return None
-    moved = np.abs(_log_odds(why.without.reshape(len(why.experts), -1)) - _log_odds(np.atleast_1d(why.probability)))
+    moved = np.abs(logit(why.without.reshape(len(why.experts), -1)) - logit(np.atleast_1d(why.probability)))
     if at is not None and moved.shape[1] > 1:
         moved = np.where(np.arange(moved.shape[1]) == at, moved, 0.0)
     i, where = (int(x) for x in np.unravel_index(moved.argmax(), moved.shape))
@@ -198,8 +199,3 @@ def explanation_lines(why: Explanation) -> list[str]:
     without = why.without.reshape(len(why.experts), -1)[most]
     changed = f"{printable(why.experts[most[0]])} matters most: without it, {labels[most[1]]}{percent(float(without))}"
     return [f"{name}: {text}", changed]
-
-
-def _log_odds(p: Array) -> Array:
-    """Log-odds of each class against all other classes."""
-    return np.asarray(np.log(p) - np.log1p(-p))

@@ -131,8 +131,11 @@ def _card(f: Findings, t: int) -> Card:
         least, most, mean = brief(float(given.min())), brief(float(given.max())), brief(float(given.mean()))
         experts = f"{len(given)} experts say {least} to {most}, on average {mean}"
     closes, topic = closing_times(f.forecasts)[t], "" if f.forecasts.topics is None else f.forecasts.topics[t]
-    more = [f"closes {plain_time(closes)}" for closes in [closes] if closes] + [f"topic {topic}"] * bool(topic)
-    lines = [between, experts, *more]
+    lines = [between, experts]
+    if closes:
+        lines.append(f"closes {plain_time(closes)}")
+    if topic:
+        lines.append(f"topic {topic}")
     return Card(f.event_name(t), brief(p), lines, interval_bar(p, a, b, given.tolist()), own=True)
 
 

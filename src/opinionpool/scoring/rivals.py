@@ -12,7 +12,7 @@ import numpy.typing as npt
 from opinionpool.arrays import Array, Index, Mask
 from opinionpool.errors import ArgumentError, LearningError, ShapeError
 from opinionpool.forecasts import Forecasts
-from opinionpool.logodds import FLOOR, all_classes, public_probabilities
+from opinionpool.logodds import FLOOR, all_classes, logit, public_probabilities
 from opinionpool.scoring.scores import checked
 
 
@@ -73,4 +73,4 @@ class Rival:
 def _log_odds(forecasts: Forecasts) -> Array:
     """Log-odds of each expert's probabilities, within the floor for experts, (T, N) or (T, N K); NaN where missing."""
     p = np.clip(all_classes(forecasts.X, 2)[..., 1:] if forecasts.X.ndim == 2 else forecasts.X, FLOOR, 1.0 - FLOOR)
-    return np.asarray(np.log(p) - np.log1p(-p)).reshape(len(p), -1)
+    return logit(p).reshape(len(p), -1)

@@ -10,7 +10,7 @@ import numpy as np
 
 from opinionpool.arrays import Array, Index
 from opinionpool.blocks import blocks
-from opinionpool.estimation.sampling import GOLDEN, Keys, mixed, priorities
+from opinionpool.estimation.sampling import GOLDEN, Keys, cell_keys, mixed, priorities
 from opinionpool.streams.block import Event, EventBlock, Times, event_key
 
 # Events of all outcomes together, and probabilities in their forecasts, that are kept by default.
@@ -179,12 +179,8 @@ class Sample:
 
 def _cell_keys(probabilities: Array, axes: int) -> Keys:
     """Hash of each forecast over the first `axes` axes, 0 where missing; a further axis has the classes."""
-    several = probabilities.ndim > axes
+    if probabilities.ndim == axes:
+        return cell_keys(probabilities, 1.0)
     # Rows that were normalised differ in their last digits by the order of the classes.
-    moved = np.round(probabilities, 9) if several else probabilities
-    moved = moved + (np.arange(1.0, probabilities.shape[-1] + 1.0) if several else 1.0)
-    # The bits of a square depend on all those of a probability, in a way that sums do not undo.
-    found = np.square(moved, out=moved).view(np.uint64)
-    if np.isnan(np.vdot(probabilities, probabilities)):
-        found[np.isnan(probabilities)] = 0
-    return np.asarray(np.einsum("...k->...", found) if several else found)
+    found = cell_keys(np.round(probabilities, 9), np.arange(1.0, probabilities.shape[-1] + 1.0))
+    return np.asarray(np.einsum("...k->...", found))
