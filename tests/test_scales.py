@@ -213,6 +213,20 @@ class TestVerdicts:
         text = "item,judge,verdict,confidence,outcome\nm,x,yes,.8,yes\nm,y,no,.6,yes\nn,x,no,.9,no\nn,y,no,.7,no\n"
         np.testing.assert_allclose(read(text).X, [[0.8, 0.4], [0.1, 0.3]])
 
+    @pytest.mark.parametrize("name", ["label", "Label", "answer", "verdict", "decision"])
+    @pytest.mark.parametrize("outcome", [{}, {"outcome": 0}])
+    @pytest.mark.parametrize("yes_no", ["10", ("yes", "no")])
+    def test_what_happened_beside_judges_in_columns_is_no_verdict(self, name, outcome, yes_no):
+        yes, no = yes_no
+        text = f"item,gpt,claude,{name}\na,.9,.8,{yes}\nb,.2,.3,{no}\nc,.7,.4,\nd,.6,.7,{yes}\n"
+        try:
+            f = read(text, columns=dict.fromkeys(outcome, name))
+        except LayoutError:
+            assert not outcome  # a question, where nobody says what the column is
+        else:
+            assert f.experts == ("gpt", "claude")
+            np.testing.assert_array_equal(f.outcomes, [1, 0, -1, 1])
+
     def test_yes_and_no(self):
         f = read("item,judge,verdict,gold\nm,x,yes,1\nm,y,no,1\nn,x,no,0\nn,y,no,0\n", columns=ROLES)
         np.testing.assert_allclose(f.X, [[0.75, 0.25], [0.25, 0.25]])

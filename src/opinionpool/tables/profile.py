@@ -163,8 +163,13 @@ class Profile:
 
         `given` are columns by the roles that a user gives them.
         """
-        name = given.get("verdict", "")
-        found = [c for c in self.columns if c.name == name or ("verdict" not in given and "verdict" in c.roles)]
+        if "verdict" in given:
+            found = [c for c in self.columns if c.name == given["verdict"]]
+        elif "expert" in given or any("expert" in c.roles for c in self.columns):
+            # A word such as label has other readings, and belongs to no expert of a wide table.
+            found = [c for c in self.columns if c.roles == {"verdict"} and c.name not in given.values()]
+        else:
+            return None
         certain = PROBABILITY in given or any(PROBABILITY in c.roles for c in self.columns if c not in found)
         scale = None if certain or len(found) != 1 else Scale.of_verdicts(found[0].words.values)
         return None if scale is None else (found[0].name, scale)
