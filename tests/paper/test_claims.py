@@ -5,15 +5,14 @@ from functools import cache
 import numpy as np
 import pytest
 
-from opinionpool.paper import datasets, score_claims as scoring
+from opinionpool.paper import datasets
+from opinionpool.paper.claims import TABLE, Claim, claim, dependence, model_claims, score_claims
 from opinionpool.paper.datasets import DataSet
 from opinionpool.paper.experiments import Curves
-from opinionpool.paper.model_claims import model_claims
-from opinionpool.paper.page import Claim, Picture, Section, page
-from opinionpool.paper.score_claims import dependence, score_claims, separation_rows
+from opinionpool.paper.reproduce import Picture, Section, page, separation_rows
 
 # Several tests ask for the same.
-simulated, expectations = cache(datasets.simulated), cache(scoring.expectations)
+simulated, expectations = cache(datasets.simulated), cache(datasets.expectations)
 
 # The printed formulas that slip, by a part of what the paper says.
 SLIPS = (
@@ -58,11 +57,30 @@ def test_numbers_of_the_examples():
 
 def test_claims_are_computed_not_typed(monkeypatch):
     """A broken pool turns rows red."""
-    monkeypatch.setattr(
-        "opinionpool.paper.model_claims.Independent.pool", lambda self, q, prior: np.full(len(q), prior)
-    )
+    monkeypatch.setattr("opinionpool.paper.claims.Independent.pool", lambda self, q, prior: np.full(len(q), prior))
     claim = next(claim for claim in model_claims() if claim.where == "(23)")
     assert not claim.holds
+
+
+def test_every_row_of_the_table_is_computed():
+    sets = [simulated(rho, 1.0) for rho in (0.0, 0.2, 0.5)]
+    real = DataSet("real", "real", tuple("abc"), simulated(0.5, 2.0).values[:, :3], simulated(0.5, 2.0).outcomes, True)
+    flat = np.zeros((6, 3, 2))
+    pairs = [(curves(data, [0.0] * 6), expectations(data)) for data in sets]
+    pairs.append((Curves(real, np.arange(1, 4), flat, flat[0] > 1, flat[0]), None))
+    assert {each.name for each in [*model_claims(), *score_claims(pairs)]} == set(TABLE)
+    assert all(set(row) <= {"where", "figure", "says", "found", "right", *BOUNDS} for row in TABLE.values())
+
+
+BOUNDS = ("published", "tolerance", "at_least", "at_most")
+
+
+def test_a_claim_holds_within_its_tolerance():
+    assert claim("example-alike", [0.512, 0.758], percent=0, calibrated=[0, 0]).holds
+    assert not claim("example-alike", [0.512, 0.766], percent=0, calibrated=[0, 0]).holds
+    assert not claim("valid", -1e-12).holds
+    assert claim("near-linear", 0.02, independent=1.0).holds
+    assert not claim("half", np.nan).holds
 
 
 def curves(data, shift, noise=0.0, separated=None):
@@ -85,7 +103,7 @@ def test_verdicts_at_the_expected_scores():
     """What unlimited training data say: the paper's text needs σ² = 2, and its figure 3c neither."""
     for variance in (1.0, 2.0):
         sets = [simulated(rho, variance) for rho in (0.0, 0.2, 0.5)]
-        claims = score_claims([curves(data, [0.0] * 6) for data in sets], [expectations(data) for data in sets])
+        claims = score_claims([(curves(data, [0.0] * 6), expectations(data)) for data in sets])
         held = verdicts(claims)
         assert held["Gaussian and logistic aggregation yield the highest scores in all cases."]
         assert held["Gaussian and logistic aggregation are on par."]
@@ -106,10 +124,9 @@ def variance_named(claim: Claim, variance: float) -> bool:
 
 def test_verdicts_follow_the_scores():
     sets = [simulated(rho, 2.0) for rho in (0.0, 0.2, 0.5)]
-    known = [expectations(data) for data in sets]
-    worse = verdicts(score_claims([curves(data, [0, -0.05, 0, 0, 0, 0]) for data in sets], known))
+    worse = verdicts(score_claims([(curves(data, [0, -0.05, 0, 0, 0, 0]), expectations(data)) for data in sets]))
     assert not worse["Gaussian and logistic aggregation are on par."]
-    ahead = score_claims([curves(data, [0, 0, 2.0, 0, 0, 0]) for data in sets], known)
+    ahead = score_claims([(curves(data, [0, 0, 2.0, 0, 0, 0]), expectations(data)) for data in sets])
     best = next(claim for claim in ahead if "highest scores" in claim.says)
     assert not best.holds
     assert "ahead 30 times" in best.found
@@ -123,13 +140,13 @@ def test_what_is_said_of_real_data_follows_the_scores():
     flat[1] += 0.01  # the logistic pool is ahead everywhere
     flat[2:5] -= 0.1
     c = Curves(data, n, flat + 1e-4 * np.random.default_rng(0).standard_normal(flat.shape), flat[0] > 1, flat[0])
-    held = verdicts(score_claims([c], [None]))
+    held = verdicts(score_claims([(c, None)]))
     assert held["The Gaussian model is not dominant."]
     assert held["Gaussian aggregation is more accurate than IndOps, that is when dependence is high."]
     assert held["Results are similar to those of logistic regression."]
     flat[1] -= 0.05
     c = Curves(data, n, flat, flat[0] > 1, flat[0])
-    assert not verdicts(score_claims([c], [None]))["The Gaussian model is not dominant."]
+    assert not verdicts(score_claims([(c, None)]))["The Gaussian model is not dominant."]
 
 
 def test_dependence_is_the_correlation_within_an_outcome():
@@ -152,7 +169,7 @@ def test_separated_halves_are_listed_with_the_rules_effect():
 
 
 def test_the_page_shows_everything_and_escapes():
-    claims = (Claim("(1)", "a < b", "-0.5 & more", True), Claim("(2)", "c", "d", False, "e"))
+    claims = (Claim("one", "(1)", "a < b", "-0.5 & more", True), Claim("two", "(2)", "c", "d", False, "e"))
     picture = Picture("Figure 1", "Curves.", b"<svg/>", ("figure-1.svg",))
     text = page("T", ["L"], [Section("S", ("P",), (picture,), claims, ("Data", "N"), (("x", "3"),))])
     for part in ("a &lt; b", "−0.5 &amp; more", "✓ holds", "✗ does not hold", "PHN2Zy8+", 'href="figure-1.svg"', ">3<"):

@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 from opinionpool.estimators.calibration import LogOddsTransformer
 from opinionpool.forecasts import Forecasts
 from opinionpool.logodds import expit, logit
-from opinionpool.paper import batch_fits, datasets, expected_scores as expected, experiments
+from opinionpool.paper import batch_fits, datasets, experiments
 from opinionpool.paper.datasets import DataSet, simulated, simulated_panel
 from opinionpool.paper.experiments import METHODS, draw, fit_five, run
 from opinionpool.plots import figures as plots
@@ -199,13 +199,13 @@ def test_progress_is_told_to_the_end():
 def test_expected_scores_are_the_known_ones():
     n = np.arange(1, 11)
     for variance, gaussian, average in ((1.0, 0.689, 0.448), (2.0, 0.455, 0.372)):
-        assert expected.gaussian_scores(n, 0.5, variance)[-1] == pytest.approx(gaussian, abs=5e-4)
-        assert expected.average_scores(10, 0.5, variance)[-1] == pytest.approx(average, abs=2e-3)
+        assert datasets.gaussian_scores(n, 0.5, variance)[-1] == pytest.approx(gaussian, abs=5e-4)
+        assert datasets.average_scores(10, 0.5, variance)[-1] == pytest.approx(average, abs=2e-3)
     for rho in (0.2, 0.5):  # at variance 1 the independent pool is optimal at N = 1 + 1/rho, and only there
-        gap = expected.gaussian_scores(n, rho, 1.0) - expected.independent_scores(n, rho, 1.0)
+        gap = datasets.gaussian_scores(n, rho, 1.0) - datasets.independent_scores(n, rho, 1.0)
         assert np.flatnonzero(np.abs(gap) < 1e-12).tolist() == [round(1 / rho)]
         assert (gap >= -1e-12).all()
-    calibrated = expected.independent_scores(n, 0.0, 2.0) - expected.gaussian_scores(n, 0.0, 2.0)
+    calibrated = datasets.independent_scores(n, 0.0, 2.0) - datasets.gaussian_scores(n, 0.0, 2.0)
     assert calibrated == pytest.approx(0.0, abs=1e-12)
 
 
@@ -213,11 +213,11 @@ def test_expected_scores_against_simulated_pools():
     panel = simulated_panel(4, 0.2, 1.0)
     q, y = panel.simulate(200_000, seed=1)
     scores = log_score(panel.pool(q), y)
-    assert scores.mean() == pytest.approx(expected.gaussian_scores([4], 0.2, 1.0)[0], abs=5 * scores.std() / 447)
+    assert scores.mean() == pytest.approx(datasets.gaussian_scores([4], 0.2, 1.0)[0], abs=5 * scores.std() / 447)
     total = log_score(expit(logit(q).sum(axis=1)), y)
-    assert total.mean() == pytest.approx(expected.independent_scores([4], 0.2, 1.0)[0], abs=5 * total.std() / 447)
+    assert total.mean() == pytest.approx(datasets.independent_scores([4], 0.2, 1.0)[0], abs=5 * total.std() / 447)
     mean = log_score(q.mean(axis=1), y)
-    assert mean.mean() == pytest.approx(expected.average_scores(4, 0.2, 1.0)[-1], abs=5 * mean.std() / 300)
+    assert mean.mean() == pytest.approx(datasets.average_scores(4, 0.2, 1.0)[-1], abs=5 * mean.std() / 300)
 
 
 def test_the_uci_sets_are_those_of_the_paper(real):

@@ -13,19 +13,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from opinionpool.arrays import Array, Mask
+from opinionpool.arrays import Array, Index, Mask
+from opinionpool.estimation.likelihood import Value
 from opinionpool.estimation.logistic import SEPARATED_PENALTY, logistic_fit
+from opinionpool.estimation.newton import Loss, newton
 from opinionpool.estimation.simplex import simplex_weights
-from opinionpool.logodds import POOL_FLOOR
+from opinionpool.logodds import POOL_FLOOR, expit
 
-# Newton's decrement, the square of the step in standard errors of the coefficients, before the last step; that step
-# squares it once more.
-TOLERANCE = 1e-6
 # A linear pool this close to the best, in mean log-likelihood, is the best.
 GAP = 1e-8
 STEPS = 40
-# A curvature of the mean loss this small, in units of the log-odds' spread, leaves open if there is a maximum.
-FLAT = 1e-7
+# A curvature of the mean loss this small, in units of the log-odds' spread, leaves open if there is a maximum; what is
+# added to it so that a search ends.
+FLAT, RIDGE = 1e-7, 1e-13
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,11 +71,6 @@ def mean_scores(log_odds: Array, y: Mask) -> Array:
     edge = np.log((1.0 - POOL_FLOOR) / POOL_FLOOR)
     against = np.clip(log_odds, -edge, edge) * np.where(y, -1.0, 1.0)
     return np.asarray(1.0 - np.log2(1.0 + np.exp(against)).mean(axis=-1))
-
-
-def probabilities(log_odds: Array) -> Array:
-    """Probabilities of floored log-odds, which cannot overflow."""
-    return np.asarray(1.0 / (1.0 + np.exp(-log_odds)))
 
 
 def conditional_means(x: Array, y: Mask) -> tuple[Array, Array]:
@@ -130,7 +125,8 @@ def independent_pools(x: Array, y: Mask) -> LogPools:
 def logistic_pools(x: Array, y: Mask, gaussian: LogPools) -> LogisticPools:
     """Logarithmic pools fitted to each sample by logistic regression; separated samples get the limit of the weights.
 
-    The search starts from the Gaussian pools of the same samples, which have the same form and are near.
+    The search starts from the Gaussian pools of the same samples, which have the same form and are near. A ridge too
+    small to matter gives it an end where the outcomes are separated, at weights that separate them.
     """
     b, t, n = x.shape
     reference = laplace_log_odds(y)
@@ -141,78 +137,39 @@ def logistic_pools(x: Array, y: Mask, gaussian: LogPools) -> LogisticPools:
     start = np.empty((b, n + 1))
     start[:, :n] = gaussian.weights * spread
     start[:, n] = gaussian.intercept + (gaussian.weights * centre).sum(axis=1)
-    found = _newton(design, y, reference, start, 0.0, 0.0)
+    sign, offset = np.where(y, 1.0, -1.0), np.tile(reference[:, None], t)
+    found = newton(_loss(design, sign, offset), np.tile(RIDGE * t * np.eye(n + 1), (b, 1, 1)), start)
     weights = found.theta[:, :n] / spread
     intercept = found.theta[:, n] - (weights * centre).sum(axis=1)
+    separated = np.asarray((sign * (offset + (found.theta[:, None] @ design)[:, 0]) > 0).all(axis=1))
     limit = LogPools(weights.copy(), intercept.copy(), reference)
-    separated = found.separated.copy()
-    (difference,) = separated.nonzero()
-    if len(difference):
-        raw = np.concatenate([contrasts[difference], np.ones((len(difference), 1, t))], axis=1)
-        penalty = SEPARATED_PENALTY * np.append(np.full(n, float(n)), 1.0)
-        middle = np.append(np.full(n, 1.0 / n), 0.0)
-        kept = _newton(
-            raw, y[difference], reference[difference], np.tile(middle, (len(difference), 1)), penalty, middle
+    unsure = ~separated & (~found.converged | (np.linalg.eigvalsh(found.hessian)[:, 0] <= FLAT * t))
+    if separated.any():
+        penalty = SEPARATED_PENALTY * np.diag(np.append(np.full(n, float(n)), 1.0))
+        raw = np.concatenate([contrasts[separated], np.ones((separated.sum(), 1, t))], axis=1)
+        near = offset[separated] + contrasts[separated].mean(axis=1)
+        kept = newton(
+            _loss(raw, sign[separated], near), np.tile(penalty, (len(raw), 1, 1)), np.zeros((len(raw), n + 1))
         )
-        weights[difference], intercept[difference] = kept.theta[:, :n], kept.theta[:, n]
-        found.ended[difference] = kept.ended
-    for i in np.flatnonzero(~found.ended):
+        weights[separated], intercept[separated] = 1.0 / n + kept.theta[:, :n], kept.theta[:, n]
+    for i in np.flatnonzero(unsure):
         fit = logistic_fit(contrasts[i].T, y[i].astype(np.int64), reference[i])
         weights[i], intercept[i], separated[i] = fit.weights, fit.intercept[0], fit.separated
     return LogisticPools(LogPools(weights, intercept, reference), separated, limit)
 
 
-@dataclass(frozen=True, eq=False)
-class _Found:
-    """Result of Newton's method for each sample: coefficients, convergence, and separation."""
+def _loss(design: Array, sign: Array, offset: Array) -> Loss:
+    """Losses Σ log(1 + exp(−s (offset + θ·z))) of samples of designs (B, P, T), with their derivatives."""
 
-    theta: Array
-    ended: Mask
-    separated: Mask
+    def loss(which: Index, theta: Array) -> Value:
+        z, s = design[which], sign[which]
+        margin = s * (offset[which] + (theta[:, None, :] @ z)[:, 0])
+        miss = expit(-margin)
+        gradient = -(z @ (s * miss)[:, :, None])[:, :, 0]
+        hessian = (z * (miss * (1.0 - miss))[:, None, :]) @ np.swapaxes(z, 1, 2)
+        return Value(np.logaddexp(0.0, -margin).sum(axis=1), gradient, hessian)
 
-
-def _newton(
-    design: Array, y: Mask, offset: Array, start: Array, penalty: Array | float, centre: Array | float
-) -> _Found:
-    """Least Σ log(1 + exp(−s η)) + ½ Σ penalty (θ − centre)² of each sample, or once all outcomes are on their side."""
-    b, p, t = design.shape
-    sign = np.where(y, 1.0, -1.0)
-    free, kept, diagonal = not np.any(penalty), np.zeros(p) + penalty, np.arange(p)
-    theta, ended, separated = start.copy(), np.zeros(b, dtype=bool), np.zeros(b, dtype=bool)
-    last, length, move = np.full(b, np.inf), np.ones(b), np.zeros((b, p))
-    rows = np.arange(b)
-    z, s = design, sign
-    for _ in range(STEPS):
-        here = theta[rows]
-        margin = s * (offset[rows, None] + (here[:, None, :] @ z)[:, 0])
-        small = np.exp(-np.abs(margin))
-        loss = (np.log1p(small) + np.maximum(-margin, 0.0)).sum(axis=1)
-        loss += 0.5 * (kept * (here - centre) ** 2).sum(axis=1)
-        miss = np.where(margin >= 0, small, 1.0) / (1.0 + small)
-        gradient = kept * (here - centre) - (z @ (s * miss)[:, :, None])[:, :, 0]
-        curvature = (z * (miss * (1.0 - miss))[:, None, :]) @ np.swapaxes(z, 1, 2)
-        uphill = loss > last[rows] + 1e-9 * t
-        difference = free & ~uphill & (margin > 0).all(axis=1)
-        curvature[:, diagonal, diagonal] += kept + 1e-12 * t
-        step = -np.linalg.solve(curvature, gradient[:, :, None])[:, :, 0]
-        still = ~uphill & ~difference & (-(gradient * step).sum(axis=1) <= TOLERANCE)
-        if free and still.any():
-            still[still] = np.linalg.eigvalsh(curvature[still])[:, 0] > FLAT * t
-        separated[rows[difference]] = True
-        # Half of the last step for those that it took uphill, the next one for the others.
-        back, on = rows[uphill], ~(uphill | difference)
-        length[back] *= 0.5
-        theta[back] -= length[back, None] * move[back]
-        last[rows[~uphill]], length[rows[~uphill]] = loss[~uphill], 1.0
-        move[rows[on]] = step[on]
-        theta[rows[on]] += step[on]
-        done = difference | still
-        ended[rows[done]] = True
-        if done.all():
-            break
-        if done.any():
-            rows, z, s = rows[~done], z[~done], s[~done]
-    return _Found(theta, ended, separated)
+    return loss
 
 
 def _by_expert(x: Array) -> Array:
@@ -225,7 +182,7 @@ def linear_weights(x: Array, y: Mask) -> Array:
 
     Least −mean log(q w) + Σ w over w ≥ 0 has Σ w = 1 by itself. The certificate is that of `simplex_weights`.
     """
-    q = probabilities(_by_expert(x) * np.where(y, 1.0, -1.0)[:, None, :])
+    q = expit(_by_expert(x) * np.where(y, 1.0, -1.0)[:, None, :])
     b, n, t = q.shape
     if n == 1:
         return np.ones((b, 1))

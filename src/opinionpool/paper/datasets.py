@@ -1,4 +1,4 @@
-"""The data sets of the paper's section 5.1: three simulated ones, in two versions, and two from the UCI repository."""
+"""Data sets of the paper's section 5.1: three simulated, in two versions, with expected scores, and two from UCI."""
 
 from __future__ import annotations
 
@@ -14,13 +14,16 @@ import numpy.typing as npt
 from opinionpool.arrays import Array
 from opinionpool.errors import OpinionPoolError
 from opinionpool.extras import install
-from opinionpool.logodds import logit
+from opinionpool.logodds import FLOOR, expit, logit
+from opinionpool.model.accuracy import normal_score
 from opinionpool.model.panel import Panel
 
 CORRELATIONS = (0.0, 0.2, 0.5)
 # σ² as printed, which makes the experts underconfident (κ = 2), and as the text requires (κ = 1).
 VARIANCES = (1.0, 2.0)
 EXPERTS, EVENTS = 10, 500
+# Simulated events for the expected score of an average.
+DRAWS = 100_000
 # Columns of Pima in which 0 stands for a value that was not measured.
 UNMEASURED = ("plas", "pres", "skin", "insu", "mass")
 
@@ -126,3 +129,72 @@ def _read(name: str, shape: tuple[int, int]) -> tuple[tuple[str, ...], Array, np
 
 def _records(lines: list[str]) -> Iterator[str]:
     return (line for line in lines if line.strip() and not line.startswith("@"))
+
+
+@dataclass(frozen=True, eq=False)
+class Expected:
+    """Expected scores at known parameters for N = 1, 2, ..., (P,) each."""
+
+    gaussian: Array
+    independent: Array
+    average: Array
+
+    def of(self, method: str) -> Array:
+        """Expected scores of a method; "logistic" maps to the Gaussian pool and "linear" to the average, (P,)."""
+        return {"independent": self.independent, "linear": self.average, "average": self.average}.get(
+            method, self.gaussian
+        )
+
+
+def expectations(data: DataSet) -> Expected | None:
+    """Expected scores for simulated experts; None for other data."""
+    if data.correlation is None or data.variance is None:
+        return None
+    n = np.arange(1, len(data.experts) + 1)
+    return Expected(
+        gaussian_scores(n, data.correlation, data.variance),
+        independent_scores(n, data.correlation, data.variance),
+        average_scores(len(n), data.correlation, data.variance),
+    )
+
+
+def gaussian_scores(numbers: npt.ArrayLike, correlation: float, variance: float) -> Array:
+    """Scores of the Gaussian pool of N experts, (P,): C* given Y = 1 is N(μ*, 2μ*), (25).
+
+    >>> gaussian_scores([10], 0.5, 1.0).round(3), gaussian_scores([10], 0.5, 2.0).round(3)
+    (array([0.689]), array([0.455]))
+    """
+    n = np.asarray(numbers, dtype=np.float64)
+    accuracy = n / (1.0 + (n - 1.0) * correlation) * 2.0 / variance
+    return normal_score(accuracy, 2.0 * accuracy)
+
+
+def independent_scores(numbers: npt.ArrayLike, correlation: float, variance: float) -> Array:
+    """Scores of the independent pool (23), whose log-odds are the sum of the experts', (P,).
+
+    As good as the Gaussian pool where its weights happen to be 1, as at σ² = 1 with N = 1 + 1/ρ:
+
+    >>> independent_scores([3], 0.5, 1.0) - gaussian_scores([3], 0.5, 1.0)
+    array([0.])
+    """
+    n = np.asarray(numbers, dtype=np.float64)
+    return normal_score(n, variance * n * (1.0 + (n - 1.0) * correlation))
+
+
+def average_scores(most: int, correlation: float, variance: float, draws: int = DRAWS, seed: int = 0) -> Array:
+    """Scores of the average of 1 .. `most` experts, simulated, (most,).
+
+    >>> average_scores(10, 0.5, 1.0, draws=20_000)[-1].round(2)
+    np.float64(0.45)
+    """
+    rng = np.random.default_rng(seed)
+    half = rng.standard_normal((draws // 2, most + 1))
+    z = np.concatenate([half, -half])
+    spread = np.sqrt(variance)
+    ratios = 1.0 + spread * (np.sqrt(correlation) * z[:, :1] + np.sqrt(1.0 - correlation) * z[:, 1:])
+    contrast = np.clip(expit(ratios), FLOOR, 1.0 - FLOOR)
+    n = np.arange(1, most + 1)
+    score = 1.0 + np.log2(contrast.cumsum(axis=1) / n).mean(axis=0)
+    # Sampling error in the experts' own scores, which are known, is that of their average's.
+    own = (1.0 + np.log2(contrast).mean(axis=0)).cumsum() / n
+    return np.asarray(score - (own - normal_score(1.0, variance)))

@@ -113,7 +113,7 @@ def fit_five(drawn: Draw) -> Point:
     gaussian = batch_fits.gaussian_pools(train, y)
     logistic = batch_fits.logistic_pools(train, y, gaussian)
     average = np.full((len(train), train.shape[2]), 1.0 / train.shape[2])
-    forecast = batch_fits.probabilities(test)
+    forecast = expit(test)
     answers = (
         gaussian.pool(test),
         logistic.pools.pool(test),
