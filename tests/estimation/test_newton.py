@@ -6,7 +6,7 @@ from scipy.optimize import minimize
 
 from opinionpool.estimation import likelihood
 from opinionpool.estimation.likelihood import Design, products, row_basis, value
-from opinionpool.estimation.newton import Prior, newton, posterior_modes
+from opinionpool.estimation.newton import Near, Prior, modes_near, newton, posterior_modes
 from opinionpool.logodds import metric
 
 
@@ -143,6 +143,31 @@ class TestModes:
             assert mode.precision == pytest.approx(np.eye(wide) + root[i].T @ bent @ root[i], rel=1e-6)
             exact = -cost(mode.coefficients) - np.linalg.slogdet(mode.precision)[1] / 2
             assert mode.log_marginal_likelihood == pytest.approx(exact, abs=1e-6)
+
+    @pytest.mark.parametrize("far", [0.1, 3.0])
+    @pytest.mark.parametrize("classes", [2, 3])
+    def test_near_another_point_are_the_same(self, classes, far):
+        """From quadratic functions about points that are near or far, with priors that leave some directions known."""
+        design, rng = drawn(30, 4, classes), np.random.default_rng(6)
+        mean, root = rng.normal(size=(12, 4)), 2.0 * rng.normal(size=(12, 4, 3))
+        plain = posterior_modes(design, Prior(mean, root))
+        at = value(design, far * rng.normal(size=(1, 4)))
+        bent, covariance = at.hessian[0], np.empty((12, 4, 4))
+        for i in range(12):
+            covariance[i] = root[i] @ np.linalg.solve(np.eye(3) + root[i].T @ bent @ root[i], root[i].T)
+        off = far * rng.normal(size=(12, 3))
+        # Only Λ's products with what the root reaches matter.
+        pull = np.array([np.linalg.pinv(each.T) @ own for each, own in zip(root, off, strict=True)])
+        start = mean + (root @ off[..., None])[..., 0]
+        found = modes_near(design, Near(start, pull, covariance.copy(), bent))
+        own = found.covariance(np.ones(12, dtype=bool))
+        for i, mode in enumerate(plain):
+            assert found.theta[i] == pytest.approx(mean[i] + root[i] @ mode.coefficients, abs=1e-8)
+            assert own[i] == pytest.approx(root[i] @ mode.covariance @ root[i].T, abs=1e-7)
+            assert found.loss[i] == pytest.approx(loss(design, found.theta[i]), abs=1e-9)
+            size = np.linalg.slogdet(np.eye(3) + root[i].T @ bent @ root[i])[1] / 2
+            whole = np.linalg.slogdet(mode.precision)[1] / 2
+            assert size + found.half_log_determinant[i] == pytest.approx(whole, abs=1e-7)
 
     def test_marginal_likelihood_is_the_integral(self):
         """On a grid of two coefficients."""

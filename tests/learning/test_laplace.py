@@ -26,10 +26,20 @@ def nodes_of(n, k=2, beliefs=None):
     return prior_nodes(believed, k - 1, options=False)
 
 
+def root_of(nodes, b, j, d):
+    """Root of the prior covariance of intercept and weights of a node with a sum."""
+    n = nodes.direction.shape[1]
+    covariance = np.zeros((d + n, d + n))
+    covariance[:d, :d] = nodes.intercept(d) @ nodes.intercept(d).T
+    covariance[d:, d:] = nodes.deviations[b] + nodes.sums.sd[j] ** 2 * np.outer(nodes.direction[b], nodes.direction[b])
+    size, vector = np.linalg.eigh(covariance)
+    return vector * np.sqrt(np.maximum(size, 0.0))
+
+
 def exact(observed, nodes, b, j):
     """Mode and log evidence (Laplace) of intercept and weights of a node with a sum, by a general optimiser."""
     d, n = observed.free, observed.contrasts.shape[1]
-    root = nodes.roots(np.array([b]), np.array([j]), d)[0]
+    root = root_of(nodes, b, j, d)
     mean = np.append(np.zeros(d), nodes.sums.value[j] * nodes.direction[b])
 
     def ratios(theta):
@@ -77,7 +87,7 @@ def test_the_quadratic_function_is_exact_where_the_likelihood_is_one():
     found = by_quadratic(Quadratic(0.3, slope, hessian), nodes, 1)
     pairs = found.likely(-np.inf, covariances=True)
     for b, j in ((0, 3), (2, 7), (3, 12)):
-        own = nodes.roots(np.array([b]), np.array([j]), 1)[0]
+        own = root_of(nodes, b, j, 1)
         covariance, mean = own @ own.T, np.append(0.0, nodes.sums.value[j] * nodes.direction[b])
         precision = np.linalg.inv(covariance) + hessian
         post = np.linalg.solve(precision, np.linalg.solve(covariance, mean) + slope)
@@ -125,7 +135,7 @@ def test_without_events_the_posterior_is_the_prior(beliefs):
     second = np.zeros((4, 4))
     for b, p in enumerate(nodes.probability):
         for j, q in enumerate(nodes.sums.probability):
-            root = nodes.roots(np.array([b]), np.array([j]), 1)[0]
+            root = root_of(nodes, b, j, 1)
             mean = np.append(0.0, nodes.sums.value[j] * nodes.direction[b])
             second += p * q * (root @ root.T + np.outer(mean, mean))
     mine = normals.covariance + normals.mean[:, :, None] * normals.mean[:, None]

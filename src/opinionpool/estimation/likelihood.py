@@ -22,6 +22,8 @@ _BLOCK = 1 << 17
 # Terms of a product of matrices from which BLAS wakes its threads, which costs more than they bring; and events in a
 # block at least.
 _TERMS, _FEWEST = 380_000, 32
+# Vectors of coefficients from which products of columns are made for all together.
+_SEVERAL = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,8 +127,8 @@ class Value(NamedTuple):
         return Value(*(part[which] for part in self))
 
 
-def value(design: Design, coefficients: Array) -> Value:
-    """Return loss, gradient and Hessian at coefficients (S, Q).
+def value(design: Design, coefficients: Array, *, curved: bool = True) -> Value:
+    """Return loss, gradient and Hessian at coefficients (S, Q); the Hessian is empty unless `curved`.
 
     Examples
     --------
@@ -135,8 +137,9 @@ def value(design: Design, coefficients: Array) -> Value:
     [[0.6265], [[-0.5379]], [[[0.3932]]]]
     """
     s, d, first = len(coefficients), design.free, len(design.features) * design.free
-    found = Value(np.zeros(s), np.zeros(coefficients.shape), np.zeros((s, design.size, design.size)))
-    for rows in _blocks(design, s):
+    found = Value(np.zeros(s), np.zeros(coefficients.shape), np.zeros((s, design.size * curved, design.size)))
+    n = design.columns.shape[-3]
+    for rows in _blocks(design, s, 1 if not curved else n * n // s if _alike(design, s) else n):
         z, happened, weight = design.columns[..., rows], design.happened(rows), design.weight[rows]
         loss, p, rest = softmax(design.ratios(coefficients, rows), happened)
         found.loss[:] += loss @ weight
@@ -149,14 +152,15 @@ def value(design: Design, coefficients: Array) -> Value:
         if first:
             slope = slope if design.basis is None else design.basis @ slope
             found.gradient[:, :first] += np.swapaxes(slope @ design.features[:, rows].T, 1, 2).reshape(s, first)
-        _add_curvature(found.hessian, design, rows, p, rest, weight)
+        if curved:
+            _add_curvature(found.hessian, design, rows, p, rest, weight)
     return found
 
 
 def products(design: Design, size: Array) -> Array:
     """Return Σ_t size_t Z_t M Z_t' for the metric M of log-ratios and several sizes (S, T), (S, Q, Q)."""
     k, found = design.free + 1, np.zeros((len(size), design.size, design.size))
-    for rows in _blocks(design, len(size)):
+    for rows in _blocks(design, len(size), design.columns.shape[-3]):
         # The covariance of equally probable classes is the metric over 2 K.
         weight = 2.0 * k * size[:, None, rows]
         even = np.full((len(size), k - 1, weight.shape[2]), 1.0 / k)
@@ -188,6 +192,10 @@ def _add_curvature(hessian: Array, design: Design, rows: slice, p: Array, rest: 
     if d == 1:
         # p (1 − p) z and not p (z − p z), for what is nearly certain.
         likely *= rest[:, None]
+        if _alike(design, s):
+            # The columns' products are made once for all.
+            hessian += (likely[:, 0] @ (z * np.swapaxes(z, 0, 1)).reshape(n * n, t).T).reshape(s, n, n)
+            return
         bent = likely[:, None] * z
     else:
         bent = likely[:, None] * (z - (p[:, None] * z).sum(axis=2, keepdims=True))
@@ -209,6 +217,11 @@ def _add_curvature(hessian: Array, design: Design, rows: slice, p: Array, rest: 
     hessian[:, :first, :first] += own.reshape(s, first, first)
 
 
+def _alike(design: Design, s: int) -> bool:
+    """Return whether products of columns are made once for S vectors of coefficients, of which all log-ratios are."""
+    return s >= _SEVERAL and design.free == 1 and not len(design.features) and design.columns.ndim == 3
+
+
 def _add_products(found: Array, left: Array, right: Array) -> None:
     """Add the products of (S, N, M) and (N, M) or (S, N, M) over the last axis, (S, N, N)."""
     n, m = left.shape[1:]
@@ -218,8 +231,8 @@ def _add_products(found: Array, left: Array, right: Array) -> None:
         found += left[..., piece] @ np.swapaxes(right[..., piece], -1, -2)
 
 
-def _blocks(design: Design, s: int) -> Iterator[slice]:
-    """Yield the events in blocks, for S vectors of coefficients."""
-    (n, d, t), f = design.columns.shape[-3:], len(design.features)
+def _blocks(design: Design, s: int, n: int) -> Iterator[slice]:
+    """Yield the events in blocks, for S vectors of coefficients and n numbers at a time for each log-ratio."""
+    (d, t), f = design.columns.shape[-2:], len(design.features)
     step = max(_FEWEST, _BLOCK // max(1, s * d * max(n, f)), n // d)
     return (slice(first, first + step) for first in range(0, t, step))

@@ -20,6 +20,8 @@ from opinionpool.estimation.likelihood import Design, Value, value
 # What the cost would fall by in a last step; losses and Hessians are as of one step before the end, and off by about
 # the root of this. Then what rounding may hide of a cost that falls, and how many steps are made.
 _TOLERANCE, _ROUNDING, _STEPS = 1e-16, 1e-13, 50
+# The same tolerance of steps with a Hessian from elsewhere, and by how much each must bring the next down.
+_NEAR, _FAST = 1e-20, 16.0
 
 # Values at vectors of coefficients (s, P) of some of the searches, by their number.
 Loss: TypeAlias = Callable[[Index, Array], Value]
@@ -167,6 +169,83 @@ def posterior_modes(
     half_log_determinant = np.log(np.einsum("spp->sp", np.linalg.cholesky(precision))).sum(axis=1)
     score = -found.loss - (found.theta**2).sum(axis=1) / 2.0 - half_log_determinant
     return [Mode(*each) for each in zip(found.theta, score.tolist(), precision, strict=True)]
+
+
+class Near(NamedTuple):
+    """Regressions near their modes under normal priors with precisions Λ, of coefficients that may be known."""
+
+    theta: Array  # (S, Q)
+    pull: Array  # (S, Q); Λ (θ − prior mean)
+    covariance: Array  # (S, Q, Q); (H + Λ)⁻¹
+    hessian: Array  # (Q, Q), or (S, Q, Q); H of the likelihoods hereabouts
+
+
+class Modes(NamedTuple):
+    """Modes of S regressions."""
+
+    theta: Array  # (S, Q)
+    pull: Array  # (S, Q); Λ (θ − prior mean)
+    loss: Array  # (S,); of the likelihood alone
+    half_log_determinant: Array  # (S,); of the posterior precision relative to the start's
+    near: Array  # (S, Q, Q); posterior covariances for Hessians that are near
+    turn: Array  # (S, Q, Q); 1 + these times the differences of Hessians from those
+
+    def covariance(self, some: Mask) -> Array:
+        """Return posterior covariances of some of the regressions, (s, Q, Q)."""
+        return np.asarray(np.linalg.solve(self.turn[some], self.near[some]))
+
+
+def modes_near(design: Design, start: Near) -> Modes:
+    """Modes of S regressions by steps with the Hessian of the start, made anew where these converge slowly.
+
+    The covariances of the start are overwritten.
+    """
+    (s, q), at, which, eye = start.theta.shape, start, np.arange(len(start.theta)), np.eye(start.theta.shape[1])
+    theta, pull, turn = start.theta.copy(), start.pull.copy(), np.empty((s, q, q))
+    found = Modes(theta, pull, np.empty(s), np.zeros(s), start.covariance, turn)
+    for _ in range(_STEPS):
+        theta, pull, near = _chords(design, at)
+        now = value(design, theta)
+        turn = at.covariance @ (now.hessian - at.hessian) + eye
+        for whole, part in zip(found, (theta, pull, now.loss), strict=False):
+            whole[which] = part
+        found.half_log_determinant[which] += np.linalg.slogdet(turn)[1] / 2.0
+        found.turn[which] = turn
+        if near.all():
+            break
+        slow = ~near
+        which = which[slow]
+        found.near[which] = np.linalg.solve(turn[slow], at.covariance[slow])
+        at = Near(theta[slow], pull[slow], found.near[which], now.hessian[slow])
+    return found
+
+
+def _chords(design: Design, at: Near) -> tuple[Array, Array, Mask]:
+    """Return coefficients and pulls, (S, Q) each, after steps with the same Hessians, and a mask of the converged."""
+    theta, pull, length = at.theta.copy(), at.pull.copy(), np.ones(len(at.theta))
+    slow, (loss, gradient, _) = np.zeros(len(theta), dtype=bool), value(design, theta, curved=False)
+    decrement = np.full(len(theta), np.inf)
+    while True:
+        slope = gradient + pull
+        step = -(at.covariance @ slope[..., None])[..., 0]
+        before, decrement = decrement, -(slope * step).sum(axis=1)
+        # Λ times the step.
+        stiff = -slope - (step[:, None] @ at.hessian)[:, 0]
+        near = decrement < _NEAR
+        slow |= (length == 1.0) & (decrement > before / _FAST)
+        (rows,) = np.nonzero(~near & ~slow)
+        if not len(rows):
+            return theta + near[:, None] * step, pull + near[:, None] * stiff, near
+        some, part = length[rows], step[rows]
+        moved = theta[rows] + some[:, None] * part
+        now = value(design, moved, curved=False)
+        change = now.loss - loss[rows] + some * (part * (pull[rows] + some[:, None] * stiff[rows] / 2.0)).sum(axis=1)
+        less = (change <= -1e-4 * some * decrement[rows] + _ROUNDING * (1.0 + loss[rows])) | (some < 1e-6)
+        length[rows[~less]] /= 2.0
+        rows, some = rows[less], some[less]
+        theta[rows], loss[rows], gradient[rows] = moved[less], now.loss[less], now.gradient[less]
+        pull[rows] += some[:, None] * stiff[rows]
+        length[rows] = 1.0
 
 
 def loss_along(design: Design, prior: Prior | None) -> Loss:

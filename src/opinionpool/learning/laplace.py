@@ -15,7 +15,7 @@ import numpy as np
 
 from opinionpool.arrays import Array, Index
 from opinionpool.estimation.likelihood import Design, value
-from opinionpool.estimation.newton import Prior, posterior_modes
+from opinionpool.estimation.newton import Near, Prior, modes_near, posterior_modes
 from opinionpool.estimation.regression import Observations
 from opinionpool.learning.nodes import Nodes
 
@@ -28,8 +28,8 @@ MANY, ANEW = 1000, 2
 # Standard deviations that a last step about all events may have, the next of which would have about 0.003; and how many
 # steps are made.
 SMALL, STEPS = 1.0, 10
-# Numbers in Hessians that are made together, and in those of all pairs that are fitted.
-_HESSIANS, _FITTED = 1 << 21, 1 << 19
+# Numbers in the Hessians of all pairs that are fitted.
+_FITTED = 1 << 19
 # Numbers in the covariances that are kept.
 _KEPT = 1 << 20
 
@@ -148,6 +148,7 @@ class Approximation:
     deviations: Deviations  # covariances given intercept and sum
     along: Array  # (B, Q, K); how coefficients go with these
     left: Array  # (B, J, K, K); covariance of these
+    about: Quadratic
 
     @property
     def log_marginal_likelihood(self) -> float:
@@ -197,7 +198,7 @@ def by_quadratic(about: Quadratic, nodes: Nodes, d: int) -> Approximation:
     score += (right * moved).sum(axis=2) / 2.0 - np.linalg.slogdet(precision)[1] / 2.0
     score += np.log(np.outer(nodes.probability, sums.probability))
     mean = (start + scale * moved) @ np.swapaxes(along, 1, 2) + pulled[:, None]
-    return Approximation(score, mean, deviations, along, scale[:, :, None] * left * scale[:, None, :])
+    return Approximation(score, mean, deviations, along, scale[:, :, None] * left * scale[:, None, :], about)
 
 
 def approximate(design: Design, nodes: Nodes, *, anew: int = 0, start: Array | None = None) -> Approximation:
@@ -232,8 +233,10 @@ def fit_nodes(observed: Observations, nodes: Nodes, *, covariances: bool = True,
     design, among = observed.design_along(basis), nodes.along(basis)
     exact = float(observed.weight.sum()) * d < MANY
     found = approximate(design, among, anew=0 if exact else ANEW, start=start if basis is None else None)
-    pairs = found.likely(NEGLIGIBLE - MARGIN * exact, covariances=covariances)
-    return _averaged(_modes(design, among, pairs) if exact else pairs, nodes, basis)
+    pairs = found.likely(NEGLIGIBLE - MARGIN * exact, covariances=covariances or exact)
+    if exact:
+        pairs = _modes(design, found.about, among, pairs, covariances=covariances)
+    return _averaged(pairs, nodes, basis)
 
 
 def fit_all(likelihood: Likelihood, nodes: Nodes, d: int, start: Array, *, covariances: bool = True) -> Fit:
@@ -283,8 +286,7 @@ def prior_fit(nodes: Nodes, d: int, *, covariances: bool = True) -> Fit:
         covariance = nodes.spread() + square[:, None, None] * second - weights[:, :, None] * weights[:, None, :]
     else:
         probability, weights = nodes.probability, sums.value[0] * v
-        root = nodes.deviations
-        covariance = root @ np.swapaxes(root, 1, 2) + sums.sd[0] ** 2 * v[:, :, None] * v[:, None, :]
+        covariance = nodes.deviations + sums.sd[0] ** 2 * v[:, :, None] * v[:, None, :]
     means, whole = np.zeros((len(weights), d + n)), np.zeros((len(weights), d + n, d + n))
     means[:, d:], whole[:, d:, d:], whole[:, :d, :d] = weights, covariance, intercept @ intercept.T
     group = _groups(probability, np.arange(len(weights)), max(1, _KEPT // len(mean) ** 2))
@@ -296,26 +298,20 @@ def _basis(observed: Observations, nodes: Nodes) -> Array | None:
     return observed.basis_with(nodes.direction) if nodes.own is None else None
 
 
-def _modes(design: Design, nodes: Nodes, pairs: Pairs) -> Pairs:
-    """Return the pairs with their modes, each by a search from its mean."""
-    d = design.columns.shape[-2]
-    found = pairs._replace(score=np.empty(len(pairs.node)), mean=np.empty_like(pairs.mean))
-    most = max(1, _HESSIANS // design.size**2)
-    for first in range(0, len(pairs.node), most):
-        rows = slice(first, first + most)
-        b, j = pairs.node[rows], pairs.total[rows]
-        root = nodes.roots(b, j, d)
-        mean = np.zeros((len(b), design.size))
-        mean[:, d:] = nodes.sums.value[j, None] * nodes.direction[b]
-        modes = posterior_modes(design, Prior(mean, root), nodes.standardised(b, j, pairs.mean[rows] - mean, d))
-        found.mean[rows] = mean + (root @ np.array([mode.coefficients for mode in modes])[..., None])[..., 0]
-        found.score[rows] = [mode.log_marginal_likelihood for mode in modes]
-        if found.covariance is not None:
-            factor = np.linalg.cholesky(np.array([mode.precision for mode in modes]))
-            half = np.linalg.solve(factor, np.swapaxes(root, 1, 2))
-            found.covariance[rows] = np.swapaxes(half, 1, 2) @ half
-    prior = nodes.probability[pairs.node] * nodes.sums.probability[pairs.total]
-    return found._replace(score=found.score + np.log(prior))
+def _modes(design: Design, about: Quadratic, nodes: Nodes, pairs: Pairs, *, covariances: bool) -> Pairs:
+    """Return the pairs with their modes, each by a search from its mean by the quadratic function."""
+    assert pairs.covariance is not None
+    prior = np.zeros_like(pairs.mean)
+    prior[:, -nodes.direction.shape[1] :] = nodes.sums.value[pairs.total, None] * nodes.direction[pairs.node]
+    pull = about.slope - pairs.mean @ about.curvature
+    found = modes_near(design, Near(pairs.mean, pull, pairs.covariance, about.curvature))
+    # What the log-likelihood and the log prior at the mode are more than by the quadratic function.
+    more = -found.loss - about.constant - ((about.slope + pull) * pairs.mean).sum(axis=1) / 2.0
+    more -= (found.pull * (found.theta - prior) - pull * (pairs.mean - prior)).sum(axis=1) / 2.0
+    score = pairs.score + more - found.half_log_determinant
+    likely = score > score.max() + NEGLIGIBLE
+    covariance = found.covariance(likely) if covariances else None
+    return Pairs(pairs.node[likely], pairs.total[likely], score[likely], found.theta[likely], covariance)
 
 
 def _groups(probability: Array, label: Index, most: int) -> Index:

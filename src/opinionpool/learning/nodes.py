@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from opinionpool.arrays import Array, Index
+from opinionpool.arrays import Array
 from opinionpool.estimation.coefficients import intercept_root
 from opinionpool.learning.prior import (
     DEPENDENCE,
@@ -112,19 +112,18 @@ class Nodes:
         """Return the prior of coordinates of the weights along a basis (N, R), whose span contains all directions."""
         return self if basis is None else replace(self, direction=self.direction @ basis)
 
-    @cached_property
+    @property
     def deviations(self) -> Array:
-        """Roots of the covariances of the weights about s v, (B, N, P)."""
+        """Covariances of the weights about s v, (B, N, N)."""
         if self.own is not None:
-            return np.asarray(self.own)
+            return np.asarray(self.own @ np.swapaxes(self.own, 1, 2))
         h, tau = self.across()
-        return self._own_roots(h, np.zeros(len(tau)), tau)
+        return tau[:, None, None] ** 2 * (np.eye(h.shape[1]) - h[:, :, None] * h[:, None, :])
 
     def across(self) -> tuple[Array, Array]:
         """For each node: direction h (B, N) and scale τ (B,) of the weights' prior covariance τ² (I − hh')."""
-        every = np.arange(len(self.weight_sd))
-        h, _, tau = self._scales(every, np.zeros_like(every))
-        return h, tau
+        v = self.direction
+        return v / np.sqrt(np.einsum("bi,bi->b", v, v))[:, None], self.weight_sd
 
     def spread(self) -> Array:
         """Mean over the nodes of the covariance of the weights about s v, (N, N)."""
@@ -143,39 +142,6 @@ class Nodes:
         covariance = second * (v.T * self.probability) @ v - np.outer(mean, mean) + self.spread()
         size, vector = np.linalg.eigh(covariance)
         return mean, np.sqrt(np.maximum(size, 1e-12 * max(size[-1], 1e-12))), vector
-
-    def roots(self, node: Index, value: Index, d: int) -> Array:
-        """Roots of the prior covariance of intercept and weights for M pairs of node and sum, (M, K - 1 + N, P)."""
-        own = self._own_roots(*self._scales(node, value)) if self.own is None else self.own[node]
-        free = d if self.intercept_sd > 0 else 0
-        root = np.zeros((len(node), d + own.shape[1], free + own.shape[2]))
-        root[:, :d, :free] = self.intercept(d)[:, :free]
-        root[:, d:, free:] = own
-        return root
-
-    def standardised(self, node: Index, value: Index, away: Array, d: int) -> Array | None:
-        """Return coefficients (M, P) that the roots take to `away` (M, K - 1 + N); None where that takes a search."""
-        if self.own is not None:
-            return None
-        h, along, tau = self._scales(node, value)
-        inverse = (np.divide(1.0, each, out=np.zeros_like(each), where=each > 0) for each in (along, tau))
-        weights = (self._own_roots(h, *inverse) @ away[:, d:, None])[..., 0]
-        if not self.intercept_sd > 0:
-            return np.asarray(weights)
-        return np.concatenate([np.linalg.solve(self.intercept(d), away[:, :d].T).T, weights], axis=1)
-
-    def _scales(self, node: Index, value: Index) -> tuple[Array, Array, Array]:
-        """Unit directions (M, N), and standard deviations along them and across, (M,) each."""
-        v = self.direction[node]
-        size = np.sqrt(np.einsum("mi,mi->m", v, v))
-        return v / size[:, None], self.sums.sd[value] * size, self.weight_sd[node]
-
-    @staticmethod
-    def _own_roots(h: Array, along: Array, across: Array) -> Array:
-        """Symmetric matrices (M, N, N) with these eigenvalues along unit directions and across."""
-        root = (along - across)[:, None, None] * h[:, :, None] * h[:, None, :]
-        np.einsum("mii->mi", root)[:] += across[:, None]
-        return root
 
 
 def prior_nodes(believed: Believed, d: int, *, options: bool) -> Nodes:
