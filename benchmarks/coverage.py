@@ -30,8 +30,9 @@ from default_pool import HEAVY, KINDS, common_correlation, drawn, log_ratios_of_
 
 import opinionpool
 from opinionpool.forecasts import Forecasts
-from opinionpool.learning import prior as believed
+from opinionpool.learning import constants as believed
 from opinionpool.learning.learn import learn
+from opinionpool.learning.prior import believed_slope
 from opinionpool.logodds import expit
 from opinionpool.model.contrasts import Extremes
 from opinionpool.model.panel import Panel
@@ -45,10 +46,10 @@ ACCURACIES, ACCURATE_EVENTS, ACCURATE = (0.3, 1.0, 2.0, 4.0, 9.0, 16.0), (20, 50
 
 def drawn_weights(rng: np.random.Generator, n: int) -> Array:
     """Weights of equally accurate experts as they are believed to be, (n,)."""
-    slope = believed.believed_slope(n, rng.choice(believed.CORRELATIONS, p=believed.CORRELATION_PROBABILITIES))
+    slope = believed_slope(n, rng.choice(believed.CORRELATIONS, p=believed.CORRELATION_PROBABILITIES))
     diffuse = rng.random() < believed.DIFFUSE_PROBABILITY
     sd = believed.DIFFUSE_SD if diffuse else believed.SLOPE_SD
-    unit = believed.believed_slope(n) / np.sqrt(n)
+    unit = believed_slope(n) / np.sqrt(n)
     apart = unit * rng.choice(believed.WEIGHT_SD, p=believed.WEIGHT_SD_PROBABILITIES) * rng.normal(size=n)
     return np.asarray(slope * np.exp(sd * rng.normal() - sd**2 / 2) / n + apart - apart.mean())
 
@@ -59,7 +60,7 @@ def covered(rng: np.random.Generator, events: int, n: int, rho: float) -> float:
     limit = rng.choice(believed.LIMITS, p=believed.LIMIT_PROBABILITIES)
     total = events + NEW
     contrasts = 1.5 * (np.sqrt(rho) * rng.normal(size=(total, 1)) + np.sqrt(1 - rho) * rng.normal(size=(total, n)))
-    intercept = believed.BIAS * believed.believed_slope(n) * rng.normal()
+    intercept = believed.BIAS * believed_slope(n) * rng.normal()
     truth = expit(intercept + Extremes(limit).believed(contrasts[..., None])[..., 0] @ weights)
     y = (rng.random(total) < truth).astype(int)
     learned = learn(Forecasts.from_array(expit(contrasts[:events]), y[:events]), prior=0.5)

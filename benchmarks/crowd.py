@@ -21,7 +21,7 @@ from crowd_dependence import Simulated
 from row import Row
 
 from opinionpool.forecasts import Forecasts
-from opinionpool.learning.crowd import FEATURES
+from opinionpool.learning.constants import FEATURES
 from opinionpool.learning.learn import learn
 from opinionpool.logodds import expit
 from opinionpool.model.nested import NestedCorrelation

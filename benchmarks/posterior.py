@@ -18,9 +18,16 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool.estimation.regression import Observations
+from opinionpool.learning.constants import (
+    BIAS,
+    DEPENDENCE,
+    SLOPE_SD,
+)
 from opinionpool.learning.laplace import Fit, fit_nodes
 from opinionpool.learning.nodes import Nodes, Sums
-from opinionpool.learning.prior import BIAS, DEPENDENCE, SLOPE_SD, believed_slope
+from opinionpool.learning.prior import (
+    believed_slope,
+)
 
 Array = npt.NDArray[np.float64]
 

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from opinionpool.forecasts import Forecasts
-from opinionpool.learning.agreement import GUIDE, PANEL_WORTH, Agreement
+from opinionpool.learning.agreement import Agreement
 from opinionpool.learning.beliefs import Beliefs
+from opinionpool.learning.constants import AGREEMENT_WORTH, GUIDE
 from opinionpool.learning.learn import learn
 from opinionpool.logodds import expit
 from opinionpool.model.panel import Panel
@@ -43,10 +44,10 @@ class TestMeasure:
             raw.append(np.corrcoef(c[rows, i], mean)[0, 1])
             count.append(rows.sum())
         raw, count = np.array(raw), np.array(count)
-        r = (count * raw + PANEL_WORTH * (raw @ count / count.sum())) / (count + PANEL_WORTH)
+        r = (count * raw + AGREEMENT_WORTH * (raw @ count / count.sum())) / (count + AGREEMENT_WORTH)
         assert found.correlation == pytest.approx(r, rel=1e-9)
-        squared = r**2 + 1 / (count + PANEL_WORTH)
-        odds = np.log(squared / (1 + 1 / PANEL_WORTH - squared))
+        squared = r**2 + 1 / (count + AGREEMENT_WORTH)
+        odds = np.log(squared / (1 + 1 / AGREEMENT_WORTH - squared))
         assert np.log(found.accuracy) == pytest.approx(GUIDE * 2 / 8 * (odds - odds.mean()), rel=1e-9)
 
     def test_two_classes_in_the_form_of_more(self):

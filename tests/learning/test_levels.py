@@ -4,9 +4,14 @@ import numpy as np
 import pytest
 
 import opinionpool as op
+from opinionpool.learning.constants import (
+    ARBITRARY,
+    BASE_RATE,
+    CORRELATION,
+    SHIFT,
+)
 from opinionpool.learning.learn import learn
-from opinionpool.learning.levels import CORRELATION, LatentLevels
-from opinionpool.learning.prior import ARBITRARY, BASE_RATE, SHIFT
+from opinionpool.learning.levels import LatentLevels
 from opinionpool.learning.problem import Problem
 from opinionpool.logodds import expit, logit
 

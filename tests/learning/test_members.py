@@ -8,8 +8,10 @@ from scipy.special import expit, logit
 
 import opinionpool as op
 from opinionpool.forecasts import Forecasts
+from opinionpool.learning.constants import (
+    MEMBERS,
+)
 from opinionpool.learning.learn import learn
-from opinionpool.learning.prior import MEMBERS
 from opinionpool.model.panel import Panel
 
 NAN, INF = float("nan"), float("inf")

@@ -8,9 +8,13 @@ from scipy import stats
 
 import opinionpool as op
 from opinionpool.earlier import Earlier
-from opinionpool.learning.prior import AGREEMENT, REVISIONS
+from opinionpool.learning.constants import (
+    AGREEMENT,
+    REVISIONS,
+    TOGETHER,
+)
 from opinionpool.learning.recency import learn_recency
-from opinionpool.learning.staleness import SHARED, WRITTEN, Pairs, agreement, informed
+from opinionpool.learning.staleness import WRITTEN, Pairs, agreement, informed
 from opinionpool.logodds import expit
 
 NOW = np.datetime64("2025-06-01", "us")
@@ -31,7 +35,7 @@ def test_evidence_is_the_normal_likelihood_of_the_older_forecast():
     old, new, found = pairs.old[:, 0], pairs.new[:, 0], pairs.evidence(HALF_LIVES)
     expected = np.zeros(len(HALF_LIVES))
     for place, h in enumerate(HALF_LIVES):
-        for shared in SHARED:
+        for shared in TOGETHER:
             f = shared * 0.5 ** (pairs.days / h)
             spread = (1.0 - shared) + f * (1.0 - f)
             variance = np.mean((old - f * new) ** 2 / spread) + WRITTEN**2

@@ -10,9 +10,10 @@ from opinionpool import logodds
 from opinionpool.errors import ArgumentError, LearningError
 from opinionpool.estimation.coefficients import intercept_root
 from opinionpool.forecasts import Forecasts
-from opinionpool.learning import prior as believed
+from opinionpool.learning import constants as believed
 from opinionpool.learning.learn import learn
 from opinionpool.learning.posterior import Limits, Posterior, quantile
+from opinionpool.learning.prior import believed_slope
 from opinionpool.model.contrasts import Extremes
 from opinionpool.model.panel import Panel
 
@@ -109,7 +110,7 @@ def test_what_has_no_interval_says_so():
 def covered_classes(study, rng, events, n, k):
     """The same for K classes: the share of their true probabilities inside the intervals."""
     d = k - 1
-    slope, weights = believed.believed_slope(n), study("coverage").drawn_weights(rng, n)
+    slope, weights = believed_slope(n), study("coverage").drawn_weights(rng, n)
     limit = rng.choice(believed.LIMITS, p=believed.LIMIT_PROBABILITIES)
     noise = rng.normal(size=(events + 100, 1, k)) + rng.normal(size=(events + 100, n, k))
     contrasts = logodds.uncentred(0.75 * noise)

@@ -19,9 +19,13 @@ from opinionpool.analysis.explanation import explain_event
 from opinionpool.analysis.value import expected_auc
 from opinionpool.errors import ArgumentError, OpinionPoolError
 from opinionpool.forecasts import Forecasts
-from opinionpool.learning.beliefs import WORTH, Belief, Beliefs, ExpertBeliefs
+from opinionpool.learning.beliefs import Belief, Beliefs, ExpertBeliefs
+from opinionpool.learning.constants import (
+    CALIBRATION,
+    SLOPE_SD,
+    WORTH,
+)
 from opinionpool.learning.learn import learn
-from opinionpool.learning.prior import CALIBRATION, SLOPE_SD
 from opinionpool.model.accuracy import ELICITED
 
 # Ranges hold what they are of with this probability.

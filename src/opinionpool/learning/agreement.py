@@ -3,8 +3,8 @@
 If what experts have in common is mostly what is true, then who agrees more with the others knows more (Romney, Weller &
 Batchelder, *American Anthropologist* 88, 1986; a model of one factor). Forecasts on open events tell this as those on
 resolved ones do. The correlation r_i of what an expert says with the mean of what the others say, drawn towards the
-panel's as if seen on `PANEL_WORTH` events more, stands for an accuracy m_i ∝ (r²/(1 − r²))^`GUIDE`, r² being its mean
-square given its error, of which the share (N − 2)/(N + 4) is believed: two experts agree equally with each other,
+panel's as if seen on `AGREEMENT_WORTH` events more, stands for an accuracy m_i ∝ (r²/(1 − r²))^`GUIDE`, r² being its
+mean square given its error, of which the share (N − 2)/(N + 4) is believed: two experts agree equally with each other,
 whoever knows more.
 """
 
@@ -16,14 +16,9 @@ import numpy as np
 
 from opinionpool.arrays import Array, Index, Mask
 from opinionpool.blocks import blocks
+from opinionpool.learning.constants import AGREEMENT_WORTH, FURTHEST, GUIDE
 from opinionpool.logodds import levelled, metric, whitened
 
-# How far accuracy goes with agreement: between not at all, 0, and as in a model of one factor, 1.
-GUIDE = 0.5
-# In events.
-PANEL_WORTH = 40.0
-# Contrasts of two classes beyond this count as if they were this.
-FURTHEST = 4.0
 # Agreement on fewer events says nothing.
 LEAST_EVENTS = 3
 # No correlation is taken to be higher.
@@ -84,8 +79,8 @@ class Agreement:
         n = len(spread)
         believed = max(n - 2.0, 0.0) / (n + 4.0)
         # Its mean square, which is never 0: noise does not distinguish experts who agree with nobody.
-        squared = np.clip(correlation, 0.0, HIGHEST) ** 2 + 1.0 / (seen + PANEL_WORTH)
-        level = np.log(squared / (1.0 + 1.0 / PANEL_WORTH - squared))
+        squared = np.clip(correlation, 0.0, HIGHEST) ** 2 + 1.0 / (seen + AGREEMENT_WORTH)
+        level = np.log(squared / (1.0 + 1.0 / AGREEMENT_WORTH - squared))
         accuracy = np.exp(GUIDE * believed * (level - level.mean()))
         return cls(correlation, accuracy, sums.events)
 
@@ -96,10 +91,10 @@ class Agreement:
 
 
 def _drawn(values: Array, seen: Array) -> Array:
-    """Values (N,) from `seen` events each, shrunken towards their weighted mean by `PANEL_WORTH` events."""
+    """Values (N,) from `seen` events each, shrunken towards their weighted mean by `AGREEMENT_WORTH` events."""
     total = seen.sum()
     mean = float(values @ seen / total) if total > 0 else 1.0
-    return np.asarray((seen * values + PANEL_WORTH * mean) / (seen + PANEL_WORTH))
+    return np.asarray((seen * values + AGREEMENT_WORTH * mean) / (seen + AGREEMENT_WORTH))
 
 
 @dataclass(frozen=True, eq=False)

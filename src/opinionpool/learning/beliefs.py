@@ -16,12 +16,9 @@ from typing import Any, NamedTuple, TypeAlias
 
 from opinionpool.arguments import one_of
 from opinionpool.errors import ArgumentError, OpinionPoolError
+from opinionpool.learning.constants import WORTH
 from opinionpool.model.accuracy import ELICITED
 from opinionpool.text import shown, suggestion
-
-# What a plain number is worth, in events. It is about what the default beliefs are worth themselves, so that saying
-# a number counts, and a few dozen events that speak against it count as much.
-WORTH = 20.0
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,11 @@ from opinionpool.estimation.likelihood import Design, row_basis, value
 from opinionpool.estimation.newton import Mode, posterior_modes, posterior_probabilities
 from opinionpool.estimation.sampling import spread_evenly
 from opinionpool.learning.class_weights import ClassPosterior, ClassWeights, Spreads
+from opinionpool.learning.constants import (
+    CLASS_SPREADS,
+    DIFFER,
+)
 from opinionpool.learning.fitted import FittedPanel
-from opinionpool.learning.prior import CLASS_SPREADS, DIFFER
 from opinionpool.learning.problem import DenseContrasts
 from opinionpool.model.panel import Panel
 

@@ -32,27 +32,33 @@ from opinionpool.estimation.sampling import spread_evenly
 from opinionpool.labels import UNRESOLVED
 from opinionpool.learning.agreement import Agreement
 from opinionpool.learning.believed_answers import Model, Pooled
+from opinionpool.learning.constants import (
+    FEATURES,
+    LIMIT_PROBABILITIES,
+    LIMITS,
+    SHARE_PROBABILITIES,
+    SHARES,
+    UNKNOWN,
+    Dependent,
+)
 from opinionpool.learning.crowd_cells import Cells
 from opinionpool.learning.crowd_posterior import CrowdPosterior
 from opinionpool.learning.duplicates import ROUNDING, Duplicates
 from opinionpool.learning.hierarchy import Centre, Differences, Features, Hierarchy, Start, nested_correlation
 from opinionpool.learning.laplace import Fit, evidence, fit_nodes
 from opinionpool.learning.nodes import Nodes, prior_nodes
-from opinionpool.learning.prior import LIMIT_PROBABILITIES, LIMITS, Believed, Dependent, harmonic_mean
+from opinionpool.learning.prior import (
+    Believed,
+    harmonic_mean,
+)
 from opinionpool.learning.problem import SparseContrasts
 from opinionpool.learning.shrinkage import MarginalFeatures
 from opinionpool.model.contrasts import Extremes
 from opinionpool.model.features import Parts
 from opinionpool.model.mixed import MixedCorrelation
 
-# How much of the differences between experts there are, and how probable that is.
-SHARES, SHARE_PROBABILITIES = (0.0, 0.2, 0.5, 1.0), (0.1, 0.2, 0.3, 0.4)
-# How probable it is that weights follow from features, with one correlation or nested evidence; else agreement tells.
-FEATURES = 0.15, 0.15
 # A model that is less probable has no part in the answer.
 NEGLIGIBLE = 1e-3
-# How far experts differ is open too, so what is open about their features counts so often in intervals.
-OPEN = 2.0
 # Rounds in which open events count as what the others on them say.
 ROUNDS = 2
 # Panels are judged by so many events; more would hardly change them.
@@ -379,9 +385,9 @@ class _AtLimit:
         total = float(self.judged.weight @ weights) / float(self.judged.weight.sum())
         shift = (base_intercept - fit.mean[:d]) * total / (total**2 + LEAST_SUM**2)
         variance = self.crowd.open_variances(self.crowd.deviation) * [
-            [OPEN],
-            [OPEN * (slope * mean.sum()) ** 2],
-            [OPEN],
+            [UNKNOWN],
+            [UNKNOWN * (slope * mean.sum()) ** 2],
+            [UNKNOWN],
         ]
         posterior = CrowdPosterior.by(fit, nodes, (contrast, nested, parts), shift, variance, turn)
         return _together(*parts), features.bias @ turn + shift, posterior

@@ -23,12 +23,20 @@ from opinionpool.blocks import in_order
 from opinionpool.errors import ArgumentError
 from opinionpool.estimation.newton import posterior_probabilities
 from opinionpool.learning.agreement import Agreement
+from opinionpool.learning.constants import (
+    LIMIT_PROBABILITIES,
+    LIMITS,
+)
 from opinionpool.learning.duplicates import Duplicates
 from opinionpool.learning.laplace import Likelihood, by_quadratic, evidence, fit_all, fit_nodes
 from opinionpool.learning.members import Members
 from opinionpool.learning.nodes import Nodes, prior_nodes
 from opinionpool.learning.posterior import Limits, Posterior
-from opinionpool.learning.prior import LIMIT_PROBABILITIES, LIMITS, OPEN, Believed, harmonic_mean
+from opinionpool.learning.prior import (
+    OPEN,
+    Believed,
+    harmonic_mean,
+)
 from opinionpool.learning.problem import Block, DenseContrasts
 from opinionpool.learning.rows import AllRows, Rows, each_expert, likelihood, rows_of
 from opinionpool.learning.shrinkage import (

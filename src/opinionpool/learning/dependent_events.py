@@ -14,23 +14,24 @@ from opinionpool.clusters import Clusters, by_date, by_group, by_settlement
 from opinionpool.errors import Note
 from opinionpool.estimation.newton import posterior_probabilities
 from opinionpool.forecasts import Forecasts
-from opinionpool.learning.duplicates import Duplicates, counted_once
-from opinionpool.learning.prior import (
+from opinionpool.learning.constants import (
     COMMON,
+    LARGEST,
     LASTING,
     LASTING_PROBABILITIES,
     LIMIT_PROBABILITIES,
     LIMITS,
     SHARED,
     SHARED_PROBABILITIES,
+)
+from opinionpool.learning.duplicates import Duplicates, counted_once
+from opinionpool.learning.prior import (
     believed_slope,
     harmonic_mean,
 )
 from opinionpool.model.contrasts import Extremes, contrasts
 from opinionpool.text import counted
 
-# A surprise larger than so many times their root mean square counts as that.
-LARGEST = 2.0
 # From this loss on, there is a note; on days of forecasting, which do not count, from this one and so many days on.
 WORTH_SAYING, WORTH_ASKING, ENOUGH_DAYS = 0.95, 0.25, 10
 

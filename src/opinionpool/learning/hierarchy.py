@@ -16,12 +16,21 @@ import numpy as np
 
 from opinionpool.arrays import Array, Index
 from opinionpool.estimation.rows import pair_products
+from opinionpool.learning.constants import (
+    ACCURACY,
+    CALIBRATION,
+    CORRELATION,
+    CROWD_EXPERTS,
+    CROWD_WORTH,
+    PANEL_WORTH,
+)
 from opinionpool.learning.crowd_cells import Cells, Regressions
-from opinionpool.learning.prior import ACCURACY, CALIBRATION, CORRELATION, Believed
+from opinionpool.learning.prior import (
+    Believed,
+)
 from opinionpool.model.nested import NestedCorrelation
 
-# What is believed of a crowd counts so many resolved events.
-PANEL_WORTH = 10.0
+# A correlation is kept between these.
 LOWEST, HIGHEST = 0.0, 0.99
 # Rounds in which what is shared, experts and the crowd are made to fit each other, fewer where they nearly do, and
 # steps of EM in each.
@@ -30,8 +39,6 @@ ROUNDS, FEWER_ROUNDS, STEPS = 6, 3, 30
 LEAST_SCATTER = 0.5
 # How far experts differ is at least 1 / this of their forecasts' variance.
 MOST_WORTH, LEAST_WORTH = 1e4, 2.0
-# As if so many experts had been seen who differ as a worth of `WORTH` forecasts says.
-PRIOR_EXPERTS, WORTH = 10.0, 15.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,8 +247,8 @@ def _worths(cells: Cells, sums: Regressions, length: float, independent: int) ->
     counted, d = sums.count > 0, sums.signs.shape[-1]
     experts, rows = float(counted.sum()), cells.rows
     # Experts on the same few events do not tell independently how far experts differ.
-    prior = PRIOR_EXPERTS * experts / independent
-    variance, worth = float(sums.square.sum()) / rows, (WORTH if cells.biased else np.inf, WORTH)
+    prior = CROWD_EXPERTS * experts / independent
+    variance, worth = float(sums.square.sum()) / rows, (CROWD_WORTH if cells.biased else np.inf, CROWD_WORTH)
     for _ in range(STEPS):
         bias, contrast, square, pivot = sums.solve(worth, length)
         of_bias, of_contrast = (variance * each for each in sums.uncertain(worth, pivot))
@@ -250,7 +257,7 @@ def _worths(cells: Cells, sums: Regressions, length: float, independent: int) ->
         # Coefficients are determined by the data in so far as their uncertainty is less than it was.
         unused = (d * worth[0] * of_bias / variance if cells.biased else d) + worth[1] * length * of_contrast / variance
         free = rows - (d + 1 - unused)[counted].sum()
-        believed = prior * variance / WORTH
+        believed = prior * variance / CROWD_WORTH
         worth = (
             _within(variance * (experts + prior) / (biases + believed)) if cells.biased else np.inf,
             _within(variance * (experts + prior) / (contrasts + believed) / length),
@@ -285,8 +292,8 @@ def _spread_worth(cells: Cells, squares: Array, count: Array, independent: int) 
     inside = float(count[several] @ within) / float(count[several] @ base) if several.any() else 2.0
     inside = max(inside, LEAST_SCATTER)
     excess = float(count @ (level / mean - 1.0) ** 2 - inside * experts) / forecasts
-    prior = PRIOR_EXPERTS * experts / independent
-    excess = (experts * max(excess, 0.0) + prior * inside / WORTH) / (experts + prior)
+    prior = CROWD_EXPERTS * experts / independent
+    excess = (experts * max(excess, 0.0) + prior * inside / CROWD_WORTH) / (experts + prior)
     return _within(inside / excess)
 
 

@@ -14,12 +14,16 @@ from opinionpool.errors import ArgumentError, LearningError, Note, PanelError
 from opinionpool.estimation.sampling import sample_of
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.beliefs import Beliefs
+from opinionpool.learning.constants import CROWD, SEVERAL, SPARSE
 from opinionpool.learning.default import default_fit
 from opinionpool.learning.dependent_events import independent_weight
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.learning.leakage import leakage_notes
 from opinionpool.learning.levels import LatentLevels
-from opinionpool.learning.prior import Believed, belief_notes
+from opinionpool.learning.prior import (
+    Believed,
+    belief_notes,
+)
 from opinionpool.learning.problem import Problem, Source, Sums
 from opinionpool.learning.recency import Recency, learn_recency
 from opinionpool.learning.request import Request
@@ -32,9 +36,8 @@ from opinionpool.model.panel import Panel
 from opinionpool.model.pooling import Settings
 from opinionpool.priors import one_outcome_notes
 
-# Experts beyond which they are a crowd, if less than this share of the forecasts is there, and from so many resolved
-# events on, or if a dense array would have so many numbers.
-CROWD, SPARSE, SEVERAL, LARGE = 30, 0.25, 40, 1 << 26
+# Numbers in a dense array beyond which experts are a crowd, however many forecasts are there.
+LARGE = 1 << 26
 # What is less probable is not named.
 LEAST = 0.01
 

@@ -19,14 +19,16 @@ import numpy.typing as npt
 
 from opinionpool.arrays import Array, Index
 from opinionpool.forecasts import Forecasts
-from opinionpool.learning.prior import ARBITRARY, BASE_RATE, SHIFT
+from opinionpool.learning.constants import (
+    ARBITRARY,
+    BASE_RATE,
+    CORRELATION,
+    PANEL_WORTH,
+    SHIFT,
+)
 from opinionpool.learning.problem import Problem
 from opinionpool.logodds import expit, logit
 
-# The correlation of judges that is believed of any panel.
-CORRELATION = 0.6
-# Votes that the panel's frequency counts as beside a judge's own.
-PANEL = 10.0
 # Values of the common error.
 NODES = np.linspace(-4.0, 4.0, 61)
 # Steps of Newton's method for the base rate.
@@ -70,7 +72,7 @@ class LatentLevels:
         voters &= (np.bincount(forecasts.expert_index, several, len(voters)) == 0) & (positive > 0)
         voters &= positive < forecasts.counts
         panel = (positive[voters].sum() + 0.5) / (forecasts.counts[voters].sum() + 1.0)
-        share = (positive + PANEL * panel) / (forecasts.counts + PANEL)
+        share = (positive + PANEL_WORTH * panel) / (forecasts.counts + PANEL_WORTH)
         weight, location, spread = float(logit(0.75)), 0.0, 0.0
         if voters.any():
             location = weight * float((2.0 * share[voters] - 1.0).mean())

@@ -2,7 +2,7 @@
 
 P(Y | forecasts) = s₀ P_pool + s₁ Σ_i c_i q_i / Σ_i c_i + s₂ Σ_i e_i q_i, over the experts present; who is missing says
 what the average says. Copies of an expert count once together, c = 1 / copies, and who always says the same does not.
-The shares s are the prior ones, `prior.MEMBERS`, times the marginal likelihood of what happened under each member;
+The shares s are the prior ones, `constants.MEMBERS`, times the marginal likelihood of what happened under each member;
 e_i is c_i times the likelihood of expert i by itself (model.md, 9).
 """
 
@@ -14,8 +14,14 @@ import numpy as np
 
 from opinionpool import logodds
 from opinionpool.arrays import Array
+from opinionpool.learning.constants import (
+    MEMBERS,
+)
 from opinionpool.learning.duplicates import Duplicates
-from opinionpool.learning.prior import MEMBERS, OPEN, Believed
+from opinionpool.learning.prior import (
+    OPEN,
+    Believed,
+)
 from opinionpool.model.contrasts import Batch
 
 # What is mixed.

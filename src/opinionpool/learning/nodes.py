@@ -19,15 +19,17 @@ import numpy as np
 
 from opinionpool.arrays import Array
 from opinionpool.estimation.coefficients import intercept_root
-from opinionpool.learning.prior import (
+from opinionpool.learning.constants import (
     DEPENDENCE,
     DIFFUSE_PROBABILITY,
     DIFFUSE_SD,
     SLOPE_SD,
     WEIGHT_SD,
     WEIGHT_SD_PROBABILITIES,
-    Believed,
     Dependent,
+)
+from opinionpool.learning.prior import (
+    Believed,
 )
 from opinionpool.learning.weight_beliefs import WeightBeliefs, weight_beliefs
 from opinionpool.model.correlation import CommonCorrelation, Dependence

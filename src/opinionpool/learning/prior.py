@@ -1,6 +1,6 @@
 """What is believed of a panel before any outcome is known: of any panel, and as a decision maker gives it.
 
-Believed of any panel:
+Believed of any panel, with the values of `opinionpool.learning.constants`:
 
 * experts are about calibrated and strongly dependent, Σw = `CALIBRATION` N / (1 + (N − 1) ρ), ρ of `CORRELATIONS`,
   which puts the answer near the average of their log-odds; ln Σw is off by `SLOPE_SD`, or by `DIFFUSE_SD`;
@@ -20,99 +20,33 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from opinionpool.arrays import Array, Mask
 from opinionpool.errors import ArgumentError, Note
-from opinionpool.learning.agreement import GUIDE, Agreement
+from opinionpool.learning.agreement import Agreement
 from opinionpool.learning.beliefs import Belief, Beliefs, ExpertBeliefs
+from opinionpool.learning.constants import (
+    ACCURACY,
+    CALIBRATION,
+    CORRELATION,
+    CORRELATION_PROBABILITIES,
+    CORRELATIONS,
+    GUIDE,
+    WORTH,
+)
 from opinionpool.model.features import Parts, believed_dependence
 from opinionpool.names import name_key, unknown_names
 from opinionpool.text import listed, shown, suggestion
 
-
-class Dependent(NamedTuple):
-    """How experts depend on each other, and how far accuracies go with agreement."""
-
-    kind: str  # "nested" or "common"
-    correlation: float
-    exponent: float  # of (r²/(1 − r²)), r the correlation with the others' mean
-    probability: float
-
-
-# The prior table: all that is believed of any panel, of events and scales. None of it depends on the number of events.
-# The source is reasoning and the simulated panels of benchmarks/default_pool.py, unless another is given; on these the
-# result is flat around the values.
-# Calibration κ of any expert (13).
-CALIBRATION = 0.95
-# Accuracy μ* of an expert of whom nothing is known (15): an area under the curve of 0.84.
-ACCURACY = 1.0
-# Correlation of errors: of a typical panel, and a grid with probabilities, which is that of ln Σw (10.3).
-CORRELATION = 0.6
-CORRELATIONS, CORRELATION_PROBABILITIES = (0.3, CORRELATION, 0.8, 0.92), (0.15, 0.4, 0.3, 0.15)
-# Standard deviation of ln Σw about that: where calibrations are about as believed, and where they are not, and the
-# probability of the latter.
-SLOPE_SD, DIFFUSE_SD, DIFFUSE_PROBABILITY = 0.25, 0.8, 0.2
-# Standard deviation of the intercept per unit of Σw, in log-odds; and events that it is worth to believe that experts
-# have no common bias, and that none has another than all, which is a standard deviation of about 0.2 each.
-BIAS, COMMON_BIAS_EVENTS, OWN_BIAS_EVENTS = 0.15, 40.0, 50.0
-# Standard deviation of weights about those of the believed panel, in units of Σw/√N, and probabilities.
-WEIGHT_SD, WEIGHT_SD_PROBABILITIES = (0.1, 0.4, 1.0, 2.5), (0.5, 0.25, 0.16, 0.09)
-# How experts depend on each other, and how good a guide agreement is.
-DEPENDENCE = (
-    Dependent("common", CORRELATION, 0.0, 0.3),
-    Dependent("nested", CORRELATION, 0.5, 0.3),
-    Dependent("nested", CORRELATION, 1.0, 0.1),
-    Dependent("common", 0.3, 0.5, 0.1),
-    Dependent("common", CORRELATION, 0.5, 0.1),
-    Dependent("common", 0.3, 1.0, 0.05),
-    Dependent("common", CORRELATION, 1.0, 0.05),
-)
-# Log-odds that a robust contrast reaches at most (10.1), and probabilities.
-LIMITS, LIMIT_PROBABILITIES = (2.5, 5.0, 12.0), (0.2, 0.4, 0.4)
-# Probabilities of the log pool, the simple average and one expert to follow, which are mixed (10.6).
-MEMBERS = (0.7, 0.15, 0.15)
-# Events that the belief in equally probable classes is worth, in ln odds: L° is T / (T + n) of Laplace's estimate.
-PRIOR_EVENTS = 20.0
 # A probability by a sample of events up to which an alternative is not looked at again by all.
 OPEN = 1e-3
-# What is believed of accuracies counts against agreement as if that were worth so many events.
-ACCURACY_WORTH = 20.0
 # Worths that differ by no more are the same.
 NO_WORTH = 1e-6
 # Worths are finite numbers inside; so many events leave nothing open.
 CERTAIN = 1e12
-# Resolved events that count against the marginal features of the panel, forecasts against each expert's own; and events
-# that count, beside as many as there are experts, against a correlation for each pair.
-PANEL_WORTH, EXPERT_WORTH, PAIR_WORTH = 10.0, 40.0, 40.0
-# Correlation of surprises of events that share a group or a closing day, and of what a day has in common with what the
-# next one has, with probabilities; and the variance, relative to surprises, of what all events have in common, which
-# speaks for no group.
-SHARED, SHARED_PROBABILITIES = (0.0, 0.01, 0.03, 0.1, 0.3, 0.6), (0.05, 0.1, 0.2, 0.3, 0.25, 0.1)
-LASTING, LASTING_PROBABILITIES = (0.0, 0.3, 0.6, 0.9), (0.25, 0.25, 0.25, 0.25)
-COMMON = 0.05
-# Standard deviations of intercepts, in log-odds, and slopes of topics, with probabilities; and of weights by topic, in
-# files of release 0.1. By benchmarks/topics.py: where topics do not differ this costs .001 at most from 20 events a
-# topic on.
-TOPICS, TOPIC_PROBABILITIES = ((0.0, 0.0), (0.2, 0.15), (0.4, 0.3), (0.8, 0.6)), (0.55, 0.28, 0.13, 0.04)
-DEVIATIONS, DEVIATION_PROBABILITIES = (0.0, 0.1, 0.25), (0.8, 0.14, 0.06)
-# Half-lives of forecasts, in typical ages, and the probability that nothing decays; the others are equally probable. By
-# benchmarks/recency.py: where nothing decays this costs .003 at most if experts share errors, more until there are some
-# dozens of outcomes if those who are early know other things.
-HALF_LIVES, STEADY = (4.0, 2.0, 1.0, 0.5, 0.25), 0.5
-# Probability that revisions, and agreement, tell how forecasts decay; by benchmarks/recency.py. At ½, revisions of
-# experts who move whenever there is news, and have missed nothing when they do not, cost more than .003. At ¾,
-# agreement costs several times as much where experts know different things, so that an old forecast is no copy.
-REVISIONS, AGREEMENT = 1.0 / 3.0, 0.5
-# Standard deviations of differences between classes in the weight of all experts together, as a share of their sum, and
-# of each, equally probable; and the probability that weights differ at all.
-CLASS_SPREADS, DIFFER = ((0.1, 0.0), (0.3, 0.1), (0.3, 0.3), (1.0, 0.3), (1.0, 1.0)), 0.5
-# Probability that a scale of scores stands anywhere, standard deviations of its shift and of base rates in log-odds;
-# by benchmarks/levels.py, judges with anchored and with arbitrary scales.
-ARBITRARY, SHIFT, BASE_RATE = 0.2, 1.0, 1.0
 
 
 def believed_slope(n: int, correlation: float = CORRELATION) -> float:
@@ -334,7 +268,7 @@ class Believed:
     @property
     def _guided(self) -> float:
         """Share of agreement's effect on accuracies that beliefs about accuracies leave."""
-        return ACCURACY_WORTH / (ACCURACY_WORTH + float(self.accuracy.worth.max()))
+        return WORTH / (WORTH + float(self.accuracy.worth.max()))
 
     def parts(self, rho: float) -> Parts:
         """The panel with the features that are believed (model.md, section 2.1)."""

@@ -29,16 +29,18 @@ from opinionpool.estimation.coefficients import intercept_root
 from opinionpool.estimation.likelihood import Design
 from opinionpool.estimation.newton import Prior, posterior_modes, posterior_probabilities
 from opinionpool.forecasts import Forecasts
-from opinionpool.learning.duplicates import Duplicates, counted_once
-from opinionpool.learning.prior import (
+from opinionpool.learning.constants import (
     AGREEMENT,
     CALIBRATION,
     CORRELATION_PROBABILITIES,
     CORRELATIONS,
     HALF_LIVES,
+    INTERCEPT,
     REVISIONS,
+    SLOPE,
     STEADY,
 )
+from opinionpool.learning.duplicates import Duplicates, counted_once
 from opinionpool.learning.staleness import (
     ROUNDING,
     agreement,
@@ -50,8 +52,6 @@ from opinionpool.learning.staleness import (
 from opinionpool.logodds import FLOOR
 from opinionpool.model.contrasts import contrasts
 
-# How far intercept and slope of the pool that values are compared by are open.
-INTERCEPT, SLOPE = 0.4, 0.35
 # From so many events on, and so many forecasts with an age above 0; without outcomes, from pairs worth so many.
 FEWEST = 10
 

@@ -15,8 +15,10 @@ from opinionpool.blocks import blocks, in_order
 from opinionpool.estimation.regression import Observations
 from opinionpool.estimation.rows import ResolvedEvents, option_rows, resolved_events
 from opinionpool.estimation.sampling import Sample
+from opinionpool.learning.constants import (
+    PRIOR_EVENTS,
+)
 from opinionpool.learning.laplace import Likelihood, Quadratic
-from opinionpool.learning.prior import PRIOR_EVENTS
 from opinionpool.learning.problem import Block, Blocks, DenseContrasts, Problem
 from opinionpool.logodds import expit, logit, softmax
 from opinionpool.model.contrasts import Extremes

@@ -15,19 +15,19 @@ import numpy as np
 from opinionpool.arrays import Array
 from opinionpool.estimation import averages as estimates
 from opinionpool.estimation.rows import ResolvedEvents
-from opinionpool.learning.prior import (
+from opinionpool.learning.constants import (
     COMMON_BIAS_EVENTS,
     EXPERT_WORTH,
     OWN_BIAS_EVENTS,
     PAIR_WORTH,
     PANEL_WORTH,
+)
+from opinionpool.learning.prior import (
     Believed,
 )
 from opinionpool.model.correlation import CommonCorrelation, Dependence, MatrixCorrelation
 from opinionpool.model.nested import NestedCorrelation
 
-# What calibration is taken to be where nothing is believed.
-CALIBRATION = 1.0
 # A correlation learned from few pairs is not believed beyond these.
 LOWEST, HIGHEST = 0.0, 0.99
 # Experts up to whom a correlation for each pair is looked at.
@@ -126,7 +126,7 @@ class _Centre:
     @classmethod
     def of(cls, believed: Believed, classes: int) -> _Centre:
         believed_calibration, accuracy = believed.calibration, believed.accuracy
-        kappa = np.where(believed_calibration.worth > 0, believed_calibration.value, CALIBRATION)
+        kappa = np.where(believed_calibration.worth > 0, believed_calibration.value, 1.0)
         return cls(
             believed.biases(classes - 1),
             accuracy.value / kappa,

@@ -27,25 +27,27 @@ from opinionpool import logodds
 from opinionpool.arrays import Array, Index, Mask
 from opinionpool.earlier import Earlier
 from opinionpool.forecasts import Forecasts
-from opinionpool.learning.prior import CORRELATION
+from opinionpool.learning.constants import (
+    CORRELATION,
+    FURTHEST,
+    TOGETHER,
+)
 from opinionpool.model.contrasts import contrasts
 
-# What contrasts have in common when they are made together, averaged.
-SHARED = (0.98, 0.9, 0.75, 0.5, 0.25)
 # How far lags vary is looked at by 2^(−lag/h), for h of so many median lags; at one, agreement counts fully from half
 # the variance of exponential lags on, which is 1/12.
 SCALES = (4.0, 1.0, 0.25)
 VARIED = 1.0 / 24.0
 # Sums of weights are that exact.
 ROUNDING = 1e-9
-# Forecasts are written to about so many log-odds; and how far contrasts are looked at, in the metric of log-ratios.
-WRITTEN, LIMIT = 0.05, 4.0
+# Forecasts are written to about so many log-odds.
+WRITTEN = 0.05
 
 
 def limited(contrast: Array) -> Array:
-    """Contrasts (M, K - 1), none longer than `LIMIT`; a length treats all classes alike."""
+    """Contrasts (M, K - 1), none longer than `FURTHEST`; a length treats all classes alike."""
     length = np.sqrt(logodds.inner_products(contrast, contrast))
-    return np.asarray(contrast * np.minimum(1.0, LIMIT / np.maximum(length, LIMIT))[:, None])
+    return np.asarray(contrast * np.minimum(1.0, FURTHEST / np.maximum(length, FURTHEST))[:, None])
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +92,7 @@ class Pairs:
         if not len(self.days):
             return np.zeros(len(half_lives))
         different, place = np.unique(half_lives, return_inverse=True)
-        found = np.array([[self._likelihood(float(h), shared) for shared in SHARED] for h in different])
+        found = np.array([[self._likelihood(float(h), shared) for shared in TOGETHER] for h in different])
         return np.asarray(np.logaddexp.reduce(found, axis=1)[place])
 
     def _likelihood(self, half_life: float, shared: float) -> float:

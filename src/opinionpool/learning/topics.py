@@ -18,7 +18,7 @@ from opinionpool import logodds
 from opinionpool.arrays import Array, Index
 from opinionpool.display import Tabular
 from opinionpool.errors import Note
-from opinionpool.learning.prior import DEVIATION_PROBABILITIES
+from opinionpool.learning.constants import DEVIATION_PROBABILITIES
 from opinionpool.text import counted, shown
 
 # So many topics are named in a note.
@@ -97,11 +97,11 @@ class TopicEffects(Tabular):
     new : ndarray, shape (P, P)
         The same of a topic without resolved events, whose values are 0.
     levels : ndarray, shape (4,)
-        Posterior probabilities of `prior.TOPICS`; the first is that intercepts and slopes do not differ.
+        Posterior probabilities of `constants.TOPICS`; the first is that intercepts and slopes do not differ.
     weights : ndarray, shape (G, N), or None
         What is added to the weight of each expert; None where that was not looked at.
     deviations : ndarray, shape (3,), or None
-        Posterior probabilities of `prior.DEVIATIONS`; the first is that weights do not differ.
+        Posterior probabilities of `constants.DEVIATIONS`; the first is that weights do not differ.
     cross : ndarray, shape (G, P, K - 1 + N), or None
         Covariance of intercept, slope and weights with the common intercept and weights; None where these were learned
         before.

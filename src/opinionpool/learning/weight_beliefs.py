@@ -9,11 +9,14 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from opinionpool.arrays import Array
-from opinionpool.learning.prior import (
+from opinionpool.learning.constants import (
     BIAS,
     CORRELATION_PROBABILITIES,
     CORRELATIONS,
+    LEVEL,
     SLOPE_SD,
+)
+from opinionpool.learning.prior import (
     Believed,
 )
 from opinionpool.model.nested import NestedCorrelation
@@ -21,8 +24,6 @@ from opinionpool.model.nested import NestedCorrelation
 Block = TypeVar("Block", float, Array)
 
 
-# How far the logarithm of the experts' accuracy is open; weights do not depend on it, errors of calibration do.
-LEVEL = 1.0
 # Below this share of the largest, an eigenvalue of a covariance is rounding.
 ROUNDING = 1e-11
 

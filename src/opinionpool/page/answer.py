@@ -32,7 +32,8 @@ from opinionpool.arrays import Array
 from opinionpool.errors import ArgumentError, Note, OpinionPoolError
 from opinionpool.forecasts import Forecasts
 from opinionpool.labels import UNRESOLVED
-from opinionpool.learning.beliefs import WORTH, Belief, Beliefs, ExpertBeliefs
+from opinionpool.learning.beliefs import Belief, Beliefs, ExpertBeliefs
+from opinionpool.learning.constants import WORTH
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.logodds import public_probabilities
 from opinionpool.model.accuracy import accuracy_of_auc

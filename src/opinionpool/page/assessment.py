@@ -16,7 +16,10 @@ from typing import Any, NamedTuple
 from opinionpool.analysis.value import expected_auc
 from opinionpool.errors import ArgumentError
 from opinionpool.learning.beliefs import Belief, Beliefs, ExpertBeliefs, beliefs_of_mapping
-from opinionpool.learning.prior import ACCURACY, CALIBRATION
+from opinionpool.learning.constants import (
+    ACCURACY,
+    CALIBRATION,
+)
 from opinionpool.report.listing import printable
 
 # The ways to say how accurate an expert is; one at a time.

@@ -13,7 +13,11 @@ from opinionpool.analysis.sensitivity import Effect
 from opinionpool.analysis.value import expected_auc
 from opinionpool.errors import OpinionPoolError
 from opinionpool.learning.beliefs import Belief, Beliefs, ExpertBeliefs
-from opinionpool.learning.prior import ACCURACY, CALIBRATION, CORRELATION
+from opinionpool.learning.constants import (
+    ACCURACY,
+    CALIBRATION,
+    CORRELATION,
+)
 from opinionpool.report.blocks import Block, Definitions, Section, Table, missing, note
 from opinionpool.report.charts import range_bar, two
 from opinionpool.report.effects import LABELS, effect_ends, effect_name

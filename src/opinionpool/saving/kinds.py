@@ -13,12 +13,15 @@ from opinionpool.errors import Note, SavedPoolError
 from opinionpool.findings import Finding
 from opinionpool.learning.beliefs import Beliefs, beliefs_of_mapping
 from opinionpool.learning.class_weights import ClassPosterior, ClassWeights
+from opinionpool.learning.constants import (
+    DEVIATIONS,
+    TOPICS,
+)
 from opinionpool.learning.crowd_posterior import CrowdPosterior
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.learning.levels import LatentLevels
 from opinionpool.learning.members import Members
 from opinionpool.learning.posterior import Limits, Posterior
-from opinionpool.learning.prior import DEVIATIONS, TOPICS
 from opinionpool.learning.recency import Recency
 from opinionpool.learning.shrinkage import MarginalFeatures
 from opinionpool.learning.topics import TopicEffects

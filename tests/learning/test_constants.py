@@ -1,0 +1,29 @@
+"""The table of constants: every row has a unit or meaning and a study, grids have probabilities that sum to 1."""
+
+import inspect
+import re
+
+import pytest
+
+from opinionpool.learning import constants
+
+
+def test_no_more_than_thirty_rows_each_with_its_meaning_and_study():
+    table = inspect.getsource(constants).split("probability: float\n", 1)[1]
+    rows = re.findall(r"((?:^#.*\n)+)((?:^[^#\n].*\n)+)", table, flags=re.M)
+    assert 20 <= len(rows) <= 30
+    for meaning, values in rows:
+        assert re.search(r"Simulated|Reasoning|[Ss]imulated\b|benchmarks/\w+\.py", meaning), values
+    named = {name for _, values in rows for name in re.findall(r"^([A-Z_, ]+) = ", values, flags=re.M)}
+    every = {name for each in named for name in each.split(", ")}
+    assert every == {name for name in vars(constants) if name.isupper()}
+
+
+@pytest.mark.parametrize("name", [name for name in vars(constants) if name.endswith("PROBABILITIES")])
+def test_probabilities_of_a_grid_sum_to_one(name):
+    assert sum(getattr(constants, name)) == pytest.approx(1.0)
+
+
+def test_probabilities_of_kinds_and_members_sum_to_one():
+    assert sum(kind.probability for kind in constants.DEPENDENCE) == pytest.approx(1.0)
+    assert sum(constants.MEMBERS) == pytest.approx(1.0)
