@@ -344,9 +344,9 @@ def test_a_reading_that_is_offered_is_read_when_it_is_typed(columns, rows):
 
 
 def test_all_numbers_of_a_wide_table_are_accounted_for():
-    with pytest.raises(LayoutError, match="'difficulty' is no forecast"):
+    with pytest.raises(LayoutError, match="'hardness' is no forecast"):
         read_forecasts(
-            {"event": [*"abc"], "ann": [0.1, 0.3, 0.4], "difficulty": ["easy", "0.5", "hard"], "bob": [0.2, 0.4, 0.1]}
+            {"event": [*"abc"], "ann": [0.1, 0.3, 0.4], "hardness": ["easy", "0.5", "hard"], "bob": [0.2, 0.4, 0.1]}
         )
     found = read_forecasts({"event": ["a", "b"], "ann": [0.1, 0.3], "bob": [0.4, 0.2], "n": [7, 9]})
     assert found.experts == ("ann", "bob")

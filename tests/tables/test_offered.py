@@ -69,3 +69,63 @@ def test_two_names_of_the_event_are_one_each_of_both_files():
     forecasts, outcomes = FORECASTS.replace("event", "office"), "state,outcome\nq1,1\nq2,0\n"
     found = read(forecasts, outcomes, columns={"event": ["office", "state"]})
     assert (found.events, found.outcomes.tolist()) == (("q1", "q2"), [1, 0])
+
+
+RATERS = "case_id,rater,birads,malignancy_pct,pathology\n" + "".join(
+    f"C{case},{rater},{case % 4 + 1},{20 * case + 7},{'malignant' if case > 2 else 'benign'}\n"
+    for case in range(5)
+    for rater in "xyz"
+)
+WORDS = ("pass", "fail")
+JUDGES = "prompt_id,judge_model,verdict,confidence,latency_ms,temperature,gold\n" + "".join(
+    f"p{i},{judge},{WORDS[(i + k) % 2]},.{6 + k}5,{900 + 37 * (3 * i + k) % 50},.{k},{WORDS[i % 2]}\n"
+    for i in range(6)
+    for k, judge in enumerate(["gpt", "llama", "other"])
+)
+SURVEY = "ifp_id\tstate\tuser_id\tforecast_id\tteam\tanswer_option\tvalue\n" + "".join(
+    f"10{q}-0\topen\t{user}\t{2 * q + user}\t{user}\t{option}\t{value}\n"
+    for q in range(4)
+    for user in (1, 2)
+    for option, value in zip("ab", (0.75, 0.25), strict=True)
+)
+STATION = "day,icon,gfs,temp,rain_seen\n" + "".join(
+    f"202401{day:02d},{10 + 7 * day % 50},{15 + 9 * day % 60},{day - 9.5},{day % 2}\n" for day in range(1, 20)
+)
+CLASSES = "image_id,model,cat,dog,top1,label\n" + "".join(
+    f"i{i},{model},.{25 + i},.{75 - i},.{75 - i},{('cat', 'dog')[i % 2]}\n"
+    for i in range(4)
+    for model in ("vit", "res")
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "outcomes", "offered"),
+    [
+        # The finding is the outcome of a case, and no event; a column in per cent is one of several that may be meant.
+        (RATERS, None, [{"probability": "birads"}, {"probability": "malignancy_pct"}]),
+        # Neither milliseconds nor a temperature tells rows apart or is a probability.
+        (JUDGES, None, [{"expert": "judge_model"}]),
+        # Codes with a hyphen are names, and a column of one word is none.
+        (SURVEY, "ifp_id,state,outcome\n100-0,open,a\n101-0,open,b\n", [{"event": "ifp_id"}]),
+        # Among percentages, 0 and 1 may be what happened; what goes far below 0 is on a scale of its own.
+        (STATION, None, [{"outcome": "rain_seen"}, {"probability": ("icon", "gfs", "rain_seen")}]),
+        # Columns called as the outcomes are classes, whatever other number stands beside them.
+        (CLASSES, None, [{"probability": ("cat", "dog")}]),
+    ],
+)
+def test_what_is_offered_has_each_column_in_a_role_that_it_may_play(text, outcomes, offered):
+    with pytest.raises(LayoutError) as raised:
+        read(text, outcomes)
+    assert [remedy["columns"] for remedy in raised.value.remedies] == offered
+
+
+def test_a_column_that_both_files_have_by_one_name_is_the_event_of_both():
+    outcomes = "id,question,outcome\n7,q1,1\n8,q2,0\n"
+    found = read("question,ann,bob\nq1,.7,.6\nq2,.2,.3\n", outcomes)
+    assert (found.events, found.outcomes.tolist()) == (("q1", "q2"), [1, 0])
+
+
+def test_a_column_of_0_and_1_beside_other_numbers_is_no_lone_expert():
+    rows = "".join(f"d{i},{10 + i},{i % 2}\n" for i in range(9))
+    with pytest.raises(LayoutError, match="'seen', which is 0 or 1, is a forecast"):
+        read(f"day,icon,seen\n{rows}")

@@ -33,7 +33,11 @@ from opinionpool.tables.units import (
 )
 from opinionpool.text import shown
 
-_NUMERIC_LOOK = re.compile(rf"[{GAP}<>~≈=+\-−]*[.,]?[0-9][0-9.,:/%<>~≈+\-−eE{GAP}]*(?:inf(?:inity)?)?", re.ASCII)
+# A number, a bound, odds or a range; and not an address or a code of several numbers.
+_DIGITS = rf"[.,]?[0-9]+(?:[.,{GAP}]?[0-9]+)*(?:[eE][+-]?[0-9]+)?[{GAP}]*%?"
+_NUMERIC_LOOK = re.compile(
+    rf"[{GAP}<>~≈=+\-−]*({_DIGITS})(?:[{GAP}]*([:/–\-−])[{GAP}]*({_DIGITS}))?[{GAP}<>~≈+]*", re.ASCII
+)
 _INFINITE = re.compile(r"[+-]?inf(?:inity)?", re.IGNORECASE)
 _ODDS = re.compile(r"\d+(?:[.,]\d+)?\s*[:/]\s*\d+(?:[.,]\d+)?")
 # Where a number stands before the sign, it is what an event is about: "10%-20%".
@@ -70,10 +74,14 @@ class Coerced:
 def looks_numeric(word: str) -> bool:
     """Whether a word was meant as a number, readable or not.
 
-    >>> [looks_numeric(word) for word in ("0.5", "3:1", "<1%", "rain", "Q1", "2 goals")]
-    [True, True, True, False, False, False]
+    >>> [looks_numeric(word) for word in ("0.5", "3:1", "<1%", "10-20%", "rain", "2 goals", "1001-0", "10.0.0.1")]
+    [True, True, True, True, False, False, False, False]
     """
-    return bool(_NUMERIC_LOOK.fullmatch(word) or _INFINITE.fullmatch(word))
+    match = _NUMERIC_LOOK.fullmatch(word)
+    if match is None or word.count(".") > 2:
+        return bool(_INFINITE.fullmatch(word))
+    low, high = (NUMBER.fullmatch(part.strip()) for part in (match[1], match[3] or ""))
+    return match[2] in {None, ":", "/"} or bool(low and high and float(low[1]) <= float(high[1]) <= 100)
 
 
 def read_probabilities(

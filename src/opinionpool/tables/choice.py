@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 from itertools import chain, combinations, islice, product
 
 import numpy as np
 
-from opinionpool.labels import FAMILIES, UNSETTLED, VOID
-from opinionpool.tables.profile import Column, Profile
+from opinionpool.labels import UNSETTLED, VOID
+from opinionpool.tables.profile import TRUTH, Column, Profile
 from opinionpool.tables.roles import PROBABILITY, SYNONYMS, TEXT, class_names, is_never, normal, split_names
 from opinionpool.tables.shapes import (
     CLASSES,
@@ -42,7 +43,6 @@ from opinionpool.text import counted, listed, shown
 _TRIED, _GUESSED = 2000, 12
 # More events than this, and than this share, with several outcomes: these are answers, and no mistakes.
 _FEW, _SHARE = 2, 0.1
-_TRUTH = frozenset(word for family in FAMILIES for word in family) | {"pass", "fail", "win", "loss", "won", "lost"}
 
 
 class Choice:
@@ -71,7 +71,7 @@ class Choice:
             c
             for c in self._plain
             if c.kind in {"text", "mixed"}
-            or (c.kind == "number" and c.whole == 1 and (is_never(c.name) or _is_id(c) or not c.forecasts))
+            or (c.kind == "number" and c.whole == 1 and (is_never(c.name) or c.is_id or not c.forecasts))
         ]
 
     def roles(self, column: Column) -> frozenset[str]:
@@ -93,7 +93,7 @@ class Choice:
             "class": not column.distinct,
             "outcome": column.fractions and (column.roles != {"outcome"} or len(normal(column.name)) == 1),
             "verdict": column.fractions or not column.distinct,
-            **dict.fromkeys(FACTS[:4], words <= _TRUTH and bool(words)),
+            **dict.fromkeys(FACTS[:4], words <= TRUTH and bool(words)),
             "prior": column.kind in {"text", "time"},
         }
         return frozenset(role for role in column.roles if role not in self.given and not barred.get(role))
@@ -138,14 +138,20 @@ class Choice:
         elif role == PROBABILITY and not found and shape != SURE:
             heads = [c for c in self.numbers if "head" in c.says]
             found = [(heads[0].place,)] if len(heads) == 1 else []
-        if loose and not (role == "expert" and found):
+        if loose and not (role in {"expert", PROBABILITY} and found):
             found += [places for places in self._guesses(role) if places not in found]
         return found
+
+    @cached_property
+    def shared(self) -> list[Column]:
+        """The columns of names that a table of outcomes has too, without those of one word."""
+        found = [c for c in self.free if c.name in self.beside.names and not c.forecasts]
+        return [c for c in found if c.distinct > 1] or found
 
     def _events(self, named: Sequence[int]) -> list[int]:
         """Return `named` without texts beside an id column and without expert columns, unless none is left."""
         columns = [self.profile.columns[place] for place in named]
-        ids = any(normal(c.name).endswith("_id") for c in columns)
+        ids = any(c.is_id for c in columns)
         plain = [c.place for c in columns if not (TEXT in c.roles and ids) and "expert" not in c.roles]
         return plain or list(named)
 
@@ -160,7 +166,7 @@ class Choice:
             c
             for c in self.free
             if c.kind == "text" and self.roles(c) <= {TEXT, "other"}
-            if "never" not in c.says or not c.name or _is_id(c)
+            if "never" not in c.says or not c.name or c.is_id
         ]
         for columns in (texts, [c for c in self.labels if c.kind == "number" and "never" in c.says]):
             unique = [c for c in columns if c.present == 1 and not self.profile.repeated([c.place])]
@@ -174,7 +180,7 @@ class Choice:
         """Columns that contents allow to play a role that no name says."""
         label = [c.place for c in self.labels if c.present > 0.5 and not {"never", "unsure"} & c.says]
         if role == "event":
-            shared = tuple(c.place for c in self.free if c.name in self.beside.names and not c.forecasts)
+            shared = tuple(c.place for c in self.shared)
             parts = [c.place for c in self.free if self.roles(c) & {"event", "time"} or self._counter(c)]
             own = [(place,) for place in self._ids() or label][:_GUESSED]
             keys = list(dict.fromkeys([*self._ids(), *label, *parts]))[:_GUESSED]
@@ -184,12 +190,13 @@ class Choice:
             ]
             yield from [shared] if shared else chain(own, pairs, [()])
         elif role == "expert":
-            yield from ((c.place,) for c in self.labels if c.kind == "text" and c.place in label[:_GUESSED])
+            names = [c for c in self.labels if c.kind == "text" and c.place in label[:_GUESSED]]
+            yield from ((c.place,) for c in names if c.distinct > 1 or self.profile.rows == 1)
         elif role == PROBABILITY:
             scores = [c for c in self._plain if "score" in c.says and c.forecasts]
             yield from ((c.place,) for c in [*self.numbers, *scores][:_GUESSED] if c.kind and not c.binary)
         elif role == "outcome":
-            able = [c for c in self.free if "unsure" in c.says or "verdict" in self.roles(c) or c.binary or _yes_no(c)]
+            able = [c for c in self.free if "unsure" in c.says or "verdict" in self.roles(c) or c.binary or c.yes_no]
             able = [c for c in able if c.distinct and "never" not in c.says]
             able = [c for c in able if c.kind in {"text", "mixed"} or c.binary or c.whole == 1]
             yield from ((c.place,) for c in able)
@@ -203,13 +210,13 @@ class Choice:
         return column.kind == "text" and any(own == {word.lower() for word in c.words.values} for c in happened)
 
     def _counter(self, column: Column) -> bool:
-        """Whether a column numbers rounds or the like: whole numbers that come again, by name no forecasts."""
+        """Return True if a column numbers rounds: whole numbers, each of which comes often, by name no forecasts."""
         counts = "never" in column.says and column.kind == "number" and column.whole == 1
-        return counts and column.present == 1 and bool(self.profile.repeated([column.place]))
+        return counts and column.present == 1 and 2 * column.distinct <= self.profile.rows
 
     def _ids(self) -> list[int]:
         """Columns of ids that come again."""
-        return [c.place for c in self._plain if _is_id(c) and c.present > 0.5 and self.profile.repeated([c.place])]
+        return [c.place for c in self._plain if c.is_id and c.present > 0.5 and self.profile.repeated([c.place])]
 
     def _forecasts(self, shape: Shape, roles: Roles, loose: bool) -> list[tuple[int, ...]]:
         """Return candidate sets of forecast columns; if `loose`, also the columns with a colon in the header."""
@@ -220,12 +227,19 @@ class Choice:
         used = {place for places in roles.values() for place in places}
         free = [c for c in self.numbers if c.place not in used]
         free = [c for c in free if c.kind] or free
-
         sure = [c for c in free if self.given_roles.settles(c.name) or "head" in c.says]
         plain = [c for c in free if c in sure or not {"unsure", "summary"} & c.says]
         colons = [c for c in free if ":" in c.name]
         ways = [free, plain, [c for c in plain if c in sure or not c.binary], *([colons] if loose else [])]
+        ways += [self._of_classes(free, roles)] if shape.columns == "class" else []
         return list(dict.fromkeys(tuple(c.place for c in way) for way in ways if way or not free))
+
+    def _of_classes(self, columns: Sequence[Column], roles: Roles) -> list[Column]:
+        """Return the columns that are called as the outcomes are; none if an outcome has no column."""
+        happened = self.happened(Reading(ONE, roles, ()))
+        names = class_names([c.name for c in columns], happened) if columns else []
+        found = [c for c, name in zip(columns, names, strict=True) if name.lower() in happened]
+        return found if len(found) == len(happened) else []
 
     def _vetoes(self, reading: Reading) -> Iterator[str]:
         """Yield the reasons that rule out a reading."""
@@ -287,6 +301,9 @@ class Choice:
         numbers = (normal(column.name) == "id" or "event" not in column.roles) and not look.repeated(event)
         if numbers and (any(repeated) or (expert and look.repeated(expert))):
             yield "it numbers the rows"
+        named_events = [c.place for c in named if look.repeated([c.place])]
+        if "event" not in column.roles and any(not look.varies_within(column.place, [each]) for each in named_events):
+            yield "it is a property of the events"
         if any(look.count([column.place]) > look.count([c.place]) for c in named if TEXT not in c.roles):
             yield "another column that is called an event holds fewer"
 
@@ -318,6 +335,10 @@ class Choice:
             yield "columns do not add up to 1 as those of classes do"
         elif shape == WIDE and self._adds(reading) and self._names_classes(reading):
             yield "outcomes are the names of columns that add up to 1"
+        elif PROBABILITY in reading.roles and PROBABILITY not in self.given:
+            classes = self._of_classes(self.numbers, reading.roles)
+            if {c.place for c in classes} & {*places} and look.add_up([c.place for c in classes]):
+                yield "outcomes are the names of columns that add up to 1"
 
     def _adds(self, reading: Reading) -> bool:
         """Whether columns of forecasts add up to 1, in more than a few rows if what happened does not name them."""
@@ -374,12 +395,12 @@ class Choice:
             if not own or not all(look.varies_within(place, event) for place in others):
                 yield "it differs within an event"
         named = "outcome" in self.roles(column) and "other" not in self.roles(column)
-        if column.distinct == 1 < look.count(event) and not named and column.words.values[0].lower() not in _TRUTH:
+        if column.distinct == 1 < look.count(event) and not named and column.words.values[0].lower() not in TRUTH:
             yield "it holds one word throughout"
 
     def _answers(self, reading: Reading) -> list[Column]:
         """Return the unused columns of yes and no in a layout with a row per event."""
-        able = [c for c in self._plain if reading.shape.numbered and _yes_no(c)]
+        able = [c for c in self._plain if reading.shape.numbered and c.yes_no]
         return [c for c in able if c.place not in reading.used]
 
     def _outcome_caveats(self, reading: Reading, column: Column) -> Iterator[str]:
@@ -444,8 +465,7 @@ class Choice:
             texts = [c.name for c in self.labels if c.kind == "text" and not roles.get("outcome")]
             yield from (f"{shown(name)} names no event" for name in texts)
         if shape != RESPONDENTS:
-            shared = [c for c in self.free if c.name in self.beside.names and not c.forecasts]
-            unused = [c for c in shared if c.place not in reading.roles["event"]]
+            unused = [c for c in self.shared if c.place not in reading.roles["event"]]
             yield from (f"{shown(c.name)} names no event, though the outcomes have it" for c in unused)
         places = [place for role in shape.key for place in reading.roles[role]]
         repeated = look.repeated(places) if places else 0
@@ -494,7 +514,8 @@ class Choice:
         if heads and len(heads) < len(forecasts):
             others = listed([c.name for c in forecasts if c not in heads], 3)
             yield f"{others} are forecasts, as {shown(heads[0].name)} is"
-        if any(c.fractions for c in forecasts):
+        numbers = [c for c in self._plain if c.kind == "number" and "never" not in c.says and c not in forecasts]
+        if not all(c.binary for c in [*forecasts, *numbers] if c.kind):
             yield from (f"{shown(c.name)}, which is 0 or 1, is a forecast" for c in open_ if c.binary)
         yield from self._aside_caveats(reading, forecasts)
         if (shape == WIDE and self._adds(reading)) or (shape == ONE_CLASSES and not self._names_classes(reading)):
@@ -550,8 +571,7 @@ class Choice:
             and role not in self.profile.columns[place].roles
             and not (role == PROBABILITY and "head" in self.profile.columns[place].says)
         ]
-        shared = {c.place for c in self.free if c.name in self.beside.names}
-        return len([place for place in guessed if place not in shared])
+        return len([place for place in guessed if self.profile.columns[place] not in self.shared])
 
     def summaries(self, reading: Reading) -> int:
         """How many columns of forecasts are called as bounds, means and the like are."""
@@ -564,16 +584,6 @@ class Choice:
             (role, self.profile.key(places).tobytes() if places else b"") for role, places in sorted(played.items())
         )
         return (reading.shape.key, "verdict" in played, reading.forecasts, *groups)
-
-
-def _yes_no(column: Column) -> bool:
-    """Whether a column holds two words that say whether something happened."""
-    return column.kind == "text" and column.distinct == 2 and {w.lower() for w in column.words.values} <= _TRUTH
-
-
-def _is_id(column: Column) -> bool:
-    """Whether a header is that of ids."""
-    return normal(column.name).endswith("_id")
 
 
 def _many(some: int, of: int) -> bool:

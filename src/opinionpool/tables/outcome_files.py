@@ -31,12 +31,13 @@ class Joined:
     notes: list[Note]  # what did not match
 
 
-def join_outcomes(table: Table, columns: Columns, events: Sequence[str], forecasts: str) -> Joined:
+def join_outcomes(table: Table, columns: Columns, events: Sequence[str], forecasts: str, header: str | None) -> Joined:
     """A table of outcomes beside the events that it is about.
 
-    Columns are those that the user named, by role; `forecasts` is what errors call the forecasts' table.
+    Columns are those that the user named, by role; `forecasts` is the table of forecasts, as errors call it, and
+    `header` that of its column of events, if it has one.
     """
-    roles = _roles(table, columns)
+    roles = _roles(table, columns, () if header is None else (header,))
     words = table.words(roles["event"])
     position = {event: i for i, event in enumerate(events)}
     matched = np.array([position.get(word, BLANK) for word in words.values], dtype=np.intp)
@@ -115,8 +116,10 @@ def _candidates(profile: Profile, role: str, taken: Collection[int], names: Sequ
     for word in words:
         found = [c for c in profile.columns if word in c.roles and c.place not in taken]
         found = [c for c in found if normal(c.name) == SYNONYMS[word][0]] or found
-        ids = [c for c in found if normal(c.name).endswith("_id")]
-        found = ids if len(ids) == 1 and role == "event" else found
+        ids = [c for c in found if c.is_id]
+        if role == "event":
+            # What both tables call the same comes before what either may be called.
+            found = [c for c in found if c.name in names] or (ids if len(ids) == 1 else found)
         if found:
             return [c.place for c in found[:1] if role == TEXT] or [
                 c.place for c in found if c is found[0] or not profile.same(c.place, found[0].place)

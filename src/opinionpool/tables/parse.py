@@ -169,7 +169,10 @@ def _parse(known: _Known) -> _Parsed:
     """Read the cells: what classes there are depends on outcomes and forecasts, what facts mean on classes."""
     table, request, reading, layout = known.table, known.request, known.reading, known.layout
     events = row_events(table, layout)
-    joined = None if known.other is None else join_outcomes(known.other, request.keys, events.values, table.name)
+    joined = None
+    if known.other is not None:
+        header = table.names[layout.roles["event"]] if "event" in layout.roles else None
+        joined = join_outcomes(known.other, request.keys, events.values, table.name, header)
     observed = _observed(table, layout, events, joined)
     if request.at_least is not None:
         observed = [graded(each, request.at_least, request.rules.scales.values()) for each in observed]

@@ -11,9 +11,10 @@ from functools import cached_property
 import numpy as np
 
 from opinionpool.arrays import Array, Index
+from opinionpool.labels import FAMILIES
 from opinionpool.scales import Scale, scale_of
 from opinionpool.tables.cells import looks_numeric, written_numbers
-from opinionpool.tables.roles import BETWEEN, PROBABILITY, roles_of, words_of
+from opinionpool.tables.roles import BETWEEN, PROBABILITY, normal, roles_of, words_of
 from opinionpool.tables.table import BLANK, Table, Words
 from opinionpool.tables.times import are_times
 from opinionpool.tables.units import MISSING
@@ -21,6 +22,10 @@ from opinionpool.text import counted, shown
 
 # Cells that are looked at, and from how many places of a large table.
 CELLS, LOOKS = 1 << 18, 9
+# A column of forecasts may have so many different codes outside [0, 100], or such a share of other numbers there.
+_CODES, _STRAY = 2, 0.05
+# Words that say whether something happened.
+TRUTH = frozenset(word for family in FAMILIES for word in family) | {"pass", "fail", "win", "loss", "won", "lost"}
 # How far probabilities over classes may be off 1 by rounding.
 _OFF = 0.02
 _DATE = re.compile(r"(?:\d{4}([-/.])\d{1,2}\1\d{1,2}|\d{1,2}([-/.])\d{1,2}\2\d{2,4})(?!\d)", re.ASCII)
@@ -65,6 +70,16 @@ class Column:
         return words_of(self.name)
 
     @property
+    def is_id(self) -> bool:
+        """Whether the header is that of ids."""
+        return normal(self.name).endswith("_id")
+
+    @property
+    def yes_no(self) -> bool:
+        """Whether it holds two words that say whether something happened."""
+        return self.kind == "text" and self.distinct == 2 and {word.lower() for word in self.words.values} <= TRUTH
+
+    @property
     def distinct(self) -> int:
         """How many different words it holds."""
         return len(self.words.values)
@@ -99,9 +114,10 @@ class Column:
         """Whether the column may hold forecasts: most numbers are in [0, 100] and they do not number the rows."""
         if self.kind != "number" or not len(self.known):
             return self.kind in {"number", ""}
-        # -1 is how many tables write that there is no answer.
-        within = ((self.known >= 0) | (self.known == -1)) & (self.known <= 100)
-        return float(within.mean()) >= 0.5 and not self.counts
+        # -1 is how many tables write that there is no answer. Others beyond are errors or codes, or another scale.
+        beyond = self.known[((self.known < 0) & (self.known != -1)) | (self.known > 100)]
+        few = len(beyond) <= _STRAY * len(self.known) or len(np.unique(beyond)) <= _CODES
+        return few and 2 * len(beyond) <= len(self.known) and not self.counts
 
     @cached_property
     def american(self) -> bool:

@@ -37,6 +37,7 @@ _NAMED = re.compile(
     rf"[- ](\d{{4}})(?:[T, ]\s*{_CLOCK}{_HALF})?\s*{_ZONE}",
     re.ASCII | re.IGNORECASE,
 )
+_COMPACT = re.compile(r"(?:19|20)\d{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])", re.ASCII)
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?", re.ASCII)
 ORDERS = ("dmy", "mdy")
@@ -148,7 +149,8 @@ def are_times(words: Sequence[str]) -> bool:
     >>> are_times(["17.11.2026 09:00", "2026-11-03T10:00Z"]), are_times(["1 May 2026", "soon"]), are_times([])
     (True, False, False)
     """
-    return bool(words) and all(any(shape.fullmatch(word) for shape in (_SHAPE, _EITHER, _NAMED)) for word in words)
+    shapes = (_SHAPE, _EITHER, _NAMED, _COMPACT)
+    return bool(words) and all(any(shape.fullmatch(word) for shape in shapes) for word in words)
 
 
 class _TwoWaysError(Exception):
