@@ -18,7 +18,7 @@ import opinionpool as op
 from opinionpool.cli import app as cli
 from opinionpool.errors import ArgumentError, CellError, LayoutError, ProbabilityError
 from opinionpool.learning.learn import learn
-from opinionpool.report.agreement import levels_by_outcome
+from opinionpool.report.view import levels_by_outcome
 from opinionpool.scales import Scale, scales_given
 from opinionpool.tables.options import ReadOptions
 from opinionpool.tables.parts import open_parts

@@ -12,17 +12,16 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import click
+from opinionpool.cli.reading import reading
 
 from opinionpool.cli.app import app as program
-from opinionpool.cli.options import comparing, keeping, pooling, writing
-from opinionpool.cli.reading_options import reading
+from opinionpool.cli.options import Comparing, Pooling, Writing, given
 
 GROUPS = {
     "Reading": (reading, "How FILE is read."),
-    "Pooling": (pooling, "Which pool, and what it is to believe."),
-    "Keeping": (keeping, "Pools in files; see [Streams and saved pools](streams.md)."),
-    "Comparing": (comparing, "What is compared, and how events are split."),
-    "Writing": (writing, "Where results go."),
+    "Pooling": (given(Pooling, "pooling"), "Which pool, and what it is to believe."),
+    "Comparing": (given(Comparing, "comparing"), "What is compared, and how events are split."),
+    "Writing": (given(Writing, "writing"), "Where results go."),
 }
 
 

@@ -12,8 +12,17 @@ from hypothesis import given, strategies as st
 from rich.cells import cell_len
 
 from opinionpool.report import listing
-from opinionpool.report.listing import Column, folded, printable, write_csv, write_json, write_table
-from opinionpool.report.numbers import decimal, percent, whole
+from opinionpool.report.listing import (
+    Column,
+    decimal,
+    folded,
+    percent,
+    printable,
+    whole,
+    write_csv,
+    write_json,
+    write_table,
+)
 from opinionpool.text import without_apostrophe
 
 INSIDE = st.floats(0, 1, exclude_min=True, exclude_max=True)

@@ -23,8 +23,9 @@ def forecasts(file):
     rng = np.random.default_rng(3)
     y = rng.integers(2, size=40)
     p = 1 / (1 + np.exp(-((2 * y - 1)[:, None] + rng.normal(size=(40, 4)) * [0.8, 1.2, 1.6, 2.0])))
-    rows = [[f"event {t}", *(f"{x:.4f}" for x in p[t]), str(y[t]) if t < 38 else ""] for t in range(40)]
-    return file("\n".join([",".join(["event", *NAMES, "outcome"]), *map(",".join, rows)]) + "\n")
+    topics = ["sport", "politics"] * 20
+    rows = [[f"event {t}", *(f"{x:.4f}" for x in p[t]), topics[t], str(y[t]) if t < 38 else ""] for t in range(40)]
+    return file("\n".join([",".join(["event", *NAMES, "topic", "outcome"]), *map(",".join, rows)]) + "\n")
 
 
 COMMANDS = {
@@ -36,6 +37,7 @@ COMMANDS = {
     "value": [],
     "check": [],
     "explain": ["event 39"],
+    "rate": ["--by", "topic"],
     "diff": [],
 }
 

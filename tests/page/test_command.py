@@ -2,7 +2,7 @@
 
 import pytest
 
-from opinionpool.cli import app as cli, open as command
+from opinionpool.cli import app as cli, pages as command
 from opinionpool.page import handover, server
 from opinionpool.page.session import start_of
 

@@ -18,8 +18,8 @@ from opinionpool.page.answer import Material, answer
 from opinionpool.page.assessment import Assessment, Candidate, Expert, Stakes, example
 from opinionpool.page.session import Look, Scene
 from opinionpool.page.views import decision
-from opinionpool.report.answer_charts import tornado
 from opinionpool.report.blocks import rendered
+from opinionpool.report.charts import tornado
 
 
 def probability(a):

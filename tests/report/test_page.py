@@ -15,13 +15,13 @@ from opinionpool.analysis.weights import weight_table
 from opinionpool.forecasts import Forecasts
 from opinionpool.pools.fit import fit_pool
 from opinionpool.pools.registry import POOLS
-from opinionpool.report import answers, findings as reportdata, gains
-from opinionpool.report.coverage import coverage
+from opinionpool.report import answers, comparison as gains, findings as reportdata
+from opinionpool.report.answers import coverage
+from opinionpool.report.blocks import Html, joined, markup, name, text
 from opinionpool.report.findings import Missing, ReportOptions, best_expert, find
-from opinionpool.report.html import Html, joined, markup, name, text
-from opinionpool.report.numbers import brief, decimal, percent
+from opinionpool.report.listing import brief, decimal, percent
 from opinionpool.report.page import Source, make_report, report_page
-from opinionpool.report.summary import size_line
+from opinionpool.report.view import size_line
 from opinionpool.scoring.leaderboard import leaderboard
 
 VOID = {"meta", "br", "img", "hr", "input", "link"}

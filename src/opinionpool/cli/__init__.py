@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Run the command line and exit."""
-    listen()
     try:
+        listen()
         from opinionpool.cli.app import main as run
 
         run(arguments)

@@ -14,28 +14,8 @@ from typing import NoReturn
 
 import click
 
-from opinionpool.cli import stopping
-from opinionpool.cli.arguments import Keeping, Listing, Pooling, PriorOption, Reading, Writing
-from opinionpool.cli.check import check
-from opinionpool.cli.compare import compare
-from opinionpool.cli.diff import diff
-from opinionpool.cli.experts import experts
-from opinionpool.cli.explain import explain
-from opinionpool.cli.help import SectionedCommand
-from opinionpool.cli.open import open_page
-from opinionpool.cli.options import base_rate_option, keeping, listing, pooling, writing
-from opinionpool.cli.output import (
-    error_line,
-    hush,
-    open_closed_streams,
-    speak_utf8,
-    tell,
-)
-from opinionpool.cli.rate import rate
-from opinionpool.cli.reading_options import reading
-from opinionpool.cli.report import report
-from opinionpool.cli.reproduce import paper
-from opinionpool.cli.value import value
+from opinionpool.cli import commands, pages, stopping
+from opinionpool.cli.output import error_line, hush, open_closed_streams, speak_utf8, tell
 from opinionpool.errors import OpinionPoolError
 from opinionpool.version import __version__
 
@@ -57,34 +37,10 @@ def app(context: click.Context) -> None:
         context.exit(2)
 
 
-@app.command(cls=SectionedCommand, short_help="A probability for every event, learned from the resolved ones.")
-@reading
-@pooling
-@base_rate_option
-@keeping
-@listing
-@writing
-def pool(
-    reading: Reading,
-    pooling: Pooling,
-    keeping: Keeping,
-    listing: Listing,
-    writing: Writing,
-    base_rate: PriorOption,
-) -> None:
-    """Learn from the resolved events and print a probability for every event.
-
-    The default pool learns a little from open events too: who agrees with the others there is more likely to be good.
-    """
-    inputs = [*reading.inputs, *pooling.inputs, *keeping.inputs]
-    writing.check(inputs)
-    keeping.check(inputs, writing, pooling)
-    from opinionpool.cli.pool import pool_files
-
-    pool_files(reading, pooling, keeping, listing, writing, base_rate)
-
-
-for command in (experts, compare, diff, paper, check, explain, report, open_page, rate, value):
+for command in (
+    commands.pool, commands.experts, commands.explain, commands.value, commands.rate, commands.compare, commands.diff,
+    commands.check, pages.report, pages.open_page, pages.paper,
+):  # fmt: skip
     app.add_command(command)
 
 

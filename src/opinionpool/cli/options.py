@@ -1,271 +1,386 @@
-"""The options that commands share, as decorators: each hands its command one object of `opinionpool.cli.arguments`."""
+"""What commands are given: one frozen object for each group of options, whose fields are the options.
+
+A field that `option` makes is filled by click. `given` hands a command the object of a class.
+"""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
-from dataclasses import fields
-from typing import Any, TypeAlias
+import math
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import click
 
-from opinionpool.cli.arguments import Comparing, Earlier, Keeping, Listing, Pooling, Writing
-from opinionpool.cli.help import ANSWERS, COMPARISON, FILES, POOL, RESULTS
-from opinionpool.cli.values import read_pools, read_prior, read_weights
 from opinionpool.pools import NAMES, ROWS, WEIGHTED
 from opinionpool.report import SORTS
+from opinionpool.text import listed
 
-FORMATS = ("table", "csv", "json")
+if TYPE_CHECKING:
+    from opinionpool.arrays import Array
+    from opinionpool.forecasts import Forecasts
+    from opinionpool.learning.beliefs import Beliefs
+    from opinionpool.streams.trained import TrainedPool
+
+OWN, POOL, COMPARISON, FILES, ANSWERS, RESULTS, READING = SECTIONS = (
+    "Options", "Pool", "Comparison", "Pools in files", "Which answers", "Results", "Reading FILE",
+)  # fmt: skip
+# Notes that are printed unless more, or none, are asked for.
+NOTES = 3
+# Endings of names that say nothing wrong about what is in the file.
+WRITTEN = ("", ".csv", ".json", ".txt")
+# Probabilities as given, each with the class it is for, if one is named.
+PriorOption: TypeAlias = tuple[tuple[str | None, float], ...]
 # A function that click makes a command of, and one that adds an option to it.
 Command: TypeAlias = Callable[..., Any]
 Decorator: TypeAlias = Callable[[Command], Command]
+EXISTING = click.Path(exists=True, dir_okay=False)
 
 
-def gather(kind: type[Any], name: str) -> Decorator:
-    """Hand a command one object in place of the options that are its fields."""
+class _Text(click.types.StringParamType):
+    """Type of options with text: decoded as UTF-8 whatever the locale; file names stay as the system has them."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401
+        text = super().convert(value, param, ctx)
+        try:
+            return text.encode("utf-8", "surrogateescape").decode("utf-8")
+        except UnicodeError:
+            self.fail(f"{text!r} is no text in UTF-8", param, ctx)
+
+
+class _Choice(click.Choice):  # type: ignore[type-arg]
+    """A choice whose error message suggests the nearest word."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter as error:
+            from opinionpool.text import meant
+
+            raise click.BadParameter(error.message.rstrip(".") + meant(str(value), self.choices), ctx, param) from None
+
+
+# What stands for names of files in help.
+_FILES = ("FILE", "DIR", "PAGE")
+
+
+class SectionedCommand(click.Command):
+    """A command whose help lists its options by their ``section``: its own first, those on reading files last."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401
+        super().__init__(*arguments, **options)
+        for parameter in self.params:
+            if parameter.type is click.STRING and not (parameter.metavar or "").startswith(_FILES):
+                parameter.type = _Text()
+            elif type(parameter.type) is click.Choice:
+                parameter.type = _Choice(parameter.type.choices)
+
+    def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options, section by section."""
+        found: dict[str, list[tuple[str, str]]] = {section: [] for section in SECTIONS}
+        for parameter in self.get_params(context):
+            record = parameter.get_help_record(context) if isinstance(parameter, click.Option) else None
+            if record is not None:
+                found[getattr(parameter, "section", OWN)].append(record)
+        for section, records in found.items():
+            if records:
+                with formatter.section(section):
+                    formatter.write_dl(records)
+
+
+def option(section: str, *flags: str, **settings: Any) -> Any:  # noqa: ANN401 - the default of a field
+    """Return a field that an option fills, listed in a section of the help; settings as for `click.option`."""
+    return field(metadata={"section": section, "flags": flags, "settings": settings})
+
+
+pool_option, comparison_option, file_option, answer_option, result_option = (
+    functools.partial(option, section) for section in (POOL, COMPARISON, FILES, ANSWERS, RESULTS)
+)
+
+
+def listed_in(section: str, decorator: Decorator) -> Decorator:
+    """Return a click decorator whose parameter the help lists in a section."""
 
     def decorate(command: Command) -> Command:
-        @functools.wraps(command)
-        def wrapper(**given: object) -> object:
-            own = {field.name: given.pop(field.name) for field in fields(kind)}
-            return command(**given, **{name: kind(**own)})
-
-        return wrapper
+        command = decorator(command)
+        # click keeps them here until it makes a command of the function.
+        command.__click_params__[-1].section = section  # type: ignore[attr-defined]
+        return command
 
     return decorate
 
 
-def stack(options: Sequence[Decorator], command: Command, section: str) -> Command:
-    """Give a command options, which its help has in a section."""
-    for option in reversed(options):
-        command = option(command)
-        # click keeps them here until it makes a command of the function.
-        command.__click_params__[-1].section = section  # type: ignore[attr-defined]
-    return command
+def given(kind: type[Any], name: str) -> Decorator:
+    """Give a command the options that are fields of a class, and hand it an object of the class."""
+
+    def decorate(command: Command) -> Command:
+        @functools.wraps(command)
+        def wrapper(**typed: object) -> object:
+            own = {each.name: typed.pop(each.name) for each in fields(kind)}
+            return command(**typed, **{name: kind(**own)})
+
+        found: Command = wrapper
+        for each in reversed(fields(kind)):
+            found = listed_in(
+                each.metadata["section"],
+                click.option(*each.metadata["flags"], each.name, **each.metadata["settings"]),
+            )(found)
+        return found
+
+    return decorate
 
 
-def writing(
-    command: Command,
-    default: str = "Default: as the name after -o ends (.csv or .json); else a table on a terminal and CSV elsewhere.",
-) -> Command:
-    """Give a command the options that say where results go, as ``writing``."""
-    options = [
-        click.option(
-            "-o",
-            "--output",
-            metavar="FILE",
-            callback=lambda _context, _parameter, name: None if name == "-" else name,
-            help="Write to this file instead of standard output; its old content stays until all is done.",
-        ),
-        click.option(
-            "--format",
-            type=click.Choice(FORMATS),
-            help=default,
-        ),
-        click.option("-v", "--verbose", is_flag=True, help="Print all notes, not only those that matter most."),
-        click.option("-q", "--quiet", is_flag=True, help="Print no notes."),
-    ]
-    return stack(options, gather(Writing, "writing")(command), RESULTS)
+@dataclass(frozen=True)
+class Writing:
+    """Where results go and in which form."""
+
+    # Whether a table is written in a pipe too, unless a file's name says otherwise.
+    for_people: ClassVar[bool] = False
+
+    output: str | None = result_option(
+        "-o",
+        "--output",
+        metavar="FILE",
+        callback=lambda _context, _parameter, name: None if name == "-" else name,
+        help="Write to this file instead of standard output; its old content stays until all is done.",
+    )
+    format: str | None = result_option(
+        "--format",
+        type=click.Choice(("table", "csv", "json")),
+        help="Default: as the name after -o ends (.csv or .json); else a table on a terminal and CSV elsewhere.",
+    )
+    verbose: bool = result_option(
+        "-v", "--verbose", is_flag=True, help="Print all notes, not only those that matter most."
+    )
+    quiet: bool = result_option("-q", "--quiet", is_flag=True, help="Print no notes.")
+
+    @property
+    def most_notes(self) -> int | None:
+        """How many notes are printed; None for all."""
+        return 0 if self.quiet else None if self.verbose else NOTES
+
+    @property
+    def kind(self) -> str:
+        """The format: as given, else by the file's name, else a table on a terminal and CSV elsewhere."""
+        if self.format is not None:
+            return self.format
+        ending = "" if self.output is None else os.path.splitext(self.output)[1].lower()
+        if ending in {".csv", ".json"}:
+            return ending[1:]
+        return "table" if self.for_people or (self.output is None and sys.stdout.isatty()) else "csv"
+
+    def check(self, inputs: list[str]) -> None:
+        """Refuse an output that cannot be written, or that is an input, before any work is done."""
+        check_output(self.output, inputs, any_ending=self.format is not None)
 
 
-def writing_for_people(command: Command) -> Command:
-    """Like `writing`, for commands whose default is a table even in a pipe (`Writing.chosen`)."""
-    return writing(command, "Default: as the name after -o ends (.csv or .json); else a table.")
+@dataclass(frozen=True)
+class WritingForPeople(Writing):
+    """Where results for people go and in which form."""
+
+    for_people = True
+
+    format: str | None = result_option(
+        "--format",
+        type=click.Choice(("table", "csv", "json")),
+        help="Default: as the name after -o ends (.csv or .json); else a table.",
+    )
 
 
-def pooling(command: Command) -> Command:
-    """Give a command the options that say which pool and which prior, as ``pooling``."""
-    options: list[Decorator] = [
-        click.option(
-            "--pool",
-            type=click.Choice(NAMES),
-            metavar="NAME",
-            default="gaussian",
-            help="Default: gaussian. " + "; ".join(f"{row.name}: {row.text}" for row in ROWS) + ".",
-        ),
-        _prior,
-        panel_option,
-        click.option(
-            "--weight",
-            "weights",
-            metavar="EXPERT=W",
-            callback=read_weights,
-            multiple=True,
-            help="A weight that is given and not learned, such as ann=2; give one for every expert. For the pools "
-            f"{', '.join(WEIGHTED)}. log takes the numbers as they are: a sum above 1 moves answers further from the "
-            "prior, one below 1 towards it. In the others only ratios matter. Repeatable.",
-        ),
-    ]
-    return stack(options, gather(Pooling, "pooling")(command), POOL)
+def check_output(output: str | None, inputs: list[str], *, any_ending: bool = True) -> None:
+    """Refuse a file that cannot be written, that is an input, or whose name promises another format."""
+    if output is None:
+        return
+    if not output:
+        raise click.UsageError("the name of the file to write is empty")
+    path = os.path.realpath(output)
+    ending = os.path.splitext(output)[1].lower()
+    if not any_ending and ending not in WRITTEN and (os.path.isfile(path) or not os.path.exists(path)):
+        raise click.UsageError(
+            f"{output}: results are written as .csv, .json or .txt, or to a name without an ending, and not as "
+            f"{ending}; say --format if a file of that name is wanted all the same"
+        )
+    folder = os.path.dirname(path)
+    if os.path.isdir(path) or not os.path.isdir(folder):
+        what = "is a directory" if os.path.isdir(path) else f"cannot be written: there is no directory {folder}"
+        raise click.UsageError(f"{output} {what}")
+    device = os.path.exists(path) and not os.path.isfile(path)
+    if not os.access(path if device else folder, os.W_OK):
+        raise click.UsageError(f"{output} cannot be written: permission denied")
+    if any(os.path.exists(path) and os.path.exists(name) and os.path.samefile(path, name) for name in inputs):
+        raise click.UsageError(f"{output} is read from, so it cannot be the output too")
 
 
-def model_option(command: Command) -> Command:
-    """Give a command the option --model."""
-    return click.option(
+def read_prior(_context: click.Context, _parameter: click.Parameter, given: tuple[str, ...]) -> PriorOption:
+    """Probabilities strictly between 0 and 1, such as 0.01, 1%, or CLASS=0.01."""
+    found = []
+    for value in given:
+        label, sign, text = value.rpartition("=")
+        text = text.strip()
+        try:
+            if "_" in text or not text.isascii():  # Python would take these for digits
+                raise ValueError
+            p = float(text[:-1]) / 100.0 if text.endswith("%") else float(text)
+        except ValueError:
+            raise click.BadParameter(f"{text!r} is not a number; write 0.01 or 1%") from None
+        if not 0.0 < p < 1.0:
+            hint = f"; for {text} per cent write {text}%" if 1.0 <= p < 100.0 and not text.endswith("%") else ""
+            raise click.BadParameter(f"{text} does not lie strictly between 0 and 1{hint}")
+        found.append((label.strip() if sign else None, p))
+    return tuple(found)
+
+
+def read_weights(
+    _context: click.Context, _parameter: click.Parameter, given: tuple[str, ...]
+) -> dict[str, float] | None:
+    """Texts of the form EXPERT=W, split at the last equals sign."""
+    found: dict[str, float] = {}
+    for value in given:
+        expert, sign, text = value.rpartition("=")
+        try:
+            weight = float(text) if sign and text.strip().isascii() and "_" not in text else math.nan
+        except ValueError:
+            weight = math.nan
+        if not expert.strip() or not math.isfinite(weight):
+            raise click.BadParameter(f"{value!r} is not of the form EXPERT=W, such as ann=0.5")
+        if expert.strip() in found:
+            raise click.BadParameter(f"{expert.strip()!r} has two weights")
+        found[expert.strip()] = weight
+    return found or None
+
+
+def read_pools(_context: click.Context, _parameter: click.Parameter, text: str | None) -> tuple[str, ...] | None:
+    """Names of pools, separated by commas."""
+    if text is None:
+        return None
+    names = tuple(name.strip() for name in text.split(","))
+    for name in names:
+        if name not in NAMES:
+            from opinionpool.text import suggestion
+
+            raise click.BadParameter(f"no pool is called {name!r}; {suggestion(name, NAMES, 'there are')}")
+    return names
+
+
+PRIOR: dict[str, Any] = {
+    "metavar": "P",
+    "callback": read_prior,
+    "multiple": True,
+    "help": "Probability of each event before any forecast, such as 0.01 or 1%, from which all experts are taken to "
+    "start. Default: about the share of resolved events that happened, 0.5 if none is resolved. More than two "
+    "classes: CLASS=P for each.",
+}
+PANEL: dict[str, Any] = {
+    "metavar": "PANEL.toml",
+    "type": EXISTING,
+    "help": "Beliefs about the experts, for the gaussian pool: a line such as calibration = 0.9 for all; under a line "
+    "[experts.NAME], one such as auc = 0.8 (0.5 is guessing, 1 perfect). How many events a belief counts "
+    "for is its worth, as in auc = { value = 0.8, worth = 50 }; correlation, bias and the other keys are in "
+    "docs/beliefs.md. Default: what is assumed of any panel.",
+}
+panel_option = click.option("--panel", **PANEL)
+
+
+@dataclass(frozen=True)
+class BeliefFile:
+    """The beliefs of a panel file, and the file's name; both None if there is no file."""
+
+    file: str | None = None
+    beliefs: Beliefs | None = None
+
+    @classmethod
+    def of(cls, panel: str | None) -> BeliefFile:
+        """Return the beliefs in the file of --panel; empty if the option is not given."""
+        if panel is None:
+            return cls()
+        from opinionpool.learning.panel_file import read_beliefs
+
+        return cls(panel, read_beliefs(panel))
+
+
+def load_pool(model: str | None) -> tuple[str, TrainedPool] | None:
+    """The file of --model, and the pool that it holds."""
+    if model is None:
+        return None
+    from opinionpool.estimators.files import load
+    from opinionpool.streams.trained import TrainedPool
+
+    return model, TrainedPool.of(load(model))
+
+
+@dataclass(frozen=True)
+class Pooling:
+    """Which pool, with which prior and beliefs, learned from a file or saved before."""
+
+    pool: str = pool_option(
+        "--pool",
+        type=click.Choice(NAMES),
+        metavar="NAME",
+        default="gaussian",
+        help="Default: gaussian. " + "; ".join(f"{row.name}: {row.text}" for row in ROWS) + ".",
+    )
+    prior: PriorOption = pool_option("--prior", **PRIOR)  # noqa: RUF009 - a field
+    panel: str | None = pool_option("--panel", **PANEL)
+    weights: dict[str, float] | None = pool_option(  # noqa: RUF009 - a field
+        "--weight",
+        metavar="EXPERT=W",
+        callback=read_weights,
+        multiple=True,
+        help="A weight that is given and not learned, such as ann=2; give one for every expert. For the pools "
+        f"{', '.join(WEIGHTED)}. log takes the numbers as they are: a sum above 1 moves answers further from the "
+        "prior, one below 1 towards it. In the others only ratios matter. Repeatable.",
+    )
+    model: str | None = file_option(
         "--model",
-        type=click.Path(exists=True, dir_okay=False),
+        type=EXISTING,
         metavar="POOL.json",
         help="Answer by a pool that pool --save wrote, as it is, instead of learning from FILE.",
-    )(command)
-
-
-def earlier(command: Command) -> Command:
-    """Give a command the options that name saved pools of a report, as ``earlier``."""
-    since = click.option(
-        "--since",
-        type=click.Path(exists=True, dir_okay=False),
-        metavar="OLD.json",
-        help="A pool that pool --save wrote earlier: add what changed since then, and why answers moved.",
     )
-    return stack([model_option, since], gather(Earlier, "earlier")(command), FILES)
+
+    @property
+    def inputs(self) -> list[str]:
+        """The files that are read."""
+        return [name for name in (self.panel, self.model) if name is not None]
+
+    def options(self, beliefs: Beliefs | None) -> dict[str, Any]:
+        """Return the options of the pool's constructor: weights or beliefs."""
+        if self.weights is None:
+            return {} if beliefs is None else {"beliefs": beliefs}
+        if self.pool not in WEIGHTED:
+            raise click.UsageError(
+                f"--weight is for the pools {', '.join(WEIGHTED)}, and the pool is {self.pool}; --pool linear makes a "
+                "weighted mean of probabilities, --pool log one of log-odds"
+            )
+        return {"weights": self.weights}
+
+    def belief_file(self) -> BeliefFile:
+        """Return the beliefs of --panel; refused unless the pool is Gaussian."""
+        if self.panel is not None and self.pool != "gaussian":
+            raise click.UsageError(f"--panel says what the gaussian pool is to believe, and the pool is {self.pool}")
+        return BeliefFile.of(self.panel)
+
+    def begin(self) -> tuple[BeliefFile, tuple[str, TrainedPool] | None]:
+        """Return the beliefs of --panel and the pool of --model, after checking that options go together."""
+        if self.model is not None and self.panel is not None:
+            raise click.UsageError("--panel says what to believe when learning begins, and --model has begun")
+        if self.model is not None and self.weights is not None:
+            raise click.UsageError("--weight is given when a pool is made, and the one of --model is there already")
+        believed, found = self.belief_file(), load_pool(self.model)
+        source = click.get_current_context().get_parameter_source("pool")
+        named = source is click.core.ParameterSource.COMMANDLINE
+        if found is not None and named and self.pool != found[1].name:
+            raise click.UsageError(f"--pool is {self.pool}, and the pool in {self.model} is {found[1].name}")
+        return believed, found
 
 
-def keeping(command: Command) -> Command:
-    """Give a command the options that say where a pool is from and where it goes, as ``keeping``."""
-    file = click.Path(exists=True, dir_okay=False)
-    options: list[Decorator] = [
-        click.option(
-            "--model",
-            type=file,
-            metavar="POOL.json",
-            help="Answer by a pool that --save wrote, instead of learning from FILE. With --save it goes on learning: "
-            "FILE may be the whole table, grown since then; no event is learned from twice.",
-        ),
-        click.option(
-            "--save",
-            metavar="POOL.json",
-            help="Write the pool to this file, with its open events and what it needs to go on learning.",
-        ),
-    ]
-    return stack(options, gather(Keeping, "keeping")(command), FILES)
+@dataclass(frozen=True)
+class Answering(Pooling):
+    """Which pool answers, and how often the events really happen."""
 
-
-def listing(command: Command) -> Command:
-    """Give a command the options that say which answers are listed, as ``listing``."""
-    options: list[Decorator] = [
-        click.option("--open", "only_open", is_flag=True, help="List only open events that have a forecast."),
-        click.option(
-            "--sort",
-            type=click.Choice(SORTS),
-            default="file",
-            help="Order of the answers: as in the file (default), by name, the first to close, most probable, least "
-            "certain or most disputed first.",
-        ),
-    ]
-    return stack(options, gather(Listing, "listing")(command), ANSWERS)
-
-
-def _by(context: click.Context, parameter: click.Parameter, given: bool) -> None:
-    """Merge the flags --by-time and --by-group into ``by``."""
-    before = context.params.get("by")
-    if given and before is not None:
-        raise click.UsageError("--by-time and --by-group exclude each other")
-    context.params["by"] = str(parameter.name).removeprefix("by_") if given else before
-
-
-def split_by(command: Command) -> Command:
-    """Give a command the options that say how events are split, as ``by``."""
-    texts = {
-        "--by-time": "Score events by pools that learned only from their past.",
-        "--by-group": "Score events by pools that did not learn from their own groups (column group).",
-    }
-    for flag, text in reversed(texts.items()):
-        command = click.option(flag, is_flag=True, expose_value=False, callback=_by, help=text)(command)
-    return command
-
-
-def repeats_option(command: Command) -> Command:
-    """Give a command the option --repeats."""
-    return click.option(
-        "--repeats",
-        type=click.IntRange(1),
-        metavar="N",
-        help="How often the cross-validation is repeated. Default: until the random variation between repeats is "
-        "negligible, at most 20 times.",
-    )(command)
-
-
-def comparing(command: Command) -> Command:
-    """Give a command the options that say what to compare and how, as ``comparing``."""
-    options: list[Decorator] = [
-        click.option(
-            "--pools",
-            metavar="A,B,...",
-            callback=read_pools,
-            help=f"Some of {', '.join(NAMES)}. Default: all of them; for thousands of experts "
-            "with few forecasts each, all but linear and log. The average is always there.",
-        ),
-        click.option(
-            "--rival",
-            metavar="COLUMN",
-            multiple=True,
-            help="Compare the pools with this column, such as a platform's own aggregate, which then is no expert. For "
-            "several, give it several times.",
-        ),
-        split_by,
-        click.option(
-            "--gap",
-            metavar="SPAN",
-            default="0",
-            help="With --by-time: how long an outcome must be known before pools learn from it: a number of days, "
-            "such as 30, or with a unit, such as 4w or 36h.",
-        ),
-        click.option(
-            "--horizon",
-            metavar="SPAN",
-            help="Score each forecast as it stood this long before its event closed: a number of days, such "
-            "as 7, or with a unit, such as 4w or 36h.",
-        ),
-        click.option(
-            "--time-averaged",
-            "history",
-            is_flag=True,
-            help="Average scores over each event's life, from its first forecast until it closed.",
-        ),
-        click.option(
-            "--folds",
-            type=click.IntRange(1),
-            default=5,
-            metavar="N",
-            help="Folds of the cross-validation, or blocks of time. Default: 5.",
-        ),
-        repeats_option,
-        click.option("--seed", type=click.IntRange(0), default=0, metavar="N", help="Random seed. Default: 0."),
-        _prior,
-        panel_option,
-    ]
-    return stack(options, gather(Comparing, "comparing")(command), COMPARISON)
-
-
-def _prior(command: Command) -> Command:
-    """Give a command the option --prior."""
-    return click.option(
-        "--prior",
-        metavar="P",
-        callback=read_prior,
-        multiple=True,
-        help="Probability of each event before any forecast, such as 0.01 or 1%, from which all experts are taken to "
-        "start. Default: about the share of resolved events that happened, 0.5 if none is resolved. More than two "
-        "classes: CLASS=P for each.",
-    )(command)
-
-
-def panel_option(command: Command) -> Command:
-    """Give a command the option --panel."""
-    return click.option(
-        "--panel",
-        metavar="PANEL.toml",
-        type=click.Path(exists=True, dir_okay=False),
-        help="Beliefs about the experts, for the gaussian pool: a line such as calibration = 0.9 for all; under a line "
-        "[experts.NAME], one such as auc = 0.8 (0.5 is guessing, 1 perfect). How many events a belief counts "
-        "for is its worth, as in auc = { value = 0.8, worth = 50 }; correlation, bias and the other keys are in "
-        "docs/beliefs.md. Default: what is assumed of any panel.",
-    )(command)
-
-
-def base_rate_option(command: Command) -> Command:
-    """Give a command the option --base-rate."""
-    return click.option(
+    base_rate: PriorOption = pool_option(  # noqa: RUF009 - a field
         "--base-rate",
         metavar="P",
         callback=read_prior,
@@ -273,4 +388,169 @@ def base_rate_option(command: Command) -> Command:
         help="Only where events that happened were picked for FILE more or less often than the others, such as 50 of "
         "each: how often the event really happens; answers are shifted to it. What you expect before the forecasts is "
         "--prior.",
-    )(command)
+    )
+
+
+@dataclass(frozen=True)
+class Listing(Answering):
+    """Which pool answers, where it goes, and which answers are listed in which order."""
+
+    model: str | None = file_option(
+        "--model",
+        type=EXISTING,
+        metavar="POOL.json",
+        help="Answer by a pool that --save wrote, instead of learning from FILE. With --save it goes on learning: "
+        "FILE may be the whole table, grown since then; no event is learned from twice.",
+    )
+    save: str | None = file_option(
+        "--save",
+        metavar="POOL.json",
+        help="Write the pool to this file, with its open events and what it needs to go on learning.",
+    )
+    only_open: bool = answer_option("--open", is_flag=True, help="List only open events that have a forecast.")
+    sort: str = answer_option(
+        "--sort",
+        type=click.Choice(SORTS),
+        default="file",
+        help="Order of the answers: as in the file (default), by name, the first to close, most probable, least "
+        "certain or most disputed first.",
+    )
+
+    def check(self, inputs: list[str], writing: Writing) -> None:
+        """Refuse a file of --save that cannot be written, or is another one of these, and a prior for a saved pool."""
+        if self.save == "-":
+            raise click.UsageError("--save takes the name of a file: results go to standard output; ./- is a file too")
+        check_output(self.save, inputs)
+        places = [os.path.realpath(name) for name in (self.save, writing.output) if name is not None]
+        if len(places) > len(set(places)):
+            raise click.UsageError(f"{self.save} cannot be the output and the saved pool too")
+        if self.model is not None and self.save is not None and self.prior:
+            raise click.UsageError("--prior is settled when a pool first learns, so it cannot change as it goes on")
+
+
+@dataclass(frozen=True)
+class Splitting:
+    """How events are split to score pools on events that they have not learned from."""
+
+    by_time: bool = comparison_option(
+        "--by-time", is_flag=True, help="Score events by pools that learned only from their past."
+    )
+    by_group: bool = comparison_option(
+        "--by-group",
+        is_flag=True,
+        help="Score events by pools that did not learn from their own groups (column group).",
+    )
+    repeats: int | None = comparison_option(
+        "--repeats",
+        type=click.IntRange(1),
+        metavar="N",
+        help="How often the cross-validation is repeated. Default: until the random variation between repeats is "
+        "negligible, at most 20 times.",
+    )
+
+    def __post_init__(self) -> None:
+        if self.by_time and self.by_group:
+            raise click.UsageError("--by-time and --by-group exclude each other")
+
+    @property
+    def by(self) -> str | None:
+        """Return the split as `opinionpool.scoring.compare` calls it."""
+        return "time" if self.by_time else "group" if self.by_group else None
+
+
+@dataclass(frozen=True)
+class Comparing(Splitting):
+    """Which pools to compare, and how events are split."""
+
+    pools: tuple[str, ...] | None = comparison_option(
+        "--pools",
+        metavar="A,B,...",
+        callback=read_pools,
+        help=f"Some of {', '.join(NAMES)}. Default: all of them; for thousands of experts "
+        "with few forecasts each, all but linear and log. The average is always there.",
+    )
+    rival: tuple[str, ...] = comparison_option(
+        "--rival",
+        metavar="COLUMN",
+        multiple=True,
+        help="Compare the pools with this column, such as a platform's own aggregate, which then is no expert. For "
+        "several, give it several times.",
+    )
+    gap: str = comparison_option(
+        "--gap",
+        metavar="SPAN",
+        default="0",
+        help="With --by-time: how long an outcome must be known before pools learn from it: a number of days, such as "
+        "30, or with a unit, such as 4w or 36h.",
+    )
+    folds: int = comparison_option(
+        "--folds",
+        type=click.IntRange(1),
+        default=5,
+        metavar="N",
+        help="Folds of the cross-validation, or blocks of time. Default: 5.",
+    )
+    seed: int = comparison_option(
+        "--seed", type=click.IntRange(0), default=0, metavar="N", help="Random seed. Default: 0."
+    )
+    prior: PriorOption = comparison_option("--prior", **PRIOR)  # noqa: RUF009 - a field
+    panel: str | None = comparison_option("--panel", **PANEL)
+
+    @property
+    def inputs(self) -> list[str]:
+        """The files that are read."""
+        return [] if self.panel is None else [self.panel]
+
+    def without_rivals(self, forecasts: Forecasts) -> tuple[Forecasts, dict[str, Array]]:
+        """Return the forecasts without the rivals, and each rival's probabilities, (T,) or (T, K)."""
+        if self.rival and forecasts.history is not None:
+            raise click.UsageError("--rival and --time-averaged exclude each other: a rival has one answer to an event")
+        for name in self.rival:
+            if name not in forecasts.experts:
+                raise click.UsageError(
+                    f"--rival {name}: no column or expert is called so; there are {listed(forecasts.experts)}"
+                )
+        experts = [name for name in forecasts.experts if name not in self.rival]
+        if not experts:
+            raise click.UsageError("--rival leaves no expert to pool")
+        rivals = {name: forecasts.select_experts([name]).X[:, 0] for name in self.rival}
+        return (forecasts.select_experts(experts) if rivals else forecasts), rivals
+
+    def belief_file(self) -> BeliefFile:
+        """Return the beliefs of --panel; refused unless the Gaussian pool is among --pools."""
+        if self.panel is not None and self.pools is not None and "gaussian" not in self.pools:
+            raise click.UsageError("--panel says what the gaussian pool is to believe, and it is not among --pools")
+        return BeliefFile.of(self.panel)
+
+
+def prior_option(name: str, typed: PriorOption, forecasts: Forecasts) -> float | Array | None:
+    """A prior or base rate as pools take it: one number for binary events, else one per class, which add up to 1."""
+    if not typed:
+        return None
+    if forecasts.options is not None:
+        raise click.UsageError(
+            f"{name}: each event has options of its own, so no number can be for all events; a column prior can give "
+            "one for each option of an event"
+        )
+    labels = [str(label) for label in forecasts.classes]
+    named = {label: p for label, p in typed if label is not None}
+    unknown = [label for label in named if label not in labels]
+    if unknown:
+        from opinionpool.text import meant
+
+        near = meant(unknown[0], labels)
+        raise click.UsageError(f"{name}: {unknown[0]!r} is not a class; the classes are {', '.join(labels)}{near}")
+    if len(labels) == 2:
+        if len(typed) > 1:
+            raise click.UsageError(f"{name}: events of two classes need one number, and there are {len(typed)}")
+        label, p = typed[0]
+        return 1.0 - p if label == labels[0] else p
+    if len(named) != len(labels) or len(typed) != len(labels):
+        example = " ".join(f"{name} {label}={1 / len(labels):.2g}" for label in labels[:2])
+        raise click.UsageError(f"{name}: events of {len(labels)} classes need a number for each, as in {example} ...")
+    total = math.fsum(named.values())
+    if abs(total - 1.0) > 1e-4:
+        raise click.UsageError(f"{name}: the numbers of the classes must add up to 1, and they add up to {total:.6g}")
+    import numpy as np
+
+    return np.array([named[label] for label in labels]) / total

@@ -17,7 +17,7 @@ from opinionpool.progress import advancing
 from opinionpool.report.listing import folded, printable
 
 if TYPE_CHECKING:
-    from opinionpool.cli.arguments import Writing
+    from opinionpool.cli.options import Writing
     from opinionpool.report.view import View
 
 
@@ -101,14 +101,13 @@ def progress(what: str, *, log: bool = False) -> Iterator[Callable[[float], None
         yield advance
 
 
-def present(view: View, writing: Writing, *, people: bool = False) -> None:
+def present(view: View, writing: Writing) -> None:
     """Write a view where and as it was asked for, then its sentences and notes."""
     from opinionpool.report.view import note_lines, write_view
 
-    kind = writing.chosen(people=people)
     with destination(writing.output) as out:
-        write_view(view, kind, out)
-    conclude(kind, *view.lines, *note_lines(view.notes, view.forecasts, writing.most_notes))
+        write_view(view, writing.kind, out)
+    conclude(writing.kind, *view.lines, *note_lines(view.notes, view.forecasts, writing.most_notes))
 
 
 def conclude(kind: str, *lines: str) -> None:

@@ -1,4 +1,4 @@
-"""``opinionpool pool``: a probability for every event, of a file in memory or a part at a time."""
+"""``opinionpool pool``, and the pool that other commands ask: fitted to a file or saved before, whole or in parts."""
 
 from __future__ import annotations
 
@@ -8,22 +8,37 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import click
+import numpy as np
 
-from opinionpool.arrays import Array
-from opinionpool.cli.arguments import BeliefFile, Keeping, Listing, Pooling, PriorOption, Reading, Writing, prior_option
-from opinionpool.cli.inputs import options_for, read
-from opinionpool.cli.kept import Kept, keep
+from opinionpool.arrays import Array, Mask
+from opinionpool.cli.options import Answering, BeliefFile, Listing, Pooling, Writing, prior_option
 from opinionpool.cli.output import conclude, destination, progress
-from opinionpool.errors import Note
+from opinionpool.cli.reading import Reading, options_for, read
+from opinionpool.errors import ArgumentError, ExpertError, Note
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.parts import PartsSource
-from opinionpool.pools.fit import fit_from
-from opinionpool.report import answers, summary
-from opinionpool.report.answers import Pooled, open_rows, ordered
-from opinionpool.report.listing import write_json, write_listing
-from opinionpool.report.summary import Totals
-from opinionpool.report.view import note_lines, note_records
+from opinionpool.logodds import class_probabilities, public_probabilities
+from opinionpool.names import unknown_names
+from opinionpool.pools.fit import fit_from, fit_pool, in_sample
+from opinionpool.pools.fitted_pool import Fitted
+from opinionpool.priors import event_priors
+from opinionpool.report import answers
+from opinionpool.report.answers import Pooled, open_rows, ordered, pool_events
+from opinionpool.report.listing import printable, whole, write_json, write_listing
+from opinionpool.report.view import (
+    Totals,
+    base_rate_notes,
+    belief_facts,
+    belief_lines,
+    facts,
+    note_lines,
+    note_records,
+    pool_facts,
+    pool_line,
+    size_line,
+)
 from opinionpool.tables.parts import PartNotes, Parts
+from opinionpool.text import counted, listed
 
 if TYPE_CHECKING:
     # Loaded where a pool is saved or was.
@@ -31,48 +46,146 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class _Pool:
-    """The pool of one command, with the forecasts that it answers."""
+class Kept:
+    """The pool that gives the answers, with its prior, its file and its notes."""
 
-    kept: Kept
-    some: Forecasts  # some of the forecasts
-    forecasts: Iterator[Forecasts]  # all of them, a part at a time
-    on: Callable[[Forecasts], Kept]  # the same pool for a part
-    notes: Sequence[Note]  # on what was learned
-    rate: float | Array | None  # the base rate
-    saved: str | None  # the file that it goes to
-    believed: BeliefFile
-    parts: Parts | None  # None where `some` is all
+    name: str
+    state: Fitted
+    forecasts: Forecasts  # by the experts of the pool, in its order
+    prior: float | Array | None  # what the answers are given with, where it is not what the pool has
+    given: bool  # whether the prior was given, and not estimated
+    trained: TrainedPool | None  # what can be saved
+    loaded: str | None  # the file that the pool is from
+    notes: tuple[Note, ...]
 
     @property
-    def lines(self) -> list[str]:
-        """Return lines on the pool, its file and its beliefs, for people."""
-        kept, believed = self.kept, self.believed
-        used = summary.pool_line(self.some, kept.name, kept.answered_with, kept.given, self.rate)
-        return [used, *kept.lines(self.saved), *summary.belief_lines(believed.file, believed.beliefs)]
+    def reference(self) -> float | Array | None:
+        """Return the given prior, or the prior that fills blanks among the events' own priors."""
+        if self.loaded is None or self.prior is not None:
+            return self.prior
+        if self.forecasts.prior is None or self.state.prior is None:
+            return None
+        fill = public_probabilities(self.state.prior)
+        return float(fill) if len(self.forecasts.classes) == 2 else fill
 
-    def facts(self, size: Totals) -> dict[str, object]:
-        """Return facts on the pool, its file and its beliefs, for JSON; `size` is the total over all parts."""
+    @property
+    def answered_with(self) -> Fitted:
+        """Return the fitted state, with the prior of the answers in place of the prior that it was learned with."""
+        if self.loaded is None or self.trained is None:
+            return self.state
+        if event_priors(self.forecasts, self.reference) is not None:
+            return replace(self.trained.learned, prior=None)
+        if self.prior is None:
+            return self.state
+        return replace(self.trained.learned, prior=class_probabilities(self.prior, len(self.forecasts.classes)))
+
+    def pooled(self, base_rate: float | Array | None) -> Pooled:
+        """The answers for every event."""
+        if self.loaded is None:
+            return pool_events(self.forecasts, self.name, self.state, self.prior, base_rate)
+        each = self.reference
+        t, k = len(self.forecasts.events), len(self.forecasts.classes)
+        if self.prior is not None:
+            each = np.broadcast_to(self.prior, (t,) if k == 2 else (t, k))
+        pooled = pool_events(self.forecasts, self.name, self.state, each, base_rate)
+        return replace(pooled, in_sample=self._in_sample())
+
+    def _in_sample(self) -> Mask:
+        """Mask of events whose outcome had a part in their answer, (T,)."""
+        stream = None if self.trained is None else self.trained.stream
+        if stream is None:
+            return np.zeros(len(self.forecasts.events), dtype=bool)
+        known = np.array([stream.knows(event) for event in self.forecasts.events], dtype=bool)
+        prior = self.prior if stream.prior is None else stream.prior
+        return in_sample(known, self.forecasts, self.name, self.state, prior)
+
+    def lines(self, saved: str | None) -> list[str]:
+        """Where the pool is from and where it went, for people."""
+        lines = []
+        if self.loaded is not None:
+            lines.append(f"pool from {printable(self.loaded)}: {self._size() if saved is None else 'goes on learning'}")
+        if saved is not None:
+            lines.append(f"saved in {printable(saved)}: {self._size()}")
+        return lines
+
+    def facts(self, saved: str | None) -> dict[str, object]:
+        """Return facts on the pool's file, its resolved events and its fingerprint, for JSON."""
+        if self.trained is None:
+            return {}
+        stream = self.trained.stream
+        return {
+            "model": self.loaded,
+            "saved": saved,
+            "learned_events": float(self.state.events.sum()),
+            "fingerprint": None if stream is None else stream.fingerprint,
+        }
+
+    def _size(self) -> str:
+        events = self.state.events.sum()
+        learned = f"{whole(round(float(events)))} resolved event{'' if events == 1 else 's'}"
+        stream = None if self.trained is None else self.trained.stream
+        mark = "" if stream is None else f", fingerprint {stream.fingerprint[:12]}"
+        return f"{self.name} pool, {counted(len(self.state.experts), 'expert')}, {learned}{mark}"
+
+
+@dataclass(frozen=True, eq=False)
+class PooledFile:
+    """A file of forecasts, and the pool that answers it."""
+
+    forecasts: Forecasts  # some of them, if the file is answered in parts
+    kept: Kept
+    believed: BeliefFile
+    rate: float | Array | None = None  # the base rate
+    saved: str | None = None  # the file that the pool goes to
+
+    @classmethod
+    def of(cls, reading: Reading, pooling: Pooling, writing: Writing, *, topics: bool = True) -> PooledFile:
+        """Read a file and fit or load its pool, once options fit together and results can be written."""
+        writing.check([*reading.inputs, *pooling.inputs])
+        believed, model = pooling.begin()
+        forecasts = read(reading, model)
+        prior, options = prior_option("--prior", pooling.prior, forecasts), pooling.options(believed.beliefs)
+        rate = prior_option("--base-rate", pooling.base_rate, forecasts) if isinstance(pooling, Answering) else None
+        some = forecasts if topics else replace(forecasts, topics=None)
+        return cls(forecasts, keep(some, pooling.pool, prior, options, model, learning=False), believed, rate)
+
+    def facts(self) -> dict[str, object]:
+        """Return facts on the forecasts, the pool and its beliefs, for JSON."""
         kept = self.kept
-        facts = summary.pool_facts(self.some, kept.name, kept.answered_with, self.rate)
-        facts |= {} if self.parts is None else summary.facts(size)
-        return facts | summary.belief_facts(self.believed.beliefs) | kept.facts(self.saved)
+        facts = pool_facts(self.forecasts, kept.name, kept.answered_with, self.rate)
+        return facts | belief_facts(self.believed.beliefs) | kept.facts(self.saved)
+
+    def lines(self) -> list[str]:
+        """Return lines on the forecasts, the pool and its beliefs, for people, without the size of the file."""
+        kept, believed = self.kept, self.believed
+        used = pool_line(self.forecasts, kept.name, kept.answered_with, kept.given, self.rate)
+        return [used, *kept.lines(self.saved), *belief_lines(believed.file, believed.beliefs)]
 
 
-def pool_files(
-    reading: Reading,
-    pooling: Pooling,
-    keeping: Keeping,
-    listing: Listing,
-    writing: Writing,
-    base_rate: PriorOption,
-) -> None:
+@dataclass(frozen=True, eq=False)
+class _InParts(PooledFile):
+    """A file that is answered a part at a time; any other file is one part."""
+
+    every: Iterator[Forecasts] | None = None  # all forecasts, if they are not in memory
+    on: Callable[[Forecasts], Kept] | None = None  # the same pool for a part
+    parts: Parts | None = None  # None where `forecasts` is all
+
+    @property
+    def notes(self) -> Sequence[Note]:
+        """Notes on what was learned."""
+        return self.kept.notes if self.parts is None else self.kept.state.notes
+
+
+def pool_files(reading: Reading, listing: Listing, writing: Writing) -> None:
     """Write a probability for every event of some files: a large one is gone through in parts, others are one part."""
     from opinionpool.tables.parts import open_parts, wants_parts
     from opinionpool.tables.sources import is_large
 
-    model = keeping.read(pooling)
-    single = reading.outcomes is None and len(reading.files) == 1 and keeping.save is None
+    inputs = [*reading.inputs, *listing.inputs]
+    writing.check(inputs)
+    listing.check(inputs, writing)
+    believed, model = listing.begin()
+    single = reading.outcomes is None and len(reading.files) == 1 and listing.save is None
     if single and listing.sort != "file" and is_large(reading.files[0]):
         raise click.UsageError("--sort needs all answers at once, and a file this large is answered in parts")
     with ExitStack() as stack:
@@ -86,16 +199,19 @@ def pool_files(
 
             first = matched(first, model[1], model[0])
             model = model[0], model[1].named(first.classes)
-        prior, rate = prior_option("--prior", pooling.prior, first), prior_option("--base-rate", base_rate, first)
-        believed = pooling.belief_file()
-        options = pooling.options(believed.beliefs)
+        prior, rate = (
+            prior_option(name, typed, first)
+            for name, typed in (("--prior", listing.prior), ("--base-rate", listing.base_rate))
+        )
+        options = listing.options(believed.beliefs)
         if parts is None:
-            learning, rule = keeping.save is not None, reading.options.duplicates
-            kept = keep(first, pooling.pool, prior, options, model, learning=learning, duplicates=rule)
-            pool = _Pool(kept, first, iter([first]), lambda _: kept, kept.notes, rate, keeping.save, believed, None)
+            learning, rule = listing.save is not None, reading.options.duplicates
+            kept = keep(first, listing.pool, prior, options, model, learning=learning, duplicates=rule)
+            file = _InParts(first, kept, believed, rate, listing.save)
         else:
-            pool = _in_parts(parts, first, pooling.pool, prior, options, model, rate, believed)
-        _write(pool, listing, writing)
+            name = listing.pool if model is None else model[1].name
+            file = _in_parts(parts, first, name, prior, options, model, believed, rate)
+        _write(file, listing, writing)
 
 
 def _in_parts(
@@ -105,35 +221,32 @@ def _in_parts(
     prior: float | Array | None,
     options: dict[str, Any],
     model: tuple[str, TrainedPool] | None,
-    rate: float | Array | None,
     believed: BeliefFile,
-) -> _Pool:
+    rate: float | Array | None,
+) -> _InParts:
     """A pool fitted in one pass over all parts, or a pool from a file without further learning."""
     if model is None:
         source = PartsSource.of(parts.forecasts(), prior)
         state = fit_from(source, name, **options)
         kept = Kept(name, state, source.sample, prior, prior is not None, None, None, state.notes)
-        every, some = parts.forecasts(), source.sample
-    else:
-        from opinionpool.streams.trained import matched
-
-        file, trained = model
-        kept, some = keep(first, trained.name, prior, {}, model, learning=False), first
-        every = (matched(part, trained, file) for part in parts.forecasts())
+        return _InParts(
+            source.sample, kept, believed, rate, None, parts.forecasts(), lambda part: replace(kept, forecasts=part),
+            parts,
+        )  # fmt: skip
+    from opinionpool.streams.trained import matched
 
     def on(part: Forecasts) -> Kept:
-        if model is None:
-            return replace(kept, forecasts=part)
-        return keep(part, kept.name, prior, {}, model, learning=False)
+        return keep(part, name, prior, {}, model, learning=False)
 
-    return _Pool(kept, some, every, on, kept.state.notes, rate, None, believed, parts)
+    every = (matched(part, model[1], model[0]) for part in parts.forecasts())
+    return _InParts(first, on(first), believed, rate, None, every, on, parts)
 
 
 @dataclass(eq=False)
 class _Answers:
     """Answers on one part after the other, with the totals, notes and void events met so far."""
 
-    pool: _Pool
+    file: _InParts
     listing: Listing
     totals: Totals | None = None
     read: PartNotes = field(default_factory=PartNotes)
@@ -143,13 +256,13 @@ class _Answers:
 
     def each(self) -> Iterator[Pooled]:
         """Yield the pooled answers of each part of the file, in order."""
-        for forecasts in self.pool.forecasts:
+        for forecasts in self.file.every or [self.file.forecasts]:
             if forecasts.void is not None and not self.listing.only_open:
                 self.void |= zip(forecasts.void.events, forecasts.void.crowd.tolist(), strict=True)
-            kept = self.pool.on(forecasts)
-            pooled, unlisted = self._chosen(kept.pooled(self.pool.rate))
+            kept = self.file.kept if self.file.on is None else self.file.on(forecasts)
+            pooled, unlisted = self._chosen(kept.pooled(self.file.rate))
             # Those of a single part stand among what was learned.
-            own = [] if self.pool.parts is None else [note for note in kept.notes if note.code == "not-learned"]
+            own = [] if self.file.parts is None else [note for note in kept.notes if note.code == "not-learned"]
             notes = [*own, *answers.answer_notes(pooled), *unlisted]
             self.one_part = (forecasts.notes, notes) if self.totals is None else None
             self.read.add(forecasts.notes)
@@ -172,44 +285,140 @@ class _Answers:
     @property
     def size(self) -> Totals:
         """Counts of all parts, once they have been gone through."""
-        return self.totals or Totals.of(self.pool.some)
+        return self.totals or Totals.of(self.file.forecasts)
 
     def notes(self) -> tuple[Note, ...]:
         """Return all notes from reading, learning and answering."""
-        read: Sequence[Note] = self.read.all(unresolved=self.size.events, normalised=self.size.cells)
-        answered: Sequence[Note] = self.answered.all(**{"in-sample": self.size.events})
+        file, parts, size = self.file, self.file.parts, self.size
+        read: Sequence[Note] = self.read.all(unresolved=size.events, normalised=size.cells)
+        answered: Sequence[Note] = self.answered.all(**{"in-sample": size.events})
         if self.one_part is not None:
             read, answered = self.one_part
-        pool, parts = self.pool, self.pool.parts
         over = () if parts is None else (*parts.standing_out(), *parts.notes)
-        rate = summary.base_rate_notes(pool.kept.state, pool.kept.given, pool.rate)
-        return (*read, *over, *pool.notes, *answered, *rate)
+        rate = base_rate_notes(file.kept.state, file.kept.given, file.rate)
+        return (*read, *over, *file.notes, *answered, *rate)
 
 
-def _write(pool: _Pool, listing: Listing, writing: Writing) -> None:
+def _write(file: _InParts, listing: Listing, writing: Writing) -> None:
     """Write the answers as they come, and conclude."""
-    found, kind = _Answers(pool, listing), writing.chosen()
-    facts: dict[str, object] = {}
+    found, kind = _Answers(file, listing), writing.kind
+    summary: dict[str, object] = {}
 
     def records() -> Iterator[dict[str, object]]:
         for pooled in found.each():
             yield from answers.event_records(pooled)
         yield from answers.void_records(found.void)
         # All notes are known now, and what follows the events is written afterwards.
-        facts.update(pool.facts(found.size) | {"notes": note_records(found.notes())})
+        whole_file = {} if file.parts is None else facts(found.size)
+        summary.update(file.facts() | whole_file | {"notes": note_records(found.notes())})
 
     with destination(writing.output) as out:
         if kind == "json":
-            write_json("events", records(), facts, out)
+            write_json("events", records(), summary, out)
         else:
             for number, pooled in enumerate(found.each()):
                 columns = answers.event_columns(pooled, only_open=listing.only_open)
                 write_listing(columns, kind, out, headed=number == 0)
             if found.void and kind == "csv":
                 write_listing(answers.void_columns(columns, found.void), kind, out, headed=False)
-    if pool.saved is not None:
+    if file.saved is not None:
         from opinionpool.estimators.files import save
 
-        save(pool.kept.trained, pool.saved)
-    notes = note_lines(found.notes(), pool.some, writing.most_notes)
-    conclude(kind, summary.size_line(found.size), *pool.lines, *notes)
+        save(file.kept.trained, file.saved)
+    notes = note_lines(found.notes(), file.forecasts, writing.most_notes)
+    conclude(kind, size_line(found.size), *file.lines(), *notes)
+
+
+def keep(
+    forecasts: Forecasts,
+    name: str,
+    prior: float | Array | None,
+    options: dict[str, Any],
+    model: tuple[str, TrainedPool] | None,
+    *,
+    learning: bool,
+    duplicates: str | None = None,
+) -> Kept:
+    """The pool that answers: fitted to these forecasts, one from a file as it is, or one that goes on learning.
+
+    Raises
+    ------
+    ArgumentError
+        If a pool is to learn from events with options of their own.
+    ExpertError
+        If a pool that does not learn does not know an expert.
+    """
+    if learning and forecasts.options is not None:
+        raise ArgumentError(
+            "--save keeps pools of events that share their classes, and these have options of their own; leave it out"
+        )
+    if model is None:
+        if not learning:
+            state = fit_pool(name, forecasts, prior=prior, **options)
+            return Kept(name, state, forecasts, prior, prior is not None, None, None, state.notes)
+        # What a pool needs to go on learning is loaded where it is to be saved.
+        from opinionpool.streams.trained import TrainedPool
+
+        trained = replace(TrainedPool.fit(name, forecasts, prior=prior, **options), duplicates=duplicates)
+        learned = trained.learned
+        return Kept(name, learned, forecasts, prior, prior is not None, trained, None, learned.notes)
+    file, trained = model[0], model[1] if learning else model[1].named(forecasts.classes)
+    if learning:
+        before = trained.duplicates
+        trained, new = trained.updated(forecasts)
+        trained = replace(trained, duplicates=before or duplicates)
+        notes = (*trained.learned.notes, *new, *_other_rule(before, duplicates))
+    else:
+        strange = unknown_names(forecasts.experts, trained.experts)
+        if strange and len(strange) == len(forecasts.experts):
+            raise ExpertError(
+                f"no expert is known to the pool in {file}, which is of {listed(trained.experts, 4)}: there are "
+                f"{listed(strange, 4)} here. Was it made with another --column expert=NAME?"
+            )
+        if strange:
+            verb = "is" if len(strange) == 1 else "are"
+            raise ExpertError(
+                f"{listed(strange)} {verb} unknown to the pool in {file}: leave out with --exclude, or say "
+                "--save NEW to go on learning"
+            )
+        notes = (*trained.learned.notes, *_unlearned(forecasts, trained))
+    given = prior is not None or (trained.stream is not None and trained.stream.prior is not None)
+    aligned = forecasts.by_experts(trained.experts)
+    return Kept(trained.name, trained.learned, aligned, prior, given, trained, file, notes)
+
+
+def _other_rule(before: str | None, now: str | None) -> tuple[Note, ...]:
+    """Note that the duplicates rule differs from the one the pool learned with; empty if it does not."""
+    if before is None or now is None or before == now:
+        return ()
+    text = (
+        f"the pool was made with --duplicates {before}, and this table is read with {now}: what it learned before "
+        f"stays by the former rule, so it is a mixture; say --duplicates {before}, or make it anew, --save without "
+        "--model"
+    )
+    return (Note("other-duplicates", text, serious=True),)
+
+
+def _unlearned(forecasts: Forecasts, trained: TrainedPool) -> tuple[Note, ...]:
+    stream = trained.stream
+    notes = []
+    pairs = list(zip(forecasts.events, forecasts.resolved.tolist(), strict=True))
+    ahead = [] if stream is None else [event for event, known in pairs if not known and stream.knows(event)]
+    if ahead:
+        template = (
+            "{count:event} open here whose outcome the pool has learned: answers rest on what this table does not know "
+            "yet; --save NEW takes such outcomes back"
+        )
+        notes.append(Note.of("looks-ahead", template, len(ahead)))
+    fresh = [event for event, known in pairs if known and (stream is None or not stream.knows(event))]
+    if fresh:
+        way = "; --save NEW goes on learning" if stream is not None else ""
+        template = "{count:resolved event} not learned from: the saved pool is used as it is" + way
+        notes.append(Note.of("not-learned", template, len(fresh)))
+    if getattr(trained.learned, "topics", None) is not None and forecasts.topics is None:
+        text = (
+            "the pool learned by topic, and this table has no column of topics, so what all topics have in common "
+            "counts; --topic COLUMN names one"
+        )
+        notes.append(Note("topics-not-used", text))
+    return tuple(notes)

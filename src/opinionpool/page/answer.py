@@ -41,8 +41,8 @@ from opinionpool.names import unknown_names
 from opinionpool.page.assessment import Assessment, Expert, to_toml
 from opinionpool.pools.fit import fit_pool, in_sample, in_sample_note
 from opinionpool.priors import event_priors
-from opinionpool.report.answer_charts import odds
 from opinionpool.report.answers import Pooled, pool_events
+from opinionpool.report.charts import odds
 
 # Fits that are kept, so that going back does not learn again.
 KEPT = 64

@@ -8,9 +8,8 @@ from html import escape
 from types import MappingProxyType
 
 from opinionpool import logodds
-from opinionpool.report.html import Html, joined, markup
-from opinionpool.report.listing import printable
-from opinionpool.report.numbers import percent
+from opinionpool.report.blocks import Html, joined, markup
+from opinionpool.report.listing import percent, printable
 
 # What terms mean, by the key that controls name.
 HELP = MappingProxyType(

@@ -9,11 +9,10 @@ from opinionpool.page.answer import Material, prior_of
 from opinionpool.page.assessment import to_toml
 from opinionpool.page.session import Scene
 from opinionpool.pools.fit import FitOptions
-from opinionpool.report.blocks import Section, rendered
+from opinionpool.report.blocks import Html, Section, markup, rendered, sentence
+from opinionpool.report.comparison import gains_section
 from opinionpool.report.evidence import evidence_sections
 from opinionpool.report.findings import find
-from opinionpool.report.gains import gains_section
-from opinionpool.report.html import Html, markup, sentence
 
 # The report's sections that are shown.
 SHOWN = ("gains", "calibration", "learning")

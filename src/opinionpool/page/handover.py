@@ -13,11 +13,27 @@ from opinionpool.page.answer import Answer, Material, altered, own_prior
 from opinionpool.page.assessment import EXAMPLE, Assessment, Candidate, to_toml
 from opinionpool.page.controls import HELP, attributes, button, field
 from opinionpool.page.session import Scene
-from opinionpool.report.blocks import Block, Code, Details, Section, Table, Text, missing, note, rendered
-from opinionpool.report.coverage import coverage_words
+from opinionpool.report.answers import coverage_words
+from opinionpool.report.blocks import (
+    STYLE,
+    Block,
+    Code,
+    Details,
+    Html,
+    Section,
+    Table,
+    Text,
+    document,
+    event_name,
+    joined,
+    markup,
+    missing,
+    note,
+    rendered,
+    sentence,
+)
 from opinionpool.report.evidence import method_words
 from opinionpool.report.explanation import forecast_columns
-from opinionpool.report.html import STYLE, Html, document, event_name, joined, markup, sentence
 from opinionpool.report.listing import Column, printable, write_csv
 from opinionpool.saving.files import to_bytes
 from opinionpool.text import typed

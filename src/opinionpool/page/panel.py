@@ -28,7 +28,7 @@ from opinionpool.page.controls import (
     slider,
 )
 from opinionpool.page.session import Scene
-from opinionpool.report.html import Html, joined, markup, name
+from opinionpool.report.blocks import Html, joined, markup, name
 from opinionpool.report.listing import printable
 from opinionpool.text import counted
 

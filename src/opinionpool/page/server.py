@@ -32,8 +32,7 @@ from opinionpool.page.controls import button, help_texts
 from opinionpool.page.evidence import Evidence
 from opinionpool.page.guard import Guard, TooLargeError, gone, refused, too_large
 from opinionpool.page.session import Keeper, Scene, Session, start_of
-from opinionpool.report.blocks import rendered
-from opinionpool.report.html import STYLE, Html, joined, markup
+from opinionpool.report.blocks import STYLE, Html, joined, markup, rendered
 from opinionpool.report.listing import printable
 
 HOST = "127.0.0.1"

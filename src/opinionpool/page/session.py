@@ -20,7 +20,7 @@ from opinionpool.errors import ArgumentError, OpinionPoolError
 from opinionpool.page.actions import UNITS, Action, acted
 from opinionpool.page.answer import Answer, Material, answer
 from opinionpool.page.assessment import Assessment, example, from_dict, number, one_line, to_dict
-from opinionpool.report.html import Html
+from opinionpool.report.blocks import Html
 from opinionpool.report.listing import printable
 
 # Steps that can be undone, and pages whose assessments the file keeps.

@@ -18,15 +18,28 @@ from opinionpool.page.answer import Answer
 from opinionpool.page.assessment import Assessment, Expert
 from opinionpool.page.controls import accuracy_words, attributes, button, choice, field, helped, slider
 from opinionpool.page.session import VIEWS, Scene
-from opinionpool.report.answer_charts import Mark, sample, share_bar, strip, tornado, waterfall
 from opinionpool.report.answers import Pooled
-from opinionpool.report.basis import belief_worth, effect_columns
-from opinionpool.report.blocks import Block, Details, Figure, Table, Text, grid, missing, note, rendered
-from opinionpool.report.effects import effect_name
+from opinionpool.report.blocks import (
+    Block,
+    Details,
+    Figure,
+    Html,
+    Table,
+    Text,
+    event_name,
+    grid,
+    joined,
+    markup,
+    missing,
+    name,
+    note,
+    rendered,
+    sentence,
+)
+from opinionpool.report.charts import Mark, effect_name, sample, share_bar, strip, tornado, waterfall
 from opinionpool.report.explanation import forecast_columns
-from opinionpool.report.html import Html, event_name, joined, markup, name, sentence
-from opinionpool.report.listing import printable
-from opinionpool.report.numbers import brief, decimal, percent, whole
+from opinionpool.report.listing import brief, decimal, percent, printable, whole
+from opinionpool.report.panel import belief_worth, effect_columns
 from opinionpool.report.view import ranked
 from opinionpool.text import counted
 

@@ -21,8 +21,7 @@ from opinionpool.paper.experiments import DEFAULT, METHODS, Curves, run
 from opinionpool.plots import figures as plots
 from opinionpool.plots.figures import BAND, Line, Numbers
 from opinionpool.pools.logarithmic import Recalibrated
-from opinionpool.report.blocks import grid
-from opinionpool.report.html import Html, document, joined, markup
+from opinionpool.report.blocks import Html, document, grid, joined, markup
 
 # What of the work the experiments are; the rest is drawing.
 EXPERIMENTS = 0.8

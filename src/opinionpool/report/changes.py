@@ -9,10 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 from opinionpool.analysis.diff import STEPS, Diff, ExpertChange, Move, Resolved
 from opinionpool.report.answers import plain
-from opinionpool.report.blocks import Block, Items, Section, Table, Text, words
-from opinionpool.report.html import Html, joined, markup, name, sentence
-from opinionpool.report.listing import Column, printable, records
-from opinionpool.report.numbers import brief, finite, hundredths, percent, points, two_signed, whole
+from opinionpool.report.blocks import Block, Html, Items, Section, Table, Text, joined, markup, name, sentence, words
+from opinionpool.report.listing import (
+    Column,
+    brief,
+    finite,
+    hundredths,
+    percent,
+    points,
+    printable,
+    records,
+    two_signed,
+    whole,
+)
 from opinionpool.report.view import View
 from opinionpool.text import counted, listed
 

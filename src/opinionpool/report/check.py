@@ -16,11 +16,18 @@ from opinionpool.learning.fitted import FittedPanel
 from opinionpool.learning.learn import learn
 from opinionpool.names import unknown_names
 from opinionpool.priors import one_outcome_notes
-from opinionpool.report.agreement import agreement_facts, agreement_line
-from opinionpool.report.listing import Column, printable
-from opinionpool.report.numbers import percent, whole
-from opinionpool.report.summary import facts, missing, option_counts, outcome_totals, size_line
-from opinionpool.report.view import View, remarkable
+from opinionpool.report.listing import Column, percent, printable, whole
+from opinionpool.report.view import (
+    View,
+    agreement_facts,
+    agreement_line,
+    facts,
+    missing,
+    option_counts,
+    outcome_totals,
+    remarkable,
+    size_line,
+)
 from opinionpool.streams.trained import TrainedPool, matched
 from opinionpool.tables.diagnosis import Diagnosis, Fault
 from opinionpool.tables.options import ReadOptions

@@ -21,23 +21,25 @@ from opinionpool.report.blocks import (
     Code,
     Details,
     Figure,
+    Html,
     Items,
     Section,
     Table,
     Text,
+    joined,
+    markup,
     missing,
+    name,
     note,
     rendered,
+    sentence,
     words,
 )
 from opinionpool.report.charts import BESIDE, LEGIBLE, heat_map, learning_chart, legend, reliability_chart, shades, two
 from opinionpool.report.comparison import how_line
 from opinionpool.report.findings import Findings, Missing
-from opinionpool.report.html import Html, joined, markup, name, sentence
-from opinionpool.report.listing import Column
-from opinionpool.report.numbers import decimal, percent
-from opinionpool.report.summary import pool_line
-from opinionpool.report.view import remarkable
+from opinionpool.report.listing import Column, decimal, percent
+from opinionpool.report.view import pool_line, remarkable
 from opinionpool.scoring.comparison import DEFAULT
 from opinionpool.scoring.intervals import FEWEST_CLUSTERS
 from opinionpool.scoring.learning_curve import LearningCurve

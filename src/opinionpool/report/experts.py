@@ -1,4 +1,4 @@
-"""Who the experts are: how much each counts, what each forecast, and, for statisticians, each by itself."""
+"""Who the experts are: how much each counts, what each forecast, and how well each did by itself."""
 
 from __future__ import annotations
 
@@ -9,15 +9,27 @@ from collections.abc import Sequence
 import numpy as np
 
 from opinionpool.analysis.weights import WeightTable, weight_table
-from opinionpool.report.agreement import levels_by_outcome
 from opinionpool.report.answers import expert_columns
-from opinionpool.report.blocks import Block, Definitions, Section, long_table, words
+from opinionpool.report.blocks import (
+    Block,
+    Definitions,
+    Html,
+    Section,
+    joined,
+    long_table,
+    markup,
+    name,
+    note,
+    sentence,
+    words,
+)
 from opinionpool.report.charts import legend, weight_bar
+from opinionpool.report.comparison import difference_columns
 from opinionpool.report.findings import Findings
-from opinionpool.report.html import Html, joined, markup, name
-from opinionpool.report.listing import Column
-from opinionpool.report.numbers import as_is, brief, finite, hundredths, whole
-from opinionpool.scoring.comparison import DEFAULT
+from opinionpool.report.listing import Column, as_is, brief, decimal, finite, hundredths, whole
+from opinionpool.report.view import levels_by_outcome
+from opinionpool.scoring.comparison import DEFAULT, LEVEL
+from opinionpool.scoring.leaderboard import Standing, leaderboard
 from opinionpool.text import counted
 
 # Rows that a table shows at once, and that it has at most; open events whose forecasts stand beside the weights.
@@ -176,3 +188,42 @@ def features_section(f: Findings) -> Section:
     if not f.binary and f.forecasts.options is None:
         parts.append(Html('<p class="note">Biases by class: <code>opinionpool experts FILE -o experts.csv</code>.</p>'))
     return Section("features", "Experts in detail", parts)
+
+
+# Rows of the leaderboard that a page shows at once.
+LEADERS = 10
+
+
+def leaderboard_columns(found: Sequence[Standing]) -> list[Column]:
+    """A row for each expert with a forecast on a resolved event, the largest gain first."""
+    return [
+        Column("expert", [each.expert for each in found], "expert"),
+        Column("events", [each.events for each in found], "events", whole),
+        Column("score", [each.score for each in found], "score", decimal),
+        Column("brier", [each.brier for each in found], "Brier", decimal, spare=2),
+        Column("skill", [finite(each.skill) for each in found], "skill", decimal, spare=1),
+        *difference_columns("over_average", "gain", [each.gain for each in found]),
+        Column("verdict", [each.gain.verdict for each in found], "verdict", spare=3),
+    ]
+
+
+def leaderboard_section(f: Findings) -> Section | None:
+    """How each expert's own forecasts did; None where no event is resolved."""
+    found = leaderboard(f.forecasts) if f.measured else []
+    if not found:
+        return None
+    lead = (
+        "How well each expert's own forecasts did, on the resolved events that it answered. Experts who answered "
+        "different events are compared by the last columns: what each gained over the panel's average on its own ones."
+    )
+    columns, meaning = leaderboard_columns(found), note(" ".join(map(sentence, leaderboard_lines())))
+    return Section("scores", "Leaderboard", [lead, *long_table(columns, "expert", LEADERS, MOST), meaning])
+
+
+def leaderboard_lines() -> list[str]:
+    """Explanations of the leaderboard's columns."""
+    return [
+        "score: 1 - log loss / ln 2 of the expert's own forecasts, on the events that it answered (0 = saying 50%)",
+        "skill: the same with 0 = the base rate; Brier: lower is better",
+        f"gain: score less that of the panel's average on the same events; {LEVEL:.0%} intervals for all at once",
+    ]

@@ -1,18 +1,41 @@
-"""An explanation as a view: what each forecast adds to an answer, the rest of the sum, and both in words."""
+"""The answers about open events, and why an answer is what it is: as a view, and as sections of the report."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from opinionpool.analysis.explanation import Explanation, by_effect, of_class
+from opinionpool.analysis.explanation import Explanation, by_effect, explain_event, of_class
 from opinionpool.arrays import Array
-from opinionpool.logodds import logit
-from opinionpool.report.answers import plain
-from opinionpool.report.listing import Column, printable
-from opinionpool.report.numbers import brief, decimal, percent, signed
+from opinionpool.errors import OpinionPoolError
+from opinionpool.logodds import all_classes, logit
+from opinionpool.report.answers import about, closing_times, coverage_words, plain, plain_time
+from opinionpool.report.blocks import (
+    Beside,
+    Block,
+    Card,
+    Cards,
+    Details,
+    Figure,
+    Html,
+    Section,
+    Table,
+    Text,
+    joined,
+    markup,
+    missing,
+    name,
+    note,
+    sentence,
+    words,
+)
+from opinionpool.report.charts import interval_bar, legend, waterfall
+from opinionpool.report.findings import Findings, Missing
+from opinionpool.report.listing import Column, as_is, brief, decimal, percent, printable, signed, whole
+from opinionpool.scoring.comparison import DEFAULT
+from opinionpool.text import counted, listed
 
 
 class _Field(NamedTuple):
@@ -199,3 +222,269 @@ def explanation_lines(why: Explanation) -> list[str]:
     without = why.without.reshape(len(why.experts), -1)[most]
     changed = f"{printable(why.experts[most[0]])} matters most: without it, {labels[most[1]]}{percent(float(without))}"
     return [f"{name}: {text}", changed]
+
+
+# Rows that a table shows at once, and that it holds at most; open events that are explained, and shown as cards.
+FIRST, MOST = 25, 500
+EXPLAINED, CARDS = 5, 3
+NAMED = 6
+ORDERS = {
+    "probability": "with the most probable first",
+    "interval": "with the least certain first",
+    "disagreement": "with those first on which the experts disagree most",
+    "event": "by name",
+    "file": "in the order of the file",
+    "closes": "with the first to close first",
+}
+
+
+def answers_section(f: Findings, verdict: Sequence[str] = ()) -> Section:
+    """The answers about events that are not resolved, and whether the pool is better than the average."""
+    title = "The answers"
+    rows, total = f.open_rows, len(f.forecasts.events)
+    if not rows:
+        unresolved = int((~f.forecasts.resolved).sum())
+        why = f"{counted(unresolved, 'event')} {'is' if unresolved == 1 else 'are'} open, and nobody forecast one"
+        if not unresolved:
+            phrase = {1: "The only event is", 2: "Both events are"}.get(total, f"All {counted(total, 'event')} are")
+            why = f"{phrase} resolved, so none is left to forecast"
+        return Section("open", title, [missing(why)])
+    parts: list[Block] = [_lead(f, rows)]
+    parts += [words(*verdict)] if verdict else []
+    if f.binary and len(rows) <= CARDS:
+        parts += [legend(_marks(f)), Cards([_card(f, t) for t in rows])]
+    else:
+        parts += _tables(f, rows)
+    parts += _interval_note(f)
+    unanswered = np.flatnonzero(~f.forecasts.resolved & (f.forecasts.crowd == 0)).tolist()
+    if unanswered:
+        names = listed([f.forecasts.events[t] for t in unanswered], NAMED)
+        verb = "has" if len(unanswered) == 1 else "have"
+        parts.append(note(f"{names} {verb} no forecast, and so no answer but the prior."))
+    return Section("open", title, parts)
+
+
+def _lead(f: Findings, rows: Sequence[int]) -> Text:
+    event, total = about(f.forecasts), len(f.forecasts.events)
+    start = f"{whole(len(rows))} of {counted(total, 'event')} {'is' if len(rows) == 1 else 'are'} open."
+    if len(rows) == total:
+        start = {1: "The event is open.", 2: "Both events are open."}.get(total, f"All {whole(total)} events are open.")
+    what = "class" if f.forecasts.options is None else "option"
+    of = f"of {event}" if event else "that the event happens"
+    answer = f"The answer is the probability {of}." if f.binary else f"The answer is a probability for each {what}."
+    return words(start, answer, f"Events are listed {ORDERS[f.sort]}." if len(rows) > 1 else "")
+
+
+def _interval_note(f: Findings) -> list[Block]:
+    """Note on the meaning of the answers' intervals and on their measured coverage; empty without intervals."""
+    if f.pooled.interval is None:
+        return []
+    measured = coverage_words(int(f.forecasts.resolved.sum()), len(f.forecasts.experts))
+    meaning = (
+        "How much each expert should count is known only roughly; the 90% interval says how roughly. It leaves out the "
+        f"risk that the method itself does not suit these forecasts{_checked(f)}. {sentence(measured)}"
+    )
+    return [note(meaning)]
+
+
+def _checked(f: Findings) -> str:
+    """Summary of the model checks in a few words, for the middle of a sentence."""
+    if isinstance(f.checks, Missing):
+        return ", which could not be checked"
+    serious = sum(check.serious for check in f.checks)
+    made = sum(check.serious or check.statistic is not None for check in f.checks)
+    if not made:
+        return ", for which there is too little to check"
+    if serious:
+        return f"; there {'is' if serious == 1 else 'are'} {counted(serious, 'sign')} of that, see Checks"
+    idle = len(f.checks) - made
+    left = f"; {whole(idle)} could not be made" if idle else ""
+    return f"; {counted(made, 'check')} found no sign of that, though few events would only show serious problems{left}"
+
+
+def event_forecasts(f: Findings, t: int) -> Array:
+    """Forecasts on event t, (n,); (n, K) where there are more than two classes."""
+    low, high = np.searchsorted(f.forecasts.event_index, [t, t + 1])
+    return f.forecasts.probabilities[low:high]
+
+
+def _card(f: Findings, t: int) -> Card:
+    """Card with an answer, its interval and the experts' forecasts."""
+    low, high = f.pooled.ends()
+    p, a, b = float(f.pooled.probabilities[t]), low[t], high[t]
+    given = event_forecasts(f, t)
+    between = "" if a is None or b is None else f"90% interval {brief(a)} to {brief(b)}"
+    experts = f"the one expert says {brief(float(given[0]))}"
+    if len(given) > 1:
+        least, most, mean = brief(float(given.min())), brief(float(given.max())), brief(float(given.mean()))
+        experts = f"{len(given)} experts say {least} to {most}, on average {mean}"
+    closes, topic = closing_times(f.forecasts)[t], "" if f.forecasts.topics is None else f.forecasts.topics[t]
+    lines = [between, experts]
+    if closes:
+        lines.append(f"closes {plain_time(closes)}")
+    if topic:
+        lines.append(f"topic {topic}")
+    return Card(f.event_name(t), brief(p), lines, interval_bar(p, a, b, given.tolist()), own=True)
+
+
+def _marks(f: Findings) -> list[tuple[str, str]]:
+    """Legend entries for the pictures of answers."""
+    known = f.pooled.interval is not None
+    return [
+        ("expert", "one expert’s forecast"),
+        ("interval", "the answer and its 90% interval") if known else ("dot", "the answer"),
+    ]
+
+
+def _tables(f: Findings, rows: Sequence[int]) -> list[Block]:
+    # A table is as long with more classes, so it has fewer events.
+    classes = 1 if f.binary else len(f.forecasts.classes)
+    first, most = max(FIRST * 2 // (classes + 1), 5), max(MOST * 2 // (classes + 1), 5)
+    parts: list[Block] = [legend(_marks(f)), event_table(f, rows[:first])]
+    if len(rows) > first:
+        more = rows[first : first + most]
+        parts.append(Details(f"The next {counted(len(more), 'open event')}", [event_table(f, more)]))
+        left = len(rows) - first - len(more)
+        out = f"{whole(left)} are left out of this page; " if left else ""
+        phrase = (
+            "The first {} stand in the table. {}<code>opinionpool pool FILE -o pooled.csv</code> writes the answers "
+            "about all {}."
+        )
+        parts.append(note(markup(phrase, whole(first), out, counted(len(f.forecasts.events), "event"))))
+    return parts
+
+
+def event_table(f: Findings, rows: Sequence[int]) -> Table:
+    """A row for each event, or for each of its classes or options."""
+    forecasts, crowd, closes = f.forecasts, f.forecasts.crowd.tolist(), closing_times(f.forecasts)
+    low, high = f.pooled.class_ends()
+    p = all_classes(f.pooled.probabilities, len(forecasts.classes)).tolist()
+    lines: list[dict[str, object]] = []
+    for t in rows:
+        given, labels = event_forecasts(f, t), forecasts.classes if forecasts.options is None else forecasts.options[t]
+        for place in [1] if f.binary else range(len(labels)):
+            says = given if f.binary else given[..., place]
+            share, a, b = p[t][place], low[t][place], high[t][place]
+            line: dict[str, object] = {
+                "class": str(labels[place]),
+                "picture": interval_bar(share, a, b, says.tolist()),
+                "answer": share,
+                "between": None if a is None or b is None else f"{brief(a)} to {brief(b)}",
+                "average": float(says.mean()),
+            }
+            if place == 0 or f.binary:
+                topic = None if forecasts.topics is None else forecasts.topics[t] or None
+                line |= {"event": f.event_name(t), "topic": topic, "closes": closes[t], "experts": crowd[t]}
+            lines.append(line)
+    known = f.pooled.interval is not None
+
+    def column(key: str, title: str | None, **shown: object) -> Column:
+        return Column(key, [line.get(key) for line in lines], title, **shown)  # type: ignore[arg-type]
+
+    columns = [
+        column("event", "event"),
+        column("class", None if f.binary else "class" if forecasts.options is None else "option"),
+        column("topic", None if forecasts.topics is None else "topic"),
+        column("closes", None if forecasts.closes is None else "closes", page=plain_time),
+        column("picture", "0% to 100%"),
+        column("answer", "answer", show=brief, page=lambda share: markup("<b>{}</b>", brief(share))),
+        column("between", "90% interval" if known else None, show=as_is),
+        column("experts", "experts", show=whole),
+        column("average", "their average" if f.binary else None, show=brief),
+    ]
+    return Table(columns, kind="stack" if f.binary else "stack grouped")
+
+
+def explanation_section(f: Findings) -> Section | None:
+    """Section that explains the answers on open events; None where there are none, or too many to explain."""
+    rows = f.open_rows
+    if not 0 < len(rows) <= EXPLAINED:
+        return None
+    try:
+        whys = [explain_event(f.forecasts, t, f.state, prior=f.prior) for t in rows]
+    except OpinionPoolError as error:
+        return Section("why", "Why", [missing(str(error))])
+    parts = _explained(f, rows[0], whys[0])
+    parts += [
+        Details(f"Why: {f.question(t)}", _explained(f, t, why)) for t, why in zip(rows[1:], whys[1:], strict=True)
+    ]
+    return Section("why", "Why" if len(rows) == 1 else f"Why: {f.question(rows[0])}", parts)
+
+
+def _explained(f: Findings, t: int, why: Explanation) -> list[Block]:
+    at = 1 if why.probability.ndim == 0 else int(np.argmax(why.probability))
+    label = "" if f.binary and about(f.forecasts) is None else f" of {why.classes[at]}"
+    texts: list[Block] = [words(*_in_words(f, why, at, label)), *(note(sentence(each.text)) for each in why.notes)]
+    if why.scale != "log-odds" or not why.experts:
+        return [*texts, *_contributions(f, why, at)]
+    intercept = ""
+    if np.any(why.intercept != 0):
+        intercept = (
+            " The intercept does not depend on what the experts say, only on which of them gave a forecast: it "
+            "corrects answers that would otherwise be too high or too low on average."
+        )
+    caption = (
+        f"From the prior to the answer{label}: what each forecast adds, summed up from top to bottom with the weights "
+        "of the table below, in percentage points. The scale is stretched near 0% and 100%, as from 98% to 99% takes "
+        f"as much evidence as from 50% to 67%.{intercept}"
+    )
+    drawn = waterfall(why, at, f"Probability{label} for {f.question(t)}", why.interval)
+    return [Beside(texts, Figure(drawn, caption)), *_contributions(f, why, at)]
+
+
+def _in_words(f: Findings, why: Explanation, at: int, label: str) -> list[Html]:
+    p, prior = of_class(why.probability, at), of_class(why.prior, at)
+    texts = [markup("The answer is a probability{} of {}{}.", label, brief(p), _beyond(f, why, at, p))]
+    if why.scale == "log-odds":
+        source = "as given" if f.given or f.own_priors is not None else "nothing is known of it"
+        if f.measured and source != "as given":
+            what = "resolved events that happened" if f.binary else "resolved events with this outcome"
+            source = f"about the share of {what}"
+        texts.append(markup("Without any forecast it would be {} (the prior: {}).", brief(prior), source))
+    most = most_moved(why, at)
+    if most is not None:
+        others = "" if len(why.experts) == 1 else ", with more weight on the others"
+        without = brief(of_class(why.without[most[0]], at))
+        phrase = "The forecast of <b>{}</b> matters most: without it the answer would be {}{}."
+        texts.append(markup(phrase, name(why.experts[most[0]]), without, others))
+    absent = [expert for expert in f.forecasts.experts if expert not in why.experts]
+    if absent and len(absent) <= NAMED:
+        who = joined((markup("<b>{}</b>", name(each)) for each in absent), ", ")
+        texts.append(markup("{} gave no forecast, so the others count for more.", who))
+    return texts
+
+
+def _beyond(f: Findings, why: Explanation, at: int, p: float) -> str:
+    """Clause with the reason why an answer is more extreme than every forecast; empty if it is not."""
+    given = [of_class(q, at) for q in why.probabilities]
+    if len(given) < 2 or min(given) <= p <= max(given) or why.scale != "log-odds":
+        return ""
+    above = p > max(given)
+    towards = above == (of_class(why.prior, at) > max(given))
+    reason = "the experts are estimated to have partly different information, so that together they say more than each"
+    if towards:
+        reason = "closer to the prior, as the forecasts go further than they are worth"
+    elif f.pool == DEFAULT and f.timid:
+        reason = (
+            "judged by the outcomes, the experts were too cautious (their calibration is above 1), and they are "
+            "estimated to have partly different information"
+        )
+    where = "above" if above else "below"
+    return f", {where} every single forecast ({brief(min(given))} to {brief(max(given))}): {reason}"
+
+
+def _contributions(f: Findings, why: Explanation, at: int) -> list[Block]:
+    """Table of the forecasts on an event with their weights and the answer without each, and a note on it."""
+    if not why.experts:
+        return []
+    titles = {"name": "expert", "probability": "forecast", "weight": "weight", "without": "answer without it"}
+    shown = Table(forecast_columns(why, at, titles, FIRST), kind="stack")
+    if len(why.experts) == 1 or why.event != f.forecasts.events[f.open_rows[0]]:
+        return [shown]
+    phrase = (
+        "Where a forecast is left out, the others count for more. So leaving it out can change the answer by less than "
+        "it adds, or even in the other direction."
+    )
+    if why.weights is not None and len(why.experts) < len(f.forecasts.experts):
+        phrase = f"Weights are among those who gave a forecast here. {phrase}"
+    return [shown, note(phrase)]

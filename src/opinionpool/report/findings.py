@@ -27,7 +27,7 @@ from opinionpool.priors import event_priors
 from opinionpool.progress import Progress, advancing
 from opinionpool.report import SORTS
 from opinionpool.report.answers import Pooled, open_rows, pool_events
-from opinionpool.report.html import Html, event_name
+from opinionpool.report.blocks import Html, event_name
 from opinionpool.scoring.compare import compare
 from opinionpool.scoring.comparison import AVERAGE, DEFAULT, Comparison, ExpertScore
 from opinionpool.scoring.learning_curve import LearningCurve, curve_of

@@ -9,19 +9,16 @@ from opinionpool.forecasts import Forecasts
 from opinionpool.learning.beliefs import Beliefs
 from opinionpool.pools.fit import FitOptions, PoolLike
 from opinionpool.progress import Progress
-from opinionpool.report.basis import basis_section, worth_section
-from opinionpool.report.blocks import Section, Text, rendered
+from opinionpool.report.blocks import STYLE, Section, Text, document, joined, markup, name, rendered
 from opinionpool.report.changes import changes_section
+from opinionpool.report.comparison import gains_section, headline
 from opinionpool.report.evidence import checks_section, evidence_sections, method_section
-from opinionpool.report.experts import experts_section, features_section
+from opinionpool.report.experts import experts_section, features_section, leaderboard_section
+from opinionpool.report.explanation import answers_section, explanation_section
 from opinionpool.report.findings import Findings, ReportOptions, Source, find
-from opinionpool.report.gains import gains_section, headline
-from opinionpool.report.html import STYLE, document, joined, markup, name
-from opinionpool.report.leaderboard import leaderboard_section
-from opinionpool.report.open_events import answers_section, explanation_section
-from opinionpool.report.rates import rates_section
-from opinionpool.report.summary import size_line
-from opinionpool.report.topics import topic_effects_section, topics_section
+from opinionpool.report.groups import rates_section, topic_effects_section, topics_section
+from opinionpool.report.panel import basis_section, worth_section
+from opinionpool.report.view import size_line
 from opinionpool.scoring.splits import Splits
 from opinionpool.version import __version__
 

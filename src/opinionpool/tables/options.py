@@ -443,12 +443,6 @@ def _check_kind(path: str, key: str, kind: str, value: object) -> None:
         raise ArgumentError(f"{path}: {key} is {what}, and not {value!r}")
 
 
-def command_words(command: str, files: Sequence[str], outcomes: object, options: ReadOptions) -> list[str]:
-    """Return the words of a command that reads files with these options."""
-    named = [] if outcomes is None else ["--outcomes", str(outcomes)]
-    return ["opinionpool", command, *files, *named, *options.arguments()]
-
-
 def _texts(values: object, name: str) -> tuple[str, ...]:
     """Return values as text; a single one needs no list around it."""
     if values is None:

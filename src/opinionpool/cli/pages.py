@@ -1,0 +1,304 @@
+"""The commands that make pages: ``report``, ``open`` and ``paper``."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+import webbrowser
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from opinionpool.cli.options import (
+    EXISTING,
+    Pooling,
+    SectionedCommand,
+    Splitting,
+    check_output,
+    file_option,
+    given,
+    load_pool,
+    prior_option,
+)
+from opinionpool.cli.output import destination, progress, tell
+from opinionpool.cli.reading import Reading, optional_reading, read, reading, typed_again
+from opinionpool.errors import ArgumentError
+from opinionpool.extras import install
+from opinionpool.report import SORTS
+from opinionpool.report.listing import printable
+from opinionpool.text import typed
+
+if TYPE_CHECKING:
+    from opinionpool.analysis.diff import Diff
+    from opinionpool.arrays import Array
+    from opinionpool.forecasts import Forecasts
+    from opinionpool.page.answer import Material
+    from opinionpool.page.assessment import Assessment
+    from opinionpool.pools.fit import Configured, FitOptions
+    from opinionpool.report.findings import Saved, Source
+    from opinionpool.streams.trained import TrainedPool
+
+
+# What the name of a page may end in.
+PAGES = ("", ".html", ".htm")
+
+
+@dataclass(frozen=True)
+class Reporting(Pooling):
+    """Which pool a report is about, and since when changes are listed."""
+
+    since: str | None = file_option(
+        "--since",
+        type=EXISTING,
+        metavar="OLD.json",
+        help="A pool that pool --save wrote earlier: add what changed since then, and why answers moved.",
+    )
+
+    @property
+    def inputs(self) -> list[str]:
+        """The files that are read."""
+        return [*super().inputs, *([] if self.since is None else [self.since])]
+
+
+@click.command(cls=SectionedCommand, short_help="A page to hand on: answers, why, experts, evidence.")
+@reading
+@given(Reporting, "pooling")
+@given(Splitting, "splitting")
+@click.option("--title", metavar="TEXT", help="Heading of the page. Default: the name of the file.")
+@click.option(
+    "--sort",
+    type=click.Choice(SORTS),
+    default="probability",
+    help="Open events: the most probable (default), least certain, most disputed or first to close first, by name, or "
+    "as in the file.",
+)
+@click.option("-o", "--output", required=True, metavar="PAGE.html", help="Where to write; - is standard output.")
+def report(
+    reading: Reading, pooling: Reporting, splitting: Splitting, title: str | None, sort: str, output: str
+) -> None:
+    """Write a page that can be handed on: the answers, why they are what they are, and how far to trust them.
+
+    The page needs no other file and no network. It begins with the open events, shows what each expert says and counts
+    for, measures the pool on events that it has not learned from, and ends with details for statisticians. The same
+    file and options give the same page on the same day.
+    """
+    from opinionpool.pools.fit import Configured, FitOptions
+    from opinionpool.report.findings import ReportOptions, Since, find
+    from opinionpool.report.page import report_page
+    from opinionpool.report.view import size_line
+    from opinionpool.scoring.splits import Splits
+
+    if os.path.splitext(output)[1].lower() not in PAGES and not (os.path.exists(output) and not os.path.isfile(output)):
+        raise click.UsageError(f"{output}: the report is a page of HTML; give it a name that ends in .html")
+    path, inputs = None if output == "-" else output, [*reading.inputs, *pooling.inputs]
+    check_output(path, inputs)
+    believed, model = pooling.begin()
+    forecasts = read(reading, model)
+    prior, own = prior_option("--prior", pooling.prior, forecasts), pooling.options(believed.beliefs)
+    since = None
+    if pooling.since is not None:
+        changes = _changes(pooling.since, forecasts, pooling.pool, prior, own, model)
+        since = Since(os.path.basename(pooling.since), changes)
+    chosen, fit, saved = Configured(pooling.pool, own), FitOptions(prior, believed.beliefs), None
+    if model is not None:
+        forecasts, chosen, fit, saved = _saved_pool(forecasts, prior, model)
+    options = ReportOptions(_source(title, reading, [*inputs, output], inputs), sort, saved)
+    try:
+        with progress("computing the report", log=True) as advance:
+            splits = Splits.of(splitting.by, repeats=splitting.repeats)
+            found = find(forecasts, chosen, fit=fit, splits=splits, options=options, progress=advance)
+    except ArgumentError as error:
+        raise click.UsageError(str(error)) from None
+    page = report_page(replace(found, since=since))
+    with destination(path) as out:
+        out.write(page)
+    where = "" if path is None else f"; the report is in {printable(path)}"
+    tell(f"{size_line(forecasts)}{where}")
+
+
+def _saved_pool(
+    forecasts: Forecasts, prior: float | Array | None, model: tuple[str, TrainedPool]
+) -> tuple[Forecasts, Configured, FitOptions, Saved]:
+    """The forecasts, the pool and its fit options, and the saved state, of a pool from a file."""
+    from opinionpool.cli.pool import keep
+    from opinionpool.logodds import public_probabilities
+    from opinionpool.pools.fit import Configured, FitOptions
+    from opinionpool.report.findings import Saved
+
+    file, trained = model
+    kept, options = keep(forecasts, trained.name, prior, {}, model, learning=False), dict(trained.options)
+    reference = kept.reference
+    if reference is None and kept.given and kept.state.prior is not None:
+        reference = public_probabilities(kept.state.prior)
+    saved = Saved(os.path.basename(file), kept.state, kept.pooled(None), kept.given)
+    return kept.forecasts, Configured(trained.name, options), FitOptions(reference, options.get("beliefs")), saved
+
+
+def _changes(
+    since: str,
+    forecasts: Forecasts,
+    pool: str,
+    prior: float | Array | None,
+    options: dict[str, Any],
+    model: tuple[str, TrainedPool] | None,
+) -> Diff:
+    """Difference between the pool saved in `since` and the pool of the report."""
+    from opinionpool.analysis.diff import diff
+    from opinionpool.estimators.files import load
+    from opinionpool.streams.trained import TrainedPool
+
+    if forecasts.options is not None:
+        raise click.UsageError("--since compares pools of events that share their classes, and these have options")
+    new = TrainedPool.fit(pool, forecasts, prior=prior, **options) if model is None else model[1]
+    return diff(load(since), new)
+
+
+def _source(title: str | None, reading: Reading, paths: list[str], inputs: list[str]) -> Source:
+    """Title, date, command line and file digests for the page; folder names are removed for privacy."""
+    from opinionpool.report.findings import Source
+
+    # With every option spelled out, also those that a file of options gave.
+    words = [os.path.basename(word) if word in paths else word for word in typed_again(reading, reading.options)]
+    named = "standard input" if reading.files == ("-",) else os.path.basename(os.path.normpath(reading.files[0]))
+    today = datetime.now(tz=UTC).astimezone()
+    digests = tuple((os.path.basename(name), _digest(name)) for name in inputs if os.path.isfile(name))
+    return Source(title or named, f"{today.day} {today:%B %Y}", " ".join(map(typed, words)), digests)
+
+
+def _digest(name: str) -> str:
+    with open(name, "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+# What the page needs beyond the package itself.
+NEEDED = ("starlette", "uvicorn")
+
+
+@click.command(name="open", cls=SectionedCommand, short_help="A page to assess experts and watch the answer move.")
+@optional_reading
+@click.option("--panel", metavar="PANEL.toml", type=EXISTING, help="Begin with what this file says of the experts.")
+@click.option(
+    "--model", type=EXISTING, metavar="FILE", help="Answer by the pool that pool --save has written, as it is."
+)
+@click.option(
+    "--keep", metavar="FILE", help="Keep what is assessed in this file (JSON), and offer it again at the next start."
+)
+@click.option("--port", type=click.IntRange(0, 65535), default=0, metavar="N", help="Default: one that is free.")
+@click.option("--no-browser", is_flag=True, help="Print the address, and open no browser.")
+def open_page(
+    reading: Reading | None, panel: str | None, model: str | None, keep: str | None, port: int, no_browser: bool
+) -> None:
+    """Open a page in the browser: assess experts, watch the answer move, and defend it.
+
+    Without FILE the page begins with three example advisers. With FILE it begins with the file's events and forecasts,
+    and learns from those that are resolved. It runs on this machine alone, at an address that is printed, and ends with
+    Ctrl-C, or a minute after its last page was closed. It writes no file but that of --keep. Needs the extra page
+    (python -m pip install '.[page]' in a copy of the repository).
+    """
+    if any(find_spec(name) is None for name in NEEDED):
+        raise ArgumentError(f"the page needs Starlette and uvicorn: {install('page')}")
+    inputs = [*([] if reading is None else reading.inputs), *(name for name in (panel, model) if name is not None)]
+    check_output(keep, inputs)
+    if panel is not None and model is not None:
+        raise click.UsageError("--panel says what to believe when learning begins, and --model has begun")
+    material, given = _material(reading, panel, model)
+    from opinionpool.page.server import Server
+
+    try:
+        server = Server(material, given, keep=keep, port=port)
+    except ArgumentError as error:
+        raise click.UsageError(str(error)) from None
+    except OSError as error:
+        raise click.UsageError(f"--port: {port} cannot be used: {error.strerror}") from None
+    click.echo(server.address)
+    tell("the page runs until Ctrl-C, or a minute after its last page was closed")
+    if not no_browser:
+        # Some browsers make the caller wait until they are closed.
+        threading.Thread(target=webbrowser.open, args=(server.address,), daemon=True).start()
+    server.run()
+
+
+def _material(reading: Reading | None, panel: str | None, model: str | None) -> tuple[Material, Assessment | None]:
+    """The data source of the page, and its first assessment; None if the page itself makes one."""
+    from opinionpool.learning.panel_file import read_beliefs
+    from opinionpool.page.actions import with_beliefs
+    from opinionpool.page.answer import Material, Source
+    from opinionpool.page.assessment import blank
+    from opinionpool.page.session import start_of
+
+    if model is not None:
+        material = _saved(reading, model)
+        return material, None if reading is not None else blank(material.experts, material.classes)
+    source = Source() if reading is None else Source(reading.files, reading.words)
+    material = Material(None if reading is None else read(reading, None), source=source)
+    if panel is None:
+        return material, None
+    beliefs = read_beliefs(panel)
+    base = start_of(material, None) if reading is not None else blank()
+    try:
+        return material, with_beliefs(base, beliefs)
+    except ArgumentError as error:
+        raise click.UsageError(f"{printable(panel)}: {error}") from None
+
+
+def _saved(reading: Reading | None, model: str) -> Material:
+    """A saved pool, with the forecasts of a file if there is one."""
+    from opinionpool.cli.pool import keep as kept_for
+    from opinionpool.learning.fitted import FittedPanel
+    from opinionpool.page.answer import Material, Source
+
+    trained = load_pool(model)
+    assert trained is not None
+    state = trained[1].learned
+    if not isinstance(state, FittedPanel):
+        raise click.UsageError(
+            f"--model: the page shows the gaussian pool, and the pool in {model} is {trained[1].name}"
+        )
+    if reading is None:
+        return Material(trained=state, source=Source(model=model))
+    kept = kept_for(read(reading, trained), "gaussian", None, {}, trained, learning=False)
+    return Material(kept.forecasts, state, kept.reference, Source(reading.files, reading.words, model))
+
+
+@click.command(cls=SectionedCommand, short_help="Reproduce the paper that the model is from.")
+@click.option("-o", "--output", "folder", required=True, metavar="DIR", help="Where to write; made if it is not there.")
+@click.option("--seed", type=click.IntRange(0), default=0, metavar="N", help="Random seed. Default: 0.")
+@click.option(
+    "--iterations",
+    type=click.IntRange(1),
+    default=30,
+    metavar="N",
+    help="Random draws of experts, and of the half of the events to learn from, for each number of experts. "
+    "Default: 30, as in the paper.",
+)
+def paper(folder: str, seed: int, iterations: int) -> None:
+    """Reproduce the paper that the model is from, and say which of its claims hold.
+
+    Writes every figure as SVG and PNG, the numbers as CSV, and index.html, which shows all of it with what the paper
+    says beside what is found. The same seed gives the same files. Needs the extra paper
+    (python -m pip install '.[paper]' in a copy of the repository).
+    """
+    if not folder:
+        raise click.UsageError("-o needs the name of a folder, and it is empty; . is the one you are in")
+    if os.path.exists(folder) and not os.path.isdir(folder):
+        raise click.UsageError(f"{folder} is not a directory")
+    from pathlib import Path
+
+    from opinionpool.blocks import processors
+    from opinionpool.paper.reproduce import reproduce
+
+    with progress("reproducing the paper", log=True) as advance:
+        done = reproduce(Path(folder), seed, iterations, processors(), advance)
+    with destination(None) as out:
+        out.write(f"{done.page}\n")
+    assumed = sum(claim.holds for claim in done.claims)
+    count = len(done.claims)
+    missing = [] if done.missing is None else [f"{done.missing}; then run this again"]
+    tell(
+        f"{done.figures} figures; of {count} claims that can be checked {assumed} hold, {count - assumed} do not",
+        *missing,
+    )

@@ -1,0 +1,347 @@
+"""What commands read: the argument FILE, the options that say how to read it, and what stands in the way."""
+
+from __future__ import annotations
+
+import functools
+import os
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from opinionpool.cli.options import COMPARISON, EXISTING, READING, BeliefFile, Command, Decorator, listed_in
+from opinionpool.cli.output import progress
+from opinionpool.errors import ArgumentError, OpinionPoolError, TableError
+from opinionpool.findings import option_name
+from opinionpool.report.listing import printable
+from opinionpool.tables.options import OPTIONS, Option, ReadOptions, read_options
+from opinionpool.text import typed
+
+if TYPE_CHECKING:
+    from opinionpool.forecasts import Forecasts
+    from opinionpool.report.check import Findings
+    from opinionpool.streams.trained import TrainedPool
+
+# A file of this name beside the data holds options.
+OPTIONS_FILE = "opinionpool.toml"
+# What may be typed to say how files are read; `compare` has the options of scores.
+_TYPED = {name: option for name, option in OPTIONS.items() if not option.scored}
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How to read files of forecasts, as given on the command line and in a file of options."""
+
+    files: tuple[str, ...]
+    outcomes: str | None
+    options: ReadOptions
+    options_file: str | None = None
+
+    @property
+    def source(self) -> str | list[str]:
+        """Return the name of the file, or the list of names if there are several."""
+        return self.files[0] if len(self.files) == 1 else list(self.files)
+
+    @property
+    def name(self) -> str:
+        """Return the name of the first file, and the number of further files."""
+        return self.files[0] if len(self.files) == 1 else f"{self.files[0]} and {len(self.files) - 1} more"
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The options, as they are typed; without the files."""
+        outcomes = () if self.outcomes is None else ("--outcomes", self.outcomes)
+        return (*outcomes, *self.options.arguments())
+
+    @property
+    def inputs(self) -> list[str]:
+        """The files that are read."""
+        named = (*self.files, self.outcomes, self.options_file)
+        return [name for name in named if name not in (None, "-")]
+
+
+def reading(command: Command) -> Command:
+    """Give a command the argument FILE and the options that say how to read it, as ``reading``."""
+    return _with_options(_gather_reading(command), _files("FILE...", _some_files))
+
+
+def optional_reading(command: Command) -> Command:
+    """Like `reading`, with FILE optional; without it ``reading`` is None."""
+
+    @functools.wraps(command)
+    def wrapper(reading: Reading | None, **given: object) -> object:
+        if reading is not None and "-" in reading.files:
+            raise click.UsageError("FILE is read again by the page, and standard input can be read once")
+        return command(reading=reading, **given)
+
+    found = _none_without_files(wrapper, "FILE, and there is none")
+    return _with_options(_gather_reading(found), _files("[FILE]...", _existing_files))
+
+
+def pair_reading(command: Command) -> Command:
+    """Give a command the option --files OLD_FILE NEW_FILE and the read options, as ``reading``."""
+    files = click.option(
+        "--files",
+        nargs=2,
+        metavar="OLD_FILE NEW_FILE",
+        type=click.Path(exists=True),
+        help="Two files of forecasts: what OLD and what NEW would answer about them. Not needed for the open events "
+        "that the saved pools keep.",
+    )
+    found = _none_without_files(command, "files, and there are none: --files OLD NEW")
+    return _with_options(_gather_reading(found), files)
+
+
+def scored(command: Command) -> Command:
+    """Give a command the read options that are about scores."""
+    averaged = click.option(
+        "--time-averaged",
+        "history",
+        is_flag=True,
+        help="Average scores over each event's life, from its first forecast until it closed.",
+    )
+    horizon = click.option(
+        "--horizon",
+        metavar="SPAN",
+        help="Score each forecast as it stood this long before its event closed: a number of days, such as 7, or with "
+        "a unit, such as 4w or 36h.",
+    )
+    return listed_in(COMPARISON, horizon)(listed_in(COMPARISON, averaged)(command))
+
+
+def _none_without_files(command: Command, what: str) -> Command:
+    """Pass ``reading`` as None to a command without files; read options are errors then."""
+
+    @functools.wraps(command)
+    def wrapper(reading: Reading, **given: object) -> object:
+        if not reading.files and reading.words:
+            raise click.UsageError(f"{reading.words[0]} says how to read {what}")
+        return command(reading=reading if reading.files else None, **given)
+
+    return wrapper
+
+
+def _files(metavar: str, check: Command) -> Decorator:
+    return click.argument("files", metavar=metavar, type=click.Path(allow_dash=True), nargs=-1, callback=check)
+
+
+def _existing_files(_context: click.Context, _parameter: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Refuse names of files and folders that are not there; a pattern may stand for several."""
+    import glob
+
+    for name in names:
+        if name != "-" and not os.path.exists(name) and not glob.glob(name):
+            raise click.BadParameter(f"there is no file {name}")
+    if "-" in names and len(names) > 1:
+        raise click.BadParameter("standard input, -, cannot be read together with files")
+    return names
+
+
+def _some_files(context: click.Context, parameter: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Like `_existing_files`, with at least one file required."""
+    if not names and not context.resilient_parsing:
+        others = [each for each in context.command.params if isinstance(each, click.Argument) and each is not parameter]
+        missing = next((each.name for each in others if each.name), "file").upper()
+        raise click.UsageError(f"Missing argument '{missing}'.", context)
+    return _existing_files(context, parameter, names)
+
+
+def _with_options(command: Command, files: Decorator) -> Command:
+    """Give a command its files and the options that say how to read them."""
+    options: list[Decorator] = [
+        files,
+        click.option(
+            "--outcomes",
+            metavar="FILE",
+            type=click.Path(exists=True, dir_okay=False, allow_dash=True),
+            help="Outcomes in a file of their own, with columns event and outcome.",
+        ),
+        *(_declared(name, option) for name, option in _TYPED.items()),
+        click.option(
+            "--topic",
+            metavar="COLUMN",
+            help="The same as --column topic=COLUMN: what each event is about. The default pool learns how topics "
+            "differ. A column named topic is used without this option, too (unless --column topic=).",
+        ),
+        click.option(
+            "--options-file",
+            metavar="FILE.toml",
+            type=EXISTING,
+            help="Settings of this section (--column, --dates, ...) in a file that check --write-options has saved; "
+            f"the command line wins. Default: {OPTIONS_FILE} beside FILE.",
+        ),
+    ]
+    for option in reversed(options):
+        command = listed_in(READING, option)(command)
+    return command
+
+
+def _declared(name: str, option: Option) -> Decorator:
+    """An option of reading as click declares it."""
+    flag = "--" + option_name(name, option.repeated)
+    if option.kind == "flag":
+        return click.option(flag, name, is_flag=True, help=option.help)
+    kind = click.Choice(option.choices) if option.choices else None
+
+    def value(_context: click.Context, _parameter: click.Parameter, given: Any) -> Any:  # noqa: ANN401 - text
+        words = given if option.repeated else () if given is None else (given,)
+        try:
+            read = option.from_words(words) if option.repeated or (words and option.kind == "classes") else given
+            return option.value(read, name)
+        except ArgumentError as error:
+            raise click.BadParameter(str(error)) from None
+
+    return click.option(
+        flag, name, metavar=option.metavar, type=kind, multiple=option.repeated, callback=value, help=option.help
+    )
+
+
+def _gather_reading(command: Command) -> Command:
+    """Hand a command how to read its files, as ``reading``."""
+
+    @functools.wraps(command)
+    def wrapper(**given: Any) -> object:  # noqa: ANN401 - what options hold
+        own = {name: given.pop(name) for name in ("outcomes", *OPTIONS) if name in given}
+        files, file, topic = given.pop("files") or (), given.pop("options_file"), given.pop("topic")
+        file = file or (_options_beside(files[0]) if files else None)
+        reading = _reading(files, file, own, topic)
+        if file is not None:
+            words = " ".join(map(typed, reading.options.arguments())) or "no options"
+            click.echo(f"reading with {printable(file)}: {printable(words)}", err=True)
+        return command(**given, reading=reading)
+
+    return wrapper
+
+
+def _options_beside(file: str) -> str | None:
+    """The file of options in the folder of the data, if there is one."""
+    folder = file if os.path.isdir(file) else os.path.dirname(file)
+    path = os.path.join(folder, OPTIONS_FILE)
+    return path if file != "-" and os.path.isfile(path) else None
+
+
+def _reading(files: tuple[str, ...], file: str | None, own: dict[str, Any], topic: str | None) -> Reading:
+    """A `Reading` of the options on the command line and, where these are absent, in a file of options."""
+    context = click.get_current_context()
+    named = {name for name in own if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE}
+    if topic is not None:
+        own["columns"] = own["columns"] | {"topic": topic}
+        named.add("columns")
+    try:
+        kept = {} if file is None else read_options(file)
+        merged = own | {name: value for name, value in kept.items() if name not in named}
+        for name in {"columns", "units", "scale"} & kept.keys() & named:
+            merged[name] = kept[name] | own[name]
+        outcomes = merged.pop("outcomes")
+        options = ReadOptions(**merged)
+    except ArgumentError as error:
+        raise click.UsageError(str(error)) from None
+    return Reading(files, outcomes, options, file)
+
+
+def options_for(reading: Reading, model: tuple[str, TrainedPool] | None) -> ReadOptions:
+    """Read options, with the classes and scales of a saved pool if there is one."""
+    if model is None:
+        return reading.options
+    options = replace(reading.options, scale={**(model[1].scales or {}), **reading.options.scale})
+    if model[1].unnamed:
+        return options
+    from opinionpool.labels import label_text
+
+    return replace(options, classes=[label_text(label) for label in model[1].classes])
+
+
+def read(reading: Reading, model: tuple[str, TrainedPool] | None = None) -> Forecasts:
+    """The forecasts in files, about the classes of a pool from another file, if there is one.
+
+    What is wrong with the options is wrong usage.
+
+    Raises
+    ------
+    TableError
+        If they cannot be read: with all that stands in the way.
+    """
+    from opinionpool.tables.parse import read_table
+    from opinionpool.tables.read import open_tables
+
+    options = options_for(reading, model)
+    try:
+        with ExitStack() as stack:
+            with progress(f"reading {reading.name}") as advance:
+                table, other = stack.enter_context(open_tables(reading.source, reading.outcomes, options, advance))
+            forecasts = read_table(table, other, options)
+    except ArgumentError as error:
+        raise click.UsageError(str(error)) from None
+    except TableError as error:
+        raise _all_faults(reading, options, error) from None
+    if model is None:
+        return forecasts
+    from opinionpool.streams.trained import matched
+
+    return matched(forecasts, model[1], model[0])
+
+
+def _all_faults(reading: Reading, options: ReadOptions, error: TableError) -> TableError:
+    """One error for all that stands in the way of reading files, ending with the command lines that read them."""
+    from opinionpool.tables.diagnosis import diagnose
+    from opinionpool.tables.sources import is_large
+
+    if "-" in reading.files or not error.remedies or any(map(is_large, reading.files)):
+        return error
+    found = diagnose(reading.source, reading.outcomes, options)
+    faults = [fault.text for fault in found.faults if not fault.proposed]
+    if str(error) in faults:
+        faults.remove(str(error))
+    lines = [str(error), *(f"further: {text}" for text in faults)]
+    commands = [" ".join(map(typed, typed_again(reading, way.options))) for way in found.readable]
+    lines += ["try one of these:" if len(commands) > 1 else "try:"] if commands else []
+    return type(error)("\n".join([*lines, *(f"  {command}" for command in commands)]))
+
+
+def typed_again(reading: Reading, way: ReadOptions) -> list[str]:
+    """Words of the present command line, with every option that says how to read FILE spelled out."""
+    name, arguments, options = _typed()
+    return ["opinionpool", name, *reading.files, *arguments, *replace(reading, options=way).words, *options]
+
+
+def find(reading: Reading, panel: str | None = None, model: tuple[str, TrainedPool] | None = None) -> Findings:
+    """Result of examining the files, with the beliefs or the saved pool, and all obstacles to pooling."""
+    from opinionpool.report.check import examine
+    from opinionpool.tables.diagnosis import diagnose
+
+    try:
+        with progress(f"reading {reading.name}") as advance:
+            diagnosis = diagnose(reading.source, reading.outcomes, options_for(reading, model), advance)
+    except ArgumentError as error:
+        raise click.UsageError(str(error)) from None
+    beside = {"--panel": panel, "--model": None if model is None else model[0]}
+    last = [word for name, file in beside.items() if file for word in (name, file)]
+    ways = [replace(way.options, classes=reading.options.classes) for way in diagnosis.readable]
+    lines = [["opinionpool", "pool", *reading.files, *replace(reading, options=way).words, *last] for way in ways]
+    commands = [" ".join(map(typed, line)) for line in lines]
+    try:
+        beliefs = BeliefFile.of(panel).beliefs
+    except OpinionPoolError as error:
+        found = examine(diagnosis, commands)
+        return replace(found, obstacles=(*found.obstacles, str(error)))
+    return examine(diagnosis, commands, beliefs, model)
+
+
+def _typed() -> tuple[str, list[str], list[str]]:
+    """The present command as it was typed: its name, and its arguments and options that do not say how to read FILE."""
+    context = click.get_current_context()
+    line = list(context.find_root().obj or [])
+    raw, _, _ = context.command.make_parser(context).parse_args(line[1:])
+    arguments, options = [], []
+    for parameter in context.command.params:
+        value = raw.get(parameter.name or "")
+        if value is None or getattr(parameter, "section", None) == READING or not isinstance(value, str | bool | list):
+            continue
+        if isinstance(parameter, click.Argument):
+            arguments += [value] if isinstance(value, str) and parameter.name != "files" else []
+            continue
+        flag = parameter.opts[-1]
+        for each in value if isinstance(value, list) else [value]:
+            options += [flag] if isinstance(each, bool) else [flag, str(each)]
+    return context.info_name or "pool", arguments, options
