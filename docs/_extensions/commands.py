@@ -12,10 +12,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import click
-from opinionpool.cli.reading import reading
 
 from opinionpool.cli.app import app as program
 from opinionpool.cli.options import Comparing, Pooling, Writing, given
+from opinionpool.cli.reading import reading
 
 GROUPS = {
     "Reading": (reading, "How FILE is read."),
