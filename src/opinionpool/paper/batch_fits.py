@@ -162,12 +162,13 @@ def _loss(design: Array, sign: Array, offset: Array) -> Loss:
     """Losses Σ log(1 + exp(−s (offset + θ·z))) of samples of designs (B, P, T), with their derivatives."""
 
     def loss(which: Index, theta: Array) -> Value:
-        z, s = design[which], sign[which]
+        z, s = (design, sign) if len(which) == len(design) else (design[which], sign[which])
         margin = s * (offset[which] + (theta[:, None, :] @ z)[:, 0])
-        miss = expit(-margin)
+        small = np.exp(-np.abs(margin))
+        miss = np.where(margin >= 0, small, 1.0) / (1.0 + small)
         gradient = -(z @ (s * miss)[:, :, None])[:, :, 0]
         hessian = (z * (miss * (1.0 - miss))[:, None, :]) @ np.swapaxes(z, 1, 2)
-        return Value(np.logaddexp(0.0, -margin).sum(axis=1), gradient, hessian)
+        return Value((np.log1p(small) + np.maximum(-margin, 0.0)).sum(axis=1), gradient, hessian)
 
     return loss
 
