@@ -207,7 +207,7 @@ def own_scales(scales: Mapping[str, Scale], experts: Sequence[str]) -> dict[str,
     for name in scales:
         if name != ALL and name not in experts:
             raise ArgumentError(f"a scale is given for {shown(name)}, who is no expert here")
-    found = ((name, scale_of(scales, name)) for name in experts)
+    found = ((name, scale_of(scales, name)) for name in experts if scales)
     return {name: scale for name, scale in found if scale is not None}
 
 

@@ -145,7 +145,7 @@ def facts_of_rows(
     t, about = len(q), None
     if topics is not None:
         about = np.array([topic or None for topic in event_labels(topics, t, "topics").tolist()], dtype=object)
-    weight = frequencies(sample_weight, t)
+    weight = frequencies(sample_weight, t).copy()
     facts = EventBlock.facts(np.full(t, None, dtype=object), codes, weight, q, priors=own, topics=about)
     return q, facts, None if times is None else times_of_cells(times, q.shape[:2])
 

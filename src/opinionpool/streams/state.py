@@ -222,8 +222,12 @@ class StreamState(NamedTuple):
         known = np.flatnonzero(facts.outcomes != UNRESOLVED)
         if not len(known):
             return state
-        made = None if made is None else made.take(known, axis=0)
-        rows = _Rows(q.take(known, axis=0), columns, facts.take(known), made)
+        # Copies, as what waits may be an array of the caller's.
+        if len(known) < len(q):
+            q, facts, made = q[known], facts.take(known), None if made is None else made[known]
+        else:
+            q, made = q.copy(), None if made is None else made.copy()
+        rows = _Rows(q, columns, facts, made)
         state._check_prior(facts.ids[0], own=facts.priors is not None)
         if moments is not None:
             return state.added_up()._with_rows(rows, moments)
