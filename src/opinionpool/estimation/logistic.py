@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from opinionpool.arrays import Array, Mask
 from opinionpool.estimation.likelihood import Design, products, row_basis
-from opinionpool.estimation.newton import Optimum, Prior, loss_along, newton
+from opinionpool.estimation.newton import STEPS, Optimum, Prior, loss_along, newton
 from opinionpool.logodds import metric
 
 # Events from which a first guess is made with some of them, and each which.
@@ -31,6 +31,8 @@ _MANY, _EACH = 1 << 18, 16
 _SINGULAR, _ROUNDING = 1e-12, 1e-12
 # What is added to the curvature where it is too little to go by.
 _RIDGES = (1e-2, 1e-4, 1e-6, 1e-8, 0.0)
+# How often there are so many steps before separation is looked for.
+_TRIES, _STEPS = 5, 10
 # A curvature below this share of the largest proves nothing.
 _UNSOUND = 1e-10
 # Gains that a linear programme is given at a time; how little its constraints are met by, as its least tolerance is.
@@ -210,7 +212,14 @@ class _Problem:
             if len(self.design.outcomes) >= _MANY:
                 found = self.newton(design=self.design.thinned(_EACH))
                 start = found.theta if self._proven(found) else None
-            found = self.newton(start)
+            for _ in range(_TRIES):
+                found = self.newton(start, steps=_STEPS)
+                if found.converged.all():
+                    break
+                if self._free.all() and (self._gains(self.root) @ found.theta[0] > 0).all():
+                    # All that happened gains along the way.
+                    return None
+                start = found.theta
             if self._proven(found):
                 return found
         except np.linalg.LinAlgError:
@@ -224,12 +233,14 @@ class _Problem:
             start = found.theta
         return found
 
-    def newton(self, start: Array | None = None, design: Design | None = None, ridge: float = 0.0) -> Optimum:
+    def newton(
+        self, start: Array | None = None, design: Design | None = None, ridge: float = 0.0, steps: int = STEPS
+    ) -> Optimum:
         """Return the optimum of Newton's method from θ (1, R), for the full design or a part of its events."""
         root, size = self.root, self.root.shape[1]
         curvature = (root.T @ self._curvature @ root + ridge * np.eye(size))[None]
         loss = loss_along(design or self.design, Prior(self.mean[None], root[None]))
-        return newton(loss, curvature, np.zeros((1, size)) if start is None else start)
+        return newton(loss, curvature, np.zeros((1, size)) if start is None else start, steps)
 
     def _proven(self, found: Optimum) -> bool:
         """Return whether there is a minimum, as Newton's last step moved no log-ratios by 1 relative to each other.

@@ -19,7 +19,7 @@ from opinionpool.estimation.likelihood import Design, Value, value
 
 # What the cost would fall by in a last step; losses and Hessians are as of one step before the end, and off by about
 # the root of this. Then what rounding may hide of a cost that falls, and how many steps are made.
-_TOLERANCE, _ROUNDING, _STEPS = 1e-16, 1e-13, 50
+_TOLERANCE, _ROUNDING, STEPS = 1e-16, 1e-13, 50
 # The same tolerance of steps with a Hessian from elsewhere, and by how much each must bring the next down.
 _NEAR, _FAST = 1e-20, 16.0
 
@@ -41,7 +41,7 @@ class Optimum(NamedTuple):
         return np.asarray(self.decrement < _TOLERANCE)
 
 
-def newton(loss: Loss, penalty: Array, start: Array) -> Optimum:
+def newton(loss: Loss, penalty: Array, start: Array, steps: int = STEPS) -> Optimum:
     """Minimise S convex losses plus quadratic penalties (S, P, P) from coefficients (S, P), which the answer forgets.
 
     A LinAlgError says that a Hessian is singular: directions without curvature must be left out beforehand.
@@ -49,7 +49,7 @@ def newton(loss: Loss, penalty: Array, start: Array) -> Optimum:
     s = len(start)
     found = Optimum(start.copy(), np.zeros(s), np.zeros(penalty.shape), np.zeros(s))
     at = _Point.of(loss, penalty, np.arange(s), start)
-    for _ in range(_STEPS):
+    for _ in range(steps):
         precision = at.value.hessian + at.penalty
         step = np.asarray(np.linalg.solve(precision, at.gradient[..., None])[..., 0], dtype=np.float64)
         decrement = np.asarray((at.gradient * step).sum(axis=1))
@@ -203,7 +203,7 @@ def modes_near(design: Design, start: Near) -> Modes:
     (s, q), at, which, eye = start.theta.shape, start, np.arange(len(start.theta)), np.eye(start.theta.shape[1])
     theta, pull, turn = start.theta.copy(), start.pull.copy(), np.empty((s, q, q))
     found = Modes(theta, pull, np.empty(s), np.zeros(s), start.covariance, turn)
-    for _ in range(_STEPS):
+    for _ in range(STEPS):
         theta, pull, near = _chords(design, at)
         now = value(design, theta)
         turn = at.covariance @ (now.hessian - at.hessian) + eye
