@@ -20,7 +20,8 @@ promised here. A line that ends in **broken** falls short of the promise. {date}
 COMPILED = """## What a compiler would add
 
 Nothing here is compiled. The loop of a fit over a million events was measured with numba 0.68 (`njit`, `fastmath`,
-one thread): 6.0 ns a forecast for 20 experts and 8.6 for 100, where NumPy in blocks takes 2.5 and 3.3, and a loop in C 2.4 and 5.4.
+one thread): 6.0 ns a forecast for 20 experts and 8.6 for 100, where NumPy in blocks takes 2.5 and 3.3,
+and a loop in C 2.4 and 5.4.
 """
 
 
