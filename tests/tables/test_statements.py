@@ -122,7 +122,9 @@ def test_equal_forecasts_average_to_themselves():
 def test_averages_are_the_same_to_the_last_bit_in_any_order_of_rows():
     rows = [(0, 0, 0, value, None) for value in (0.1, 0.2, 0.3, 0.7)] + [(0, 1, 0, 0.6, None)] * 2
     assert (0.1 + 0.2) + 0.3 != 0.1 + (0.2 + 0.3)
-    found = {tuple(one_each(statements(order), "mean", None)[0].value) for order in list(itertools.permutations(rows))[::29]}
+    found = {
+        tuple(one_each(statements(order), "mean", None)[0].value) for order in list(itertools.permutations(rows))[::29]
+    }
     assert len(found) == 1
 
 
