@@ -19,13 +19,7 @@ _OF_FORECASTS = "; op.Forecasts.from_array(X, y) makes them of arrays, op.read_f
 
 
 def expect_type(value: object, kinds: type | tuple[type, ...], name: str) -> None:
-    """Refuse an argument of another type.
-
-    Raises
-    ------
-    ArgumentError
-        Names the argument, what it should be and what it is.
-    """
+    """Refuse an argument of another type. An ArgumentError names the argument, what it should be and what it is."""
     if isinstance(value, kinds):
         return
     wanted = " or ".join(
@@ -65,13 +59,8 @@ def number(
 ) -> float:
     """Return a finite number from `least` to `most`, or strictly between them.
 
-    Raises
-    ------
-    ArgumentError
-        Names the argument, the rule and the value.
+    An ArgumentError names the argument, the rule and the value.
 
-    Examples
-    --------
     >>> number(1, "penalty", 0)
     1.0
     """
@@ -98,13 +87,8 @@ def whole_number(
 ) -> int:
     """Return a whole number from `least` to `most` as an int; 3.0 is accepted, too.
 
-    Raises
-    ------
-    ArgumentError
-        Names the argument, the rule and the value.
+    An ArgumentError names the argument, the rule and the value.
 
-    Examples
-    --------
     >>> whole_number(3.0, "folds", 2)
     3
     """
@@ -119,13 +103,8 @@ def whole_number(
 def one_of(value: object, name: str, choices: Iterable[str], error: type[ArgumentError] = ArgumentError) -> str:
     """Return the value if it is among the allowed words.
 
-    Raises
-    ------
-    ArgumentError
-        Names the argument, the word that was meant or all of them, and the value.
+    An ArgumentError names the argument, the word that was meant or all of them, and the value.
 
-    Examples
-    --------
     >>> one_of("log", "score", ("brier", "log"))
     'log'
     """
@@ -139,10 +118,7 @@ def one_of(value: object, name: str, choices: Iterable[str], error: type[Argumen
 def labels_given(values: object, name: str, error: type[ArgumentError] = ArgumentError) -> tuple[object, ...]:
     """Return labels as a tuple; a text gives its letters, and sets are refused as they have no order.
 
-    Raises
-    ------
-    ArgumentError
-        Names the argument and what it is.
+    An ArgumentError names the argument and what it is.
     """
     if not isinstance(values, (bytes, set, frozenset)) and isinstance(values, Iterable):
         try:
@@ -156,13 +132,7 @@ def labels_given(values: object, name: str, error: type[ArgumentError] = Argumen
 
 
 def several(values: object, name: str, error: type[ArgumentError] = ArgumentError) -> tuple[object, ...]:
-    """Like `labels_given`, for values that are not text.
-
-    Raises
-    ------
-    ArgumentError
-        Also of a single text.
-    """
+    """Like `labels_given`, for values that are not text. A single text is refused, too."""
     if isinstance(values, str):
         raise _single(values, name, error)
     return labels_given(values, name, error)
@@ -173,13 +143,7 @@ def _single(value: object, name: str, error: type[ArgumentError]) -> ArgumentErr
 
 
 def names_given(values: object, name: str, error: type[ArgumentError] = ArgumentError) -> tuple[str, ...]:
-    """Return names as a tuple of text.
-
-    Raises
-    ------
-    ArgumentError
-        Names the argument, and a name that is none.
-    """
+    """Return names as a tuple of text. An ArgumentError names the argument, and a name that is none."""
     found = several(values, name, error)
     bad = [each for each in found if not isinstance(each, str)]
     if bad:
@@ -188,13 +152,7 @@ def names_given(values: object, name: str, error: type[ArgumentError] = Argument
 
 
 def file_path(path: object, name: str = "path") -> str:
-    """The name of a file.
-
-    Raises
-    ------
-    ArgumentError
-        If it is no text and no path, empty, or one that no file can have.
-    """
+    """The name of a file. Raises ArgumentError if it is no text and no path, empty, or one that no file can have."""
     given = os.fspath(path) if isinstance(path, os.PathLike) else path
     if not isinstance(given, str):
         raise ArgumentError(f"{name} must be the name of a file, as text or pathlib.Path, and it is {brief(path)}")
@@ -204,13 +162,7 @@ def file_path(path: object, name: str = "path") -> str:
 
 
 def expect_function(value: object, name: str) -> None:
-    """Raise an error unless the argument is callable or None.
-
-    Raises
-    ------
-    ArgumentError
-        Names the argument and what it is.
-    """
+    """Raise an error unless the argument is callable or None. An ArgumentError names the argument and what it is."""
     if value is not None and not callable(value):
         raise ArgumentError(f"{name} must be a function, or None, and it is {brief(value)}")
 
@@ -218,10 +170,7 @@ def expect_function(value: object, name: str) -> None:
 def chosen_name(value: object, what: str, names: Sequence[str]) -> str:
     """Return the value if it is among the known names.
 
-    Raises
-    ------
-    ArgumentError
-        Names the one that was meant, or all that there are.
+    An ArgumentError names the one that was meant, or all that there are.
     """
     if isinstance(value, str) and value in names:
         return value

@@ -55,6 +55,9 @@ def is_blank(value: object) -> bool:
 def as_numbers(values: object, what: str = "probability", error: type[ArgumentError] = ProbabilityError) -> Array:
     """Numbers of any origin as float64, NaN where one is missing: None, NaN, pandas' NA, or masked.
 
+    An ArgumentError names the first value that is no number, and its position. Raises ShapeError if rows are of
+    different lengths.
+
     Parameters
     ----------
     values : array_like, data frame, or number
@@ -63,13 +66,6 @@ def as_numbers(values: object, what: str = "probability", error: type[ArgumentEr
         What each of them is, for errors.
     error : type
         What is raised.
-
-    Raises
-    ------
-    ArgumentError
-        Names the first value that is no number, and its position.
-    ShapeError
-        If rows are of different lengths.
 
     Examples
     --------
@@ -97,13 +93,7 @@ def as_numbers(values: object, what: str = "probability", error: type[ArgumentEr
 
 
 def as_array(values: object, what: str) -> npt.NDArray[Any]:
-    """Return an argument as an array, of any type.
-
-    Raises
-    ------
-    ShapeError
-        If its rows are of different lengths.
-    """
+    """Return an argument as an array, of any type. Raises ShapeError if its rows are of different lengths."""
     try:
         return np.asarray(unmasked(values))
     except ValueError:
@@ -111,13 +101,7 @@ def as_array(values: object, what: str) -> npt.NDArray[Any]:
 
 
 def axes(values: object, what: str) -> int:
-    """Number of axes of an argument; 0 for one number.
-
-    Raises
-    ------
-    ShapeError
-        If its rows are of different lengths.
-    """
+    """Number of axes of an argument; 0 for one number. Raises ShapeError if its rows are of different lengths."""
     try:
         return np.ndim(values)  # type: ignore[arg-type]
     except ValueError:
@@ -127,10 +111,7 @@ def axes(values: object, what: str) -> int:
 def seeded(seed: object) -> np.random.Generator:
     """NumPy's generator of a seed: a whole number, a generator, or None for any.
 
-    Raises
-    ------
-    ArgumentError
-        If it is none of these.
+    Raises ArgumentError if it is none of these.
     """
     if seed is None or isinstance(seed, np.random.Generator):
         return np.random.default_rng(seed)
@@ -261,10 +242,7 @@ MOST, LEAST = 1e15, 1e-15
 def frequencies(sample_weight: npt.ArrayLike | None, events: int) -> Array:
     """Frequencies of events, checked, (T,); 1 each if not given, 0 where masked.
 
-    Raises
-    ------
-    ShapeError, ArgumentError
-        If there is not one for each event, or one is not 0 and not from 1e-15 to 1e15.
+    Raises ShapeError or ArgumentError if there is not one for each event, or one is not 0 and not from 1e-15 to 1e15.
     """
     if sample_weight is None:
         return np.ones(events)
@@ -296,13 +274,8 @@ _MOST_DAYS = 100_000_000
 def times_of_cells(times: object, shape: tuple[int, ...]) -> npt.NDArray[np.datetime64]:
     """Times at which forecasts were made, (T, N), from times or numbers of days; NaT where unknown.
 
-    Raises
-    ------
-    ArgumentError, ShapeError
-        If they are no times, or not one for each forecast.
+    Raises ArgumentError or ShapeError if they are no times, or not one for each forecast.
 
-    Examples
-    --------
     >>> times_of_cells([["2025-03-01", None]], (1, 2))
     array([['2025-03-01T00:00:00.000000',                        'NaT']],
           dtype='datetime64[us]')

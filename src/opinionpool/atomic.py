@@ -20,15 +20,9 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Context manager of a binary stream that becomes the file at `path` if the block ends without an error.
 
     Until then what was there stays, and nobody sees half of the new content, whenever the process ends. Links are
-    followed, permissions kept. Devices and pipes are written to as they are, and never replaced.
+    followed, permissions kept. Devices and pipes are written to as they are, and never replaced. Raises OSError if it
+    cannot be written; it names `path`.
 
-    Raises
-    ------
-    OSError
-        If it cannot be written; it names `path`.
-
-    Examples
-    --------
     >>> import pathlib, tempfile
     >>> folder = pathlib.Path(tempfile.mkdtemp())
     >>> with replacing(folder / "new") as out:

@@ -64,17 +64,14 @@ def label_text(label: object) -> str:
 def read_labels(y: Labels, classes: Collection[object] = ()) -> tuple[Labels, npt.NDArray[np.bool_]]:
     """The labels of resolved events in their own type, and which events are resolved.
 
+    Raises OutcomeError if the labels are not classes: fractions, infinities, mixed types, or spellings of one another.
+
     Parameters
     ----------
     y : ndarray, shape (T,)
         Of any type; None or NaN where not resolved.
     classes : collection
         Labels that are known to be classes, whatever they look like.
-
-    Raises
-    ------
-    OutcomeError
-        If the labels are not classes: fractions, infinities, mixed types, or spellings of one another.
     """
     if y.dtype.kind == "O":
         known = np.array([not is_blank(value) for value in y.tolist()], dtype=bool)
@@ -146,16 +143,13 @@ def _numbers(classes: Collection[object]) -> bool:
 def classes_of(labels: Labels, coded: bool = True) -> Labels:
     """The sorted classes; numbers with one outcome only, or none, are taken to be 0 and 1.
 
+    Raises OutcomeError if there is a single label that does not tell what the other class is.
+
     Parameters
     ----------
     labels : ndarray
     coded : bool
         Whether -1 beside 0 says that an event is not resolved, and is no class.
-
-    Raises
-    ------
-    OutcomeError
-        If there is a single label that does not tell what the other class is.
     """
     classes = np.unique(labels)
     if coded and classes.dtype.kind in "if" and UNRESOLVED in classes and 0 in classes:
@@ -173,10 +167,7 @@ def classes_of(labels: Labels, coded: bool = True) -> Labels:
 def encode(labels: Labels, known: npt.NDArray[np.bool_], classes: Labels) -> Codes:
     """Index in `classes` of every event's outcome, -1 where not resolved.
 
-    Raises
-    ------
-    OutcomeError
-        Names a label that is not among the classes, and its rows.
+    An OutcomeError names a label that is not among the classes, and its rows.
     """
     whole = labels.dtype.kind in "iu" and classes.dtype.kind in "iu" and len(labels)
     if whole and classes.tolist() == [*range(len(classes))] and labels.min() >= 0 and labels.max() < len(classes):
@@ -207,10 +198,7 @@ def encode_outcomes(
 ) -> npt.NDArray[np.intp]:
     """Outcomes as positions in `classes`, -1 where None, NaN or, where it is no class, -1.
 
-    Raises
-    ------
-    OutcomeError
-        Names the first outcome that is not a class.
+    An OutcomeError names the first outcome that is not a class.
     """
     if outcomes is None:
         return np.full(events, UNRESOLVED)
@@ -236,13 +224,8 @@ def encode_outcomes(
 def event_labels(given: object, events: int, what: str) -> npt.NDArray[np.str_]:
     """A label for each event as text, from one for all or one for each; "" for None and NaN.
 
-    Raises
-    ------
-    ShapeError
-        If there is not one for each event.
+    Raises ShapeError if there is not one for each event.
 
-    Examples
-    --------
     >>> event_labels(["sport", None, 3], 3, "topics").tolist()
     ['sport', '', '3']
     """

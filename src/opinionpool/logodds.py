@@ -52,10 +52,7 @@ def logit(p: npt.ArrayLike) -> Array:
 def check_probabilities(q: npt.ArrayLike, what: str = "probability") -> Array:
     """`q` as float64, every value in [0, 1] or NaN, which is also what masked ones become.
 
-    Raises
-    ------
-    ProbabilityError
-        Names the first value outside [0, 1] and its position.
+    A ProbabilityError names the first value outside [0, 1] and its position.
     """
     q = as_numbers(q, what)
     if q.size and q.min() >= 0 and q.max() <= 1:
@@ -74,10 +71,7 @@ def check_probabilities(q: npt.ArrayLike, what: str = "probability") -> Array:
 def check_all_or_none(q: Array) -> npt.NDArray[np.bool_]:
     """Mask of the forecasts over the classes on the last axis that are missing, (...).
 
-    Raises
-    ------
-    ShapeError
-        If one gives a probability for some classes only.
+    Raises ShapeError if one gives a probability for some classes only.
     """
     blank = np.isnan(q)
     missing = blank.all(axis=-1)
@@ -89,17 +83,9 @@ def check_all_or_none(q: Array) -> npt.NDArray[np.bool_]:
 def normalised(q: Array) -> tuple[Array, int]:
     """Forecasts (..., K) whose rows sum to 1, and how many rows were off by more than 1e-4.
 
-    A row may be off by half a unit of its last written digit per class, or by 1e-4.
+    A row may be off by half a unit of its last written digit per class, or by 1e-4. Raises ShapeError if a row gives a
+    probability for some classes only. Raises ProbabilityError if a row is off by more.
 
-    Raises
-    ------
-    ShapeError
-        If a row gives a probability for some classes only.
-    ProbabilityError
-        If a row is off by more.
-
-    Examples
-    --------
     >>> import numpy as np
     >>> normalised(np.array([[0.33, 0.33, 0.33]]))[0].round(4)
     array([[0.3333, 0.3333, 0.3333]])
@@ -126,6 +112,9 @@ def normalised(q: Array) -> tuple[Array, int]:
 def class_probabilities(p: npt.ArrayLike, classes: int = 2, what: str = "prior") -> Array:
     """A prior as probabilities of all classes, (..., K).
 
+    Raises ProbabilityError unless 1e-300 <= p < 1 everywhere and, for K > 2, the rows sum to 1 within 1e-4 (then
+    normalised). Raises ShapeError if the last axis of a K > 2 prior is not K long.
+
     Parameters
     ----------
     p : array_like
@@ -135,13 +124,6 @@ def class_probabilities(p: npt.ArrayLike, classes: int = 2, what: str = "prior")
         K.
     what : str
         The name used in errors.
-
-    Raises
-    ------
-    ProbabilityError
-        Unless 1e-300 <= p < 1 everywhere and, for K > 2, the rows sum to 1 within 1e-4 (then normalised).
-    ShapeError
-        If the last axis of a K > 2 prior is not K long.
     """
     p = as_numbers(p, what)
     outside = ~((p >= LEAST) & (p < 1))
@@ -204,10 +186,7 @@ def levelled(ratios: Array, absent: npt.NDArray[np.bool_]) -> Array:
 def check_floor(floor: object, name: str = "a floor") -> None:
     """Raise an error unless the floor is a number strictly between 0 and 1.
 
-    Raises
-    ------
-    ProbabilityError
-        Unless it is a number from 1e-300 to below 1.
+    Raises ProbabilityError unless it is a number from 1e-300 to below 1.
     """
     if not isinstance(floor, Real) or not LEAST <= float(floor) < 1:
         raise ProbabilityError(
@@ -293,8 +272,6 @@ def log_ratios(q: Array, prior: Array, floor: float = FLOOR) -> Array:
 def pooled_probabilities(ratios: Array, prior: Array, floor: float = POOL_FLOOR) -> Array:
     """Pooled log-ratios (..., K - 1) to class probabilities (..., K), each at least min(floor, prior).
 
-    Examples
-    --------
     >>> import numpy as np
     >>> pooled_probabilities(np.array([[-900.0], [0.0]]), np.array([0.5, 0.5])).tolist()
     [[0.99999999, 1e-08], [0.5, 0.5]]

@@ -62,15 +62,8 @@ def unknown_names(names: Iterable[str], known: Iterable[str]) -> list[str]:
 
 
 def places(names: Iterable[str], among: Sequence[str]) -> npt.NDArray[np.intp]:
-    """Positions of experts among others, by name.
+    """Positions of experts among others, by name. An ExpertError names the first unknown one.
 
-    Raises
-    ------
-    ExpertError
-        Names the first that does not.
-
-    Examples
-    --------
     >>> places(["bob", "ann"], ["ann", "bob", "cat"])
     array([1, 0])
     """
@@ -91,10 +84,7 @@ def check_distinct(names: Sequence[str]) -> None:
 def expert_names(names: Iterable[object] | None, n: int) -> tuple[str, ...]:
     """N distinct expert names, made up if not given.
 
-    Raises
-    ------
-    ExpertError
-        If there are not n of them, or two are the same.
+    Raises ExpertError if there are not n of them, or two are the same.
     """
     if names is None:
         return numbered(n)
@@ -106,13 +96,7 @@ def expert_names(names: Iterable[object] | None, n: int) -> tuple[str, ...]:
 
 
 def position(expert: object, names: Sequence[str]) -> int:
-    """The position of an expert who is given by name or by position.
-
-    Raises
-    ------
-    ExpertError
-        If there is no such expert.
-    """
+    """The position of an expert who is given by name or by position. Raises ExpertError if there is no such expert."""
     if isinstance(expert, (int, np.integer)) and not isinstance(expert, bool):
         if not -len(names) <= expert < len(names):
             raise ExpertError(f"there are experts 0 to {len(names) - 1}, and no {expert}")
@@ -151,12 +135,8 @@ def alike(names: Iterable[str]) -> list[tuple[str, ...]]:
 def by_name(values: npt.ArrayLike, names: Sequence[str]) -> npt.ArrayLike:
     """Forecasts in the order of the experts, where the columns of a data frame or the index of a series name them.
 
-    Whatever names nobody is taken in its order.
-
-    Raises
-    ------
-    ExpertError
-        If some are named, and not all of them or others too.
+    Whatever names nobody is taken in its order. Raises ExpertError if some are named, and not all of them or others
+    too.
     """
     if isinstance(values, np.ndarray):
         return values
@@ -185,10 +165,7 @@ def by_name(values: npt.ArrayLike, names: Sequence[str]) -> npt.ArrayLike:
 def chosen_positions(experts: Iterable[object], names: Sequence[str]) -> npt.NDArray[np.intp]:
     """Index of the experts of a sub-panel, who are given by names or positions.
 
-    Raises
-    ------
-    ExpertError
-        If one is unknown, repeated, or none is given.
+    Raises ExpertError if one is unknown, repeated, or none is given.
     """
     given = several(experts, "experts", ExpertError)
     positions = np.array([position(expert, names) for expert in given], dtype=np.intp)

@@ -28,10 +28,7 @@ def option_slots(options: Options) -> tuple[str, ...]:
 def check_options(options: Options, events: Sequence[str]) -> None:
     """Refuse sets that are no options of events.
 
-    Raises
-    ------
-    ShapeError
-        Unless there are two different labels or more for each event.
+    Raises ShapeError unless there are two different labels or more for each event.
     """
     if len(options) != len(events):
         raise ShapeError(f"{len(events)} events need as many sets of options, not {len(options)}")
@@ -56,10 +53,7 @@ def uniform_probabilities(sizes: Index, classes: int) -> Array:
 def padded(q: Array, sizes: Index, events: Sequence[str]) -> Array:
     """Forecasts (T, N, K) with 0 in positions that an event does not use, where they may come as NaN too.
 
-    Raises
-    ------
-    ProbabilityError
-        If a position that the event does not use has more.
+    Raises ProbabilityError if a position that the event does not use has more.
     """
     beyond = (np.arange(q.shape[2]) >= sizes[:, None])[:, None, :]
     strange = beyond & (q > 0)
@@ -75,12 +69,8 @@ def padded(q: Array, sizes: Index, events: Sequence[str]) -> Array:
 def encode_among(outcomes: Sequence[object] | npt.ArrayLike | None, options: Options, events: Sequence[str]) -> Index:
     """Outcomes as positions among each event's options, -1 where None, NaN or, where it is no option, -1.
 
-    Raises
-    ------
-    OutcomeError
-        Names the event whose outcome is none of its options.
-    ShapeError
-        If there are not as many as events.
+    An OutcomeError names the event whose outcome is none of its options. Raises ShapeError if there are not as many as
+    events.
     """
     encoded = np.full(len(options), UNRESOLVED)
     if outcomes is None:

@@ -46,10 +46,7 @@ def spread_prior(prior: npt.ArrayLike, lead: tuple[int, ...], classes: int, what
 def prior_or_learned(prior: npt.ArrayLike | None, learned: Array | None) -> npt.ArrayLike:
     """Prior to pool with, as pools take it: the given one, or the one of the fit, (K,).
 
-    Raises
-    ------
-    ProbabilityError
-        If each event had its own in the fit, and none is given.
+    Raises ProbabilityError if each event had its own in the fit, and none is given.
     """
     if prior is not None:
         return prior

@@ -55,10 +55,7 @@ class Scale:
     def of(cls, given: object) -> Scale:
         """The scale that is written as a range of whole numbers, or whose levels are given or stand between commas.
 
-        Raises
-        ------
-        ArgumentError
-            If it has fewer than two levels, more than 101, or one twice.
+        Raises ArgumentError if it has fewer than two levels, more than 101, or one twice.
         """
         found = _RANGE.fullmatch(given) if isinstance(given, str) else None
         if isinstance(given, Scale):
@@ -114,13 +111,7 @@ class Scale:
         return np.where(given < 0, np.nan, (given + 0.5) / len(self.levels))
 
     def probabilities(self, words: npt.ArrayLike, who: str = "") -> Array:
-        """Return the probabilities of levels; NaN where missing.
-
-        Raises
-        ------
-        ProbabilityError
-            For what is no level.
-        """
+        """Return the probabilities of levels; NaN where missing. Raises ProbabilityError where a value is no level."""
         given = np.asarray(words)
         values, position = np.unique(given if given.dtype.kind in "fiub" else _texts(words), return_inverse=True)
         places, found = self._places, []
@@ -174,10 +165,7 @@ class Scale:
 def scales_given(given: object) -> dict[str, Scale]:
     """Scales by expert, or of all experts as ``"*"``, from one scale or a mapping.
 
-    Raises
-    ------
-    ArgumentError
-        If one is no scale.
+    Raises ArgumentError if one is no scale.
     """
     if given is None:
         return {}
@@ -199,10 +187,7 @@ def level_of(scales: Mapping[str, Scale], expert: str, p: float) -> str:
 def own_scales(scales: Mapping[str, Scale], experts: Sequence[str]) -> dict[str, Scale]:
     """Return the scales by expert, without the experts who give probabilities.
 
-    Raises
-    ------
-    ArgumentError
-        If a scale is of somebody who is not among the experts.
+    Raises ArgumentError if a scale is of somebody who is not among the experts.
     """
     for name in scales:
         if name != ALL and name not in experts:
@@ -220,10 +205,7 @@ def as_levels(values: object) -> npt.NDArray[Any]:
 def coded(values: object, experts: Sequence[str], scales: Mapping[str, Scale]) -> Array:
     """Levels (T, N) as probabilities, by the scales of the experts; columns without one as they are.
 
-    Raises
-    ------
-    ShapeError, ProbabilityError
-        If an array has another shape, or a value is no level.
+    Raises ShapeError or ProbabilityError if an array has another shape, or a value is no level.
     """
     table = as_levels(values)
     columns = [

@@ -46,12 +46,8 @@ def in_our_terms(name: str, error: type[OpinionPoolError] = ShapeError) -> Itera
 def columns_of(X: Given, estimator: BaseEstimator, fitted: ExpertColumns | None = None) -> Array:
     """X as float64, (T, C) or (T, N, K); a vector as one column if there is one expert.
 
-    `fitted` are the columns of the fit, where X is to be answered.
-
-    Raises
-    ------
-    ShapeError, NotANumberError
-        If X is no array of numbers, or lacks an axis.
+    `fitted` are the columns of the fit, where X is to be answered. Raises ShapeError or NotANumberError if X is no
+    array of numbers, or lacks an axis.
     """
     scales = scales_given(getattr(estimator, "scale", None))
     if scales:
@@ -91,10 +87,7 @@ def columns_of(X: Given, estimator: BaseEstimator, fitted: ExpertColumns | None 
 def labels_of(y: Given, events: int, who: str, classes: Given = None) -> tuple[Labels, npt.NDArray[np.bool_]]:
     """Labels of the resolved events, and mask of the resolved events, (T,).
 
-    Raises
-    ------
-    OutcomeError
-        If `y` is not a column of labels, one for each event.
+    Raises OutcomeError if `y` is not a column of labels, one for each event.
     """
     if y is None:
         raise OutcomeError(f"This {who} estimator requires y to be passed, but the target y is None.")
@@ -122,10 +115,7 @@ def times_by_expert(
 ) -> npt.NDArray[np.datetime64]:
     """Time at which each forecast was made, (T, N), from columns like those of X or a column per expert.
 
-    Raises
-    ------
-    ShapeError, ArgumentError
-        If there is not one for each.
+    Raises ShapeError or ArgumentError if there is not one for each.
     """
     given = np.asarray(times)
     read = times_of_cells(given, (len(forecasts), given.shape[1] if given.ndim == 2 else len(layout.experts)))

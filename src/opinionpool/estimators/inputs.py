@@ -27,10 +27,7 @@ Anything: TypeAlias = Any
 def column_names(X: object) -> tuple[str, ...] | None:
     """The names of the columns of a data frame, or of a named series, as text; None for anything else.
 
-    Raises
-    ------
-    ExpertError
-        If a name stands twice.
+    Raises ExpertError if a name stands twice.
     """
     columns = getattr(X, "columns", None)
     if columns is not None:
@@ -54,10 +51,7 @@ def row_keys(values: object) -> Anything:
 def aligned(values: Anything, keys: Anything, what: str) -> Anything:
     """`values` with its rows in the order of `keys`, where both are labelled.
 
-    Raises
-    ------
-    ShapeError
-        If they do not hold the same keys.
+    Raises ShapeError if they do not hold the same keys.
     """
     own = None if keys is None else row_keys(values)
     if own is None or own.equals(keys):
@@ -77,10 +71,8 @@ def aligned(values: Anything, keys: Anything, what: str) -> Anything:
 def event_weights(sample_weight: npt.ArrayLike | None, events: int) -> Array:
     """Frequencies of the events of a fit, (T,); ones if not given.
 
-    Raises
-    ------
-    ShapeError, ArgumentError
-        If there is not one for each event, one is negative or not finite, or all are zero.
+    Raises ShapeError or ArgumentError if there is not one for each event, one is negative or not finite, or all are
+    zero.
     """
     weight = frequencies(sample_weight, events)
     if events and not weight.any():
@@ -104,10 +96,7 @@ class ExpertColumns:
     def of_columns(cls, names: tuple[str, ...] | None, count: int, labels: Labels, deep: bool) -> ExpertColumns:
         """The layout of `count` columns; `deep` if they were the last two axes of an array.
 
-        Raises
-        ------
-        ShapeError
-            If the columns do not make up whole experts.
+        Raises ShapeError if the columns do not make up whole experts.
         """
         classes = tuple(label_text(label) for label in labels.tolist())
         k = len(classes)
@@ -149,12 +138,8 @@ class ExpertColumns:
     def arrange(self, q: Array, names: tuple[str, ...] | None, who: str) -> Array:
         """Columns (T, C) in this layout's order, NaN for absent ones; by position unless both sides have names.
 
-        Raises
-        ------
-        ExpertError
-            If a column is none of these.
-        ShapeError
-            If there are more or fewer columns, and no names to tell which.
+        Raises ExpertError if a column is none of these. Raises ShapeError if there are more or fewer columns, and no
+        names to tell which.
         """
         if names is None or self.columns is None:
             if q.shape[1] != self.count:
@@ -185,10 +170,7 @@ class ExpertColumns:
     def check(self, forecasts: Forecasts) -> None:
         """Refuse forecasts by other experts, or about other classes.
 
-        Raises
-        ------
-        ExpertError, OutcomeError
-            If there are any.
+        Raises ExpertError or OutcomeError if there are any.
         """
         classes, own = tuple(label_text(label) for label in forecasts.classes), forecasts.options is not None
         if own != self.own:
@@ -220,6 +202,8 @@ def named_classes(names: tuple[str, ...] | None) -> tuple[str, ...]:
 def settled_classes(labels: Labels, given: Anything, names: tuple[str, ...] | None, q: Array) -> Labels:
     """Sorted classes of a fit: from `given`, else from column names, else from the outcomes.
 
+    Raises OutcomeError if the outcomes do not say what the classes are, or the forecasts are on more of them.
+
     Parameters
     ----------
     labels : ndarray
@@ -228,11 +212,6 @@ def settled_classes(labels: Labels, given: Anything, names: tuple[str, ...] | No
     names : tuple of str or None
         Of the columns.
     q : ndarray, shape (T, C), or (T, N, K)
-
-    Raises
-    ------
-    OutcomeError
-        If the outcomes do not say what the classes are, or the forecasts are on more of them.
     """
     columns = named_classes(names)
     if given is not None:

@@ -101,10 +101,7 @@ def recalibrated(train: Array, y: Mask, test: Array) -> tuple[Array, Array]:
 def gaussian_pools(x: Array, y: Mask) -> LogPools:
     """Sample averages in the full structure (5.4): w = 2 Σ̂⁻¹ μ̂.
 
-    Raises
-    ------
-    numpy.linalg.LinAlgError
-        If a covariance is singular.
+    Raises numpy.linalg.LinAlgError if a covariance is singular.
     """
     reference = laplace_log_odds(y)
     zero, one = conditional_means(x, y)

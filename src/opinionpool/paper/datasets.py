@@ -77,10 +77,7 @@ def simulated(correlation: float, variance: float, seed: int = 0) -> DataSet:
 def pima() -> DataSet:
     """Pima Indians diabetes: 768 women, 8 covariates, 268 with diabetes.
 
-    Raises
-    ------
-    MissingDataError
-        Without the package that holds it.
+    Raises MissingDataError without the package that holds it.
     """
     names, values, labels = _read("pima", (768, 8))
     zeros = [f"{name} {int((values[:, names.index(name)] == 0).sum())}" for name in UNMEASURED]
@@ -97,10 +94,7 @@ def pima() -> DataSet:
 def bupa() -> DataSet:
     """BUPA liver disorders: 345 men, 6 covariates, selector 2 for 200 of them.
 
-    Raises
-    ------
-    MissingDataError
-        Without the package that holds it.
+    Raises MissingDataError without the package that holds it.
     """
     names, values, labels = _read("bupa", (345, 6))
     happened = labels == "2"

@@ -88,8 +88,6 @@ def standard_error(values: Array) -> Array:
 def draw(data: DataSet, n: int, iterations: int, seed: int) -> Draw:
     """Draw N experts and a training half for each iteration.
 
-    Examples
-    --------
     >>> from opinionpool.paper.datasets import simulated
     >>> [part.shape for part in draw(simulated(0.2, 1.0), n=3, iterations=2, seed=0)]
     [(2, 250, 3), (2, 250), (2, 250, 3), (2, 250)]

@@ -91,6 +91,9 @@ def fit_pool(
 ) -> Fitted:
     """Fit a pool to the resolved events among some forecasts.
 
+    Raises ArgumentError, LearningError, ProbabilityError, ExpertError or ShapeError if there is no such pool or option,
+    or the data or arguments do not allow it.
+
     Parameters
     ----------
     name : str
@@ -105,11 +108,6 @@ def fit_pool(
         Floors (model.md, section 4).
     **options
         Those of the pool, see ``POOLS[name].options``.
-
-    Raises
-    ------
-    ArgumentError, LearningError, ProbabilityError, ExpertError, ShapeError
-        If there is no such pool or option, or the data or arguments do not allow it.
 
     Examples
     --------

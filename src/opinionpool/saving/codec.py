@@ -83,13 +83,7 @@ class Kinds:
         return self._by_type.get(type(value))
 
     def encode(self, value: Any) -> Any:  # noqa: ANN401 - anything that can be saved
-        """Value in the types of JSON.
-
-        Raises
-        ------
-        SavedPoolError
-            If no kind is known for a part of it.
-        """
+        """Value in the types of JSON. Raises SavedPoolError if no kind is known for a part of it."""
         kind = self.of(value)
         if kind is not None:
             own = {name: self.encode(part) for name, part in kind.take(value).items()}
@@ -111,6 +105,8 @@ class Kinds:
     def decode(self, given: Any, wanted: Any, place: str) -> Any:  # noqa: ANN401 - anything that can be saved
         """Value from the types of JSON, checked against the expected type.
 
+        Raises SavedPoolError if it is something else.
+
         Parameters
         ----------
         given
@@ -119,11 +115,6 @@ class Kinds:
             A class, an array type, a union, ``tuple[X, ...]``, or Any.
         place : str
             Where it stands, for errors.
-
-        Raises
-        ------
-        SavedPoolError
-            If it is something else.
         """
         wanted = _spelled_out(wanted)
         origin, arguments = get_origin(wanted), get_args(wanted)

@@ -40,10 +40,7 @@ def write(pool: object, path: str | os.PathLike[str], kinds: Kinds = POOLS) -> N
 def to_bytes(pool: object, kinds: Kinds = POOLS) -> bytes:
     """Return the content of the file that `write` writes.
 
-    Raises
-    ------
-    SavedPoolError
-        If this is no pool, it would take more than 256 MB, or holds what `load` refuses.
+    Raises SavedPoolError if this is no pool, it would take more than 256 MB, or holds what `load` refuses.
     """
     if kinds.of(pool) is None:
         raise SavedPoolError(f"a {type(pool).__name__} is no pool that can be saved")

@@ -31,8 +31,6 @@ class Standing:
 def leaderboard(forecasts: Forecasts) -> list[Standing]:
     """The experts with a forecast on a resolved event, the largest gain over the panel's average first.
 
-    Examples
-    --------
     >>> f = Forecasts.from_array([[0.9, 0.6], [0.2, 0.4], [0.8, float("nan")]], [1, 0, None], experts=["ann", "bob"])
     >>> [(each.expert, each.events, round(each.brier, 3), round(each.gain.mean, 3)) for each in leaderboard(f)]
     [('ann', 2, 0.025, 0.228), ('bob', 2, 0.16, -0.272)]

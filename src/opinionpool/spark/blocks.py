@@ -36,16 +36,13 @@ class Block(NamedTuple):
 def read_blocks(batches: Iterable[Batch], layout: Layout) -> Iterator[Block]:
     """Blocks of whole events.
 
+    A CellError, ProbabilityError, OutcomeError or DuplicateError names the event and the value.
+
     Parameters
     ----------
     batches : iterable of RecordBatch
         As `opinionpool.spark.layout.lay_out` names their columns; of a long table, ordered by event and expert.
     layout : Layout
-
-    Raises
-    ------
-    CellError, ProbabilityError, OutcomeError, DuplicateError
-        Names the event and the value.
     """
     if layout.experts is not None:
         return (_wide_block(batch, layout) for batch in batches if batch.num_rows)
@@ -217,10 +214,7 @@ def _alike(column: Any, event: Index, starts: Index, ids: list[str], name: str) 
 def checked(q: Array, events: list[str], experts: tuple[str, ...] | list[str], classes: int) -> Array:
     """Forecasts in [0, 1] or NaN that add up to 1 over classes: (T, N) of the second of two, or (T, N, K).
 
-    Raises
-    ------
-    ProbabilityError
-        Names the first event and expert of which that is not so.
+    A ProbabilityError names the first event and expert of which that is not so.
     """
     bad = (q < 0) | (q > 1)
     if bad.any():

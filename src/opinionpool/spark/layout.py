@@ -55,14 +55,8 @@ class Layout:
 def lay_out(df: DataFrame, asked: Asked, classes: tuple[object, ...]) -> tuple[DataFrame, Layout]:
     """The columns that are asked for, under the names that `Layout` gives them, and the layout.
 
-    A long table is dealt out by event, so that the rows of one stand together in one partition.
-
-    Raises
-    ------
-    LayoutError
-        If a column is missing, or is of a type that it cannot have.
-    ArgumentError
-        If arguments do not go together.
+    A long table is dealt out by event, so that the rows of one stand together in one partition. Raises LayoutError if a
+    column is missing, or is of a type that it cannot have. Raises ArgumentError if arguments do not go together.
     """
     columns = _Columns(df)
     chosen: list[Column] = []
@@ -160,10 +154,7 @@ class _Columns:
     def get(self, name: str, role: str, kinds: Sequence[str] | None, cast: str | None = None) -> Column:
         """A column, which must be of one of these kinds.
 
-        Raises
-        ------
-        LayoutError
-            If there is no such column, there are several, or it holds something else.
+        Raises LayoutError if there is no such column, there are several, or it holds something else.
         """
         if not isinstance(name, str):
             raise ArgumentError(f"the {role} column is named by a text, and not by a {type(name).__name__}")

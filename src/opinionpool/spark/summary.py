@@ -60,10 +60,7 @@ class Summary:
     def stream(self, *, by_name: bool) -> Stream:
         """Stream with these events, its experts in the order of their names if `by_name`.
 
-        Raises
-        ------
-        DuplicateError
-            If an event is in the sample twice.
+        Raises DuplicateError if an event is in the sample twice.
         """
         state = self.state.settled()
         twice = repeated([str(name) for _, block in state.sample.parts for name in block.ids.tolist()])

@@ -37,6 +37,8 @@ class Failure(NamedTuple):
 def merged_over(table: DataFrame, layout: Layout, make: Callable[[], Found]) -> Found:
     """Merged state of all partitions of a table.
 
+    Raises the OpinionPoolError that a worker met first, in the order of the partitions.
+
     Parameters
     ----------
     table : DataFrame
@@ -44,11 +46,6 @@ def merged_over(table: DataFrame, layout: Layout, make: Callable[[], Found]) -> 
     layout : Layout
     make : function
         Makes an empty state.
-
-    Raises
-    ------
-    OpinionPoolError
-        What a worker met first, in the order of the partitions.
     """
     from pyspark.sql import functions as f
 

@@ -21,6 +21,8 @@ from opinionpool.text import counted, listed, shown
 def as_learned(state: StreamState, event: Event, entry: Entry, *, complete: bool) -> Event:
     """Version of an event from which the stream learned.
 
+    Raises ArgumentError if its forecasts are no longer kept, and these are not the ones.
+
     Parameters
     ----------
     state : StreamState
@@ -30,11 +32,6 @@ def as_learned(state: StreamState, event: Event, entry: Entry, *, complete: bool
         What is remembered of it.
     complete : bool
         Whether it has all forecasts that were learned from, as far as the caller knows.
-
-    Raises
-    ------
-    ArgumentError
-        If its forecasts are no longer kept, and these are not the ones.
     """
     old = state.learned(str(event.id))
     if old is None and complete and state.content(event) == entry.content:
@@ -115,10 +112,7 @@ class Changes:
     def plan(self, event: Event, weight: float | None) -> None:
         """Plan for one event, with all its forecasts; `weight` None keeps the one it has, or is 1.
 
-        Raises
-        ------
-        ArgumentError
-            If it is corrected, and cannot be.
+        Raises ArgumentError if it is corrected, and cannot be.
         """
         name = str(event.id)
         entry, current = self._state.entry(name), self._state.find_open(name)
@@ -175,10 +169,7 @@ class Changes:
     def plan_void(self, event: Event) -> None:
         """Plan for one event that is void, with all its forecasts.
 
-        Raises
-        ------
-        ArgumentError
-            If it was learned from, and cannot be taken back.
+        Raises ArgumentError if it was learned from, and cannot be taken back.
         """
         self._ids.add(str(event.id))
         change = annulled(self._state, event, complete=True)

@@ -44,13 +44,7 @@ class Columns:
         return Columns((*self.names, *fresh), np.append(self._digests, np.array(hashes, dtype="V8")))
 
     def of(self, names: Sequence[str]) -> Index:
-        """Positions of experts, not to be changed.
-
-        Raises
-        ------
-        KeyError
-            If one is not there.
-        """
+        """Positions of experts, not to be changed. Raises KeyError if one is not there."""
         together = tuple(names)
         found = self.sets.get(together)
         if found is None:

@@ -54,10 +54,8 @@ def event_given(
 ) -> tuple[StreamState, Event]:
     """State with the experts of `forecasts` among its own, and the event, checked and not resolved.
 
-    Raises
-    ------
-    ArgumentError, ShapeError, ProbabilityError, ExpertError
-        If forecasts or the prior are not what they should be.
+    Raises ArgumentError, ShapeError, ProbabilityError or ExpertError if forecasts or the prior are not what they should
+    be.
     """
     if not isinstance(forecasts, (dict, Mapping)):
         raise ArgumentError(
@@ -99,10 +97,7 @@ def _given(forecasts: Iterable[npt.ArrayLike | None], k: int) -> Array:
 def check_in_time(event: Event, experts: Sequence[str]) -> None:
     """Refuse forecasts that were made after the event ended; a day without a time of day ends at midnight.
 
-    Raises
-    ------
-    ArgumentError
-        With the experts whose forecasts are late.
+    The ArgumentError names the experts whose forecasts are late.
     """
     end = event.time
     if event.made is None or end is None or not event.settled:
@@ -128,10 +123,7 @@ def facts_of_rows(
 ) -> tuple[Array, EventBlock, Times | None]:
     """Forecasts of events without ids, (T, N) or (T, N, K), a block with their facts, and times of forecasts, (T, N).
 
-    Raises
-    ------
-    ShapeError, ProbabilityError, ArgumentError
-        If arguments do not fit together or are out of range.
+    Raises ShapeError, ProbabilityError or ArgumentError if arguments do not fit together or are out of range.
     """
     q, codes = logodds.check_probabilities(as_numbers(probabilities, "probability")), _positions(outcomes, classes)
     fits = q.ndim == 2 if classes == 2 else q.ndim == 3 and q.shape[2] == classes

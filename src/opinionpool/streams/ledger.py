@@ -84,13 +84,7 @@ class Ledger:
         return Ledger(tuple(_Run.of(entries) for entries in left if len(entries)))
 
     def merge(self, other: Ledger) -> Ledger:
-        """The ledger with all entries of another one.
-
-        Raises
-        ------
-        ArgumentError
-            If an event is in both.
-        """
+        """The ledger with all entries of another one. Raises ArgumentError if an event is in both."""
         mine, theirs = self.array(), other.array()
         both = int(np.isin(theirs["key"], mine["key"], kind="sort").sum())
         if both:

@@ -44,10 +44,7 @@ class Stages:
 def stages_between(old: Stream, new: Stream) -> Stages | None:
     """Streams between two; None if a sample is incomplete or only one stream has priors for each event.
 
-    Raises
-    ------
-    ArgumentError
-        If they are about other classes.
+    Raises ArgumentError if they are about other classes.
     """
     if tuple(map(str, old.classes)) != tuple(map(str, new.classes)):
         raise ArgumentError(f"the classes of one pool are {old.classes}, and those of the other {new.classes}")

@@ -141,10 +141,7 @@ class StreamState(NamedTuple):
     def changed(self, changes: Sequence[Change]) -> StreamState:
         """The state after changes to some events.
 
-        Raises
-        ------
-        ProbabilityError
-            If an event has a prior of its own among events without one, or the other way round.
+        Raises ProbabilityError if an event has a prior of its own among events without one, or the other way round.
         """
         pending = dict(self.pending)
         state = self._replace(pending=pending, version=self.version + 1)
@@ -260,10 +257,7 @@ class StreamState(NamedTuple):
     def merge(self, other: StreamState) -> StreamState:
         """The state of two streams together, both settled.
 
-        Raises
-        ------
-        ArgumentError
-            If an event was learned from by both, or is open in one of them only.
+        Raises ArgumentError if an event was learned from by both, or is open in one of them only.
         """
         for mine, theirs in ((self, other), (other, self)):
             half = next((name for name in mine.open if theirs.entry(name) is not None), None)

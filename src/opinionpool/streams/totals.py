@@ -183,15 +183,12 @@ class Totals:
     def evidence(self, prior: Array) -> tuple[Statistics, Array | None] | None:
         """Statistics, and the prior still to be subtracted, or None; None in all if sums do not suffice to learn from.
 
+        Raises ProbabilityError if some events have a prior of their own, others not, and none was given for these.
+
         Parameters
         ----------
         prior : ndarray, shape (K,)
             The reference of events without one of their own.
-
-        Raises
-        ------
-        ProbabilityError
-            If some events have a prior of their own, others not, and none was given for these.
         """
         if self.shared is None or self.own is None:
             return None
@@ -267,13 +264,7 @@ class Clock(NamedTuple):
 
     @classmethod
     def of(cls, half_life: float | None) -> Clock:
-        """The clock of an empty stream.
-
-        Raises
-        ------
-        ArgumentError
-            If this is no half-life.
-        """
+        """The clock of an empty stream. Raises ArgumentError if this is no half-life."""
         if half_life is not None and not (_is_number(half_life) and 0 < half_life < np.inf):
             raise ArgumentError(f"a half-life must be a finite number above 0, and it is {brief(half_life)}")
         return cls(half_life)
@@ -286,10 +277,7 @@ class Clock(NamedTuple):
     def tell(self, events: int, at: Array | None) -> tuple[Clock, Array]:
         """The clock after further events, and their times, which are `at` if they are given.
 
-        Raises
-        ------
-        ArgumentError
-            If times are given for some events of the stream and not for others, or have no meaning.
+        Raises ArgumentError if times are given for some events of the stream and not for others, or have no meaning.
         """
         if self.half_life is None:
             if at is not None:
@@ -305,10 +293,7 @@ class Clock(NamedTuple):
     def merged(self, other: Clock, *, both: bool) -> Clock:
         """The clock of two streams together; `both` is whether each has resolved events.
 
-        Raises
-        ------
-        ArgumentError
-            If they forget by counting events, which ran beside each other.
+        Raises ArgumentError if they forget by counting events, which ran beside each other.
         """
         if self.half_life is not None and both and not (self.timed and other.timed):
             raise ArgumentError("streams that forget can be merged if their events have times: give at= when resolving")
@@ -318,11 +303,8 @@ class Clock(NamedTuple):
 def times_of(at: npt.ArrayLike, events: int) -> Array:
     """Times of resolution, one for each event, (T,).
 
-    Raises
-    ------
-    ShapeError, ArgumentError
-        If there is not one for each event, or one is no finite number. A date is none: it has no unit that could be
-        that of the half-life.
+    Raises ShapeError or ArgumentError if there is not one for each event, or one is no finite number. A date is none:
+    it has no unit that could be that of the half-life.
     """
     given = as_array(at, "at")
     if given.shape != (events,):
