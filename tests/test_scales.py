@@ -16,13 +16,15 @@ from sklearn.tree import DecisionTreeClassifier
 
 import opinionpool as op
 from opinionpool.cli import app as cli
-from opinionpool.errors import ArgumentError, CellError, LayoutError, ProbabilityError
+from opinionpool.errors import ArgumentError, CellError, LayoutError, ProbabilityError, ShapeError
 from opinionpool.learning.learn import learn
+from opinionpool.pools.fit import fit_pool
 from opinionpool.report.view import levels_by_outcome
 from opinionpool.scales import Scale, scales_given
 from opinionpool.tables.options import ReadOptions
 from opinionpool.tables.parts import open_parts
 
+CLASSES = [each for name in op.__all__ if name.endswith("Pool") for each in [getattr(op, name)]]
 SCORES = np.array([[1, 5], [2, 4], [5, 2], [4, np.nan], [3, 3], [1, 1]])
 OUTCOMES = [0, 0, 1, 1, None, None]
 WIDE = "event,ann,bob,cy,outcome\na,4,7,yes,1\nb,1,2,no,0\nc,5,10,yes,1\nd,2,,no,\ne,3,4,yes,0\n"
@@ -49,6 +51,14 @@ class TestScale:
         assert np.isnan(scale.probabilities([None, float("nan"), ""])).all()
         assert Scale.of("1-5").probabilities(np.array([4.0, 5.0])) == pytest.approx([0.7, 0.9])
         assert Scale.of("0..3").levels == ("0", "1", "2", "3")
+        assert Scale.of("1-5").probabilities(["4/5", "5", 3.0, " 2"]) == pytest.approx([0.7, 0.9, 0.5, 0.3])
+        assert Scale.of("1-5").place("4/10") == -1
+
+    @pytest.mark.parametrize("scale", ["0-1", "no,yes", (False, True), "f,t"])
+    def test_no_false_and_0_are_one_word(self, scale):
+        words = np.array([["no", "True"], [False, 1], ["0", "y"]], dtype=object)
+        assert Scale.of(scale).probabilities(words) == pytest.approx(np.array([[0.25, 0.75]] * 3))
+        assert Scale.of(scale).facing(["yes", "no"]).probabilities(["yes"]) == pytest.approx([0.25])
 
     @pytest.mark.parametrize("wrong", ["5", "5-1", "1-1", "1-500", "a,a", "a,", ("x",), 3, ("a=b", "c"), {"a", "b"}])
     def test_what_is_no_scale(self, wrong):
@@ -201,13 +211,83 @@ class TestVerdicts:
         f = read(VERDICTS.replace("tie", "A").replace("A=B", "A"))
         assert {str(scale) for scale in f.scales.values()} == {"B,A"}
 
-    def test_ties_are_the_class_between_or_void(self):
-        text = VERDICTS.replace("B>A,B", "B>A,tie").replace("tie,B", "tie,tie")
-        f = read(text)
-        assert f.classes == ("B", "tie", "A")
-        assert f.outcomes.tolist() == [2, 1, 2, -1]
-        assert f.X.shape == (4, 2, 3)
-        assert read(text, void_values=["tie"]).events == ("m", "o", "p")
+    TIED = VERDICTS.replace("B>A,B", "B>A,tie").replace("tie,B", "tie,tie")
+
+    def test_ties_are_half_an_outcome_of_each_or_void(self, tmp_path):
+        f = read(self.TIED)
+        assert f.classes == ("B", "A")
+        assert f.outcomes.tolist() == [1, -1, 1, -1]
+        assert f.ties.tolist() == [False, True, False, False]
+        assert f.happened == ["A", "tie", "A", None]
+        assert any(note.code == "ties" and note.count == 1 for note in f.notes)
+        assert read(self.TIED, void_values=["tie"]).events == ("m", "o", "p")
+        levels = [["A", "A"], ["tie", "B"], ["tie", "B"], ["A", "A"]]
+        g = op.Forecasts.from_array(levels, ["A", "A=B", "A", None], scale="B,tie,A", classes=["B", "A"])
+        np.testing.assert_array_equal(g.ties, f.ties)
+        np.testing.assert_allclose(g.X, f.X)
+        probabilities = self.TIED.replace("verdict", "probability").replace("model_a", "A")
+        for word, number in ("A>B", 0.8), ("B>A", 0.3), ("A=B", 0.5), ("tie", 0.5), ("A", 0.7), ("B", 0.2), ("a", 0.7):
+            probabilities = probabilities.replace(f"x,{word},", f"x,{number},").replace(f"y,{word},", f"y,{number},")
+        assert read(probabilities, positive="A").ties.tolist() == f.ties.tolist()
+
+    @pytest.mark.parametrize("pool", ["gaussian", "log", "average", "dawid-skene", "recalibrated"])
+    def test_a_tie_counts_as_two_events_of_half_the_weight(self, pool):
+        rng = np.random.default_rng(0)
+        levels = rng.integers(0, 3, (40, 3))
+        words = np.array(["B", "tie", "A"])
+        happened = words[np.clip(levels[:, 0] + rng.integers(-1, 2, 40), 0, 2)].tolist()
+        f = op.Forecasts.from_array(words[levels], happened, scale="B,tie,A")
+        tied = [t for t, each in enumerate(happened) if each == "tie"]
+        doubled, again = [each.replace("tie", "A") for each in happened], ["B"] * len(tied)
+        g = op.Forecasts.from_array(words[np.concatenate([levels, levels[tied]])], [*doubled, *again], scale="B,tie,A")
+        weight = np.append(np.where(np.isin(np.arange(40), tied), 0.5, 1.0), np.full(len(tied), 0.5))
+        expected = fit_pool(pool, g, sample_weight=weight).pool_forecasts(f)
+        np.testing.assert_allclose(fit_pool(pool, f).pool_forecasts(f), expected, atol=1e-9)
+        if pool in {"gaussian", "log"}:
+            kind = {"gaussian": op.GaussianPool, "log": op.LogPool}[pool](scale="B,tie,A")
+            np.testing.assert_allclose(kind.fit(words[levels], happened).predict_proba(words[levels])[:, 1], expected)
+            for rows in (slice(0, 15), slice(15, 40)):
+                kind.partial_fit(words[levels[rows]], happened[rows], classes=["A", "B"])
+            np.testing.assert_allclose(kind.predict_proba(words[levels])[:, 1], expected)
+            stream = op.Stream(f.classes)
+            stream.add(f)
+            np.testing.assert_allclose(stream.fit(pool).pool_forecasts(f), expected)
+
+    def test_a_tie_scores_half_as_either_outcome(self):
+        f = read(self.TIED.replace("m,x,A>B,A\nm,y,A,A\n", "m,x,A>B,A\nm,y,A,A\nq,x,B,B\nq,y,B,B\n"))
+        found = op.compare_pools(f, ["average"], folds=2, repeats=1)
+        assert found.scored == 4
+        p = found.answers["average"]
+        both = [op.log_score([p[f.events.index("n")]], [y])[0] for y in (0, 1)]
+        assert found.scores["average"][f.events.index("n")] == pytest.approx(np.mean(both))
+
+    def test_first_and_second_are_told_by_the_order_shown(self):
+        rows = ["m,x,first,AB,A", "m,x,second,BA,A", "n,x,first,AB,B", "n,x,left,BA,B", "o,x,right,AB,B"]
+        text = "\n".join(["item,judge,verdict,shown,winner", *rows, "o,x,first,BA,B"])
+        m, n, o = read(text, columns={"order": "shown"}).X[:, 0]
+        assert m > n > o
+        assert n == pytest.approx(0.5)
+        assert m == pytest.approx(1 - o)
+        with pytest.raises(CellError, match="'as is' does not say which of A and B was shown first"):
+            read(text.replace("AB", "as is"), columns={"order": "shown"})
+
+    def test_levels_speak_of_the_classes_that_they_name(self):
+        words = [["accept", "accept"], ["reject", "reject"], ["accept", "reject"]] * 4
+        happened = ["accept", "reject", "accept"] * 4
+        for classes in (None, ["accept", "reject"], ["reject", "accept"]):
+            f = op.Forecasts.from_array(words, happened, classes=classes, scale="reject,accept")
+            assert (f.X[0] == (0.75 if f.classes[1] == "accept" else 0.25)).all()
+        pool = op.GaussianPool(scale="reject,accept").fit(words, happened)
+        assert pool.predict(words[:2]).tolist() == happened[:2]
+        assert (
+            op.GaussianPool(scale="reject,accept").partial_fit(words, happened).predict(words[:2]).tolist()
+            == happened[:2]
+        )
+        text = "item,judge,score,final\na,x,accept,accept\na,y,accept,accept\nb,x,reject,reject\nb,y,accept,reject\n"
+        f = read(text, scale="reject,accept", columns={"outcome": "final"}, positive="reject")
+        assert f.classes == ("accept", "reject")
+        np.testing.assert_allclose(f.X, [[0.25, 0.25], [0.75, 0.25]])
+        assert op.explain_event(f, 1, learn(f)).given_levels == ("reject of accept,reject", "accept of accept,reject")
 
     def test_a_verdict_beside_its_probability_is_as_before(self):
         text = "item,judge,verdict,confidence,outcome\nm,x,yes,.8,yes\nm,y,no,.6,yes\nn,x,no,.9,no\nn,y,no,.7,no\n"
@@ -356,8 +436,36 @@ class TestEstimators:
     def test_what_is_no_level_or_no_expert(self):
         with pytest.raises(ProbabilityError, match="'5' by expert_1 is no level"):
             op.GaussianPool(scale="1-4").fit(SCORES, OUTCOMES)
-        with pytest.raises(ArgumentError, match="scale is given for 'cy'"):
-            op.Forecasts.from_array(SCORES, scale={"cy": "1-5"})
+        for door in (op.Forecasts.from_array, lambda x, scale: op.LogPool(scale=scale).fit(x, OUTCOMES)):
+            with pytest.raises(ArgumentError, match="scale is given for 'cy'"):
+                door(SCORES, scale={"cy": "1-5"})
+        with pytest.raises(ShapeError, match="two axes"):
+            op.GaussianPool(scale="1-5").fit(np.ones((6, 2, 2)), OUTCOMES)
+
+    @pytest.mark.parametrize("kind", CLASSES)
+    def test_every_estimator_takes_levels(self, kind, tmp_path):
+        rng = np.random.default_rng(0)
+        x, y = rng.integers(1, 6, (30, 2)), rng.integers(0, 2, 30)
+        pool = kind(scale=range(1, 6)).fit(x, y)
+        f = op.Forecasts.from_array(x, y, scale="1-5")
+        np.testing.assert_allclose(pool.predict_proba(x), kind().fit(f).predict_proba(f))
+        op.save(pool, tmp_path / "pool.json")
+        np.testing.assert_array_equal(op.load(tmp_path / "pool.json").predict_proba(SCORES), pool.predict_proba(SCORES))
+
+    def test_grades_are_classes_of_estimators_too(self):
+        pandas = pytest.importorskip("pandas")
+        levels, grades = np.array([[3, 2], [0, 1], [1, 2], [2, 2], [2, 1]]), [3, 0, 1, 2, None]
+        f = op.Forecasts.from_array(levels, grades, scale="0-3")
+        expected = op.GaussianPool().fit(f).predict_proba(f)
+        pool = op.GaussianPool(scale="0-3").fit(levels, grades)
+        assert pool.classes_.tolist() == [0, 1, 2, 3]
+        np.testing.assert_allclose(pool.predict_proba(levels), expected)
+        frame = pandas.DataFrame(levels, columns=["ann", "bob"])
+        np.testing.assert_allclose(op.GaussianPool(scale="0-3").fit(frame, grades).predict_proba(frame), expected)
+
+    def test_masked_cells_are_no_levels(self):
+        masked = np.ma.masked_invalid(SCORES)
+        np.testing.assert_array_equal(op.Forecasts.from_array(masked, scale="1-5").X, (SCORES - 0.5) / 5)
 
     def test_votes_of_classifiers_in_a_stack(self):
         rng = np.random.default_rng(0)

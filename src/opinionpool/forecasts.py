@@ -22,15 +22,18 @@ from opinionpool.blocks import blocks
 from opinionpool.display import Tabular
 from opinionpool.earlier import Earlier
 from opinionpool.errors import DuplicateError, ExpertError, Note, OutcomeError, ProbabilityError, ShapeError
-from opinionpool.labels import UNRESOLVED, classes_of, encode_outcomes, event_labels, read_labels
+from opinionpool.labels import UNRESOLVED, classes_of, encode_outcomes, event_labels, halves, read_labels
 from opinionpool.logodds import LEAST, check_probabilities, normalised
 from opinionpool.names import check_distinct, numbered, places, repeated
 from opinionpool.option_sets import Options, check_options, encode_among, option_slots, padded, uniform_probabilities
-from opinionpool.scales import Scale, as_levels, coded, own_scales, scales_given
+from opinionpool.scales import Scale, coded, own_scales, scales_given, towards, without_ties
 from opinionpool.text import listed, shown
 
 # Numbers in a dense block of events x experts.
 BLOCK = 1 << 21
+
+# The outcome that is half of each of two.
+TIE = "tie"
 
 # Along what a field has its values; `select_events` and `select_experts` go by it.
 _EVENT, _CELL = {"axis": "event"}, {"axis": "cell"}
@@ -86,6 +89,8 @@ class Forecasts(Tabular):
         What was forecast at every moment until the events closed, where that was asked for.
     scales : mapping of str to Scale
         The scales of experts who give levels; their probabilities are those that levels are taken as.
+    ties : ndarray of bool or None, shape (T,)
+        Events not resolved for either of two classes, but as half an outcome of each, such as a preference for neither.
     earlier : Earlier or None
         What each expert forecast before, of which nothing but how fast forecasts go stale is learned.
 
@@ -118,6 +123,7 @@ class Forecasts(Tabular):
     asked: npt.NDArray[np.datetime64] | None = field(default=None, metadata=_EVENT)
     earlier: Earlier | None = field(default=None, metadata=_CELL)
     scales: Mapping[str, Scale] = field(default_factory=dict)
+    ties: Mask | None = field(default=None, metadata=_EVENT)
 
     def __post_init__(self) -> None:
         if not self.experts:
@@ -228,11 +234,15 @@ class Forecasts(Tabular):
             If there is no expert, or the arguments do not fit together or are out of range.
         """
         columns = getattr(probabilities, "columns", None) if experts is None and np.ndim(probabilities) == 2 else None
-        scales = scales_given(scale)
+        scales, ties = scales_given(scale), None
         if scales:
-            probabilities, experts, columns = _coded(probabilities, experts, columns, scales)
-            own = own_scales(scales, experts)
-            probabilities, classes = _over_levels(probabilities, [*dict.fromkeys(own.values())], outcomes, classes)
+            experts, columns = experts if columns is None else [*map(str, columns)], None
+            experts = names_given(experts or numbered(np.shape(probabilities)[-1]), "experts", ExpertError)
+            own_scales(scales, experts)
+            outcomes, ties = without_ties(outcomes, scales)
+            seen = _seen_classes(outcomes, 2) if classes is None else labels_given(classes, "classes", OutcomeError)
+            probabilities = coded(probabilities, experts, scales)
+            probabilities, classes, scales = towards(probabilities, experts, scales, seen)
         array = check_probabilities(probabilities)
         sets = None if options is None else _sets(options)
         if sets is not None:
@@ -273,7 +283,8 @@ class Forecasts(Tabular):
             groups=None if groups is None else event_labels(groups, t, "groups"),
             times=when,
             settled=None if when is None else ~np.isnat(when),
-            scales=own_scales(scales, experts if experts is not None else numbered(n)),
+            scales=scales,
+            ties=ties,
         )
 
     @property
@@ -301,11 +312,25 @@ class Forecasts(Tabular):
     @property
     def happened(self) -> list[object]:
         """The label of each event's outcome, None where not resolved."""
-        codes = self.outcomes.tolist()
+        codes = (self.outcomes if self.ties is None else np.where(self.ties, len(self.classes), self.outcomes)).tolist()
         if self.options is None:
-            labels = [*self.classes, None]
+            labels = [*self.classes, TIE, None]
             return [labels[code] for code in codes]
         return [own[code] if code >= 0 else None for own, code in zip(self.options, codes, strict=True)]
+
+    @property
+    def ended(self) -> Mask:
+        """Mask of the events that are resolved or tied, (T,)."""
+        return self.resolved if self.ties is None else self.resolved | self.ties
+
+    def halved(self) -> tuple[Forecasts, Index, Array]:
+        """Forecasts (S events) with each tied event as two of one outcome, their event among T, and share in it."""
+        event, outcomes, share = halves(self.outcomes, self.ties)
+        if (share == 1.0).all():
+            return self, event, share
+        again = [*np.append(False, event[1:] == event[:-1]).tolist()]
+        names = tuple(f"{self.events[t]} ½" if two else self.events[t] for t, two in zip(event, again, strict=True))
+        return self._on(event, events=names, outcomes=outcomes, ties=None), event, share
 
     def question(self, t: int) -> str:
         """Return the text of an event, else its id."""
@@ -428,13 +453,16 @@ class Forecasts(Tabular):
 
     def select_events(self, keep: npt.ArrayLike) -> Forecasts:
         """The forecasts on some events: a mask, or positions in the order wanted."""
-        positions = _kept(keep, len(self.events))
+        return self._on(_kept(keep, len(self.events)))
+
+    def _on(self, positions: Index, **changes: Any) -> Forecasts:  # noqa: ANN401 - fields
+        """The forecasts on the events at some positions, with other fields changed."""
         starts = self.starts
         lengths = starts[positions + 1] - starts[positions]
         first = np.repeat(starts[positions] - np.concatenate([[0], np.cumsum(lengths)[:-1]]), lengths)
         cells = first + np.arange(len(first))
         chosen = self._taken("event", positions) | self._taken("cell", cells)
-        return replace(self, **chosen | {"event_index": np.repeat(np.arange(len(positions)), lengths)})
+        return replace(self, **chosen | {"event_index": np.repeat(np.arange(len(positions)), lengths)} | changes)
 
     def select_experts(self, names: Sequence[str]) -> Forecasts:
         """The forecasts of some experts, in the order of `names`; every event stays.
@@ -514,34 +542,6 @@ def cells_of(array: Array) -> tuple[Index, Index, Array]:
         rows, columns = np.nonzero(~absent)
         return rows, columns, array[rows, columns]
     return np.repeat(np.arange(t), n), np.tile(np.arange(n), t), array.reshape(t * n, *array.shape[2:]).copy()
-
-
-def _coded(
-    levels: Any,  # noqa: ANN401 - arrays and data frames
-    experts: Sequence[str] | None,
-    columns: Any,  # noqa: ANN401
-    scales: Mapping[str, Scale],
-) -> tuple[Array, Sequence[str], None]:
-    """Levels as probabilities, and the names of the experts who gave them."""
-    table = as_levels(levels)
-    if table.ndim != 2:
-        raise ShapeError(f"levels of scales need two axes, events and experts, not shape {table.shape}")
-    names = columns if columns is not None else experts if experts is not None else numbered(table.shape[1])
-    names = [str(name) for name in names]
-    own_scales(scales, names)
-    return coded(table, names, scales), names, None
-
-
-def _over_levels(
-    p: Array,
-    scales: Sequence[Scale],
-    outcomes: Sequence[object] | npt.ArrayLike | None,
-    classes: Sequence[object] | None,
-) -> tuple[Array, Sequence[object] | None]:
-    """Probabilities and classes of levels, if all experts share a scale and the outcomes are on it; else unchanged."""
-    seen = classes if classes is not None else _seen_classes(outcomes, p.ndim)
-    levels = scales[0].as_classes(list(seen)) if len(scales) == 1 else ()
-    return (scales[0].over_classes(p), levels) if levels else (p, classes)
 
 
 def _lengths(options: Options) -> Index:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from opinionpool.arguments import brief, labels_given
-from opinionpool.arrays import Array
-from opinionpool.errors import ArgumentError, ProbabilityError
+from opinionpool.arrays import Array, Mask, unmasked
+from opinionpool.errors import ArgumentError, ProbabilityError, ShapeError
 from opinionpool.labels import FAMILIES, label_text
 from opinionpool.text import shown
 
@@ -32,6 +33,8 @@ _PREFERENCES = {
     "model_b": "b",
     **dict.fromkeys(("a=b", "b=a", "draw", "tied", "equal"), "tie"),
 }
+# Words for the thing at one of two places; A stands first unless a column of orders says otherwise.
+PLACES = {"first": "a", "left": "a", "second": "b", "right": "b"}
 # Stands for the names of all experts without a scale of their own.
 ALL = "*"
 
@@ -101,9 +104,32 @@ class Scale:
         """Position of the level that a word or number is, from 0; -1 if it is no level."""
         return self._places.get(_key(word), -1)
 
-    @property
+    @cached_property
     def _places(self) -> dict[str, int]:
-        return {_key(level): i for i, level in enumerate(self.levels)}
+        """Positions by key of a level; 4/5 is 4 where 5 is the last, and no, false and 0 are one word."""
+        keys = list(map(_key, self.levels))
+        found = {f"{key}/{keys[-1]}": i for i, key in enumerate(keys)} | {key: i for i, key in enumerate(keys)}
+        own = next((family for family in FAMILIES if {*keys} == {*family}), None)
+        if own is not None:
+            found |= {family[i]: i if own[0] == keys[0] else 1 - i for family in FAMILIES for i in (0, 1)}
+        return found
+
+    def facing(self, classes: Sequence[object]) -> Scale:
+        """The scale, its levels turned round if its ends are the two classes in the other order.
+
+        >>> str(Scale.of("reject,accept").facing(["Accept", "Reject"])), str(Scale.of("1-5").facing([0, 1]))
+        ('accept,reject', '1-5')
+        """
+        turned = len(classes) == 2 and [self.place(each) for each in classes] == [len(self.levels) - 1, 0]
+        return Scale(self.levels[::-1]) if turned else self
+
+    def is_tie(self, outcome: object) -> bool:
+        """Whether the outcome of a preference for A or B is neither.
+
+        >>> Scale.of("B,A").is_tie("A=B"), Scale.of("1-5").is_tie("tie")
+        (True, False)
+        """
+        return _key(outcome) == "tie" and {*map(_key, (self.levels[0], self.levels[-1]))} == {"a", "b"}
 
     def probability(self, place: npt.ArrayLike) -> Array:
         """(l + ½)/M of levels l, NaN for -1."""
@@ -113,7 +139,7 @@ class Scale:
     def probabilities(self, words: npt.ArrayLike, who: str = "") -> Array:
         """Return the probabilities of levels; NaN where missing. Raises ProbabilityError where a value is no level."""
         given = np.asarray(words)
-        values, position = np.unique(given if given.dtype.kind in "fiub" else _texts(words), return_inverse=True)
+        values, position = np.unique(given if given.dtype.kind in "fiu" else _texts(words), return_inverse=True)
         places, found = self._places, []
         for value in map(label_text, values.tolist()):
             place = places.get(_key(value), -1)
@@ -128,7 +154,8 @@ class Scale:
         >>> Scale.of("0-3").as_classes([0, 3, 2]), Scale.of("0-3").as_classes([0, 1])
         ((0, 1, 2, 3), ())
         """
-        if len({*outcomes}) < 3 or any(self.place(each) < 0 for each in outcomes):
+        levels = [each for each in outcomes if not self.is_tie(each)]
+        if len({*levels}) < 3 or any(self.place(each) < 0 for each in levels):
             return ()
         named = {self.place(each): each for each in outcomes}
         numbers = not any(isinstance(each, str) for each in outcomes) and self.levels[0].lstrip("-").isdigit()
@@ -173,6 +200,12 @@ def scales_given(given: object) -> dict[str, Scale]:
     return {str(name): Scale.of(scale) for name, scale in pairs}
 
 
+def written(given: object) -> object:
+    """One scale, or scales by expert, as text that `scales_given` reads; text and None as they are."""
+    texts = {name: str(scale) for name, scale in scales_given(given).items()}
+    return given if given is None or isinstance(given, str) else texts.get(ALL, "") if {*texts} == {ALL} else texts
+
+
 def scale_of(scales: Mapping[str, Scale], expert: str) -> Scale | None:
     """The scale of an expert; None if it gives probabilities."""
     return scales.get(expert, scales.get(ALL))
@@ -196,24 +229,54 @@ def own_scales(scales: Mapping[str, Scale], experts: Sequence[str]) -> dict[str,
     return {name: scale for name, scale in found if scale is not None}
 
 
-def as_levels(values: object) -> npt.NDArray[Any]:
-    """Levels as an array, of numbers where all are."""
-    found = np.asarray(values)
-    return found if found.dtype.kind in "fiub" else np.asarray(values, dtype=object)
-
-
 def coded(values: object, experts: Sequence[str], scales: Mapping[str, Scale]) -> Array:
     """Levels (T, N) as probabilities, by the scales of the experts; columns without one as they are.
 
     Raises ShapeError or ProbabilityError if an array has another shape, or a value is no level.
     """
-    table = as_levels(values)
+    values = unmasked(values, None)
+    found = np.asarray(values)
+    table = found if found.dtype.kind in "fiu" else np.asarray(values, dtype=object)
+    if table.ndim == 1 and len(experts) == 1:
+        table = table[:, None]
+    if table.ndim != 2:
+        raise ShapeError(f"levels of scales need two axes, events and experts, not shape {table.shape}")
     columns = [
         np.asarray(column, dtype=np.float64) if scale is None else scale.probabilities(column, name)
         for name, column in zip(experts, table.T, strict=True)
         for scale in [scale_of(scales, name)]
     ]
     return np.stack(columns, axis=1) if columns else np.empty(table.shape)
+
+
+def towards(
+    p: Array, experts: Sequence[str], scales: Mapping[str, Scale], classes: Sequence[object]
+) -> tuple[Array, Sequence[object], dict[str, Scale]]:
+    """Return probabilities of coded levels, classes and scales, once it is known what happened.
+
+    Levels that are names of the two classes speak of these, in whichever order they stand; (T, N). If all share a
+    scale, and outcomes are on it, its levels are the classes; (T, N, K).
+    """
+    own = {name: scale for name in experts if (scale := scale_of(scales, name)) is not None}
+    levels = (
+        next(iter(own.values())).as_classes(classes) if len(own) == len(experts) and len({*own.values()}) == 1 else ()
+    )
+    if levels:
+        return own[experts[0]].over_classes(p), levels, own
+    faced = {name: scale.facing(classes) for name, scale in own.items()}
+    turned = [name in own and faced[name] != own[name] for name in experts]
+    return (np.where(turned, 1.0 - p, p) if any(turned) else p), classes, faced
+
+
+def without_ties(outcomes: Any, scales: Mapping[str, Scale]) -> tuple[Any, Mask | None]:  # noqa: ANN401 - as they are given
+    """Outcomes with None for ties of preferences, and the mask of these, (T,); None if there are none."""
+    preferences = [scale for scale in scales.values() if scale.is_tie("tie")]
+    if not preferences or outcomes is None:
+        return outcomes, None
+    given = np.array(outcomes, dtype=object)
+    ties = np.array([preferences[0].is_tie(each) for each in given.tolist()], dtype=bool)
+    given[ties] = None
+    return (given, ties) if ties.any() else (outcomes, None)
 
 
 def _texts(words: npt.ArrayLike) -> npt.NDArray[np.str_]:
@@ -226,7 +289,7 @@ def _texts(words: npt.ArrayLike) -> npt.NDArray[np.str_]:
 def _key(word: object) -> str:
     """Key by which levels are compared: numbers by value, words without case and outer blanks."""
     text = str(word).strip().lower()
-    text = _PREFERENCES.get(text, text)
+    text = (_PREFERENCES | PLACES).get(text, text)
     try:
         return f"{float(text):.12g}"
     except ValueError:

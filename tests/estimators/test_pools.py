@@ -847,8 +847,7 @@ def test_constructors_store_their_arguments_and_offer_the_options_of_each_rule()
     with pytest.raises(op.ExpertError, match=r"3 experts .* and 2 weights"):
         op.LinearPool(weights=[1, 1]).fit(X, y)
     for made in CLASSES:
-        more = {"scale"} if made is op.GaussianPool else set()
-        assert set(made().get_params()) == {*POOLS[made.rule].options, "floor", "pool_floor"} | more
+        assert set(made().get_params()) == {*POOLS[made.rule].options, "floor", "pool_floor", "scale"}
         assert {key: made().get_params()[key] for key in POOLS[made.rule].options} == {
             key: option.default for key, option in POOLS[made.rule].options.items()
         }

@@ -35,13 +35,14 @@ from opinionpool.estimators.inputs import (
     without,
 )
 from opinionpool.forecasts import Forecasts
-from opinionpool.labels import Labels, encode, event_labels
+from opinionpool.labels import Labels, encode, event_labels, label_text
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.logodds import FLOOR, POOL_FLOOR, all_classes, check_probabilities, public_probabilities
+from opinionpool.names import numbered
 from opinionpool.pools.fit import fit_pool
 from opinionpool.pools.fitted_pool import Fitted
 from opinionpool.priors import event_priors, own_priors
-from opinionpool.scales import own_scales, scales_given
+from opinionpool.scales import Scale, own_scales, scales_given, towards, without_ties
 from opinionpool.scoring.scores import log_score, mean_score
 from opinionpool.text import listed
 
@@ -83,6 +84,7 @@ class BasePool(ClassifierMixin, FittedAttributes):  # type: ignore[misc]
     _: KW_ONLY
     floor: float = FLOOR
     pool_floor: float = POOL_FLOOR
+    scale: object = None
 
     def fit(
         self,
@@ -122,7 +124,7 @@ class BasePool(ClassifierMixin, FittedAttributes):  # type: ignore[misc]
         dense = None
         if (
             classes is None
-            and getattr(self, "scale", None) is None
+            and self.scale is None
             and sample_weight is None
             and topics is None
             and times is None
@@ -178,21 +180,37 @@ class BasePool(ClassifierMixin, FittedAttributes):  # type: ignore[misc]
             without(times, "times", "times")
             layout = ExpertColumns.of_forecasts(X)
             return _Read(X, layout, label_array(X.classes), layout.columns, 0)
-        names, q = column_names(X), columns_of(X, self)
-        labels, known = labels_of(aligned(y, row_keys(X), "y"), len(q), type(self).__name__, given)
+        scales, names = scales_given(self.scale), column_names(X)
+        own_scales(scales, names or numbered(np.shape(X)[1] if np.ndim(X) == 2 else 1))
+        q = columns_of(X, self)
+        y, ties = without_ties(aligned(y, row_keys(X), "y"), scales)
+        labels, known = labels_of(y, len(q), type(self).__name__, given)
         classes = settled_classes(labels, given, names, q)
-        pairs = len(classes) == 2 and not named_classes(names) and getattr(self, "scale", None) is None
+        pairs = len(classes) == 2 and not named_classes(names) and not scales
         notes = pair_notes(q) if pairs else ()
+        names, q, classes, scales = self._towards(names, q, classes)
         q, deep = flattened(q, len(classes))
         layout = ExpertColumns.of_columns(names, q.shape[1], classes, deep)
         q, rounded = layout.forecasts(layout.arrange(q, names, type(self).__name__))
         topics = aligned(topics, row_keys(X), "topics")
         forecasts = Forecasts.from_array(q, experts=layout.experts, classes=tuple(classes.tolist()), topics=topics)
-        scales = own_scales(scales_given(getattr(self, "scale", None)), layout.experts)
-        forecasts = replace(forecasts, outcomes=encode(labels, known, classes), scales=scales)
+        forecasts = replace(forecasts, outcomes=encode(labels, known, classes), scales=scales, ties=ties)
         if times is not None:
             forecasts = timed(forecasts, layout, names, aligned(times, row_keys(X), "times"), type(self).__name__)
         return _Read(forecasts, layout, classes, names, rounded, notes)
+
+    def _towards(
+        self, names: tuple[str, ...] | None, q: Array, classes: Labels
+    ) -> tuple[tuple[str, ...] | None, Array, Labels, dict[str, Scale]]:
+        """Names and columns of coded levels, classes and scales, with levels that speak of these classes."""
+        scales = scales_given(self.scale)
+        if not scales:
+            return names, q, classes, {}
+        q, labels, faced = towards(q, names or numbered(q.shape[1]), scales, classes.tolist())
+        if q.ndim == 2:
+            return names, q, classes, faced
+        columns = None if names is None else tuple(f"{name}:{label_text(label)}" for name in names for label in labels)
+        return columns, q, label_array(tuple(labels)), faced
 
     def predict_proba(
         self,
@@ -262,8 +280,8 @@ class BasePool(ClassifierMixin, FittedAttributes):  # type: ignore[misc]
                 "events have; pass op.Forecasts, as from op.Forecasts.from_array(..., options=...)"
             )
         keys, who = row_keys(X), type(self).__name__
-        names = column_names(X)
-        columns, _ = flattened(columns_of(X, self, fitted.layout), len(fitted.classes))
+        names, columns, *_ = self._towards(column_names(X), columns_of(X, self, fitted.layout), fitted.classes)
+        columns, _ = flattened(columns, len(fitted.classes))
         if fitted.layout.count > 1 and (names is None) != (fitted.names is None):
             warnings.warn(_names_note(who, fitted.names), OpinionPoolWarning, stacklevel=4)
         q, _ = fitted.layout.forecasts(fitted.layout.arrange(columns, names, who))

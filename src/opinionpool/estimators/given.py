@@ -22,7 +22,7 @@ from opinionpool.estimators.inputs import ExpertColumns, column_names
 from opinionpool.forecasts import Forecasts
 from opinionpool.labels import Labels, read_labels
 from opinionpool.names import numbered
-from opinionpool.scales import as_levels, coded, scales_given
+from opinionpool.scales import coded, scales_given
 
 # Arrays, lists, series and data frames of any library that scikit-learn takes; where it says so, also `Forecasts`.
 Given: TypeAlias = Any
@@ -50,10 +50,9 @@ def columns_of(X: Given, estimator: BaseEstimator, fitted: ExpertColumns | None 
     array of numbers, or lacks an axis.
     """
     scales = scales_given(getattr(estimator, "scale", None))
-    if scales:
+    if scales and not hasattr(X, "toarray"):
         names = column_names(X) or numbered(np.shape(X)[1] if np.ndim(X) == 2 else 1)
-        with in_our_terms("X"):
-            X = coded(np.reshape(as_levels(X), (-1, len(names))), names, scales)
+        X = coded(X, names, scales)
     if type(X) is np.ndarray and X.ndim == 2:
         if fitted is not None and X.dtype in (np.float64, np.float32) and X.size > EVENTS:
             # What `check_array` would look for, whoever pools finds too.

@@ -27,10 +27,10 @@ from opinionpool.estimators.inputs import (
 )
 from opinionpool.estimators.kinds import estimator_kinds
 from opinionpool.forecasts import Forecasts
-from opinionpool.labels import Labels, encode
+from opinionpool.labels import Labels, encode, halves
 from opinionpool.pools.fitted_pool import Fitted
 from opinionpool.saving.files import write
-from opinionpool.scales import own_scales, scales_given
+from opinionpool.scales import own_scales, scales_given, without_ties, written
 from opinionpool.streams.stream import Stream
 from opinionpool.text import counted
 
@@ -135,10 +135,12 @@ class IncrementalPool(BasePool):
         self, X: Given, y: Given, classes: Given, prior: Given, sample_weight: Given, topics: Given, times: Given
     ) -> None:
         names, keys, columns = column_names(X), row_keys(X), columns_of(X, self)
+        y, ties = without_ties(aligned(y, keys, "y"), scales_given(self.scale))
         who, begun = type(self).__name__, self._known() if self._begun is not None else None
         allowed = classes if begun is None else begun.classes
-        labels, known = labels_of(aligned(y, keys, "y"), len(columns), who, allowed)
+        labels, known = labels_of(y, len(columns), who, allowed)
         found = settled_classes(labels, classes, names, columns) if begun is None else begun.classes
+        names, columns, found, scales = self._towards(names, columns, found)
         prior = aligned(prior, keys, "prior")
         shared = prior is not None and axes(prior, "prior") < (1 if len(found) == 2 else 2)
         weight = aligned(sample_weight, keys, "sample_weight")
@@ -157,18 +159,25 @@ class IncrementalPool(BasePool):
         arranged, _ = layout.forecasts(layout.arrange(flat, names, who))
         when = aligned(times, keys, "times")
         stream = fitted.stream or self._stream(found, prior if shared else None)
-        stream.scales = own_scales(scales_given(getattr(self, "scale", None)), layout.experts)
+        own_scales(scales_given(self.scale), layout.experts)
+        stream.scales = {**stream.scales, **scales}
         codes = encode(labels, known, found)
+        made = None if times is None else times_by_expert(when, arranged, layout, names, who)
+        rows, outcomes, share = halves(codes, ties)
+
+        def of_rows(given: Given) -> Given:
+            return given if given is None or ties is None else np.asarray(given)[rows]
+
         stream.add_rows(
-            arranged,
-            codes,
-            weight,
-            prior=None if shared else prior,
+            of_rows(arranged),
+            outcomes,
+            weight if ties is None else share * (1.0 if weight is None else of_rows(weight)),
+            prior=None if shared else of_rows(prior),
             experts=layout.experts,
-            topics=aligned(topics, keys, "topics"),
-            times=None if times is None else times_by_expert(when, arranged, layout, names, who),
+            topics=of_rows(aligned(topics, keys, "topics")),
+            times=of_rows(made),
         )
-        fitted = replace(fitted, open_rows=fitted.open_rows + int((codes < 0).sum()))
+        fitted = replace(fitted, open_rows=fitted.open_rows + int((outcomes < 0).sum()))
         if begun is None:
             self._begin(replace(fitted, stream=stream))
         else:
@@ -211,7 +220,7 @@ class IncrementalPool(BasePool):
             self = now  # noqa: PLW0642 - a copy to read from
         fitted, learned = self._learned()
         return {
-            "parameters": self.get_params(deep=False),
+            "parameters": self.get_params(deep=False) | {"scale": written(self.scale)},
             "learned": learned,
             "stream": fitted.stream,
             "classes": tuple(fitted.classes.tolist()),

@@ -52,7 +52,7 @@ def _maker(kind: type[Any]) -> Callable[..., Any]:
             raise SavedPoolError("the columns do not fit the experts that were learned")
         known = kind().get_params(deep=False)
         # Files of older releases know no scales.
-        parameters = {"scale": None} | parameters if "scale" in known else parameters
+        parameters = {"scale": None} | parameters
         strange = set(parameters) ^ set(known)
         if strange:
             raise SavedPoolError(f"the parameters of a {kind.__name__} do not have {min(strange)!r}, or lack it")

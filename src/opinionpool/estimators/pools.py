@@ -6,7 +6,7 @@ forms.
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -103,8 +103,6 @@ class GaussianPool(IncrementalPool):
     structure: str = "auto"
     beliefs: Beliefs | str | None = "default"
     class_model: str = "auto"
-    _: KW_ONLY
-    scale: object = None
 
     def predict_interval(
         self,
@@ -206,7 +204,7 @@ class LinearPool(IncrementalPool):
     ----------
     weights : mapping of str to float, or array_like, shape (N,), optional
         Instead of learned ones: by expert name, or in the order of the columns; scaled to sum to 1.
-    floor, pool_floor : float
+    scale, floor, pool_floor
         As for `GaussianPool`.
 
     Examples
@@ -231,7 +229,7 @@ class LogPool(IncrementalPool):
     ----------
     weights : mapping of str to float, or array_like, shape (N,), optional
         Instead of learned ones: by expert name, or in the order of the columns. The intercept is then 0.
-    floor, pool_floor : float
+    scale, floor, pool_floor
         As for `GaussianPool`.
 
     Examples
@@ -252,7 +250,7 @@ class IndependentPool(IncrementalPool):
 
     Parameters
     ----------
-    floor, pool_floor : float
+    scale, floor, pool_floor
         As for `GaussianPool`.
 
     Examples
@@ -270,7 +268,7 @@ class AveragePool(IncrementalPool):
 
     Parameters
     ----------
-    floor, pool_floor : float
+    scale, floor, pool_floor
         As for `GaussianPool`.
 
     Examples
@@ -290,7 +288,7 @@ class GeometricPool(IncrementalPool):
     ----------
     weights : mapping of str to float, or array_like, shape (N,), optional
         By expert name, or in the order of the columns, equal if not given. At least 0; they are scaled to sum to 1.
-    floor, pool_floor : float
+    scale, floor, pool_floor
         As for `GaussianPool`.
 
     Examples
@@ -309,7 +307,7 @@ class MedianPool(IncrementalPool):
 
     Parameters
     ----------
-    floor, pool_floor : float
+    scale, floor, pool_floor
         As for `GaussianPool`.
 
     Examples
@@ -326,7 +324,7 @@ class RecentMedianPool(IncrementalPool):
 
     Parameters
     ----------
-    floor, pool_floor : float
+    scale, floor, pool_floor
         As for `GaussianPool`.
 
     Examples
@@ -348,7 +346,7 @@ class TrimmedPool(IncrementalPool):
     trim : float, default 0.1
         The fraction cut off at each end, from 0 (the average) to 0.5 (the median); its source is in
         `opinionpool.pools.averages.Trimmed`.
-    floor, pool_floor : float
+    scale, floor, pool_floor
         As for `GaussianPool`.
 
     Examples
@@ -370,7 +368,7 @@ class ExtremizedPool(IncrementalPool):
     ----------
     factor : float, default 3 ** 0.5
         Its source is in `opinionpool.pools.logarithmic.Extremized`.
-    floor, pool_floor : float
+    scale, floor, pool_floor
         As for `GaussianPool`.
 
     Examples
@@ -392,7 +390,7 @@ class RecalibratedPool(IncrementalPool):
     ----------
     penalty : float, default 1.0
         How firmly intercept 0 and slope 1 are believed, in events.
-    floor, pool_floor : float
+    scale, floor, pool_floor
         As for `GaussianPool`.
 
     Examples
@@ -418,7 +416,7 @@ class BetaLinearPool(IncrementalPool):
         many enough, else equal.
     penalty : float, default 1.0
         How firmly the linear pool itself, a = b = 1, is believed, in events.
-    floor, pool_floor : float
+    scale, floor, pool_floor
         As for `GaussianPool`.
 
     Examples

@@ -183,12 +183,14 @@ class Problem:
     def of(cls, forecasts: Forecasts, prior: npt.ArrayLike | None, sample_weight: npt.ArrayLike | None) -> Problem:
         """The problem that some forecasts pose; arguments as for `opinionpool.learning.learn.learn`."""
         t, k = len(forecasts.events), len(forecasts.classes)
-        weight = frequencies(sample_weight, t)
-        own = event_priors(forecasts, prior)
+        weight, own = frequencies(sample_weight, t), event_priors(forecasts, prior)
+        if forecasts.ties is not None:
+            forecasts, event, share = forecasts.halved()
+            weight, own = weight[event] * share, None if own is None else own[event]
         if own is not None:
             return cls(forecasts, own, None, weight)
         shared = shared_prior(forecasts, prior, weight)
-        return cls(forecasts, np.broadcast_to(shared, (t, k)), shared, weight, prior is None)
+        return cls(forecasts, np.broadcast_to(shared, (len(weight), k)), shared, weight, prior is None)
 
     @property
     def experts(self) -> tuple[str, ...]:

@@ -266,7 +266,7 @@ def _in_sample(a: Assessment, material: Material, state: FittedPanel) -> tuple[N
     if forecasts is None or material.trained is not None or a.question not in forecasts.events:
         return ()
     prior = given_prior(a, material)
-    inside = in_sample(forecasts.resolved, forecasts, "gaussian", state, prior)[forecasts.events.index(a.question)]
+    inside = in_sample(forecasts.ended, forecasts, "gaussian", state, prior)[forecasts.events.index(a.question)]
     return (in_sample_note(state),) if inside else ()
 
 

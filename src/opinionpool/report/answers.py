@@ -81,7 +81,7 @@ def pool_events(
     own = None if each is None else public_probabilities(each)
     probabilities = state.pool_forecasts(forecasts, own, base_rate)
     interval = state.forecast_intervals(forecasts, own, base_rate)
-    learned_from = in_sample(forecasts.resolved, forecasts, pool, state, prior if each is None else each)
+    learned_from = in_sample(forecasts.ended, forecasts, pool, state, prior if each is None else each)
     return Pooled(forecasts, pool, state, probabilities, learned_from, interval)
 
 
@@ -100,9 +100,6 @@ def plain(label: object) -> object:
 
 def happened(forecasts: Forecasts) -> list[object]:
     """Outcome labels of all events, None where not resolved, (T,)."""
-    if forecasts.options is None:
-        labels = [*map(plain, forecasts.classes), None]
-        return [labels[code] for code in forecasts.outcomes.tolist()]
     return [None if label is None else plain(label) for label in forecasts.happened]
 
 
@@ -160,7 +157,7 @@ def event_columns(pooled: Pooled, *, only_open: bool = False) -> list[Column]:
 
 def _status(forecasts: Forecasts) -> list[str]:
     """Whether each event is open or resolved."""
-    return ["resolved" if known else "open" for known in forecasts.resolved.tolist()]
+    return ["resolved" if known else "open" for known in forecasts.ended.tolist()]
 
 
 def void_columns(columns: Sequence[Column], void: Mapping[str, int]) -> list[Column]:

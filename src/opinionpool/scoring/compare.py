@@ -131,7 +131,7 @@ def compare(
     beliefs, by, seed = fit.beliefs, splits.by, splits.seed
     chosen = _contenders(pools, beliefs, timed=forecasts.made is not None, levels=bool(forecasts.scales))
     forecasts, prior = with_priors(forecasts, fit.prior)
-    resolved = int(forecasts.resolved.sum())
+    resolved = int(forecasts.ended.sum())
     others = _rivals(rivals, forecasts, chosen)
     forecasts, unanswered = _answered_by(forecasts, others)
     plan = Plan.of(forecasts, splits)
@@ -268,12 +268,13 @@ def _answered_by(forecasts: Forecasts, rivals: Sequence[Rival]) -> tuple[Forecas
     missing = np.zeros(len(forecasts.events), dtype=bool)
     for rival in rivals:
         missing |= rival.missing
-    count = int((missing & forecasts.resolved).sum())
+    count = int((missing & forecasts.ended).sum())
     if not count:
         return forecasts, []
     text = f"{counted(count, 'resolved event')} neither learned from nor scored, since a rival has no answer"
     outcomes = np.where(missing, UNRESOLVED, forecasts.outcomes)
-    return replace(forecasts, outcomes=outcomes), [Note("no-rival", text, count)]
+    ties = None if forecasts.ties is None else forecasts.ties & ~missing
+    return replace(forecasts, outcomes=outcomes, ties=ties), [Note("no-rival", text, count)]
 
 
 def _label(pool: PoolLike) -> str:
@@ -355,7 +356,7 @@ def _expert_scores(occasions: Occasions, own: Array, clusters: Index, seed: int)
     scores[~scored] = np.nan
     answered = ~np.isnan(scores)
     beside = np.where(answered, own[:, None], np.nan)
-    if occasions.over_life:
+    if not occasions.single:
         # On each event over the time for which the expert's forecast stood.
         covered = occasions.sums(answered.astype(np.float64))
         time = np.where(covered > 0, covered, np.nan)

@@ -34,7 +34,7 @@ Rounds = Callable[[int], Sequence[Split]]
 
 @dataclass(frozen=True, eq=False)
 class Occasions:
-    """Occasions, S of them, on which answers about T events are scored: the events, or intervals of their lives."""
+    """Occasions, S of them, on which answers about T events are scored: events, halves of ties, or parts of lives."""
 
     forecasts: Forecasts  # that stood then; an occasion is an event of it
     event: Index  # (S,); increasing
@@ -44,10 +44,10 @@ class Occasions:
 
     @classmethod
     def of(cls, sample: Forecasts) -> Occasions:
-        """One occasion for each event; or the intervals of events' lives, where forecasts have a history."""
+        """One occasion for each event, or outcome of a tie; the intervals of their lives, where there is a history."""
         t, history = len(sample.events), sample.history
         if history is None:
-            return cls(sample, np.arange(t), np.ones(t), t, over_life=False)
+            return cls(*sample.halved(), t, over_life=False)
         # Blanks among the events' own priors have been filled since they were read.
         prior = None if sample.prior is None else sample.prior[history.event]
         return cls(replace(history.forecasts, prior=prior), history.event, history.share, t, over_life=True)
@@ -60,7 +60,7 @@ class Occasions:
 
     def mean(self, values: Array) -> Array:
         """Values by occasion, (S, ...), as means by event, (T, ...); NaN where there is none."""
-        if not self.over_life:
+        if self.single:
             return values
         return self.sums(values) / self.sums(np.ones(len(values))).reshape(-1, *[1] * (values.ndim - 1))
 
@@ -70,6 +70,11 @@ class Occasions:
         np.add.at(total, self.event, values * self.share.reshape(-1, *[1] * (values.ndim - 1)))
         total[self.without] = np.nan
         return total
+
+    @property
+    def single(self) -> bool:
+        """Whether each event is one occasion."""
+        return not self.over_life and len(self.event) == self.events
 
     @property
     def without(self) -> Mask:
@@ -103,11 +108,9 @@ class Scores:
 
     def by_event(self, occasions: Occasions) -> Scores:
         """Scores by occasion as means by event; over lives, no area under the curve is defined."""
-        if not occasions.over_life:
-            return self
         mean = occasions.mean
-        none = np.full_like(self.auc, np.nan)
-        return Scores(mean(self.log_score), mean(self.log_loss), mean(self.brier), none)
+        area = np.full_like(self.auc, np.nan) if occasions.over_life else self.auc
+        return Scores(mean(self.log_score), mean(self.log_loss), mean(self.brier), area)
 
 
 def _area(p: Array, outcomes: npt.NDArray[np.intp]) -> float:

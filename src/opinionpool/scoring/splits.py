@@ -58,6 +58,7 @@ def random_splits(outcomes: Index, folds: int, rng: np.random.Generator, keys: K
 def group_splits(outcomes: Index, groups: npt.NDArray[np.generic], folds: int, rng: np.random.Generator) -> list[Split]:
     """Folds of whole groups, as alike in outcomes as these allow: large ones first, each to where it evens most."""
     labels, member = np.unique(groups, return_inverse=True)
+    outcomes = outcomes - outcomes.min(initial=0)
     classes = int(outcomes.max(initial=0)) + 1
     counts = np.bincount(member * classes + outcomes, minlength=len(labels) * classes).reshape(-1, classes)
     order = rng.permutation(len(labels))
@@ -162,9 +163,9 @@ class Plan:
     def of(cls, forecasts: Forecasts, wanted: Splits) -> Plan:
         """The plan for some forecasts."""
         by, gap = wanted.by, wanted.gap
-        usable = forecasts.resolved & (forecasts.crowd > 0)
-        notes = _one_outcome(forecasts, usable)
-        unanswered = int((forecasts.resolved & ~usable).sum())
+        usable = forecasts.ended & (forecasts.crowd > 0)
+        notes = _one_outcome(forecasts, usable & forecasts.resolved)
+        unanswered = int((forecasts.ended & ~usable).sum())
         if unanswered:
             notes.append(Note("no-forecast", f"{unanswered} resolved without any forecast: not scored", unanswered))
         if gap and by != "time":

@@ -441,20 +441,22 @@ class Stream:
             raise ArgumentError(
                 f"the classes of this stream are {self.classes}, and those of these forecasts {forecasts.classes}"
             )
-        t = len(forecasts.events)
-        if len(set(forecasts.events)) < t:
+        if len(set(forecasts.events)) < len(forecasts.events):
             raise ArgumentError("events of a batch must have different ids")
-        weight = None if sample_weight is None else frequencies(sample_weight, t).tolist()
+        weights = frequencies(sample_weight, len(forecasts.events))
+        when = None if at is None else times_of(at, len(forecasts.events))
+        forecasts, event, share = forecasts.halved()
+        weights = weights[event] * share
+        times = None if when is None else dict(zip(forecasts.events, when[event].tolist(), strict=True))
         state, columns = self._state.joined(forecasts.experts)
         found = Changes(state, table=forecasts if whole else None)
         for i, given in enumerate(EventBlock.of(forecasts, columns)):
-            found.plan(given, None if weight is None else weight[i])
+            found.plan(given, None if sample_weight is None and share[i] == 1.0 else float(weights[i]))
         void = forecasts.void
         if void is not None:
             state, columns = state.joined(void.experts)
             for given in EventBlock.of(void, columns):
                 found.plan_void(given)
-        times = None if at is None else dict(zip(forecasts.events, times_of(at, t).tolist(), strict=True))
         notes = found.notes()
         self._commit(state, found.made, times)
         self.scales = {**self.scales, **forecasts.scales}

@@ -35,6 +35,8 @@ from opinionpool.text import listed, shown, suggestion
 _WHOLE = re.compile(r"-?\d+(?:\.\d+)?")
 # Among positions of outcomes: the event is void.
 _VOIDED = UNRESOLVED - 1
+# It is half of each of two classes.
+TIED = _VOIDED - 1
 # So many events with two outcomes, or one in so many, were mistaken or changed, and are no answers of experts.
 _FEW, _SHARE = 2, 10
 
@@ -74,7 +76,10 @@ class Observed:
 
 @dataclass(frozen=True)
 class Settled:
-    """Classes in order, each event's outcome as an index among them (-1 if unresolved), and the mask of void events."""
+    """Classes in order, each event's outcome as an index among them, and the mask of void events.
+
+    An outcome is -1 if unresolved, and `TIED` if half of each.
+    """
 
     classes: tuple[object, ...]
     outcomes: Index
@@ -143,7 +148,8 @@ def settle(
     if classes is None:
         classes = find_classes(observed, written, asked, without, scale)
     _refuse_void_classes(classes, without)
-    encoded = _encode(observed, [classes], True, without, lambda column, code, _: _unknown(column, code, classes))
+    tied = _preference(observed, scale) if len(classes) == 2 else None
+    encoded = _encode(observed, [classes], True, without, lambda column, code, _: _unknown(column, code, classes), tied)
     outcomes, void = _one_each(encoded.values, observed, events)
     known = Matcher(written)
     usual = sorted({word for word in encoded.met if word.lower() in without.void and known.find(word) is None})
@@ -195,11 +201,12 @@ def find_classes(
     """Return the classes, or the levels of a scale if outcomes are levels; arguments and errors as for `settle`."""
     if len(written) > 1:
         return order_classes(written, asked)
-    found = None if scale is None else _levels_seen(_outcomes_among(observed, written, without), scale, asked)
+    ties = _preference(observed, scale)
+    found = None if scale is None else _levels_seen(_outcomes_among(observed, written, without, ties), scale, asked)
     if found is not None:
         return found
     words = {word.lower() for column in observed for word in column.words.values}
-    cells = _outcomes_among(observed, written, without.beside({*words, *asked.classes}))
+    cells = _outcomes_among(observed, written, without.beside({*words, *asked.classes}), ties)
     _check_binary(cells)
     return two_classes(_spellings(cells), asked.about(written[0]) if written else asked)
 
@@ -208,20 +215,34 @@ def _levels_seen(cells: Sequence[_Outcome], scale: Scale, asked: Asked) -> tuple
     """The levels of a scale as classes, or its ends where outcomes are words for these; None if they are neither."""
     words = {word for *_, word in cells}
     keys, ends = {*map(key, words)}, (scale.levels[0], scale.levels[-1])
-    if words and words <= {*ends} and not (asked.classes or asked.positive or any(map(looks_numeric, words))):
+    if (
+        (words or scale.is_tie("tie"))
+        and words <= {*ends}
+        and not (asked.classes or asked.positive or any(map(looks_numeric, words)))
+    ):
         return ends
     ordered = len(scale.levels) > 2 and keys - {*FAMILIES[0]} and all(scale.place(word) >= 0 for word in words)
     return scale.levels if ordered else None
 
 
-def _outcomes_among(observed: Sequence[Observed], written: Sequence[str], without: NoOutcome) -> list[_Outcome]:
-    """Return the observed outcomes without words for no outcome, unless such a word is a class in `written`."""
+def _preference(observed: Sequence[Observed], scale: Scale | None) -> Scale | None:
+    """The scale of a preference for A or B, if forecasts or outcomes are some; else None."""
+    words = sorted({word for column in observed for word in column.words.values})
+    found = Scale.of_verdicts(words) if scale is None else scale
+    return found if found is not None and found.is_tie("tie") else None
+
+
+def _outcomes_among(
+    observed: Sequence[Observed], written: Sequence[str], without: NoOutcome, preference: Scale | None = None
+) -> list[_Outcome]:
+    """The observed outcomes without ties and words for no outcome, unless such a word is a class in `written`."""
     known = Matcher(written)
     return [
         (column, code, word)
         for column in observed
         for code, word in enumerate(column.words.values)
-        if known.find(word) is not None or word.lower() not in without.every
+        if known.find(word) is not None
+        or not (word.lower() in without.every or (preference is not None and preference.is_tie(word)))
     ]
 
 
@@ -310,8 +331,12 @@ def _encode(
     shared: bool,
     without: NoOutcome,
     strange: Callable[[Observed, int, int], OpinionPoolError],
+    preference: Scale | None = None,
 ) -> _Encoded:
-    """Return outcomes as positions among the options of their event; `strange` makes the error for other words."""
+    """Return outcomes as positions among the options of their event, ties of a preference as `TIED`.
+
+    `strange` makes the error for other words.
+    """
     matchers: dict[int, Matcher] = {}
     values, met, unsettled, respelled = [], set(), set(), 0
     for column in observed:
@@ -327,6 +352,8 @@ def _encode(
                 respelled += counts[i] if word != str(labels[position]) and not looks_numeric(word) else 0
             elif word.lower() in without.void:
                 found[i] = _VOIDED
+            elif preference is not None and preference.is_tie(word):
+                found[i] = TIED
             elif word.lower() in without.every or not labels:
                 unsettled.add(word)
             else:
@@ -367,7 +394,7 @@ def _one_each(
         differing, one = _clashing(values[known], row_events[known], rows[known])
         raise _two_outcomes(observed, clash, events, [events[i] for i in differing.tolist()], one)
     outcomes = take(values, first, UNRESOLVED)
-    return np.maximum(outcomes, UNRESOLVED), outcomes == _VOIDED
+    return np.where(outcomes == _VOIDED, UNRESOLVED, outcomes), outcomes == _VOIDED
 
 
 def _clashing(values: Index, keys: Index, rows: Index) -> tuple[Index, int]:
@@ -392,6 +419,8 @@ def _notes(
         notes.append(finding("positive", one=str(classes[1]), other=str(classes[0])))
     if void.any():
         notes.append(void_note(int(void.sum())))
+    if (outcomes == TIED).any():
+        notes.append(finding("ties", count=int((outcomes == TIED).sum())))
     count = int((outcomes[~void] == UNRESOLVED).sum())
     if count:
         marked = f" (blank, or marked {listed(words)})" if words else ""

@@ -14,7 +14,8 @@ from opinionpool.earlier import Earlier
 from opinionpool.errors import ArgumentError, DuplicateError, Note, OpinionPoolError
 from opinionpool.findings import Place, fault, finding
 from opinionpool.forecasts import Forecasts, History
-from opinionpool.scales import scale_of
+from opinionpool.labels import UNRESOLVED
+from opinionpool.scales import PLACES, scale_of
 from opinionpool.tables.classes import as_listed
 from opinionpool.tables.distinguishing import UnnamedTimes
 from opinionpool.tables.event_facts import Facts, class_order, read_ends, read_facts, time_notes
@@ -25,13 +26,22 @@ from opinionpool.tables.melt import Melted, Reading, melt_columns, melt_long, ro
 from opinionpool.tables.options import ReadOptions
 from opinionpool.tables.options_of_events import EventOptions, SharedClasses, find_options, fold_rows
 from opinionpool.tables.outcome_files import Joined, beside, join_outcomes
-from opinionpool.tables.outcomes import Observed, Settled, absent_void_notes, graded, in_levels, settle, settle_among
+from opinionpool.tables.outcomes import (
+    TIED,
+    Observed,
+    Settled,
+    absent_void_notes,
+    graded,
+    in_levels,
+    settle,
+    settle_among,
+)
 from opinionpool.tables.profile import Profile
 from opinionpool.tables.remarks import ForecastCounts, alike_event_notes, alike_notes, formula_notes
 from opinionpool.tables.shapes import UserRoles
 from opinionpool.tables.sources import check_classes
 from opinionpool.tables.statements import LongRows, drop_expired, earlier_forecasts, latest_of_pair, one_each
-from opinionpool.tables.table import Table, Words
+from opinionpool.tables.table import Table, Words, cell_fault
 from opinionpool.tables.totals import refuse_totals
 from opinionpool.tables.units import NumberRules, check_percent, small_percent_notes
 from opinionpool.text import suggestion
@@ -198,7 +208,34 @@ def _parse(known: _Known) -> _Parsed:
         settled = replace(settled, notes=(*settled.notes, *absent_void_notes(observed, without)))
     check_classes(table.name, len(settled.classes))
     facts = read_facts(layout, melted, joined, ends, settled.classes, reading, options)
+    timed = _towards(_by_place(timed, layout), settled.classes, request.rules)
     return _Parsed(events.values, layout, joined, melted, (timed, late), options, settled, facts)
+
+
+def _by_place(long_rows: LongRows, layout: Layout) -> LongRows:
+    """The rows, in which first and second are A and B in the order in which these were shown, if a column says it."""
+    if "order" not in layout.roles:
+        return long_rows
+    shown, turned = long_rows.table.words(layout.roles["order"]), np.zeros(len(long_rows.value), dtype=bool)
+    letters = ["".join(filter(str.isalnum, word.lower().replace("model", ""))) for word in shown.values]
+    first = [word[0] if word in {"a", "ab", "b", "ba"} else "" for word in letters]
+    for column in np.unique(long_rows.column).tolist():
+        words = long_rows.table.words(column)
+        placed = words.expand(np.array([word.strip().lower() in PLACES for word in words.values], dtype=bool), False)
+        if placed.any() and "" in first:
+            row, count = int(shown.rows(first.index(""))[0]), first.count("")
+            raise cell_fault("no-order", long_rows.table, row, layout.roles["order"], count=count)
+        turned |= (long_rows.column == column) & (placed & shown.expand(np.array(first) == "b", False))[long_rows.row]
+    return replace(long_rows, value=np.where(turned, 1.0 - long_rows.value, long_rows.value))
+
+
+def _towards(long_rows: LongRows, classes: Sequence[object], rules: NumberRules) -> LongRows:
+    """The rows, in which levels that are names of the two classes speak of these in whichever order they stand."""
+    scales = [scale_of(rules.scales, name) for name in long_rows.experts]
+    turned = np.array([scale is not None and scale.facing(classes) != scale for scale in scales], dtype=bool)
+    if not turned.any():
+        return long_rows
+    return replace(long_rows, value=np.where(turned[long_rows.expert], 1.0 - long_rows.value, long_rows.value))
 
 
 def _check_unit_names(table: Table, experts: Sequence[str], request: ReadOptions) -> None:
@@ -269,7 +306,7 @@ def _forecasts(known: _Known, parsed: _Parsed, chosen: _Chosen, outcomes: Index,
         event_index=rows.event,
         expert_index=rows.expert,
         probabilities=chosen.probabilities,
-        outcomes=outcomes,
+        outcomes=np.maximum(outcomes, UNRESOLVED),
         prior=facts.prior,
         times=facts.latest(rows),
         groups=facts.groups,
@@ -281,7 +318,12 @@ def _forecasts(known: _Known, parsed: _Parsed, chosen: _Chosen, outcomes: Index,
         closes=facts.closes if closing else None,
         texts=facts.texts,
         notes=notes,
-        scales={name: scale for name in rows.experts if (scale := scale_of(known.reading.rules.scales, name))},
+        scales={
+            name: scale.facing(parsed.settled.classes)
+            for name in rows.experts
+            if (scale := scale_of(known.reading.rules.scales, name))
+        },
+        ties=outcomes == TIED if (outcomes == TIED).any() else None,
     )
 
 
