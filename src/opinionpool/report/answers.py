@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -21,7 +21,7 @@ from opinionpool.model.full_panel import FullPanel
 from opinionpool.pools.fit import in_sample, sample_size
 from opinionpool.pools.fitted_pool import Fitted
 from opinionpool.priors import event_priors
-from opinionpool.report.listing import Column, decimal, finite, hundredths, percent, printable, signed, whole
+from opinionpool.report.listing import Column, decimal, finite, hundredths, percent, printable, records, signed, whole
 from opinionpool.tables.times import midnights
 from opinionpool.text import counted
 
@@ -50,27 +50,27 @@ class Pooled:
             interval=interval,
         )
 
-    def ends(self) -> tuple[list[float | None], list[float | None]]:
-        """Both ends of the interval of each binary event, None where there is none."""
-        if self.interval is None:
-            return [None] * len(self.in_sample), [None] * len(self.in_sample)
-        known = _learned_from(self.forecasts, self.state).tolist()
-        low, high = ([p if k else None for p, k in zip(end.tolist(), known, strict=True)] for end in self.interval)
-        return low, high
+    @property
+    def several(self) -> bool:
+        """Whether an answer is a probability for each of more than two classes, or of the event's own options."""
+        return len(self.forecasts.classes) > 2 or self.forecasts.options is not None
 
-    def class_ends(self) -> tuple[list[list[float | None]], list[list[float | None]]]:
-        """Both ends of the interval of each of an event's classes or options, None where there is none."""
+    def listed(self) -> tuple[list[int], list[int]]:
+        """Event and position of each class or option that answers list; of two classes the second alone."""
+        sizes = self.forecasts.sizes
+        if not self.several:
+            return list(range(len(sizes))), [1] * len(sizes)
+        rows, places = np.nonzero(np.arange(len(self.forecasts.classes)) < sizes[:, None])
+        return rows.tolist(), places.tolist()
+
+    def shares(self) -> tuple[Array, Array, Array]:
+        """Probability of each class or option, and both ends of its interval, (T, K) each; NaN where there is none."""
+        p = all_classes(self.probabilities, len(self.forecasts.classes))
         low, high = self.interval or (np.full(self.probabilities.shape, np.nan),) * 2
         if low.ndim == 1:
             low, high = np.stack([1.0 - high, low], axis=1), np.stack([1.0 - low, high], axis=1)
-        known = _learned_from(self.forecasts, self.state) & (self.interval is not None)
-        sizes = self.forecasts.sizes.tolist()
-
-        def own(end: Array) -> list[list[float | None]]:
-            rows = zip(end.tolist(), known.tolist(), sizes, strict=True)
-            return [row[:size] if shown else [None] * size for row, shown, size in rows]
-
-        return own(low), own(high)
+        known = _learned_from(self.forecasts, self.state)[:, None]
+        return p, np.where(known, low, np.nan), np.where(known, high, np.nan)
 
 
 def pool_events(
@@ -119,45 +119,54 @@ def closing_times(forecasts: Forecasts) -> list[str | None]:
     return [None if time is None else time.isoformat() + ("" if days else "Z") for time in times]
 
 
-def _closes_column(pooled: Pooled, times: Sequence[str | None], only_open: bool) -> list[Column]:
-    """Column with closing times, empty if the file has none; shown in tables of open events only."""
-    if pooled.forecasts.closes is None:
-        return []
-    return [Column("closes", times, "closes" if only_open else None, plain_time, spare=2)]
-
-
 def plain_time(text: str) -> str:
-    """A time without T, Z and zero seconds, as tables show it."""
-    return text.removesuffix(":00Z").replace("T", " ").removesuffix("Z")
+    """A time without T, Z and zero seconds, as tables show it; the end of a day is the day."""
+    return text.removesuffix("T23:59:59Z").removesuffix(":00Z").replace("T", " ").removesuffix("Z")
 
 
 def event_columns(pooled: Pooled, *, only_open: bool = False) -> list[Column]:
-    """The answers by column: a row per event, or per event and class where they are more than two or its own."""
-    forecasts = pooled.forecasts
-    if len(forecasts.classes) > 2 or forecasts.options is not None:
-        return _class_columns(pooled, only_open)
-    event = about(forecasts)
-    title = "probability" if event is None else f"P({event})"
-    between = []
-    if pooled.interval is not None:
-        low, high = pooled.ends()
-        between = [Column("low", low, "90% from", percent), Column("high", high, "to", percent)]
+    """The answers by column: a row per event, or per event and class where they are more than two or its own.
+
+    A table shows each event once, and marks the class that happened.
+    """
+    forecasts, several, event = pooled.forecasts, pooled.several, about(pooled.forecasts)
+    rows, places = pooled.listed()
+    p, low, high = (share[rows, places] for share in pooled.shares())
+
+    def of_event(
+        key: str, values: Sequence[Any], title: str | None, show: Callable[[Any], str] = str, spare: int = 0
+    ) -> Column:
+        if not several:
+            return Column(key, values, title, show, spare=spare)
+        every = [values[t] for t in rows]
+        first = [value if place == 0 else None for value, place in zip(every, places, strict=True)]
+        return Column(key, every, title, show, spare=spare, table=first)
+
+    remarks = _remarks(pooled)
+    labels: list[Column] = []
+    if several:
+        sets = forecasts.options or [forecasts.classes] * len(forecasts.events)
+        title = "class" if forecasts.options is None else "option"
+        labels = [Column("class", [plain(sets[t][i]) for t, i in zip(rows, places, strict=True)], title)]
+        happens = forecasts.outcomes.tolist()
+        beside = zip(rows, places, strict=True)
+        words = [["happened"] * (happens[t] == i) + [remarks[t] or ""] * (i == 0) for t, i in beside]
+        remarks = [", ".join(filter(None, each)) for each in words]
+    between = [] if pooled.interval is None else [("low", low, "90% from"), ("high", high, "to")]
+    outcome = None if several or only_open else "outcome"
+    closes = [] if forecasts.closes is None else [closing_times(forecasts)]
     return [
-        Column("event", forecasts.events, "event"),
-        Column("probability", pooled.probabilities.tolist(), title, percent),
-        *between,
-        Column("experts", forecasts.crowd.tolist(), "experts", whole, spare=1),
-        *_closes_column(pooled, closing_times(forecasts), only_open),
-        Column("outcome", happened(forecasts), None if only_open else "outcome"),
-        Column("in_sample", pooled.in_sample.tolist(), None),
-        Column("status", _status(forecasts), None),
-        Column("remark", _remarks(pooled), "", machine=False),
+        of_event("event", forecasts.events, "event"),
+        *labels,
+        Column("probability", p.tolist(), "probability" if event is None else f"P({event})", percent),
+        *(Column(key, _finite(end), title, percent) for key, end, title in between),
+        of_event("experts", forecasts.crowd.tolist(), "experts", whole, 1),
+        *(of_event("closes", times, "closes" if only_open else None, plain_time, 2) for times in closes),
+        of_event("outcome", happened(forecasts), outcome),
+        of_event("in_sample", pooled.in_sample.tolist(), None),
+        of_event("status", ["resolved" if known else "open" for known in forecasts.ended.tolist()], None),
+        Column("remark", remarks, "", machine=False),
     ]
-
-
-def _status(forecasts: Forecasts) -> list[str]:
-    """Whether each event is open or resolved."""
-    return ["resolved" if known else "open" for known in forecasts.ended.tolist()]
 
 
 def void_columns(columns: Sequence[Column], void: Mapping[str, int]) -> list[Column]:
@@ -174,44 +183,6 @@ def void_records(void: Mapping[str, int]) -> Iterator[dict[str, object]]:
         yield {"event": event, "experts": crowd, "outcome": None, "in_sample": False, "status": "void"}
 
 
-def _class_columns(pooled: Pooled, only_open: bool) -> list[Column]:
-    """Columns with a row per event and class; a table shows the event once and marks the class that happened."""
-    forecasts = pooled.forecasts
-    crowd, events, sizes = forecasts.crowd.tolist(), forecasts.events, forecasts.sizes.tolist()
-    remarks = []
-    for remark, outcome, k in zip(_remarks(pooled), forecasts.outcomes.tolist(), sizes, strict=True):
-        shown = [[remark] if remark and i == 0 else [] for i in range(k)]
-        if outcome >= 0:
-            shown[outcome].insert(0, "happened")
-        remarks += [", ".join(words) for words in shown]
-    labels, title = [*map(plain, forecasts.classes)] * len(events), "class"
-    if forecasts.options is not None:
-        labels, title = [plain(label) for own in forecasts.options for label in own], "option"
-    between = []
-    if pooled.interval is not None:
-        low, high = ([p for own in ends for p in own] for ends in pooled.class_ends())
-        between = [Column("low", low, "90% from", percent), Column("high", high, "to", percent)]
-    return [
-        Column("event", _repeated(events, sizes), "event", table=_once(events, sizes)),
-        Column("class", labels, title),
-        Column("probability", [p for own in _own(pooled) for p in own], "probability", percent),
-        *between,
-        Column("experts", _repeated(crowd, sizes), "experts", whole, spare=1, table=_once(crowd, sizes)),
-        *_closes_column(pooled, _repeated(closing_times(forecasts), sizes), only_open),
-        Column("outcome", _repeated(happened(forecasts), sizes), None),
-        Column("in_sample", _repeated(pooled.in_sample.tolist(), sizes), None),
-        Column("status", _repeated(_status(forecasts), sizes), None),
-        Column("remark", remarks, "", machine=False),
-    ]
-
-
-def _own(pooled: Pooled) -> list[list[float]]:
-    """The probabilities of each event's classes or options."""
-    p = pooled.probabilities
-    table = all_classes(p, len(pooled.forecasts.classes))
-    return [row[:k] for row, k in zip(table.tolist(), pooled.forecasts.sizes.tolist(), strict=True)]
-
-
 def _remarks(pooled: Pooled) -> list[str | None]:
     """Remark on each answer: no forecast, in-sample, or None, (T,)."""
     answered = (pooled.forecasts.crowd > 0).tolist()
@@ -222,50 +193,25 @@ def _remarks(pooled: Pooled) -> list[str | None]:
     ]
 
 
-def _repeated(values: Sequence[Any], times: Sequence[int]) -> list[Any]:
-    return [value for value, k in zip(values, times, strict=True) for _ in range(k)]
-
-
-def _once(values: Sequence[Any], times: Sequence[int]) -> list[Any]:
-    """List with each value followed by times - 1 None, so that a table shows a repeated value once."""
-    return [value if i == 0 else None for value, k in zip(values, times, strict=True) for i in range(k)]
-
-
 def event_records(pooled: Pooled) -> Iterator[dict[str, object]]:
-    """The answers as records for JSON."""
-    forecasts = pooled.forecasts
-    several = len(forecasts.classes) > 2 or forecasts.options is not None
-    sets = [forecasts.classes] * len(forecasts.events) if forecasts.options is None else forecasts.options
-    rows = zip(
-        forecasts.events,
-        sets,
-        _own(pooled) if several else pooled.probabilities.tolist(),
-        forecasts.crowd.tolist(),
-        happened(forecasts),
-        pooled.in_sample.tolist(),
-        closing_times(forecasts),
-        _status(forecasts),
-        *(pooled.class_ends() if several else pooled.ends()),
-        strict=True,
-    )
-    timed = forecasts.closes is not None
-    for event, labels, p, crowd, outcome, inside, closes, status, low, high in rows:
-
-        def show(values: Any, labels: Sequence[object] = labels) -> object:  # noqa: ANN401 - a number, or one per label
-            return dict(zip(map(str, labels), values, strict=True)) if several else values
-
-        forecast = {"probabilities" if several else "probability": show(p)}
-        between = {} if pooled.interval is None else {"low": show(low), "high": show(high)}
-        when = {"closes": closes} if timed else {}
+    """The answers as records for JSON: those of several classes by class."""
+    columns = event_columns(pooled)
+    if not pooled.several:
+        yield from records(columns)
+        return
+    labels = next(column.values for column in columns if column.key == "class")
+    chosen = [column for column in columns if column.machine and column.key != "class"]
+    end = 0
+    for size in pooled.forecasts.sizes.tolist():
+        rows = range(end, end := end + size)
+        names = [str(labels[i]) for i in rows]
         yield {
-            "event": event,
-            **forecast,
-            **between,
-            "experts": crowd,
-            **when,
-            "outcome": outcome,
-            "in_sample": inside,
-            "status": status,
+            "probabilities" if column.key == "probability" else column.key: (
+                dict(zip(names, (column.values[i] for i in rows), strict=True))
+                if column.key in {"probability", "low", "high"}
+                else column.values[rows[0]]
+            )
+            for column in chosen
         }
 
 

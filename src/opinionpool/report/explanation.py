@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,8 +11,8 @@ import numpy as np
 from opinionpool.analysis.explanation import Explanation, by_effect, explain_event, of_class
 from opinionpool.arrays import Array
 from opinionpool.errors import OpinionPoolError
-from opinionpool.logodds import all_classes, logit
-from opinionpool.report.answers import about, closing_times, coverage_words, plain, plain_time
+from opinionpool.logodds import logit
+from opinionpool.report.answers import about, closing_times, coverage_words, event_columns, plain, plain_time
 from opinionpool.report.blocks import (
     Beside,
     Block,
@@ -33,7 +34,7 @@ from opinionpool.report.blocks import (
 )
 from opinionpool.report.charts import interval_bar, legend, waterfall
 from opinionpool.report.findings import Findings, Missing
-from opinionpool.report.listing import Column, as_is, brief, decimal, percent, printable, signed, whole
+from opinionpool.report.listing import Column, as_is, brief, decimal, finite, percent, printable, signed, whole
 from opinionpool.scoring.comparison import DEFAULT
 from opinionpool.text import counted, listed
 
@@ -310,8 +311,8 @@ def event_forecasts(f: Findings, t: int) -> Array:
 
 def _card(f: Findings, t: int) -> Card:
     """Card with an answer, its interval and the experts' forecasts."""
-    low, high = f.pooled.ends()
-    p, a, b = float(f.pooled.probabilities[t]), low[t], high[t]
+    p, a, b = (finite(float(share[t, 1])) for share in f.pooled.shares())
+    assert p is not None
     given = event_forecasts(f, t)
     between = "" if a is None or b is None else f"90% interval {brief(a)} to {brief(b)}"
     experts = f"the one expert says {brief(float(given[0]))}"
@@ -356,41 +357,34 @@ def _tables(f: Findings, rows: Sequence[int]) -> list[Block]:
 
 def event_table(f: Findings, rows: Sequence[int]) -> Table:
     """A row for each event, or for each of its classes or options."""
-    forecasts, crowd, closes = f.forecasts, f.forecasts.crowd.tolist(), closing_times(f.forecasts)
-    low, high = f.pooled.class_ends()
-    p = all_classes(f.pooled.probabilities, len(forecasts.classes)).tolist()
-    lines: list[dict[str, object]] = []
-    for t in rows:
-        given, labels = event_forecasts(f, t), forecasts.classes if forecasts.options is None else forecasts.options[t]
-        for place in [1] if f.binary else range(len(labels)):
-            says = given if f.binary else given[..., place]
-            share, a, b = p[t][place], low[t][place], high[t][place]
-            line: dict[str, object] = {
-                "class": str(labels[place]),
-                "picture": interval_bar(share, a, b, says.tolist()),
-                "answer": share,
-                "between": None if a is None or b is None else f"{brief(a)} to {brief(b)}",
-                "average": float(says.mean()),
-            }
-            if place == 0 or f.binary:
-                topic = None if forecasts.topics is None else forecasts.topics[t] or None
-                line |= {"event": f.event_name(t), "topic": topic, "closes": closes[t], "experts": crowd[t]}
-            lines.append(line)
-    known = f.pooled.interval is not None
+    pooled, forecasts = f.pooled.select(rows), f.forecasts
+    own = {column.key: column for column in event_columns(pooled, only_open=True)}
+    at, places = pooled.listed()
+    says = [event_forecasts(f, rows[t]).reshape(crowd, -1) for t, crowd in enumerate(pooled.forecasts.crowd.tolist())]
+    given = [says[t][:, -1 if f.binary else i] for t, i in zip(at, places, strict=True)]
+    p = own["probability"].values
+    ends = [own[key].values if key in own else [None] * len(p) for key in ("low", "high")]
+    shares = list(zip(p, *ends, strict=True))
+    pictures = [interval_bar(q, low, high, each.tolist()) for (q, low, high), each in zip(shares, given, strict=True)]
+    between = [None if low is None else f"{brief(low)} to {brief(high)}" for _, low, high in shares]
+    first = [f.binary or place == 0 for place in places]
 
-    def column(key: str, title: str | None, **shown: object) -> Column:
-        return Column(key, [line.get(key) for line in lines], title, **shown)  # type: ignore[arg-type]
+    def once(key: str, values: Sequence[Any], title: str | None, **shown: Any) -> Column:  # noqa: ANN401
+        return Column(key, [values[t] if head else None for t, head in zip(at, first, strict=True)], title, **shown)
 
+    topics = None if forecasts.topics is None else [forecasts.topics[t] or None for t in rows]
     columns = [
-        column("event", "event"),
-        column("class", None if f.binary else "class" if forecasts.options is None else "option"),
-        column("topic", None if forecasts.topics is None else "topic"),
-        column("closes", None if forecasts.closes is None else "closes", page=plain_time),
-        column("picture", "0% to 100%"),
-        column("answer", "answer", show=brief, page=lambda share: markup("<b>{}</b>", brief(share))),
-        column("between", "90% interval" if known else None, show=as_is),
-        column("experts", "experts", show=whole),
-        column("average", "their average" if f.binary else None, show=brief),
+        once("event", [f.event_name(t) for t in rows], "event"),
+        *([own["class"]] if "class" in own else []),
+        *([once("topic", topics, "topic")] if topics else []),
+        *([replace(own["closes"], show=str, page=plain_time)] if "closes" in own else []),
+        Column(
+            "picture", [interval_bar(*each, q.tolist()) for each, q in zip(shares, given, strict=True)], "0% to 100%"
+        ),
+        Column("answer", p, "answer", brief, page=lambda share: markup("<b>{}</b>", brief(share))),
+        Column("between", between, "90% interval" if "low" in own else None, as_is),
+        replace(own["experts"], spare=0),
+        Column("average", [float(q.mean()) for q in given], "their average" if f.binary else None, brief),
     ]
     return Table(columns, kind="stack" if f.binary else "stack grouped")
 
