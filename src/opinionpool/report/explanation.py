@@ -378,9 +378,7 @@ def event_table(f: Findings, rows: Sequence[int]) -> Table:
         *([own["class"]] if "class" in own else []),
         *([once("topic", topics, "topic")] if topics else []),
         *([replace(own["closes"], show=str, page=plain_time)] if "closes" in own else []),
-        Column(
-            "picture", [interval_bar(*each, q.tolist()) for each, q in zip(shares, given, strict=True)], "0% to 100%"
-        ),
+        Column("picture", pictures, "0% to 100%"),
         Column("answer", p, "answer", brief, page=lambda share: markup("<b>{}</b>", brief(share))),
         Column("between", between, "90% interval" if "low" in own else None, as_is),
         replace(own["experts"], spare=0),
