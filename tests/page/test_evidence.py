@@ -9,7 +9,7 @@ import pytest
 
 from opinionpool.errors import Note
 from opinionpool.forecasts import Forecasts
-from opinionpool.page import evidence
+from opinionpool.page import session as evidence
 from opinionpool.page.actions import acted
 from opinionpool.page.answer import Material, answer
 from opinionpool.page.session import Look, Scene, Session, start_of

@@ -17,8 +17,7 @@ from opinionpool.errors import ArgumentError
 from opinionpool.learning.beliefs import Beliefs
 from opinionpool.page.answer import Material, answer
 from opinionpool.page.assessment import Assessment, Expert, ExpertBeliefs, example
-from opinionpool.page.guard import MOST_BYTES
-from opinionpool.page.server import Server
+from opinionpool.page.server import MOST_BYTES, Server
 from opinionpool.page.session import read_kept
 
 NAME = '<script>alert("x")</script><img src=x onerror=alert(1)>'

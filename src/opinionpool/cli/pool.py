@@ -339,15 +339,7 @@ def keep(
     learning: bool,
     duplicates: str | None = None,
 ) -> Kept:
-    """The pool that answers: fitted to these forecasts, one from a file as it is, or one that goes on learning.
-
-    Raises
-    ------
-    ArgumentError
-        If a pool is to learn from events with options of their own.
-    ExpertError
-        If a pool that does not learn does not know an expert.
-    """
+    """The pool that answers: fitted to these forecasts, one from a file as it is, or one that goes on learning."""
     if learning and forecasts.options is not None:
         raise ArgumentError(
             "--save keeps pools of events that share their classes, and these have options of their own; leave it out"

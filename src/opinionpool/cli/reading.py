@@ -253,15 +253,7 @@ def options_for(reading: Reading, model: tuple[str, TrainedPool] | None) -> Read
 
 
 def read(reading: Reading, model: tuple[str, TrainedPool] | None = None) -> Forecasts:
-    """The forecasts in files, about the classes of a pool from another file, if there is one.
-
-    What is wrong with the options is wrong usage.
-
-    Raises
-    ------
-    TableError
-        If they cannot be read: with all that stands in the way.
-    """
+    """The forecasts in files, of the classes of a saved pool if there is one; an error says all that is in the way."""
     from opinionpool.tables.parse import read_table
     from opinionpool.tables.read import open_tables
 

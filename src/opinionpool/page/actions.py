@@ -41,13 +41,7 @@ LEAST = 1e-4
 
 
 def acted(assessment: Assessment, action: Action) -> Assessment:
-    """The assessment after an action.
-
-    Raises
-    ------
-    OpinionPoolError
-        If it cannot be made; its message says why.
-    """
+    """The assessment after an action; an OpinionPoolError, whose message says why, if it cannot be made."""
     do = str(action.get("do"))
     if do in _NUMBERS:
         entry = _NUMBERS[do]
@@ -238,13 +232,7 @@ def _panel(a: Assessment, action: Action) -> Assessment:
 
 
 def with_beliefs(a: Assessment, beliefs: Beliefs) -> Assessment:
-    """The assessment with these beliefs in place of its own; experts whom only they name are added.
-
-    Raises
-    ------
-    ArgumentError
-        If there are too many.
-    """
+    """The assessment with these beliefs in place of its own; experts whom only they name are added."""
     everyone = replace(beliefs, experts={})
     experts = [replace(each, beliefs=beliefs.experts.get(each.name, ExpertBeliefs())) for each in a.experts]
     known, key = {each.name for each in experts}, max((each.key for each in experts), default=0)

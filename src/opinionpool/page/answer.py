@@ -96,13 +96,7 @@ class Material:
         return self.forecasts is not None and event_priors(self.forecasts, None) is not None
 
     def learned(self, a: Assessment, believed: Beliefs | None = None) -> FittedPanel:
-        """The pool that answers an assessment, with other beliefs than its own if they are given.
-
-        Raises
-        ------
-        OpinionPoolError
-            If what is assessed does not fit the experts, or the data do not allow it.
-        """
+        """The pool that answers an assessment, with other beliefs than its own if they are given."""
         beliefs = a.beliefs if believed is None else believed
         if self.trained is not None:
             return self.trained
@@ -191,13 +185,7 @@ def prior_of(a: Assessment) -> float | Array | None:
 
 
 def answered(a: Assessment) -> Forecasts:
-    """Return the forecasts of the experts who answered, where there is no file.
-
-    Raises
-    ------
-    ArgumentError
-        If nobody did.
-    """
+    """Return the forecasts of the experts who answered, where there is no file; an ArgumentError if nobody did."""
     there = [each for each in a.experts if each.forecast is not None]
     if not there:
         raise ArgumentError("nobody has given a forecast yet, so the answer is the prior")
@@ -235,13 +223,7 @@ class Answer:
 
 
 def answer(a: Assessment, material: Material) -> Answer:
-    """Answer an assessment.
-
-    Raises
-    ------
-    OpinionPoolError
-        If it cannot be answered; the message says why.
-    """
+    """Answer an assessment; an OpinionPoolError, whose message says why, if that is not possible."""
     state = material.learned(a)
     forecasts = material.forecasts
     rate = as_given(a.base_rate)
@@ -479,13 +461,7 @@ class OneMore:
 
 
 def one_more(a: Assessment, found: Answer) -> OneMore:
-    """Expected gain from one more expert, with the candidate's accuracy and correlation.
-
-    Raises
-    ------
-    OpinionPoolError
-        If no expert can be so dependent on these, or the panel's accuracy is not known.
-    """
+    """Expected gain from one more expert, with the accuracy and correlation of the candidate."""
     panel = known_panel(found.state).subset(found.why.experts) if found.why.experts else known_panel(found.state)
     binary = found.why.probability.ndim == 0
     prior = event_prior(a, found) if binary else 0.5

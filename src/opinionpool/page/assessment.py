@@ -132,13 +132,7 @@ class Assessment:
         return Features(base if accuracy is None else accuracy.value, calibration.value, bias.value)
 
     def expert(self, key: object) -> Expert:
-        """The expert of a key.
-
-        Raises
-        ------
-        ArgumentError
-            If there is none, as after it was removed elsewhere.
-        """
+        """The expert of a key; an ArgumentError if there is none, as after it was removed elsewhere."""
         for each in self.experts:
             if each.key == key:
                 return each
@@ -202,13 +196,7 @@ def one_line(value: object, what: str, most: int = MOST_LETTERS) -> str:
 
 
 def number(value: object, what: str, least: float, most: float) -> float:
-    """A number that a control sent.
-
-    Raises
-    ------
-    ArgumentError
-        If it is none, or outside the range.
-    """
+    """A number that a control sent; an ArgumentError if it is none, or outside the range."""
     try:
         found = float(value.replace(",", ".") if isinstance(value, str) else value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
@@ -239,13 +227,7 @@ def to_dict(assessment: Assessment) -> dict[str, Any]:
 
 
 def from_dict(given: Mapping[str, Any]) -> Assessment:
-    """The assessment that `to_dict` made.
-
-    Raises
-    ------
-    ArgumentError
-        If it is no such thing.
-    """
+    """The assessment that `to_dict` made; an ArgumentError if it is no such thing."""
     try:
         experts = tuple(
             Expert(int(each["key"]), str(each["name"]), _numbers(each["forecast"]), _beliefs(each["beliefs"]))

@@ -11,7 +11,7 @@ import numpy as np
 from opinionpool.page import views
 from opinionpool.page.answer import Answer, Material, altered, own_prior
 from opinionpool.page.assessment import EXAMPLE, Assessment, Candidate, to_toml
-from opinionpool.page.controls import HELP, attributes, button, field
+from opinionpool.page.panel import HELP, attributes, button, field
 from opinionpool.page.session import Scene
 from opinionpool.report.answers import coverage_words
 from opinionpool.report.blocks import (

@@ -1,7 +1,8 @@
 """The server of the page: it listens to this machine alone, answers who has its token, and ends with its last page.
 
 Everything lies below a path that begins with a token made at each start, so that whoever has not read the address that
-was printed gets nothing.
+was printed gets nothing. Requests under a foreign host name, or from a page of another origin, are refused first, which
+is what rebinding a name to 127.0.0.1, or a form on a foreign page, would make.
 """
 
 from __future__ import annotations
@@ -23,17 +24,98 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from opinionpool.errors import ArgumentError
 from opinionpool.page import handover, panel, views
 from opinionpool.page.answer import Material
 from opinionpool.page.assessment import Assessment, number
-from opinionpool.page.controls import button, help_texts
-from opinionpool.page.evidence import Evidence
-from opinionpool.page.guard import Guard, TooLargeError, gone, refused, too_large
-from opinionpool.page.session import Keeper, Scene, Session, start_of
+from opinionpool.page.panel import button, help_texts
+from opinionpool.page.session import Evidence, Keeper, Scene, Session, start_of
 from opinionpool.report.blocks import STYLE, Html, joined, markup, rendered
 from opinionpool.report.listing import printable
+
+# Bytes of a request: a panel file of the largest size that is read, and some more.
+MOST_BYTES = 1_200_000
+HEADERS = {
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+        "form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+}
+
+
+class Guard:
+    """Middleware that refuses requests not made by the page itself, and limits their size."""
+
+    def __init__(self, app: ASGIApp, token: str, hosts: frozenset[str]) -> None:
+        self._app, self._token, self._hosts = app, token, hosts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = {key.decode("latin-1"): value.decode("latin-1") for key, value in scope["headers"]}
+        refusal = self._refusal(scope, headers)
+        if refusal is not None:
+            await refusal(scope, receive, send)
+            return
+        left = MOST_BYTES
+
+        async def bounded() -> Message:
+            nonlocal left
+            message = await receive()
+            left -= len(message.get("body", b""))
+            if left < 0:
+                raise TooLargeError
+            return message
+
+        async def headed(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                own = [(key.encode(), value.encode()) for key, value in HEADERS.items()]
+                message["headers"] = [*message["headers"], *own]
+            await send(message)
+
+        await self._app(scope, bounded, headed)
+
+    def _refusal(self, scope: Scope, headers: Mapping[str, str]) -> Response | None:
+        host, origin = headers.get("host", ""), headers.get("origin")
+        if host not in self._hosts:
+            return refused(403, "this server answers on this machine alone")
+        if origin is not None and origin.removeprefix("http://") not in self._hosts:
+            return refused(403, "this server answers its own page alone")
+        given = f"{scope['path']}/".split("/")[1]
+        if not secrets.compare_digest(given.encode(), self._token.encode()):
+            return refused(403, "open the address that opinionpool open has printed")
+        if int(headers.get("content-length", "0") or 0) > MOST_BYTES:
+            return refused(413, "that is more than this page takes")
+        return None
+
+
+class TooLargeError(Exception):
+    """A request has more bytes than are taken."""
+
+
+def refused(status: int, why: str) -> Response:
+    """Response with the reason for a refusal."""
+    return PlainTextResponse(f"{why}\n", status, HEADERS)
+
+
+async def gone(_request: Request, _error: Exception) -> Response:
+    """The answer to a request whose sender has left, which nobody gets."""
+    return refused(408, "the request ended before all of it had come")
+
+
+async def too_large(_request: Request, _error: Exception) -> Response:
+    """The answer to a request with more bytes than are taken."""
+    return refused(413, "that is more than this page takes")
+
 
 HOST = "127.0.0.1"
 # Seconds that the server waits for another page once its last one was closed.
@@ -45,17 +127,7 @@ TYPES = {".html": "text/html", ".toml": "application/toml", ".csv": "text/csv", 
 
 
 class Page:
-    """The application: its sessions, and what answers them.
-
-    Parameters
-    ----------
-    material : Material
-    given : Assessment, optional
-        What new pages begin with.
-    keeper : Keeper
-    token : str
-        What all paths begin with.
-    """
+    """The application of a page: its sessions, below a path that begins with a token, and what answers them."""
 
     def __init__(self, material: Material, given: Assessment | None, keeper: Keeper, token: str) -> None:
         self._material, self._given, self._keeper = material, given, keeper
@@ -291,27 +363,7 @@ async def _fault(_request: Request, error: Exception) -> Response:
 
 
 class Server:
-    """Serves one page's material until it is asked to end, or its last page was closed.
-
-    Parameters
-    ----------
-    material : Material
-    given : Assessment, optional
-        What new pages begin with.
-    keep : str, optional
-        The file that keeps assessments.
-    port : int
-        0 takes a free one.
-    linger : float
-        Seconds that it waits for another page.
-
-    Raises
-    ------
-    ArgumentError
-        If the file of `keep` is something else.
-    OSError
-        If the port is taken.
-    """
+    """Server of one page's material until it is asked to end, or `linger` seconds after its last page was closed."""
 
     def __init__(
         self,

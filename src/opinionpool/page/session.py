@@ -1,4 +1,4 @@
-"""One page's assessments: the present one, those before it and those undone; and the file that keeps them."""
+"""One page's assessments: the present one, those before it and those undone; the file that keeps them; evidence."""
 
 from __future__ import annotations
 
@@ -18,9 +18,13 @@ from opinionpool.arrays import Array
 from opinionpool.atomic import replacing
 from opinionpool.errors import ArgumentError, OpinionPoolError
 from opinionpool.page.actions import UNITS, Action, acted
-from opinionpool.page.answer import Answer, Material, answer
-from opinionpool.page.assessment import Assessment, example, from_dict, number, one_line, to_dict
-from opinionpool.report.blocks import Html
+from opinionpool.page.answer import Answer, Material, answer, prior_of
+from opinionpool.page.assessment import Assessment, example, from_dict, number, one_line, to_dict, to_toml
+from opinionpool.pools.fit import FitOptions
+from opinionpool.report.blocks import Html, Section, markup, rendered, sentence
+from opinionpool.report.comparison import gains_section
+from opinionpool.report.evidence import evidence_sections
+from opinionpool.report.findings import find
 from opinionpool.report.listing import printable
 
 # Steps that can be undone, and pages whose assessments the file keeps.
@@ -98,15 +102,7 @@ class Scene:
 
 
 class Session:
-    """The state of one page, and the changes to it.
-
-    Parameters
-    ----------
-    material : Material
-    start : Assessment
-    changed : callable
-        Called after every change of the assessment.
-    """
+    """The state of one page, and the changes to it; `changed` is called after every change of the assessment."""
 
     def __init__(self, material: Material, start: Assessment, changed: Callable[[Session], None]) -> None:
         self.name = secrets.token_urlsafe(12)
@@ -238,15 +234,7 @@ class Kept:
 
 
 class Keeper:
-    """Writes the assessments of all pages to one file, whole or not at all, soon after each change.
-
-    What others have written to the file meanwhile stays in it.
-
-    Parameters
-    ----------
-    path : str or None
-        None keeps nothing.
-    """
+    """Writes the assessments of all pages to a file soon after each change; what others wrote to it meanwhile stays."""
 
     # Seconds between a change and writing it, so that dragging a control does not write at each step.
     DELAY = 0.3
@@ -256,10 +244,8 @@ class Keeper:
         self.found = () if path is None else read_kept(path)
         self._pages: dict[str, Kept] = {}
         self._lock = threading.Lock()
-        self._due = threading.Event()
-        self._ended = False
+        self._due: threading.Timer | None = None
         self.failure = ""
-        self._thread: threading.Thread | None = None
 
     def changed(self, session: Session) -> None:
         """Remember a page's assessment, and write it before long."""
@@ -268,44 +254,34 @@ class Keeper:
         with self._lock:
             when = session.when.isoformat(timespec="milliseconds")
             self._pages[session.name] = Kept(session.name, when, session.present)
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="keeper", daemon=True)
-                self._thread.start()
-        self._due.set()
+            if self._due is None:
+                self._due = threading.Timer(self.DELAY, self.close)
+                self._due.daemon = True
+                self._due.start()
 
-    def _run(self) -> None:
-        while True:
-            self._due.wait()
-            time.sleep(0.0 if self._ended else self.DELAY)
-            self._due.clear()
+    def close(self) -> None:
+        """Write the unsaved changes."""
+        with self._lock:
+            if self._path is None or self._due is None:
+                return
+            self._due.cancel()
+            self._due = None
             try:
-                self._write()
+                self._write(self._path)
                 self.failure = ""
             except OSError as error:
                 self.failure = f"{self._path} cannot be written: {error.strerror or error}"
             except ArgumentError as error:
                 self.failure = str(error)
-            if self._ended:
-                return
 
-    def _write(self) -> None:
-        assert self._path is not None
-        with self._lock:
-            own = dict(self._pages)
-        with _locked(os.path.dirname(os.path.realpath(self._path))):
-            every = {kept.page: kept for kept in reversed(read_kept(self._path))} | own
+    def _write(self, path: str) -> None:
+        with _locked(os.path.dirname(os.path.realpath(path))):
+            every = {kept.page: kept for kept in reversed(read_kept(path))} | self._pages
             last = sorted(every.values(), key=lambda kept: kept.when)[-PAGES:]
             pages = [{"page": each.page, "when": each.when, "assessment": to_dict(each.assessment)} for each in last]
             content = {"format": FORMAT, "version": 1, "pages": pages}
-            with replacing(self._path) as file:
+            with replacing(path) as file:
                 file.write(json.dumps(content, ensure_ascii=False, allow_nan=False, indent=1).encode())
-
-    def close(self) -> None:
-        """Write the unsaved changes."""
-        self._ended = True
-        if self._thread is not None:
-            self._due.set()
-            self._thread.join(10.0)
 
 
 @contextlib.contextmanager
@@ -325,13 +301,7 @@ def _locked(folder: str) -> Iterator[None]:
 
 
 def read_kept(path: str) -> tuple[Kept, ...]:
-    """The assessments in a file of --keep, the last one first; none if there is no such file.
-
-    Raises
-    ------
-    ArgumentError
-        If the file is something else, which is not to be overwritten.
-    """
+    """The assessments in a file of --keep, the last one first; an ArgumentError if it is a file of something else."""
     with contextlib.suppress(FileNotFoundError):
         if os.path.getsize(path) == 0:
             return ()
@@ -367,3 +337,63 @@ def start_of(material: Material, given: Assessment | None) -> Assessment:
     answered = f.crowd > 0
     opened = [t for t in range(len(f.events)) if answered[t] and not f.resolved[t]]
     return material.assessment_of(opened[0] if opened else 0)
+
+
+# The report's sections that are shown.
+SHOWN = ("gains", "calibration", "learning")
+
+
+class Evidence:
+    """Evidence on one file, computed in a thread for the latest assessment."""
+
+    def __init__(self, material: Material) -> None:
+        self._material = material
+        self._lock = threading.Lock()
+        self._key: object = None
+        self._thread: threading.Thread | None = None
+        self._share, self._html = 0.0, Html("")
+        self._ended = False
+
+    def now(self, scene: Scene) -> dict[str, object]:
+        """Return the evidence computed so far, and whether the page should poll again."""
+        key = to_toml(scene.a.beliefs), scene.a.prior
+        with self._lock:
+            busy = self._thread is not None and self._thread.is_alive()
+            if not busy and key != self._key:
+                self._key, self._html, self._share = key, Html(""), 0.0
+                self._thread = threading.Thread(target=self._find, args=(scene,), name="evidence", daemon=True)
+                self._thread.start()
+                busy = True
+            if self._key == key and self._html:
+                return {"html": self._html, "again": False}
+            words = f"Computing how well the pool does on events that it has not learned from: {self._share:.0%}"
+            return {"html": markup('<p class="quiet">{}</p>', words), "again": busy}
+
+    def _find(self, scene: Scene) -> None:
+        a, forecasts = scene.a, self._material.forecasts
+        assert forecasts is not None
+        beliefs = None if a.beliefs.any_panel else a.beliefs
+        prior = None if self._material.own_priors else prior_of(a)
+        try:
+            found = find(forecasts, "gaussian", fit=FitOptions(prior, beliefs), progress=self._shown)
+            sections: list[Section] = [gains_section(found), *evidence_sections(found)]
+            html = rendered(each for each in sections if each.anchor in SHOWN)
+        except _EndedError:
+            return
+        except OpinionPoolError as error:
+            html = markup('<p class="missing">{}</p>', sentence(str(error)))
+        with self._lock:
+            self._html = html
+
+    def _shown(self, share: float) -> None:
+        if self._ended:
+            raise _EndedError
+        self._share = share
+
+    def close(self) -> None:
+        """Stop computing."""
+        self._ended = True
+
+
+class _EndedError(Exception):
+    """The computation was cancelled because its result is no longer needed."""

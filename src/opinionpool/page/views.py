@@ -16,7 +16,7 @@ from opinionpool.learning.constants import (
 from opinionpool.page import answer as answers
 from opinionpool.page.answer import Answer
 from opinionpool.page.assessment import Assessment, Expert
-from opinionpool.page.controls import accuracy_words, attributes, button, choice, field, helped, slider
+from opinionpool.page.panel import accuracy_words, attributes, button, choice, field, helped, slider
 from opinionpool.page.session import VIEWS, Scene
 from opinionpool.report.answers import Pooled
 from opinionpool.report.blocks import (

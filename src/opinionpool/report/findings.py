@@ -88,13 +88,7 @@ class Since:
 
 @dataclass(frozen=True, eq=False)
 class ReportOptions:
-    """Options of a report: its source, the order of its open events, and a saved pool.
-
-    Raises
-    ------
-    ArgumentError
-        If there is no such order, or the source is no `Source`.
-    """
+    """Options of a report: its source, the order of its open events, and a saved pool."""
 
     source: Source = SOURCE
     sort: str = "probability"  # a name in `SORTS`
@@ -194,22 +188,7 @@ def find(
     options: ReportOptions = OPTIONS,
     progress: Progress = None,
 ) -> Findings:
-    """Compute the contents of a report.
-
-    Parameters
-    ----------
-    forecasts : Forecasts
-    pool : str or pool, default "gaussian"
-    fit, splits : FitOptions, Splits
-        As for `opinionpool.scoring.compare.compare`.
-    options : ReportOptions
-    progress : callable or bool, optional
-
-    Raises
-    ------
-    OpinionPoolError
-        If the forecasts cannot be pooled; parts that cannot be computed for want of data are `Missing`.
-    """
+    """Compute the contents of a report; parts that cannot be computed for want of data are `Missing`."""
     if fit.beliefs is not None:
         expect_type(fit.beliefs, Beliefs, "beliefs")
     if isinstance(progress, bool):

@@ -148,13 +148,7 @@ class ExpertWorth:
 
 
 def expert_worth(state: FittedPanel, prior: float | None = None) -> ExpertWorth:
-    """Contribution of each expert of a fitted or believed panel to its expected score.
-
-    Raises
-    ------
-    ArgumentError
-        If there are more than two classes.
-    """
+    """Contribution of each expert of a panel of two classes to its expected score."""
     if len(state.panel.classes) > 2 or not isinstance(state.panel, Panel):
         raise ArgumentError("what a panel is worth is known for two classes; name them with --positive")
     shared = 0.5 if state.prior is None else float(state.prior[1])

@@ -246,42 +246,20 @@ EXPLAINING = (
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """The result of a command, in a form that every output format shows.
+    """The result of a command, in a form that every output format shows."""
 
-    Attributes
-    ----------
-    rows : str
-        What JSON calls the rows.
-    columns : sequence of Column
-        The rows, for CSV and the table.
-    facts : mapping
-        What JSON has beside the rows.
-    lines : sequence of str
-        What people read beside the table, on standard error.
-    notes : sequence of Note
-        What was coerced, dropped or assumed, and what to beware of.
-    below : sequence of sequences of Column, or str
-        Further tables and sentences of the table format; a line that begins with two spaces is never folded.
-    table : sequence of Column or None
-        The columns as the table format shows them, where it leaves out rows.
-    nested : iterable of mapping or None
-        The rows for JSON, where a column of CSV is a number for each class there.
-    forecasts : Forecasts or None
-        What the notes are about.
-    above : sequence of pairs of str
-        Topics and what is to say about each, over the table format's table.
-    """
-
-    rows: str
-    columns: Sequence[Column]
-    facts: Mapping[str, object] = field(default_factory=dict)
-    lines: Sequence[str] = ()
-    notes: Sequence[Note] = ()
+    rows: str  # what JSON calls the rows
+    columns: Sequence[Column]  # the rows, for CSV and the table
+    facts: Mapping[str, object] = field(default_factory=dict)  # what JSON has beside the rows
+    lines: Sequence[str] = ()  # what people read beside the table, on standard error
+    notes: Sequence[Note] = ()  # what was coerced, dropped or assumed, and what to beware of
+    # further tables and sentences of the table format; a line that begins with two spaces is never folded
     below: Sequence[Sequence[Column] | str] = ()
-    table: Sequence[Column] | None = None
+    table: Sequence[Column] | None = None  # the columns as the table format shows them, where it leaves out rows
+    # the rows for JSON, where a column of CSV is a number for each class there
     nested: Iterable[Mapping[str, object]] | None = None
-    forecasts: Forecasts | None = None
-    above: Sequence[tuple[str, str]] = ()
+    forecasts: Forecasts | None = None  # what the notes are about
+    above: Sequence[tuple[str, str]] = ()  # topics and what is to say about each, over the table format's table
 
 
 def write_view(view: View, kind: str, out: TextIO) -> None:
