@@ -289,9 +289,9 @@ def test_two_servers_keep_what_the_other_has_kept(serve, tmp_path):
         if question == "First?":
             first, page = server, server.page()
         server.move(page if question == "First?" else server.page(), {"do": "question", "value": question})
-        server.server.keeper._write()
+        server.server.keeper.close()
     first.move(page, {"do": "question", "value": "First after all?"})
-    first.server.keeper._write()
+    first.server.keeper.close()
     questions = [kept.assessment.question for kept in read_kept(str(path))]
     assert questions == ["First after all?", "Third?", "Second?"]
 
