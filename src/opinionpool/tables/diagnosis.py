@@ -1,22 +1,26 @@
-"""All that stands in the way of reading a table, found in one go: each fault is put right by its option, and on."""
+"""All that stands in the way of reading a table, found in one go: each fault is put right by its option, and on.
+
+Reading goes on from the stage that the option matters for; what was read before is not read again.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 
 from opinionpool.errors import ArgumentError, Remedy, TableError
 from opinionpool.forecasts import Forecasts
-from opinionpool.tables.options import OPTIONS, ReadOptions
-from opinionpool.tables.parse import read_table
+from opinionpool.tables.options import OPTIONS, STAGES, ReadOptions
+from opinionpool.tables.parse import TableReader
 from opinionpool.tables.read import open_tables
+from opinionpool.tables.roles import KEYED
 from opinionpool.tables.table import Table
 
 # Faults in one table, and ways to read it that are gone.
 _FAULTS, _WAYS = 40, 4
 # Options that matter when a file is opened; and all in the order of the harm that a wrong one does.
-_OPENING = {name for name, option in OPTIONS.items() if option.opening}
+_OPENING = {name for name, option in OPTIONS.items() if option.stage == STAGES[0]}
 _ORDER = list(OPTIONS)
 
 
@@ -82,9 +86,8 @@ def diagnose(
     [[['--percent']], [['--duplicates', 'last'], ['--duplicates', 'mean']]]
     """
     search = _Search(source, outcomes, progress)
-    with ExitStack() as stack:
-        search.stack = stack
-        search.go(options or ReadOptions(), ())
+    with search.stack:
+        search.go(None, options or ReadOptions(), ())
     return Diagnosis(tuple(search.ways))
 
 
@@ -97,12 +100,13 @@ class _Search:
         self.stack = ExitStack()
         self._open: dict[str, tuple[Table, Table | None]] = {}
 
-    def go(self, options: ReadOptions, faults: tuple[Fault, ...]) -> None:
-        """Read the table with these options and, if a fault is raised, with each of its remedies."""
+    def go(self, reader: TableReader | None, options: ReadOptions, faults: tuple[Fault, ...]) -> None:
+        """Read the table, by opening it if no reader has, and if a fault is raised, with each of its remedies."""
         try:
-            forecasts = read_table(*self._tables(options), options)
+            reader = reader or TableReader(*self._tables(options), options)
+            forecasts = reader.forecasts
         except TableError as error:
-            self._meet(options, faults, Fault(str(error), error.count, error.remedies))
+            self._meet(reader, options, faults, Fault(str(error), error.count, error.remedies))
             return
         except ArgumentError:
             if not faults:
@@ -113,12 +117,12 @@ class _Search:
         alike = next((note for note in forecasts.notes if note.code == "similar-names"), None)
         if alike is not None:
             fault = Fault(alike.text, alike.count, ({"merge_names": True},), proposed=True)
-            self._meet(options, faults, fault)
+            self._meet(reader, options, faults, fault)
             return
         # What leaves no forecast is no way to read a table.
         self.ways.append(Way(options, faults, forecasts if len(forecasts.event_index) or not faults else None))
 
-    def _meet(self, options: ReadOptions, faults: tuple[Fault, ...], fault: Fault) -> None:
+    def _meet(self, reader: TableReader | None, options: ReadOptions, faults: tuple[Fault, ...], fault: Fault) -> None:
         known = {before.text for before in faults}
         able = [] if fault.text in known or len(faults) >= _FAULTS or not self._again(fault) else fault.remedies
         if not able:
@@ -126,17 +130,24 @@ class _Search:
             return
         for remedy in able:
             if remedy is able[0] or len(self.ways) < _WAYS:
-                self.go(options.revised(remedy), (*faults, fault))
+                going_on = None if reader is None or _opens(remedy) else reader.revised(remedy)
+                self.go(going_on, options.revised(remedy), (*faults, fault))
 
     def _again(self, fault: Fault) -> bool:
         """Whether the source can be opened once more, if that is needed."""
-        opening = any(_OPENING & set(remedy) for remedy in fault.remedies)
-        return not opening or not (self.source == "-" or hasattr(self.source, "read"))
+        return not any(map(_opens, fault.remedies)) or not (self.source == "-" or hasattr(self.source, "read"))
 
     def _tables(self, options: ReadOptions) -> tuple[Table, Table | None]:
-        keys = sorted((role, of) for role, of in options.columns.items() if isinstance(of, tuple))
+        keys = [(role, of) for role in KEYED if isinstance(of := options.columns.get(role), tuple)]
         state = repr([keys, *(getattr(options, name) for name in sorted(_OPENING))])
         if state not in self._open:
             found = self.stack.enter_context(open_tables(self.source, self.outcomes, options, self.progress))
             self._open[state] = found
         return self._open[state]
+
+
+def _opens(remedy: Remedy) -> bool:
+    """Return True if a remedy matters when the file is opened: a key of several columns is made then, too."""
+    columns = remedy.get("columns", {})
+    several = isinstance(columns, Mapping) and any(isinstance(columns.get(role), tuple) for role in KEYED)
+    return several or not _OPENING.isdisjoint(remedy)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -171,23 +171,15 @@ def time_notes(long_rows: LongRows, facts: Facts) -> list[Note]:
     return [TimesNote.spanning(known)] if known else []
 
 
-def read_facts(
-    layout: Layout,
-    melted: Melted,
-    joined: Joined | None,
-    ends: Ends,
-    classes: tuple[object, ...],
-    reading: Reading,
-    options: EventOptions | None = None,
-) -> Facts:
-    """Return the facts on all events; with `options`, events have options of their own in place of shared classes."""
+def read_facts(layout: Layout, melted: Melted, joined: Joined | None, ends: Ends, prior: Array | None) -> Facts:
+    """Return the facts on all events, of which the ends and priors are known."""
     texts, notes = _texts(layout, melted, joined)
     return Facts(
         closes=ends.closes,
         resolved_at=ends.resolved_at,
         dated=ends.dated,
         notes=(*notes, *ends.notes),
-        prior=_prior(layout, melted, classes, reading, options),
+        prior=prior,
         texts=texts,
         groups=_labels("group", layout, melted),
         topics=_labels("topic", layout, melted),
@@ -260,30 +252,36 @@ def _texts(layout: Layout, melted: Melted, joined: Joined | None) -> tuple[tuple
     return (tuple(found) if any(found) else None), tuple(notes)
 
 
-def _prior(
-    layout: Layout, melted: Melted, classes: tuple[object, ...], reading: Reading, options: EventOptions | None
+def prior_of_events(
+    layout: Layout,
+    melted: Melted,
+    classes: tuple[object, ...],
+    priors: Mapping[int, Array],
+    reading: Reading,
+    options: EventOptions | None,
 ) -> Array | None:
+    """Return the prior of each event, (events,) or (events, K), from its columns; None if there is none."""
     long_rows, column = melted.long_rows, layout.roles.get("prior")
     if column is not None and layout.long and long_rows.classes:
-        part = (column, _inside(long_rows.table, column, reading), melted.row_labels)
+        part = (column, priors[column], melted.row_labels)
         return _by_class(melted, [part], classes, reading, options)
     if layout.priors:
         matcher = Matcher(melted.written)
         labels = {matcher.find(label): column for label, column in layout.priors.items()}
         if set(labels) == set(range(len(melted.written))):
             rows = long_rows.table.rows
-            parts = [(i, _inside(long_rows.table, i, reading), np.full(rows, label)) for label, i in labels.items()]
+            parts = [(i, priors[i], np.full(rows, label)) for label, i in labels.items()]
             return _by_class(melted, parts, classes, reading)
     if layout.priors or (column is not None and len(classes) > 2):
         wanted = [f"prior:{label}" for label in melted.written]
         raise fault("priors-by-class", Place(long_rows.table.name), wanted=wanted)
     if column is None:
         return None
-    values = _inside(long_rows.table, column, reading)
-    return np.asarray(event_values(long_rows.table, column, values, np.nan, melted.row_events, long_rows.events))
+    values = event_values(long_rows.table, column, priors[column], np.nan, melted.row_events, long_rows.events)
+    return np.asarray(values)
 
 
-def _inside(table: Table, column: int, reading: Reading) -> Array:
+def read_priors(table: Table, column: int, reading: Reading) -> Array:
     """Return a column of prior probabilities, (rows,); raise if one is 0 or 1."""
     plain = reading.numbers(table, [column])[0]
     written = reading.written(table, column, plain)

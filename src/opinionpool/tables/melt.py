@@ -25,7 +25,6 @@ from opinionpool.tables.cells import (
 )
 from opinionpool.tables.layout import Layout
 from opinionpool.tables.options import ReadOptions
-from opinionpool.tables.remarks import ForecastCounts
 from opinionpool.tables.statements import LongRows, withdrawn_only
 from opinionpool.tables.table import BLANK, Numbers, Table, Words, cell_fault, encode
 from opinionpool.tables.times import Times, read_times
@@ -57,7 +56,7 @@ class Reading:
     )
     log: Coerced = field(default_factory=Coerced)
     notes: list[Note] = field(default_factory=list)
-    counts: list[ForecastCounts] = field(default_factory=list)
+    percent: dict[int, bool] = field(default_factory=dict)  # whether unmarked numbers are percentages, by column
 
     @classmethod
     def of(cls, options: ReadOptions) -> Reading:
@@ -83,7 +82,11 @@ class Reading:
         units: npt.NDArray[np.int8] | None = None,
     ) -> Array:
         """Return a column as fractions, (rows,); `named` is its only expert, if any, `units` the unit of each row."""
-        return read_probabilities(table, column, plain, self.rules, self.log, named, units)
+        before = len(self.log.percent)
+        values = read_probabilities(table, column, plain, self.rules, self.log, named, units)
+        if units is None and not np.isnan(values).all():
+            self.percent[column] = len(self.log.percent) > before
+        return values
 
     def written(self, table: Table, column: int, plain: Numbers | None) -> Array | None:
         """Numbers of a column as written, before conversion to probabilities; None if the unit is decided already."""

@@ -24,6 +24,9 @@ RULES = ("last", "last-row", "mean", "time-weighted", "samples")
 # What unmarked numbers of an expert or column are.
 UNITS = ("percent", "fraction")
 
+# What is done one after the other when a table is read.
+STAGES = ("opening", "columns", "roles", "cells", "times", "choice")
+
 Values: TypeAlias = Sequence[object]
 Documented = TypeVar("Documented", bound=Callable[..., object])
 
@@ -36,7 +39,7 @@ class Option(NamedTuple):
     metavar: str | None = None  # what stands for the value in help
     choices: tuple[str, ...] = ()
     check: Callable[[Any], Any] | None = None  # from a value to the one that is kept; raises an `ArgumentError`
-    opening: bool = False  # whether it matters when a file is opened, and not only when its columns are read
+    stage: str = "cells"  # the first of `STAGES` that it matters for
     scored: bool = False  # whether it is about scores, and asked for by `compare` alone
 
     @property
@@ -171,21 +174,27 @@ class ReadOptions:
         "together are the name; probability: each holds forecasts.",
         metavar="ROLE=NAME",
         check=check_columns,
+        stage="roles",
     )
     options: str | None = _option(
         "text",
         "Which outcomes there are to choose from: a list of its own for each event (event), or the same classes for "
         "all (shared). Default: as the file shows; if the lists overlap in part, an error asks.",
         choices=("event", "shared"),
+        stage="times",
     )
     positive: object = _option(
-        "text", "Of two outcomes, the one that the probabilities are about, such as yes.", metavar="CLASS"
+        "text",
+        "Of two outcomes, the one that the probabilities are about, such as yes.",
+        metavar="CLASS",
+        stage="roles",
     )
     classes: Values = _option(
         "classes",
         "All classes in their order, where the file does not show them all or their order matters; of two, "
         "probabilities are about the last.",
         metavar="CLASS,CLASS,...",
+        stage="roles",
     )
     at_least: str | None = _option(
         "text",
@@ -206,6 +215,7 @@ class ReadOptions:
         "as no,unsure,yes; of one expert or column, as in judge_a=1-5. Repeatable.",
         metavar="[NAME=]SCALE",
         check=_scales,
+        stage="roles",
     )
     decimal: str | None = _option("text", "The decimal mark. Default: as each column shows.", choices=(".", ","))
     dates: str | None = _option(
@@ -220,27 +230,33 @@ class ReadOptions:
         "there are no times), the same and of several at one time the last row, their mean, their mean over the time "
         "that each stood, or all as samples of one statement, by their mean and spread. Default: an error.",
         choices=RULES,
+        stage="times",
     )
     as_of: object = _option(
         "text",
         "Leave out forecasts and outcomes from after this time, such as 2025-03-01T12:00Z.",
         metavar="TIME",
+        stage="times",
     )
-    drop_incomplete: bool = _option("flag", "Leave out forecasts that lack a class or option, such as one added later.")
+    drop_incomplete: bool = _option(
+        "flag", "Leave out forecasts that lack a class or option, such as one added later.", stage="choice"
+    )
     normalise: bool = _option(
-        "flag", "Divide probabilities over classes that do not add up to 1, as 0.95, by their sum."
+        "flag", "Divide probabilities over classes that do not add up to 1, as 0.95, by their sum.", stage="choice"
     )
     missing_values: Values = _option(
         "list",
         "A word or number in the file that stands for no answer. Repeatable.",
         metavar="V",
         check=_unicode,
+        stage="columns",
     )
     void_values: Values = _option(
         "list",
         "A word among outcomes that says that the event is void, besides annulled, withdrawn and the like. Repeatable.",
         metavar="WORD",
         check=_unicode,
+        stage="roles",
     )
     where: str | None = _option(
         "text",
@@ -248,38 +264,43 @@ class ReadOptions:
         "in (...), is blank, and, or, not, parentheses.",
         metavar="CONDITION",
         check=_condition,
-        opening=True,
+        stage="opening",
     )
     encoding: str | None = _option(
         "text",
         "The text's encoding if not UTF-8, such as cp1252.",
         metavar="NAME",
         check=_encoding,
-        opening=True,
+        stage="opening",
     )
-    include: Values = _option("list", "Use only this expert. Repeatable.", metavar="EXPERT")
-    exclude: Values = _option("list", "Leave this expert out. Repeatable.", metavar="EXPERT")
+    include: Values = _option("list", "Use only this expert. Repeatable.", metavar="EXPERT", stage="roles")
+    exclude: Values = _option("list", "Leave this expert out. Repeatable.", metavar="EXPERT", stage="roles")
     merge_names: bool = _option("flag", "Take experts whose names differ only in case, spaces or Unicode form for one.")
     silence: object = _option(
         "text",
         "Treat a missing forecast as this probability, such as 10%. Default: missing.",
         metavar="P",
         check=_probability,
+        stage="choice",
     )
     expert_from_name: bool = _option(
         "flag",
         "Each FILE is one expert's, named after it. Default for several files with one column of forecasts and none "
         "for the expert.",
-        opening=True,
+        stage="opening",
     )
     horizon: object = _option(
         "text",
         "Take forecasts as they stood so long before their event closed or was resolved, such as 7d.",
         check=_span,
         scored=True,
+        stage="times",
     )
     history: bool = _option(
-        "flag", "Keep what was forecast at every moment until the events closed, for time-averaged scores.", scored=True
+        "flag",
+        "Keep what was forecast at every moment until the events closed, for time-averaged scores.",
+        scored=True,
+        stage="times",
     )
 
     def __post_init__(self) -> None:

@@ -1,41 +1,42 @@
-"""From open tables to forecasts: layout, cells, outcomes and facts, and which forecasts count."""
+"""From open tables to forecasts, in stages: columns, roles, cells, times, outcomes, and which forecasts count."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool.arrays import Array, Index
+from opinionpool.arrays import Array
 from opinionpool.earlier import Earlier
-from opinionpool.errors import ArgumentError, DuplicateError, Note, OpinionPoolError
+from opinionpool.errors import ArgumentError, DuplicateError, Note, OpinionPoolError, Remedy
 from opinionpool.findings import Place, fault, finding
 from opinionpool.forecasts import Forecasts, History
 from opinionpool.labels import UNRESOLVED
 from opinionpool.scales import PLACES, scale_of
 from opinionpool.tables.classes import as_listed
 from opinionpool.tables.distinguishing import UnnamedTimes
-from opinionpool.tables.event_facts import Facts, class_order, read_ends, read_facts, time_notes
+from opinionpool.tables.event_facts import (
+    Ends,
+    Facts,
+    class_order,
+    prior_of_events,
+    read_ends,
+    read_facts,
+    read_priors,
+    time_notes,
+)
 from opinionpool.tables.known import in_time, known_by, void_by, with_silence, without_void
 from opinionpool.tables.layout import Layout, find_layout, layout_notes
-from opinionpool.tables.lives import Standing, coverage_note, standing
+from opinionpool.tables.lives import coverage_note, standing
 from opinionpool.tables.melt import Melted, Reading, melt_columns, melt_long, row_events
-from opinionpool.tables.options import ReadOptions
+from opinionpool.tables.options import OPTIONS, STAGES, ReadOptions
 from opinionpool.tables.options_of_events import EventOptions, SharedClasses, find_options, fold_rows
 from opinionpool.tables.outcome_files import Joined, beside, join_outcomes
-from opinionpool.tables.outcomes import (
-    TIED,
-    Observed,
-    Settled,
-    absent_void_notes,
-    graded,
-    in_levels,
-    settle,
-    settle_among,
-)
+from opinionpool.tables.outcomes import TIED, Observed, Settled, absent_void_notes, graded, in_levels, settle, settle_among
 from opinionpool.tables.profile import Profile
 from opinionpool.tables.remarks import ForecastCounts, alike_event_notes, alike_notes, formula_notes
 from opinionpool.tables.shapes import UserRoles
@@ -59,24 +60,9 @@ class Whole:
     profile: Profile
 
 
-def read_table(
-    table: Table,
-    other: Table | None,
-    request: ReadOptions,
-    reading: Reading | None = None,
-    whole: Whole | None = None,
-) -> Forecasts:
-    """Return the forecasts in open tables; `whole` has layout, classes and profile if `table` is a part of a table."""
-    profile = Profile(table, request.rules.missing_words) if whole is None else whole.profile
-    asked, request = request, with_verdicts(profile, request)
-    reading = Reading.of(request) if reading is None else reading
-    if asked is not request:
-        column, scale = request.columns["probability"], request.scale["*"]
-        reading.notes.append(finding("verdicts", column=column, scale=scale))
-    layout = layout_of(profile, other, request) if whole is None else whole.layout
-    if table.rows > _HEAD * _MORE and layout.long and request.duplicates is None:
-        _refuse_repeats(table, other, request, Whole(layout, None if whole is None else whole.classes, profile))
-    return _read_as(_Known(table, other, request, reading, whole, profile, layout))
+def read_table(table: Table, other: Table | None, request: ReadOptions) -> Forecasts:
+    """Return the forecasts in open tables of forecasts and of outcomes."""
+    return TableReader(table, other, request).forecasts
 
 
 def with_verdicts(profile: Profile, request: ReadOptions) -> ReadOptions:
@@ -88,20 +74,6 @@ def with_verdicts(profile: Profile, request: ReadOptions) -> ReadOptions:
     return replace(request, columns={**columns, "probability": found[0]}, scale={"*": str(found[1])})
 
 
-def _refuse_repeats(table: Table, other: Table | None, request: ReadOptions, whole: Whole) -> None:
-    """Raise where experts repeat themselves in the first rows of very many, before all are taken into memory."""
-    head = table.rows_from(table.first, _HEAD)
-    try:
-        _read_as(_Known(head, other, request, Reading.of(request), whole, whole.profile, whole.layout))
-    except DuplicateError:
-        raise
-    except OpinionPoolError:
-        # Whatever else is wrong in them may be right with the others.
-        pass
-    finally:
-        head.connection.close()
-
-
 def layout_of(profile: Profile, other: Table | None, request: ReadOptions) -> Layout:
     """Return the layout of a table from its headers and contents, the user's options and a table of outcomes."""
     names = () if other is None else other.names
@@ -111,105 +83,333 @@ def layout_of(profile: Profile, other: Table | None, request: ReadOptions) -> La
     return find_layout(profile.with_scales(request.rules.scales), given_roles, known, request.no_outcome.every)
 
 
-@dataclass(frozen=True, eq=False)
-class _Known:
-    """A table with its layout and profile, and the rules for reading its cells."""
+class TableReader:
+    """Reader of open tables in stages, each done once and kept where other options leave it as it is.
 
-    table: Table
-    other: Table | None
-    request: ReadOptions
-    reading: Reading
-    whole: Whole | None
-    profile: Profile
-    layout: Layout
+    `whole` has layout, classes and profile if `table` is a part of a table.
+    """
+
+    # What each stage finds.
+    _FOUND: ClassVar = {
+        "columns": ("profile",),
+        "roles": ("layout",),
+        "cells": ("reading", "events", "joined", "observed", "melted", "ends", "priors"),
+        "times": ("timed", "options", "settled", "facts", "placed"),
+        "choice": ("chosen", "counts", "forecasts"),
+    }
+
+    def __init__(self, table: Table, other: Table | None, request: ReadOptions, whole: Whole | None = None) -> None:
+        self.table, self.other, self.asked, self.whole = table, other, request, whole
+
+    def revised(self, remedy: Remedy) -> TableReader:
+        """Return a reader with changed options, which has all that was read before the first that they matter for."""
+        stages = [OPTIONS[name].stage for name in remedy]
+        # Without a rule for duplicates, each of several files may be an expert.
+        stages += ["cells"] if "duplicates" in remedy and len(self.table.pieces) > 1 else []
+        first = min(map(STAGES.index, stages))
+        found = TableReader(self.table, self.other, self.asked.revised(remedy), self.whole)
+        for stage, names in self._FOUND.items():
+            if STAGES.index(stage) >= first or not all(name in self.__dict__ for name in names):
+                break
+            found.__dict__.update({name: self.__dict__[name] for name in names})
+        return found
+
+    @cached_property
+    def profile(self) -> Profile:
+        """What the columns hold."""
+        return Profile(self.table, self.asked.rules.missing_words) if self.whole is None else self.whole.profile
+
+    @cached_property
+    def request(self) -> ReadOptions:
+        """The options, with those that the columns imply."""
+        return with_verdicts(self.profile, self.asked)
+
+    @cached_property
+    def layout(self) -> Layout:
+        """The columns by their roles."""
+        if self.whole is not None:
+            return self.whole.layout
+        found = layout_of(self.profile, self.other, self.request)
+        if self.table.rows > _HEAD * _MORE and found.long and self.request.duplicates is None:
+            self._refuse_repeats(Whole(found, None, self.profile))
+        return found
+
+    def _refuse_repeats(self, whole: Whole) -> None:
+        """Raise where experts repeat themselves in the first rows of very many, before all are taken into memory."""
+        head = self.table.rows_from(self.table.first, _HEAD)
+        try:
+            TableReader(head, self.other, self.asked, whole).chosen  # noqa: B018 - for its error
+        except DuplicateError:
+            raise
+        except OpinionPoolError:
+            # Whatever else is wrong in them may be right with the others.
+            pass
+        finally:
+            head.connection.close()
+
+    @cached_property
+    def reading(self) -> Reading:
+        """The rules for reading cells, with a log."""
+        return Reading.of(self.request)
+
+    @cached_property
+    def events(self) -> Words:
+        """The event of each row."""
+        return row_events(self.table, self.layout)
+
+    @cached_property
+    def joined(self) -> Joined | None:
+        """The table of outcomes beside the events."""
+        if self.other is None:
+            return None
+        header = self.table.names[self.layout.roles["event"]] if "event" in self.layout.roles else None
+        return join_outcomes(self.other, self.request.keys, self.events.values, self.table.name, header)
+
+    @cached_property
+    def observed(self) -> list[Observed]:
+        """The columns of outcomes in both tables."""
+        table, joined, found = self.table, self.joined, []
+        if "outcome" in self.layout.roles:
+            found = [Observed.of(table, self.layout.roles["outcome"], self.events)]
+        if joined is not None:
+            column = joined.roles["outcome"]
+            found.append(Observed(joined.table, column, joined.table.words(column), joined.row_events))
+        return as_asked(found, self.request)
+
+    @cached_property
+    def melted(self) -> Melted:
+        """The numbers that experts gave."""
+        table, layout, names = self.table, self.layout, self.table.names
+        if self.whole is None:
+            refuse_totals(table, layout, self.events, [each.words for each in self.observed if each.table is table])
+        found = (melt_long if layout.long else melt_columns)(table, layout, self.reading)
+        known = list(dict.fromkeys([*found.long_rows.experts, *names, *map(str, self.request.exclude)]))
+        for name in self.request.units:
+            if name not in known:
+                raise fault("unit-of-nobody", Place(table.name), name=name, near=suggestion(name, known, "there are"))
+        return found
+
+    @cached_property
+    def ends(self) -> Ends:
+        """When events closed and were resolved."""
+        return read_ends(self.layout, self.melted, self.joined, self.reading)
+
+    @cached_property
+    def priors(self) -> dict[int, Array]:
+        """The prior probabilities in each column of them."""
+        columns = [
+            *self.layout.priors.values(),
+            *([self.layout.roles["prior"]] if "prior" in self.layout.roles else []),
+        ]
+        return {column: read_priors(self.table, column, self.reading) for column in columns}
+
+    @property
+    def unnamed(self) -> UnnamedTimes:
+        """Unused columns of times; none if the user declares which column has times, or that none has."""
+        layout = self.layout if "time" not in self.request.keys else replace(self.layout, unused=())
+        rules = self.request.rules
+        return UnnamedTimes.of(self.table, layout, self.profile, rules.missing_words, self.request.dates)
+
+    @cached_property
+    def timed(self) -> tuple[LongRows, Sequence[Note]]:
+        """The numbers that were given in time, and notes on the others."""
+        return in_time(self.melted.long_rows, self.request, self.ends, self.unnamed)
+
+    @cached_property
+    def options(self) -> EventOptions | None:
+        """The options of events that do not share their classes."""
+        timed, request = self.timed[0], self.request
+        last = request.duplicates in {"last", "last-row"}
+        counting = timed.select(latest_of_pair(timed)) if last else self.melted.long_rows
+        return find_options(self.melted, self.layout, request.options, request.asked, counting)
+
+    @cached_property
+    def settled(self) -> Settled:
+        """Classes and outcomes."""
+        request, observed, written = self.request, self.observed, self.melted.written
+        without, events = request.no_outcome, self.events.values
+        if self.options is not None:
+            found = settle_among(observed, events, self.options.of_events, without)
+        else:
+            classes = None if self.whole is None else self.whole.classes
+            listed_ones = as_listed(request.asked, written, long=self.layout.long)
+            found = settle(observed, events, written, listed_ones, without, classes, request.rules.scale)
+        check_classes(self.table.name, len(found.classes))
+        absent = absent_void_notes(observed, without) if self.whole is None else []
+        return replace(found, notes=(*found.notes, *absent))
+
+    @cached_property
+    def facts(self) -> Facts:
+        """What is known of events beside their outcomes."""
+        found = prior_of_events(self.layout, self.melted, self.settled.classes, self.priors, self.reading, self.options)
+        return read_facts(self.layout, self.melted, self.joined, self.ends, found)
+
+    @cached_property
+    def placed(self) -> LongRows:
+        """The numbers that were given in time, about the classes in the order of these."""
+        return _towards(_by_place(self.timed[0], self.layout), self.settled.classes, self.request.rules)
+
+    @cached_property
+    def chosen(self) -> tuple[LongRows, Array, Earlier | None, tuple[Note, ...]]:
+        """One forecast of each expert on each event, the probabilities of all classes, those before, and notes."""
+        table, request, layout, facts, timed = self.table, self.request, self.layout, self.facts, self.placed
+        column = table.names[layout.roles["time"]] if "time" in layout.roles else None
+        ends = facts.asked(request.cutoff, self.settled.outcomes, request.ahead)
+        rows, repeated = one_each(timed, request.duplicates, column, layout.unused, ends, self.unnamed)
+        repeats = len(rows.value) < len(timed.value)
+        rows, expired = drop_expired(rows, request.cutoff, facts.closes, facts.resolved_at)
+        rows, probabilities, folded = self._ordered(rows)
+        earlier = None
+        if self.options is None and repeats:
+            earlier = earlier_forecasts(timed, rows, class_order(self.melted.written, self.settled.classes))
+        return rows, probabilities, earlier, (*repeated, *expired, *folded)
+
+    def _ordered(self, rows: LongRows) -> tuple[LongRows, Array, Sequence[Note]]:
+        """Return one row per forecast, by event and expert, and its probability (M,) or probabilities (M, K)."""
+        request, classes = self.request, len(self.settled.classes)
+        if rows.classes:
+            order = class_order(self.melted.written, self.settled.classes)
+            slots = SharedClasses(order) if self.options is None else self.options
+            flags = (request.drop_incomplete, request.normalise)
+            rows, table, notes = fold_rows(rows, slots, self.reading.half_units, *flags)
+            return rows, table if classes > 2 else np.ascontiguousarray(table[:, 1]), notes
+        if not rows.in_order:
+            rows = rows.select(np.argsort(rows.pair, kind="stable"))
+        return rows, rows.value if classes == 2 else _over_levels(rows, request.rules), []
+
+    @cached_property
+    def void(self) -> tuple[npt.NDArray[np.bool_], Sequence[Note]]:
+        """Mask of the void events, and the notes on outcomes."""
+        return void_by(self.request.cutoff, self.settled, self.facts)
+
+    @cached_property
+    def counts(self) -> ForecastCounts:
+        """How often experts gave which numbers, on events that are not void."""
+        rows, void = self.chosen[0], self.void[0]
+        rows = rows.select(~void[rows.event]) if void.any() else rows
+        return ForecastCounts.of(rows, self.request.percent, self.reading.log.marked)
+
+    @cached_property
+    def forecasts(self) -> Forecasts:
+        """The forecasts that count, with the facts about their events."""
+        request, facts, layout, joined = self.request, self.facts, self.layout, self.joined
+        rows, probabilities, earlier, _ = self.chosen
+        outcomes, hidden = known_by(request.cutoff, self.settled.outcomes, facts)
+        closing = "closes" in layout.roles or (joined is not None and "closes" in joined.roles)
+        found = Forecasts(
+            events=tuple(self.events.values),
+            experts=tuple(rows.experts),
+            classes=self.settled.classes,
+            event_index=rows.event,
+            expert_index=rows.expert,
+            probabilities=probabilities,
+            outcomes=np.maximum(outcomes, UNRESOLVED),
+            prior=facts.prior,
+            times=facts.latest(rows),
+            groups=facts.groups,
+            topics=facts.topics,
+            settled=facts.settled,
+            made=None if rows.time is None or np.isnat(rows.time).all() else rows.time,
+            asked=facts.asked(request.cutoff, outcomes, request.ahead),
+            earlier=earlier,
+            closes=facts.closes if closing else None,
+            texts=facts.texts,
+            notes=self._notes(hidden),
+            scales={
+                name: scale.facing(self.settled.classes)
+                for name in rows.experts
+                if (scale := scale_of(request.rules.scales, name))
+            },
+            ties=outcomes == TIED if (outcomes == TIED).any() else None,
+        )
+        if request.history:
+            found = replace(found, history=self._history(found))
+        if request.silence is not None:
+            found = with_silence(found, float(str(request.silence)))
+        found = without_void(_with_options(self.options, found, self.void[0]))
+        if request.ahead is None:
+            return found
+        return replace(found, notes=(*found.notes, coverage_note(found.resolved, found.crowd, request.ahead)))
+
+    def _notes(self, hidden: Sequence[Note]) -> tuple[Note, ...]:
+        """All notes; `hidden` are those on outcomes that were not known yet."""
+        (timed, late), rows = self.timed, self.chosen[0]
+        column, scale = self.request.columns.get("probability"), self.request.scale.get("*")
+        verdicts = [finding("verdicts", column=column, scale=scale)] if self.request is not self.asked else []
+        return (
+            *self.table.notes,
+            *layout_notes(self.layout, self.table.names, self.unnamed.names),
+            *time_notes(timed, self.facts),
+            *self.reading.log.notes(),
+            *verdicts,
+            *self.reading.notes,
+            *alike_notes(rows.experts),
+            *alike_event_notes(self.events.values),
+            *formula_notes([*self.events.values, *rows.experts]),
+            *(self.joined.notes if self.joined else ()),
+            *self.facts.notes,
+            *self.void[1],
+            *late,
+            *hidden,
+            *self.chosen[3],
+            *(forecast_notes(self.counts, self.layout, self.request.rules) if self.whole is None else ()),
+        )
+
+    def _history(self, forecasts: Forecasts) -> History:
+        """Return the active forecasts in every interval of the events' lives."""
+        if self.options is not None:
+            raise ArgumentError("--time-averaged is for events that share their classes, and these have options")
+        stood = standing(self.placed, self.facts.ends)
+        rows, _ = one_each(stood.long_rows, self.request.duplicates, None)
+        rows, probabilities, _ = self._ordered(rows)
+
+        def own(of_events: Any) -> Any:  # noqa: ANN401 - arrays of several types
+            return None if of_events is None else of_events[stood.event]
+
+        found = Forecasts(
+            events=tuple(rows.events),
+            experts=forecasts.experts,
+            classes=forecasts.classes,
+            event_index=rows.event,
+            expert_index=rows.expert,
+            probabilities=probabilities,
+            outcomes=own(forecasts.outcomes),
+            made=rows.time,
+            asked=stood.middle,
+            prior=own(forecasts.prior),
+            topics=own(forecasts.topics),
+        )
+        return History(found, stood.event, stood.share, stood.begin)
 
 
-@dataclass(frozen=True, eq=False)
-class _Parsed:
-    """Parsed cells of a table: events, forecasts in long form, outcomes, and facts on events."""
-
-    events: list[str]
-    layout: Layout  # with the classes that columns are of
-    joined: Joined | None
-    melted: Melted
-    timed: tuple[LongRows, Sequence[Note]]  # what was forecast in time, and notes on what was not
-    options: EventOptions | None
-    settled: Settled
-    facts: Facts
-
-
-@dataclass(frozen=True, eq=False)
-class _Chosen:
-    """The forecasts that count, one by an expert on an event."""
-
-    long_rows: LongRows
-    probabilities: Array
-    notes: tuple[Note, ...]
-    earlier: Earlier | None
-
-
-def _read_as(known: _Known) -> Forecasts:
-    """Forecasts of a table whose columns are known."""
-    request, parsed = known.request, _parse(known)
-    facts, (timed, late) = parsed.facts, parsed.timed
-    times = time_notes(timed, facts)
-    chosen = _choose(known, parsed, timed)
-    void, voided = void_by(request.cutoff, parsed.settled, facts)
-    known.reading.counts.append(
-        ForecastCounts.of(_not_void(chosen.long_rows, void), request.percent, known.reading.log.marked)
-    )
-    outcomes, hidden = known_by(request.cutoff, parsed.settled.outcomes, facts)
-    notes = (*_reading_notes(known, parsed, chosen, times), *voided, *late, *hidden, *chosen.notes)
-    if known.whole is None:
-        notes += (*forecast_notes(known.reading.counts[0], parsed.layout, request.rules),)
-    forecasts = _forecasts(known, parsed, chosen, outcomes, notes)
-    if request.history:
-        stood = standing(timed, facts.ends)
-        history = _history(forecasts, stood, parsed.melted.written, request, known.reading)
-        forecasts = replace(forecasts, history=history)
-    return _finished(forecasts, parsed.options, void, request)
-
-
-def _not_void(long_rows: LongRows, void: npt.NDArray[np.bool_]) -> LongRows:
-    """Return the forecasts on events that are not void."""
-    return long_rows.select(~void[long_rows.event]) if void.any() else long_rows
-
-
-def _parse(known: _Known) -> _Parsed:
-    """Read the cells: what classes there are depends on outcomes and forecasts, what facts mean on classes."""
-    table, request, reading, layout = known.table, known.request, known.reading, known.layout
-    events = row_events(table, layout)
-    joined = None
-    if known.other is not None:
-        header = table.names[layout.roles["event"]] if "event" in layout.roles else None
-        joined = join_outcomes(known.other, request.keys, events.values, table.name, header)
-    observed = _observed(table, layout, events, joined)
+def as_asked(observed: Sequence[Observed], request: ReadOptions) -> list[Observed]:
+    """Return columns of outcomes with grades as 0 and 1, or with levels as their scale writes them, if asked for."""
     if request.at_least is not None:
-        observed = [graded(each, request.at_least, request.rules.scales.values()) for each in observed]
-    elif request.rules.scale is not None:
-        observed = [in_levels(each, request.rules.scale) for each in observed]
-    without = request.no_outcome
-    if known.whole is None:
-        refuse_totals(table, layout, events, [column.words for column in observed if column.table is table])
-    melted = melt_long(table, layout, reading) if layout.long else melt_columns(table, layout, reading)
-    _check_unit_names(table, melted.long_rows.experts, request)
-    ends = read_ends(layout, melted, joined, reading)
-    timed, late = in_time(melted.long_rows, request, ends, _unnamed_times(known, layout))
-    last = request.duplicates in {"last", "last-row"}
-    counting = timed.select(latest_of_pair(timed)) if last else melted.long_rows
-    options = find_options(melted, layout, request.options, request.asked, counting)
-    if options is not None:
-        settled = settle_among(observed, events.values, options.of_events, without)
-    else:
-        classes = None if known.whole is None else known.whole.classes
-        listed_ones = as_listed(request.asked, melted.written, long=layout.long)
-        settled = settle(observed, events.values, melted.written, listed_ones, without, classes, request.rules.scale)
-    if known.whole is None:
-        settled = replace(settled, notes=(*settled.notes, *absent_void_notes(observed, without)))
-    check_classes(table.name, len(settled.classes))
-    facts = read_facts(layout, melted, joined, ends, settled.classes, reading, options)
-    timed = _towards(_by_place(timed, layout), settled.classes, request.rules)
-    return _Parsed(events.values, layout, joined, melted, (timed, late), options, settled, facts)
+        return [graded(each, request.at_least, request.rules.scales.values()) for each in observed]
+    scale = request.rules.scale
+    return list(observed) if scale is None else [in_levels(each, scale) for each in observed]
+
+
+def forecast_notes(counts: ForecastCounts, layout: Layout, rules: NumberRules) -> list[Note]:
+    """Return the notes on extreme forecasts, small percentages, and columns of only 0 and 1."""
+    check_percent(counts.experts, counts.above, counts.inside, counts.exact, counts.every, rules)
+    small = small_percent_notes(counts.experts, counts.above, counts.inside, rules)
+    return [*small, *counts.extreme_notes(), *([] if layout.long else counts.vote_notes("outcome" in layout.roles))]
+
+
+def _with_options(
+    options: EventOptions | None, forecasts: Forecasts, void: npt.NDArray[np.bool_]
+) -> tuple[Forecasts, npt.NDArray[np.bool_]]:
+    """Return forecasts and void mask of events with two or more options, the options added."""
+    if options is None:
+        return forecasts, void
+    known = options.sizes >= 2
+    notes = [options.note]
+    if not known.all():
+        notes.append(finding("no-options", count=int((~known).sum())))
+        forecasts = forecasts.select_events(known)
+    labels = tuple(labels for labels, kept in zip(options.of_events, known.tolist(), strict=True) if kept)
+    return replace(forecasts, options=labels, notes=(*forecasts.notes, *notes)), void[known]
 
 
 def _by_place(long_rows: LongRows, layout: Layout) -> LongRows:
@@ -238,184 +438,10 @@ def _towards(long_rows: LongRows, classes: Sequence[object], rules: NumberRules)
     return replace(long_rows, value=np.where(turned[long_rows.expert], 1.0 - long_rows.value, long_rows.value))
 
 
-def _check_unit_names(table: Table, experts: Sequence[str], request: ReadOptions) -> None:
-    """Raise if `units` has a name that is neither an expert nor a column."""
-    names = list(dict.fromkeys([*experts, *table.names, *map(str, request.exclude)]))
-    for name in request.units:
-        if name not in names:
-            raise fault("unit-of-nobody", Place(table.name), name=name, near=suggestion(name, names, "there are"))
-
-
-def _choose(known: _Known, parsed: _Parsed, timed: LongRows) -> _Chosen:
-    """Return one forecast of each expert on each event, with the probabilities of all classes."""
-    table, request, layout, facts = known.table, known.request, parsed.layout, parsed.facts
-    time_column = table.names[layout.roles["time"]] if "time" in layout.roles else None
-    ends = facts.asked(request.cutoff, parsed.settled.outcomes, request.ahead)
-    long_rows, repeated = one_each(
-        timed, request.duplicates, time_column, layout.unused, ends, _unnamed_times(known, layout)
-    )
-    repeats = len(long_rows.value) < len(timed.value)
-    long_rows, expired = drop_expired(long_rows, request.cutoff, facts.closes, facts.resolved_at)
-    earlier = None
-    if parsed.options is None:
-        order = class_order(parsed.melted.written, parsed.settled.classes)
-        long_rows, probabilities, folded = _ordered(long_rows, order, known.reading, request)
-        if len(parsed.settled.classes) > 2 and probabilities.ndim == 1:
-            probabilities = _over_levels(long_rows, probabilities, request.rules)
-        earlier = earlier_forecasts(timed, long_rows, order) if repeats else None
-    else:
-        long_rows, probabilities, folded = fold_rows(
-            long_rows, parsed.options, known.reading.half_units, request.drop_incomplete, request.normalise
-        )
-        if len(parsed.settled.classes) == 2:
-            probabilities = np.ascontiguousarray(probabilities[:, 1])
-    return _Chosen(long_rows, probabilities, (*repeated, *expired, *folded), earlier)
-
-
-def _unnamed_times(known: _Known, layout: Layout) -> UnnamedTimes:
-    """Return the unused columns of times; none if the user declares which column has times, or that none has."""
-    given = layout if "time" not in known.request.keys else replace(layout, unused=())
-    return UnnamedTimes.of(known.table, given, known.profile, known.reading.rules.missing_words, known.reading.dates)
-
-
-def _reading_notes(known: _Known, parsed: _Parsed, chosen: _Chosen, times: Sequence[Note]) -> tuple[Note, ...]:
-    """Notes on the table, its columns, its cells and its names."""
-    experts, joined = chosen.long_rows.experts, parsed.joined
-    return (
-        *known.table.notes,
-        *layout_notes(parsed.layout, known.table.names, _unnamed_times(known, parsed.layout).names),
-        *times,
-        *known.reading.log.notes(),
-        *known.reading.notes,
-        *alike_notes(experts),
-        *alike_event_notes(parsed.events),
-        *formula_notes([*parsed.events, *experts]),
-        *(joined.notes if joined else ()),
-        *parsed.facts.notes,
-    )
-
-
-def _forecasts(known: _Known, parsed: _Parsed, chosen: _Chosen, outcomes: Index, notes: tuple[Note, ...]) -> Forecasts:
-    """The forecasts that count, with the facts about their events."""
-    facts, rows, joined = parsed.facts, chosen.long_rows, parsed.joined
-    closing = "closes" in parsed.layout.roles or (joined is not None and "closes" in joined.roles)
-    return Forecasts(
-        events=tuple(parsed.events),
-        experts=tuple(rows.experts),
-        classes=parsed.settled.classes,
-        event_index=rows.event,
-        expert_index=rows.expert,
-        probabilities=chosen.probabilities,
-        outcomes=np.maximum(outcomes, UNRESOLVED),
-        prior=facts.prior,
-        times=facts.latest(rows),
-        groups=facts.groups,
-        topics=facts.topics,
-        settled=facts.settled,
-        made=None if rows.time is None or np.isnat(rows.time).all() else rows.time,
-        asked=facts.asked(known.request.cutoff, outcomes, known.request.ahead),
-        earlier=chosen.earlier,
-        closes=facts.closes if closing else None,
-        texts=facts.texts,
-        notes=notes,
-        scales={
-            name: scale.facing(parsed.settled.classes)
-            for name in rows.experts
-            if (scale := scale_of(known.reading.rules.scales, name))
-        },
-        ties=outcomes == TIED if (outcomes == TIED).any() else None,
-    )
-
-
-def _finished(
-    forecasts: Forecasts, options: EventOptions | None, void: npt.NDArray[np.bool_], request: ReadOptions
-) -> Forecasts:
-    """Return the forecasts without void events, with --silence filled in and coverage at the horizon noted."""
-    if request.silence is not None:
-        forecasts = with_silence(forecasts, float(str(request.silence)))
-    found = without_void(_with_options(options, forecasts, void))
-    if request.ahead is None:
-        return found
-    return replace(found, notes=(*found.notes, coverage_note(found.resolved, found.crowd, request.ahead)))
-
-
-def _history(
-    forecasts: Forecasts, stood: Standing, written: Sequence[str], request: ReadOptions, reading: Reading
-) -> History:
-    """Return the active forecasts in every interval of the events' lives."""
-    if forecasts.options is not None:
-        raise ArgumentError("--time-averaged is for events that share their classes, and these have options")
-    stretches, _ = one_each(stood.long_rows, request.duplicates, None)
-    order = class_order(written, forecasts.classes)
-    stretches, probabilities, _ = _ordered(stretches, order, reading, request)
-
-    def own(of_events: Any) -> Any:  # noqa: ANN401 - arrays of several types
-        return None if of_events is None else of_events[stood.event]
-
-    found = Forecasts(
-        events=tuple(stretches.events),
-        experts=forecasts.experts,
-        classes=forecasts.classes,
-        event_index=stretches.event,
-        expert_index=stretches.expert,
-        probabilities=probabilities,
-        outcomes=own(forecasts.outcomes),
-        made=stretches.time,
-        asked=stood.middle,
-        prior=own(forecasts.prior),
-        topics=own(forecasts.topics),
-    )
-    return History(found, stood.event, stood.share, stood.begin)
-
-
-def forecast_notes(counts: ForecastCounts, layout: Layout, rules: NumberRules) -> list[Note]:
-    """Return the notes on extreme forecasts, small percentages, and columns of only 0 and 1."""
-    check_percent(counts.experts, counts.above, counts.inside, counts.exact, counts.every, rules)
-    small = small_percent_notes(counts.experts, counts.above, counts.inside, rules)
-    return [*small, *counts.extreme_notes(), *([] if layout.long else counts.vote_notes("outcome" in layout.roles))]
-
-
-def _with_options(
-    options: EventOptions | None, forecasts: Forecasts, void: npt.NDArray[np.bool_]
-) -> tuple[Forecasts, npt.NDArray[np.bool_]]:
-    """Return forecasts and void mask of events with two or more options, the options added."""
-    if options is None:
-        return forecasts, void
-    known = options.sizes >= 2
-    notes = [options.note]
-    if not known.all():
-        notes.append(finding("no-options", count=int((~known).sum())))
-        forecasts = forecasts.select_events(known)
-    labels = tuple(labels for labels, kept in zip(options.of_events, known.tolist(), strict=True) if kept)
-    return replace(forecasts, options=labels, notes=(*forecasts.notes, *notes)), void[known]
-
-
-def _observed(table: Table, layout: Layout, events: Words, joined: Joined | None) -> list[Observed]:
-    """Return the columns of outcomes in the table and in the table of outcomes."""
-    found = [Observed.of(table, layout.roles["outcome"], events)] if "outcome" in layout.roles else []
-    if joined is not None:
-        column = joined.roles["outcome"]
-        found.append(Observed(joined.table, column, joined.table.words(column), joined.row_events))
-    return found
-
-
-def _over_levels(long_rows: LongRows, values: Array, rules: NumberRules) -> Array:
-    """Probabilities of levels that are classes too, (M, K)."""
-    for name in long_rows.experts:
+def _over_levels(rows: LongRows, rules: NumberRules) -> Array:
+    """Return the probabilities of levels that are classes too, (M, K)."""
+    for name in rows.experts:
         if scale_of(rules.scales, name) != rules.scale:
-            raise fault("levels-beside-fractions", Place(long_rows.table.name), scale=str(rules.scale), name=name)
+            raise fault("levels-beside-fractions", Place(rows.table.name), scale=str(rules.scale), name=name)
     assert rules.scale is not None
-    return rules.scale.over_classes(values)
-
-
-def _ordered(
-    long_rows: LongRows, order: Sequence[int], reading: Reading, request: ReadOptions
-) -> tuple[LongRows, Array, list[Note]]:
-    """Return one row per forecast, ordered by event and expert, and its probability (M,) or probabilities (M, K)."""
-    if long_rows.classes:
-        slots, flags = SharedClasses(order), (request.drop_incomplete, request.normalise)
-        long_rows, table, notes = fold_rows(long_rows, slots, reading.half_units, *flags)
-        return long_rows, table if len(order) > 2 else np.ascontiguousarray(table[:, 1]), notes
-    if not long_rows.in_order:
-        long_rows = long_rows.select(np.argsort(long_rows.pair, kind="stable"))
-    return long_rows, long_rows.value, []
+    return rules.scale.over_classes(rows.value)

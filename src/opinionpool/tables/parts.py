@@ -19,7 +19,7 @@ from os import PathLike
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool.arrays import Array, Index
+from opinionpool.arrays import Index
 from opinionpool.blocks import in_order
 from opinionpool.errors import Note, OpinionPoolError
 from opinionpool.findings import fault, finding
@@ -27,15 +27,14 @@ from opinionpool.forecasts import Forecasts
 from opinionpool.tables.classes import as_listed
 from opinionpool.tables.engine import SPACE, Progress
 from opinionpool.tables.layout import Layout
-from opinionpool.tables.melt import Reading
 from opinionpool.tables.options import ReadOptions
-from opinionpool.tables.outcomes import Observed, absent_void_notes, coded, find_classes, graded, in_levels
-from opinionpool.tables.parse import Whole, forecast_notes, layout_of, read_table, with_verdicts
+from opinionpool.tables.outcomes import Observed, absent_void_notes, coded, find_classes
+from opinionpool.tables.parse import TableReader, Whole, as_asked, forecast_notes, layout_of, with_verdicts
 from opinionpool.tables.profile import Profile
 from opinionpool.tables.read import open_table
 from opinionpool.tables.remarks import ForecastCounts
 from opinionpool.tables.sources import is_large
-from opinionpool.tables.table import BLANK, Numbers, Table, Words, place
+from opinionpool.tables.table import BLANK, Table, Words, place
 
 # Events that would fill the memory, and how many a byte of text may be, at most; and bytes that show it.
 MANY, EVENT, HEAD = 2_000_000, 1 / 8, 1 << 16
@@ -86,28 +85,6 @@ class _Tally(Words):
         return _Tally(codes, found.values, self.trimmed, tallies=number, firsts=self.firsts[first])
 
 
-@dataclass(frozen=True)
-class _PartReading(Reading):
-    """How the cells of a part are read, and whether its numbers are percentages, by column."""
-
-    percent: dict[int, bool] = field(default_factory=dict)
-
-    def probabilities(
-        self,
-        table: Table,
-        column: int,
-        plain: Numbers | None,
-        named: str | None = None,
-        units: npt.NDArray[np.int8] | None = None,
-    ) -> Array:
-        """A column as fractions, (rows,)."""
-        before = len(self.log.percent)
-        values = super().probabilities(table, column, plain, named, units)
-        if not np.isnan(values).all() and units is None:
-            self.percent[column] = len(self.log.percent) > before
-        return values
-
-
 @dataclass(frozen=True, eq=False)
 class Parts:
     """A table in parts, which can be gone through again and again."""
@@ -124,10 +101,10 @@ class Parts:
     def forecasts(self, threads: int | None = None) -> Iterator[Forecasts]:
         """The forecasts of each part, in order."""
         self.counted.clear()
-        for (first, _), (forecasts, reading) in zip(self.spans, in_order(self._read, self.spans, threads), strict=True):
-            self._check_units(reading, first)
-            self.counted[:] = [reduce(add, (*self.counted, *reading.counts))]
-            yield forecasts
+        for (first, _), reader in zip(self.spans, in_order(self._read, self.spans, threads), strict=True):
+            self._check_units(reader.reading.percent, first)
+            self.counted[:] = [reduce(add, (*self.counted, reader.counts))]
+            yield reader.forecasts
         # Whether all numbers of an expert are fractions shows when all have been read.
         self.standing_out()
 
@@ -135,19 +112,19 @@ class Parts:
         """Return the notes on unusual forecasts, once all parts have been read."""
         return forecast_notes(self.counted[0], self.whole.layout, self.request.rules)
 
-    def _read(self, span: tuple[int, int]) -> tuple[Forecasts, _PartReading]:
+    def _read(self, span: tuple[int, int]) -> TableReader:
         part = self.table.rows_from(*span, self.known)
-        plain = Reading.of(self.request)
-        reading = _PartReading(plain.rules, plain.include, plain.exclude, plain.dates)
+        reader = TableReader(part, None, self.request, self.whole)
         try:
-            return read_table(part, None, self.request, reading, self.whole), reading
+            reader.forecasts, reader.counts  # noqa: B018 - both are kept
         finally:
             part.connection.close()
+        return reader
 
-    def _check_units(self, reading: _PartReading, first: int) -> None:
-        for column, percent in reading.percent.items():
-            before, where = self.percent.setdefault(column, (percent, first))
-            if before != percent:
+    def _check_units(self, percent: Mapping[int, bool], first: int) -> None:
+        for column, own in percent.items():
+            before, where = self.percent.setdefault(column, (own, first))
+            if before != own:
                 both = {"one": place(self.table, where), "other": place(self.table, first)}
                 raise fault("units-of-parts", None, (), name=self.table.names[column], **both)
 
@@ -179,10 +156,7 @@ def _parts(table: Table, request: ReadOptions, layout: Layout, profile: Profile)
         observed = [Observed(table, column, words, np.full(len(words.values), BLANK))]
     written = [*dict.fromkeys(label for _, label in layout.cells if label is not None)]
     asked = as_listed(request.asked, written, long=layout.long)
-    if request.at_least is not None:
-        observed = [graded(each, request.at_least, request.rules.scales.values()) for each in observed]
-    elif request.rules.scale is not None:
-        observed = [in_levels(each, request.rules.scale) for each in observed]
+    observed = as_asked(observed, request)
     without = coded(without, observed, written, asked)
     whole = Whole(layout, find_classes(observed, written, asked, without, request.rules.scale), profile)
     known = {}
