@@ -61,6 +61,10 @@ def test_a_condition_is_of_the_file_of_outcomes_where_that_alone_has_its_columns
         read(FORECASTS, outcomes)
     assert read(FORECASTS, outcomes, where="version = 2").outcomes.tolist() == [0, 1]
     assert read(FORECASTS, "event,outcome\nq1,1\nq2,0\n", where="expert = 'a'").experts == ("a",)
+    both = read(FORECASTS, outcomes, where="expert = 'a' and (version = 2 or version = 3)")
+    assert (both.experts, both.outcomes.tolist()) == (("a",), [0, 1])
+    with pytest.raises(LayoutError, match="'version', which is not there"):
+        read(FORECASTS, outcomes, where="expert = 'a' or version = 2")
     with pytest.raises(LayoutError, match="'nothing', which is not there"):
         read(FORECASTS, outcomes, where="nothing = 2")
 

@@ -91,7 +91,9 @@ def read_forecasts(
 def open_tables(
     source: object, outcomes: object, options: ReadOptions, progress: Callable[[float], None] | None = None
 ) -> Iterator[tuple[Table, Table | None]]:
-    """Open the tables of forecasts and outcomes; --where applies to the first one with all columns it names."""
+    """Open the tables of forecasts and outcomes; each condition of --where is of the first with all columns in it."""
+    from opinionpool.tables.where import conjuncts
+
     if outcomes is None:
         with open_table(source, options, progress) as table:
             yield table, None
@@ -100,11 +102,12 @@ def open_tables(
         _open(source, options, progress, False) as table,
         _open(outcomes, ReadOptions(encoding=options.encoding), None, False) as other,
     ):
-        chosen = {id(table): table, id(other): other}
-        if options.where is not None:
-            own = other if _applies(options.where, other) and not _applies(options.where, table) else table
-            chosen[id(own)] = _matching(own, options.where)
-        yield _keyed(chosen[id(table)], options, other), _keyed(chosen[id(other)], options, table, optional=True)
+        wheres = [] if options.where is None else conjuncts(options.where)
+        others = [where for where in wheres if _applies(where, other) and not _applies(where, table)]
+        own = " and ".join(where for where in wheres if where not in others)
+        table = _matching(table, own) if own else table
+        other = _matching(other, " and ".join(others)) if others else other
+        yield _keyed(table, options, other), _keyed(other, options, table, optional=True)
 
 
 @contextmanager

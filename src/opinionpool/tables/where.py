@@ -8,7 +8,7 @@ bound parameters for literals, so nothing that a user writes ever reaches it as 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from opinionpool.errors import ArgumentError, LayoutError
@@ -54,17 +54,40 @@ def parse_where(text: str, table: str, names: Sequence[str], cell: Callable[[int
     return Condition(query, parser.parameters)
 
 
+def conjuncts(text: str) -> list[str]:
+    """Return the conditions that must all hold, as they are written; only one where some stand between ``or``.
+
+    >>> conjuncts("a = 1 and not (b = 2 and c = 'x and y')"), conjuncts("a = 1 or b = 2 and c = 3")
+    (['a = 1', "not (b = 2 and c = 'x and y')"], ['a = 1 or b = 2 and c = 3'])
+    """
+    found, start, depth = [], 0, 0
+    for match in _matches(text):
+        word = match[0].strip().lower()
+        depth += {"(": 1, ")": -1}.get(word, 0)
+        if not depth and word == "or":
+            return [text]
+        if not depth and word == "and":
+            found.append(text[start : match.start()].strip())
+            start = match.end()
+    return [*found, text[start:].strip()]
+
+
 def _tokens(text: str) -> list[tuple[str, str]]:
-    found, at = [], 0
+    found = [(str(match.lastgroup), str(match[str(match.lastgroup)])) for match in _matches(text)]
+    if not found:
+        raise ArgumentError(f"--where is empty; {_FORM}")
+    return found
+
+
+def _matches(text: str) -> Iterator[re.Match[str]]:
+    """Yield the tokens of a condition; raise where there is none."""
+    at = 0
     while text[at:].strip():
         match = _TOKEN.match(text, at)
         if match is None:
             raise ArgumentError(f"--where: {shown(text[at:].strip()[:20])} is not understood; {_FORM}")
-        found.append((str(match.lastgroup), str(match[str(match.lastgroup)])))
+        yield match
         at = match.end()
-    if not found:
-        raise ArgumentError(f"--where is empty; {_FORM}")
-    return found
 
 
 @dataclass
