@@ -36,7 +36,16 @@ from opinionpool.tables.melt import Melted, Reading, melt_columns, melt_long, ro
 from opinionpool.tables.options import OPTIONS, STAGES, ReadOptions
 from opinionpool.tables.options_of_events import EventOptions, SharedClasses, find_options, fold_rows
 from opinionpool.tables.outcome_files import Joined, beside, join_outcomes
-from opinionpool.tables.outcomes import TIED, Observed, Settled, absent_void_notes, graded, in_levels, settle, settle_among
+from opinionpool.tables.outcomes import (
+    TIED,
+    Observed,
+    Settled,
+    absent_void_notes,
+    graded,
+    in_levels,
+    settle,
+    settle_among,
+)
 from opinionpool.tables.profile import Profile
 from opinionpool.tables.remarks import ForecastCounts, alike_event_notes, alike_notes, formula_notes
 from opinionpool.tables.shapes import UserRoles

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from os import PathLike
 from typing import Any
@@ -104,10 +104,9 @@ def open_tables(
     ):
         wheres = [] if options.where is None else conjuncts(options.where)
         others = [where for where in wheres if _applies(where, other) and not _applies(where, table)]
-        own = " and ".join(where for where in wheres if where not in others)
-        table = _matching(table, own) if own else table
-        other = _matching(other, " and ".join(others)) if others else other
-        yield _keyed(table, options, other), _keyed(other, options, table, optional=True)
+        chosen = _matching(table, [where for where in wheres if where not in others])
+        happened = _matching(other, others)
+        yield _keyed(chosen, options, other), _keyed(happened, options, table, optional=True)
 
 
 @contextmanager
@@ -119,7 +118,7 @@ def open_table(
     Only what is needed for it is imported.
     """
     with _open(source, options, progress, on_disk) as table:
-        yield _keyed(table if options.where is None else _matching(table, options.where), options)
+        yield _keyed(_matching(table, [] if options.where is None else [options.where]), options)
 
 
 def _applies(where: str, table: Table) -> bool:
@@ -132,10 +131,13 @@ def _applies(where: str, table: Table) -> bool:
         return False
 
 
-def _matching(table: Table, where: str) -> Table:
-    """The rows of a table that meet a condition."""
+def _matching(table: Table, wheres: Sequence[str]) -> Table:
+    """The rows of a table that meet all of some conditions."""
     from opinionpool.tables.loading import matching
 
+    if not wheres:
+        return table
+    where = " and ".join(wheres)
     chosen = matching(table, where)
     if chosen.rows == 0:
         raise fault("no-row-left", table=table.name, where=where)
