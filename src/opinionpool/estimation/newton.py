@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool.arrays import Array, Index, Mask
+from opinionpool.blocks import blocks
 from opinionpool.estimation.likelihood import Design, Value, value
 
 # What the cost would fall by in a last step; losses and Hessians are as of one step before the end, and off by about
@@ -198,54 +199,60 @@ class Modes(NamedTuple):
 def modes_near(design: Design, start: Near) -> Modes:
     """Modes of S regressions by steps with the Hessian of the start, made anew where these converge slowly.
 
-    The covariances of the start are overwritten.
+    The start is overwritten.
     """
-    (s, q), at, which, eye = start.theta.shape, start, np.arange(len(start.theta)), np.eye(start.theta.shape[1])
-    theta, pull, turn = start.theta.copy(), start.pull.copy(), np.empty((s, q, q))
-    found = Modes(theta, pull, np.empty(s), np.zeros(s), start.covariance, turn)
+    (s, q), at, which = start.theta.shape, start, np.arange(len(start.theta))
+    found = Modes(start.theta, start.pull, np.empty(s), np.zeros(s), start.covariance, np.empty((s, q, q)))
     for _ in range(STEPS):
-        theta, pull, near = _chords(design, at)
-        now = value(design, theta)
-        turn = at.covariance @ (now.hessian - at.hessian) + eye
-        for whole, part in zip(found, (theta, pull, now.loss), strict=False):
-            whole[which] = part
-        found.half_log_determinant[which] += np.linalg.slogdet(turn)[1] / 2.0
-        found.turn[which] = turn
-        if near.all():
+        slow, made, before = ~_chords(design, at), [], np.broadcast_to(at.hessian, at.covariance.shape)
+        found.theta[which], found.pull[which] = at.theta, at.pull
+        for rows in blocks(len(which), q * q):
+            now, some = value(design, at.theta[rows]), which[rows]
+            turn = at.covariance[rows] @ (now.hessian - before[rows])
+            turn.reshape(-1, q * q)[:, :: q + 1] += 1.0
+            found.loss[some], found.turn[some] = now.loss, turn
+            found.half_log_determinant[some] += np.linalg.slogdet(turn)[1] / 2.0
+            made.append(now.hessian[slow[rows]])
+        if not slow.any():
             break
-        slow = ~near
         which = which[slow]
-        found.near[which] = np.linalg.solve(turn[slow], at.covariance[slow])
-        at = Near(theta[slow], pull[slow], found.near[which], now.hessian[slow])
+        found.near[which] = np.linalg.solve(found.turn[which], found.near[which])
+        at = Near(found.theta[which], found.pull[which], found.near[which], np.concatenate(made))
     return found
 
 
-def _chords(design: Design, at: Near) -> tuple[Array, Array, Mask]:
-    """Return coefficients and pulls, (S, Q) each, after steps with the same Hessians, and a mask of the converged."""
-    theta, pull, length = at.theta.copy(), at.pull.copy(), np.ones(len(at.theta))
-    slow, (loss, gradient, _) = np.zeros(len(theta), dtype=bool), value(design, theta, curved=False)
-    decrement = np.full(len(theta), np.inf)
+def _chords(design: Design, at: Near) -> Mask:
+    """Return a mask of those that converged, after steps with the same Hessians, as long as these are fast."""
+    theta, pull, length = at.theta, at.pull, np.ones((len(at.theta), 1))
+    step, decrement, slow = np.zeros_like(theta), np.full(len(theta), np.inf), np.zeros(len(theta), dtype=bool)
+    loss, gradient, _ = value(design, theta, curved=False)
     while True:
-        slope = gradient + pull
+        # A step is as long as the change of slopes along the last one asks for (Barzilai & Borwein 1988).
+        slope, before = gradient + pull, np.maximum(decrement, _NEAR)
+        length /= np.clip(1.0 + (step * slope).sum(axis=1) / before, 0.25, 4.0)[:, None]
         step = -(at.covariance @ slope[..., None])[..., 0]
-        before, decrement = decrement, -(slope * step).sum(axis=1)
+        decrement = -(slope * step).sum(axis=1)
         # Λ times the step.
         stiff = -slope - (step[:, None] @ at.hessian)[:, 0]
-        near = decrement < _NEAR
-        slow |= (length == 1.0) & (decrement > before / _FAST)
+        near = np.asarray(decrement < _NEAR)
+        slow |= decrement > before / _FAST
         (rows,) = np.nonzero(~near & ~slow)
         if not len(rows):
-            return theta + near[:, None] * step, pull + near[:, None] * stiff, near
-        some, part = length[rows], step[rows]
-        moved = theta[rows] + some[:, None] * part
-        now = value(design, moved, curved=False)
-        change = now.loss - loss[rows] + some * (part * (pull[rows] + some[:, None] * stiff[rows] / 2.0)).sum(axis=1)
-        less = (change <= -1e-4 * some * decrement[rows] + _ROUNDING * (1.0 + loss[rows])) | (some < 1e-6)
-        length[rows[~less]] /= 2.0
-        rows, some = rows[less], some[less]
-        theta[rows], loss[rows], gradient[rows] = moved[less], now.loss[less], now.gradient[less]
-        pull[rows] += some[:, None] * stiff[rows]
-        length[rows] = 1.0
+            theta[near] += step[near]
+            pull[near] += stiff[near]
+            return near
+        some, tilt = length[rows], decrement[rows, None]
+        while True:
+            now = value(design, theta[rows] + some * step[rows], curved=False)
+            # Cost of the prior: pull and stiffness along the step.
+            change = now.loss - loss[rows] + (some * step[rows] * (pull[rows] + some * stiff[rows] / 2.0)).sum(axis=1)
+            less = change <= -1e-4 * (some * tilt)[:, 0] + _ROUNDING * (1.0 + loss[rows])
+            if (less | (some[:, 0] < 1e-6)).all():
+                break
+            some[~less] /= 2.0
+        theta[rows] += some * step[rows]
+        pull[rows] += some * stiff[rows]
+        length[rows], loss[rows], gradient[rows] = some, now.loss, now.gradient
 
 
 def loss_along(design: Design, prior: Prior | None) -> Loss:

@@ -213,13 +213,11 @@ FIRST, HEAD = 64, 1 << 16
 
 def _different(given: Array) -> int:
     """Number of distinct forecasts among (n, K - 1), or among the first `FIRST` if these are enough."""
+    found = len(set(map(tuple, given[:FIRST].tolist())))
+    if len(given) <= FIRST or found >= DUPLICATED[1]:
+        return found
     # One number each is much faster to compare than a row.
-    values, axis = (given[:, 0], None) if given.shape[1] == 1 else (given, 0)
-    if len(values) > FIRST:
-        found = len(np.unique(values[:FIRST], axis=axis))
-        if found >= DUPLICATED[1]:
-            return found
-    return len(np.unique(values, axis=axis))
+    return len(np.unique(given[:, 0]) if given.shape[1] == 1 else np.unique(given, axis=0))
 
 
 def _witnesses(sample: Array, found: Duplicates, blocks: Iterable[Array]) -> Iterator[Array]:

@@ -130,13 +130,14 @@ class Deviations:
         found[:, -own.shape[1] :] = self.vectors @ inner - self.less[..., None] * (self.less[:, None] @ own)
         return found
 
-    def whole(self, node: Index, size: int) -> Array:
+    def whole(self, nodes: Index, size: int) -> Array:
         """Return the covariances at M nodes, (M, Q, Q), 0 beside the weights."""
+        node, place = np.unique(nodes, return_inverse=True)
         vectors, less = self.vectors[node if len(self.vectors) > 1 else [0]], self.less[node]
         found = np.zeros((len(node), size, size))
         own = found[:, -vectors.shape[1] :, -vectors.shape[1] :]
         own[:] = (vectors * self.gain[node, None]) @ np.swapaxes(vectors, 1, 2) - less[:, :, None] * less[:, None]
-        return found
+        return found[place]
 
 
 @dataclass(frozen=True, eq=False)
@@ -304,11 +305,11 @@ def _modes(design: Design, about: Quadratic, nodes: Nodes, pairs: Pairs, *, cova
     prior = np.zeros_like(pairs.mean)
     prior[:, -nodes.direction.shape[1] :] = nodes.sums.value[pairs.total, None] * nodes.direction[pairs.node]
     pull = about.slope - pairs.mean @ about.curvature
+    # Log-likelihood and log prior at the start, by the quadratic function, and at the mode.
+    start = about.constant + ((about.slope + pull) * pairs.mean - pull * (pairs.mean - prior)).sum(axis=1) / 2.0
     found = modes_near(design, Near(pairs.mean, pull, pairs.covariance, about.curvature))
-    # What the log-likelihood and the log prior at the mode are more than by the quadratic function.
-    more = -found.loss - about.constant - ((about.slope + pull) * pairs.mean).sum(axis=1) / 2.0
-    more -= (found.pull * (found.theta - prior) - pull * (pairs.mean - prior)).sum(axis=1) / 2.0
-    score = pairs.score + more - found.half_log_determinant
+    end = -found.loss - (found.pull * (found.theta - prior)).sum(axis=1) / 2.0
+    score = pairs.score + end - start - found.half_log_determinant
     likely = score > score.max() + NEGLIGIBLE
     covariance = found.covariance(likely) if covariances else None
     return Pairs(pairs.node[likely], pairs.total[likely], score[likely], found.theta[likely], covariance)

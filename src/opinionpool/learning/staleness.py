@@ -92,17 +92,17 @@ class Pairs:
         if not len(self.days):
             return np.zeros(len(half_lives))
         different, place = np.unique(half_lives, return_inverse=True)
-        found = np.array([[self._likelihood(float(h), shared) for shared in TOGETHER] for h in different])
-        return np.asarray(np.logaddexp.reduce(found, axis=1)[place])
+        return np.array([self._likelihood(float(h)) for h in different])[place]
 
-    def _likelihood(self, half_life: float, shared: float) -> float:
+    def _likelihood(self, half_life: float) -> float:
         """Log-likelihood of the older contrasts at a half-life, maximised over their variance."""
+        shared = np.array(TOGETHER)[:, None]
         f = shared * 0.5 ** (self.days / half_life)
         spread = (1.0 - shared) + f * (1.0 - f)
-        off, d = self.old - f[:, None] * self.new, float(self.old.shape[1])
-        variance = self.weight @ (logodds.inner_products(off, off) / spread) / (self.worth * d)
-        spreads = float(self.weight @ np.log(spread))
-        return -0.5 * d * (spreads + self.worth * float(np.log(variance + WRITTEN**2)))
+        off, d = self.old - f[..., None] * self.new, float(self.old.shape[1])
+        variance = (logodds.inner_products(off, off) / spread) @ self.weight / (self.worth * d)
+        found = -0.5 * d * (np.log(spread) @ self.weight + self.worth * np.log(variance + WRITTEN**2))
+        return float(np.logaddexp.reduce(found))
 
 
 def revisions(
