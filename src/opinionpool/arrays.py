@@ -55,20 +55,10 @@ def is_blank(value: object) -> bool:
 def as_numbers(values: object, what: str = "probability", error: type[ArgumentError] = ProbabilityError) -> Array:
     """Numbers of any origin as float64, NaN where one is missing: None, NaN, pandas' NA, or masked.
 
-    An ArgumentError names the first value that is no number, and its position. Raises ShapeError if rows are of
+    True and False are no numbers here, as nobody can tell whether they are meant as 1 and 0; nor is text. An `error`
+    names the first value that is no number and its position, and says `what` each is. Raises ShapeError if rows are of
     different lengths.
 
-    Parameters
-    ----------
-    values : array_like, data frame, or number
-        True and False are no numbers here, as nobody can tell whether they are meant as 1 and 0; nor is text.
-    what : str
-        What each of them is, for errors.
-    error : type
-        What is raised.
-
-    Examples
-    --------
     >>> as_numbers([0.5, None])
     array([0.5, nan])
     """
@@ -188,20 +178,8 @@ def pairs_increase(first: Index, second: Index) -> bool:
 
 
 def group_patterns(present: Mask) -> tuple[Mask, Index]:
-    """Distinct rows of `present` and, for every row, which of them it is.
+    """Distinct rows (P, N) of a mask (T, N) and, for every row, which of them it is, (T,).
 
-    Parameters
-    ----------
-    present : ndarray of bool, shape (T, N)
-
-    Returns
-    -------
-    patterns : ndarray of bool, shape (P, N)
-    index : ndarray of int, shape (T,)
-
-    Examples
-    --------
-    >>> import numpy as np
     >>> patterns, index = group_patterns(np.array([[True, True], [True, False], [True, True]]))
     >>> patterns.tolist(), index.tolist()
     ([[True, False], [True, True]], [1, 0, 1])

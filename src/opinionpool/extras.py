@@ -8,13 +8,7 @@ NAME = "opinionpool"
 
 
 def install(extra: str) -> str:
-    """Return the command that installs an extra: from the same folder, file or repository, else from the package index.
-
-    Parameters
-    ----------
-    extra : str
-        A name among the optional dependencies in pyproject.toml.
-    """
+    """Return the command that installs an extra of pyproject.toml, from where this was installed or the index."""
     return f"python -m pip install {' '.join(map(shlex.quote, _requirement(extra)))}"
 
 

@@ -65,13 +65,7 @@ def read_labels(y: Labels, classes: Collection[object] = ()) -> tuple[Labels, np
     """The labels of resolved events in their own type, and which events are resolved.
 
     Raises OutcomeError if the labels are not classes: fractions, infinities, mixed types, or spellings of one another.
-
-    Parameters
-    ----------
-    y : ndarray, shape (T,)
-        Of any type; None or NaN where not resolved.
-    classes : collection
-        Labels that are known to be classes, whatever they look like.
+    `classes` are known to be classes, whatever they look like.
     """
     if y.dtype.kind == "O":
         known = np.array([not is_blank(value) for value in y.tolist()], dtype=bool)
@@ -144,12 +138,7 @@ def classes_of(labels: Labels, coded: bool = True) -> Labels:
     """The sorted classes; numbers with one outcome only, or none, are taken to be 0 and 1.
 
     Raises OutcomeError if there is a single label that does not tell what the other class is.
-
-    Parameters
-    ----------
-    labels : ndarray
-    coded : bool
-        Whether -1 beside 0 says that an event is not resolved, and is no class.
+    `coded` says whether -1 beside 0 stands for an event that is not resolved, and is no class.
     """
     classes = np.unique(labels)
     if coded and classes.dtype.kind in "if" and UNRESOLVED in classes and 0 in classes:

@@ -115,15 +115,8 @@ def class_probabilities(p: npt.ArrayLike, classes: int = 2, what: str = "prior")
     Raises ProbabilityError unless 1e-300 <= p < 1 everywhere and, for K > 2, the rows sum to 1 within 1e-4 (then
     normalised). Raises ShapeError if the last axis of a K > 2 prior is not K long.
 
-    Parameters
-    ----------
-    p : array_like
-        K = 2: probabilities of the second class, any shape. K > 2: shape (..., K). In rows of one event each, 0 says
-        that a class, other than the first, is no option of the event.
-    classes : int
-        K.
-    what : str
-        The name used in errors.
+    It is given as probabilities of the second of two classes, or of K > 2 classes, (..., K), where in rows of one event
+    each 0 says that a class, other than the first, is no option of the event.
     """
     p = as_numbers(p, what)
     outside = ~((p >= LEAST) & (p < 1))
@@ -161,19 +154,11 @@ def no_options(prior: Array) -> npt.NDArray[np.bool_] | None:
 
 
 def levelled(ratios: Array, absent: npt.NDArray[np.bool_]) -> Array:
-    """Contrasts as log-ratios (..., K - 1) that are 0, once centred, for classes that are no options of the event.
+    """Contrasts as log-ratios (..., K - 1) that are 0, once centred, for classes `absent` among an event's options.
 
     Centred contrasts of the options then are centred over all classes too, so that inner products are as without the
     others.
 
-    Parameters
-    ----------
-    ratios : ndarray, shape (..., K - 1)
-    absent : ndarray of bool
-        Which are no options; broadcast to the shape of `ratios`.
-
-    Examples
-    --------
     >>> levelled(np.array([[0.3, 99.0], [0.3, 0.6]]), np.array([[False, True], [False, False]]))
     array([[0.3 , 0.15],
            [0.3 , 0.6 ]])

@@ -12,7 +12,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from opinionpool.arrays import Array
+from opinionpool.arrays import Array, Mask
 from opinionpool.errors import (
     ArgumentError,
     Note,
@@ -21,7 +21,7 @@ from opinionpool.errors import (
     ProbabilityError,
 )
 from opinionpool.estimators.fitted import FitState, FittedAttributes
-from opinionpool.estimators.given import EVENTS, Given, columns_of, label_array, labels_of, timed
+from opinionpool.estimators.given import EVENTS, Given, columns_of, label_array, labels_of, timed, times_by_expert
 from opinionpool.estimators.inputs import (
     ExpertColumns,
     aligned,
@@ -35,7 +35,7 @@ from opinionpool.estimators.inputs import (
     without,
 )
 from opinionpool.forecasts import Forecasts
-from opinionpool.labels import Labels, encode, event_labels, label_text
+from opinionpool.labels import Codes, Labels, encode, event_labels, label_text
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.logodds import FLOOR, POOL_FLOOR, all_classes, check_probabilities, public_probabilities
 from opinionpool.names import numbered
@@ -47,15 +47,27 @@ from opinionpool.scoring.scores import log_score, mean_score
 from opinionpool.text import listed
 
 
-class _Read(NamedTuple):
-    """Input of a fit: forecasts, layout of columns, classes, column names, number of normalised rows, notes."""
+class Read(NamedTuple):
+    """Arguments of a fit: forecasts arranged by experts, outcomes, and what is known of columns, events and levels."""
 
-    forecasts: Forecasts
+    q: Array  # (T, N), or (T, N, K) when K > 2
+    outcomes: Codes  # (T,); -1 where not resolved
     layout: ExpertColumns
     classes: Labels
-    names: tuple[str, ...] | None
-    rounded: int
-    notes: tuple[Note, ...] = ()
+    names: tuple[str, ...] | None  # of the columns
+    rounded: int  # rows over classes that were normalised
+    notes: tuple[Note, ...]
+    topics: npt.ArrayLike | None
+    made: npt.NDArray[np.datetime64] | None  # (T, N); when each forecast was made
+    scales: dict[str, Scale]
+    ties: Mask | None  # (T,); where outcomes are ties of preferences
+
+    def forecasts(self) -> Forecasts:
+        """The events as forecasts."""
+        classes = tuple(self.classes.tolist())
+        found = Forecasts.from_array(self.q, experts=self.layout.experts, classes=classes, topics=self.topics)
+        made = None if self.made is None else self.made[found.event_index, found.expert_index]
+        return replace(found, outcomes=self.outcomes, scales=self.scales, ties=self.ties, made=made)
 
 
 @dataclass(eq=False, repr=False)
@@ -138,10 +150,18 @@ class BasePool(ClassifierMixin, FittedAttributes):  # type: ignore[misc]
             layout = ExpertColumns.of_columns(None, flat.shape[1], labels, deep=X.ndim == 3)
             notes = pair_notes(X) if len(labels) == 2 else ()
             return self._keep(FitState(layout, labels, None, learned, float(learned.events.sum()), notes=notes))
-        read = self._read(X, y, classes, topics, times)
-        if self.binary_only and len(read.classes) > 2:
-            raise OutcomeError(f"Only binary classification is supported. There are {len(read.classes)} classes.")
-        keys, forecasts = row_keys(X), read.forecasts
+        keys = row_keys(X)
+        if isinstance(X, Forecasts):
+            for value, name, what in ((y, "y", "outcomes"), (classes, "classes", "classes"), *_about(topics, times)):
+                without(value, name, what)
+            forecasts, layout = X, ExpertColumns.of_forecasts(X)
+            empty = FitState(layout, label_array(X.classes), layout.columns)
+        else:
+            read = self._read(X, y, classes, topics, times)
+            forecasts = read.forecasts()
+            empty = FitState(read.layout, read.classes, read.names, rounded=read.rounded, notes=read.notes)
+        if self.binary_only and len(empty.classes) > 2:
+            raise OutcomeError(f"Only binary classification is supported. There are {len(empty.classes)} classes.")
         weight = event_weights(aligned(sample_weight, keys, "sample_weight"), len(forecasts.events))
         learned = fit_pool(
             self.rule,
@@ -154,9 +174,7 @@ class BasePool(ClassifierMixin, FittedAttributes):  # type: ignore[misc]
         )
         events = float(weight[forecasts.resolved].sum())
         about = forecasts.topics is not None
-        return self._keep(
-            FitState(read.layout, read.classes, read.names, learned, events, read.rounded, read.notes, topics=about)
-        )
+        return self._keep(replace(empty, learned=learned, events=events, topics=about))
 
     def _keep(self, fitted: FitState) -> Self:
         """Set the result of the fit, and warn of its serious notes."""
@@ -171,33 +189,28 @@ class BasePool(ClassifierMixin, FittedAttributes):  # type: ignore[misc]
         """Classes and fitted pool, directly from arrays; None if the rule or the arrays do not allow it."""
         return None
 
-    def _read(self, X: Given, y: Given, given: Given = None, topics: Given = None, times: Given = None) -> _Read:
-        """X and y of a fit as forecasts; `given` are the classes, if they are given."""
-        if isinstance(X, Forecasts):
-            without(y, "y", "outcomes")
-            without(given, "classes", "classes")
-            without(topics, "topics", "topics")
-            without(times, "times", "times")
-            layout = ExpertColumns.of_forecasts(X)
-            return _Read(X, layout, label_array(X.classes), layout.columns, 0)
-        scales, names = scales_given(self.scale), column_names(X)
-        own_scales(scales, names or numbered(np.shape(X)[1] if np.ndim(X) == 2 else 1))
-        q = columns_of(X, self)
-        y, ties = without_ties(aligned(y, row_keys(X), "y"), scales)
-        labels, known = labels_of(y, len(q), type(self).__name__, given)
-        classes = settled_classes(labels, given, names, q)
-        pairs = len(classes) == 2 and not named_classes(names) and not scales
-        notes = pair_notes(q) if pairs else ()
-        names, q, classes, scales = self._towards(names, q, classes)
-        q, deep = flattened(q, len(classes))
-        layout = ExpertColumns.of_columns(names, q.shape[1], classes, deep)
-        q, rounded = layout.forecasts(layout.arrange(q, names, type(self).__name__))
-        topics = aligned(topics, row_keys(X), "topics")
-        forecasts = Forecasts.from_array(q, experts=layout.experts, classes=tuple(classes.tolist()), topics=topics)
-        forecasts = replace(forecasts, outcomes=encode(labels, known, classes), scales=scales, ties=ties)
-        if times is not None:
-            forecasts = timed(forecasts, layout, names, aligned(times, row_keys(X), "times"), type(self).__name__)
-        return _Read(forecasts, layout, classes, names, rounded, notes)
+    def _read(
+        self, X: Given, y: Given, given: Given, topics: Given, times: Given, begun: FitState | None = None
+    ) -> Read:
+        """X and y of a fit, or of a batch after `begun`; `given` are the classes, if they are given."""
+        names, keys, who = column_names(X), row_keys(X), type(self).__name__
+        scales = scales_given(self.scale)
+        experts = self._columns_known().experts if begun else numbered(np.shape(X)[1] if np.ndim(X) == 2 else 1)
+        own_scales(scales, names or experts)
+        columns = columns_of(X, self)
+        y, ties = without_ties(aligned(y, keys, "y"), scales)
+        labels, known = labels_of(y, len(columns), who, given if begun is None else begun.classes)
+        classes = settled_classes(labels, given, names, columns) if begun is None else begun.classes
+        pairs = begun is None and not scales and len(classes) == 2 and not named_classes(names)
+        notes = pair_notes(columns) if pairs else ()
+        names, columns, classes, faced = self._towards(names, columns, classes)
+        flat, deep = flattened(columns, len(classes))
+        layout = self._columns_known() if begun else ExpertColumns.of_columns(names, flat.shape[1], classes, deep)
+        q, rounded = layout.forecasts(layout.arrange(flat, names, who))
+        topics, when = aligned(topics, keys, "topics"), aligned(times, keys, "times")
+        made = None if times is None else times_by_expert(when, q, layout, names, who)
+        outcomes = encode(labels, known, classes)
+        return Read(q, outcomes, layout, classes, names, rounded, notes, topics, made, faced, ties)
 
     def _towards(
         self, names: tuple[str, ...] | None, q: Array, classes: Labels
@@ -245,8 +258,8 @@ class BasePool(ClassifierMixin, FittedAttributes):  # type: ignore[misc]
         k = len(fitted.classes)
         if isinstance(X, Forecasts):
             fitted.layout.check(X)
-            without(topics, "topics", "topics")
-            without(times, "times", "times")
+            for value, name, what in _about(topics, times):
+                without(value, name, what)
             prior, k = _own_priors(X, prior, state), len(X.classes)
             state = state if X.options is None else state.for_options(X.classes)
             p = state.pool_forecasts(X, prior, base_rate)
@@ -413,3 +426,8 @@ def _names_note(who: str, names: tuple[str, ...] | None) -> str:
 
 def _own(value: npt.ArrayLike | None) -> bool:
     return value is None or np.ndim(value) == 0
+
+
+def _about(topics: Given, times: Given) -> tuple[tuple[Given, str, str], ...]:
+    """Arguments about events that `op.Forecasts` bring, with their names."""
+    return (topics, "topics", "topics"), (times, "times", "times")

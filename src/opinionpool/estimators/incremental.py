@@ -14,23 +14,19 @@ from opinionpool.arrays import axes, frequencies
 from opinionpool.errors import ArgumentError, Note, OutcomeError
 from opinionpool.estimators.base import BasePool
 from opinionpool.estimators.fitted import FitState
-from opinionpool.estimators.given import Given, columns_of, label_array, labels_of, times_by_expert
+from opinionpool.estimators.given import Given, label_array
 from opinionpool.estimators.inputs import (
     ExpertColumns,
     aligned,
-    column_names,
-    named_classes,
-    pair_notes,
     row_keys,
-    settled_classes,
     without,
 )
 from opinionpool.estimators.kinds import estimator_kinds
 from opinionpool.forecasts import Forecasts
-from opinionpool.labels import Labels, encode, halves
+from opinionpool.labels import Labels, halves
 from opinionpool.pools.fitted_pool import Fitted
 from opinionpool.saving.files import write
-from opinionpool.scales import own_scales, scales_given, without_ties, written
+from opinionpool.scales import written
 from opinionpool.streams.stream import Stream
 from opinionpool.text import counted
 
@@ -134,48 +130,32 @@ class IncrementalPool(BasePool):
     def _add_rows(
         self, X: Given, y: Given, classes: Given, prior: Given, sample_weight: Given, topics: Given, times: Given
     ) -> None:
-        names, keys, columns = column_names(X), row_keys(X), columns_of(X, self)
-        y, ties = without_ties(aligned(y, keys, "y"), scales_given(self.scale))
-        who, begun = type(self).__name__, self._known() if self._begun is not None else None
-        allowed = classes if begun is None else begun.classes
-        labels, known = labels_of(y, len(columns), who, allowed)
-        found = settled_classes(labels, classes, names, columns) if begun is None else begun.classes
-        names, columns, found, scales = self._towards(names, columns, found)
+        keys, begun = row_keys(X), self._known() if self._begun is not None else None
+        read = self._read(X, y, classes, topics, times, begun)
+        found, layout = read.classes, read.layout
         prior = aligned(prior, keys, "prior")
         shared = prior is not None and axes(prior, "prior") < (1 if len(found) == 2 else 2)
         weight = aligned(sample_weight, keys, "sample_weight")
         if weight is not None:
-            frequencies(weight, len(columns))
+            frequencies(weight, len(read.q))
         if begun is not None:
             _check_further(found, classes, shared=shared)
-        deep = columns.ndim == 3
-        flat = columns.reshape(len(columns), -1) if deep else columns
-        if begun is not None:
-            fitted, layout = begun, self._columns_known()
-        else:
-            layout = ExpertColumns.of_columns(names, flat.shape[1], found, deep)
-            notes = pair_notes(columns) if len(found) == 2 and not named_classes(names) else ()
-            fitted = FitState(layout, found, names, notes=notes)
-        arranged, _ = layout.forecasts(layout.arrange(flat, names, who))
-        when = aligned(times, keys, "times")
+        fitted = begun or FitState(layout, found, read.names, notes=read.notes)
         stream = fitted.stream or self._stream(found, prior if shared else None)
-        own_scales(scales_given(self.scale), layout.experts)
-        stream.scales = {**stream.scales, **scales}
-        codes = encode(labels, known, found)
-        made = None if times is None else times_by_expert(when, arranged, layout, names, who)
-        rows, outcomes, share = halves(codes, ties)
+        stream.scales = {**stream.scales, **read.scales}
+        rows, outcomes, share = halves(read.outcomes, read.ties)
 
         def of_rows(given: Given) -> Given:
-            return given if given is None or ties is None else np.asarray(given)[rows]
+            return given if given is None or read.ties is None else np.asarray(given)[rows]
 
         stream.add_rows(
-            of_rows(arranged),
+            of_rows(read.q),
             outcomes,
-            weight if ties is None else share * (1.0 if weight is None else of_rows(weight)),
+            weight if read.ties is None else share * (1.0 if weight is None else of_rows(weight)),
             prior=None if shared else of_rows(prior),
             experts=layout.experts,
-            topics=of_rows(aligned(topics, keys, "topics")),
-            times=of_rows(made),
+            topics=of_rows(read.topics),
+            times=of_rows(read.made),
         )
         fitted = replace(fitted, open_rows=fitted.open_rows + int((outcomes < 0).sum()))
         if begun is None:

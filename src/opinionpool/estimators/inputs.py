@@ -200,18 +200,10 @@ def named_classes(names: tuple[str, ...] | None) -> tuple[str, ...]:
 
 
 def settled_classes(labels: Labels, given: Anything, names: tuple[str, ...] | None, q: Array) -> Labels:
-    """Sorted classes of a fit: from `given`, else from column names, else from the outcomes.
+    """Sorted classes of a fit: from `given`, else from column names, else from the labels of resolved events.
 
-    Raises OutcomeError if the outcomes do not say what the classes are, or the forecasts are on more of them.
-
-    Parameters
-    ----------
-    labels : ndarray
-        Of resolved events.
-    given : array_like or None
-    names : tuple of str or None
-        Of the columns.
-    q : ndarray, shape (T, C), or (T, N, K)
+    Raises OutcomeError if the outcomes do not say what the classes are, or the forecasts, (T, C) or (T, N, K), are on
+    more of them.
     """
     columns = named_classes(names)
     if given is not None:

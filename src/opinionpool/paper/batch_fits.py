@@ -82,13 +82,7 @@ def conditional_means(x: Array, y: Mask) -> tuple[Array, Array]:
 
 
 def recalibrated(train: Array, y: Mask, test: Array) -> tuple[Array, Array]:
-    """Covariates as calibrated, unbiased log-odds (section 4.1), learned from `train`: both parts, in log-odds.
-
-    Parameters
-    ----------
-    train, test : ndarray, shape (B, T, N) and (B, S, N)
-    y : ndarray of bool, shape (B, T)
-    """
+    """Covariates (B, T, N) and (B, S, N) as calibrated, unbiased log-odds (section 4.1), learned from `train`."""
     zero, one = conditional_means(train, y)
     within = train - np.where(y[:, :, None], one[:, None], zero[:, None])
     variance = (within**2).sum(axis=1) / (y.shape[1] - 2.0)

@@ -152,16 +152,8 @@ def run(
 ) -> list[Curves]:
     """Run the experiments on some data sets, N from 1 to all of their experts.
 
-    Parameters
-    ----------
-    sets : sequence of DataSet
-    iterations : int, default 30
-    seed : int, default 0
-        The same seed gives the same numbers, whatever `workers`.
-    workers : int, default 1
-        Processes that share the work.
-    progress : function of a float, optional
-        Called with the share of the work that is done.
+    The same seed gives the same numbers, whatever number of processes, `workers`, share the work. `progress` is called
+    with the share that is done.
     """
     tasks = [(data, n, iterations, seed) for data in sets for n in range(1, len(data.experts) + 1)]
     points: list[Point] = []

@@ -85,25 +85,9 @@ def reproduce(
 ) -> Reproduction:
     """Run, draw and check everything, and write figures, numbers and the page to a folder.
 
-    Parameters
-    ----------
-    folder : Path
-        Made if it is not there; files of the same names are replaced.
-    seed : int, default 0
-        The same seed gives the same files.
-    iterations : int, default 30
-        For each number of experts.
-    workers : int, default 1
-        Processes that share the experiments.
-    progress : function of a float, optional
-        Called with the share of the work that is done.
-
-    Raises
-    ------
-    OpinionPoolError
-        If Matplotlib is not installed.
-    OSError
-        If the folder cannot be written to.
+    The folder is made if it is not there, and files of the same names are replaced; the same seed gives the same ones.
+    `workers` processes share the experiments, of which there are `iterations` for each number of experts, and
+    `progress` is called with the share of the work that is done. Raises OpinionPoolError without Matplotlib.
     """
     plots.figure()  # before any work, if it cannot be done
     folder.mkdir(parents=True, exist_ok=True)

@@ -103,19 +103,7 @@ class Kinds:
         raise SavedPoolError(f"no way is known to save {type(value).__name__} ({shown(str(value)[:60])})")
 
     def decode(self, given: Any, wanted: Any, place: str) -> Any:  # noqa: ANN401 - anything that can be saved
-        """Value from the types of JSON, checked against the expected type.
-
-        Raises SavedPoolError if it is something else.
-
-        Parameters
-        ----------
-        given
-            What was read.
-        wanted : type
-            A class, an array type, a union, ``tuple[X, ...]``, or Any.
-        place : str
-            Where it stands, for errors.
-        """
+        """Value from the types of JSON, which must be of the type `wanted`; a SavedPoolError names its `place`."""
         wanted = _spelled_out(wanted)
         origin, arguments = get_origin(wanted), get_args(wanted)
         if origin in {Union, types.UnionType}:

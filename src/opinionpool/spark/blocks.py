@@ -34,15 +34,9 @@ class Block(NamedTuple):
 
 
 def read_blocks(batches: Iterable[Batch], layout: Layout) -> Iterator[Block]:
-    """Blocks of whole events.
+    """Blocks of whole events, from batches whose columns `lay_out` named; of a long table by event and expert.
 
     A CellError, ProbabilityError, OutcomeError or DuplicateError names the event and the value.
-
-    Parameters
-    ----------
-    batches : iterable of RecordBatch
-        As `opinionpool.spark.layout.lay_out` names their columns; of a long table, ordered by event and expert.
-    layout : Layout
     """
     if layout.experts is not None:
         return (_wide_block(batch, layout) for batch in batches if batch.num_rows)

@@ -21,15 +21,7 @@ from opinionpool.text import shown
 
 
 class Summary:
-    """A stream without a memory of which events it learned from.
-
-    Parameters
-    ----------
-    experts : sequence of str
-        Those that are known beforehand, in their order.
-    settings : mapping
-        What a `Stream` is made with.
-    """
+    """A stream of these settings, without a memory of which events it learned from; `experts` are known beforehand."""
 
     def __init__(self, experts: Sequence[str], settings: Mapping[str, Any]) -> None:
         self.settings = dict(settings)

@@ -35,17 +35,9 @@ class Failure(NamedTuple):
 
 
 def merged_over(table: DataFrame, layout: Layout, make: Callable[[], Found]) -> Found:
-    """Merged state of all partitions of a table.
+    """Merged state of all partitions of a table that `lay_out` gave, each begun by `make`.
 
     Raises the OpinionPoolError that a worker met first, in the order of the partitions.
-
-    Parameters
-    ----------
-    table : DataFrame
-        As `opinionpool.spark.layout.lay_out` gives it.
-    layout : Layout
-    make : function
-        Makes an empty state.
     """
     from pyspark.sql import functions as f
 

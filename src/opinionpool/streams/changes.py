@@ -19,19 +19,10 @@ from opinionpool.text import counted, listed, shown
 
 
 def as_learned(state: StreamState, event: Event, entry: Entry, *, complete: bool) -> Event:
-    """Version of an event from which the stream learned.
+    """Version of an event from which the stream learned, given the event as it is now and what is remembered of it.
 
-    Raises ArgumentError if its forecasts are no longer kept, and these are not the ones.
-
-    Parameters
-    ----------
-    state : StreamState
-    event : Event
-        As it is known now.
-    entry : Entry
-        What is remembered of it.
-    complete : bool
-        Whether it has all forecasts that were learned from, as far as the caller knows.
+    Raises ArgumentError if its forecasts are no longer kept, and these are not the ones; `complete` says whether it has
+    all forecasts that were learned from, as far as the caller knows.
     """
     old = state.learned(str(event.id))
     if old is None and complete and state.content(event) == entry.content:
@@ -81,18 +72,10 @@ _NOTES = (
 
 
 class Changes:
-    """The changes that a batch makes.
+    """The changes that a batch makes, in `made`.
 
-    Parameters
-    ----------
-    state : StreamState
-    table : Forecasts, optional
-        The batch, if it is a table that is exported again and again: an event that comes with forecasts comes with all
-        of them, and with its outcome, so that what is not there any more is withdrawn and taken back.
-
-    Attributes
-    ----------
-    made : list of Change
+    `table` is the batch, if it is a table that is exported again and again: an event that comes with forecasts comes
+    with all of them, and with its outcome, so that what is not there any more is withdrawn and taken back.
     """
 
     def __init__(self, state: StreamState, *, table: Forecasts | None = None) -> None:
@@ -230,19 +213,8 @@ def _kept(what: str, events: Sequence[str], count: int) -> str:
 
 
 def absent_experts(before: Sequence[str], names: Sequence[str], present: Sequence[str]) -> list[Note]:
-    """Notes on experts who had a forecast before and have none in the table, and on its new experts.
+    """Notes on experts with a forecast `before` and none now, `present`, and on experts not among the known `names`.
 
-    Parameters
-    ----------
-    before : sequence of str
-        Who had a forecast in the stream.
-    names : sequence of str
-        All experts whom the stream knew.
-    present : sequence of str
-        Who has a forecast in the table.
-
-    Examples
-    --------
     >>> note = absent_experts(["ann lee", "bob"], ["ann lee", "bob"], ["ann lee-smith", "bob"])[0]
     >>> print(note.text.split(". ")[0])
     1 expert of the pool without a forecast in this table: 'ann lee'; new in it: 'ann lee-smith' (was 'ann lee'?)

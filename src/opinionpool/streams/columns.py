@@ -17,13 +17,6 @@ _SETS = 256
 class Columns:
     """Positions of experts, with a hash of 64 bits for each name; immutable except for its caches.
 
-    Parameters
-    ----------
-    names : tuple of str
-        All experts.
-
-    Examples
-    --------
     >>> columns = Columns().joined(["ann", "bob"])
     >>> columns.of(["bob", "ann"])
     array([1, 0])

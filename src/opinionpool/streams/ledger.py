@@ -41,8 +41,6 @@ class _Run(NamedTuple):
 class Ledger:
     """Entries by key, 44 bytes each, in few sorted runs, each at least twice as long as the next.
 
-    Examples
-    --------
     >>> ledger = Ledger().added([Entry(7, 1, 0, 1.0, 0.0), Entry(3, 2, 1, 1.0, 0.0)])
     >>> ledger.find(7).outcome, ledger.without([7]).find(7), len(ledger)
     (0, None, 2)

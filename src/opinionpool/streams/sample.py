@@ -25,29 +25,15 @@ class Sample:
     (`opinionpool.estimation.sampling.priorities`). Of events that agree in these, all but the first of a block are
     drawn by their ids, or, without ids, by their numbers, as are events without forecasts. Events of least priority are
     kept, as many as there is room for; nothing else matters, so that samples merge exactly.
-
-    Attributes
-    ----------
-    room, numbers : int
-        Events, and probabilities in their forecasts, of each outcome.
-    pace : float
-        How fast the weight of an event grows with the time at which it was resolved: log 2 / half-life, or 0.
-    seed : int
-    beyond : ndarray, shape (K,)
-        The least priority of each outcome that found no room.
-    parts : tuple of (ndarray, EventBlock)
-        Priorities and events, of which some may find no room.
-    tidy : bool
-        Whether there is one part at most, by priority, and all of it found room.
     """
 
-    room: int
-    numbers: int
-    pace: float
+    room: int  # events of each outcome
+    numbers: int  # probabilities in the forecasts on events of each outcome
+    pace: float  # how fast the weight of an event grows with the time of its resolution: log 2 / half-life, or 0
     seed: int
-    beyond: Array
-    parts: tuple[tuple[Array, EventBlock], ...] = ()
-    tidy: bool = True
+    beyond: Array  # (K,); the least priority of each outcome that found no room
+    parts: tuple[tuple[Array, EventBlock], ...] = ()  # priorities and events, of which some may find no room
+    tidy: bool = True  # whether there is one part at most, by priority, and all of it found room
 
     @classmethod
     def empty(cls, classes: int, capacity: int, pace: float, seed: int) -> Sample:
@@ -155,16 +141,9 @@ class Sample:
         return bool(np.isinf(self.beyond).all())
 
     def stands_for(self, block: EventBlock, totals: Array, now: float) -> tuple[Array, Array]:
-        """Number of events that each event of the sample stands for, (T,), and its own decayed weight, (T,).
+        """Number of events that each event of the sample stands for, (T,), and its own weight as of `now`, (T,).
 
-        Parameters
-        ----------
-        block : EventBlock
-            The events of the sample.
-        totals : ndarray, shape (K,)
-            Weights of all events by outcome, to which those of the sample add up.
-        now : float
-            The time at which an event's weight is its frequency.
+        Those of one outcome add up to the weight of all its events, `totals`, (K,).
         """
         own = block.weights * np.exp(self.pace * (block.at - now)) if self.pace else block.weights
         stands = own.copy()

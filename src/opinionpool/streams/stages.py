@@ -18,27 +18,16 @@ from opinionpool.streams.stream import Stream
 
 @dataclass(frozen=True, eq=False)
 class Stages:
-    """Streams between an old and a new one, with the ids of the events in which these two differ.
+    """Streams between an old and a new one, with the ids of the events in which these two differ."""
 
-    Attributes
-    ----------
-    corrected : Stream or None
-        The old one with outcomes, forecasts, weights, dates, topics and groups of resolved events as the new one has
-        them, and without events that the new one does not have. None where nothing of this kind happened.
-    learned : Stream or None
-        The same with the events that were resolved since, as the new one has them. None where there are none.
-    corrections, gone, outcomes : tuple of str
-        Events with corrections, events that the new stream does not have, and events that were resolved since.
-    opened : tuple of str
-        Open events that the old stream does not have.
-    """
-
+    # the old one with outcomes, forecasts, weights, dates, topics and groups of resolved events as the new one has
+    # them, and without events that the new one does not have; None where nothing of this kind happened
     corrected: Stream | None
-    learned: Stream | None
-    corrections: tuple[str, ...]
-    gone: tuple[str, ...]
-    outcomes: tuple[str, ...]
-    opened: tuple[str, ...]
+    learned: Stream | None  # the same with the events resolved since, as the new one has them; None without any
+    corrections: tuple[str, ...]  # events with corrections
+    gone: tuple[str, ...]  # events that the new stream does not have
+    outcomes: tuple[str, ...]  # events that were resolved since
+    opened: tuple[str, ...]  # open events that the old stream does not have
 
 
 def stages_between(old: Stream, new: Stream) -> Stages | None:

@@ -201,18 +201,10 @@ class StreamState(NamedTuple):
     def with_rows(
         self, q: Array, experts: Sequence[str], facts: EventBlock, made: Times | None, moments: Statistics | None = None
     ) -> StreamState:
-        """State after adding events that stay out of the ledger, with their forecasts in an array.
+        """State with further events that stay out of the ledger, their forecasts in an array (T, N) or (T, N, K).
 
-        Parameters
-        ----------
-        q : ndarray, shape (T, N), or (T, N, K) when K > 2
-            NaN where missing.
-        experts : sequence of str
-        facts : EventBlock
-            Without forecasts; those that are not resolved are left out.
-        made : ndarray of datetime64 or None, shape (T, N)
-        moments : Statistics, optional
-            Those of the resolved events, if they are known.
+        `facts` are the events without forecasts, of which the unresolved ones are left out; `made` are times, (T, N);
+        `moments` are those of the resolved events, if they are known.
         """
         state, columns = self.joined(experts)
         state = state._replace(version=self.version + 1)

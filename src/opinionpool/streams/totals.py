@@ -26,41 +26,22 @@ BLOCK, MOST_MOMENTS = 1 << 20, 1 << 23
 
 @dataclass(frozen=True, eq=False)
 class Totals:
-    """Sums over the resolved events of a stream; methods return new ones.
-
-    Attributes
-    ----------
-    floor : float
-    prior : ndarray or None, shape (K,)
-        The reference that all events share, if it is known.
-    pace : float
-        How fast weights fade: log 2 / half-life, or 0.
-    experts : tuple of str
-    events : ndarray, shape (K,)
-        Weight by outcome; `number` is how many there are.
-    counts : ndarray, shape (N,)
-        Weight of each expert's forecasts; `cells` is how many there are.
-    shared, own : Statistics or None
-        Of log-ratios on events without a prior of their own, and of contrasts on events with one; None if there are
-        so many different sets of experts who answered that they were given up.
-    lowest : ndarray, shape (K,)
-        The least probability of each class ever forecast on an event without a prior of its own.
-    origin : float
-        The time at which an event's weight is its frequency.
-    """
+    """Sums over the resolved events of a stream; methods return new ones."""
 
     floor: float
-    prior: Array | None
-    pace: float
+    prior: Array | None  # (K,); the reference that all events share, if it is known
+    pace: float  # how fast weights fade: log 2 / half-life, or 0
     experts: tuple[str, ...]
-    events: Array
-    number: npt.NDArray[np.int64]
-    counts: Array
-    cells: npt.NDArray[np.int64]
+    events: Array  # (K,); weight by outcome
+    number: npt.NDArray[np.int64]  # (K,); how many events there are
+    counts: Array  # (N,); weight of each expert's forecasts
+    cells: npt.NDArray[np.int64]  # (N,); how many forecasts there are
+    # shared, own: of log-ratios on events without a prior of their own, and of contrasts on events with one; None if
+    # there are so many different sets of experts who answered that they were given up
     shared: Statistics | None
     own: Statistics | None
-    lowest: Array
-    origin: float = -np.inf
+    lowest: Array  # (K,); least probability of each class ever forecast on an event without a prior of its own
+    origin: float = -np.inf  # the time at which an event's weight is its frequency
 
     @classmethod
     def empty(cls, classes: int, floor: float, prior: Array | None, pace: float) -> Totals:
@@ -181,14 +162,9 @@ class Totals:
         )
 
     def evidence(self, prior: Array) -> tuple[Statistics, Array | None] | None:
-        """Statistics, and the prior still to be subtracted, or None; None in all if sums do not suffice to learn from.
+        """Statistics, and the prior (K,) still to be subtracted, or None; None if sums do not suffice to learn from.
 
         Raises ProbabilityError if some events have a prior of their own, others not, and none was given for these.
-
-        Parameters
-        ----------
-        prior : ndarray, shape (K,)
-            The reference of events without one of their own.
         """
         if self.shared is None or self.own is None:
             return None
@@ -251,8 +227,6 @@ LATEST = 1e100
 class Clock(NamedTuple):
     """Clock for the times at which events are resolved; all times are 0 if nothing is forgotten.
 
-    Examples
-    --------
     >>> clock, times = Clock(half_life=10.0).tell(2, None)
     >>> times, clock.tell(1, None)[1]
     (array([0., 1.]), array([2.]))
