@@ -45,7 +45,7 @@ def experts_section(f: Findings) -> Section:
     columns = _grouped(_columns(f, weights))
     parts: list[Block] = [words(*_lead(f, weights))]
     if weights is not None and np.isfinite(weights.low).any():
-        meaning = f"weight with its {weights.level:.0%} credible interval; the vertical line is 0"
+        meaning = f"weight with its {weights.level:.0%} interval; the vertical line is 0"
         parts.append(legend([("interval", meaning)]))
     return Section("experts", "The experts", [*parts, *long_table(columns, "expert", FIRST, MOST)])
 
@@ -121,14 +121,18 @@ def _lead(f: Findings, weights: WeightTable | None) -> list[str]:
 
 def _sum_words(f: Findings, weights: WeightTable) -> str:
     total = float(weights.weight.sum())
-    phrase = f"The weights add up to {total:.2f}; they are not percentages of a whole and need not add up to 1"
+    phrase = (
+        "An expert’s weight says how much its forecast counts: with weight 0 it changes nothing. The weights add up to "
+        f"{total:.2f}; they are no shares of a whole and need not add up to 1"
+    )
     if f.pool == DEFAULT and total > 1.05:
-        causes = "the experts are underconfident on average (their mean calibration is above 1), and they are estimated"
-        causes = f"{causes if f.timid else 'the experts are estimated'} to have partly different information"
-        phrase += ". A sum above 1 means that answers usually lie further from the prior than the experts' average does"
-        phrase += f": {causes}"
+        phrase += ". Above 1, answers usually lie further than the experts’ average from the prior, which is what the "
+        phrase += "answer would be without any forecast: the experts "
+        phrase += "were too cautious on average and " if f.timid else ""
+        phrase += "are estimated to have partly different information"
     elif f.pool == DEFAULT and total < 0.95:
-        phrase += ". A sum below 1 means that the experts together are overconfident"
+        phrase += ". Below 1, answers are drawn towards the prior, which is what the answer would be without any "
+        phrase += "forecast: the experts together were too sure of themselves"
     return f"{phrase}."
 
 

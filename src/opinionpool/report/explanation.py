@@ -458,8 +458,8 @@ def _beyond(f: Findings, why: Explanation, at: int, p: float) -> str:
         reason = "closer to the prior, as the forecasts go further than they are worth"
     elif f.pool == DEFAULT and f.timid:
         reason = (
-            "judged by the outcomes, the experts were too cautious (their calibration is above 1), and they are "
-            "estimated to have partly different information"
+            "judged by the outcomes, the experts were too cautious, and they are estimated to have partly different "
+            "information"
         )
     where = "above" if above else "below"
     return f", {where} every single forecast ({brief(min(given))} to {brief(max(given))}): {reason}"

@@ -203,6 +203,15 @@ def worth_lines(found: ExpertWorth) -> list[str]:
     return lines
 
 
+# What is believed of experts, in words that need no others.
+TERMS = (
+    "AUC: of two events, one that happens and one that does not, how often an expert gives the former the higher "
+    "probability; 0.5 is guessing, 1 perfect. Calibration: whether probabilities mean what they say; below 1 they go too "
+    "far, above 1 not far enough. Bias: whether they are too high or too low on average. Correlation: how much experts "
+    "err together, from 0 to 1."
+)
+
+
 def basis_section(f: Findings) -> Section | None:
     """Section on beliefs and the first answer's sensitivity to them; None for other pools or where outcomes decide."""
     beliefs = f.beliefs or Beliefs()
@@ -218,6 +227,7 @@ def basis_section(f: Findings) -> Section | None:
         caption = "Assessed. Worth: the number of resolved events that a belief counts for"
         parts.append(Table(belief_columns(rows), caption, "stack"))
     parts.append(assumed_words(beliefs, f.forecasts.experts))
+    parts.append(note(TERMS))
     if f.effects:
         p = float(f.pooled.probabilities[f.open_rows[0]])
         caption = f"{f.question(f.open_rows[0])}: the answer is {brief(p)}; how it would change if one belief were off"
