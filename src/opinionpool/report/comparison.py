@@ -31,7 +31,7 @@ from opinionpool.report.findings import Findings, Missing, best_expert
 from opinionpool.report.groups import score_columns, topic_facts
 from opinionpool.report.listing import Column, as_is, decimal, finite, percent, printable, records, signed, whole
 from opinionpool.report.view import View
-from opinionpool.scoring.comparison import AVERAGE, LEVEL, BaseRate, Comparison, Difference, ExpertScore, PoolScore
+from opinionpool.scoring.comparison import AVERAGE, LEVEL, BaseRate, Comparison, Difference, ExpertScore
 from opinionpool.scoring.intervals import FEWEST_CLUSTERS
 from opinionpool.scoring.reliability import auc
 from opinionpool.scoring.scores import brier
@@ -45,7 +45,7 @@ def pool_columns(found: Comparison) -> list[Column]:
     """A row for each pool, the best first."""
     pools = found.pools
     area, skill = [finite(pool.auc) for pool in pools], [finite(pool.skill) for pool in pools]
-    verdicts = [_verdict(pool) for pool in pools]
+    verdicts = ["reference" if pool.pool == AVERAGE else pool.over_average.verdict for pool in pools]
     beside = [None if pool.pool == AVERAGE else pool.over_average for pool in pools]
     return [
         Column("pool", [pool.pool for pool in pools], "pool"),
@@ -111,19 +111,6 @@ def _end(x: float) -> str:
     """An interval limit, with more than three digits if needed to show its sign."""
     digits = next((digits for digits in range(3, 7) if round(x, digits)), 3)
     return f"{x:+.{digits}f}"
-
-
-def _verdict(pool: PoolScore) -> str:
-    return "reference" if pool.pool == AVERAGE else pool.over_average.verdict
-
-
-def shown_experts(columns: Sequence[Column], experts: int) -> tuple[list[Column], int]:
-    """The first and last rows of a long list, and the number of rows left out between them."""
-    hidden = experts - 2 * SHOWN
-    if hidden <= 1:
-        return list(columns), 0
-    kept = [*range(SHOWN), *range(experts - SHOWN, experts)]
-    return [column.take(kept) for column in columns], hidden
 
 
 def verdict_lines(found: Comparison) -> list[str]:
@@ -235,11 +222,11 @@ def comparison_view(found: Comparison, *, table: bool) -> View:
     pools, experts = pool_columns(found), expert_columns(found)
     below: list[Sequence[Column] | str] = []
     if found.experts:
-        shown, hidden = shown_experts(experts, len(found.experts))
-        below.append(shown)
-        below += [f"({counted(hidden, 'expert')} between the first and the last {SHOWN} are in CSV and JSON)"] * bool(
-            hidden
-        )
+        n, hidden = len(found.experts), len(found.experts) - 2 * SHOWN
+        kept = range(n) if hidden < 2 else [*range(SHOWN), *range(n - SHOWN, n)]
+        below.append([column.take(kept) for column in experts])
+        if hidden > 1:
+            below.append(f"({counted(hidden, 'expert')} between the first and the last {SHOWN} are in CSV and JSON)")
     below += [score_columns(found), "", *verdict_lines(found), "", how_line(found), *meaning_lines(found)]
     return View(
         "pools",
@@ -254,34 +241,23 @@ def comparison_view(found: Comparison, *, table: bool) -> View:
 
 def with_experts(pools: Sequence[Column], experts: Sequence[Column]) -> list[Column]:
     """One list of pools and experts for CSV, with the kind of each; an expert's gain is over the pool."""
-    rows, more = len(pools[0].values), len(experts[0].values)
-    keys = dict.fromkeys([*(c.key for c in pools), *(c.key for c in experts)])
-    first, second = ({c.key: c for c in columns} for columns in (pools, experts))
+    parts = [{column.key: column for column in columns if column.machine} for columns in (pools, experts)]
+    rows = len(pools[0].values), len(experts[0].values)
+    kinds = Column("kind", ["pool"] * rows[0] + ["expert"] * rows[1], None)
 
-    def values(columns: dict[str, Column], key: str, count: int) -> list[object]:
-        return [*columns[key].values] if key in columns else [None] * count
+    def values(key: str) -> list[object]:
+        beside = zip(parts, rows, strict=True)
+        return [x for part, n in beside for x in (part[key].values if key in part else [None] * n)]
 
-    machine = {c.key: c.machine for c in (*pools, *experts)}
-    kinds = Column("kind", ["pool"] * rows + ["expert"] * more, None)
-    joined = [
-        Column(key, values(first, key, rows) + values(second, key, more), None, machine=machine[key]) for key in keys
-    ]
-    return [kinds, *joined]
+    return [kinds, *(Column(key, values(key), None) for key in parts[0] | parts[1])]
 
 
 def comparison_facts(found: Comparison) -> dict[str, object]:
     """Facts on the design of a comparison, its verdicts and its experts, for JSON."""
-    return {
-        "scored": found.scored,
-        "by": found.by,
-        "folds": found.folds,
-        "rounds": found.rounds,
-        "unit": found.unit,
-        "units": found.units,
+    design = ("scored", "by", "folds", "rounds", "unit", "units", "reference", "time_averaged")
+    return {key: getattr(found, key) for key in design} | {
         "level": LEVEL,
         "best": found.best.pool,
-        "reference": found.reference,
-        "time_averaged": found.time_averaged,
         "base_rate": None if found.base is None else {name: finite(x) for name, x in asdict(found.base).items()},
         "verdict": verdict_lines(found),
         "experts": list(records(expert_columns(found))),
@@ -298,8 +274,13 @@ def gains_section(f: Findings) -> Section:
             why = "no event is resolved, so the answers rest on what is assumed of the experts"
         return Section("gains", title, [missing(why, "It cannot be measured yet.")])
     found, best = f.comparison, best_expert(f.comparison)
-    gain = next(pool for pool in found.pools if pool.pool == f.pool).over_average
-    lead = words(*verdict(f), kind="lead")
+    gain = f.score_of(found).over_average
+    base = "" if found.base is None else decimal(found.base.score)
+    of = "the share of the other events that happened" if f.binary else "the outcomes’ shares of the other events"
+    alone = f"Answering every event with {of} (the base rate) would score {base}." if base else ""
+    average = f"The pool is the simple average. On {counted(found.scored, 'event')} it scored"
+    average = f"{average} {decimal(found.average.score)}." if f.pool == AVERAGE else ""
+    lead = words(average, *headline(f), alone, kind="lead")
     caveats = [note(markup("<b>Mind:</b> {}", sentence(each.text))) for each in f.caveats]
     meaning = note(_meaning(f, found, gain))
     if gain.verdict == "too few events":
@@ -346,73 +327,27 @@ def headline(f: Findings) -> list[str]:
         if f.pool == AVERAGE or f.forecasts.resolved.any():
             return []
         return ["No event is resolved, so nobody can say yet whether the pool is better than the simple average."]
-    claim, *_ = _over_average(f, found)
     if f.pool == AVERAGE:
         return []
-    own = next(pool for pool in found.pools if pool.pool == f.pool)
-    on = f"On {counted(found.scored, 'resolved event')} that it had not learned from"
-    ends = f"(0 is {_even(f, found)}, 1 is perfect)"
-    gain = own.over_average
-    sure = (
-        "" if gain.verdict == "too few events" else f", {LEVEL:.0%} interval {signed(gain.low)} to {signed(gain.high)}"
-    )
-    both = f"it scored {decimal(own.score)}, the average {decimal(found.average.score)} {ends}"
-    return [claim, f"{on}, {both}: a difference of {signed(gain.mean)}{sure}."]
-
-
-def verdict(f: Findings) -> list[str]:
-    """Whether the pool is better than the simple average, how sure that is, and what the base rate alone would do."""
-    found = f.comparison
-    if isinstance(found, Missing):
-        return []
-    texts = _over_average(f, found)
-    if found.base is not None:
-        of = "the share of the other events that happened (the base rate)"
-        of = of if f.binary else "the outcomes’ shares of the other events (base rates)"
-        texts.append(f"Answering every event with {of} would score {decimal(found.base.score)}.")
-    return texts
-
-
-def _even(f: Findings, found: Comparison) -> str:
-    """Words for the forecasts whose score is 0."""
-    return "saying 50% every time" if found.answers[f.pool].ndim == 1 else "saying the same of every class"
-
-
-def _over_average(f: Findings, found: Comparison) -> list[str]:
-    """Sentences on the gain over the simple average, with its interval."""
-    own = next(pool for pool in found.pools if pool.pool == f.pool)
-    gain, score, average = own.over_average, decimal(own.score), decimal(found.average.score)
-    if f.pool == AVERAGE:
-        return [f"The pool is the simple average. On {counted(found.scored, 'event')} it scored {score}."]
-    others = {"time": "earlier outcomes", "group": "other groups"}.get(found.by or "", "other events")
-    on = f"each of {counted(found.scored, 'resolved event')} was answered by a pool that had learned only from {others}"
-    if gain.verdict == "too few events":
-        few = markup("<b>There are too few events to measure what pooling gains.</b>")
-        return [few, f"In a test, {on}. It scored {score}, the simple average {average}."]
-    means = [percent(math.exp(-pool.log_loss)) for pool in (own, found.average)]
-    test = (
-        f"In a test, {on}. It gave the actual outcome a probability of {means[0]} on average (geometric mean), the "
-        f"simple average gave it {means[1]}. That is a score of {score} against {average} (0 is {_even(f, found)}, 1 "
-        "is perfect)"
-    )
-    span, limits = f"{abs(gain.mean):.3f}", f"({LEVEL:.0%} interval {signed(gain.low)} to {signed(gain.high)})"
-    pool = "the pool, which combines the forecasts,"
-    claim, end = {
-        "better": (
-            f"{pool} did better than the simple average",
-            f", a statistically significant gain of {span} {limits}",
-        ),
-        "worse": (
-            f"the simple average did better than {pool.rstrip(',')}",
-            f", a statistically significant loss of {span} {limits}. Use the average",
-        ),
-        "the same": ("the pool and the simple average do the same", ""),
-        "unclear": (
-            f"whether {pool} is better than the simple average is unclear",
-            f", {'ahead' if gain.mean > 0 else 'behind'} by {span} {limits}, which is not statistically significant",
-        ),
+    own = f.score_of(found)
+    gain, few = own.over_average, own.over_average.verdict == "too few events"
+    claim = {
+        "better": "The pool, which combines the forecasts, did better than the simple average",
+        "worse": "The simple average did better than the pool, which combines the forecasts: use the average",
+        "the same": "The pool, which combines the forecasts, and the simple average do the same",
+        "unclear": "Whether the pool, which combines the forecasts, is better than the simple average is unclear",
+        "too few events": "There are too few events to measure what pooling gains",
     }[gain.verdict]
-    return [markup("<b>{}</b>", sentence(claim)), f"{test}{end}."]
+    others = {"time": "earlier outcomes", "group": "other groups"}.get(found.by or "", "other events")
+    zero = "saying 50% every time" if found.answers[f.pool].ndim == 1 else "saying the same of every class"
+    sure = "" if few else f", {LEVEL:.0%} interval {signed(gain.low)} to {signed(gain.high)}"
+    sure += ", which is not statistically significant" if gain.verdict == "unclear" else ""
+    measured = (
+        f"On {counted(found.scored, 'resolved event')}, each answered by a pool that had learned only from {others}, it "
+        f"scored {decimal(own.score)}, the average {decimal(found.average.score)} (0 is {zero}, 1 is perfect): a "
+        f"difference of {signed(gain.mean)}{sure}."
+    )
+    return [markup("<b>{}.</b>", claim), measured]
 
 
 def _beside_best(best: ExpertScore, found: Comparison) -> Text:
@@ -454,36 +389,30 @@ def _cards(f: Findings, found: Comparison, best: ExpertScore | None) -> Cards:
 
 def _scores(f: Findings, found: Comparison, best: ExpertScore | None) -> Table:
     """Table of skill, log loss, Brier score and AUC of the pool, the average, the base rate and the best expert."""
-    pools = sorted(found.pools, key=lambda pool: pool.pool == AVERAGE)
-    rows: list[tuple[str, Sequence[float]]] = [
-        ("simple average" if pool.pool == AVERAGE else "the pool", (pool.skill, pool.log_loss, pool.brier, pool.auc))
-        for pool in pools
-    ]
-    if found.base is not None:
-        rows.append(("base rate alone", (0.0, found.base.log_loss, found.base.brier, math.nan)))
+    names = {AVERAGE: "simple average", "base rate": "base rate alone"}
+    pools = pool_columns(found) if found.base is None else with_base_rate(pool_columns(found), found.base)
+    shown = [each for each in pools if each.key in {"skill", "log_loss", "brier", "auc"} and each.title is not None]
+    who: list[str] = [names.get(pool, "the pool") for pool in pools[0].values]
     if best is not None:
         answered = "" if best.events == found.scored else f" ({counted(best.events, 'event')})"
-        rows.append((markup("{}{}", name(best.expert), answered), (math.nan, *_expert_scores(f, found, best))))
-    titles = ("skill", "log loss", "Brier", *(["AUC"] if f.binary else []))
-    columns = [
-        Column(title, [finite(values[i]) for _, values in rows], title, decimal) for i, title in enumerate(titles)
-    ]
+        who.append(markup("{}{}", name(best.expert), answered))
+        own = _expert_scores(f, found, best)
+        shown = [replace(each, values=[*each.values, own.get(each.key)]) for each in shown]
     caption = "Skill: 0 is the base rate, the share of the other events that happened; 1 is perfect"
     caption += "; not computed for single experts" if best is not None else ""
     caption += ". Log loss and Brier score measure error: lower is better"
     if f.binary:
-        caption += (
-            ". AUC, the area under the ROC curve: of two events, how often the one that happened had the higher "
-            "forecast"
-        )
-    return Table([Column("who", [who for who, _ in rows], "", page=str), *columns], caption)
+        caption += ". AUC, the area under the ROC curve: of two events, how often the one that happened had the higher "
+        caption += "forecast"
+    return Table([Column("who", who, "", page=str), *shown], caption)
 
 
-def _expert_scores(f: Findings, found: Comparison, best: ExpertScore) -> tuple[float, float, float]:
+def _expert_scores(f: Findings, found: Comparison, best: ExpertScore) -> dict[str, float | None]:
     """Log loss, Brier score and area of one expert on the scored events that it answered."""
     forecasts = f.forecasts
     forecast = forecasts.X[:, forecasts.experts.index(best.expert)]
     scored = ~np.isnan(found.scores[found.reference]) & ~np.isnan(forecast.reshape(len(forecast), -1)).any(axis=1)
     forecast, outcomes = forecast[scored], forecasts.outcomes[scored]
-    area = auc(forecast, outcomes).area if f.binary and len(np.unique(outcomes)) == 2 else math.nan
-    return (1.0 - best.score) * math.log(len(forecasts.classes)), float(np.mean(brier(forecast, outcomes))), area
+    area = auc(forecast, outcomes).area if f.binary and len(np.unique(outcomes)) == 2 else None
+    loss = (1.0 - best.score) * math.log(len(forecasts.classes))
+    return {"log_loss": loss, "brier": float(np.mean(brier(forecast, outcomes))), "auc": area}

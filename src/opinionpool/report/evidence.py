@@ -253,7 +253,7 @@ def _learning_claim(f: Findings, curve: LearningCurve) -> str:
     if isinstance(f.comparison, Missing) or f.comparison.by == "time":
         # There the curve is of other events than the headline.
         return ""
-    own = next(pool for pool in f.comparison.pools if pool.pool == f.pool)
+    own = f.score_of(f.comparison)
     verdict = own.over_average.verdict
     if verdict == "too few events":
         return "There are too few events to say which differences are significant."

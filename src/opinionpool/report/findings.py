@@ -29,7 +29,7 @@ from opinionpool.report import SORTS
 from opinionpool.report.answers import Pooled, open_rows, pool_events
 from opinionpool.report.blocks import Html, event_name
 from opinionpool.scoring.compare import compare
-from opinionpool.scoring.comparison import AVERAGE, DEFAULT, Comparison, ExpertScore
+from opinionpool.scoring.comparison import AVERAGE, DEFAULT, Comparison, ExpertScore, PoolScore
 from opinionpool.scoring.learning_curve import LearningCurve, curve_of
 from opinionpool.scoring.splits import Splits
 
@@ -137,6 +137,10 @@ class Findings:
     def measured(self) -> bool:
         """Whether any forecast is of a resolved event."""
         return bool(self.learned.counts.any())
+
+    def score_of(self, found: Comparison) -> PoolScore:
+        """Return the pool's score in a comparison."""
+        return next(pool for pool in found.pools if pool.pool == self.pool)
 
     def question(self, t: int) -> str:
         """Return the text of event t, else its id."""

@@ -206,9 +206,9 @@ def worth_lines(found: ExpertWorth) -> list[str]:
 # What is believed of experts, in words that need no others.
 TERMS = (
     "AUC: of two events, one that happens and one that does not, how often an expert gives the former the higher "
-    "probability; 0.5 is guessing, 1 perfect. Calibration: whether probabilities mean what they say; below 1 they go too "
-    "far, above 1 not far enough. Bias: whether they are too high or too low on average. Correlation: how much experts "
-    "err together, from 0 to 1."
+    "probability; 0.5 is guessing, 1 perfect. Calibration: whether probabilities mean what they say; below 1 they go "
+    "too far, above 1 not far enough. Bias: whether they are too high or too low on average. Correlation: how much "
+    "experts err together, from 0 to 1."
 )
 
 
@@ -343,7 +343,7 @@ def _measured(f: Findings) -> list[tuple[str, str]]:
     """Entry on the share of correct answers and the AUC of the pool out of sample; empty if not measured."""
     if isinstance(f.comparison, Missing) or not f.binary:
         return []
-    own = next(pool for pool in f.comparison.pools if pool.pool == f.pool)
+    own = f.score_of(f.comparison)
     if not math.isfinite(own.auc) or own.over_average.verdict == "too few events":
         return []
     forecast, outcomes = f.comparison.answers[f.pool], f.forecasts.outcomes
