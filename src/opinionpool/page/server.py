@@ -265,14 +265,15 @@ class Page:
         session, what = self._session(request), request.path_params["what"]
         if session is None or what not in {"effects", "findings"}:
             return refused(410, "this page is no longer known here; load it again")
-        return await run_in_threadpool(self._later_part, session, what)
 
-    def _later_part(self, session: Session, what: str) -> Response:
-        with session.lock:
-            scene = session.scene()
-        if what == "findings":
-            return JSONResponse(self.evidence.now(scene))
-        return JSONResponse({"html": rendered(views.effects(scene)), "again": False})
+        def part() -> Response:
+            with session.lock:
+                scene = session.scene()
+            if what == "findings":
+                return JSONResponse(self.evidence.now(scene))
+            return JSONResponse({"html": rendered(views.effects(scene)), "again": False})
+
+        return await run_in_threadpool(part)
 
     async def _get(self, request: Request) -> Response:
         """A file to take away."""

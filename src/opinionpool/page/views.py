@@ -80,19 +80,16 @@ def top(scene: Scene) -> Html:
         markup("<li>{}</li>", button(VIEWS[view], "view", id=f"view-{view}", data_value=view, aria_current=current))
         for view, current in shown
     )
+    # The answer in one line stays in sight on narrow screens.
+    now = markup('<p class="now"><a href="#answer">No answer yet</a></p>')
+    if scene.found is not None:
+        p, interval = scene.probability(scene.found.why.probability), scene.interval
+        between = "" if interval is None else markup(" <span>{} to {}</span>", brief(interval[0]), brief(interval[1]))
+        now = markup('<p class="now"><a href="#answer"><b>{}</b>{}</a></p>', brief(p), between)
     return markup(
         '<div class="title">{}<div class="history">{}</div></div><nav aria-label="Views"><ul>{}</ul></nav>{}',
-        question, steps, links, _now(scene),
+        question, steps, links, now,
     )  # fmt: skip
-
-
-def _now(scene: Scene) -> Html:
-    """The answer in one line, which stays in sight on narrow screens."""
-    if scene.found is None:
-        return markup('<p class="now"><a href="#answer">No answer yet</a></p>')
-    p, interval = scene.probability(scene.found.why.probability), scene.interval
-    between = "" if interval is None else markup(" <span>{} to {}</span>", brief(interval[0]), brief(interval[1]))
-    return markup('<p class="now"><a href="#answer"><b>{}</b>{}</a></p>', brief(p), between)
 
 
 def live(scene: Scene) -> str:

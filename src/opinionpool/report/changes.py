@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from opinionpool.analysis.diff import STEPS, Diff, ExpertChange, Move, Resolved
+from opinionpool.analysis.diff import STEPS, Diff, Move, Resolved
 from opinionpool.report.answers import plain
 from opinionpool.report.blocks import Block, Html, Items, Section, Table, Text, joined, markup, name, sentence, words
 from opinionpool.report.listing import (
@@ -56,27 +56,20 @@ def move_columns(found: Diff, most: int | None = None) -> list[Column]:
     classes = any(move.label is not None for move in moves)
     parts = list(zip(*(move.parts for move in moves), strict=True)) or [()] * len(STEPS)
     labels = [None if move.label is None else plain(move.label) for move in moves]
+    events = [move.event for move in moves]
+    once = [event if event != other else None for event, other in zip(events, [None, *events], strict=False)]
+    shown = {step: any(points(p) != "0.0" for p in part) for step, part in zip(STEPS, parts, strict=True)}
     return [
-        Column("event", [move.event for move in moves], "event", table=_once(moves)),
+        Column("event", events, "event", table=once),
         *([Column("class", labels, "class")] if classes else []),
         Column("old", [move.old for move in moves], "before", percent),
         Column("new", [move.new for move in moves], "now", percent),
         Column("moved", [move.moved for move in moves], "moved", points),
         *(
-            Column(step, part, TITLES[step] if _shown(part) else None, points)
+            Column(step, part, TITLES[step] if shown[step] else None, points)
             for step, part in zip(STEPS, parts, strict=True)
         ),
     ]
-
-
-def _once(moves: Sequence[Move]) -> list[str | None]:
-    """Event of each row, None if it is the event of the row above."""
-    before = [None, *(move.event for move in moves)][: len(moves)]
-    return [move.event if move.event != other else None for move, other in zip(moves, before, strict=True)]
-
-
-def _shown(part: Sequence[float]) -> bool:
-    return any(points(p) != "0.0" for p in part)
 
 
 def change_columns(found: Diff, most: int | None = None) -> list[Column]:
@@ -85,10 +78,8 @@ def change_columns(found: Diff, most: int | None = None) -> list[Column]:
     columns = [Column("expert", [each.expert for each in experts], "expert")]
     for number, feature in enumerate(("weight", "calibration", "accuracy", "bias")):
         show = hundredths if feature in {"calibration", "accuracy"} else two_signed
-        was, now, moved = (
-            [finite(value) for value in values]
-            for values in zip(*(_values(each, feature) for each in experts), strict=True)
-        )
+        rows = [(each.old[feature], each.new[feature], each.change(feature)) for each in experts]
+        was, now, moved = ([finite(x) for x in values] for values in zip(*rows, strict=True))
         there = any(value is not None for value in (*was, *now))
         columns += [
             Column(f"{feature}_old", was, "before" if number == 0 and there else None, show, spare=number),
@@ -103,14 +94,13 @@ def weighed(found: Diff) -> bool:
     return any(not math.isnan(value) for each in found.experts for value in (each.old["weight"], each.new["weight"]))
 
 
-def _values(each: ExpertChange, feature: str) -> tuple[float, float, float]:
-    return each.old[feature], each.new[feature], each.change(feature)
-
-
 def change_lines(found: Diff) -> list[str]:
     """Sentences on the changes between two pools: outcomes learned, corrections, events gone or opened, first move."""
     was, now = found.events
-    lines = [f"{_prior(found)}{whole(round(was, 6))} resolved events before, {whole(round(now, 6))} now"]
+    old, new = found.prior
+    lines = [f"{whole(round(was, 6))} resolved events before, {whole(round(now, 6))} now"]
+    if old is not None and new is not None and len(old) == 2:
+        lines[0] = f"prior {percent(float(old[1]))} before, {percent(float(new[1]))} now; {lines[0]}"
     if found.resolved:
         lines.append(
             "outcomes learned, with the earlier answers: "
@@ -128,7 +118,11 @@ def change_lines(found: Diff) -> list[str]:
     ):
         if events:
             lines.append(printable(f"{what}: {listed(list(events), 6)}"))
-    return [*lines, first_move(found.moves[0])] if found.moves else lines
+    for move in found.moves[:1]:
+        about = move.event if move.label is None else f"{move.event} ({move.label})"
+        still = points(move.moved) == "0.0"
+        lines.append("no answer moved" if still else printable(f"{about} moved most, {causes_of(move)}"))
+    return lines
 
 
 def _more(left: int) -> list[str]:
@@ -141,27 +135,9 @@ def happened_words(each: Resolved) -> str:
     >>> happened_words(Resolved("rain", 0, 0.37)), happened_words(Resolved("race", "red", 0.2))
     ('rain did not happen (63%)', 'race: red (20%)')
     """
-    verb = {"0": "did not happen", "1": "happened"}.get(str(each.outcome))
-    p = brief(1.0 - each.probability if str(each.outcome) == "0" else each.probability)
-    event = printable(each.event)
-    if verb is None:
-        return f"{event}: {printable(str(each.outcome))} ({p})"
-    return f"{event} {verb} ({p})"
-
-
-def _prior(found: Diff) -> str:
-    old, new = found.prior
-    if old is None or new is None or len(old) > 2:
-        return ""
-    return f"prior {percent(float(old[1]))} before, {percent(float(new[1]))} now; "
-
-
-def first_move(move: Move) -> str:
-    """The largest move and its largest causes."""
-    if points(move.moved) == "0.0":
-        return "no answer moved"
-    about = move.event if move.label is None else f"{move.event} ({move.label})"
-    return printable(f"{about} moved most, {causes_of(move)}")
+    outcome = str(each.outcome)
+    verb = {"0": " did not happen", "1": " happened"}.get(outcome, f": {printable(outcome)}")
+    return f"{printable(each.event)}{verb} ({brief(1.0 - each.probability if outcome == '0' else each.probability)})"
 
 
 def causes_of(move: Move) -> str:
@@ -201,13 +177,10 @@ def change_view(found: Diff, *, table: bool) -> View:
 
 def change_facts(found: Diff) -> dict[str, object]:
     """Facts on the changes between two pools for JSON, without the moves."""
-
-    def prior(p: object) -> object:
-        return None if p is None else [float(x) for x in p]  # type: ignore[attr-defined]
-
+    old, new = (None if p is None else [float(x) for x in p] for p in found.prior)
     return {
-        "prior_old": prior(found.prior[0]),
-        "prior": prior(found.prior[1]),
+        "prior_old": old,
+        "prior": new,
         "learned_events_old": found.events[0],
         "learned_events": found.events[1],
         "outcomes_learned": list(found.outcomes),

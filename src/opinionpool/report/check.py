@@ -111,7 +111,9 @@ def examine(
             state = learn(whole, beliefs=beliefs or Beliefs())
             # The checks of the model look for leakage themselves, and outcomes are looked at below, pool or not.
             notes += tuple(note for note in state.notes if note.code not in {"leakage", "one-outcome"})
-        some = _some_events(whole)
+        # Evenly spread events, where there are very many.
+        every = len(whole.event_index) // _CHECKED
+        some = whole if every < 2 else whole.select_events(np.arange(len(whole.events)) % every == 0)
         checks = check_model(some, state)
         if some is not whole:
             total = counted(len(forecasts.events), "event")
@@ -148,12 +150,6 @@ def _beside(forecasts: Forecasts, file: str, trained: TrainedPool) -> tuple[Fore
         notes += stream.add(forecasts, whole=True)
     known = unknown_names(forecasts.experts, strangers)
     return forecasts.select_experts(known).by_experts(trained.experts), tuple(notes)
-
-
-def _some_events(forecasts: Forecasts) -> Forecasts:
-    """The forecasts, thinned to evenly spread events where there are very many."""
-    every = len(forecasts.event_index) // _CHECKED
-    return forecasts if every < 2 else forecasts.select_events(np.arange(len(forecasts.events)) % every == 0)
 
 
 def _shortcomings(forecasts: Forecasts) -> tuple[Note, ...]:
@@ -199,10 +195,11 @@ def topics(findings: Findings, name: str) -> list[tuple[str, str]]:
     t, n = forecasts.shape
     cells = len(forecasts.event_index)
     resolved = int(forecasts.resolved.sum())
+    void = "" if forecasts.void is None else f", and {whole(len(forecasts.void.events))} void"
     rows = [
         ("file", name + (f": {shown['format']}" if "format" in shown else "")),
         ("layout", shown.get("layout", "")),
-        ("events", f"{whole(t)}, {'all' if resolved == t else whole(resolved)} resolved{_void(forecasts)}"),
+        ("events", f"{whole(t)}, {'all' if resolved == t else whole(resolved)} resolved{void}"),
         ("outcomes", _outcomes(forecasts)),
         ("experts", whole(n)),
         ("forecasts", f"{whole(cells)}, {missing(forecasts)}"),
@@ -212,22 +209,13 @@ def topics(findings: Findings, name: str) -> list[tuple[str, str]]:
     ]
     notes = [note for note in findings.notes if note.code != "layout" and remarkable(forecasts, note)]
     rows += [("note", note.text) for note in notes]
-    rows += [("model", line) for line in check_lines(_unreported(findings))]
+    # Notes name clones already.
+    told = "clones" in shown
+    checks = [each for each in findings.checks if not (told and each.code == "clones" and each.statistic == 1.0)]
+    rows += [("model", line) for line in check_lines(checks)]
     rows += _in_the_way(findings)
     rows += [("proposed", fault.text) for fault in findings.faults if fault.proposed]
     return [(topic, printable(text)) for topic, text in rows if text]
-
-
-def _void(forecasts: Forecasts) -> str:
-    """Number of void events as text; empty if there are none."""
-    count = 0 if forecasts.void is None else len(forecasts.void.events)
-    return f", and {whole(count)} void" if count else ""
-
-
-def _unreported(findings: Findings) -> list[Check]:
-    """The checks without clones that the notes already name."""
-    shown = any(note.code == "clones" for note in findings.notes)
-    return [check for check in findings.checks if not (shown and check.code == "clones" and check.statistic == 1.0)]
 
 
 def _in_the_way(findings: Findings) -> list[tuple[str, str]]:

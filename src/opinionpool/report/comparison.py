@@ -343,8 +343,8 @@ def headline(f: Findings) -> list[str]:
     sure = "" if few else f", {LEVEL:.0%} interval {signed(gain.low)} to {signed(gain.high)}"
     sure += ", which is not statistically significant" if gain.verdict == "unclear" else ""
     measured = (
-        f"On {counted(found.scored, 'resolved event')}, each answered by a pool that had learned only from {others}, it "
-        f"scored {decimal(own.score)}, the average {decimal(found.average.score)} (0 is {zero}, 1 is perfect): a "
+        f"On {counted(found.scored, 'resolved event')}, each answered by a pool that had learned only from {others}, "
+        f"it scored {decimal(own.score)}, the average {decimal(found.average.score)} (0 is {zero}, 1 is perfect): a "
         f"difference of {signed(gain.mean)}{sure}."
     )
     return [markup("<b>{}.</b>", claim), measured]

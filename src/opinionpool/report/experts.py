@@ -56,7 +56,11 @@ def _columns(f: Findings, weights: WeightTable | None) -> list[Column]:
     order = [names.index(expert) for expert in weights.experts] if weights is not None else [*range(len(names))]
     columns = [Column("expert", [name(names[i]) for i in order], "expert")]
     if weights is not None:
-        ends = _ends(weights)
+        # The scale that all weights share, with room at both ends.
+        every = np.concatenate([[0.0], weights.weight, weights.low, weights.high])
+        every = every[np.isfinite(every)]
+        room = 0.04 * (float(np.ptp(every)) or 1.0)
+        ends = float(every.min()) - room, float(every.max()) + room
         bounds = list(zip(weights.weight.tolist(), weights.low.tolist(), weights.high.tolist(), strict=True))
         between = [
             f"{low:.2f} to {high:.2f}".replace("-", "−") if math.isfinite(low) else None for _, low, high in bounds
@@ -95,14 +99,6 @@ def _grouped(columns: Sequence[Column]) -> list[Column]:
             template = "<details><summary>{} alike, of whom the same is known</summary>{}</details>"
             names.append(markup(template, counted(len(group), "expert"), listing))
     return [Column("expert", names, "expert"), *(column.take(kept) for column in columns[1:])]
-
-
-def _ends(weights: WeightTable) -> tuple[float, float]:
-    """The scale that all weights share, with room at both ends."""
-    every = np.concatenate([[0.0], weights.weight, weights.low, weights.high])
-    every = every[np.isfinite(every)]
-    room = 0.04 * (float(np.ptp(every)) or 1.0)
-    return float(every.min()) - room, float(every.max()) + room
 
 
 def _lead(f: Findings, weights: WeightTable | None) -> list[str]:

@@ -225,7 +225,9 @@ def _fields(values: Sequence[object]) -> Iterable[str]:
     """CSV fields of a column; values that need no quoting are converted without a test of each."""
     kinds = set(map(type, values))
     if kinds == {float}:
-        return _decimals(cast("Sequence[float]", values))
+        # Python writes numbers; the engine finds the fewest digits that tell one from all others sooner.
+        floats = cast("Sequence[float]", values)
+        return map(repr, floats) if len(floats) < MANY else chain.from_iterable(_by_engine(floats))
     if float in kinds and kinds <= {int, float}:
         return map(repr, values)
     few = len(kinds - {type(None)}) == 1 and kinds <= _PLAIN and len(set(islice(values, 10 * _FEW))) <= _FEW
@@ -237,11 +239,6 @@ def _fields(values: Sequence[object]) -> Iterable[str]:
     if kinds == {str} and _is_plain(cast("Sequence[str]", values)):
         return cast("Sequence[str]", values)
     return map(_field, values)
-
-
-def _decimals(values: Sequence[float]) -> Iterable[str]:
-    """Numbers as Python writes them; the engine finds the fewest digits that tell one from all others sooner."""
-    return map(repr, values) if len(values) < MANY else chain.from_iterable(_by_engine(values))
 
 
 def _by_engine(values: Sequence[float]) -> Iterator[list[str]]:
