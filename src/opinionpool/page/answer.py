@@ -101,8 +101,8 @@ class Material:
         if self.trained is not None:
             return self.trained
         if self.forecasts is None:
-            return _fit(answered(a), beliefs, prior_of(a))
-        prior = None if self.own_priors else prior_of(a)
+            return _fit(answered(a), beliefs, as_given(a.prior))
+        prior = None if self.own_priors else as_given(a.prior)
         added = tuple(unknown_names((each.name for each in a.experts), self.experts))
         key = (to_toml(beliefs), None if prior is None else np.asarray(prior).tobytes(), added)
         with self._lock:
@@ -179,11 +179,6 @@ def as_given(p: tuple[float, ...] | None) -> float | Array | None:
     return p[0] if len(p) == 1 else np.array(p) / math.fsum(p)
 
 
-def prior_of(a: Assessment) -> float | Array | None:
-    """The assessed prior, None if there is none."""
-    return as_given(a.prior)
-
-
 def answered(a: Assessment) -> Forecasts:
     """Return the forecasts of the experts who answered, where there is no file; an ArgumentError if nobody did."""
     there = [each for each in a.experts if each.forecast is not None]
@@ -226,14 +221,13 @@ def answer(a: Assessment, material: Material) -> Answer:
     """Answer an assessment; an OpinionPoolError, whose message says why, if that is not possible."""
     state = material.learned(a)
     forecasts = material.forecasts
-    rate = as_given(a.base_rate)
-    changed = altered(a, material)
+    rate, changed = as_given(a.base_rate), altered(a, material)
+    # Events with priors of their own have them among their forecasts.
+    prior = None if material.own_priors else prior_of(a, material)
     if forecasts is not None and not changed:
-        t = forecasts.events.index(a.question)
-        why = explain_event(forecasts, t, state, prior=given_prior(a, material), base_rate=rate)
+        why = explain_event(forecasts, forecasts.events.index(a.question), state, prior=prior, base_rate=rate)
     else:
-        event = event_forecasts(a, material, state)
-        why = explain_event(event, 0, state, prior=given_prior(a, material), base_rate=rate)
+        why = explain_event(event_forecasts(a, material, state), 0, state, prior=prior, base_rate=rate)
     notes = (*state.notes, *why.notes, *_in_sample(a, material, state))
     notes = tuple(note for note in notes if note.code not in {"nothing-learned", "believed-unknown"})
     average, geometric = _simple(a, "average", why), _simple(a, "geometric", why)
@@ -247,7 +241,7 @@ def _in_sample(a: Assessment, material: Material, state: FittedPanel) -> tuple[N
     forecasts = material.forecasts
     if forecasts is None or material.trained is not None or a.question not in forecasts.events:
         return ()
-    prior = given_prior(a, material)
+    prior = None if material.own_priors else prior_of(a, material)
     inside = in_sample(forecasts.ended, forecasts, "gaussian", state, prior)[forecasts.events.index(a.question)]
     return (in_sample_note(state),) if inside else ()
 
@@ -275,31 +269,19 @@ def event_forecasts(a: Assessment, material: Material, state: FittedPanel) -> Fo
     """The assessed event by itself, as the file has it or as it is assessed."""
     if material.forecasts is None and material.trained is None:
         return answered(a)
-    own = own_prior(a, material) if material.own_priors else None
+    own = prior_of(a, material) if material.own_priors else None
     event, known = one_event(a, state.experts, own), material.forecasts
     if known is None or known.topics is None or a.question not in known.events:
         return event
     return replace(event, topics=known.topics[[known.events.index(a.question)]])
 
 
-def own_prior(a: Assessment, material: Material) -> float | Array:
-    """Prior of one event in a file with priors by event: the assessed prior, else the file's."""
-    given = prior_of(a)
-    if given is not None:
-        return given
-    assert material.forecasts is not None
-    each = event_priors(material.forecasts, None)
-    assert each is not None
-    t = material.forecasts.events.index(a.question)
-    return public_probabilities(each[t, : len(a.classes)])
-
-
-def given_prior(a: Assessment, material: Material) -> float | Array | None:
-    """The `prior` argument for `explain`: None if events have their own, else the assessed prior or the reference."""
-    if material.own_priors:
-        return None
-    given = prior_of(a)
-    return material.reference if given is None else given
+def prior_of(a: Assessment, material: Material) -> float | Array | None:
+    """Prior of the event: assessed, else the event's own in the file, else the reference of a saved pool."""
+    each = None if material.forecasts is None else event_priors(material.forecasts, None)
+    if a.prior is not None or material.forecasts is None or each is None:
+        return material.reference if a.prior is None else as_given(a.prior)
+    return public_probabilities(each[material.forecasts.events.index(a.question), : len(a.classes)])
 
 
 def altered(a: Assessment, material: Material) -> bool:
@@ -334,9 +316,8 @@ def effects(a: Assessment, material: Material, found: Answer, at: int) -> list[E
 def _probability(a: Assessment, beliefs: Beliefs, material: Material, at: int) -> float:
     state = material.learned(a, beliefs)
     event = event_forecasts(a, material, state)
-    prior = own_prior(a, material) if material.own_priors else given_prior(a, material)
     topic = None if event.topics is None else str(event.topics[0])
-    return of_class(np.asarray(state.pool(event.X[0], prior, as_given(a.base_rate), topic)), at)
+    return of_class(np.asarray(state.pool(event.X[0], prior_of(a, material), as_given(a.base_rate), topic)), at)
 
 
 _Changed: TypeAlias = tuple[tuple[Assessment, Beliefs], ...]

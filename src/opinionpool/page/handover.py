@@ -9,7 +9,7 @@ from datetime import datetime
 import numpy as np
 
 from opinionpool.page import views
-from opinionpool.page.answer import Answer, Material, altered, own_prior
+from opinionpool.page.answer import Answer, Material, altered, prior_of
 from opinionpool.page.assessment import EXAMPLE, Assessment, Candidate, to_toml
 from opinionpool.page.panel import HELP, attributes, button, field
 from opinionpool.page.session import Scene
@@ -75,7 +75,7 @@ def forecasts_file(a: Assessment, material: Material) -> str:
     if not a.binary:
         columns.insert(2, Column("class", labels * len(there), None))
     if material.own_priors:
-        own = np.atleast_1d(own_prior(a, material)).tolist()
+        own = np.atleast_1d(np.asarray(prior_of(a, material))).tolist()
         columns.append(Column("prior", own * len(there), None))
     out = io.StringIO()
     write_csv(columns, out)
@@ -166,7 +166,10 @@ def report(scene: Scene, found: Answer, when: datetime) -> str:
     )  # fmt: skip
     why = views.reasons(first, found) or [missing("nobody gave a forecast, so the answer is the prior")]
     why += [Details(f"The same for {each.event}", views.reasons(each, found)) for each in others]
-    interval = [note(f"{HELP['interval']} {_measured(found)}")] if found.interval is not None else []
+    # Where the pool has learned from no outcomes, no simulation has measured its intervals.
+    resolved = int(found.state.events.sum())
+    measured = f" {sentence(coverage_words(resolved, len(found.state.experts)))}" if resolved else ""
+    interval = [note(f"{HELP['interval']}{measured}")] if found.interval is not None else []
     moves = views.effects(first)
     # What the page begins with is nobody's assessment.
     asked = a.candidate != Candidate()
@@ -187,12 +190,6 @@ def report(scene: Scene, found: Answer, when: datetime) -> str:
     footer = markup("<footer>Made by opinionpool {}.</footer>", __version__)
     body = markup("{}\n<main>\n{}\n</main>\n{}", header, rendered(sections), footer)
     return document(f"Pooled forecast: {printable(question)}", STYLE, body)
-
-
-def _measured(found: Answer) -> str:
-    """Sentence on the measured coverage of 90% intervals; empty where the pool has learned from no outcomes."""
-    events = int(found.state.events.sum())
-    return sentence(coverage_words(events, len(found.state.experts))) if events else ""
 
 
 def _method(scene: Scene, found: Answer) -> list[Block]:

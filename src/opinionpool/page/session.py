@@ -11,14 +11,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
 
 from opinionpool.analysis.explanation import of_class
 from opinionpool.arrays import Array
 from opinionpool.atomic import replacing
 from opinionpool.errors import ArgumentError, OpinionPoolError
 from opinionpool.page.actions import UNITS, Action, acted
-from opinionpool.page.answer import Answer, Material, answer, prior_of
+from opinionpool.page.answer import Answer, Material, answer, as_given
 from opinionpool.page.assessment import Assessment, example, from_dict, number, one_line, to_dict, to_toml
 from opinionpool.pools.fit import FitOptions
 from opinionpool.report.blocks import Html, Section, markup, rendered, sentence
@@ -209,19 +208,12 @@ def _answered(a: Assessment, material: Material) -> tuple[Assessment, Answer | N
 def _looked(look: Look, action: Action) -> Look:
     """View state after an action on the view."""
     do, value = str(action["do"]), action.get("value")
-    if do == "view" and value in VIEWS:
-        return replace(look, view=str(value))
-    if do == "unit" and value in UNITS:
-        return replace(look, unit=str(value))
-    if do == "about":
-        return replace(look, about=int(number(value, "an outcome", 0, 1e3)))
-    if do == "search":
-        return replace(look, search=one_line(value, "a search"), start=0)
-    if do == "order":
-        return replace(look, order=str(value), start=0)
-    if do == "start":
-        return replace(look, start=int(number(value, "a place in the list", 0, 1e9)))
-    raise ArgumentError("there is no such view")
+    choices: Mapping[str, Mapping[str, object]] = {"view": VIEWS, "unit": UNITS}
+    if value not in choices.get(do, [value]):
+        raise ArgumentError("there is no such view")
+    first = {"start": 0} if do in {"search", "order"} else {}
+    new = int(number(value, "a place", 0, 1e9)) if do in {"about", "start"} else one_line(value, "a search")
+    return replace(look, **(first | {do: new}))  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
@@ -311,7 +303,11 @@ def read_kept(path: str) -> tuple[Kept, ...]:
             given = json.loads(raw) if len(raw) <= LARGEST else None
             if not isinstance(given, Mapping) or given.get("format") != FORMAT:
                 raise ArgumentError("it has another format")
-            pages = [_kept(place, page) for place, page in enumerate(given["pages"])]
+            # Records of earlier releases have no name of a page.
+            pages = [
+                Kept(str(page.get("page", f"{page['when']} {at}")), str(page["when"]), from_dict(page["assessment"]))
+                for at, page in enumerate(given["pages"])
+            ]
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OpinionPoolError) as error:
             raise ArgumentError(
                 f"{path} is no file of assessments that a page has kept ({error}), so it is not written over; "
@@ -319,12 +315,6 @@ def read_kept(path: str) -> tuple[Kept, ...]:
             ) from None
         return tuple(reversed(pages))
     return ()
-
-
-def _kept(place: int, page: Mapping[str, Any]) -> Kept:
-    """A `Kept` from one record; records without a page name, from earlier releases, get one of date and place."""
-    when = str(page["when"])
-    return Kept(str(page.get("page", f"{when} {place}")), when, from_dict(page["assessment"]))
 
 
 def start_of(material: Material, given: Assessment | None) -> Assessment:
@@ -373,7 +363,7 @@ class Evidence:
         a, forecasts = scene.a, self._material.forecasts
         assert forecasts is not None
         beliefs = None if a.beliefs.any_panel else a.beliefs
-        prior = None if self._material.own_priors else prior_of(a)
+        prior = None if self._material.own_priors else as_given(a.prior)
         try:
             found = find(forecasts, "gaussian", fit=FitOptions(prior, beliefs), progress=self._shown)
             sections: list[Section] = [gains_section(found), *evidence_sections(found)]

@@ -22,26 +22,6 @@ from opinionpool.report.view import size_line
 from opinionpool.scoring.splits import Splits
 from opinionpool.version import __version__
 
-# Where links at the top lead, of those sections that there are.
-PLACES = {
-    "open": "Answers",
-    "changes": "Changes",
-    "why": "Why",
-    "rates": "Rates",
-    "experts": "Experts",
-    "scores": "Leaderboard",
-    "topics": "Topics",
-    "gains": "How good the pool is",
-    "basis": "What the answers rest on",
-    "worth": "Value of the panel",
-    "calibration": "Calibration",
-    "learning": "Learning curve",
-    "errors": "Shared errors",
-    "checks": "Checks",
-    "features": "Experts in detail",
-    "topic-effects": "Topics in detail",
-    "method": "Method",
-}
 # The sections that are for statisticians; a line before the first of them says so.
 DETAILS = ("calibration", "learning", "errors", "checks", "features", "topic-effects", "method")
 
@@ -94,7 +74,8 @@ def report_page(found: Findings) -> str:
     """The HTML page of a report."""
     title = found.source.title
     sections = report_sections(found)
-    links = joined(markup(f'<li><a href="#{each.anchor}">{{}}</a></li>', PLACES[each.anchor]) for each in sections)
+    names = ((each.anchor, each.title.partition(":")[0]) for each in sections)
+    links = joined(markup(f'<li><a href="#{anchor}">{{}}</a></li>', title) for anchor, title in names)
     made = f"{found.source.date}. " if found.source.date else ""
     header = markup(
         '<header><p class="kicker">Pooled forecasts</p><h1>{}</h1><p>{}{}.</p></header>\n'
