@@ -15,6 +15,7 @@ import click
 
 from opinionpool.cli.options import (
     EXISTING,
+    OWN,
     Pooling,
     SectionedCommand,
     Splitting,
@@ -22,6 +23,7 @@ from opinionpool.cli.options import (
     file_option,
     given,
     load_pool,
+    option,
     prior_option,
 )
 from opinionpool.cli.output import destination, progress, tell
@@ -57,6 +59,17 @@ class Reporting(Pooling):
         metavar="OLD.json",
         help="A pool that pool --save wrote earlier: add what changed since then, and why answers moved.",
     )
+    title: str | None = option(
+        OWN, "--title", metavar="TEXT", help="Heading of the page. Default: the name of the file."
+    )
+    sort: str = option(
+        OWN,
+        "--sort",
+        type=click.Choice(SORTS),
+        default="probability",
+        help="Open events: the most probable (default), least certain, most disputed or first to close first, by name, "
+        "or as in the file.",
+    )
 
     @property
     def inputs(self) -> list[str]:
@@ -68,18 +81,8 @@ class Reporting(Pooling):
 @reading
 @given(Reporting, "pooling")
 @given(Splitting, "splitting")
-@click.option("--title", metavar="TEXT", help="Heading of the page. Default: the name of the file.")
-@click.option(
-    "--sort",
-    type=click.Choice(SORTS),
-    default="probability",
-    help="Open events: the most probable (default), least certain, most disputed or first to close first, by name, or "
-    "as in the file.",
-)
 @click.option("-o", "--output", required=True, metavar="PAGE.html", help="Where to write; - is standard output.")
-def report(
-    reading: Reading, pooling: Reporting, splitting: Splitting, title: str | None, sort: str, output: str
-) -> None:
+def report(reading: Reading, pooling: Reporting, splitting: Splitting, output: str) -> None:
     """Write a page that can be handed on: the answers, why they are what they are, and how far to trust them.
 
     The page needs no other file and no network. It begins with the open events, shows what each expert says and counts
@@ -106,7 +109,7 @@ def report(
     chosen, fit, saved = Configured(pooling.pool, own), FitOptions(prior, believed.beliefs), None
     if model is not None:
         forecasts, chosen, fit, saved = _saved_pool(forecasts, prior, model)
-    options = ReportOptions(_source(title, reading, [*inputs, output], inputs), sort, saved)
+    options = ReportOptions(_source(pooling.title, reading, [*inputs, output], inputs), pooling.sort, saved)
     try:
         with progress("computing the report", log=True) as advance:
             splits = Splits.of(splitting.by, repeats=splitting.repeats)
@@ -116,8 +119,7 @@ def report(
     page = report_page(replace(found, since=since))
     with destination(path) as out:
         out.write(page)
-    where = "" if path is None else f"; the report is in {printable(path)}"
-    tell(f"{size_line(forecasts)}{where}")
+    tell(size_line(forecasts) + ("" if path is None else f"; the report is in {printable(path)}"))
 
 
 def _saved_pool(

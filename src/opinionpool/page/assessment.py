@@ -21,6 +21,7 @@ from opinionpool.learning.constants import (
     CALIBRATION,
 )
 from opinionpool.report.listing import printable
+from opinionpool.report.view import belief_facts
 
 # The ways to say how accurate an expert is; one at a time.
 ACCURACIES = ("auc", "hit_rate", "score", "accuracy", "relative_accuracy")
@@ -208,21 +209,20 @@ def number(value: object, what: str, least: float, most: float) -> float:
 
 def to_dict(assessment: Assessment) -> dict[str, Any]:
     """An assessment as JSON can hold it."""
-    everyone = assessment.everyone.to_dict()
-    everyone.pop("experts")
-    return {
-        "question": assessment.question,
-        "classes": list(assessment.classes),
-        "experts": [
-            {"key": each.key, "name": each.name, "forecast": each.forecast, "beliefs": _plain(each.beliefs)}
-            for each in assessment.experts
-        ],
-        "everyone": _finite(everyone),
-        "prior": assessment.prior,
-        "base_rate": assessment.base_rate,
-        "assessor": assessment.assessor,
-        "stakes": [assessment.stakes.action, assessment.stakes.loss],
-        "candidate": [assessment.candidate.auc, assessment.candidate.correlation],
+    a, own = assessment, {each.name: each.beliefs for each in assessment.experts}
+    everyone: Any = belief_facts(replace(a.everyone, experts=own))["beliefs"]
+    assessed = everyone.pop("experts")
+    experts = [
+        {"key": each.key, "name": each.name, "forecast": each.forecast, "beliefs": assessed.get(each.name, {})}
+        for each in a.experts
+    ]
+    as_they_are = {key: getattr(a, key) for key in ("question", "prior", "base_rate", "assessor")}
+    return as_they_are | {
+        "classes": list(a.classes),
+        "experts": experts,
+        "everyone": everyone,
+        "stakes": [a.stakes.action, a.stakes.loss],
+        "candidate": [a.candidate.auc, a.candidate.correlation],
     }
 
 
@@ -230,9 +230,12 @@ def from_dict(given: Mapping[str, Any]) -> Assessment:
     """The assessment that `to_dict` made; an ArgumentError if it is no such thing."""
     try:
         experts = tuple(
-            Expert(int(each["key"]), str(each["name"]), _numbers(each["forecast"]), _beliefs(each["beliefs"]))
+            Expert(
+                int(each["key"]), str(each["name"]), _numbers(each["forecast"]),
+                ExpertBeliefs(**_infinite(each["beliefs"])),
+            )
             for each in given["experts"]
-        )
+        )  # fmt: skip
         return Assessment(
             question=str(given["question"]),
             classes=tuple(given["classes"]),
@@ -248,24 +251,8 @@ def from_dict(given: Mapping[str, Any]) -> Assessment:
         raise ArgumentError(f"this is no assessment that a page has kept: {error}") from None
 
 
-def _plain(beliefs: ExpertBeliefs) -> dict[str, dict[str, Any]]:
-    return _finite({name: {"value": own.value, "worth": own.worth} for name, own in beliefs.given.items()})
-
-
-def _finite(beliefs: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, Any]]:
-    """Beliefs with infinite values as "inf", which JSON can hold."""
-    return {
-        name: {key: "inf" if math.isinf(value) else value for key, value in own.items()}
-        for name, own in beliefs.items()
-    }
-
-
 def _infinite(beliefs: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     return {name: {key: float(value) for key, value in own.items()} for name, own in beliefs.items()}
-
-
-def _beliefs(given: Mapping[str, Any]) -> ExpertBeliefs:
-    return ExpertBeliefs(**_infinite(given))
 
 
 def _numbers(given: Sequence[Any] | None) -> tuple[float, ...] | None:

@@ -18,13 +18,13 @@ from opinionpool.names import unknown_names
 from opinionpool.priors import one_outcome_notes
 from opinionpool.report.listing import Column, percent, printable, whole
 from opinionpool.report.view import (
+    Totals,
     View,
     agreement_facts,
     agreement_line,
     facts,
     missing,
     option_counts,
-    outcome_totals,
     remarkable,
     size_line,
 )
@@ -163,7 +163,7 @@ def _shortcomings(forecasts: Forecasts) -> tuple[Note, ...]:
         )
         notes.append(Note("no-outcomes", text))
     if forecasts.options is None:
-        notes += one_outcome_notes(forecasts.classes, np.array(outcome_totals(forecasts)))
+        notes += one_outcome_notes(forecasts.classes, np.array(Totals.of(forecasts).outcomes))
     blank = int((forecasts.crowd == 0).sum())
     if blank:
         text = f"{counted(blank, 'event')} without a forecast will get the prior"
@@ -229,7 +229,7 @@ def _outcomes(forecasts: Forecasts) -> str:
     if forecasts.options is not None:
         shown = ", ".join(f"{counted(count, 'event')} with {size}" for size, count in option_counts(forecasts))
         return f"options that are the event's own: {shown}"
-    counts = outcome_totals(forecasts)
+    counts = Totals.of(forecasts).outcomes
     shown = ", ".join(
         f"{str(label)!r} {counted(count, 'time')}" for label, count in zip(forecasts.classes, counts, strict=True)
     )

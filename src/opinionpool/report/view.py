@@ -78,55 +78,40 @@ def facts(forecasts: Forecasts | Totals) -> dict[str, object]:
     """Counts of events, outcomes, experts and forecasts, and the share missing, for JSON."""
     size = Totals.of(forecasts)
     most = size.events * size.experts
+    labels = [plain(label) for label in size.classes]
+    classes: dict[str, object] = {
+        "outcomes": dict(zip(map(str, labels), size.outcomes, strict=True)),
+        "classes": labels,
+    }
+    if len(labels) == 2:
+        classes["positive"] = labels[1]
+    if isinstance(forecasts, Forecasts) and forecasts.options is not None:
+        classes = {"options": {str(k): count for k, count in option_counts(forecasts)}}
     return {
         "events": size.events,
         "resolved": size.resolved,
-        **_class_facts(forecasts),
+        **classes,
         "experts": size.experts,
         "forecasts": size.cells,
         "missing": 1.0 - size.cells / most if most else None,
     }
 
 
-def _class_facts(forecasts: Forecasts | Totals) -> dict[str, object]:
-    """Number of events of each class; with options by event, number of events by number of options."""
-    if isinstance(forecasts, Forecasts) and forecasts.options is not None:
-        return {"options": {str(size): count for size, count in option_counts(forecasts)}}
-    positive = {"positive": plain(forecasts.classes[1])} if len(forecasts.classes) == 2 else {}
-    return {
-        "outcomes": dict(zip(map(str, forecasts.classes), outcome_totals(forecasts), strict=True)),
-        "classes": [plain(label) for label in forecasts.classes],
-        **positive,
-    }
-
-
 def option_counts(forecasts: Forecasts) -> list[tuple[int, int]]:
     """Pairs of a number of options and the number of events with it."""
-    counts = Counter(forecasts.sizes.tolist())
-    return sorted(counts.items())
+    return sorted(Counter(forecasts.sizes.tolist()).items())
 
 
 def pool_facts(forecasts: Forecasts, pool: str, state: Fitted, base_rate: float | Array | None) -> dict[str, object]:
     """Counts of the forecasts with the pool's name, prior and base rate, for JSON."""
-    labels = [str(label) for label in forecasts.classes]
-
-    def by_class(p: float | Array | None) -> object:
-        if p is None or isinstance(p, float):
-            return p
-        return dict(zip(labels, map(float, p), strict=True))
-
     prior = state.prior if state.prior is None or len(state.prior) > 2 else float(state.prior[1])
-    return {
-        **facts(forecasts),
-        "pool": pool,
-        "prior": by_class(prior),
-        "base_rate": by_class(base_rate),
+    both = {
+        key: p
+        if p is None or isinstance(p, float)
+        else dict(zip(map(str, forecasts.classes), map(float, p), strict=True))
+        for key, p in (("prior", prior), ("base_rate", base_rate))
     }
-
-
-def outcome_totals(forecasts: Forecasts | Totals) -> list[int]:
-    """Resolved events by outcome, K numbers."""
-    return list(Totals.of(forecasts).outcomes)
+    return facts(forecasts) | {"pool": pool} | both
 
 
 def missing(forecasts: Forecasts | Totals) -> str:
