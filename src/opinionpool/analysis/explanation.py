@@ -184,9 +184,9 @@ def explain_event(
     own = prior if each is None else logodds.public_probabilities(each[t])
     one = forecasts.select_events([t])
     forecast, ages = one.X[0], None
-    if isinstance(state, FittedPanel) and state.recency is not None and one.made is not None and not state.votes:
+    if isinstance(state, FittedPanel) and state.recency is not None and one.made is not None:
         ages = one.ages
-        one = state.aged(one, state.reference(own))
+        one, state = state.aged(one, state.reference(own)), replace(state, votes=None)
     given, forecast = forecast, one.X[0]
     if forecasts.options is not None and each is not None:
         # As if there were no other options than this event's.

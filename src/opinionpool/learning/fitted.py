@@ -257,10 +257,10 @@ class FittedPanel(Tabular):
         if self.posterior is None:
             return None
         t, k = len(forecasts.events), len(self.classes)
-        forecasts = replace(self, votes=None).aged(forecasts, self.reference(prior))
+        forecasts, counted = self.aged(forecasts, self.reference(prior)), replace(self, votes=None)
         ends = np.empty((2, t) if k == 2 else (2, t, k))
         for rows, q, (own, rate) in forecasts.dense_blocks(self.experts, self.reference(prior), base_rate):
-            ends[:, rows] = self.interval(
+            ends[:, rows] = counted.interval(
                 q, own, rate, level, None if forecasts.topics is None else forecasts.topics[rows]
             )
         return ends[0], ends[1]

@@ -135,7 +135,7 @@ def _learn_by_beliefs(problem: Problem, beliefs: Beliefs, request: Request) -> F
         problem = replace(problem, forecasts=votes.forecasts(problem.forecasts))
     floor, recency, assessed = request.settings.floor, None, Believed.of(beliefs, problem.experts).assessed
     crowd = not assessed and is_crowd(problem.forecasts, problem.weight) and _by_features(problem, beliefs, request)
-    timed = problem.forecasts.made is not None and votes is None and not assessed
+    timed = problem.forecasts.made is not None and not assessed
     drawn = sample_of(problem.forecasts, problem.weight) if problem.whole is None and (timed or not crowd) else None
     if timed:
         some = problem if drawn is None else sampled(problem, drawn, problem.weight)
