@@ -548,6 +548,10 @@ def test_the_report_says_what_judges_say_by_outcome(tmp_path, monkeypatch, capsy
     assert cli.run(["report", "f.csv", *TestCommands.SCALES, "-o", "r.html"]) == 0
     page = (tmp_path / "r.html").read_text()
     assert "says where it happens" in page
+    assert (
+        "says 4.5 of 5 where it happens, 2 where not." in page
+        or "says 8.5 of 10 where it happens, 3 where not." in page
+    )
     assert "8.5" in page
 
 

@@ -1,10 +1,13 @@
 """Arrow batches to blocks of events x experts."""
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import opinionpool as op
+from opinionpool.scales import Scale
 from opinionpool.spark import blocks
 from opinionpool.spark.blocks import read_blocks
 from opinionpool.spark.layout import Layout
@@ -36,6 +39,23 @@ def test_wide():
     np.testing.assert_array_equal(block.probabilities, [[0.5, 0.4], [0.6, np.nan]])
     assert block.facts.ids.tolist() == ["a", "b"]
     assert block.facts.outcomes.tolist() == [1, -1]
+
+
+SCALES = {"ann": Scale.of("1-5"), "bob": Scale.of("no,yes")}
+
+
+def test_levels():
+    layout = replace(WIDE, scales=SCALES)
+    np.testing.assert_array_equal(
+        wide(layout, p0=["4", "1.0"], p1=["yes", None]).probabilities, [[0.7, 0.75], [0.1, np.nan]]
+    )
+    with pytest.raises(op.ProbabilityError, match="'6' by ann is no level of the scale 1-5"):
+        wide(layout, p0=["4", "6"], p1=["yes", None])
+    columns = {"event": ["a", "a", "b", "b"], "expert": ["ann", "cy", "bob", "cy"], "outcome": [1, 1, 0, 0]}
+    columns |= {"probability": ["4", "0.3", "no", None], "k0": ["x"] * 4}
+    one, two = read_blocks([pa.RecordBatch.from_pydict(columns)], replace(LONG, scales=SCALES))
+    assert (one.experts, two.experts) == (("ann", "cy"), ("bob", "cy"))
+    np.testing.assert_array_equal(np.concatenate([one.probabilities, two.probabilities]), [[0.7, 0.3], [0.25, np.nan]])
 
 
 @pytest.mark.parametrize(

@@ -232,3 +232,30 @@ def test_rates_are_those_of_one_process(wide, long, forecasts, frame, one):
         assert found.groups_ == expected.groups_
         assert found.rate_ == pytest.approx(expected.rate_, abs=1e-9)
         assert np.array(found.interval_) == pytest.approx(np.array(expected.interval_), abs=1e-9)
+
+
+def test_levels_are_those_of_one_process(spark):
+    rng = np.random.default_rng(0)
+    y = rng.random(300) < 0.5
+    latent = np.where(y, 0.8, -0.8)[:, None] + rng.normal(size=(300, 3))
+    frame = pd.DataFrame(np.digitize(latent, [-1, 0, 1])[:, :2] + 1, columns=["ann", "bob"])
+    frame["cy"], frame["y"], frame["id"] = np.where(latent[:, 2] > 0, "yes", "no"), y.astype(int), range(300)
+    scale = {"ann": "1-4", "bob": "1-4", "cy": "no,yes"}
+    names, df = [*scale], spark.createDataFrame(frame).repartition(3)
+    f = op.Forecasts.from_array(frame[names], frame["y"], scale=scale)
+    expected = op.GaussianPool().fit(f).predict_proba(f)[:, 1]
+    stream = ops.summarize(df, names, scale=scale)
+    for pool, own in (
+        (stream, None),
+        (stream.learn(), scale),
+        (op.GaussianPool(scale=scale).fit(frame[names], y), None),
+    ):
+        found = ops.pool(df, pool, keep=["id"], experts=names, scale=own).toPandas().sort_values("id")
+        np.testing.assert_allclose(found["probability"], expected, atol=1e-9)
+    long = spark.createDataFrame(frame.astype(str).melt(["id", "y"], names, "expert", "score").astype({"y": int}))
+    stream = ops.summarize(long, "expert", probability="score", scale=scale)
+    found = ops.pool(long, stream, keep=["id"], experts="expert", event="id", probability="score").toPandas()
+    found = found.astype({"id": int}).sort_values("id")
+    np.testing.assert_allclose(found["probability"], expected, atol=1e-9)
+    with pytest.raises(op.ArgumentError, match="scale is given for 'eve'"):
+        ops.summarize(df, names, scale={"eve": "1-4"})

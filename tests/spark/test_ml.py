@@ -35,6 +35,19 @@ def test_a_pipeline_learns_answers_and_is_kept(spark, table, tmp_path):
     assert isinstance(again.stages[0], PoolModel)
 
 
+def test_a_pipeline_of_levels(spark, tmp_path):
+    rng = np.random.default_rng(0)
+    y = rng.random(200) < 0.5
+    scores = np.digitize(np.where(y, 0.8, -0.8)[:, None] + rng.normal(size=(200, 2)), [-1, 0, 1]) + 1
+    df = spark.createDataFrame(pd.DataFrame(scores, columns=["ann", "bob"]).assign(label=y.astype(int), id=range(200)))
+    model = PoolEstimator(inputCols=["ann", "bob"], scale="1-4").fit(df)
+    model.write().overwrite().save(str(tmp_path / "model"))
+    expected = op.GaussianPool(scale="1-4").fit(scores, y).predict_proba(scores)
+    for each in (model, PoolModel.load(str(tmp_path / "model"))):
+        rows = each.transform(df).toPandas().sort_values("id")
+        np.testing.assert_allclose(np.stack([v.toArray() for v in rows["probability"]]), expected, atol=1e-9)
+
+
 def test_wrong_parameters(table):
     with pytest.raises(op.ArgumentError, match="no pool 'gausian'"):
         PoolEstimator(inputCols=["ann"], pool="gausian")

@@ -9,7 +9,7 @@ Scores. Level l of M counts as the log-odds of (l + ½)/M less a shift that is c
 probability 1 − `ARBITRARY`, else normal. Its posterior mean, by how far the mean log-odds of all scores is from those
 of the base rate as outcomes show it, is subtracted. So is, on each event, the mean leniency of those who gave a score
 there: how far their scores are above those of others on the same events, normal with the variance that is most likely.
-What is said of an event does not depend on who happened to judge it; where all judge everything, nothing is subtracted.
+So an event's scores do not depend on who happened to judge it; where all judge everything, nothing is subtracted.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from opinionpool.logodds import expit, logit
 
 # Values of the common error.
 NODES = np.linspace(-4.0, 4.0, 61)
-# Steps of Newton's method for the base rate; rounds in which judges' own shifts are found, and the change that ends them.
+# Steps of Newton's method for the base rate; rounds in which leniency is found, and the change that ends them.
 STEPS, ROUNDS, TOLERANCE = 30, 20, 1e-10
 
 
@@ -76,7 +76,9 @@ class LatentLevels:
         if forecasts.scales:
             other = np.where(size[expert] == 2, ~np.isclose(away, 0.25), other)
         positive = np.bincount(expert, forecasts.probabilities > 0.5, len(size))
-        voters = (np.bincount(expert, other, len(size)) == 0) & (size < 3) & (0 < positive) & (positive < forecasts.counts)
+        voters = (
+            (np.bincount(expert, other, len(size)) == 0) & (size < 3) & (positive > 0) & (positive < forecasts.counts)
+        )
         if not (voters.any() or forecasts.scales):
             return None
         from scipy.special import ndtri
@@ -87,7 +89,9 @@ class LatentLevels:
         if voters.any():
             location = weight * float((2.0 * share[voters] - 1.0).mean())
             spread = 2.0 * weight * float(np.sqrt((share * (1.0 - share))[voters].mean()))
-        every = {scale: i for i, scale in enumerate(dict.fromkeys(scales)) if scale is not None and len(scale.levels) > 2}
+        every = {
+            scale: i for i, scale in enumerate(dict.fromkeys(scales)) if scale is not None and len(scale.levels) > 2
+        }
         number = np.array([-1 if scale is None else every.get(scale, -1) for scale in scales])
         shift, leniency = np.zeros((2, len(scales)))
         for i in every.values():
@@ -145,8 +149,8 @@ class LatentLevels:
         values = forecasts.probabilities.copy()
         if np.isnan(self.thresholds).all():
             expert = experts[forecasts.expert_index]
-            cells = np.flatnonzero(self.scale[expert] >= 0)
-            values[cells] = self._scores(forecasts.event_index[cells], expert[cells], values[cells])
+            scored = np.flatnonzero(self.scale[expert] >= 0)
+            values[scored] = self._scores(forecasts.event_index[scored], expert[scored], values[scored])
             return replace(forecasts, probabilities=values, scales={})
         starts = forecasts.starts
         for rows, q, _ in forecasts.dense_blocks(self.experts):

@@ -40,7 +40,7 @@ from opinionpool.report.charts import Mark, effect_name, sample, share_bar, stri
 from opinionpool.report.explanation import forecast_columns
 from opinionpool.report.listing import brief, decimal, percent, printable, whole
 from opinionpool.report.panel import belief_worth, effect_columns
-from opinionpool.report.view import ranked
+from opinionpool.report.view import levels_words, ranked
 from opinionpool.text import counted
 
 # Contributions that are listed, and events that a list shows at once.
@@ -180,6 +180,9 @@ def reasons(scene: Scene, found: Answer, *, helps: bool = False) -> list[Block]:
         titles = {"name": "expert", "probability": "forecast", "weight": "weight", "without": "without it"}
         caption = markup("Each forecast, its weight {} and the answer without it", helped("weight") if helps else "")
         parts.append(Table(forecast_columns(why, scene.at, titles, ROWS), caption))
+    if scene.material.forecasts is not None:
+        levels = levels_words(scene.material.forecasts, why.experts[:ROWS])
+        parts += [Text(" ".join(levels), "quiet")] if levels else []
     return parts
 
 

@@ -27,7 +27,7 @@ from opinionpool.report.charts import legend, weight_bar
 from opinionpool.report.comparison import difference_columns
 from opinionpool.report.findings import Findings
 from opinionpool.report.listing import Column, as_is, brief, decimal, finite, hundredths, whole
-from opinionpool.report.view import levels_by_outcome
+from opinionpool.report.view import levels_by_outcome, levels_words
 from opinionpool.scoring.comparison import DEFAULT, LEVEL
 from opinionpool.scoring.leaderboard import Standing, leaderboard
 from opinionpool.text import counted
@@ -104,6 +104,7 @@ def _grouped(columns: Sequence[Column]) -> list[Column]:
 def _lead(f: Findings, weights: WeightTable | None) -> list[str]:
     n = len(f.forecasts.experts)
     texts = [f"{counted(n, 'expert')}{', the largest weight first' if weights is not None and n > 1 else ''}."]
+    texts += levels_words(f.forecasts, f.forecasts.experts if weights is None else weights.experts)[:1]
     if weights is None:
         texts.append(f"The {f.pool} pool has no weights: it treats all experts alike.")
     else:

@@ -200,14 +200,29 @@ def agreement_line(forecasts: Forecasts) -> str:
 
 def levels_by_outcome(forecasts: Forecasts) -> dict[str, tuple[str, str]]:
     """Typical levels of each expert on a scale: its mean forecast where the event happened and where not, by name."""
-    found = {}
-    if len(forecasts.classes) == 2:
-        outcome = forecasts.outcomes[forecasts.event_index]
-        for i, name in enumerate(forecasts.experts):
-            own = [forecasts.probabilities[(forecasts.expert_index == i) & (outcome == y)] for y in (1, 0)]
-            if name in forecasts.scales and all(map(len, own)):
-                yes, no = (forecasts.scales[name].typical(float(p.mean())) for p in own)
-                found[name] = yes, no
+    if len(forecasts.classes) > 2 or not forecasts.scales:
+        return {}
+    n, happened = len(forecasts.experts), forecasts.outcomes[forecasts.event_index]
+    place = forecasts.expert_index * 3 + happened + 1
+    count = np.bincount(place, minlength=3 * n)
+    mean = (np.bincount(place, forecasts.probabilities, 3 * n) / np.maximum(count, 1)).reshape(n, 3)
+    both, scales = (count.reshape(n, 3)[:, 1:].min(axis=1) > 0).tolist(), forecasts.scales
+    return {
+        name: (scales[name].typical(mean[i, 2]), scales[name].typical(mean[i, 1]))
+        for i, name in enumerate(forecasts.experts)
+        if both[i] and name in scales
+    }
+
+
+def levels_words(forecasts: Forecasts, experts: Sequence[str]) -> list[str]:
+    """Sentences that say what some experts on scales say where the event happens, and where not."""
+    levels, found = levels_by_outcome(forecasts), []
+    for name in experts:
+        if name in levels:
+            yes, no = levels[name]
+            last = forecasts.scales[name].levels[-1]
+            of = f" of {last}" if last.isdigit() and len(forecasts.scales[name].levels) > 2 else ""
+            found.append(f"{printable(name)} says {yes}{of} where it happens, {no} where not.")
     return found
 
 

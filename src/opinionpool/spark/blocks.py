@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -14,6 +14,7 @@ from opinionpool.arrays import Array, Index
 from opinionpool.errors import CellError, DuplicateError, LayoutError, OpinionPoolError, OutcomeError, ProbabilityError
 from opinionpool.labels import UNRESOLVED, label_text
 from opinionpool.logodds import normalised
+from opinionpool.scales import Scale, scale_of
 from opinionpool.spark.layout import Layout
 from opinionpool.streams.block import EventBlock
 from opinionpool.text import listed, shown
@@ -53,7 +54,11 @@ def _wide_block(batch: Batch, layout: Layout) -> Block:
     else:
         columns = np.empty((n * k if layout.by_class else n, t))
         for i in range(len(columns)):
-            columns[i] = _floats(batch.column(f"p{i}"))
+            scale = None if layout.by_class else scale_of(layout.scales, layout.experts[i])
+            column = batch.column(f"p{i}")
+            columns[i] = (
+                _floats(column) if scale is None else scale.probabilities(column.to_pylist(), layout.experts[i])
+            )
         q = columns.T.reshape(t, n, k) if layout.by_class else columns.T
     q = checked(q, events, layout.experts, k)
     return _block(batch, layout, events, layout.experts, q, np.arange(t), np.arange(t))
@@ -107,7 +112,10 @@ def _long_block(rows: Batch, layout: Layout, starts: Index, experts: Any) -> Blo
     given = experts.indices.is_valid().to_numpy(zero_copy_only=False)
     expert = place[experts.indices.fill_null(0).to_numpy()] if names else np.zeros(rows.num_rows, np.intp)
     column = rows.column("probability")
-    values = _array_column(column, k, [ids[i] for i in event]) if layout.arrays else _floats(column)
+    if layout.scales:
+        values = _levels(column.to_pylist(), names, np.where(given, expert, -1), layout.scales)
+    else:
+        values = _array_column(column, k, [ids[i] for i in event]) if layout.arrays else _floats(column)
     blank = np.isnan(values.reshape(len(event), -1)).all(axis=1)
     if (~given & ~blank).any():
         raise CellError(f"a forecast on event {shown(ids[event[np.flatnonzero(~given & ~blank)[0]]])} has no expert")
@@ -243,6 +251,15 @@ def _events(batch: Batch, layout: Layout) -> list[str]:
     if column.null_count:
         raise CellError(f"{column.null_count} rows have no event id; fill it, or leave such rows out with a filter")
     return list(column.to_pylist())
+
+
+def _levels(words: list[str | None], names: list[str], expert: Index, scales: Mapping[str, Scale]) -> Array:
+    """Probabilities of levels as text, by the scale of each row's expert, or of numbers where it has none."""
+    given, values = np.array(words, dtype=object), np.full(len(words), np.nan)
+    for i, name in enumerate(names):
+        own, scale = expert == i, scale_of(scales, name)
+        values[own] = given[own].astype(np.float64) if scale is None else scale.probabilities(given[own], name)
+    return values
 
 
 def _floats(column: Any) -> Array:  # noqa: ANN401

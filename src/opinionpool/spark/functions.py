@@ -15,6 +15,7 @@ from opinionpool.errors import ArgumentError, ProbabilityError
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.names import places, unknown_expert
 from opinionpool.pools.fitted_pool import FittedPool
+from opinionpool.scales import scale_of
 from opinionpool.scoring.scores import brier, log_score
 from opinionpool.spark import need_pyspark
 from opinionpool.spark.layout import Asked, Layout, lay_out
@@ -40,6 +41,7 @@ def summarize(  # noqa: PLR0913 - each names a column
     time: str | None = None,
     group: str | None = None,
     topic: str | None = None,
+    scale: object = None,
     **settings: Any,  # noqa: ANN401 - those of a stream
 ) -> Stream:
     """Stream on the driver with moments and sample of a table of any size, from which pools are learned.
@@ -66,6 +68,8 @@ def summarize(  # noqa: PLR0913 - each names a column
         Long tables: the column of the probabilities, and the one of their classes where each has a row.
     time, group, topic : str, optional
         The columns with an event's date, its group and its topic, which the events of the sample keep.
+    scale : str, sequence or mapping, optional
+        What levels the columns hold instead of probabilities, as for `opinionpool.read_forecasts`; of two classes.
     **settings
         `capacity`, `seed`, `floor` and `pool_floor`, as for `Stream`.
 
@@ -102,13 +106,17 @@ def summarize(  # noqa: PLR0913 - each names a column
         time,
         group,
         topic,
+        scale=scale,
     )
     table, layout = lay_out(df, asked, labels)
     from opinionpool.spark.summary import Summary
     from opinionpool.spark.tree import merged_over
 
     summary = merged_over(table, layout, partial(Summary, layout.experts or (), settings))
-    return summary.stream(by_name=layout.experts is None)
+    stream = summary.stream(by_name=layout.experts is None)
+    found = ((name, scale_of(layout.scales, name)) for name in stream.experts)
+    stream.scales = {name: own for name, own in found if own is not None}
+    return stream
 
 
 def pool(  # noqa: PLR0913 - each names a column
@@ -124,6 +132,7 @@ def pool(  # noqa: PLR0913 - each names a column
     probability: str | None = None,
     class_column: str | None = None,
     topic: str | None = None,
+    scale: object = None,
 ) -> DataFrame:
     """The pooled probability of every event.
 
@@ -150,6 +159,8 @@ def pool(  # noqa: PLR0913 - each names a column
         Of long tables.
     topic : str, optional
         The column of topics, null where an event has none; a pool that has learned how topics differ needs it.
+    scale : str, sequence or mapping, optional
+        As for `summarize`; what a saved pool or an estimator remembers if not given.
 
     Returns
     -------
@@ -178,7 +189,8 @@ def pool(  # noqa: PLR0913 - each names a column
     _check_about(state, topic)
     names = trained.experts if experts is None else experts
     column = prior if isinstance(prior, str) else None
-    asked = Asked(names, None, event, probability, class_column, column, topic=topic, keep=keep)
+    levels = trained.scales if scale is None else scale
+    asked = Asked(names, None, event, probability, class_column, column, topic=topic, keep=keep, scale=levels)
     table, layout = lay_out(df, asked, classes)
     for name in layout.experts or ():
         if name not in trained.experts:
@@ -306,6 +318,7 @@ def scores(
     event: str | None = None,
     probability: str | None = None,
     class_column: str | None = None,
+    scale: object = None,
 ) -> DataFrame:
     """Mean scores of the experts, or of any other columns of probabilities, as `pool` makes them.
 
@@ -315,7 +328,7 @@ def scores(
         Wide or long, as for `summarize`.
     experts : sequence of str, or str
         The columns to be scored; for a long table the one that names the expert.
-    outcome, classes, group, event, probability, class_column
+    outcome, classes, group, event, probability, class_column, scale
         As for `summarize`. With a group, scores are of each group.
     scoring_prior : float or array_like, shape (K,), optional
         As for `opinionpool.log_score`; uniform if not given.
@@ -330,7 +343,7 @@ def scores(
     labels = (0, 1) if classes is None else tuple(classes)
     if scoring_prior is not None:
         logodds.class_probabilities(scoring_prior, len(labels), "scoring prior")
-    asked = Asked(experts, outcome, event, probability, class_column, group=group)
+    asked = Asked(experts, outcome, event, probability, class_column, group=group, scale=scale)
     table, layout = lay_out(df, asked, labels)
     from pyspark.sql import functions as f
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from opinionpool.errors import ArgumentError, LayoutError
 from opinionpool.names import check_distinct
+from opinionpool.scales import Scale, own_scales, scale_of, scales_given
 from opinionpool.text import listed, shown, suggestion
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ class Asked:
     group: str | None = None
     topic: str | None = None
     keep: Sequence[str] = ()
+    scale: object = None
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,8 @@ class Layout:
     by_class: bool
     roles: tuple[str, ...]  # which of event, outcome, prior, time, group and topic there are
     kept: tuple[str, ...]  # names of the columns that are handed on, k0, k1, ... in the batches.
+    # scales of the experts whose columns hold levels as text, by name or "*" for all
+    scales: Mapping[str, Scale] = field(default_factory=dict)
 
 
 def lay_out(df: DataFrame, asked: Asked, classes: tuple[object, ...]) -> tuple[DataFrame, Layout]:
@@ -58,7 +62,7 @@ def lay_out(df: DataFrame, asked: Asked, classes: tuple[object, ...]) -> tuple[D
     A long table is dealt out by event, so that the rows of one stand together in one partition. Raises LayoutError if a
     column is missing, or is of a type that it cannot have. Raises ArgumentError if arguments do not go together.
     """
-    columns = _Columns(df)
+    columns, scales = _Columns(df), {name: each.facing(classes) for name, each in scales_given(asked.scale).items()}
     chosen: list[Column] = []
     roles = []
     for role, name, kinds in (
@@ -77,19 +81,23 @@ def lay_out(df: DataFrame, asked: Asked, classes: tuple[object, ...]) -> tuple[D
     check_distinct(kept)
     chosen += [columns.get(name, "kept", None).alias(f"k{i}") for i, name in enumerate(kept)]
     if isinstance(asked.experts, str):
-        forecasts, arrays, by_class = _long(columns, asked, classes)
+        forecasts, arrays, by_class = _long(columns, asked, classes, scales)
         names = None
     else:
         names = tuple(asked.experts)
-        forecasts, arrays, by_class = _wide(columns, asked, names, classes)
+        forecasts, arrays, by_class = _wide(columns, asked, names, classes, scales)
     table = df.select(*forecasts, *chosen)
     if names is None:
         order = ["event", "expert", *["class"] * by_class]
         table = table.repartition("event").sortWithinPartitions(*order)
-    return table, Layout(names, classes, arrays, by_class, tuple(roles), kept)
+    if scales and (arrays or len(classes) > 2):
+        raise ArgumentError("levels of scales are read where there are two classes, and a forecast is a number or word")
+    return table, Layout(names, classes, arrays, by_class, tuple(roles), kept, scales)
 
 
-def _long(columns: _Columns, asked: Asked, classes: tuple[object, ...]) -> tuple[list[Column], bool, bool]:
+def _long(
+    columns: _Columns, asked: Asked, classes: tuple[object, ...], scales: Mapping[str, Scale]
+) -> tuple[list[Column], bool, bool]:
     if asked.probability is None or asked.event is None:
         raise ArgumentError(
             f"experts={asked.experts!r} names the column of a long table that holds the experts; name the columns of "
@@ -106,7 +114,7 @@ def _long(columns: _Columns, asked: Asked, classes: tuple[object, ...]) -> tuple
         raise ArgumentError("a forecast is an array, or a row for each class, and not both")
     forecasts = [
         columns.get(str(asked.experts), "expert", _WORDS, "string").alias("expert"),
-        columns.forecast(asked.probability, arrays=arrays).alias("probability"),
+        columns.forecast(asked.probability, arrays=arrays, levels=bool(scales)).alias("probability"),
     ]
     if asked.class_column is not None:
         forecasts.append(columns.get(asked.class_column, "class", _LABELS).alias("class"))
@@ -114,7 +122,11 @@ def _long(columns: _Columns, asked: Asked, classes: tuple[object, ...]) -> tuple
 
 
 def _wide(
-    columns: _Columns, asked: Asked, names: tuple[str, ...], classes: tuple[object, ...]
+    columns: _Columns,
+    asked: Asked,
+    names: tuple[str, ...],
+    classes: tuple[object, ...],
+    scales: Mapping[str, Scale],
 ) -> tuple[list[Column], bool, bool]:
     from opinionpool.labels import label_text
 
@@ -125,6 +137,7 @@ def _wide(
     if not names:
         raise ArgumentError("experts= names the columns of the experts, and names none")
     check_distinct(names)
+    own_scales(scales, names)
     arrays = all(columns.kind(name) in {"array", "vector"} for name in names)
     by_class = not arrays and len(classes) > 2
     cells = [f"{name}:{label_text(label)}" for name in names for label in classes] if by_class else [*names]
@@ -133,7 +146,8 @@ def _wide(
             f"a forecast on {len(classes)} classes is a column for each class, such as {shown(cells[0])}, or an array "
             f"with a probability for each class, and the table has columns {listed(columns.names)}"
         )
-    return [columns.forecast(cell, arrays=arrays).alias(f"p{i}") for i, cell in enumerate(cells)], arrays, by_class
+    given = [columns.forecast(cell, arrays=arrays, levels=scale_of(scales, cell) is not None) for cell in cells]
+    return [each.alias(f"p{i}") for i, each in enumerate(given)], arrays, by_class
 
 
 class _Columns:
@@ -172,8 +186,10 @@ class _Columns:
         column = _column(self._df, name)
         return column if cast is None or self.kind(name) == cast else column.cast(cast)
 
-    def forecast(self, name: str, *, arrays: bool) -> Column:
-        """A column of probabilities as doubles, or arrays of them."""
+    def forecast(self, name: str, *, arrays: bool, levels: bool = False) -> Column:
+        """A column of probabilities as doubles, or arrays of them; of levels as text."""
+        if levels and not arrays:
+            return self.get(name, "level", _LABELS, "string")
         if not arrays:
             return self.get(name, "probability", _NUMBERS, "double")
         column = self.get(name, "probability", ("array", "vector"))

@@ -37,10 +37,11 @@ class _PoolParams(HasInputCols, HasLabelCol, HasProbabilityCol):
         Params._dummy(), "idCol", "column with the event's id, which decides on the sample", TypeConverters.toString
     )
     pool: Param[str] = Param(Params._dummy(), "pool", "name of the pool", TypeConverters.toString)
+    scale: Param[Any] = Param(Params._dummy(), "scale", "levels that the columns hold", TypeConverters.identity)
 
     def __init__(self, *args: Any) -> None:  # noqa: ANN401
         super().__init__(*args)
-        self._setDefault(labelCol="label", probabilityCol="probability", idCol="id", pool="gaussian")
+        self._setDefault(labelCol="label", probabilityCol="probability", idCol="id", pool="gaussian", scale=None)
 
 
 class PoolEstimator(Estimator, _PoolParams, DefaultParamsReadable, DefaultParamsWritable):
@@ -58,6 +59,8 @@ class PoolEstimator(Estimator, _PoolParams, DefaultParamsReadable, DefaultParams
         The event's id, which decides whether it is in the sample.
     pool : str, default "gaussian"
         A name as on the command line.
+    scale : str or dict, optional
+        What levels the columns hold instead of probabilities, or some of them, such as "1-10" or {"ann": "no,yes"}.
     """
 
     @keyword_only
@@ -69,6 +72,7 @@ class PoolEstimator(Estimator, _PoolParams, DefaultParamsReadable, DefaultParams
         probabilityCol: str = "probability",  # noqa: ARG002
         idCol: str = "id",  # noqa: ARG002
         pool: str = "gaussian",
+        scale: str | dict[str, str] | None = None,  # noqa: ARG002
     ) -> None:
         super().__init__()
         if pool not in POOLS:
@@ -76,12 +80,13 @@ class PoolEstimator(Estimator, _PoolParams, DefaultParamsReadable, DefaultParams
         self._set(**self._input_kwargs)
 
     def _fit(self, dataset: DataFrame) -> PoolModel:
-        stream = summarize(
-            dataset, self.getInputCols(), outcome=self.getLabelCol(), event=self.getOrDefault(self.idCol)
+        columns, label = self.getInputCols(), self.getLabelCol()
+        event, scale = self.getOrDefault(self.idCol), self.getOrDefault(self.scale)
+        stream = summarize(dataset, columns, outcome=label, event=event, scale=scale)
+        name, scales = self.getOrDefault(self.pool), {expert: str(own) for expert, own in stream.scales.items()}
+        model: PoolModel = self._copyValues(
+            PoolModel(TrainedPool(name, stream.fit(name), stream, scales=scales or None))
         )
-        name = self.getOrDefault(self.pool)
-        found = TrainedPool.of(stream.fit(name))
-        model: PoolModel = self._copyValues(PoolModel(TrainedPool(name, found.learned, stream)))
         return model
 
 

@@ -133,7 +133,7 @@ def rates(
     if len(state.classes) > 2:
         raise ArgumentError(f"rates of tables of Spark are of two classes, and the pool has {len(state.classes)}")
     names = trained.experts if experts is None else experts
-    asked = Asked(names, outcome, event, probability, group=by)
+    asked = Asked(names, outcome, event, probability, group=by, scale=trained.scales)
     table, layout = lay_out(df, asked, trained.classes)
     from opinionpool.spark.tree import merged_over
 

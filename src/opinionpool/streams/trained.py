@@ -95,7 +95,8 @@ class TrainedPool:
         if isinstance(saved, cls):
             return saved
         if isinstance(saved, Stream):
-            return cls("gaussian", saved.learn(), saved)
+            scales = {name: str(scale) for name, scale in saved.scales.items()}
+            return cls("gaussian", saved.learn(), saved, scales=scales or None)
         if isinstance(saved, Fitted):
             return cls(saved.rule, saved)
         learned, rule = getattr(saved, "state_", None), getattr(saved, "rule", None)
