@@ -1,5 +1,7 @@
 """What levels count as, against samples from the model, and what pools make of them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -155,6 +157,89 @@ def test_a_scale_that_stands_too_high_is_moved_and_probabilities_are_not():
         each = [learn(x).pool_forecasts(x)[known:] for x in (g, plain)]
         losses.append([-np.mean(np.log(np.where(y[known:] == 1, answer, 1 - answer))) for answer in each])
     assert all(mine < other for mine, other in losses)
+
+
+@pytest.mark.parametrize("known", [0, 60])
+def test_who_says_0_and_1_only_votes(known):
+    votes, y = judged(7, events=120)
+    outcomes = [int(o) if t < known else None for t, o in enumerate(y)]
+    f = op.Forecasts.from_array(votes, outcomes, scale="0-1", classes=(0, 1))
+    expected = learn(f).pool_forecasts(f)
+    pool = op.GaussianPool().fit(votes.astype(float), np.array([np.nan if o is None else o for o in outcomes]))
+    np.testing.assert_allclose(pool.predict_proba(votes.astype(float))[:, 1], expected)
+    probabilities = votes.astype(float)
+    probabilities[0] = 0.5
+    assert levels_of(op.Forecasts.from_array(probabilities)) is None
+
+
+@pytest.mark.parametrize("there", [0.4, 1.0])
+def test_leniency_is_a_mixed_model_of_judges_and_events(there):
+    rng = np.random.default_rng(8)
+    t, n = 400, 6
+    lenient = rng.normal(0, 0.6, n)
+    scores = rng.normal(size=(t, 1)) + lenient + 0.7 * rng.normal(size=(t, n))
+    scores[rng.random((t, n)) > there] = np.nan
+    levels = np.where(np.isnan(scores), np.nan, np.digitize(np.nan_to_num(scores), np.linspace(-2, 2, 9)))
+    f = op.Forecasts.from_array(levels, scale="0-9")
+    found = levels_of(f).leniency
+    design = np.zeros((len(f.probabilities), t + n))
+    cells = np.arange(len(design))
+    design[cells, f.event_index] = design[cells, t + f.expert_index] = 1
+    odds = logit(f.probabilities)
+    fixed = np.linalg.lstsq(design, odds, rcond=None)[0]
+    error = odds - design @ fixed
+    own = fixed[t:] - fixed[t:].mean()
+    worth = np.bincount(f.expert_index, 1 - 1 / f.crowd[f.event_index])
+    noise = error @ error / (len(odds) - (f.crowd > 0).sum() - n + 1) / worth
+    variance = (own**2 - noise).mean()
+    np.testing.assert_allclose(found, own * variance / (variance + noise), atol=1e-3)
+    counted = levels_of(f).forecasts(f)
+    present = ~np.isnan(f.X)
+    mean = np.where(present, found, 0).sum(axis=1) / np.maximum(present.sum(axis=1), 1)
+    shift = levels_of(f).shift
+    np.testing.assert_allclose(logit(counted.X), logit(f.X) - shift - mean[:, None], atol=1e-9)
+
+
+def test_who_judged_an_event_matters_less():
+    losses = []
+    for seed in range(3):
+        scores, y = scored(seed, judges=6, levels=10)
+        rng = np.random.default_rng(seed)
+        moved = np.clip(scores + np.array([-3, 3, -2, 2, 0, 0]), 0, 9)
+        moved[rng.random(moved.shape) < 0.6] = np.nan
+        f = op.Forecasts.from_array(
+            moved, [int(o) if t < 20 else None for t, o in enumerate(y)], scale="0-9", classes=(0, 1)
+        )
+        plain = op.Forecasts.from_array(f.X, [int(o) if t < 20 else None for t, o in enumerate(y)], classes=(0, 1))
+        each = [learn(x).pool_forecasts(x)[20:] for x in (f, plain)]
+        losses.append([-np.mean(np.log(np.where(y[20:] == 1, answer, 1 - answer))) for answer in each])
+    mine, other = np.mean(losses, axis=0)
+    assert mine < other - 0.01
+
+
+def test_levels_go_stale_too():
+    rng = np.random.default_rng(0)
+    y = rng.random(300) < 0.5
+    age = rng.integers(0, 40, (300, 4)).astype(float)
+    signal = np.where(y, 1, -1)[:, None] * np.exp(-age / 15) + 0.7 * rng.normal(size=(300, 4))
+    levels = np.digitize(signal, [-0.8, -0.2, 0.2, 0.8]) + 1
+    levels[:, 3] = signal[:, 3] > 0
+    outcomes = [int(v) if t < 200 else None for t, v in enumerate(y)]
+    scales = {"expert_1": "1-5", "expert_2": "1-5", "expert_3": "1-5", "expert_4": "0-1"}
+    f = op.Forecasts.from_array(levels, outcomes, scale=scales, classes=(0, 1))
+    now = np.datetime64("2025-03-01", "us")
+    made = now - (age * 86400e6).astype("timedelta64[us]")
+    timed = replace(f, made=made[f.event_index, f.expert_index], asked=np.full(300, now))
+    state = learn(timed)
+    assert state.recency is not None
+    p, plain = state.pool_forecasts(timed), learn(f).pool_forecasts(f)
+    mine, other = (-np.mean(np.log(np.where(y[200:], q[200:], 1 - q[200:]))) for q in (p, plain))
+    assert mine < other
+    low, high = state.forecast_intervals(timed)
+    why = op.explain_event(timed, 250, state)
+    assert float(why.probability) == pytest.approx(p[250])
+    assert why.interval == pytest.approx((low[250], high[250]))
+    np.testing.assert_allclose(why.probabilities, f.X[250])
 
 
 @pytest.mark.parametrize("kind", ["votes", "scores", "mixed"])

@@ -1,9 +1,10 @@
 """What levels say: two of them do not tell how certain a judge is, and a scale may stand anywhere.
 
-Votes. They are what experts say on a scale of two levels, or who say 0 and 1 and nothing else. Judge i votes for an event where z_i = √ρ f + √(1 − ρ) e_i exceeds its threshold; f is common to the judges of
-it, and all are standard normal over events. A vote counts as the mean of two log-odds: those of ¼ or ¾, and
-location + spread · E[z_i | all votes]. Thresholds are those of a judge's own frequencies, pulled to the panel's;
-location and spread are those of the log-odds of ¼ and ¾ over the votes.
+Votes, by who has a scale of two levels, or says 0 and 1 and nothing else. Judge i votes for an event where
+z_i = √ρ f + √(1 − ρ) e_i exceeds its threshold; f is common to the judges of it, and all are standard normal over
+events. A vote counts as the mean of two log-odds: those of ¼ or ¾, and location + spread · E[z_i | all votes].
+Thresholds are those of a judge's own frequencies, pulled to the panel's; location and spread are those of the log-odds
+of ¼ and ¾ over the votes.
 
 Scores. Level l of M counts as the log-odds of (l + ½)/M less a shift that is common to all who use the scale, 0 with
 probability 1 − `ARBITRARY`, else normal. Its posterior mean, by how far the mean log-odds of all scores is from those
