@@ -325,9 +325,10 @@ class Forecasts(Tabular):
 
     def halved(self) -> tuple[Forecasts, Index, Array]:
         """Forecasts (S events) with each tied event as two of one outcome, their event among T, and share in it."""
+        t = len(self.events)
+        if self.ties is None or not self.ties.any():
+            return self, np.arange(t), np.ones(t)
         event, outcomes, share = halves(self.outcomes, self.ties)
-        if (share == 1.0).all():
-            return self, event, share
         again = [*np.append(False, event[1:] == event[:-1]).tolist()]
         names = tuple(f"{self.events[t]} ½" if two else self.events[t] for t, two in zip(event, again, strict=True))
         return self._on(event, events=names, outcomes=outcomes, ties=None), event, share

@@ -210,13 +210,12 @@ def encode_outcomes(
     return encoded
 
 
-def halves(outcomes: Codes, ties: npt.NDArray[np.bool_] | None) -> tuple[Codes, Codes, npt.NDArray[np.float64]]:
+def halves(outcomes: Codes, tied: npt.NDArray[np.bool_]) -> tuple[Codes, Codes, npt.NDArray[np.float64]]:
     """Return positions of events (S,), tied ones twice, with outcomes and shares: half an event of either class.
 
     >>> [each.tolist() for each in halves(np.array([1, -1, -1]), np.array([False, True, False]))]
     [[0, 1, 1, 2], [1, 0, 1, -1], [1.0, 0.5, 0.5, 1.0]]
     """
-    tied = np.zeros(len(outcomes), dtype=bool) if ties is None else ties
     event = np.repeat(np.arange(len(outcomes)), 1 + tied)
     second = np.append(False, event[1:] == event[:-1])[: len(event)]
     return event, np.where(tied[event], second, outcomes[event]), np.where(tied[event], 0.5, 1.0)

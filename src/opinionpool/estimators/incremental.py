@@ -143,20 +143,14 @@ class IncrementalPool(BasePool):
         fitted = begun or FitState(layout, found, read.names, notes=read.notes)
         stream = fitted.stream or self._stream(found, prior if shared else None)
         stream.scales = {**stream.scales, **read.scales}
-        rows, outcomes, share = halves(read.outcomes, read.ties)
-
-        def of_rows(given: Given) -> Given:
-            return given if given is None or read.ties is None else np.asarray(given)[rows]
-
-        stream.add_rows(
-            of_rows(read.q),
-            outcomes,
-            weight if read.ties is None else share * (1.0 if weight is None else of_rows(weight)),
-            prior=None if shared else of_rows(prior),
-            experts=layout.experts,
-            topics=of_rows(read.topics),
-            times=of_rows(read.made),
-        )
+        outcomes = read.outcomes
+        columns: list[Given] = [read.q, None if shared else prior, read.topics, read.made]
+        if read.ties is not None:
+            rows, outcomes, share = halves(outcomes, read.ties)
+            columns = [None if each is None else np.asarray(each)[rows] for each in columns]
+            weight = share if weight is None else share * np.asarray(weight)[rows]
+        q, prior, topics, made = columns
+        stream.add_rows(q, outcomes, weight, prior=prior, experts=layout.experts, topics=topics, times=made)
         fitted = replace(fitted, open_rows=fitted.open_rows + int((outcomes < 0).sum()))
         if begun is None:
             self._begin(replace(fitted, stream=stream))
