@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from opinionpool.estimation.sampling import Keys, Sample, event_keys, size_ranks, spread_evenly
+from opinionpool.estimation.sampling import Draw, Keys, event_keys, size_ranks, spread_evenly
 from opinionpool.forecasts import Forecasts
 
 
@@ -9,12 +9,12 @@ def random_keys(seed: int, count: int) -> Keys:
     return np.random.default_rng(seed).integers(0, 2**63, count, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
 
 
-class TestSample:
+class TestDraw:
     OUTCOMES = np.random.default_rng(10).choice([0, 1, -1], 6_000, p=[0.7, 0.2, 0.1])
     ROOM = np.array([200, 200, 40])
 
     def drawn(self, keys, weight=None, contents=None):
-        return Sample.of(keys, self.OUTCOMES, np.ones(6_000) if weight is None else weight, self.ROOM, contents)
+        return Draw.of(keys, self.OUTCOMES, np.ones(6_000) if weight is None else weight, self.ROOM, contents)
 
     def test_outcomes_are_as_frequent_as_among_all_and_no_event_counts_less_than_once(self):
         found = self.drawn(random_keys(1, 6_000))
@@ -72,7 +72,7 @@ class TestSample:
         contents = random_keys(7, 4_000)[np.random.default_rng(8).integers(0, 4_000, 6_000)]
         order = np.random.default_rng(9).permutation(6_000)
         one = self.drawn(contents, contents=lambda: contents)
-        two = Sample.of(contents[order], self.OUTCOMES[order], np.ones(6_000), self.ROOM, lambda: contents[order])
+        two = Draw.of(contents[order], self.OUTCOMES[order], np.ones(6_000), self.ROOM, lambda: contents[order])
         np.testing.assert_array_equal(contents[one.positions], contents[order][two.positions])
         assert one.frequencies(np.ones(6_000)) == pytest.approx(two.frequencies(np.ones(6_000)))
 
@@ -81,7 +81,7 @@ class TestSample:
         often = np.random.default_rng(12).integers(1, 4, 6_000)
         one = self.drawn(keys, often.astype(float))
         repeated = np.repeat(keys, often)
-        two = Sample.of(repeated, np.repeat(self.OUTCOMES, often), np.ones(len(repeated)), self.ROOM, lambda: repeated)
+        two = Draw.of(repeated, np.repeat(self.OUTCOMES, often), np.ones(len(repeated)), self.ROOM, lambda: repeated)
         np.testing.assert_array_equal(keys[one.positions], repeated[two.positions])
         found = two.frequencies(np.ones(len(repeated)))
         assert found == pytest.approx(one.frequencies(often.astype(float)))

@@ -118,9 +118,9 @@ def test_a_change_that_is_interrupted_is_made_or_not(name, tmp_path):
     [
         ("totals.Totals.add_rows", "add_rows"),
         ("totals.Totals.add", "correct"),
-        ("sample.Sample.add", "add"),
+        ("sample.EventSample.add_block", "add"),
         ("ledger.Ledger.added", "add"),
-        ("sample.Sample.remove", "take back"),
+        ("sample.EventSample.remove", "take back"),
     ],
 )
 def test_whatever_fails_changes_nothing(monkeypatch, where, change):

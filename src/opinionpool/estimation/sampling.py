@@ -8,15 +8,17 @@ there is room for as many events; these count so that outcomes are as frequent a
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool.arrays import Array, Floats, Index
+from opinionpool.arrays import Array, Floats, Index, Mask
 from opinionpool.blocks import blocks, rows_of_block
 from opinionpool.errors import Note
+from opinionpool.estimation.sample import Sample
 from opinionpool.forecasts import Forecasts
 
 Keys = npt.NDArray[np.uint64]
@@ -243,26 +245,16 @@ def rooms(experts: int, classes: int) -> Index:
     return np.array([*[room] * classes, max(1, room // FEWER)], dtype=np.intp)
 
 
-class Sample(NamedTuple):
+class Draw(NamedTuple):
     """Weighted sample of the events, in an order that is independent of the order of the events.
 
-    Attributes
-    ----------
-    positions : ndarray of int, shape (S,)
-        Of the events; of several that are the same it is one.
-    times : ndarray, shape (S,)
-        How often each counts, times its weight and that of its copies. Those that were likeliest to be drawn count
-        once, so that no posterior is narrower than the sample allows.
-    place : ndarray of int, shape (T,)
-        The place of each event, or its copy, in the sample; S of those outside.
-    complete : bool
-        Whether all resolved events with a forecast are inside.
+    Events that were likeliest to be drawn count once, so that no posterior is narrower than the sample allows.
     """
 
-    positions: Index
-    times: Array
-    place: Index
-    complete: bool
+    positions: Index  # (S,); of the events, of several that are the same it is one
+    times: Array  # (S,); how often each counts, times its weight and that of its copies
+    place: Index  # (T,); place of each event, or its copy, in the sample; S of those outside
+    complete: bool  # whether all resolved events with a forecast are inside
 
     def frequencies(self, weight: Array) -> Array:
         """Frequencies of the sampled events, (S,), from the weights of all events, (T,)."""
@@ -271,50 +263,70 @@ class Sample(NamedTuple):
     @classmethod
     def of(
         cls, keys: Keys, outcomes: Index, weight: Array, room: Index, contents: Callable[[], Keys] | None = None
-    ) -> Sample:
+    ) -> Draw:
         """Draw a sample, stratified by outcome, each outcome as frequent as among all events.
 
-        Events with the same key are drawn together, the likelier the more they weigh (bottom-k sketches, Cohen and
-        Kaplan 2007), and count by the inverse of that probability.
+        Events of one key (0 of those without a forecast, which are left out) are drawn together, the likelier the more
+        they weigh, and count by the inverse of that probability. There is `room` for so many different ones of each
+        outcome, and of unresolved events, (K + 1,); `contents` gives numbers (T,) that are equal for equal events.
 
-        Parameters
-        ----------
-        keys : ndarray of uint64, shape (T,)
-            0 of events without a forecast, which are left out.
-        outcomes : ndarray of int, shape (T,)
-            -1 where not resolved.
-        weight : ndarray, shape (T,)
-        room : ndarray of int, shape (K + 1,)
-            For different events of each outcome, and of unresolved ones.
-        contents : callable, optional
-            Returns numbers (T,) that are the same for events that are.
-
-        Examples
-        --------
         >>> keys = mixed(np.arange(1, 6, dtype=np.uint64))
-        >>> found = Sample.of(keys, np.zeros(5, dtype=int), np.ones(5), np.array([3, 1]))
+        >>> found = Draw.of(keys, np.zeros(5, dtype=int), np.ones(5), np.array([3, 1]))
         >>> found.positions.tolist(), found.frequencies(np.ones(5)).tolist()
         ([3, 0, 1], [1.0, 1.0, 1.0])
         """
-        groups = [np.flatnonzero((outcomes == g) & (weight > 0) & (keys != 0)) for g in (*range(len(room) - 1), -1)]
-        seen = sum(map(len, groups))
+        last = len(room) - 1
+        outcome = np.where(outcomes < 0, last, outcomes)
+        strata = [np.flatnonzero((outcome == g) & (weight > 0) & (keys != 0)) for g in range(last + 1)]
         same = None
-        if contents is not None and _different(keys) < DIFFERENT * seen:
+        if contents is not None and _different(keys) < DIFFERENT * sum(map(len, strata)):
             same = contents()
-        found = [
-            _drawn(keys[mine], weight[mine], most, None if same is None else same[mine])
-            for mine, most in zip(groups, room.tolist(), strict=True)
-        ]
-        index = np.concatenate([mine[each.first] for mine, each in zip(groups, found, strict=True)])
-        place, start = np.full(len(keys), len(index)), 0
-        for mine, each in zip(groups, found, strict=True):
-            place[mine[each.taken]] = start + each.place
-            start += len(each.first)
-        times = [each.times for each in found]
-        least = min((each.min() for each in times[:-1] if len(each)), default=1.0)
-        joined = np.concatenate([*(each / least for each in times[:-1]), np.ones(len(times[-1]))])
-        complete = all(len(each.taken) == len(mine) for each, mine in zip(found[:-1], groups[:-1], strict=True))
-        return cls(index, joined, place, complete)
+        found = [_ordered(keys, weight, same, mine, most) for mine, most in zip(strata, room.tolist(), strict=True)]
+        events = np.concatenate(found)
+        if not len(events):
+            return cls(events, np.empty(0), np.zeros(len(keys), dtype=np.intp), complete=True)
+        starts = np.append(True, (np.diff(keys[events]) != 0) | (np.diff(outcome[events]) != 0))
+        different = np.ones(len(events), dtype=bool)
+        if same is not None:
+            different = starts | np.append(True, np.diff(same[events]) != 0)
+        first, group = np.flatnonzero(starts), np.cumsum(starts) - 1
+        total, size = np.bincount(group, weight[events]).astype(np.float64), np.bincount(group[different])
+        copies = _Copies(outcome[events[first]], size[:, None], np.arange(len(first)))
+        sample = Sample[_Copies](room[:, None], np.full(last + 1, np.inf))
+        priority = priorities(keys[events[first]], np.log(total))
+        sample = sample.add(priority, copies.stratum, copies.take).thinned()
+        kept = sample.parts[0][1]
+        kept = kept.take(np.argsort(kept.stratum, kind="stable"))
+        own, whole = total[kept.group], np.array([weight[mine].sum() for mine in strata])
+        times, known = sample.standing_for(own, np.log(own), kept.stratum, whole) / own, kept.stratum < last
+        # Places of the groups that are kept, and of the different events in them.
+        place = np.full(len(first), -1)
+        place[kept.group] = np.cumsum(size[kept.group]) - size[kept.group]
+        inside = place[group] >= 0
+        within = np.cumsum(different) - 1 - (np.cumsum(size) - size)[group]
+        places = np.full(len(keys), int(size[kept.group].sum()))
+        places[events[inside]] = (place[group] + within)[inside]
+        firsts = events[inside & different]
+        times = np.where(known, times / times[known].min(initial=np.inf), 1.0).repeat(size[kept.group])
+        complete = bool(np.isinf(sample.beyond[:last]).all())
+        return cls(firsts[np.argsort(places[firsts])], times, places, complete)
+
+
+@dataclass(frozen=True, eq=False)
+class _Copies:
+    """Groups of events that are drawn together."""
+
+    stratum: Index  # (M,)
+    taking: Index  # (M, 1); how many different events are in each
+    group: Index  # (M,)
+
+    def take(self, rows: Index | Mask) -> _Copies:
+        return _Copies(self.stratum[rows], self.taking[rows], self.group[rows])
+
+    @classmethod
+    def joined(cls, parts: Sequence[_Copies]) -> _Copies:
+        stratum, taking, group = zip(*((each.stratum, each.taking, each.group) for each in parts), strict=True)
+        return cls(np.concatenate(stratum), np.concatenate(taking), np.concatenate(group))
 
 
 def _different(keys: Keys) -> int:
@@ -322,58 +334,16 @@ def _different(keys: Keys) -> int:
     return 1 + int(np.count_nonzero(np.diff(np.sort(keys))))
 
 
-class _Drawn(NamedTuple):
-    """Sample of M events: positions of distinct events, (S,), their weights, the events taken, and their places."""
-
-    first: Index
-    times: Array
-    taken: Index
-    place: Index
-
-    def within(self, among: Index) -> _Drawn:
-        """Sample with positions looked up in `among`, positions among more events."""
-        return self._replace(first=among[self.first], taken=among[self.taken])
-
-
-def _drawn(keys: Keys, weight: Array, most: int, contents: Keys | None) -> _Drawn:
-    """Draw groups of events with equal keys, as long as there is room for their distinct events."""
-    if not len(keys):
-        nothing = np.empty(0, dtype=np.intp)
-        return _Drawn(nothing, np.empty(0), nothing, nothing)
-    whole = weight.sum()
-    if contents is None and len(keys) > most + 1 and np.ptp(weight) == 0 and _different(keys) == len(keys):
+def _ordered(keys: Keys, weight: Array, same: Keys | None, mine: Index, most: int) -> Index:
+    """Events of one outcome in the order of their keys and contents, without those that cannot be drawn."""
+    keys, weight = keys[mine], weight[mine]
+    if same is not None:
+        return mine[np.lexsort((same[mine], keys))]
+    if len(keys) > most + 1 and np.ptp(weight) == 0 and _different(keys) == len(keys):
         # The largest keys are those of the least ranks.
         likely = np.argpartition(keys, len(keys) - most - 1)[-most - 1 :]
-        return _of_groups(keys[likely], weight[likely], whole, most, None).within(likely)
-    return _of_groups(keys, weight, whole, most, contents)
-
-
-def _of_groups(keys: Keys, weight: Array, whole: float, most: int, contents: Keys | None) -> _Drawn:
-    """Draw from candidate events, by priority, out of events of total weight `whole`."""
-    order = np.argsort(keys) if contents is None else np.lexsort((contents, keys))
-    ordered = keys[order]
-    starts = np.append(True, ordered[1:] != ordered[:-1])
-    distinct = np.ones(len(keys), dtype=bool)
-    if contents is not None:
-        distinct = starts | np.append(True, np.diff(contents[order]) != 0)
-    (first,) = np.nonzero(starts)
-    total, size = (np.add.reduceat(each, first) for each in (weight[order], distinct.astype(np.intp)))
-    rank = _exponential(ordered[first]) / total
-    by_rank = np.argsort(rank)
-    taken = by_rank[: max(1, int(np.searchsorted(np.cumsum(size[by_rank]), most, "right")))]
-    times = np.ones(len(rank))
-    if len(taken) < len(rank):
-        times = -1.0 / np.expm1(-total * rank[by_rank[len(taken)]])
-    times *= whole / (total[taken] @ times[taken])
-    # Places of groups by rank, and those of different events in them.
-    before = np.full(len(rank), -1)
-    before[taken] = np.cumsum(size[taken]) - size[taken]
-    group = np.cumsum(starts) - 1
-    place = before[group] + np.cumsum(distinct) - 1 - (np.cumsum(size) - size)[group]
-    inside = np.flatnonzero(before[group] >= 0)
-    firsts = inside[distinct[inside]]
-    own = np.argsort(place[firsts])
-    return _Drawn(order[firsts[own]], times[group[firsts[own]]], order[inside], place[inside])
+        mine, keys = mine[likely], keys[likely]
+    return mine[np.argsort(keys)]
 
 
 def _exponential(keys: Keys) -> Array:
@@ -381,14 +351,14 @@ def _exponential(keys: Keys) -> Array:
     return -np.log(((keys >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53)
 
 
-def sample_of(forecasts: Forecasts, weight: Array) -> Sample | None:
+def sample_of(forecasts: Forecasts, weight: Array) -> Draw | None:
     """Sample of the events; None where all events fit, or where events have options of their own."""
     k = len(forecasts.classes)
     room = rooms(len(forecasts.experts), k)
     counts = np.bincount(np.where(forecasts.resolved, forecasts.outcomes, k), minlength=k + 1)
     if forecasts.options is not None or (counts[:k] <= room[:k]).all():
         return None
-    return Sample.of(event_keys(forecasts), forecasts.outcomes, weight, room, lambda: row_contents_of(forecasts))
+    return Draw.of(event_keys(forecasts), forecasts.outcomes, weight, room, lambda: row_contents_of(forecasts))
 
 
 def sample_note(used: int, resolved: int) -> Note:

@@ -16,8 +16,8 @@ from opinionpool.blocks import Bounds, blocks, floored_log_odds
 from opinionpool.estimation.dense import DenseOutcomes, dense_statistics
 from opinionpool.estimation.regression import Observations
 from opinionpool.estimation.sampling import (
+    Draw,
     Keys,
-    Sample,
     given_keys,
     mixed,
     name_keys,
@@ -136,7 +136,7 @@ class ArraySource:
         n, events = self.q.shape[1], self.happened.counts[:2]
         outcomes = self.happened.codes(slice(0, len(self.q)))
         keys, counts, present = _looked_at(self.q, outcomes)
-        drawn = Sample.of(
+        drawn = Draw.of(
             keys, outcomes, np.ones(len(keys)), self._rooms, lambda: row_contents(self.q, name_keys(self.experts))
         )
         kept = drawn.positions

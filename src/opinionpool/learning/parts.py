@@ -15,8 +15,8 @@ from opinionpool.arrays import Array, Index
 from opinionpool.errors import LearningError
 from opinionpool.estimation.sampling import (
     FORECASTS,
+    Draw,
     Keys,
-    Sample,
     event_keys,
     rooms,
     row_contents_of,
@@ -64,7 +64,7 @@ class PartsSource:
         weight = np.ones(len(outcome))
         if (events <= room[:k]).all() or part.options is not None:
             return cls(Forecasts.joined([*kept]), prior, seen, weight, None)
-        drawn = Sample.of(np.concatenate(keys), outcome, weight, room, lambda: np.concatenate(contents))
+        drawn = Draw.of(np.concatenate(keys), outcome, weight, room, lambda: np.concatenate(contents))
         some = kept.select(drawn.positions)
         note = sample_note(int(some.resolved.sum()), int(events.sum()))
         parts_again = None if drawn.complete else kept.__iter__

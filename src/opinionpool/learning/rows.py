@@ -14,7 +14,7 @@ from opinionpool.arrays import Array, Index, Mask
 from opinionpool.blocks import blocks, in_order
 from opinionpool.estimation.regression import Observations
 from opinionpool.estimation.rows import ResolvedEvents, option_rows, resolved_events
-from opinionpool.estimation.sampling import Sample
+from opinionpool.estimation.sampling import Draw
 from opinionpool.learning.constants import (
     PRIOR_EVENTS,
 )
@@ -114,7 +114,7 @@ def base_intercept(reference: Array, events: float) -> Array:
     return reference * PRIOR_EVENTS / (events + PRIOR_EVENTS)
 
 
-def sampled(problem: Problem, sample: Sample, weight: Array) -> Problem:
+def sampled(problem: Problem, sample: Draw, weight: Array) -> Problem:
     """Problem with a sample of the events, given the weights of all, (T,), and with blocks of all events."""
     total = float(weight[problem.forecasts.resolved].sum())
     every = replace(problem, weight=weight, total=total)

@@ -19,7 +19,7 @@ from opinionpool.saving.codec import Kind, Label, shaped
 from opinionpool.scales import scales_given
 from opinionpool.streams.block import EventBlock, event_key
 from opinionpool.streams.ledger import ENTRY, Ledger
-from opinionpool.streams.sample import Sample
+from opinionpool.streams.sample import EventSample
 from opinionpool.streams.stream import Stream
 from opinionpool.streams.totals import Clock, Totals
 
@@ -233,7 +233,7 @@ def _make(
     return stream
 
 
-def _sample(empty: Sample, experts: int, parts: Mapping[str, Any]) -> Sample:
+def _sample(empty: EventSample, experts: int, parts: Mapping[str, Any]) -> EventSample:
     """Sample from its saved parts; files of release 0.1 lack priorities, which are recomputed from ids."""
     block, beyond, priority = parts["sample"], parts["beyond"], parts["priorities"]
     if beyond.shape != empty.beyond.shape or np.isnan(beyond).any():

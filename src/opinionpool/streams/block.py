@@ -176,6 +176,16 @@ class EventBlock:
     def __len__(self) -> int:
         return len(self.ids)
 
+    @property
+    def stratum(self) -> Index:
+        """Outcomes, by which a sample of resolved events has room, (T,)."""
+        return self.outcomes
+
+    @property
+    def taking(self) -> Index:
+        """Events and probabilities that each event is, (T, 2)."""
+        return np.column_stack([np.ones_like(self.sizes), self.sizes * (self.probabilities[:1].size or 1)])
+
     def __getstate__(self) -> dict[str, Any]:
         """Columns for pickling, in small integer types, and as one number where all values agree."""
         state: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(self)}

@@ -19,7 +19,7 @@ from opinionpool.learning.leakage import SURE, SURE_EVENTS
 from opinionpool.streams.block import Event, EventBlock, Times, event_key
 from opinionpool.streams.columns import Columns
 from opinionpool.streams.ledger import Entry, Ledger
-from opinionpool.streams.sample import Sample
+from opinionpool.streams.sample import EventSample
 from opinionpool.streams.totals import BLOCK, Clock, Totals
 from opinionpool.text import shown
 
@@ -76,7 +76,7 @@ class StreamState(NamedTuple):
     seed: int
     clock: Clock
     totals: Totals
-    sample: Sample
+    sample: EventSample
     columns: Columns
     ledger: Ledger = Ledger()  # of resolved events with an id
     open: Mapping[str, Event] = {}
@@ -165,7 +165,7 @@ class StreamState(NamedTuple):
         totals = totals.add(old, -1) if len(old) else totals
         state = self._replace(
             totals=totals.add(new) if len(new) else totals,
-            sample=self.sample.remove(set(gone)).add(new),
+            sample=self.sample.remove(set(gone)).add_block(new),
             ledger=self.ledger.without(event_key(name, self.seed) for name in gone).added(
                 [self._entry_of(event) for event in fresh]
             ),

@@ -32,7 +32,7 @@ from opinionpool.streams.block import EventBlock
 from opinionpool.streams.changes import Changes, annulled, as_learned
 from opinionpool.streams.columns import Columns
 from opinionpool.streams.given import NOTHING, About, ExpertForecasts, check_in_time, event_given, facts_of_rows
-from opinionpool.streams.sample import CAPACITY, Sample
+from opinionpool.streams.sample import CAPACITY, EventSample
 from opinionpool.streams.source import StreamSource
 from opinionpool.streams.state import Change, StreamState
 from opinionpool.streams.totals import Clock, Totals, times_of
@@ -125,7 +125,7 @@ class Stream:
         self.scales: Mapping[str, Scale] = {}  # of experts who give levels
         self._codes = {label: code for code, label in enumerate(labels)}
         totals = Totals.empty(len(labels), self.floor, given, clock.pace)
-        sample = Sample.empty(len(labels), self.capacity, clock.pace, self.seed)
+        sample = EventSample.empty(len(labels), self.capacity, clock.pace, self.seed)
         self._state = StreamState(labels, self.seed, clock, totals, sample, Columns())
         self._lock = threading.RLock()
 
