@@ -18,7 +18,7 @@ from opinionpool.forecasts import Forecasts
 from opinionpool.pools import NAMES, ROWS, WEIGHTED, read_table, registry
 from opinionpool.pools.fit import Configured, fit_pool
 from opinionpool.pools.rule import Option, Pool
-from opinionpool.pools.sample import Sample
+from opinionpool.pools.training import TrainingEvents
 
 RNG = np.random.default_rng(5)
 Y = RNG.integers(0, 2, 40)
@@ -43,7 +43,7 @@ class Unexplained(MedianOfLogOdds):
 class Deaf(MedianOfLogOdds):
     options = types.MappingProxyType({"pace": Option(1.0, "how fast")})
 
-    def fit(self, sample: Sample):
+    def fit(self, sample: TrainingEvents):
         return {}
 
 

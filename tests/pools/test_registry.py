@@ -19,7 +19,7 @@ from opinionpool.model.panel import Panel
 from opinionpool.pools.fit import fit_pool
 from opinionpool.pools.fitted_pool import FittedPool
 from opinionpool.pools.registry import POOLS
-from opinionpool.pools.sample import matched_weights
+from opinionpool.pools.training import matched_weights
 from opinionpool.priors import laplace_prior
 
 NAN = float("nan")

@@ -30,7 +30,7 @@ from opinionpool.model.pooling import Settings
 from opinionpool.pools import beta_linear as beta, logarithmic
 from opinionpool.pools.averages import TRIM
 from opinionpool.pools.logarithmic import FACTOR
-from opinionpool.pools.sample import Weights
+from opinionpool.pools.training import Weights
 
 __all__ = [
     "AveragePool",

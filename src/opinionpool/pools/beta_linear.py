@@ -24,7 +24,7 @@ from opinionpool.estimation.newton import newton
 from opinionpool.logodds import check_probabilities
 from opinionpool.model.contrasts import Contrasts
 from opinionpool.pools.rule import SOME_WEIGHTS, Option, Parameters, Pool, check_shares, weighted_sums
-from opinionpool.pools.sample import Sample, Weights
+from opinionpool.pools.training import TrainingEvents, Weights
 
 # Beliefs worth one event: log a and log b have variance 1, and the weights, equal ones preferred, a Dirichlet
 # density with parameters 1 + 1/N.
@@ -64,7 +64,7 @@ class BetaLinear(Pool):
         tails = np.stack([beta_transform(p[:, 0], b, a), beta_transform(p[:, 1], a, b)], axis=-1)
         return logodds.prior_log_ratios(np.maximum(tails, _TINY))
 
-    def fit(self, sample: Sample, weights: Weights | None, penalty: float) -> Parameters:
+    def fit(self, sample: TrainingEvents, weights: Weights | None, penalty: float) -> Parameters:
         """Weights and transform by penalised maximum likelihood; equal weights where the events are too few."""
         n = len(sample.experts)
         if sample.classes != 2 or not sample.has_intercept:

@@ -22,7 +22,7 @@ from opinionpool.logodds import FLOOR, POOL_FLOOR, check_floor
 from opinionpool.model.pooling import Settings
 from opinionpool.pools.fitted_pool import Fitted, FittedPool
 from opinionpool.pools.registry import POOLS, Gaussian
-from opinionpool.pools.sample import Sample
+from opinionpool.pools.training import TrainingEvents
 from opinionpool.text import suggestion
 
 
@@ -146,7 +146,7 @@ def fit_from(
     for what, value in (("floor", floor), ("pool_floor", pool_floor)):
         check_floor(value, what)
     problem = source.problem()
-    sample = Sample.of(problem, floor)
+    sample = TrainingEvents.of(problem, floor)
     parameters = pool.fit(sample, **{key: option.default for key, option in pool.options.items()} | options)
     pool.check(len(problem.classes), **parameters)
     learns = Configured(name, options).learns
@@ -156,7 +156,7 @@ def fit_from(
     )  # fmt: skip
 
 
-def _notes(sample: Sample, *, fixed: bool, learns: bool, answers_only: bool) -> tuple[Note, ...]:
+def _notes(sample: TrainingEvents, *, fixed: bool, learns: bool, answers_only: bool) -> tuple[Note, ...]:
     """Notes of a fit, and on its forecasts: constant experts, given weights, leakage, contrary experts."""
     problem = sample.problem
     if not any(note.code == "constant" for note in sample.notes):

@@ -8,7 +8,7 @@ import numpy as np
 
 from opinionpool.errors import Note
 from opinionpool.pools.rule import LEARNED_WEIGHTS, Parameters, ProbabilityPool, check_shares
-from opinionpool.pools.sample import Sample, Weights
+from opinionpool.pools.training import TrainingEvents, Weights
 
 
 class Linear(ProbabilityPool):
@@ -22,7 +22,7 @@ class Linear(ProbabilityPool):
     learns = weighs = True
     fixed_by = "weights"
 
-    def fit(self, sample: Sample, weights: Weights | None) -> Parameters:
+    def fit(self, sample: TrainingEvents, weights: Weights | None) -> Parameters:
         """Weights by maximum likelihood on the simplex, renormalised over the experts present on each event."""
         n, equally = len(sample.experts), "the experts count equally"
         if weights is not None:

@@ -26,7 +26,7 @@ from opinionpool.pools.rule import (
     check_weights,
     intercept_ratios,
 )
-from opinionpool.pools.sample import Sample, Weights
+from opinionpool.pools.training import TrainingEvents, Weights
 
 if TYPE_CHECKING:
     from opinionpool.estimation.logistic import LogisticFit
@@ -73,7 +73,7 @@ class Log(LogOddsPool):
         """Weights w of the experts present, (T, N), 0 where absent; 1/N each by default."""
         return np.where(contrast.present, 1.0 / contrast.present.shape[1] if weights is None else weights, 0.0)
 
-    def fit(self, sample: Sample, weights: Weights | None) -> Parameters:
+    def fit(self, sample: TrainingEvents, weights: Weights | None) -> Parameters:
         """Maximum likelihood with an intercept: logistic regression on contrasts, offset L°."""
         n, free = len(sample.experts), sample.classes - 1
         if weights is not None:
@@ -118,7 +118,7 @@ class Independent(LogOddsPool):
         """Weight 1 for each expert present, (T, N), 0 elsewhere."""
         return contrast.present.astype(np.float64)
 
-    def fit(self, sample: Sample) -> Parameters:
+    def fit(self, sample: TrainingEvents) -> Parameters:
         """No parameters; notes on equal experts and on correlated errors, which the rule takes to be independent."""
         _note_equal(sample)
         r, error = _shared_errors(sample)
@@ -138,7 +138,7 @@ CORRELATED, FEWEST = 0.1, 10
 REPEATED = 5
 
 
-def _note_equal(sample: Sample) -> None:
+def _note_equal(sample: TrainingEvents) -> None:
     """Note the largest group of experts with equal forecasts on every event, if they repeat at least `REPEATED`."""
     x, n = sample.forecasts.X, len(sample.experts)
     given = x.swapaxes(0, 1).reshape(n, x.size // n)
@@ -157,7 +157,7 @@ def _note_equal(sample: Sample) -> None:
         sample.notes.append(Note("equal-experts", text, len(names)))
 
 
-def _shared_errors(sample: Sample) -> tuple[float, float]:
+def _shared_errors(sample: TrainingEvents) -> tuple[float, float]:
     """Mean correlation of two experts' contrasts given the outcome, with its standard error; 0 if unknown."""
     n, d, y = len(sample.experts), sample.classes - 1, sample.outcomes
     if n < 2 or len(np.unique(y)) < 2 or sample.forecasts.options is not None:
@@ -201,7 +201,7 @@ class Recalibrated(LogOddsPool):
         """Mean contrasts, which the rule recalibrates, (T, K - 1)."""
         return contrast.mean_contrast
 
-    def fit(self, sample: Sample, penalty: float) -> Parameters:
+    def fit(self, sample: TrainingEvents, penalty: float) -> Parameters:
         """Logistic recalibration of the mean contrast, shrunken towards the identity."""
         penalty = number(penalty, "penalty", 0)
         if sample.nothing("the mean log-odds are taken as they are"):
@@ -249,7 +249,7 @@ def _intercept(fit: LogisticFit) -> float | Array:
     return intercept if intercept.ndim else float(intercept)
 
 
-def _check_logistic(sample: Sample, fit: LogisticFit) -> None:
+def _check_logistic(sample: TrainingEvents, fit: LogisticFit) -> None:
     if not fit.converged:
         text = "logistic regression stopped before its coefficients were found"
         sample.notes.append(Note("not-converged", text, serious=True))

@@ -25,7 +25,7 @@ from opinionpool.arrays import Array, as_numbers
 from opinionpool.errors import ArgumentError, ShapeError
 from opinionpool.logodds import FLOOR, POOL_FLOOR
 from opinionpool.model.contrasts import AnswerParts, Contrasts, contrasts_in, read_batch
-from opinionpool.pools.sample import Sample
+from opinionpool.pools.training import TrainingEvents
 
 Parameters: TypeAlias = dict[str, Any]
 NO_INTERCEPT = np.zeros(1)
@@ -65,7 +65,7 @@ class Pool(ABC):
     def combine(self, contrast: Contrasts, *given: Any, **parameters: Any) -> Array:  # noqa: ANN401
         """Log-ratios (T, K - 1) of the answers about events on which somebody answered."""
 
-    def fit(self, sample: Sample, *given: Any, **options: Any) -> Parameters:  # noqa: ANN401, ARG002
+    def fit(self, sample: TrainingEvents, *given: Any, **options: Any) -> Parameters:  # noqa: ANN401, ARG002
         """Parameters for `pool`, learned from a sample; by default the options, as there is nothing to learn."""
         if options.get("weights") is not None:
             options["weights"] = check_shares(sample.given_weights(options["weights"]))

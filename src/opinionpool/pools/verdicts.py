@@ -17,7 +17,7 @@ from opinionpool.errors import ArgumentError, Note
 from opinionpool.model.contrasts import Contrasts
 from opinionpool.pools.logarithmic import Recalibrated
 from opinionpool.pools.rule import NO_INTERCEPT, Parameters, Pool
-from opinionpool.pools.sample import Sample
+from opinionpool.pools.training import TrainingEvents
 
 # A vote is right so often before anything is known, as in so many events.
 RIGHT, EVENTS = 0.75, 4.0
@@ -87,7 +87,7 @@ class Majority(Pool):
         answers = np.where(tied, first, right * first + (1.0 - right) * others / np.where(tied, 1.0, rest))
         return logodds.prior_log_ratios(answers)
 
-    def fit(self, sample: Sample) -> Parameters:
+    def fit(self, sample: TrainingEvents) -> Parameters:
         """The share of resolved events on which the majority was right, with `RIGHT` as by `EVENTS` events."""
         if sample.nothing(f"a majority is taken to be right in {RIGHT:.0%}"):
             return {"right": RIGHT}
@@ -141,7 +141,7 @@ class DawidSkene(Pool):
         each = _log_likelihood_ratio(voted, sensitivity, specificity)
         return np.asarray(logodds.logit(rate) + np.where(contrast.present, each, 0.0).sum(axis=1, keepdims=True))
 
-    def fit(self, sample: Sample) -> Parameters:
+    def fit(self, sample: TrainingEvents) -> Parameters:
         """EM over all events, resolved or not."""
         if sample.classes != 2 or not sample.has_intercept:
             have = f"have {sample.classes}" if sample.has_intercept else "are of events with options of their own"

@@ -46,8 +46,8 @@ def matched_weights(weights: Weights, experts: tuple[str, ...]) -> tuple[Array, 
 
 
 @dataclass(frozen=True, eq=False)
-class Sample:
-    """The resolved events that somebody forecast, to learn from; and the notes of the fit."""
+class TrainingEvents:
+    """The resolved events that somebody forecast, from which a pool learns, and the notes of the fit."""
 
     problem: Problem
     rows: Index  # (T,); their positions among all events
@@ -55,7 +55,7 @@ class Sample:
     notes: list[Note] = field(default_factory=list)
 
     @classmethod
-    def of(cls, problem: Problem, floor: float) -> Sample:
+    def of(cls, problem: Problem, floor: float) -> TrainingEvents:
         """The sample among the forecasts of a problem."""
         used = problem.forecasts.resolved & (problem.weight > 0) & (problem.forecasts.crowd > 0)
         return cls(problem, np.flatnonzero(used), floor)
