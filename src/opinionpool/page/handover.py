@@ -11,7 +11,7 @@ import numpy as np
 from opinionpool.page import views
 from opinionpool.page.answer import Answer, Material, altered, prior_of
 from opinionpool.page.assessment import EXAMPLE, Assessment, Candidate, to_toml
-from opinionpool.page.panel import HELP, attributes, button, field
+from opinionpool.page.panel import attributes, button, field
 from opinionpool.page.session import Scene
 from opinionpool.report.answers import coverage_words
 from opinionpool.report.blocks import (
@@ -35,6 +35,7 @@ from opinionpool.report.blocks import (
 from opinionpool.report.evidence import method_words
 from opinionpool.report.explanation import forecast_columns
 from opinionpool.report.listing import Column, printable, write_csv
+from opinionpool.report.panel import HELP
 from opinionpool.saving.files import to_bytes
 from opinionpool.text import typed
 from opinionpool.version import __version__

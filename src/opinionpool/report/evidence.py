@@ -235,9 +235,12 @@ def _learning_words(f: Findings, curve: LearningCurve) -> list[str]:
         f"With {start} the pool scores {decimal(score[0])}, with {counted(sizes[-1], 'resolved event')} "
         f"{decimal(score[-1])}; the simple average scores {decimal(last)}."
     ]
-    claim = _learning_claim(f, curve)
-    if claim:
-        words.append(claim)
+    # Where a split is by time, the curve is of other events than the headline.
+    found = None if isinstance(f.comparison, Missing) or f.comparison.by == "time" else f.score_of(f.comparison)
+    if found is not None and found.over_average.verdict == "better":
+        ahead = [bool(x) for x in curve.low > 0]
+        since = int(curve.sizes[len(ahead) - ahead[::-1].index(False)]) if not all(ahead) else int(curve.sizes[0])
+        words.append(f"From about {since:,} events on the pool is significantly ahead of the average.")
     if not math.isfinite(float(curve.low[-1])):
         return words
     step = score[-1] - score[-2]
@@ -246,26 +249,6 @@ def _learning_words(f: Findings, curve: LearningCurve) -> list[str]:
         changed = f"{'raised' if step > 0 else 'lowered'} the score by {abs(step):.3f}"
     words.append(f"Going from {sizes[-2]:,} to {sizes[-1]:,} resolved events {changed}.")
     return words
-
-
-def _learning_claim(f: Findings, curve: LearningCurve) -> str:
-    """Sentence with the number of events from which the pool is significantly better than the average."""
-    if isinstance(f.comparison, Missing) or f.comparison.by == "time":
-        # There the curve is of other events than the headline.
-        return ""
-    own = f.score_of(f.comparison)
-    verdict = own.over_average.verdict
-    if verdict == "too few events":
-        return "There are too few events to say which differences are significant."
-    if verdict == "worse":
-        return "Even so the average is significantly ahead."
-    if verdict != "better":
-        return "Even with all of them the difference from the average is not significant."
-    ahead = [bool(x) for x in curve.low > 0]
-    if all(ahead):
-        return "The pool is significantly ahead of the average from the beginning."
-    since = int(curve.sizes[len(ahead) - ahead[::-1].index(False)])
-    return f"From about {since:,} events on the pool is significantly ahead of the average."
 
 
 def checks_section(f: Findings) -> Section:

@@ -242,13 +242,11 @@ ORDERS = {
 def answers_section(f: Findings, verdict: Sequence[str] = ()) -> Section:
     """The answers about events that are not resolved, and whether the pool is better than the average."""
     title = "The answers"
-    rows, total = f.open_rows, len(f.forecasts.events)
+    rows = f.open_rows
     if not rows:
         unresolved = int((~f.forecasts.resolved).sum())
         why = f"{counted(unresolved, 'event')} {'is' if unresolved == 1 else 'are'} open, and nobody forecast one"
-        if not unresolved:
-            phrase = {1: "The only event is", 2: "Both events are"}.get(total, f"All {counted(total, 'event')} are")
-            why = f"{phrase} resolved, so none is left to forecast"
+        why = why if unresolved else "every event is resolved, so none is left to forecast"
         return Section("open", title, [missing(why)])
     parts: list[Block] = [_lead(f, rows)]
     parts += [words(*verdict)] if verdict else []
@@ -268,8 +266,6 @@ def answers_section(f: Findings, verdict: Sequence[str] = ()) -> Section:
 def _lead(f: Findings, rows: Sequence[int]) -> Text:
     event, total = about(f.forecasts), len(f.forecasts.events)
     start = f"{whole(len(rows))} of {counted(total, 'event')} {'is' if len(rows) == 1 else 'are'} open."
-    if len(rows) == total:
-        start = {1: "The event is open.", 2: "Both events are open."}.get(total, f"All {whole(total)} events are open.")
     what = "class" if f.forecasts.options is None else "option"
     of = f"of {event}" if event else "that the event happens"
     answer = f"The answer is the probability {of}." if f.binary else f"The answer is a probability for each {what}."
@@ -281,26 +277,13 @@ def _interval_note(f: Findings) -> list[Block]:
     if f.pooled.interval is None:
         return []
     measured = coverage_words(int(f.forecasts.resolved.sum()), len(f.forecasts.experts))
+    signs = 0 if isinstance(f.checks, Missing) else sum(check.serious for check in f.checks)
+    checked = f"; there {'is' if signs == 1 else 'are'} {counted(signs, 'sign')} of that" if signs else ""
     meaning = (
         "How much each expert should count is known only roughly; the 90% interval says how roughly. It leaves out the "
-        f"risk that the method itself does not suit these forecasts{_checked(f)}. {sentence(measured)}"
+        f"risk that the method itself does not suit these forecasts{checked} (see Checks). {sentence(measured)}"
     )
     return [note(meaning)]
-
-
-def _checked(f: Findings) -> str:
-    """Summary of the model checks in a few words, for the middle of a sentence."""
-    if isinstance(f.checks, Missing):
-        return ", which could not be checked"
-    serious = sum(check.serious for check in f.checks)
-    made = sum(check.serious or check.statistic is not None for check in f.checks)
-    if not made:
-        return ", for which there is too little to check"
-    if serious:
-        return f"; there {'is' if serious == 1 else 'are'} {counted(serious, 'sign')} of that, see Checks"
-    idle = len(f.checks) - made
-    left = f"; {whole(idle)} could not be made" if idle else ""
-    return f"; {counted(made, 'check')} found no sign of that, though few events would only show serious problems{left}"
 
 
 def event_forecasts(f: Findings, t: int) -> Array:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 
@@ -203,13 +204,51 @@ def worth_lines(found: ExpertWorth) -> list[str]:
     return lines
 
 
-# What is believed of experts, in words that need no others.
-TERMS = (
-    "AUC: of two events, one that happens and one that does not, how often an expert gives the former the higher "
-    "probability; 0.5 is guessing, 1 perfect. Calibration: whether probabilities mean what they say; below 1 they go "
-    "too far, above 1 not far enough. Bias: whether they are too high or too low on average. Correlation: how much "
-    "experts err together, from 0 to 1."
+# What terms mean, by the key that controls of a page name.
+HELP = MappingProxyType(
+    {
+        "prior": "How probable the event is before any expert is asked, such as how often events like it happen.",
+        "forecast": "The probability that this expert gives for the event.",
+        "auc": (
+            "How good an expert is: of two events, one that happens and one that does not, how often the expert gives "
+            "the former the higher probability. 50 in 100 is guessing, 100 in 100 perfect."
+        ),
+        "hit_rate": "On how many of 100 events that are as likely as not the expert is on the right side of 50%.",
+        "score": "The expected log score of its forecasts: 0 is saying 50% each time, 1 is being sure and right.",
+        "calibration": (
+            "Whether the expert's probabilities go too far. Too sure: what it calls 90% happens less often. Too timid: "
+            "what it calls 70% happens more often."
+        ),
+        "bias": "Whether the expert's probabilities are too high or too low on average, whatever the event.",
+        "worth": (
+            "How much what you say counts beside outcomes: as if you had seen it on so many resolved events. Not "
+            "assessed: it is assumed, and an expert counts no more than the average of those you assessed."
+        ),
+        "correlation": (
+            "How much the experts' errors go together, from 0, unrelated, to 1, the same. The more alike they are, the "
+            "less a second opinion adds."
+        ),
+        "base_rate": (
+            "Only if the events that experts were judged on were picked, such as 50 that happened and 50 that did not: "
+            "how often the event really happens."
+        ),
+        "interval": (
+            "How much each expert should count is known only roughly; the interval says how roughly (a 90% credible "
+            "interval). It leaves out the risk that the model does not suit these experts."
+        ),
+        "average": "The mean of the experts' probabilities, all counting the same.",
+        "geometric": "Odds multiplied and the root taken, all counting the same: it goes further than the average.",
+        "weight": (
+            "How much an expert counts in the answer: what its forecast, on a scale of log-odds, is multiplied by. "
+            "Weights need not add up to 1."
+        ),
+        "independent": "So many experts of their average accuracy, whose errors are unrelated, would be worth as much.",
+        "action": "What it costs to act, whether the event happens or not. Any unit, such as thousands of euros.",
+        "loss": "What it costs if you do not act and the event happens, in the same unit.",
+    }
 )
+# Terms of beliefs, and their keys in `HELP`.
+TERMS = {"AUC": "auc", "calibration": "calibration", "bias": "bias", "correlation": "correlation"}
 
 
 def basis_section(f: Findings) -> Section | None:
@@ -227,7 +266,7 @@ def basis_section(f: Findings) -> Section | None:
         caption = "Assessed. Worth: the number of resolved events that a belief counts for"
         parts.append(Table(belief_columns(rows), caption, "stack"))
     parts.append(assumed_words(beliefs, f.forecasts.experts))
-    parts.append(note(TERMS))
+    parts.append(Definitions([(term, HELP[key]) for term, key in TERMS.items()]))
     if f.effects:
         p = float(f.pooled.probabilities[f.open_rows[0]])
         caption = f"{f.question(f.open_rows[0])}: the answer is {brief(p)}; how it would change if one belief were off"
@@ -340,21 +379,14 @@ def _by_model(f: Findings) -> Iterator[tuple[str, str]]:
 
 
 def _measured(f: Findings) -> list[tuple[str, str]]:
-    """Entry on the share of correct answers and the AUC of the pool out of sample; empty if not measured."""
-    if isinstance(f.comparison, Missing) or not f.binary:
+    """Entry on how often the pool was on the right side of 50% out of sample; empty if not measured."""
+    found = None if isinstance(f.comparison, Missing) or not f.binary else f.comparison
+    if found is None or f.score_of(found).over_average.verdict == "too few events":
         return []
-    own = f.score_of(f.comparison)
-    if not math.isfinite(own.auc) or own.over_average.verdict == "too few events":
-        return []
-    forecast, outcomes = f.comparison.answers[f.pool], f.forecasts.outcomes
+    forecast, outcomes = found.answers[f.pool], f.forecasts.outcomes
     scored = ~np.isnan(forecast)
     right = (forecast[scored] > 0.5) == (outcomes[scored] == 1)
-    phrase = (
-        f"Its answer was on the right side of 50% for {100 * right.mean():.1f}% of events. Of two events, one that "
-        f"happened and one that did not, it gave the former the higher probability in {100 * own.auc:.1f}% of pairs "
-        f"(AUC {decimal(own.auc)}; the simple average {decimal(f.comparison.average.auc)}). Both are from the "
-        "test described above."
-    )
+    phrase = f"Its answer was on the right side of 50% for {100 * right.mean():.1f}% of events, in the test above."
     return [("The pool", phrase)]
 
 
