@@ -287,7 +287,7 @@ def test_what_was_learned_of_several_classes():
         assert value.joint_auc == pytest.approx(panel_value(panel).joint_auc, abs=0.05)
         assert value.joint_score is None
         told = together(state)
-        shown = f"all 4 together, if the model holds: AUC between two classes {value.joint_auc:.3f}"
+        shown = f"all 4 together, if the model holds: implied AUC between two classes {value.joint_auc:.3f}"
         assert together_lines(told)[0].startswith(shown)
     with pytest.raises(ArgumentError, match="class_model='symmetric'"):
         known_panel(state)

@@ -133,7 +133,7 @@ def test_experts_says_what_the_panel_is_worth(panel_file, command):
     assert found["redundant"] == []
     assert 0 < found["gain_from_one_more"] < 0.2
     said = command("experts", panel_file, "--format", "csv")
-    assert f"all 3 together, if the model holds: AUC {value.joint_auc:.3f}" in said.err
+    assert f"all 3 together, if the model holds: implied AUC {value.joint_auc:.3f}" in said.err
     assert "together" not in command("experts", panel_file, "--pool", "average").err
 
 

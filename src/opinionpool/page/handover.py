@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import zipfile
+from dataclasses import replace
 from datetime import datetime
 
 import numpy as np
@@ -159,6 +160,7 @@ def archive(scene: Scene, found: Answer, when: datetime) -> bytes:
 def report(scene: Scene, found: Answer, when: datetime) -> str:
     """Return the report on one event: answer, reasons, assumptions, sensitivity and numbers."""
     a, question = scene.a, scene.question
+    scene = replace(scene, helps=False)
     first, *others = views.every_class(scene, found)
     made_up = " This is the page's example: all of it is made up." if a.question == EXAMPLE else ""
     header = markup(

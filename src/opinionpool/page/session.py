@@ -59,6 +59,7 @@ class Scene:
     # undo, redo: whether there is something to undo, or to redo
     undo: bool = False
     redo: bool = False
+    helps: bool = True  # whether terms have buttons that explain them
 
     @property
     def at(self) -> int:

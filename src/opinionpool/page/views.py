@@ -115,8 +115,8 @@ def answer(scene: Scene) -> Html:
     if not scene.a.binary:
         options = [(str(i), printable(str(label))) for i, label in enumerate(scene.a.classes)]
         chosen = [choice("about", "Figures are about", options, str(scene.at), data_do="about")]
-    parts = [*headline(scene, scene.found, helps=True), *chosen, *beside(scene, scene.found, helps=True)]
-    return rendered([heading, *parts, *reasons(scene, scene.found, helps=True), *notes(scene, scene.found)])
+    parts = [*headline(scene, scene.found), *chosen, *beside(scene, scene.found)]
+    return rendered([heading, *parts, *reasons(scene, scene.found), *notes(scene, scene.found)])
 
 
 def notes(scene: Scene, found: Answer) -> list[Block]:
@@ -126,7 +126,11 @@ def notes(scene: Scene, found: Answer) -> list[Block]:
     return [*(note(sentence(each.text)) for each in first), *([more] if rest else [])]
 
 
-def headline(scene: Scene, found: Answer, *, helps: bool = False) -> list[Block]:
+def _help(scene: Scene, term: str) -> Html:
+    return helped(term) if scene.helps else Html("")
+
+
+def headline(scene: Scene, found: Answer) -> list[Block]:
     """The number, its interval, and who makes it."""
     why, parts = found.why, list[Block]()
     if not scene.a.binary:
@@ -138,16 +142,17 @@ def headline(scene: Scene, found: Answer, *, helps: bool = False) -> list[Block]
     parts.append(markup('<p class="big" id="probability">{}</p>', brief(scene.probability(why.probability))))
     if scene.interval is not None:
         low, high = map(brief, scene.interval)
-        help_ = helped("interval") if helps else ""
-        between = markup("{} to {} <span>({} interval)</span> {}", low, high, f"{why.level:.0%}", help_)
+        between = markup(
+            "{} to {} <span>({} interval)</span> {}", low, high, f"{why.level:.0%}", _help(scene, "interval")
+        )
         parts.append(Text(between, "between"))
     if len(why.experts) > 1:
         words = f"{counted(len(why.experts), 'expert')}, as good as {found.effective:.1f} independent ones."
-        parts.append(Text(markup("{} {}", words, helped("independent") if helps else ""), "quiet"))
+        parts.append(Text(markup("{} {}", words, _help(scene, "independent")), "quiet"))
     return parts
 
 
-def beside(scene: Scene, found: Answer, *, helps: bool = False) -> list[Block]:
+def beside(scene: Scene, found: Answer) -> list[Block]:
     """The answer beside the forecasts and their averages, as a picture with its legend."""
     why = found.why
     average, geometric = scene.probability(found.average), scene.probability(found.geometric)
@@ -163,13 +168,13 @@ def beside(scene: Scene, found: Answer, *, helps: bool = False) -> list[Block]:
     legend = markup(
         '<ul class="legend"><li>{} answer</li><li>{} average {} {}</li><li>{} geometric mean of odds {} {}</li>'
         "<li>{} each expert</li></ul>",
-        sample("pool"), sample("average"), brief(average), helped("average") if helps else "",
-        sample("geometric"), brief(geometric), helped("geometric") if helps else "", sample("expert"),
+        sample("pool"), sample("average"), brief(average), _help(scene, "average"),
+        sample("geometric"), brief(geometric), _help(scene, "geometric"), sample("expert"),
     )  # fmt: skip
     return [Figure(strip(marks, scene.interval, words + percent(geometric)), kind="strip"), legend]
 
 
-def reasons(scene: Scene, found: Answer, *, helps: bool = False) -> list[Block]:
+def reasons(scene: Scene, found: Answer) -> list[Block]:
     """From the prior to the answer, and what each forecast has to do with it."""
     why, parts = found.why, list[Block]()
     if why.scale == "log-odds":
@@ -178,7 +183,7 @@ def reasons(scene: Scene, found: Answer, *, helps: bool = False) -> list[Block]:
         parts += [markup("<h3>{}</h3>", title), Figure(drawn)]
     if why.experts:
         titles = {"name": "expert", "probability": "forecast", "weight": "weight", "without": "without it"}
-        caption = markup("Each forecast, its weight {} and the answer without it", helped("weight") if helps else "")
+        caption = markup("Each forecast, its weight {} and the answer without it", _help(scene, "weight"))
         parts.append(Table(forecast_columns(why, scene.at, titles, ROWS), caption))
     if scene.material.forecasts is not None:
         levels = levels_words(scene.material.forecasts, why.experts[:ROWS])

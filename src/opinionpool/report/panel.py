@@ -73,8 +73,10 @@ def expected_words(found: PanelWorth) -> str:
     """Expected AUC and score of the pool, as text."""
     value = found.value
     if value.joint_score is None:
-        return f"AUC between two classes {decimal(value.joint_auc)}"
-    words = f"AUC {decimal(value.joint_auc)}, expected score {decimal(value.joint_score)} with the learned weights"
+        return f"implied AUC between two classes {decimal(value.joint_auc)}"
+    words = (
+        f"implied AUC {decimal(value.joint_auc)}, expected score {decimal(value.joint_score)} with the learned weights"
+    )
     if found.ideal is not None and decimal(found.ideal.joint_score or 0.0) != decimal(value.joint_score):
         words += f" ({decimal(found.ideal.joint_score or 0.0)} with ideal ones, which nobody knows exactly)"
     return words
