@@ -179,7 +179,7 @@ def test_its_numbers_are_those_from_python(found):
 
 def test_the_page_is_whole_valid_and_needs_nothing(found):
     source = Source("panel.csv", "1 May 2026", "opinionpool report panel.csv -o page.html", (("panel.csv", "0" * 64),))
-    written = report_page(replace(found, source=source))
+    written = report_page(replace(found, options=replace(found.options, source=source)))
     page = Page(written)
     assert written.startswith("<!DOCTYPE html>\n")
     assert len(page.ids) == len(set(page.ids))
@@ -298,7 +298,7 @@ def test_what_cannot_be_shown_says_why(forecasts, told):
 
 def test_events_of_several_classes_have_a_row_for_each(found_of_classes):
     forecasts = found_of_classes.forecasts
-    page = Page(report_page(replace(found_of_classes, sort="file")))
+    page = Page(report_page(replace(found_of_classes, options=replace(found_of_classes.options, sort="file"))))
     assert "all classes" in page.sections["calibration"]
     assert not re.search(r"\b(nan|None|inf)\b", " ".join(page.sections.values()))
     state = fit_pool("gaussian", forecasts)
@@ -443,13 +443,15 @@ def test_open_events_are_in_the_order_asked_for(found_open, sort):
         "event": np.arange(8),
         "file": np.arange(8),
     }
-    page = Page(report_page(replace(found_open, sort=sort)))
+    page = Page(report_page(replace(found_open, options=replace(found_open.options, sort=sort))))
     order = np.argsort(keys[sort], kind="stable")
     assert [row[0] for row in page.rows["open"][1:]] == [f"event_{i + 1}" for i in order]
 
 
 def test_a_report_is_of_what_is_found_in_the_order_asked_for(found_open):
-    assert make_report(found_open.forecasts, sort="interval") == report_page(replace(found_open, sort="interval"))
+    assert make_report(found_open.forecasts, sort="interval") == report_page(
+        replace(found_open, options=replace(found_open.options, sort="interval"))
+    )
 
 
 def test_an_unknown_order_is_an_error():

@@ -6,7 +6,7 @@ import hashlib
 import os
 import threading
 import webbrowser
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -109,14 +109,14 @@ def report(reading: Reading, pooling: Reporting, splitting: Splitting, output: s
     chosen, fit, saved = Configured(pooling.pool, own), FitOptions(prior, believed.beliefs), None
     if model is not None:
         forecasts, chosen, fit, saved = _saved_pool(forecasts, prior, model)
-    options = ReportOptions(_source(pooling.title, reading, [*inputs, output], inputs), pooling.sort, saved)
+    options = ReportOptions(_source(pooling.title, reading, [*inputs, output], inputs), pooling.sort, saved, since)
     try:
         with progress("computing the report", log=True) as advance:
             splits = Splits.of(splitting.by, repeats=splitting.repeats)
             found = find(forecasts, chosen, fit=fit, splits=splits, options=options, progress=advance)
     except ArgumentError as error:
         raise click.UsageError(str(error)) from None
-    page = report_page(replace(found, since=since))
+    page = report_page(found)
     with destination(path) as out:
         out.write(page)
     tell(size_line(forecasts) + ("" if path is None else f"; the report is in {printable(path)}"))

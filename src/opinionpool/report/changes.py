@@ -197,13 +197,13 @@ def change_facts(found: Diff) -> dict[str, object]:
 
 def changes_section(f: Findings) -> Section | None:
     """Which answers moved since a pool was saved, and why; None where no such pool is given."""
-    if f.since is None:
+    if f.options.since is None:
         return None
-    title, found = "What changed", f.since.changes
+    title, found = "What changed", f.options.since.changes
     answered = {each.event for each in found.resolved}
     others = replace(found, resolved=(), outcomes=tuple(event for event in found.outcomes if event not in answered))
     lines = change_lines(others)[: -1 if found.moves else None]
-    since: list[Block] = [Text(markup("Since {} was saved: {}", name(f.since.file), f"{'; '.join(lines)}."))]
+    since: list[Block] = [Text(markup("Since {} was saved: {}", name(f.options.since.file), f"{'; '.join(lines)}."))]
     if found.resolved:
         items = [happened_words(each._replace(event=_question(f, each.event))) for each in found.resolved[:LISTED]]
         since.append("What happened, with what the pool had answered:")

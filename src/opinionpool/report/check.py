@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from opinionpool.analysis.checks import Check, check_model
 from opinionpool.errors import Note, OpinionPoolError
@@ -36,8 +35,6 @@ from opinionpool.text import counted, listed
 
 # Forecasts on which the model is checked, about.
 _CHECKED = 200_000
-# Forecasts that are looked at together, so that they stay in the cache.
-_BLOCK = 1 << 16
 # What each check looks for, where it finds nothing.
 LOOKED_FOR = {
     "normality": "long tails",
@@ -176,16 +173,6 @@ def _shortcomings(forecasts: Forecasts) -> tuple[Note, ...]:
     return tuple(notes)
 
 
-def _by_expert(forecasts: Forecasts, which: Callable[[slice], npt.NDArray[np.bool_]]) -> list[int]:
-    """Number of each expert's forecasts selected by `which`, a mask as a function of a slice of forecasts, (N,)."""
-    n = len(forecasts.experts)
-    found = np.zeros(n, dtype=np.intp)
-    for start in range(0, len(forecasts.event_index), _BLOCK):
-        cells = slice(start, start + _BLOCK)
-        found += np.bincount(forecasts.expert_index[cells][which(cells)], minlength=n)
-    return [int(number) for number in found]
-
-
 def topics(findings: Findings, name: str) -> list[tuple[str, str]]:
     """The findings for people, as topics and texts."""
     forecasts = findings.forecasts
@@ -253,31 +240,24 @@ def _priors(forecasts: Forecasts) -> str:
 
 def duplicate_columns(forecasts: Forecasts) -> list[Column]:
     """How many forecasts each expert made, and how many of them are exactly 0, a half and 1."""
-    p = forecasts.probabilities
+    p, who, n = forecasts.probabilities, forecasts.expert_index, len(forecasts.experts)
     binary = p.ndim == 1
+    # An event with fewer classes leaves the last positions at 0.
+    own = True if binary else np.arange(p.shape[1]) < forecasts.sizes[forecasts.event_index, None]
 
     def exactly(value: float) -> list[int]:
-        return _by_expert(forecasts, lambda cells: _any_class(p[cells] == value))
-
-    def zeros(cells: slice) -> npt.NDArray[np.bool_]:
-        # An event with fewer classes leaves the last positions at 0.
-        own = np.arange(p.shape[1]) < forecasts.sizes[forecasts.event_index[cells], None]
-        return _any_class((p[cells] == 0) & own)
+        cells = (p == value) & own
+        return [int(x) for x in np.bincount(who[cells if binary else cells.any(axis=1)], minlength=n)]
 
     columns = [
         Column("expert", forecasts.experts, "expert"),
         Column("forecasts", forecasts.counts.tolist(), "forecasts", whole),
         Column("resolved", forecasts.resolved_counts.tolist(), "resolved", whole),
-        Column("zeros", exactly(0) if binary else _by_expert(forecasts, zeros), "at 0%", whole),
+        Column("zeros", exactly(0), "at 0%", whole),
     ]
     if binary:
         columns.append(Column("halves", exactly(0.5), "at 50%", whole))
     return [*columns, Column("ones", exactly(1), "at 100%", whole)]
-
-
-def _any_class(cells: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Mask of forecasts for which any class has the property, from a mask by forecast or by forecast and class."""
-    return np.asarray(cells if cells.ndim == 1 else cells.any(axis=1))
 
 
 def check_view(findings: Findings, name: str) -> View:
@@ -291,24 +271,16 @@ def check_view(findings: Findings, name: str) -> View:
 
 def finding_facts(findings: Findings) -> dict[str, object]:
     """The findings for JSON."""
-    forecasts = findings.forecasts
+    forecasts, known = findings.forecasts, dict[str, object]()
     faults = [
         {"text": fault.text, "count": fault.count, "options": fault.options(), "proposed": fault.proposed}
         for fault in findings.faults
     ]
-    last = {
-        "obstacles": list(findings.obstacles),
-        "faults": faults,
-        "commands": list(findings.commands),
-    }
-    if forecasts is None:
-        return last
-    first_time, last_time = (None, None) if forecasts.times is None else span(forecasts.times)
-    return {
-        **facts(forecasts),
-        **agreement_facts(forecasts),
-        "first_time": first_time,
-        "last_time": last_time,
-        "checks": [asdict(check) for check in findings.checks],
-        **last,
-    }
+    if forecasts is not None:
+        first, last = (None, None) if forecasts.times is None else span(forecasts.times)
+        checks = [asdict(check) for check in findings.checks]
+        known = facts(forecasts) | agreement_facts(forecasts)
+        known |= {"first_time": first, "last_time": last, "checks": checks}
+    return known | {
+        "obstacles": list(findings.obstacles), "faults": faults, "commands": list(findings.commands)
+    }  # fmt: skip

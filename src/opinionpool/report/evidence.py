@@ -309,14 +309,14 @@ def _listed(checks: Sequence[Check]) -> Html:
 
 def method_section(f: Findings) -> Section:
     """Section on the method: command line, pool, cross-validation, versions of software."""
-    parts: list[Block] = [Code(f.source.command)] if f.source.command else []
+    parts: list[Block] = [Code(f.options.source.command)] if f.options.source.command else []
     parts.append(Text(method_words(f.pool)))
     if f.pool == DEFAULT and f.learned.members is not None:
         parts.append(shares_words(f.learned.members))
-    if f.saved is not None:
+    if f.options.saved is not None:
         parts.append(
-            f"Answers, weights and features are those of the pool saved in {f.saved}, as it is; scores are those of "
-            "pools fitted anew to parts of these forecasts."
+            f"Answers, weights and features are those of the pool saved in {f.options.saved.file}, as it is; scores "
+            "are those of pools fitted anew to parts of these forecasts."
         )
     event = about(f.forecasts)
     used = [sentence(pool_line(f.forecasts, f.pool, f.state, f.given, None))]
@@ -332,7 +332,7 @@ def method_section(f: Findings) -> Section:
         ("opinionpool", __version__), ("Python", platform.python_version()), ("NumPy", np.__version__),
         ("SciPy", version("scipy")),
         *((markup("SHA-256 of {}", name(file)), markup('<code class="hash">{}</code>', digest))
-          for file, digest in f.source.digests),
+          for file, digest in f.options.source.digests),
     ]  # fmt: skip
     columns = [
         Column("what", [a for a, _ in rows], "", page=str),

@@ -111,7 +111,7 @@ def _lead(f: Findings, weights: WeightTable | None) -> list[str]:
         texts += [_sum_words(f, weights), *_sign_words(weights)]
         texts += ["They were given, and not learned."] if f.weighted else []
     if not f.measured:
-        about = "believed of them" if str(f.beliefs or "") else "assumed of any panel"
+        about = "believed of them" if str(f.fit.beliefs or "") else "assumed of any panel"
         texts.append(f"No forecast is of a resolved event, so the weights follow from what is {about}.")
     return texts
 

@@ -269,7 +269,7 @@ def _lead(f: Findings, rows: Sequence[int]) -> Text:
     what = "class" if f.forecasts.options is None else "option"
     of = f"of {event}" if event else "that the event happens"
     answer = f"The answer is the probability {of}." if f.binary else f"The answer is a probability for each {what}."
-    return words(start, answer, f"Events are listed {ORDERS[f.sort]}." if len(rows) > 1 else "")
+    return words(start, answer, f"Events are listed {ORDERS[f.options.sort]}." if len(rows) > 1 else "")
 
 
 def _interval_note(f: Findings) -> list[Block]:
@@ -376,7 +376,7 @@ def explanation_section(f: Findings) -> Section | None:
     if not 0 < len(rows) <= EXPLAINED:
         return None
     try:
-        whys = [explain_event(f.forecasts, t, f.state, prior=f.prior) for t in rows]
+        whys = [explain_event(f.forecasts, t, f.state, prior=f.fit.prior) for t in rows]
     except OpinionPoolError as error:
         return Section("why", "Why", [missing(str(error))])
     parts = _explained(f, rows[0], whys[0])

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from opinionpool.analysis.checks import Check, check_model
 from opinionpool.analysis.diff import Diff
@@ -95,6 +94,7 @@ class ReportOptions:
     # The pool that answers; one that is fitted to the forecasts, if None. Scores are of fits to parts of the forecasts
     # all the same.
     saved: Saved | None = None
+    since: Since | None = None  # a pool that was saved earlier
 
     def __post_init__(self) -> None:
         one_of(self.sort, "sort", SORTS)
@@ -112,26 +112,27 @@ class Findings:
     pool: str
     state: Fitted  # what the pool learned from all resolved events
     learned: FittedPanel  # the same for the default pool, from which features of experts are
-    given: bool  # whether a prior was given
     pooled: Pooled  # its answers
     comparison: Comparison | Missing  # out of sample, beside the simple average and the experts
     curve: LearningCurve | Missing
     errors: SharedErrors | Missing
     checks: list[Check] | Missing
     own_priors: Array | None  # (T, K); class probabilities of each event's own prior
-    beliefs: Beliefs | None
-    source: Source
     effects: list[Effect]  # how the first open answer depends on beliefs, where it rests on them
-    prior: npt.ArrayLike | None = None  # as it was given
-    sort: str = "probability"  # a name in `SORTS`: the order of open events
-    saved: str | None = None  # the file that the pool is from
-    since: Since | None = None
-    weighted: bool = False  # whether weights were given, and not learned
+    fit: FitOptions  # the prior and beliefs as they were given
+    options: ReportOptions
+    weighted: bool  # whether weights were given, and not learned
+
+    @property
+    def given(self) -> bool:
+        """Return True if a prior was given."""
+        saved = self.options.saved
+        return self.fit.prior is not None if saved is None else saved.given
 
     @property
     def open_rows(self) -> list[int]:
         """Positions of open events that somebody forecast, in the order of the report."""
-        return open_rows(self.pooled, self.sort)
+        return open_rows(self.pooled, self.options.sort)
 
     @property
     def measured(self) -> bool:
@@ -214,19 +215,15 @@ def find(
         pool=name,
         state=state,
         learned=learned,
-        given=prior is not None if saved is None else saved.given,
         pooled=pooled,
         comparison=comparison,
         curve=curve,
         errors=_tried(lambda: shared_errors(forecasts, learned, prior)),
         checks=_tried(lambda: check_model(forecasts, learned, prior)),
         own_priors=event_priors(forecasts, prior),
-        beliefs=fit.beliefs,
-        source=options.source,
         effects=effects,
-        prior=prior,
-        sort=options.sort,
-        saved=None if saved is None else saved.file,
+        fit=fit,
+        options=options,
         weighted=weighted,
     )
     tell(1.0)

@@ -219,7 +219,7 @@ def rates_section(f: Findings) -> Section | None:
     if labels is None or not isinstance(state, FittedPanel) or state.posterior is None or not f.open_rows:
         return None
     try:
-        found = rates(state, f.forecasts, by, prior=f.prior)
+        found = rates(state, f.forecasts, by, prior=f.fit.prior)
     except OpinionPoolError:
         return None
     columns = [column for column in rate_columns(found) if column.spare < 2]

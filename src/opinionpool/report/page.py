@@ -72,11 +72,11 @@ def make_report(
 
 def report_page(found: Findings) -> str:
     """The HTML page of a report."""
-    title = found.source.title
+    title = found.options.source.title
     sections = report_sections(found)
     names = ((each.anchor, each.title.partition(":")[0]) for each in sections)
     links = joined(markup(f'<li><a href="#{anchor}">{{}}</a></li>', title) for anchor, title in names)
-    made = f"{found.source.date}. " if found.source.date else ""
+    made = f"{found.options.source.date}. " if found.options.source.date else ""
     header = markup(
         '<header><p class="kicker">Pooled forecasts</p><h1>{}</h1><p>{}{}.</p></header>\n'
         '<nav aria-label="Sections"><ul>{}</ul></nav>',

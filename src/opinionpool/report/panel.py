@@ -255,7 +255,7 @@ TERMS = {"AUC": "auc", "calibration": "calibration", "bias": "bias", "correlatio
 
 def basis_section(f: Findings) -> Section | None:
     """Section on beliefs and the first answer's sensitivity to them; None for other pools or where outcomes decide."""
-    beliefs = f.beliefs or Beliefs()
+    beliefs = f.fit.beliefs or Beliefs()
     if f.pool != DEFAULT or (f.measured and beliefs.any_panel):
         return None
     lead = "No event is resolved, so the answers rest on what is believed of the experts."
