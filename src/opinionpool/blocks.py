@@ -77,13 +77,14 @@ def blocks_of(piece: slice, experts: int) -> Iterator[slice]:
         yield slice(start, min(start + size, piece.stop))
 
 
-def blocks(events: int, numbers: int) -> Iterator[slice]:
-    """Slices of events, one for each block, where an event takes so many numbers.
+def blocks(events: int, numbers: int, least: int = 1) -> Iterator[slice]:
+    """Slices of events, one for each block of at least so many, where an event takes so many numbers.
 
     >>> list(blocks(5, 1 << 15))
     [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
     """
-    return blocks_of(slice(0, events), numbers)
+    size = max(least, rows_of_block(numbers))
+    return (slice(start, min(start + size, events)) for start in range(0, events, size))
 
 
 def rows_of_block(experts: int) -> int:

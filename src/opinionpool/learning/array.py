@@ -158,7 +158,7 @@ class ArraySource:
         offset = reference
         if self.estimated:
             offset = reference - base_intercept(reference, float(self.happened.counts[:2].sum()))
-        for rows in blocks(*self.q.shape):
+        for rows in blocks(self.q.shape[0], self.q.shape[1], self.q.shape[1]):
             codes = outcomes[rows]
             q = np.asarray(self.q[rows] if len(first) == self.q.shape[1] else self.q[rows][:, first], dtype=np.float64)
             if self.happened.counts[2]:

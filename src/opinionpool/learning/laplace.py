@@ -126,8 +126,8 @@ class Deviations:
     def times(self, x: Array) -> Array:
         """Return the products with x (B, Q, M), of which the last N rows are of weights; 0 in the others."""
         own, found = x[:, -self.vectors.shape[1] :], np.zeros(x.shape)
-        inner = self.gain[..., None] * (np.swapaxes(self.vectors, 1, 2) @ own)
-        found[:, -own.shape[1] :] = self.vectors @ inner - self.less[..., None] * (self.less[:, None] @ own)
+        inner = self.gain[..., None] * _each_times(np.swapaxes(self.vectors, 1, 2), own)
+        found[:, -own.shape[1] :] = _each_times(self.vectors, inner) - self.less[..., None] * (self.less[:, None] @ own)
         return found
 
     def whole(self, nodes: Index, size: int) -> Array:
@@ -138,6 +138,14 @@ class Deviations:
         own = found[:, -vectors.shape[1] :, -vectors.shape[1] :]
         own[:] = (vectors * self.gain[node, None]) @ np.swapaxes(vectors, 1, 2) - less[:, :, None] * less[:, None]
         return found[place]
+
+
+def _each_times(matrices: Array, x: Array) -> Array:
+    """Return the products of matrices (B, P, N), or one that is theirs, (1, P, N), with x (B, N, M), (B, P, M)."""
+    if len(matrices) > 1:
+        return matrices @ x
+    b, n, m = x.shape
+    return np.swapaxes((matrices[0] @ np.swapaxes(x, 0, 1).reshape(n, b * m)).reshape(-1, b, m), 0, 1)
 
 
 @dataclass(frozen=True, eq=False)

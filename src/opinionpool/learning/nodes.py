@@ -142,8 +142,16 @@ class Nodes:
         sums, v, mean = self.sums, self.direction, self.mean
         second = float(sums.probability @ (sums.value**2 + sums.sd**2))
         covariance = second * (v.T * self.probability) @ v - np.outer(mean, mean) + self.spread()
-        size, vector = np.linalg.eigh(covariance)
-        return mean, np.sqrt(np.maximum(size, 1e-12 * max(size[-1], 1e-12))), vector
+        distinct = np.unique(v, axis=0).T
+        n, r = distinct.shape
+        if r >= n or self.own is not None:
+            size, vector = np.linalg.eigh(covariance)
+        else:
+            # Beyond the directions' span all variances are the same.
+            vector, size = np.linalg.qr(distinct, mode="complete")[0], np.full(n, self.probability @ self.weight_sd**2)
+            size[:r], turn = np.linalg.eigh(vector[:, :r].T @ covariance @ vector[:, :r])
+            vector[:, :r] = vector[:, :r] @ turn
+        return mean, np.sqrt(np.maximum(size, 1e-12 * max(size.max(), 1e-12))), vector
 
 
 def prior_nodes(believed: Believed, d: int, *, options: bool) -> Nodes:

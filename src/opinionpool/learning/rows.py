@@ -140,7 +140,9 @@ def in_parts(
 def _in_blocks(problem: Problem, floor: float, first: Index) -> Iterator[Rows]:
     """The resolved events with a forecast of distinct experts, in blocks."""
     used = np.flatnonzero(problem.forecasts.resolved & (problem.weight > 0))
-    for rows in blocks(len(used), problem.forecasts.shape[1] * (len(problem.classes) - 1)):
+    numbers = problem.forecasts.shape[1] * (len(problem.classes) - 1)
+    # A Hessian takes as much as so many events.
+    for rows in blocks(len(used), numbers, numbers):
         data = problem.select(used[rows]).dense(floor)
         distinct = data.contrasts if len(first) == data.contrasts.shape[1] else data.contrasts[:, first]
         answered = np.asarray(~np.isnan(distinct[..., 0]).all(axis=1))
