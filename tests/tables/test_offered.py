@@ -100,6 +100,26 @@ CLASSES = "image_id,model,cat,dog,top1,label\n" + "".join(
     for i in range(4)
     for model in ("vit", "res")
 )
+PRICES = "date,market_slug,outcome,price,volume_usd,resolved_outcome\n" + "".join(
+    f"2025-03-0{day},m{i},{side},{price},{(97 * i + 31 * day + 7 * k) % 1000},{('Yes', 'No')[i % 2]}\n"
+    for i in range(4)
+    for day in (1, 2)
+    for k, (side, price) in enumerate((("Yes", 0.75), ("No", 0.25)))
+)
+LOANS = "obligor,agency_pd_bps,own_pd_bps,default_flag\n" + "".join(
+    f"O{i},{264 + 70 * i},{830 - 55 * i},{i % 2}\n" for i in range(6)
+)
+STATES = "state,candidate,a,b,winner\n" + "".join(
+    f"{state},{name},.{2 + i}5,.{8 - i}5,{i % 2}\n"
+    for i, (state, name) in enumerate((state, name) for state in ("OH", "PA") for name in ("Smith", "Jones"))
+)
+READERS = "patient_id,reader_a,reader_b,biopsy_result,los_days\n" + "".join(
+    f"P{i},.{i + 1},.{8 - i},{('benign', 'malignant')[i % 2]},{3 * i % 7}\n" for i in range(6)
+)
+LOGITS = "idx,m1_logit,y\n" + "".join(f"{i},{1.75 * i - 4},{i % 2}\n" for i in range(6))
+ODDS = "Date,HomeTeam,AwayTeam,FTR,B365H,B365D\n" + "".join(
+    f"0{i + 1}/08/2024,T{i % 3},T{i % 2 + 3},{'HDA'[i % 3]},{1.5 + i / 3:.2f},{3.25 + i / 8:.2f}\n" for i in range(6)
+)
 
 
 @pytest.mark.parametrize(
@@ -115,6 +135,15 @@ CLASSES = "image_id,model,cat,dog,top1,label\n" + "".join(
         (STATION, None, [{"outcome": "rain_seen"}, {"probability": ("icon", "gfs", "rain_seen")}]),
         # Columns called as the outcomes are classes, whatever other number stands beside them.
         (CLASSES, None, [{"probability": ("cat", "dog")}]),
+        # A flag is what happened, and no judge.
+        (LOANS, None, []),
+        # A key may be made of two columns.
+        (STATES, None, [{"event": None}, {"event": ("state", "candidate")}]),
+        # Two words under a header that ends in result may be the outcome; days are no forecasts.
+        (READERS, None, [{"outcome": "biopsy_result"}]),
+        # Log-odds and odds are recognised, and are no probabilities.
+        (LOGITS, None, []),
+        (ODDS, None, [{"event": ("HomeTeam", "AwayTeam")}]),
     ],
 )
 def test_what_is_offered_has_each_column_in_a_role_that_it_may_play(text, outcomes, offered):
@@ -133,3 +162,30 @@ def test_a_column_of_0_and_1_beside_other_numbers_is_no_lone_expert():
     rows = "".join(f"d{i},{10 + i},{i % 2}\n" for i in range(9))
     with pytest.raises(LayoutError, match="'seen', which is 0 or 1, is a forecast"):
         read(f"day,icon,seen\n{rows}")
+
+
+@pytest.mark.parametrize(("text", "kind"), [(LOGITS, "log-odds? write 1 / (1 + exp(-x))"), (ODDS, "decimal odds?")])
+def test_numbers_that_are_no_probabilities_are_named(text, kind):
+    with pytest.raises(LayoutError) as raised:
+        read(text)
+    assert kind in str(raised.value)
+
+
+def test_rows_that_a_class_distinguishes_are_not_merged_and_amounts_name_no_event():
+    assert not diagnose(io.BytesIO(PRICES.encode())).readable
+
+
+def test_the_order_of_two_answers_is_no_event():
+    text = "prompt_id,judge,order,verdict\n" + "".join(
+        f"p{i},{judge},{order},{'AB'[i % 2]}\n" for i in range(4) for judge in "gc" for order in ("AB", "BA")
+    )
+    ways = diagnose(io.BytesIO(text.encode())).readable
+    assert [way.options.columns for way in ways] == [{"order": "order"}]
+    assert ways[0].forecasts.events == ("p0", "p1", "p2", "p3")
+
+
+def test_many_numbers_out_of_range_are_no_code_for_no_answer():
+    rows = "".join(f"q{i},.{i + 1},{17.5 + 4 * i}\n" for i in range(8))
+    with pytest.raises(CellError) as raised:
+        read(f"event,ann,bob\n{rows}")
+    assert "--missing-value" not in str(raised.value)

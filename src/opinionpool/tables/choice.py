@@ -8,7 +8,7 @@ are words for nothing else are the experts, and the one column of unique words l
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain, combinations, islice, product
@@ -66,7 +66,11 @@ class Choice:
             c for c in self.free if not self.roles(c) and (self._named(c) <= {"expert"} or len(normal(c.name)) == 1)
         ]
         named = {*given_roles.include, *given_roles.exclude}
-        self.numbers = [c for c in self._plain if c.forecasts and (c.name in named or not {"never", "score"} & c.says)]
+        self.numbers = [
+            c
+            for c in self._plain
+            if c.forecasts and (c.name in named or not ({"never", "score"} & c.says or c.is_amount))
+        ]
         self.labels = [
             c
             for c in self._plain
@@ -168,7 +172,7 @@ class Choice:
             if c.kind == "text" and self.roles(c) <= {TEXT, "other"}
             if "never" not in c.says or not c.name or c.is_id
         ]
-        for columns in (texts, [c for c in self.labels if c.kind == "number" and "never" in c.says]):
+        for columns in (texts, [c for c in self.labels if c.kind == "number" and "index" in c.says]):
             unique = [c for c in columns if c.present == 1 and not self.profile.repeated([c.place])]
             if len(unique) == 1:
                 return [(unique[0].place,)]
@@ -183,12 +187,14 @@ class Choice:
             shared = tuple(c.place for c in self.shared)
             parts = [c.place for c in self.free if self.roles(c) & {"event", "time"} or self._counter(c)]
             own = [(place,) for place in self._ids() or label][:_GUESSED]
-            keys = list(dict.fromkeys([*self._ids(), *label, *parts]))[:_GUESSED]
+            classes = [c.place for c in self.free if "class" in self.roles(c)]
+            keys = list(dict.fromkeys([*self._ids(), *label, *parts, *classes]))[:_GUESSED]
             count = self.profile.count
             pairs = [
                 pair for pair in combinations(sorted(keys), 2) if count(pair) > max(count(pair[:1]), count(pair[1:]))
             ]
-            yield from [shared] if shared else chain(own, pairs, [()])
+            # Where a column names each row, rows need no numbers.
+            yield from [shared] if shared else chain(own, pairs, [] if any(self._row_names()) else [()])
         elif role == "expert":
             names = [c for c in self.labels if c.kind == "text" and c.place in label[:_GUESSED]]
             yield from ((c.place,) for c in names if c.distinct > 1 or self.profile.rows == 1)
@@ -232,6 +238,7 @@ class Choice:
         colons = [c for c in free if ":" in c.name]
         ways = [free, plain, [c for c in plain if c in sure or not c.binary], *([colons] if loose else [])]
         ways += [self._of_classes(free, roles)] if shape.columns == "class" else []
+        ways += [[c for c in self._plain if c.forecasts and "score" in c.says]] if loose and not free else []
         return list(dict.fromkeys(tuple(c.place for c in way) for way in ways if way or not free))
 
     def _of_classes(self, columns: Sequence[Column], roles: Roles) -> list[Column]:
@@ -248,16 +255,7 @@ class Choice:
         unused = [role for role, places in self.given.items() if places and role not in {*roles, *FACTS}]
         if unused and not (unused == [PROBABILITY] and shape.columns):
             yield f"no column is the {unused[0]}, as the user has it"
-        for role in shape.forbids:
-            played = {other for other, places in roles.items() if places}
-            called = [c for c in self.free if c.place not in reading.used and self.roles(c) - played == {role}]
-            yield from (f"{c.name} is called the {role}" for c in called)
-        if (
-            not forecasts
-            or (not shape.columns and len(forecasts) > 1)
-            or any(not c.forecasts for c in forecasts if c.kind not in {"mixed", "number"})
-        ):
-            yield "no column of numbers is left"
+        yield from self._forecast_vetoes(reading, forecasts)
         event = roles.get("event", ())
         if shape.numbered and not event and len(look.table.pieces) > 1:
             yield "rows are not numbered across files"
@@ -278,6 +276,20 @@ class Choice:
             yield "the class distinguishes no rows"
         if roles.get("outcome") and "outcome" not in self.given:
             yield from self._outcome_vetoes(reading, look.columns[roles["outcome"][0]])
+
+    def _forecast_vetoes(self, reading: Reading, forecasts: Sequence[Column]) -> Iterator[str]:
+        """Yield the reasons against columns of forecasts: what they hold, or another column that is called one."""
+        shape, played = reading.shape, {role for role, places in reading.roles.items() if places}
+        for role in shape.forbids:
+            called = [c for c in self.free if c.place not in reading.used and self.roles(c) - played == {role}]
+            # A column with one word says nothing of whose the others are.
+            called = [c for c in called if role != "expert" or c.distinct > 1 or len(forecasts) < 2]
+            yield from (f"{c.name} is called the {role}" for c in called)
+        several = len(forecasts) > 1 and not shape.columns
+        if not forecasts or several or any(not c.forecasts for c in forecasts if c.kind not in {"mixed", "number"}):
+            yield "no column of numbers is left"
+        elif PROBABILITY not in self.given and all("unsure" in c.says and c.binary for c in forecasts):
+            yield "it may be what happened, and is no forecast"
 
     def _respondent_vetoes(self, expert: Column, forecasts: Sequence[Column]) -> Iterator[str]:
         """Yield the reasons against a layout with a row per expert and a column per event."""
@@ -399,8 +411,8 @@ class Choice:
             yield "it holds one word throughout"
 
     def _answers(self, reading: Reading) -> list[Column]:
-        """Return the unused columns of yes and no in a layout with a row per event."""
-        able = [c for c in self._plain if reading.shape.numbered and c.yes_no]
+        """Return the unused columns of two words that may be outcomes; of yes and no, where a row is an event."""
+        able = [c for c in self._plain if (reading.shape.numbered and c.yes_no) or c.may_be_outcome]
         return [c for c in able if c.place not in reading.used]
 
     def _outcome_caveats(self, reading: Reading, column: Column) -> Iterator[str]:
@@ -479,6 +491,7 @@ class Choice:
         for c in self.free:
             able = c in self.labels or (shape.numbered and (c.kind == "time" or ("never" in c.says and c.whole == 1)))
             able = able and not (timed and not shape.numbered) and c.place not in reading.used and c.present == 1
+            able = able and "order" not in c.roles
             if able and "unsure" not in c.says and look.repeated([c.place]) and not look.repeated([*places, c.place]):
                 yield f"{shown(c.name)}, which distinguishes {counted(repeated, 'row')}, says nothing of {names}"
 
@@ -549,33 +562,15 @@ class Choice:
             if alike or (c in self.numbers and c.kind) or (c.kind == "mixed" and c in self._plain):
                 yield f"{shown(c.name)} is no forecast"
 
-    def outdone(self, one: Reading, other: Reading) -> bool:
-        """Whether another reading differs from one only in that columns have the roles' own names."""
-        if (
-            one.shape != other.shape
-            or not set(other.caveats) <= set(one.caveats)
-            or one.roles.keys() != other.roles.keys()
-        ):
-            return False
-        differing = [role for role, places in one.roles.items() if places != other.roles[role]]
-        own = {role: [normal(self.profile.columns[place].name) for place in other.roles[role]] for role in differing}
-        return bool(differing) and all(own[role] == [SYNONYMS[role][0]] for role in differing)
-
     def guesses(self, reading: Reading) -> int:
-        """Return the number of columns in roles that neither their headers nor the user name."""
-        guessed = [
-            place
+        """Return the number of roles whose columns neither their headers nor the user name."""
+        shared = {c.place for c in self.shared}
+        return sum(
+            any(role not in self.profile.columns[place].roles and place not in shared for place in places)
             for role, places in reading.roles.items()
-            for place in places
             if role not in self.given
-            and role not in self.profile.columns[place].roles
-            and not (role == PROBABILITY and "head" in self.profile.columns[place].says)
-        ]
-        return len([place for place in guessed if self.profile.columns[place] not in self.shared])
-
-    def summaries(self, reading: Reading) -> int:
-        """How many columns of forecasts are called as bounds, means and the like are."""
-        return sum("summary" in self.profile.columns[place].says for place in reading.forecasts)
+            and not (role == PROBABILITY and all("head" in self.profile.columns[place].says for place in places))
+        )
 
     def meaning(self, reading: Reading) -> tuple[object, ...]:
         """Return a key that is equal for readings with equal forecasts of equal events."""
@@ -589,12 +584,3 @@ class Choice:
 def _many(some: int, of: int) -> bool:
     """Return True if `some` of `of` cases are too many to be mistakes."""
     return some > max(_FEW, _SHARE * of)
-
-
-def best(choice: Choice, readings: Iterable[Reading]) -> list[Reading]:
-    """Return one reading for each meaning, without readings that another one contains or outdoes."""
-    found: dict[object, Reading] = {}
-    for reading in readings:
-        found.setdefault(choice.meaning(reading), reading)
-    left = list(found.values())
-    return [one for one in left if not any(one.within(other) or choice.outdone(one, other) for other in left)]

@@ -52,7 +52,9 @@ def distinguishing(table: Table, columns: Sequence[int], groups: Sequence[Index]
     for name, words in able[:1]:
         if normal(name).endswith("_id"):
             break
-        if "class" in roles_of(name) or (np.isnan(written_numbers(words)).all() and "never" not in words_of(name)):
+        if "order" in roles_of(name):
+            found = [Remedy({"columns": {"order": name}})]
+        elif "class" in roles_of(name) or (np.isnan(written_numbers(words)).all() and "never" not in words_of(name)):
             found = [Remedy({"columns": {"class": name}})]
         else:
             found = [Remedy({"where": condition(name, "=", value)}) for value in _kept(words, groups[:_GROUPS])]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import TypeAlias
 
 from opinionpool.errors import Note, OpinionPoolError
 from opinionpool.findings import Place, Remedy, fault, finding, typed_options
-from opinionpool.tables.choice import Choice, best
+from opinionpool.tables.choice import Choice
 from opinionpool.tables.profile import Profile
 from opinionpool.tables.roles import BETWEEN, PROBABILITY, ROLES, SYNONYMS, TEXT, class_names, normal, position
 from opinionpool.tables.shapes import (
@@ -94,16 +94,34 @@ def check_names(profile: Profile) -> None:
         raise fault("no-header", table, number=full + 1)
 
 
+def _outdone(choice: Choice, one: Reading, other: Reading) -> bool:
+    """Return True if another reading differs from one only in that columns have the roles' own names."""
+    if one.shape != other.shape or not {*other.caveats} <= {*one.caveats} or one.roles.keys() != other.roles.keys():
+        return False
+    differing = [role for role, places in one.roles.items() if places != other.roles[role]]
+    own = {role: [normal(choice.profile.columns[place].name) for place in other.roles[role]] for role in differing}
+    return bool(differing) and all(own[role] == [SYNONYMS[role][0]] for role in differing)
+
+
+def _best(choice: Choice, readings: Iterable[Reading]) -> list[Reading]:
+    """Return one reading for each meaning, without readings that another one contains or outdoes."""
+    found: dict[object, Reading] = {}
+    for reading in readings:
+        found.setdefault(choice.meaning(reading), reading)
+    left = list(found.values())
+    return [one for one in left if not any(one.within(other) or _outdone(choice, one, other) for other in left)]
+
+
 def _readings(choice: Choice) -> tuple[Reading | None, list[Reading]]:
     """Return the only acceptable reading and no others, or None and the readings to offer to the user."""
     judged = list(choice.readings())
-    fit = best(choice, (one for one in judged if not one.caveats))
+    fit = _best(choice, (one for one in judged if not one.caveats))
     known = {choice.meaning(one) for one in fit}
     questionable = [
         one
-        for one in best(choice, (one for one in judged if one.caveats))
+        for one in _best(choice, (one for one in judged if one.caveats))
         if choice.meaning(one) not in known
-        and not any(one.within(other) or choice.outdone(one, other) for other in fit)
+        and not any(one.within(other) or _outdone(choice, one, other) for other in fit)
     ]
     if any(one.roles.get("outcome") for one in fit):
         questionable = [one for one in questionable if one.roles.get("outcome") or one.shape == RESPONDENTS]
@@ -123,10 +141,17 @@ def _readings(choice: Choice) -> tuple[Reading | None, list[Reading]]:
         and {*one.caveats} < {*other.caveats}
     )
     plain = (one for one in loose if not one.caveats)
-    able = best(choice, [*questionable, *plain, *clearest]) or best(choice, loose)
+    able = _best(choice, [*questionable, *plain, *clearest]) or _best(choice, loose)
     able = _with_outcomes(able)
     least = min((choice.guesses(one) for one in able if not one.caveats), default=_GUESSES)
-    able.sort(key=lambda one: (not one.roles.get("outcome"), choice.guesses(one), choice.summaries(one)))
+    columns = choice.profile.columns
+    able.sort(
+        key=lambda one: (
+            not one.roles.get("outcome"),
+            choice.guesses(one),
+            sum("summary" in columns[place].says for place in one.forecasts),
+        )
+    )
     return None, [one for one in able if choice.guesses(one) <= least + 1]
 
 
@@ -151,8 +176,8 @@ def _with_facts(choice: Choice, reading: Reading) -> Iterator[Reading]:
 def _players(choice: Choice, reading: Reading, role: str) -> list[int]:
     """Return the candidate columns for a role of facts, by header; columns equal to the first one are dropped."""
     look, event = choice.profile, reading.roles.get("event", ())
-    if role in choice.given:
-        return list(choice.given[role])
+    if role in choice.given or role == "order":
+        return list(choice.given.get(role, ()))
     found = [c for c in choice.free if role in choice.roles(c) and c.place not in reading.used]
     found = [c for c in found if not c.name.lower().startswith("prior:")]
     if role in {"time", "expires"}:
@@ -247,9 +272,10 @@ def _columns(choice: Choice, reading: Reading | None) -> list[str]:
         if reading is not None and column.place in reading.forecasts and not played:
             played = ["forecasts"]
         role = ", ".join(played or sorted(choice.roles(column) - {"other", "sureness"}) if reading is None else played)
-        rows.append(
-            column.line(role or ("never forecasts" if "never" in column.says else "nothing" if reading else "?"))
-        )
+        nothing = "never forecasts" if "never" in column.says else "nothing" if reading else "?"
+        nothing = "outcome?" if not reading and "unsure" in column.says and column.distinct == 2 else nothing
+        scale = f" ({column.scale})" if column.scale else ""
+        rows.append(column.line(f"{role}{scale}" if role == "forecasts" else role or column.scale or nothing))
     widths = [min(40, max(len(row[i]) for row in rows)) for i in range(4)]
     more = len(choice.profile.columns) - _SHOWN
     lines = ["  " + "  ".join([*(cell.ljust(w) for cell, w in zip(row, widths, strict=False)), row[4]]) for row in rows]

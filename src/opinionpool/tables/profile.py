@@ -17,7 +17,7 @@ from opinionpool.tables.cells import looks_numeric, written_numbers
 from opinionpool.tables.roles import BETWEEN, PROBABILITY, normal, roles_of, words_of
 from opinionpool.tables.table import BLANK, Table, Words
 from opinionpool.tables.times import are_times
-from opinionpool.tables.units import MISSING
+from opinionpool.tables.units import MISSING, Spread
 from opinionpool.text import counted, shown
 
 # Cells that are looked at, and from how many places of a large table.
@@ -80,6 +80,16 @@ class Column:
         return self.kind == "text" and self.distinct == 2 and {word.lower() for word in self.words.values} <= TRUTH
 
     @property
+    def is_amount(self) -> bool:
+        """Whether it may say how much happened: numbers above 1, by its header no forecasts."""
+        return "unsure" in self.says and "head" not in self.says and self.kind == "number" and self.span[1] > 1
+
+    @property
+    def may_be_outcome(self) -> bool:
+        """Whether it holds two words, and one in its header says that it may be what happened."""
+        return self.kind == "text" and self.distinct == 2 and "unsure" in self.says and "never" not in self.says
+
+    @property
     def distinct(self) -> int:
         """How many different words it holds."""
         return len(self.words.values)
@@ -129,6 +139,18 @@ class Column:
     def counts(self) -> bool:
         """Whether the numbers are consecutive integers."""
         return len(self.known) > 2 and self.whole == 1.0 and bool((np.diff(self.known) == 1).all())
+
+    @property
+    def scale(self) -> str:
+        """What its numbers may be that are no probabilities; "" if they may be some."""
+        low, high = self.span
+        if self.kind != "number" or self.counts or "never" in self.says:
+            return ""
+        if low < 0 < high and self.whole < 1 and "unsure" not in self.says:
+            return "log-odds? write 1 / (1 + exp(-x))"
+        if Spread.of(self.values).kind == "odds":
+            return "decimal odds? write 1 / odds"
+        return "" if self.forecasts else "no probabilities"
 
     def line(self, role: str) -> tuple[str, str, str, str, str]:
         """Its name, type, distinct values, range or example, and role, as a question shows them."""

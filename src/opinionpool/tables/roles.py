@@ -87,7 +87,7 @@ def words_of(name: str) -> frozenset[str]:
         # In the middle of a name it says less.
         found = found - {"never"} | {"summary"}
     found |= {"head"} if any(part.endswith(_COMPOUND) for part in parts) else set()
-    found |= {"never"} if not own or name.startswith("Unnamed:") else set()
+    found |= {"never", "index"} if not own or name.startswith("Unnamed:") else set()
     found |= {"percent"} if re.search(r"(?<!\d)%", name) else set()
     return frozenset(found - {"question", "totals"})
 

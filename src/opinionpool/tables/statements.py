@@ -344,7 +344,7 @@ def _tied(
     able, ways = distinguishing(ordered.table, unused, groups)
     ways = [Remedy({**way.options, "duplicates": "last"}) for way in ways]
     # What an id distinguishes is no repetition.
-    ways += [Remedy({"duplicates": rule}) for rule in ("last-row", "mean") if ways or not able]
+    ways += [Remedy({"duplicates": rule}) for rule in ("last-row", "mean") if not able]
     return fault(
         "same-time",
         None,

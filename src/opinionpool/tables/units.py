@@ -138,10 +138,11 @@ def beyond_bounds(table: Table, column: int, values: Array, percent: bool, named
     if kind in {"percentages", "fractions and more"} and not single:
         outs.append("if the column holds percentages, say --percent")
         found = [{"percent": True}] if kind == "percentages" else []
-    if np.isfinite(values[row]) and (percent or not _counts(values)):
+    others = np.unique(codes)
+    again = len(others) < count < known.every - count
+    # A code comes again, or is the only number out of range: many different ones are no code.
+    if np.isfinite(values[row]) and (again or len(others) == 1) and (percent or not _counts(values)):
         outs.append(f"if {cell} stands for no answer, say --missing-value {quoted(cell)}")
-        others = np.unique(codes)
-        again = len(others) < count < known.every - count
         missing = tuple(words.values[code] for code in others.tolist()[:5])
         found = [{"missing_values": missing}] if again or (most and not found) else found
     outs += [exclude_way(name, named)] if named is not None else []
