@@ -143,7 +143,7 @@ class Choice:
             heads = [c for c in self.numbers if "head" in c.says]
             found = [(heads[0].place,)] if len(heads) == 1 else []
         if loose and not (role in {"expert", PROBABILITY} and found):
-            found += [places for places in self._guesses(role) if places not in found]
+            found += [places for places in self._guesses(role, shape) if places not in found]
         return found
 
     @cached_property
@@ -180,14 +180,14 @@ class Choice:
                 return []
         return [()] if not any(c.kind != "number" for c in self.labels) else []
 
-    def _guesses(self, role: str) -> Iterator[tuple[int, ...]]:
+    def _guesses(self, role: str, shape: Shape) -> Iterator[tuple[int, ...]]:
         """Columns that contents allow to play a role that no name says."""
         label = [c.place for c in self.labels if c.present > 0.5 and not {"never", "unsure"} & c.says]
         if role == "event":
             shared = tuple(c.place for c in self.shared)
             parts = [c.place for c in self.free if self.roles(c) & {"event", "time"} or self._counter(c)]
             own = [(place,) for place in self._ids() or label][:_GUESSED]
-            classes = [c.place for c in self.free if "class" in self.roles(c)]
+            classes = [c.place for c in self.free if "class" in self.roles(c) and shape.numbered]
             keys = list(dict.fromkeys([*self._ids(), *label, *parts, *classes]))[:_GUESSED]
             count = self.profile.count
             pairs = [
@@ -310,12 +310,21 @@ class Choice:
                 yield "it comes again"
             return
         event = reading.roles["event"]
+        rest = [place for role in reading.shape.key[1:] for place in reading.roles[role]]
+        guessed = [place for place in event if look.columns[place] not in self.shared]
+        if len(guessed) > 1 and any(not look.repeated([place, *rest]) for place in guessed):
+            yield "one of its columns is a key"
         numbers = (normal(column.name) == "id" or "event" not in column.roles) and not look.repeated(event)
         if numbers and (any(repeated) or (expert and look.repeated(expert))):
             yield "it numbers the rows"
         named_events = [c.place for c in named if look.repeated([c.place])]
         if "event" not in column.roles and any(not look.varies_within(column.place, [each]) for each in named_events):
             yield "it is a property of the events"
+        others = [] if "event" in column.roles else [place for place in self._ids() if place not in reading.used]
+        if look.count([*event, *expert]) == look.count(event) and any(
+            look.count([place, *expert]) > look.count([place]) for place in others
+        ):
+            yield "it numbers what single experts said"
         if any(look.count([column.place]) > look.count([c.place]) for c in named if TEXT not in c.roles):
             yield "another column that is called an event holds fewer"
 
@@ -563,14 +572,13 @@ class Choice:
                 yield f"{shown(c.name)} is no forecast"
 
     def guesses(self, reading: Reading) -> int:
-        """Return the number of roles whose columns neither their headers nor the user name."""
-        shared = {c.place for c in self.shared}
-        return sum(
-            any(role not in self.profile.columns[place].roles and place not in shared for place in places)
-            for role, places in reading.roles.items()
-            if role not in self.given
-            and not (role == PROBABILITY and all("head" in self.profile.columns[place].says for place in places))
-        )
+        """Return the number of columns in roles that neither their headers nor the user name; a key of a row is one."""
+        columns, shared, found = self.profile.columns, {c.place for c in self.shared}, 0
+        for role, places in reading.roles.items():
+            named = role in self.given or (role == PROBABILITY and "head" in columns[places[0]].says)
+            guessed = sum(role not in columns[place].roles and place not in shared for place in places)
+            found += 0 if named else min(guessed, 1) if reading.shape.numbered else guessed
+        return found
 
     def meaning(self, reading: Reading) -> tuple[object, ...]:
         """Return a key that is equal for readings with equal forecasts of equal events."""

@@ -87,7 +87,8 @@ class Column:
     @property
     def may_be_outcome(self) -> bool:
         """Whether it holds two words, and one in its header says that it may be what happened."""
-        return self.kind == "text" and self.distinct == 2 and "unsure" in self.says and "never" not in self.says
+        two = self.kind == "text" and self.distinct == 2
+        return two and not self.roles and "unsure" in self.says and "never" not in self.says
 
     @property
     def distinct(self) -> int:
