@@ -312,7 +312,7 @@ def test_an_event_that_closes_after_the_cutoff_had_no_outcome_then():
     text = "event,expert,p,time,closes,y\nq1,A,.5,2025-01-01,2025-02-01,1\nq2,A,.5,2025-01-01,2025-04-01,0\n"
     found = read(text + "q3,A,.5,2025-01-01,,1\n", as_of="2025-03-01")
     assert found.outcomes.tolist() == [1, -1, 1]
-    assert [note.text for note in found.notes if note.code == "as-of-outcomes"] == [
+    assert [note.text for note in found.notes if note.code in {"as-of-outcomes", "as-of-undated"}] == [
         "1 event closed after the time of --as-of, taken as not resolved",
         "there are no times of resolution, so every other outcome counts as known at the time of --as-of",
     ]

@@ -50,10 +50,9 @@ def known_by(cutoff: np.datetime64 | None, outcomes: Index, facts: Facts) -> tup
         return outcomes, []
     if not facts.dated:
         ahead = (facts.closes > cutoff) & (outcomes != UNRESOLVED)
-        every = "every other outcome" if ahead.any() else "every outcome"
-        text = f"there are no times of resolution, so {every} counts as known at the time of --as-of"
         hidden = _counted(ahead, "closed after the time of --as-of, taken as not resolved")
-        return np.where(ahead, UNRESOLVED, outcomes), [*hidden, Note("as-of-outcomes", text)]
+        undated = finding("as-of-undated", other="other " if ahead.any() else "")
+        return np.where(ahead, UNRESOLVED, outcomes), [*hidden, undated]
     later = (facts.resolved_at > cutoff) & (outcomes != UNRESOLVED)
     undated = np.isnat(facts.resolved_at) & (outcomes != UNRESOLVED)
     notes = _counted(later, "resolved after the time of --as-of, taken as not resolved")
@@ -86,7 +85,7 @@ def void_by(cutoff: np.datetime64 | None, settled: Settled, facts: Facts) -> tup
 
 def _counted(events: npt.NDArray[np.bool_], what: str) -> list[Note]:
     """A note on some events; none if there are none."""
-    return [Note.of("as-of-outcomes", "{count:event} " + what, int(events.sum()))] if events.any() else []
+    return [finding("as-of-outcomes", count=int(events.sum()), what=what)] if events.any() else []
 
 
 def without_void(found: tuple[Forecasts, npt.NDArray[np.bool_]]) -> Forecasts:

@@ -14,7 +14,7 @@ from opinionpool.errors import Note
 from opinionpool.findings import finding
 from opinionpool.names import alike
 from opinionpool.tables.statements import LongRows
-from opinionpool.text import FORMULAS, is_formula, listed, quoted, shown
+from opinionpool.text import FORMULAS, is_formula, quoted, shown
 
 # On fewer events, a column of only 0 and 1 means nothing.
 _VOTES = 5
@@ -98,7 +98,7 @@ class ForecastCounts:
         counts = [(int(self.zeros.sum()), 0, "zeros"), (int(self.ones.sum()), 1, "ones"), (self.halves, 0.5, "halves")]
         for count, value, code in counts:
             if count >= max(5, 0.01 * total) and not (value == 0.5 and self.by_class):
-                notes.append(Note(code, f"{count} of {total} probabilities are exactly {value:g}", count))
+                notes.append(finding(code, count=count, total=total))
         suspect = (self.zeros >= 3) & (self.zeros >= 0.1 * self.every) & (self.zeros < self.every) & (self.extreme == 0)
         odd = [self.experts[i] for i in np.flatnonzero(suspect).tolist()]
         if odd and not self.by_class:
@@ -118,11 +118,10 @@ class ForecastCounts:
             return []
         names = [self.experts[i] for i in np.flatnonzero(votes).tolist()]
         name = quoted(names[0]) if len(names) == 1 else "NAME"
-        what = f"column {listed(names)} holds" if len(names) == 1 else f"columns {listed(names, 4)} hold"
         way = f"if that is no forecast, say --exclude {name}"
         if not outcome:
             way = f"an outcome? say --column outcome={name} or --exclude {name}"
-        return [Note("only-0-and-1", f"{what} only 0 and 1: {way}", len(names))]
+        return [finding("only-0-and-1", names=names, way=way)]
 
 
 def alike_notes(experts: Sequence[str]) -> list[Note]:
