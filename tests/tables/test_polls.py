@@ -136,7 +136,9 @@ def test_times_under_an_unknown_name_are_offered_and_never_overlooked():
     assert by_time == ["--column", "time=Stand", "--duplicates", "last"]
     assert mean == ["--duplicates", "mean"]
     same(found, [[0.8]])
-    with pytest.raises(DuplicateError, match=r"last row of .* is not the latest by 'Stand', .*--column time=Stand, or"):
+    with pytest.raises(
+        DuplicateError, match=r"which of several .* is the last, and 'Stand' holds times: .*--column time=Stand, or"
+    ):
         read(text, duplicates="last")
     same(read(text, duplicates="last-row"), [[0.2]])
     same(read(text, duplicates="last", columns={"time": None}), [[0.2]])
@@ -151,13 +153,6 @@ def test_times_under_an_unknown_name_are_offered_where_they_are_needed():
     ((options, found),) = ways(text, as_of="2026-11-10")
     assert options == ["--column", "time=Stand", "--as-of", "2026-11-10"]
     same(found, [[NAN, 0.2]])
-
-
-def test_rows_in_the_order_of_their_times_need_no_word():
-    head, late, early = NEWEST.format("Stand").splitlines()
-    found = read("\n".join([head, early, late]), duplicates="last")
-    same(found, [[0.8]])
-    assert "the last row of the file, which is also the latest by 'Stand', counts" in notes(found)["duplicates"]
 
 
 def test_times_of_events_are_no_times_of_forecasts():

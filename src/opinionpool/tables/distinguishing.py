@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from opinionpool.arrays import Index
-from opinionpool.errors import CellError, OpinionPoolError, Remedy as Options
+from opinionpool.errors import OpinionPoolError, Remedy as Options
 from opinionpool.findings import Place, Remedy, fault
 from opinionpool.tables.cells import written_numbers
 from opinionpool.tables.engine import literal
@@ -17,7 +17,7 @@ from opinionpool.tables.layout import Layout
 from opinionpool.tables.profile import Profile
 from opinionpool.tables.roles import BETWEEN, normal, roles_of, words_of
 from opinionpool.tables.table import BLANK, Table, Words
-from opinionpool.tables.times import are_times, read_times
+from opinionpool.tables.times import are_times
 from opinionpool.text import listed, quoted
 
 # Values of which a condition is offered for each, groups of rows that are looked at, and the share that has a value.
@@ -88,13 +88,9 @@ class UnnamedTimes:
 
     table: Table
     columns: tuple[int, ...]  # those whose times differ between rows about one event
-    missing: frozenset[str]
-    dates: str | None  # the order of days and months, or a format
 
     @classmethod
-    def of(
-        cls, table: Table, layout: Layout, profile: Profile, missing: frozenset[str], dates: str | None
-    ) -> UnnamedTimes:
+    def of(cls, table: Table, layout: Layout, profile: Profile) -> UnnamedTimes:
         """Return the unused time columns that vary within events; none if the layout has a column of times."""
         event = layout.roles.get("event")
         found = (
@@ -104,7 +100,7 @@ class UnnamedTimes:
         )
         if event is not None:
             found = tuple(i for i in found if profile.varies_within(i, [event]))
-        return cls(table, found, missing, dates)
+        return cls(table, found)
 
     @property
     def names(self) -> list[str]:
@@ -128,26 +124,7 @@ class UnnamedTimes:
         ways = [Remedy({"columns": {"time": name}}) for name in self.names]
         return fault("unnamed-times", Place(self.table.name), ways, names=self.names, option=self._option)
 
-    def check_last(self, rows: Index, keys: Index) -> list[str]:
-        """Return the headers; raise if the last row of a key is not its latest one by one of these columns.
-
-        `keys` are what has one number in the end, for each of the rows.
-        """
-        for column in self.columns:
-            if not self._agrees(column, rows, keys):
-                _, remedies = self.ways("last")
-                ways = map(Remedy, [*remedies, {"duplicates": "last-row"}])
-                about = {"table": self.table.name, "names": self.names, "option": self._option}
-                raise fault("last-row-not-latest", None, ways, **about)
-        return self.names
-
-    def _agrees(self, column: int, rows: Index, keys: Index) -> bool:
-        try:
-            times = read_times(self.table, column, self.missing, dates=self.dates)[rows].astype(np.int64)
-        except CellError:
-            return False
-        order = np.lexsort((rows, keys))
-        keys, times = keys[order], times[order]
-        last = np.append(keys[1:] != keys[:-1], True)
-        starts = np.flatnonzero(np.append(True, last[:-1]))
-        return bool((times[last] == np.maximum.reduceat(times, starts)).all())
+    def last(self) -> OpinionPoolError:
+        """Return the error for a request for the last of several forecasts."""
+        ways = map(Remedy, [*self.ways("last")[1], {"duplicates": "last-row"}])
+        return fault("last-without-times", None, ways, table=self.table.name, names=self.names, option=self._option)

@@ -216,8 +216,7 @@ class TableReader:
     def unnamed(self) -> UnnamedTimes:
         """Unused columns of times; none if the user declares which column has times, or that none has."""
         layout = self.layout if "time" not in self.request.keys else replace(self.layout, unused=())
-        rules = self.request.rules
-        return UnnamedTimes.of(self.table, layout, self.profile, rules.missing_words, self.request.dates)
+        return UnnamedTimes.of(self.table, layout, self.profile)
 
     @cached_property
     def timed(self) -> tuple[LongRows, Sequence[Note]]:

@@ -197,20 +197,12 @@ def one_each(
     if time_column:
         by = f"the last by column {shown(time_column)}{', and of one time the last row,' if rule == 'last-row' else ''}"
     else:
-        by = _by_row(long_rows, pairs, rule, unnamed)
+        there = unnamed is not None and bool(unnamed.columns)
+        if unnamed is not None and there and rule == "last":
+            raise unnamed.last()
+        by = f"the last row of the file{'' if there else ', since there are no times,'}"
     note = finding("duplicates", count=many, how=f"{by} counts")
     return latest_rows(long_rows, time_column if rule == "last" else None, unused), [*notes, note]
-
-
-def _by_row(long_rows: LongRows, pairs: Index, rule: str, unnamed: UnnamedTimes | None) -> str:
-    """How the last row is called where no column says when forecasts were made."""
-    if unnamed is None or not unnamed.columns:
-        return "the last row of the file, since there are no times,"
-    if rule == "last-row":
-        return "the last row of the file"
-    several = np.isin(long_rows.pair, pairs)
-    names = unnamed.check_last(long_rows.row[several], long_rows.key[several])
-    return f"the last row of the file, which is also the latest by {listed(names)},"
 
 
 def _stamps(long_rows: LongRows) -> Index:
