@@ -105,11 +105,7 @@ class _Point(NamedTuple):
     pooled: Array
     score: Array
     loss: float
-
-    @property
-    def gap(self) -> float:
-        """The largest derivative of the mean log-likelihood towards one expert."""
-        return float(self.score.max())
+    gap: float  # the largest derivative of the mean log-likelihood towards one expert
 
     def within(self, tolerance: float) -> bool:
         """Whether derivatives are as small as at a maximum."""
@@ -172,7 +168,7 @@ class _Likelihood:
                 score -= (share / np.dot(here, w, out=den)) @ here
         self.passes += 1
         score = self.spread(score - (self.present is None))
-        return _Point(v, pooled, score, self.loss(pooled))
+        return _Point(v, pooled, score, self.loss(pooled), float(score.max()))
 
     def loss(self, pooled: Array) -> float:
         """The mean negative log-likelihood."""
@@ -180,10 +176,11 @@ class _Likelihood:
 
     def hessian(self, pooled: Array, near: Mask) -> tuple[Array, Array]:
         """∇² + 11' of some experts, and its positive semidefinite approximation Σ u ee' + 11'."""
-        size = int(near.sum())
-        convex = np.zeros((size, size))
+        # To copy most columns takes longer than to multiply all.
+        every = slice(None)
+        columns, kept = (every, near) if 2 * np.count_nonzero(near) > len(near) else (near, every)
+        convex = np.zeros((len(near[columns]),) * 2)
         cross = convex.copy()
-        columns = slice(None) if near.all() else near
         for rows in blocks(*self.q.shape):
             q, here = self.cells(rows, columns)
             root, num, den = np.sqrt(self.share[rows, None]), pooled[0, rows, None], pooled[1, rows, None]
@@ -197,7 +194,9 @@ class _Likelihood:
             convex += e.T @ e
             cross += e.T @ self.spread(here * (root / den), part * (root / den))
         self.passes += 1
-        return (convex, convex) if self.present is None else (convex + cross + cross.T + 1.0, convex + 1.0)
+        if self.present is None:
+            return (convex[kept][:, kept],) * 2
+        return (convex + cross + cross.T + 1.0)[kept][:, kept], (convex + 1.0)[kept][:, kept]
 
     @cached_property
     def _means(self) -> Array:
