@@ -119,6 +119,25 @@ class TestFiles:
         assert "opinionpool pool f.csv --scale ann=1-5 --scale bob=1-10" in error
         assert "--percent" not in error
 
+    LOG = "sample_id,epoch,score_qa,score_fact,human\n" + "".join(
+        f"s{i},1,{'CI'[i % 3 == 0]},{'CI'[i % 2]},{i % 3 and 1}\n" for i in range(12)
+    )
+
+    def test_columns_of_verdicts_are_asked_about_and_read(self, tmp_path, monkeypatch, capsys):
+        monkeypatch.chdir(tmp_path)
+        (tmp_path / "f.csv").write_text(self.LOG)
+        assert cli.run(["pool", "f.csv"]) == 1
+        way = "--scale score_qa=I,C --scale score_fact=I,C"
+        assert way in capsys.readouterr().err
+        assert cli.run(["pool", "f.csv", *way.split(), "-q"]) == 0
+        for scale in ("I,C", {"score_qa": "I,C", "score_fact": "I,C"}):
+            f = read(self.LOG, scale=scale)
+            assert f.experts == ("score_qa", "score_fact")
+            assert f.outcomes.tolist() == [i % 3 and 1 for i in range(12)]
+        (tmp_path / "g.csv").write_text(WIDE)
+        assert cli.run(["pool", "g.csv", "--scale", "ann=1-5", "--scale", "bob=1-10"]) == 0
+        assert "--scale cy=no,yes" in capsys.readouterr().err
+
     def test_frames(self):
         pandas = pytest.importorskip("pandas")
         frame = pandas.DataFrame(

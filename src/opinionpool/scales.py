@@ -35,6 +35,8 @@ _PREFERENCES = {
 }
 # Words for the thing at one of two places; A stands first unless a column of orders says otherwise.
 PLACES = {"first": "a", "left": "a", "second": "b", "right": "b"}
+# Pairs of words for the lower and the upper of two levels; I and C are inspect_ai's for incorrect and correct.
+_VERDICTS = (*FAMILIES, ("incorrect", "correct"), ("i", "c"), ("fail", "pass"))
 # Stands for the names of all experts without a scale of their own.
 ALL = "*"
 
@@ -86,12 +88,14 @@ class Scale:
         """Scale of verdicts, such as yes and no or A, B and tie; None for other words.
 
         >>> str(Scale.of_verdicts(["no", "Yes"])), str(Scale.of_verdicts(["A>B", "tie"])), Scale.of_verdicts(["7"])
-        ('no,yes', 'B,tie,A', None)
+        ('no,Yes', 'B,tie,A', None)
         """
         keys = {_key(word) for word in words}
-        for levels in ({"b": "B", "tie": "tie", "a": "A"}, *({word: word for word in each} for each in FAMILIES)):
+        for levels in ({"b": "B", "tie": "tie", "a": "A"}, *({word: word for word in each} for each in _VERDICTS)):
             if keys <= {*levels} and keys != {"tie"}:
-                return cls(tuple(text for word, text in levels.items() if word != "tie" or "tie" in keys))
+                written = {} if "tie" in levels else {_key(word): word.strip() for word in words}
+                kept = [(word, text) for word, text in levels.items() if word != "tie" or "tie" in keys]
+                return cls(tuple(written.get(word, text) for word, text in kept))
         return None
 
     def __str__(self) -> str:
@@ -109,9 +113,9 @@ class Scale:
         """Positions by key of a level; 4/5 is 4 where 5 is the last, and no, false and 0 are one word."""
         keys = list(map(_key, self.levels))
         found = {f"{key}/{keys[-1]}": i for i, key in enumerate(keys)} | {key: i for i, key in enumerate(keys)}
-        own = next((family for family in FAMILIES if {*keys} == {*family}), None)
+        own = next((family for family in _VERDICTS if {*keys} == {*family}), None)
         if own is not None:
-            found |= {family[i]: i if own[0] == keys[0] else 1 - i for family in FAMILIES for i in (0, 1)}
+            found |= {family[i]: i if own[0] == keys[0] else 1 - i for family in _VERDICTS for i in (0, 1)}
         return found
 
     def facing(self, classes: Sequence[object]) -> Scale:

@@ -245,7 +245,8 @@ def _question(choice: Choice, readings: Sequence[Reading]) -> OpinionPoolError:
     lines += _columns(choice, offers[0][0] if offers else None)
     able = offers or choice.numbers or any(PROBABILITY in choice.roles(column) for column in choice.free)
     where, ways = Place(choice.profile.table.name), [Remedy(remedy) for _, remedy in offers]
-    params = {"readings": "\n".join(["; it may be" if offers else "", *lines, ""]), "roles": ", ".join(ROLES)}
+    hint = choice.profile.hint([column.place for column in choice.free])
+    params = {"readings": "\n".join(["; it may be" if offers else hint, *lines, ""]), "roles": ", ".join(ROLES)}
     if able:
         return fault("unclear-columns", where, ways, **params)
     return fault("no-forecast-column", where, ways, **params)
@@ -351,7 +352,7 @@ def _same(choice: Choice, one: Reading, again: Choice, other: Reading) -> bool:
     )
 
 
-def layout_notes(layout: Layout, names: Sequence[str], times: Sequence[str] = ()) -> list[Note]:
+def layout_notes(layout: Layout, names: Sequence[str], times: Sequence[str] = (), hint: str = "") -> list[Note]:
     """Return the notes on the role of each column and on unused columns, of which `times` hold times."""
     experts = list(dict.fromkeys(expert for expert, _ in layout.cells if expert is not None))
     classes = list(dict.fromkeys(label for _, label in layout.cells if label is not None))
@@ -367,7 +368,7 @@ def layout_notes(layout: Layout, names: Sequence[str], times: Sequence[str] = ()
         way = quoted(times[0]) if len(times) == 1 else "NAME"
         made = f"; {listed(times)} {'holds' if len(times) == 1 else 'hold'} times: if forecasts were made then, say "
         made = f"{made}--column time={way}" if times else ""
-        notes.append(finding("unused-columns", what="", names=[names[i] for i in layout.unused], times=made))
+        notes.append(finding("unused-columns", what="", names=[names[i] for i in layout.unused], times=made + hint))
     return notes
 
 

@@ -339,6 +339,10 @@ class TableReader:
             return found
         return replace(found, notes=(*found.notes, coverage_note(found.resolved, found.crowd, request.ahead)))
 
+    def _hint(self) -> str:
+        """How to read unused columns of verdicts; nothing where these are the words of the outcomes."""
+        return self.profile.hint(self.layout.unused, known=True)
+
     def _notes(self, hidden: Sequence[Note]) -> tuple[Note, ...]:
         """All notes; `hidden` are those on outcomes that were not known yet."""
         (timed, late), rows = self.timed, self.chosen[0]
@@ -346,7 +350,7 @@ class TableReader:
         verdicts = [finding("verdicts", column=column, scale=scale)] if self.request is not self.asked else []
         return (
             *self.table.notes,
-            *layout_notes(self.layout, self.table.names, self.unnamed.names),
+            *layout_notes(self.layout, self.table.names, self.unnamed.names, self._hint()),
             *time_notes(timed, self.facts),
             *self.reading.log.notes(),
             *verdicts,

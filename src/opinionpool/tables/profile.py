@@ -11,6 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from opinionpool.arrays import Array, Index
+from opinionpool.findings import typed_options
 from opinionpool.labels import FAMILIES
 from opinionpool.scales import Scale, scale_of
 from opinionpool.tables.cells import looks_numeric, written_numbers
@@ -18,7 +19,7 @@ from opinionpool.tables.roles import BETWEEN, PROBABILITY, normal, roles_of, wor
 from opinionpool.tables.table import BLANK, Table, Words
 from opinionpool.tables.times import are_times
 from opinionpool.tables.units import MISSING, Spread
-from opinionpool.text import counted, shown
+from opinionpool.text import counted, listed, shown, typed
 
 # Cells that are looked at, and from how many places of a large table.
 CELLS, LOOKS = 1 << 18, 9
@@ -41,6 +42,7 @@ class Column:
     values: Array  # (rows,); numbers as they are written, with a per cent sign or not; NaN where there is none
     kind: str  # {"number", "text", "mixed", "time", ""}: what most cells hold, "" where all are blank
     levels: bool = False  # whether its values are what levels of a scale are taken as
+    several: bool = False  # whether more columns of levels have the name of a score or verdict
 
     @classmethod
     def of(cls, place: int, name: str, words: Words) -> Column:
@@ -60,14 +62,18 @@ class Column:
 
     @cached_property
     def roles(self) -> frozenset[str]:
-        """The roles that the header names; for levels of verdicts or scores, the probability."""
-        roles = roles_of(self.name)
-        return frozenset({PROBABILITY}) if self.levels and ("verdict" in roles or "score" in self.says) else roles
+        """The roles that the header names; for levels in the only column of verdicts or scores, the probability."""
+        return frozenset({PROBABILITY}) if self.scored and not self.several else roles_of(self.name)
+
+    @property
+    def scored(self) -> bool:
+        """Whether it holds levels and has the name of a score or verdict."""
+        return self.levels and ("verdict" in roles_of(self.name) or "score" in words_of(self.name))
 
     @cached_property
     def says(self) -> frozenset[str]:
         """The kinds of words in its name: "never", "summary", "score", "unsure", "head", "percent", "question"."""
-        return words_of(self.name)
+        return words_of(self.name) - ({"score"} if self.levels else set())
 
     @property
     def is_id(self) -> bool:
@@ -195,7 +201,25 @@ class Profile:
         """
         found = copy(self)
         found.columns = [_with_levels(column, scales) for column in self.columns] if scales else self.columns
+        several = sum(column.scored for column in found.columns) > 1
+        found.columns = [replace(c, several=True) if several and c.scored else c for c in found.columns]
         return found
+
+    def hint(self, places: Iterable[int], known: bool = False) -> str:
+        """How to name levels of columns of few words, as verdicts are; with `known` only words that always are."""
+        able = [
+            (column.name, Scale.of_verdicts(words), words)
+            for column in (self.columns[place] for place in places)
+            for words in [column.words.values]
+            if column.kind == "text" and 1 < len(words) < 4 <= 2 * len(words) <= self.rows
+            if not column.roles - {"verdict"}
+        ]
+        able = [each for each in able if each[1] is not None or not known]
+        if not able:
+            return ""
+        scales = {name: ",".join(sorted(words)) if scale is None else str(scale) for name, scale, words in able}
+        how, hold = " ".join(map(typed, typed_options({"scale": scales}))), "holds" if len(able) == 1 else "hold"
+        return f"; if {listed(list(scales))} {hold} verdicts, name their levels in order: {how}"
 
     def verdicts(self, given: Mapping[str, object]) -> tuple[str, Scale] | None:
         """The column of verdicts that stand in place of forecasts, and their scale; None if there is none.
@@ -258,6 +282,8 @@ def _with_levels(column: Column, scales: Mapping[str, Scale]) -> Column:
     """A column of levels as fractions; any other as it is."""
     scale = scale_of(scales, column.name)
     if scale is None or (column.name not in scales and column.roles - {PROBABILITY, "verdict"}):
+        return column
+    if column.name not in scales and column.kind == "number" and not looks_numeric(scale.levels[0]):
         return column
     places = np.array([scale.place(word) for word in column.words.values], dtype=np.intp)
     if not len(places) or (places < 0).any():
