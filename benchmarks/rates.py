@@ -8,9 +8,11 @@ deviation of 0.5), and their errors have a correlation of 0.4 given the outcome.
 true shares drawn from 0.05 to 0.95. Labels lie in a group of their own ("one", half of it happens) or anywhere ("all").
 Scores are probabilities in five levels, read as (level + ½)/5. Shown are root mean squared errors of the share among
 the group's events, the ratio to the better of Rogan-Gladen and PPI++, and how often 90% intervals hold it. In the last
-rows accuracies are 1.5 times as large in every other group, and `noticed` is how often a note says so. With --real,
-panels are those of a folder of real forecasts that have groups, labels are drawn from all events, and the truth is the
-share among all of a group's events.
+rows accuracies are 1.5 times as large in every other group, and `noticed` is how often a note says so. Then labels are
+chosen by their outcome, so many that happened and so many that did not, among 800 events of one group or in a table of
+their own; 20% or 50% of the events happen, and experts are as above, have a common offset of 1, or are calibrated. With
+--real, panels are those of a folder of real forecasts that have groups, labels are drawn from all events, and the truth
+is the share among all of a group's events.
 """
 
 from __future__ import annotations
@@ -42,6 +44,7 @@ SIZES, JUDGES, LABELS, KINDS, PLACES = (
     ("one", "all"),
 )
 CORRELATION, UNEQUAL, REPEATS = 0.4, 1.5, 12
+CHOSEN, CHOSEN_KINDS = ((0, 20), (3, 20), (3, 100), (10, 100)), ("as above", "offset", "calibrated")
 RIVALS = ("mean of answers", "majority", "Rogan-Gladen", "PPI++")
 # Real panels: the column of groups, the one of what events share, and the least level of a score that is relevant.
 REAL: tuple[tuple[str, str, str | None, int | None], ...] = (
@@ -58,11 +61,32 @@ class Problem(NamedTuple):
     share: np.ndarray  # (4,); of the groups' events that happen
 
 
+class Experts(NamedTuple):
+    """Features of some judges, (N,)."""
+
+    accuracy: np.ndarray
+    calibration: np.ndarray
+    offset: np.ndarray
+
+    @classmethod
+    def drawn(cls, rng: np.random.Generator, judges: int) -> Experts:
+        """Judges who are unequal in all of these."""
+        accuracy, calibration = 0.8 * np.exp(0.5 * rng.normal(size=judges)), np.exp(0.4 * rng.normal(size=judges))
+        return cls(accuracy, calibration, 0.5 * rng.normal(size=judges))
+
+    def say(self, rng: np.random.Generator, y: np.ndarray, better: np.ndarray | float = 1.0) -> np.ndarray:
+        """Probabilities of events that happen or not, (T,), where log-odds are `better` apart by so much."""
+        spread = np.sqrt(2 * self.accuracy) / self.calibration
+        error = np.sqrt(CORRELATION) * rng.normal(size=(len(y), 1))
+        error = error + np.sqrt(1 - CORRELATION) * rng.normal(size=(len(y), len(spread)))
+        apart = (better * np.where(y, 1.0, -1.0))[:, None] * self.accuracy / self.calibration
+        return np.asarray(expit(self.offset + apart + spread * error))
+
+
 def problem(seed: int, judges: int, labels: int, kind: str, place: str, *, unequal: float = 1.0) -> Problem:
     """A panel's forecasts about four groups of events."""
     rng = np.random.default_rng([seed, judges, labels, KINDS.index(kind), PLACES.index(place)])
-    accuracy, calibration = 0.8 * np.exp(0.5 * rng.normal(size=judges)), np.exp(0.4 * rng.normal(size=judges))
-    offset, spread = 0.5 * rng.normal(size=judges), np.sqrt(2 * accuracy) / calibration
+    experts = Experts.drawn(rng, judges)
     group = np.repeat(np.arange(len(SIZES)), SIZES)
     y = rng.random(len(group)) < rng.uniform(0.05, 0.95, len(SIZES))[group]
     known = np.zeros(len(group), dtype=bool)
@@ -72,10 +96,7 @@ def problem(seed: int, judges: int, labels: int, kind: str, place: str, *, unequ
         known = group == len(SIZES)
     else:
         known[rng.choice(len(group), labels, replace=False)] = True
-    error = np.sqrt(CORRELATION) * rng.normal(size=(len(y), 1))
-    error = error + np.sqrt(1 - CORRELATION) * rng.normal(size=(len(y), judges))
-    better = np.where(group % 2 == 1, np.sqrt(unequal), 1.0)
-    q = expit(offset + (better * np.where(y, 1.0, -1.0))[:, None] * accuracy / calibration + spread * error)
+    q = experts.say(rng, y, np.where(group % 2 == 1, np.sqrt(unequal), 1.0))
     if kind == "scores":
         q = (np.minimum(np.floor(5 * q), 4) + 0.5) / 5
     outcomes = [int(happened) if told else None for happened, told in zip(y, known, strict=True)]
@@ -117,6 +138,47 @@ def measured(problems: Iterator[Problem]) -> Cell:
     size = {name: float(np.sqrt(np.mean(np.square(each)))) for name, each in errors.items()}
     ratio = size["rates"] / min(size["Rogan-Gladen"], size["PPI++"])
     return Cell(size, ratio, float(np.mean(covered)), float(np.mean(noticed)))
+
+
+def chosen(seed: int, happened: int, others: int, where: str, kind: str, share: float) -> list[float]:
+    """True share, estimate, ends of its interval, and what Rogan-Gladen and a pool without labels say of it."""
+    rng = np.random.default_rng([seed, happened, others, round(100 * share), CHOSEN_KINDS.index(kind)])
+    experts, y = Experts.drawn(rng, 5), rng.random(800) < share
+    if kind == "calibrated":
+        experts = Experts(np.ones(5), np.ones(5), np.full(5, np.log(share / (1 - share))))
+    experts = experts._replace(offset=experts.offset + (kind == "offset"))
+    known = np.repeat([1, 0], [happened, others])
+    q, labelled = experts.say(rng, y), experts.say(rng, known == 1)
+    apart = Forecasts.from_array(np.concatenate([q, labelled]), [*[None] * 800, *known.tolist()], classes=(0, 1))
+    rows = np.arange(len(apart.events))
+    open_, resolved = (apart.select_events(part) for part in (rows[:800], rows[800:]))
+    if where == "same":
+        place = np.concatenate([np.flatnonzero(y)[:happened], np.flatnonzero(~y)[:others]])
+        outcomes = np.full(800, -1)
+        outcomes[place] = y[place]
+        open_ = resolved = replace(open_, outcomes=outcomes)
+    found = rates(learn(resolved), open_, labels="selected")
+    other = rates(learn(apart), apart, ["open"] * 800 + ["resolved"] * len(known)).rivals_["Rogan-Gladen"]
+    nothing = replace(open_, outcomes=np.full(800, -1))
+    alone = rates(learn(nothing), nothing).rate_
+    return [float(y.mean()), *(float(each[0]) for each in (found.rate_, *found.interval_, other.rate, alone))]
+
+
+def chosen_cells(repeats: int) -> tuple[float, float, float, float]:
+    """Print the table of labels chosen by outcome; coverage, and errors of rates, Rogan-Gladen and without labels."""
+    print("| happened | others | where | covered | rates | Rogan-Gladen | without labels |")
+    print("| --- " * 7 + "|")
+    every = []
+    for (happened, others), where in product(CHOSEN, ("same", "other")):
+        seeds = product(range(repeats), CHOSEN_KINDS, (0.2, 0.5))
+        drawn = np.array([chosen(seed, happened, others, where, kind, share) for seed, kind, share in seeds])
+        truth, low, high = drawn[:, 0], drawn[:, 2] - 1e-9, drawn[:, 3] + 1e-9
+        errors = np.sqrt(np.square(drawn[:, [1, 4, 5]] - truth[:, None]).mean(axis=0))
+        every.append([np.mean((low <= truth) & (truth <= high)), *errors])
+        numbers = " | ".join(f"{each:.3f}" for each in errors)
+        print(f"| {happened} | {others} | {where} | {every[-1][0]:.2f} | {numbers} |", flush=True)
+    covered, error, corrected, without = np.nanmean(every, axis=0).tolist()
+    return covered, error, corrected, without
 
 
 def real(file: Path, group: str, shared: str | None, least: int | None, labels: int) -> Iterator[Problem]:
@@ -196,6 +258,10 @@ def rows() -> Iterator[Row]:
     yield Row(
         "90% intervals of rates", ".85 to .95", f"{covered:.3f}", "the share of these events", 0.85 <= covered <= 0.95
     )
+    covered, error, *others = chosen_cells(REPEATS // 3)
+    where = "labels chosen by outcome, 0 to 10 that happened"
+    yield Row("90% intervals of rates", ">= .85", f"{covered:.3f}", where, covered >= 0.85)
+    yield at_most("error of rates / best rival", 1.0, error / min(others), "labels chosen by outcome")
     took = seconds()
     yield Row("rates of 1,000 groups of 1,000 events", "<= 5 s", f"{took:.1f} s", "", took <= 5)
 
@@ -203,5 +269,7 @@ def rows() -> Iterator[Row]:
 if __name__ == "__main__":
     if "--real" in sys.argv:
         sys.exit(real_table(Path(sys.argv[2])))
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else REPEATS)
+    repeats = int(sys.argv[1]) if len(sys.argv) > 1 else REPEATS
+    main(repeats)
+    print("covered {:.3f}, errors {:.3f}, {:.3f} and {:.3f}".format(*chosen_cells(max(1, repeats // 3))))
     print(f"1,000 groups of 1,000 events: {seconds():.1f} s")

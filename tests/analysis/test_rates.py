@@ -38,6 +38,15 @@ def drawn(seed, *, better=1.0, judges=6):
     )
 
 
+def by_true_scores(score, group, outcome, *, answered=None, random=True):
+    """Posterior of the only group, of which scores are known to be log-likelihood ratios."""
+    data = Binned.of(score, group, outcome, 2, answered=answered)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shares, "INTERCEPT", 1e-5)
+        patch.setattr(shares, "SLOPE", 1e-5)
+        return posterior(data, (0.0, 1.0), np.ones(1), np.ones(1), eye_array(1), random=random)
+
+
 @pytest.fixture(scope="module")
 def panels():
     """Rates of simulated panels beside their true shares."""
@@ -82,17 +91,14 @@ class TestPosterior:
 
         outcome = np.array([-1] * len(score) + list(resolved))
         events = np.append(score, np.zeros(len(resolved)))
-        said = np.ones(len(events), dtype=bool)
-        data = Binned.of(events, np.zeros(len(events), dtype=int), outcome, said, np.zeros(len(said)), 1)
-        found = posterior(data, 1e-8 * np.eye(2), np.ones(1), np.ones(1), eye_array(1), random=random)
+        found = by_true_scores(events, np.zeros(len(events), dtype=int), outcome, random=random)
         assert found.weight @ found.mean[:, 0] == pytest.approx(mean, abs=0.004)
         between = found.weight @ np.square(found.mean[:, 0] - found.weight @ found.mean[:, 0])
         assert np.sqrt(found.deviation[0] ** 2 + between) == pytest.approx(error, rel=0.03)
 
     def test_silent_events_follow_the_others(self):
-        score, said = np.append(np.full(40, 3.0), np.zeros(60)), np.arange(100) < 40
-        data = Binned.of(score, np.zeros(100, dtype=int), np.full(100, -1), said, np.zeros(len(said)), 1)
-        found = posterior(data, 1e-8 * np.eye(2), np.ones(1), np.ones(1), eye_array(1), random=True)
+        score, answered = np.append(np.full(40, 3.0), np.zeros(60)), np.arange(100) < 40
+        found = by_true_scores(score, np.zeros(100, dtype=int), np.full(100, -1), answered=answered)
         assert found.mean[0, 0] > 0.9
 
     def test_open_groups_correct_intercept_and_slope(self):
@@ -101,9 +107,24 @@ class TestPosterior:
         group = np.repeat(range(4), 1000)
         y = rng.random(4000) < np.array([0.1, 0.4, 0.6, 0.9])[group]
         ratio = np.where(y, 1.5, -1.5) + np.sqrt(3.0) * rng.normal(size=4000)
-        data = Binned.of(2 * (ratio - 0.5), group, np.full(4000, -1), np.ones(4000, dtype=bool), np.zeros(4000), 4)
-        found = posterior(data, np.diag([1.0, 0.25]), np.ones(4), np.ones(4), eye_array(4), random=True)
+        data = Binned.of(2 * (ratio - 0.5), group, np.full(4000, -1), 5)
+        found = posterior(data, (0.0, 1.0), np.ones(4), np.ones(4), eye_array(4), random=True)
         assert found.line == pytest.approx([0.5, 0.5], abs=0.15)
+
+    def test_events_of_the_fit_give_intercept_and_slope_whichever_happened(self):
+        # One group of open events leaves the line open; of those of the fit, nearly all or none happened.
+        rng = np.random.default_rng(2)
+        for happened, not_ in ((600, 40), (40, 600), (0, 600)):
+            y = np.concatenate([rng.random(1000) < 0.4, np.ones(happened, bool), np.zeros(not_, bool)])
+            ratio = np.where(y, 1.5, -1.5) + np.sqrt(3.0) * rng.normal(size=len(y))
+            group = np.where(np.arange(len(y)) < 1000, 0, 1)
+            data = Binned.of(2 * (ratio - 0.5), group, np.where(group == 0, -1, y), 2)
+            found = posterior(data, (-1.0, 0.5), np.ones(1), np.ones(1), eye_array(1), random=True)
+            assert found.line == pytest.approx([0.5, 0.5], abs=0.2)
+            mean = found.weight @ found.mean[:, 0]
+            error = np.sqrt(found.weight @ np.square(found.mean[:, 0] - mean) + found.deviation[0] ** 2)
+            assert error < 0.06
+            assert abs(mean - y[:1000].mean()) < 2 * error
 
 
 class TestSimulated:
@@ -133,6 +154,43 @@ class TestSimulated:
     def test_all_events(self, panels):
         for found, _ in panels:
             assert found.total_.difference == pytest.approx(found.events_ @ found.rate_ / found.events_.sum(), abs=1e-3)
+
+    @pytest.mark.parametrize(("happened", "others"), [(0, 20), (3, 100), (100, 5)])
+    @pytest.mark.parametrize("same", [True, False])
+    def test_labels_chosen_by_outcome_give_no_false_certainty(self, happened, others, same):
+        # The experts' offset is neither that of these labels nor that of as many of each.
+        inside, errors, rogan_gladen = [], [], []
+        for seed in range(6):
+            rng = np.random.default_rng(seed)
+            accuracy, offset = 0.8 * np.exp(0.4 * rng.normal(size=5)), 0.5 + 0.4 * rng.normal(size=5)
+
+            def said(y, rng=rng, accuracy=accuracy, offset=offset):
+                noise = np.sqrt(0.4) * rng.normal(size=(len(y), 1)) + np.sqrt(0.6) * rng.normal(size=(len(y), 5))
+                return expit(offset + accuracy * np.where(y, 1.0, -1.0)[:, None] + np.sqrt(2 * accuracy) * noise)
+
+            y, labels = rng.random(600) < (0.3, 0.6)[seed % 2], np.repeat([1, 0], [happened, others])
+            known, open_ = said(labels == 1), said(y)
+            resolved = Forecasts.from_array(known, labels, classes=(0, 1))
+            both = Forecasts.from_array([*known, *open_], [*labels.tolist(), *[None] * 600], classes=(0, 1))
+            f = both if same else Forecasts.from_array(open_, [None] * 600, classes=(0, 1))
+            by = ["open"] * 600 if not same else ["fit"] * len(labels) + ["open"] * 600
+            found = rates(learn(both if same else resolved), f, by, labels="selected" if same else "random")
+            rate, low, high = found.rate_[-1], found.interval_[0][-1], found.interval_[1][-1]
+            inside.append(low <= y.mean() <= high)
+            errors.append(rate - y.mean())
+            rogan_gladen.append(rates(learn(resolved), both).rivals_["Rogan-Gladen"].rate[0] - y.mean())
+        assert sum(inside) >= 4
+        assert np.sqrt(np.mean(np.square(errors))) < (0.2 if happened == 0 else 0.15)
+        if happened:
+            assert np.square(errors).mean() < np.square(rogan_gladen).mean()
+
+    def test_without_labels_intervals_hold_what_experts_may_start_from(self):
+        rng = np.random.default_rng(3)
+        y = rng.random(400) < 0.4
+        x = expit(0.7 + np.where(y, 1.0, -1.0)[:, None] + 1.4 * rng.normal(size=(400, 4)))
+        f = Forecasts.from_array(x, [None] * 400, classes=(0, 1))
+        found = rates(learn(f), f)
+        assert found.interval_[0][0] < y.mean() < found.interval_[1][0]
 
     def test_a_group_with_better_experts_is_noted(self):
         noted = []
@@ -341,6 +399,25 @@ class TestWhatIsGiven:
         assert list(frame["group"]) == ["new", "old"]
         assert frame["rate"].to_numpy() == pytest.approx(found.rate_)
 
+    def test_a_table_of_scores_is_on_the_scale_of_the_pool(self, tmp_path):
+        x, y = Panel.exchangeable(3, accuracy=1.0).simulate(80, seed=1)
+        table = {"event": [f"e{t}" for t in range(80)]}
+        table |= {f"judge {i}": np.ceil(10 * x[:, i]).astype(int).tolist() for i in range(3)}
+        table |= {"outcome": [*map(int, y[:50]), *[None] * 30]}
+        pool = op.GaussianPool(scale="1-10").fit(op.read_forecasts(table, scale="1-10"))
+        found = op.rates(pool, table)
+        assert found.rate_ == pytest.approx(op.rates(pool, op.read_forecasts(table, scale="1-10")).rate_)
+
+    def test_what_is_known_is_no_guess(self, one):
+        f = one[0]
+        known = Forecasts.from_array(f.X[:12], [1, 0, 0, 0, 0, 0] * 2, classes=(0, 1))
+        found = rates(learn(f), known, ["a"] * 6 + ["b"] * 6)
+        assert found.difference("a", "b") == found.difference("a", "a") == (0.0, 0.0, 0.0, 0.5)
+        assert found.total_ == pytest.approx((1 / 6, 1 / 6, 1 / 6, 1.0))
+        every = Forecasts.from_array(f.X[:12], [1] * 12, classes=(0, 1))
+        assert rates(learn(f), every).rate_.tolist() == [1.0]
+        assert rates(learn(f), known).difference("all", "all", of=np.int64(1)).above == 0.5
+
     def test_priors_of_events_are_moved_and_not_counted_twice(self):
         prior = np.where(np.arange(200) % 2, 0.8, 0.2)
         x, y = Panel.exchangeable(3, accuracy=1.0).simulate(200, prior=prior, seed=1)
@@ -357,6 +434,13 @@ class TestWhatIsGiven:
             rates(state, f, labels, labels="some")
         with pytest.raises(ArgumentError, match="group"):
             rates(state, f, labels).difference("g0", "g9")
+        with pytest.raises(LearningError, match="this GaussianPool is not fitted yet"):
+            rates(op.GaussianPool(), f, labels)
+        three = Forecasts.from_array(np.full((4, 2, 3), 1 / 3), classes=("x", "y", "z"))
+        with pytest.raises(ArgumentError, match="of the classes 'x', 'y', 'z', and the pool is of 0, 1"):
+            rates(state, three)
+        with pytest.raises(ArgumentError, match="name of a column"):
+            rates(state, {"event": ["e1"], "ann": [0.5]}, np.array(["a"]))
         with pytest.raises(LearningError, match="linear pool does not say how sure"):
             rates(op.LinearPool().fit(f), f, labels)
         with pytest.raises(LearningError, match="does not say how sure"):

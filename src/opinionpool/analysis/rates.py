@@ -20,6 +20,7 @@ from opinionpool.errors import ArgumentError, LearningError, Note
 from opinionpool.forecasts import Forecasts
 from opinionpool.labels import event_labels
 from opinionpool.learning.fitted import FittedPanel
+from opinionpool.learning.left_out import LeftOut
 from opinionpool.learning.posterior import answer_rows
 from opinionpool.logodds import softmax, uncentred
 from opinionpool.pools.fitted_pool import FittedPool
@@ -95,6 +96,7 @@ class Rates(Tabular):
         factor = np.zeros((1, len(self.groups_)))
         for name, sign in ((a, 1.0), (b, -1.0)):
             factor[0, self.groups_.index(one_of(name, "the group", self.groups_))] += sign
+        of = of.item() if isinstance(of, np.generic) else of
         known = [each for each in self.classes if each is of or (type(each) is type(of) and each == of)]
         if of is not None and not known:
             raise ArgumentError(f"of must be one of the classes {self.classes}, and it is {brief(of)}")
@@ -142,8 +144,9 @@ def rates(
     ----------
     pool : fitted GaussianPool, what its fit leaves, or a loaded pool
     forecasts : Forecasts, or a file or table as `read_forecasts` takes it
-    by : str or sequence of str, length T, optional
-        "topic" or "group", the column of a table, or a label for each event. All events are one group if not given.
+    by : str or sequence of str, optional
+        With forecasts "topic" or "group", or a label for each event, (T,); with a file or table the name of a column,
+        or of several. All events are one group if not given.
     labels : {"random", "selected"}
         Whether the resolved events are a random sample of their group; else they say nothing about how many of the
         open ones happen.
@@ -182,11 +185,7 @@ def rates(
     level = number(level, "level", 0, 1, between=True)
     state = learned_panel(pool)
     if not isinstance(forecasts, Forecasts):
-        from opinionpool.tables.read import read_forecasts
-
-        named = isinstance(by, (str, list, tuple)) and by not in ("topic", "group")
-        forecasts = read_forecasts(forecasts, columns={"topic": by} if named else {})
-        by = "topic" if named else by
+        forecasts, by = _of_table(pool, forecasts, by)
     names, group = _groups(forecasts, by)
     k, outcome, size = len(forecasts.classes), forecasts.outcomes, np.bincount(group, minlength=len(names))
     events = Likelihoods.of(state, replace(forecasts, topics=None), prior)
@@ -197,14 +196,15 @@ def rates(
     mixed = softmax(uncentred(np.log(share)[group] + events.ratios))
     each = np.where((outcome >= 0)[:, None], np.eye(k)[outcome], mixed)
     worth = _separate(each, share, group, (labels == "random") | (outcome < 0))
-    classes, score, products, moments = events.lines(mixed, share[group])
+    usual, score = size @ share / size.sum(), class_scores(events.ratios, share[group])
     shares = []
-    for c, of_c, covariance in zip(classes, score.T, line_covariance(state, products, moments), strict=True):
+    for c in range(k) if k > 2 else (1,):
         design, together = dependence((each[:, c] - share[group, c]) * (outcome < 0), group, clusters, len(names))
         happened = np.where(outcome < 0, -1, outcome == c)
         offset = events.base[:, c] - np.log1p(-np.exp(events.base[:, c]))
-        data = Binned.of(of_c, group, happened, events.answered, offset, len(names))
-        shares.append(posterior(data, covariance, design, worth[:, c], together, random=labels == "random"))
+        data = Binned.of(score[:, c], group, happened, len(names), answered=events.answered, offset=offset)
+        data, believed = with_fit(data, state.left_out, usual, c)
+        shares.append(posterior(data, believed, design, worth[:, c], together, random=labels == "random"))
     resolved = np.bincount(group[outcome >= 0], minlength=len(names))
     others = rivals(forecasts, events.answers, group, len(names), level)
     return rates_of(names, forecasts.classes, shares, (size, resolved), others, level)
@@ -237,10 +237,28 @@ def rates_of(
     )  # fmt: skip
 
 
+def _of_table(pool: Any, table: Any, by: object) -> tuple[Forecasts, object]:  # noqa: ANN401
+    """Forecasts of a file or table, on the pool's scales, with the columns `by` as their topics, and what to go by."""
+    from opinionpool.tables.read import read_forecasts
+
+    named: dict[str, Any] = {"scale": getattr(pool, "scales", None) or getattr(pool, "scale", None) or {}}
+    if not (by is None or (isinstance(by, str) and by in ("topic", "group"))):
+        names = [by] if isinstance(by, str) else list(by) if isinstance(by, list | tuple) else []
+        if not names or not all(isinstance(name, str) for name in names):
+            raise ArgumentError(
+                f"by of a table is the name of a column, or a list of names, and it is {brief(by)}; a label for each "
+                "event goes with forecasts: op.rates(pool, op.read_forecasts(table), labels)"
+            )
+        named["columns"], by = {"topic": by}, "topic"
+    return read_forecasts(table, **named), by
+
+
 def learned_panel(pool: Any) -> FittedPanel:  # noqa: ANN401
     """Fitted panel of a pool from a file, of a stream as it stands, or of an estimator."""
     state: Any = pool.learned if hasattr(pool, "stream") else getattr(pool, "state_", pool)
     state = state.learn() if hasattr(state, "learn") else state
+    if hasattr(state, "fit"):
+        raise LearningError(f"this {type(state).__name__} is not fitted yet; pool.fit(forecasts) does that")
     if isinstance(state, FittedPool):
         raise LearningError(f"the {state.rule} pool does not say how sure it is; the default pool does")
     expect_type(state, FittedPanel, "pool")
@@ -274,9 +292,6 @@ def _groups(forecasts: Forecasts, by: object) -> tuple[tuple[str, ...], Index]:
 class Likelihoods:
     """Likelihood ratios of the classes on T events: pooled answers relative to the events' priors."""
 
-    state: FittedPanel
-    forecasts: Forecasts  # as they count by their ages
-    prior: npt.ArrayLike
     answers: Array  # (T, K); pooled probabilities
     base: Array  # (T, K); logarithms of the events' own priors
     ratios: Array  # (T, K); of the answers without these, less those of the first class; 0 where nobody answered
@@ -287,45 +302,42 @@ class Likelihoods:
         """Likelihood ratios of some forecasts' events by a fitted panel."""
         if forecasts.options is not None:
             raise ArgumentError("events have options of their own, so no class has a share of them all")
+        if len(forecasts.classes) != len(state.classes):
+            raise ArgumentError(
+                f"forecasts are of the classes {listed(forecasts.classes)}, and the pool is of {listed(state.classes)}"
+            )
         forecasts = forecasts.by_experts(state.experts)
         prior = state.reference(prior if forecasts.prior is None else own_priors(forecasts, prior))
-        answers = answer_rows(state.pool_forecasts(forecasts, prior), len(state.classes))
+        k = len(state.classes)
+        forecasts = state.aged(forecasts, prior)
+        p = state.panel.pool_forecasts(forecasts, prior)
+        answers, by_panel = (answer_rows(each, k) for each in (state.completed(p, forecasts, prior), p))
         informative = state.panel.informative[forecasts.expert_index]
         answered = np.bincount(forecasts.event_index, informative, len(answers)) > 0
-        base = np.log(spread_prior(prior, (len(answers),), len(state.classes)))
-        ratios = np.log(answers) - base
+        base = np.log(spread_prior(prior, (len(answers),), k))
+        ratios = np.log(by_panel) - base
         ratios = np.where(answered[:, None], np.clip(ratios - ratios[:, :1], -LARGEST, LARGEST), 0.0)
-        return cls(state, state.aged(forecasts, prior), prior, answers, base, ratios, answered)
-
-    def lines(self, mixed: Array, share: Array) -> tuple[list[int], Array, Array, Array]:
-        """C classes, log-likelihood ratios of each to the others, (T, C), and sums over events for lines on these.
-
-        `mixed` are probabilities of the classes with these shares, (T, K) each. Of two classes there is the second.
-        The sums are products of [1, ratio], (C, 2, 2), and products of these and of how the ratio goes with the pool's
-        coefficients, (C, 2, Q).
-        """
-        k = mixed.shape[1]
-        classes = np.arange(k) if k > 2 else np.array([1])
-        unlike_c = (1.0 - np.eye(k))[:, classes]
-        others = mixed @ unlike_c
-        score = np.log(mixed[:, classes] * (share @ unlike_c) / (others * share[:, classes])) * self.answered[:, None]
-        slope = (np.eye(k)[classes] - mixed[:, None, :]) / others[:, :, None]
-        line = np.stack([np.ones_like(score), score], axis=-1) * self.answered[:, None, None]
-        posterior = self.state.posterior
-        assert posterior is not None
-        moments = np.zeros((len(classes), 2, posterior.mean.shape[1]))
-        for rows, q, (own,) in self.forecasts.dense_blocks(self.state.experts, self.prior):
-            assert own is not None
-            gradient = posterior.gradient(self.state.panel, q, own)
-            moments += np.einsum("tcl,tpk,tck->clp", line[rows], gradient, slope[rows, :, 1:], optimize=True)
-        return classes.tolist(), score, np.einsum("tcl,tcm->clm", line, line), moments
+        return cls(answers, base, ratios, answered)
 
 
-def line_covariance(state: FittedPanel, products: Array, moments: Array) -> Array:
-    """Covariances of intercept and slope of lines on ratios, (C, 2, 2), from sums as `Likelihoods.lines` gives them."""
-    assert state.posterior is not None
-    turn = np.linalg.pinv(products) @ moments
-    return np.asarray(turn @ state.posterior.whole_covariance @ turn.swapaxes(1, 2))
+def class_scores(ratios: Array, share: Array) -> Array:
+    """Log-likelihood ratios of each class to the others, (T, K), from log-likelihoods and how frequent classes are."""
+    others = 1.0 - np.eye(ratios.shape[1])
+    most = ratios.max(axis=1, keepdims=True)
+    rest = np.log((np.exp(ratios - most) * share) @ others + 1e-300) - np.log(share @ others)
+    return np.asarray(np.clip(ratios - most - rest, -LARGEST, LARGEST))
+
+
+def with_fit(data: Binned, seen: LeftOut | None, share: Array, c: int) -> tuple[Binned, tuple[float, float]]:
+    """Binned events and, as a last group, those of the fit by class `c`; and what `posterior` takes as believed."""
+    groups = data.counts.shape[1]
+    parts = [(data, np.arange(groups))]
+    if seen is None:
+        return Binned.joined(parts, groups + 1), (0.0, 1.0)
+    score = class_scores(np.pad(np.append(seen.ratios, seen.null[None], axis=0), ((0, 0), (1, 0))), share[None])[:, c]
+    last = np.zeros(len(seen.weight), dtype=np.intp)
+    own = Binned.of(score[:-1], last, (seen.outcomes == c).astype(np.intp), 1, weight=seen.weight)
+    return Binned.joined([*parts, (own, np.array([groups]))], groups + 1), (float(score[-1]), seen.slope)
 
 
 def _class_shares(ratios: Array, group: Index, outcome: Index, groups: int) -> Array:

@@ -2,8 +2,9 @@
 
 Of an event with score h the log-likelihood ratio of happening is a + c h; the density of scores of events that do not
 happen is unknown and profiled out (Qin 1999, "Empirical likelihood ratio based confidence intervals for mixture
-proportions", Annals of Statistics 27). Given a and c, groups with shares π_g then have the log-likelihood
-Σ_g Σ_t log(1 − π_g + π_g e^(a + c h_t)) − max_λ Σ_t log(1 − λ + λ e^(a + c h_t)).
+proportions", Annals of Statistics 27). Given a and c, groups with shares π_g and the events s that the pool was learned
+from, whatever share of these happened and however they were selected, then have the log-likelihood
+Σ_g Σ_t log(1 − π_g + π_g e^(a + c h_t)) + Σ_s y_s (a + c h_s) − max_λ Σ_t,s log(1 − λ + λ e^(a + c h)).
 """
 
 from __future__ import annotations
@@ -27,13 +28,18 @@ LARGEST, BINS, LEVELS = 30.0, 160, 12
 BOUND, STEP = 9.0, 0.2
 # Groups' log-odds of shares are normal with a mean N(0, 1.5²) and a half-normal(1.5) standard deviation.
 MEANS, DEVIATIONS, WIDTH = np.linspace(-5.0, 5.0, 41), np.array([0.15, 0.3, 0.5, 0.8, 1.2, 1.8, 2.7]), 1.5
-# Points of intercept and slope, in standard deviations, and how often they are laid around the last posterior.
+# Beforehand the line at the score of an event on which nobody says anything has a t distribution about 0, with so many
+# degrees of freedom and this scale, and its slope a log-normal one about what is believed of any panel.
+FREEDOM, INTERCEPT, SLOPE = 2.0, 1.0, 0.5
+# Points of intercept and slope, in standard deviations: a few while these are sought, and those of the posterior.
+SEARCH = 1.5 * np.array([(x, y) for x in range(-1, 2) for y in range(-1, 2)], dtype=np.float64)
 POINTS = np.array([(x, y) for x in range(-3, 4) for y in range(-3, 4) if x * x + y * y <= 11], dtype=np.float64)
-START, ROUNDS = np.array([0.0, 1.0]), 3
+# Rounds of the search at most, and how little its centre and its width may change, in standard deviations, at its end.
+ROUNDS, NEAR = 25, 0.3
 # Log-odds beforehand that scores say what base rates are; less probable ways than the second number have no part.
 DISBELIEF, LEAST = np.log(100.0), 0.01
-# Fewer scores than this are not tested.
-ENOUGH = 10
+# Fewer scores than this are not tested; sums of shares are rounded to so many digits.
+ENOUGH, DIGITS = 10, 15
 
 
 class Binned(NamedTuple):
@@ -45,8 +51,14 @@ class Binned(NamedTuple):
     counts: Array  # (3, G, B); of open events, of those that did not happen and of those that did
 
     @classmethod
-    def of(cls, score: Array, group: Index, outcome: Index, answered: Mask, offset: Array, groups: int) -> Binned:
-        """Binned events, by score, group, outcome (0, 1 or -1), answered flag and prior log-odds, (T,) each."""
+    def of(
+        cls, score: Array, group: Index, outcome: Index, groups: int, *,
+        answered: Mask | None = None, offset: Array | None = None, weight: Array | None = None,
+    ) -> Binned:  # fmt: skip
+        """Binned events by score, group, outcome (0, 1 or -1), answered flag, prior log-odds and weight, (T,) each."""
+        answered = np.ones(len(score), dtype=bool) if answered is None else answered
+        offset = np.zeros(len(score)) if offset is None else offset
+        weight = np.ones(len(score)) if weight is None else weight
         grid = np.sinh(np.linspace(-1.0, 1.0, BINS) * np.arcsinh(LARGEST))
         left = np.clip(np.searchsorted(grid, score, side="right") - 1, 0, BINS - 2)
         part = np.where(answered, np.clip((score - grid[left]) / np.diff(grid)[left], 0.0, 1.0), 0.0)
@@ -57,7 +69,7 @@ class Binned(NamedTuple):
         # A last bin of each level is of events that nobody answered.
         place = (((outcome + 1) * groups + group) * size + level) * (BINS + 1) + left
         number = 3 * groups * size * (BINS + 1)
-        counts = np.bincount(np.append(place, place + 1), np.append(1.0 - part, part), number + 1)
+        counts = np.bincount(np.append(place, place + 1), np.append(weight * (1.0 - part), weight * part), number + 1)
         scores, some = np.tile(np.append(grid, 0.0), size), np.tile(np.arange(BINS + 1) < BINS, size)
         table = np.asarray(counts[:number], dtype=np.float64).reshape(3, groups, -1)
         used = table.any(axis=(0, 1))
@@ -74,6 +86,10 @@ class Binned(NamedTuple):
         ):
             counts[:, rows[:, None], at] += each.counts
         return cls(columns[:, 0], columns[:, 1], columns[:, 2], counts)
+
+    def log_odds(self, line: Array) -> Array:
+        """Log-likelihood ratios of happening by a line, (B,)."""
+        return np.asarray(np.clip(line[0] + line[1] * self.scores, -LARGEST, LARGEST))
 
     @property
     def limits(self) -> tuple[Array, Array]:
@@ -99,24 +115,28 @@ class Shares:
     def sums(self, factor: Array, level: float) -> tuple[Array, Array, Array, Array]:
         """Means, intervals and probabilities above 0 of S sums of shares with these factors, (S, G).
 
-        Each has the beta distribution between what is possible, with the posterior's mean and variance.
+        Each has the beta distribution between what is possible, with the posterior's mean and variance. What is known
+        is above 0 or not, and halfway where it is 0.
         """
         from scipy.sparse import csr_array, diags_array
         from scipy.special import betainc, betaincinv
 
         sparse = csr_array(factor)
         each = sparse @ self.mean.T
-        mean = each @ self.weight
         within = self.together @ (sparse @ diags_array(self.deviation)).T
-        variance = np.square(each - mean[:, None]) @ self.weight + within.power(2).sum(axis=0)
         (low, high), up, down = self.limits, sparse.maximum(0), sparse.minimum(0)
-        least = up @ low + down @ high
-        width = np.maximum(up @ high + down @ low - least, 1e-300)
+        least, most = up @ low + down @ high, up @ high + down @ low
+        mean = np.clip(each @ self.weight, least, most)
+        variance = np.square(each - mean[:, None]) @ self.weight + within.power(2).sum(axis=0)
+        width = np.maximum(most - least, 1e-300)
         place = np.clip((mean - least) / width, 1e-9, 1.0 - 1e-9)
         size = np.maximum(place * (1.0 - place) * width**2 / np.maximum(variance, 1e-24) - 1.0, 1e-3)
         a, b = place * size, (1.0 - place) * size
-        ends = (least + width * betaincinv(a, b, tail) for tail in ((1 - level) / 2, (1 + level) / 2))
-        return mean, *ends, 1.0 - betainc(a, b, np.clip(-least / width, 0.0, 1.0))
+        above = 1.0 - betainc(a, b, np.clip(-least / width, 0.0, 1.0))
+        mean, least, width = (np.round(part, DIGITS) + 0.0 for part in (mean, least, width))
+        below, beyond = (least + width * betaincinv(a, b, tail) for tail in ((1 - level) / 2, (1 + level) / 2))
+        above = np.where(width > 0, above, np.sign(mean) / 2.0 + 0.5)
+        return mean, np.minimum(below, mean), np.maximum(beyond, mean), above
 
 
 def dependence(score: Array, group: Index, clusters: Clusters | None, groups: int) -> tuple[Array, csr_array]:
@@ -142,8 +162,16 @@ def dependence(score: Array, group: Index, clusters: Clusters | None, groups: in
 class _Groups:
     """Log-likelihoods of the events of G groups, at J log-odds of each group's base rate."""
 
-    def __init__(self, data: Binned, design: Array, worth: Array, *, random: bool) -> None:
-        self.data, self.design, self.size = data, design, data.counts.sum(axis=(0, 2))
+    def __init__(
+        self, data: Binned, believed: tuple[float, float], design: Array, worth: Array, *, random: bool
+    ) -> None:
+        self.seen, data = data.counts[1:, -1], data._replace(counts=data.counts[:, :-1])
+        self.data, (self.null, self.slope), self.design, self.size = (
+            data,
+            believed,
+            design,
+            data.counts.sum(axis=(0, 2)),
+        )
         step = min(STEP, 3.0 / np.sqrt(self.size.max()))
         nodes = np.linspace(-BOUND, BOUND, 2 * int(np.ceil(BOUND / step)) + 1)
         self.prior, self.log_hyper = _prior(nodes)
@@ -154,7 +182,7 @@ class _Groups:
 
     def ratio(self, line: Array) -> Array:
         """Log-likelihood ratios of happening, (B, 1)."""
-        return np.asarray((self.data.answered * (line[0] + line[1] * self.data.scores))[:, None])
+        return (self.data.answered * self.data.log_odds(line))[:, None]
 
     def scores_say(self, ratio: Array) -> Array:
         """Log-likelihood of open events' scores, (G, J)."""
@@ -176,60 +204,84 @@ class _Groups:
         found = relative * ((hyper / evidence) @ self.prior)
         return float(by_hyper.max() + np.log(hyper.sum()) + most.sum()), found / found.sum(axis=1, keepdims=True)
 
+    def log_posterior(self, line: Array, *, by_scores: bool, evidence: float | None = None) -> float:
+        """Log-posterior of a line, up to a constant, by the events of the fit, and by scores if these count."""
+        if line[1] <= 0:
+            return -np.inf
+        ratio, seen = self.ratio(line), self.seen.sum(axis=0)
+        away = np.array([line[0] + line[1] * self.null, np.log(line[1] / self.slope)]) / (INTERCEPT, SLOPE)
+        before = (FREEDOM + 1.0) / 2.0 * np.log1p(away[0] ** 2 / FREEDOM) + away[1] ** 2 / 2.0
+        value = float(self.seen[1] @ ratio[:, 0] - before)
+        if not by_scores:
+            return value - _profile(seen, ratio[:, 0])
+        evidence = self.base_rates(self.scores_say(ratio) + self.sampled)[0] if evidence is None else evidence
+        return value + evidence - _profile(self.open.sum(axis=0) + seen, ratio[:, 0])
+
     def at(self, line: Array, *, by_scores: bool) -> tuple[float, Array, Array]:
-        """Log-evidence of a line, up to a constant, and means and variances of the shares, (G,)."""
-        ratio, known, open_ = self.ratio(line), self.data.counts[1:].sum(axis=(0, 1)), self.data.counts[0]
-        value, found = self.base_rates(self.scores_say(ratio) + self.sampled if by_scores else self.outcomes_say(ratio))
-        value += _profile(known, ratio[:, 0]) - _profile(self.open.sum(axis=0) + known, ratio[:, 0])
+        """Log-posterior of a line, up to a constant, and means and variances of the shares, (G,)."""
+        ratio, open_ = self.ratio(line), self.data.counts[0]
+        say = self.scores_say(ratio) + self.sampled if by_scores else self.outcomes_say(ratio)
+        evidence, found = self.base_rates(say)
         happens = expit(ratio + self.moved)
         mean = self.data.limits[0][:, None] + open_ @ happens / self.size[:, None]
         spread = open_ @ (happens * (1.0 - happens)) * (self.design / self.size**2)[:, None]
         centre = (found * mean).sum(axis=1)
-        # Outcomes given scores have had their say in the line.
-        return value * by_scores, centre, (found * (spread + np.square(mean - centre[:, None]))).sum(axis=1)
+        variance = (found * (spread + np.square(mean - centre[:, None]))).sum(axis=1)
+        return self.log_posterior(line, by_scores=by_scores, evidence=evidence), centre, variance
 
-    def shares(self, covariance: Array, *, by_scores: bool) -> tuple[Array, Array, Array, Array]:
-        """Posterior mean of the line, (2,), weights of F lines, and means and variances of the shares, (F, G)."""
-        centre, width = START, covariance
+    def lines(self, *, by_scores: bool) -> Array:
+        """Lines (F, 2) on a lattice about the posterior's mean, as wide as that."""
+        centre = self.slope * np.array([-self.null, 1.0])
+        width = (self.slope * SLOPE) ** 2 * np.diag(np.square([1.0 + abs(self.null), 1.0]))
         for _ in range(ROUNDS):
-            lines = centre + POINTS @ np.linalg.cholesky(width + 1e-10 * np.eye(2)).T
-            value, mean, variance = map(
-                np.array, zip(*(self.at(line, by_scores=by_scores) for line in lines), strict=True)
-            )
-            off = lines - START
-            log = value - 0.5 * (off * np.linalg.solve(covariance, off.T).T).sum(axis=1)
-            weight = np.exp(log - log.max())
-            weight /= weight.sum()
-            centre = weight @ lines
-            width = (lines - centre).T @ (weight[:, None] * (lines - centre))
-        return centre, weight, mean, variance
+            root = _root_of(width)
+            lines = centre + SEARCH @ root.T
+            weight = _shares_of([self.log_posterior(line, by_scores=by_scores) for line in lines])
+            off = SEARCH * weight[:, None]
+            # About the old centre, so that it grows where the posterior is outside.
+            spread, moved = SEARCH.T @ off + np.eye(2) / 9.0, off.sum(axis=0)
+            centre, width = weight @ lines, np.asarray(root @ spread @ root.T)
+            if np.abs(moved).max() < NEAR and np.abs(spread - np.eye(2)).max() < NEAR:
+                break
+        return np.asarray(centre + POINTS @ _root_of(width).T)
 
-    def gain(self, line: Array) -> float:
+    def shares(self, *, by_scores: bool) -> tuple[Array, Array, Array, Array]:
+        """Posterior mean of the line, (2,), weights of F lines, and means and variances of the shares, (F, G) each."""
+        lines = self.lines(by_scores=by_scores)
+        value, mean, variance = zip(*(self.at(line, by_scores=by_scores) for line in lines), strict=True)
+        weight = _shares_of(value)
+        return weight @ lines, weight, np.array(mean), np.array(variance)
+
+    def gain(self, line: Array, by_fit: Array) -> float:
         """Log Bayes factor for base rates from outcomes only, against base rates from scores as well."""
         scores, outcomes = self.scores_say(self.ratio(line)), self.outcomes_say(self.ratio(line))
-        without = self.base_rates(self.outcomes_say(self.ratio(START)))[0]
+        without = self.base_rates(self.outcomes_say(self.ratio(by_fit)))[0]
         return without - (self.base_rates(scores + outcomes)[0] - self.base_rates(scores)[0])
 
 
 def posterior(
-    data: Binned, covariance: Array, design: Array, worth: Array, together: csr_array, *, random: bool
+    data: Binned, believed: tuple[float, float], design: Array, worth: Array, together: csr_array, *, random: bool
 ) -> Shares:
-    """Posterior of the groups' shares; intercept and slope are N((0, 1), covariance) given the resolved events.
+    """Posterior of the shares of G groups; `data` has one more, of the events that the pool was learned from.
 
-    `design` is the number of events for one independent event, `worth` how much of a log-likelihood counts where shares
-    of further classes are unknown too. Base rates follow from scores of open events, and from outcomes given scores
-    alone, averaged by what outcomes say of the two; if resolved events are not `random`, they say nothing of open ones.
+    `believed` are the score of an event on which nobody says anything and the slope beforehand, `design` the number of
+    events for one independent event, `worth` how much of a log-likelihood counts where shares of further classes are
+    unknown too. Base rates follow from scores of open events, and from outcomes given scores alone, averaged by what
+    outcomes say of the two; if resolved events are not `random`, they say nothing of open ones.
     """
-    groups, covariance = _Groups(data, design, worth, random=random), covariance + 1e-10 * np.eye(2)
-    line, weight, mean, variance = groups.shares(covariance, by_scores=True)
+    groups, by_outcomes = _Groups(data, believed, design, worth, random=random), 0.0
+    line, weight, mean, variance = groups.shares(by_scores=True)
     first = weight @ mean
-    by_outcomes = random * float(expit(groups.gain(line) - DISBELIEF))
-    if by_outcomes > LEAST:
-        _, *other = groups.shares(covariance, by_scores=False)
-        weight = np.append((1.0 - by_outcomes) * weight, by_outcomes * other[0])
-        mean, variance = np.concatenate([mean, other[1]]), np.concatenate([variance, other[2]])
-    unlike = _unlike(data, line, first, design)
-    return Shares(line, weight, mean, np.sqrt(weight @ variance), data.limits, together, by_outcomes, unlike)
+    if random and groups.data.counts[1:].any():
+        by_fit = groups.lines(by_scores=False).mean(axis=0)
+        by_outcomes = float(expit(groups.gain(line, by_fit) - DISBELIEF))
+        if by_outcomes > LEAST:
+            _, *other = groups.shares(by_scores=False)
+            weight = np.append((1.0 - by_outcomes) * weight, by_outcomes * other[0])
+            mean, variance = np.concatenate([mean, other[1]]), np.concatenate([variance, other[2]])
+    unlike = _unlike(groups.data, line, first, design)
+    limits = groups.data.limits
+    return Shares(line, weight, mean, np.sqrt(weight @ variance), limits, together, by_outcomes, unlike)
 
 
 def _prior(nodes: Array) -> tuple[Array, Array]:
@@ -244,7 +296,7 @@ def _unlike(data: Binned, line: Array, rate: Array, design: Array) -> Array:
     """P-value of a score test (Rao) of means and squares of each group's scores against all of the outcome, (G,)."""
     from scipy.special import chdtrc
 
-    counts, odds = data.counts * data.answered, np.exp(line[0] + line[1] * data.scores)
+    counts, odds = data.counts * data.answered, np.exp(data.log_odds(line))
     everybody, (size, failed, happened) = counts.sum(axis=(0, 1)), data.counts.sum(axis=2)
     base = everybody / (1.0 + _root(everybody, odds - 1.0) * (odds - 1.0))
     open_ = (rate - data.limits[0]) * (size + failed + happened) / np.maximum(size, 1)
@@ -262,6 +314,17 @@ def _unlike(data: Binned, line: Array, rate: Array, design: Array) -> Array:
         statistic += np.where(number >= ENOUGH, found / np.maximum(number, 1) / design, 0.0)
         freedom += 2.0 * (number >= ENOUGH)
     return np.where(freedom > 0, chdtrc(np.maximum(freedom, 1), np.maximum(statistic, 0.0)), 1.0)
+
+
+def _shares_of(value: Sequence[float]) -> Array:
+    """Probabilities from their logarithms, up to a constant."""
+    weight = np.exp(np.array(value) - max(value))
+    return np.asarray(weight / weight.sum())
+
+
+def _root_of(covariance: Array) -> Array:
+    """Lower triangular root of a covariance of lines, (2, 2)."""
+    return np.asarray(np.linalg.cholesky(covariance + 1e-12 * np.eye(2)), dtype=np.float64)
 
 
 def _profile(weight: Array, log_odds: Array) -> float:

@@ -13,6 +13,7 @@ from opinionpool.arrays import Array
 from opinionpool.display import Tabular
 from opinionpool.errors import LearningError, Note
 from opinionpool.forecasts import Forecasts
+from opinionpool.learning.left_out import LeftOut
 from opinionpool.learning.levels import LatentLevels
 from opinionpool.learning.members import Members
 from opinionpool.learning.posterior import Posterior, answer_rows, debiased
@@ -57,6 +58,8 @@ class FittedPanel(Tabular):
         How fast forecasts go stale, where their times are known.
     votes : LatentLevels or None
         What levels count as, where experts gave some.
+    left_out : LeftOut or None
+        Likelihood ratios of resolved events, each without its own outcome, where the posterior is known.
     """
 
     rule: ClassVar[str] = "gaussian"
@@ -75,6 +78,7 @@ class FittedPanel(Tabular):
     recency: Recency | None = None
     votes: LatentLevels | None = None
     members: Members | None = None
+    left_out: LeftOut | None = None
 
     def _table(self) -> dict[str, list[Any]]:
         low, high = self.weight_interval()
@@ -194,6 +198,12 @@ class FittedPanel(Tabular):
         prior = self.reference(prior)
         forecasts = self.aged(forecasts, prior)
         p = self.panel.pool_forecasts(forecasts, prior, base_rate if self.members is None else None)
+        return self.completed(p, forecasts, prior, base_rate)
+
+    def completed(
+        self, p: Array, forecasts: Forecasts, prior: npt.ArrayLike, base_rate: npt.ArrayLike | None = None
+    ) -> Array:
+        """Answers with topics and the other members, from those of the panel to forecasts as they count by age."""
         topics = None if self.topics is None else forecasts.topics
         if topics is None and self.members is None:
             return p

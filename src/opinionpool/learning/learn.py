@@ -19,6 +19,7 @@ from opinionpool.learning.default import default_fit
 from opinionpool.learning.dependent_events import independent_weight
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.learning.leakage import leakage_notes
+from opinionpool.learning.left_out import left_out
 from opinionpool.learning.levels import LatentLevels
 from opinionpool.learning.prior import (
     Believed,
@@ -143,11 +144,9 @@ def _learn_by_beliefs(problem: Problem, beliefs: Beliefs, request: Request) -> F
     if recency is not None:
         problem = replace(problem, forecasts=recency.forecasts(problem.forecasts, problem.reference, floor))
     reduced, notes = independent_weight(problem.forecasts, problem.reference, problem.weight, floor)
-    found = None
-    if crowd:
-        found = _learn_crowd(replace(problem, weight=reduced), beliefs, request.settings)
+    fewer = some = replace(problem, weight=reduced)
+    found = _learn_crowd(fewer, beliefs, request.settings) if crowd else None
     if found is None:
-        fewer = some = replace(problem, weight=reduced)
         if drawn is not None:
             some = sampled(problem, drawn, reduced)
         elif problem.parts is not None and (reduced == problem.weight).all():
@@ -158,6 +157,8 @@ def _learn_by_beliefs(problem: Problem, beliefs: Beliefs, request: Request) -> F
             notes = (*notes, _hyperparameters_note(int(some.forecasts.resolved.sum()), int(resolved.sum())))
         found = _learn_default(some, beliefs, request)
         found = found.with_topics(fewer.forecasts, fewer.reference, fewer.weight)
+    if found.posterior is not None and not request.answers_only:
+        found = replace(found, left_out=left_out(found.panel, found.posterior, some))
     about = () if found.topics is None else (found.topics.note(),)
     notes = (*found.notes, *about, *notes, *(() if recency is None else (recency.note(),)))
     return replace(found, recency=recency, votes=votes, notes=notes)

@@ -19,6 +19,7 @@ from opinionpool.learning.constants import (
 )
 from opinionpool.learning.crowd_posterior import CrowdPosterior
 from opinionpool.learning.fitted import FittedPanel
+from opinionpool.learning.left_out import LeftOut
 from opinionpool.learning.levels import LatentLevels
 from opinionpool.learning.members import Members
 from opinionpool.learning.posterior import Limits, Posterior
@@ -309,6 +310,14 @@ def _check_members(members: Members) -> None:
         raise SavedPoolError(f"there should be shares of three members, not {len(members.shares)}")
 
 
+def _check_left_out(left_out: LeftOut) -> None:
+    events, (d,) = left_out.weight.shape, left_out.null.shape
+    shaped(left_out.ratios, (*events, d), "ratios of resolved events")
+    shaped(left_out.weight, events, "weights of resolved events", least=0.0)
+    if left_out.outcomes.shape != events or not ((left_out.outcomes >= 0) & (left_out.outcomes <= d)).all():
+        raise SavedPoolError(f"outcomes of resolved events should be positions of {d + 1} classes")
+
+
 def _check_panel_state(learned: FittedPanel) -> None:
     panel = learned.panel
     n, k = len(panel), len(panel.classes)
@@ -332,6 +341,8 @@ def _check_panel_state(learned: FittedPanel) -> None:
         raise SavedPoolError(f"topics of {n} experts and {k} classes should vary with {k - 1 + n} common coefficients")
     if learned.topics is not None and learned.topics.plain is not None and learned.topics.plain.size != k - 1 + n:
         raise SavedPoolError(f"slopes of {n} experts and {k} classes should multiply {k - 1 + n} coefficients")
+    if learned.left_out is not None and learned.left_out.null.shape != (k - 1,):
+        raise SavedPoolError(f"resolved events of {k} classes should have {k - 1} ratios each")
     if learned.members is not None and learned.members.follow.shape != (n,):
         raise SavedPoolError(f"shares of {n} experts have the shape {learned.members.follow.shape}")
     _check_answer(learned, n, k)
@@ -351,7 +362,7 @@ def _of_any_release(kind: Kind) -> Kind:
         )
         return replace(found, notes=(*found.notes, Note("older-method", text)))
 
-    return replace(kind, make=make, optional=("topics", "recency", "members", "votes"))
+    return replace(kind, make=make, optional=("topics", "recency", "members", "votes", "left_out"))
 
 
 def _check_pool_state(learned: FittedPool) -> None:
@@ -422,6 +433,7 @@ PARTS = (
     Kind.of("limits", Limits, _nothing),
     Kind.of("posterior", Posterior, _check_posterior),
     Kind.of("members", Members, _check_members),
+    Kind.of("left-out", LeftOut, _check_left_out),
     replace(
         Kind.of("topic-effects", TopicEffects, _check_topics), optional=("weights", "deviations", "cross", "plain")
     ),

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool import logodds
-from opinionpool.analysis.rates import LABELS, Likelihoods, Rates, learned_panel, line_covariance, rates_of
+from opinionpool.analysis.rates import LABELS, Likelihoods, Rates, learned_panel, rates_of, with_fit
 from opinionpool.analysis.shares import Binned, dependence, posterior
 from opinionpool.arguments import number, one_of
 from opinionpool.arrays import Index
@@ -36,7 +35,6 @@ class Tally:
         self.state, self.prior = state, prior
         self.names: list[str] = []
         self.parts: list[tuple[Binned, Index]] = []
-        self.products, self.moments = np.zeros((1, 2, 2)), np.zeros(())
 
     def add(self, block: Block) -> None:
         """Add the events of a block."""
@@ -49,8 +47,6 @@ class Tally:
             Forecasts.from_array(wide, outcomes, experts=self.state.experts, classes=classes),
             self.prior,
         )
-        half = np.full((len(q), 2), 0.5)
-        _, score, products, moments = events.lines(logodds.softmax(logodds.uncentred(events.ratios)), half)
         labels = (
             [each or "(none)" for each in block.facts.groups.tolist()]
             if block.facts.groups is not None
@@ -58,19 +54,18 @@ class Tally:
         )
         names = sorted(set(labels))
         group = np.array([names.index(each) for each in labels], dtype=np.intp)
-        data = Binned.of(score[:, 0], group, y, events.answered, np.zeros(len(q)), len(names))
-        self._join(names, [(data, np.arange(len(names)))], products, moments)
+        data = Binned.of(events.ratios[:, 1], group, y, len(names), answered=events.answered)
+        self._join(names, [(data, np.arange(len(names)))])
 
-    def _join(self, names: Sequence[str], parts: list[tuple[Binned, Index]], *sums: npt.NDArray[np.float64]) -> None:
+    def _join(self, names: Sequence[str], parts: list[tuple[Binned, Index]]) -> None:
         self.names += [each for each in names if each not in set(self.names)]
         place = np.array([self.names.index(each) for each in names], dtype=np.intp)
         together = [*self.parts, *((data, place[rows]) for data, rows in parts)]
         self.parts = [(Binned.joined(together, len(self.names)), np.arange(len(self.names)))]
-        self.products, self.moments = self.products + sums[0], self.moments + sums[1]
 
     def merge(self, other: Tally) -> None:
         """Merge another tally into this one."""
-        self._join(other.names, other.parts, other.products, other.moments)
+        self._join(other.names, other.parts)
 
     def to_bytes(self) -> bytes:
         """Pickle of the tally, for transfer between workers."""
@@ -81,11 +76,11 @@ class Tally:
         order = np.argsort(self.names)
         data = self.parts[0][0]
         data = data._replace(counts=data.counts[:, order])
-        (covariance,) = line_covariance(self.state, self.products, self.moments)
         one = np.ones(len(order))
         design, together = dependence(one, order, None, len(order))
-        found = posterior(data, covariance, design, one, together, random=labels == "random")
         size = data.counts.sum(axis=2).round().astype(np.intp)
+        data, believed = with_fit(data, self.state.left_out, np.full(2, 0.5), 1)
+        found = posterior(data, believed, design, one, together, random=labels == "random")
         names = tuple(self.names[g] for g in order)
         return rates_of(names, self.state.classes, [found], (size.sum(axis=0), size[1:].sum(axis=0)), {}, level)
 

@@ -1,0 +1,69 @@
+"""What a pool's answers say of the events that it was learned from, each as if it had been left out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from opinionpool.arrays import Array, Index
+from opinionpool.estimation.sampling import Draw, event_keys
+from opinionpool.learning.constants import CALIBRATION, CORRELATION
+from opinionpool.learning.posterior import Posterior, answer_rows
+from opinionpool.logodds import log_ratios, prior_log_ratios, public_probabilities
+from opinionpool.model.panel import PoolingPanel
+
+if TYPE_CHECKING:
+    from opinionpool.learning.problem import Problem
+
+# Events that are kept, the largest leverage of one, the log-odds to which extremes are clipped, and bounds of slopes.
+MANY, LEVERAGE, EXTREME, SLOPES = 1000, 0.9, 4.0, (0.1, 10.0)
+
+
+class LeftOut(NamedTuple):
+    """Log-likelihood ratios of R resolved events, each by what the others say of intercept and weights."""
+
+    ratios: Array  # (R, K - 1); of the log pool's answers without the prior
+    outcomes: Index  # (R,)
+    weight: Array  # (R,); frequencies
+    null: Array  # (K - 1,); the ratios where every expert repeats the prior, or says nothing if that was estimated
+    slope: float  # of the ratios that are believed of any panel, by these
+
+
+def left_out(panel: PoolingPanel, posterior: Posterior, problem: Problem) -> LeftOut | None:
+    """Ratios of a fit's resolved events, or a sample, left out approximately (Rad & Maleki 2020); None without any.
+
+    Of an event with probabilities p, curvature W = diag(p) − pp' and variance A = Z'VZ of its log-ratios, these change
+    by −A(y − p)/(1 − tr WA) as the event is left out.
+    """
+    k, d = len(problem.classes), len(problem.classes) - 1
+    problem = problem.select(problem.forecasts.resolved & (problem.weight > 0) & (problem.forecasts.crowd > 0))
+    if problem.has_options or not len(problem.weight):
+        return None
+    if len(problem.weight) > MANY:
+        room = np.array([*[MANY // k] * k, 1])
+        sample = Draw.of(event_keys(problem.forecasts), problem.outcomes, problem.weight, room)
+        problem = replace(problem.select(sample.positions), weight=sample.frequencies(problem.weight))
+    found, believed = np.empty((2, len(problem.weight), d))
+    for rows, q, (prior,) in problem.forecasts.dense_blocks(panel.names, public_probabilities(problem.reference)):
+        assert prior is not None
+        gradient, p = posterior.gradient(panel, q, prior), answer_rows(panel.pool(q, prior), k)
+        variance = np.einsum("tqa,qr,trb->tab", gradient, posterior.whole_covariance, gradient, optimize=True)
+        curvature = p[:, 1:, None] * (np.eye(d) - p[:, None, 1:])
+        leverage = np.minimum(np.einsum("tab,tba->t", curvature, variance), LEVERAGE)
+        beyond = np.eye(k)[problem.outcomes[rows], 1:] - p[:, 1:]
+        change = np.einsum("tab,tb->ta", variance, beyond) / (1.0 - leverage)[:, None]
+        once = np.minimum(problem.weight[rows], 1.0)[:, None]
+        clipped = np.clip(log_ratios(q, problem.reference[rows, None]), -EXTREME, EXTREME)
+        count = np.count_nonzero(~np.isnan(clipped[..., 0]), axis=1)
+        believed[rows] = np.nansum(clipped, axis=1) * CALIBRATION / (1.0 + (count - 1.0) * CORRELATION)[:, None]
+        found[rows] = prior_log_ratios(p) - prior_log_ratios(problem.reference[rows]) - once * change
+    null = np.zeros(d)
+    if problem.estimated and problem.shared is not None:
+        even = public_probabilities(np.full((1, len(panel), k), 1.0 / k))
+        prior = public_probabilities(problem.shared)
+        null = (prior_log_ratios(answer_rows(panel.pool(even, prior), k)) - prior_log_ratios(problem.shared[None]))[0]
+    away = found - problem.weight @ found / problem.weight.sum()
+    slope = float(np.sum(problem.weight @ (away * believed)) / max(np.sum(problem.weight @ away**2), 1e-300))
+    return LeftOut(found, problem.outcomes, problem.weight, null, float(np.clip(slope, *SLOPES)))
