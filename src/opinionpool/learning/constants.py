@@ -93,8 +93,12 @@ TOGETHER = (0.98, 0.9, 0.75, 0.5, 0.25)
 # benchmarks/recency.py.
 INTERCEPT, SLOPE = 0.4, 0.35
 # Ratios. Standard deviations of differences between classes in the weight of all experts together, as a share of their
-# sum, and of each, equally probable; and the probability that weights differ at all. By benchmarks/classes.py.
-CLASS_SPREADS, DIFFER = ((0.1, 0.0), (0.3, 0.1), (0.3, 0.3), (1.0, 0.3), (1.0, 1.0)), 0.5
+# sum, and of each, with probabilities. Reasoning: small ones are likelier.
+CLASS_SPREADS = ((0.1, 0.0), (0.3, 0.1), (0.3, 0.3), (1.0, 0.3), (1.0, 1.0))
+CLASS_PROBABILITIES = (0.3, 0.25, 0.2, 0.15, 0.1)
+# Probability that weights differ between classes at all; and that K > 2 classes are not alike, which would explain that
+# all experts seem biased towards some of them. Reasoning, and benchmarks/classes.py.
+DIFFER, UNLIKE_CLASSES = 0.5, 0.5
 # Log-odds. Probability that a scale of scores stands anywhere, standard deviations of its shift and of base rates. By
 # benchmarks/levels.py, judges with anchored and with arbitrary scales.
 ARBITRARY, SHIFT, BASE_RATE = 0.2, 1.0, 1.0
