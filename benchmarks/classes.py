@@ -1,42 +1,94 @@
-"""How the default pool does with more than two classes, on the shared panels that have them.
+"""How the default pool does with more than two classes, on the shared panels that have them and on simulated ones.
 
     python benchmarks/classes.py [--draws N] [--data FOLDER] [--pool NAME] [NAME ...]
 
 Of a panel's resolved events, as many as the head of the column says are drawn at random to learn from, once for each
-draw; the mean log loss, in nats, is that of at most 400 others. Forecasts on the others are not given.
+draw; the mean log loss, in nats, is that of at most 400 others. Forecasts on the others are not given. The simulated
+kinds, a new panel for each draw: classes alike, as the class-symmetric model has it; the same with unequal base rates,
+one of .01; with experts biased by class; classes in order, of which each expert sees a blurred place; the same with
+experts who are overconfident and round; and experts who tell some classes better than others.
 """
 
 from __future__ import annotations
 
 import argparse
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
+from opinionpool.arrays import Array
 from opinionpool.forecasts import Forecasts
+from opinionpool.learning.posterior import below
+from opinionpool.logodds import softmax, uncentred
 from opinionpool.pools.fit import fit_pool
 from opinionpool.tables.read import read_forecasts
 
 PANELS, SIZES, TEST, DRAWS = ("tampere_pop", "flusight"), (10, 40, 160), 400, 10
 
 
-def losses(forecasts: Forecasts, size: int, draws: int, pool: str = "gaussian") -> list[float]:
+def symmetric(
+    rng: np.random.Generator, t: int, *, base: Array, accuracy: Array | float = 1.0, bias: float = 0.0
+) -> Forecasts:
+    """Forecasts of eight experts by section 3 of docs/model.md, of classes with these base rates and accuracies."""
+    k = len(base)
+    y = rng.choice(k, size=t, p=base)
+    own = np.exp(0.5 * rng.normal(size=(1, 8, 1))) * accuracy * ((np.arange(k) == y[:, None]) - 1.0 / k)[:, None]
+    noise = np.sqrt(0.6) * rng.normal(size=(t, 1, k)) + np.sqrt(0.4) * rng.normal(size=(t, 8, k))
+    off = bias * (rng.normal(size=(1, 1, k)) + rng.normal(size=(1, 8, k)))
+    forecasts = softmax(uncentred(np.log(base) + own + noise + off))
+    return Forecasts.from_array(forecasts, y, classes=range(k))
+
+
+def ordered(rng: np.random.Generator, t: int, *, narrow: float = 1.0, step: float = 0.0) -> Forecasts:
+    """Forecasts of eight experts of the place of a standard normal number between -1.5, -.5, .5 and 1.5."""
+    cuts = np.array([-1.5, -0.5, 0.5, 1.5])
+    x = rng.normal(size=t)
+    sd = np.exp(0.3 * rng.normal(size=8))
+    seen = x[:, None] + 0.6 * rng.normal(size=(t, 1)) + sd * rng.normal(size=(t, 8))
+    variance = 0.36 + sd**2
+    mean, spread = seen / (1.0 + variance), np.sqrt(variance / (1.0 + variance)) / narrow
+    under = below((cuts - mean[..., None]) / spread[:, None])
+    ends = np.concatenate([np.zeros((t, 8, 1)), under, np.ones((t, 8, 1))], axis=-1)
+    forecasts = np.diff(ends, axis=-1)
+    if step:
+        forecasts = np.round(forecasts / step) * step
+        forecasts /= forecasts.sum(axis=-1, keepdims=True)
+    return Forecasts.from_array(forecasts, np.searchsorted(cuts, x), classes=range(5))
+
+
+KINDS: dict[str, Callable[[np.random.Generator, int], Forecasts]] = {
+    "alike": lambda rng, t: symmetric(rng, t, base=np.full(4, 0.25)),
+    "rare": lambda rng, t: symmetric(rng, t, base=np.array([0.6, 0.25, 0.1, 0.04, 0.01])),
+    "biased": lambda rng, t: symmetric(rng, t, base=np.full(4, 0.25), bias=0.35),
+    "ordered": ordered,
+    "overconfident": lambda rng, t: ordered(rng, t, narrow=1.6, step=0.05),
+    "by class": lambda rng, t: symmetric(
+        rng, t, base=np.array([0.4, 0.3, 0.2, 0.1]), accuracy=np.array([3.0, 1.0, 0.5, 0.2])
+    ),
+}
+
+
+def losses(
+    found: Callable[[np.random.Generator], Forecasts], size: int, draws: int, pool: str = "gaussian"
+) -> list[float]:
     """Mean log loss of the pool in each draw."""
-    events = np.flatnonzero(forecasts.resolved & (forecasts.crowd > 0))
-    found = []
+    each = []
     for draw in range(draws):
-        order = np.random.default_rng([0, draw]).permutation(events)
+        rng = np.random.default_rng([0, draw])
+        forecasts = found(rng)
+        order = rng.permutation(np.flatnonzero(forecasts.resolved & (forecasts.crowd > 0)))
         test = forecasts.select_events(order[size : size + TEST])
         answers = fit_pool(pool, forecasts.select_events(order[:size])).pool_forecasts(test)
-        found.append(float(-np.log(answers[np.arange(len(test.outcomes)), test.outcomes]).mean()))
-    return found
+        each.append(float(-np.log(answers[np.arange(len(test.outcomes)), test.outcomes]).mean()))
+    return each
 
 
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", default=PANELS)
+    parser.add_argument("names", nargs="*", default=(*PANELS, *KINDS))
     parser.add_argument("--draws", type=int, default=DRAWS)
     parser.add_argument("--pool", default="gaussian")
     parser.add_argument("--data", type=Path, default=Path(__file__).resolve().parents[2] / "shared" / "data")
@@ -44,8 +96,12 @@ def main() -> None:
     warnings.simplefilter("ignore")
     print("| panel | " + " | ".join(map(str, SIZES)) + " |\n" + "| --- " * (1 + len(SIZES)) + "|")
     for name in options.names:
-        forecasts = read_forecasts(options.data / f"{name}.csv.gz")
-        means = [np.mean(losses(forecasts, size, options.draws, options.pool)) for size in SIZES]
+        if name in KINDS:
+            found = lambda rng, kind=KINDS[name]: kind(rng, SIZES[-1] + TEST)  # noqa: E731
+        else:
+            panel = read_forecasts(options.data / f"{name}.csv.gz")
+            found = lambda rng, panel=panel: panel  # noqa: E731, ARG005
+        means = [np.mean(losses(found, size, options.draws, options.pool)) for size in SIZES]
         print(f"| {name} | " + " | ".join(f"{mean:.3f}" for mean in means) + " |", flush=True)
 
 

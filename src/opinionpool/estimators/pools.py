@@ -62,8 +62,8 @@ class GaussianPool(IncrementalPool):
         ``op.Beliefs()``, what is assumed of any panel. None: the data alone, an error where they do not determine the
         weights.
     class_model : {"auto", "symmetric", "full"}
-        K > 2: one weight per expert for all classes, or weights that differ between classes; "auto" takes the latter
-        where it predicts clearly better. With `beliefs` None, "auto" is "symmetric", and "full" is linear discriminant
+        K > 2: one weight per expert for all classes, or weights that differ between classes; "auto" averages
+        both by how probable they are. With `beliefs` None, "auto" is "symmetric", and "full" is linear discriminant
         analysis.
     scale : str, sequence or mapping, optional
         What levels X has instead of probabilities, such as ``"1-10"`` or ``("no", "unsure", "yes")``; of some columns

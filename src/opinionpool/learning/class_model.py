@@ -1,8 +1,9 @@
-"""Weights that differ between classes, where the outcomes make that clearly more probable than one weight for all.
+"""Weights that differ between classes, as far as the outcomes make that more probable than one weight for all.
 
-Both kinds have half of the prior probability. What the full model adds to the symmetric panel's answers has normal
-coefficients (`opinionpool.learning.class_weights`), whose evidence is averaged over how far weights may differ; that of
-the symmetric panel is the likelihood of its own answers.
+Both kinds have half of the prior probability, and are averaged; members (10.6) are weighed by the evidence of both.
+What the full model adds to the symmetric panel's answers has normal coefficients
+(`opinionpool.learning.class_weights`), whose evidence is averaged over how far weights may differ; that of the
+symmetric panel is the likelihood of its own answers.
 """
 
 from __future__ import annotations
@@ -19,10 +20,7 @@ from opinionpool.estimation.likelihood import Design, row_basis, value
 from opinionpool.estimation.newton import Mode, posterior_modes, posterior_probabilities
 from opinionpool.estimation.sampling import spread_evenly
 from opinionpool.learning.class_weights import ClassPosterior, ClassWeights, Spreads
-from opinionpool.learning.constants import (
-    CLASS_SPREADS,
-    DIFFER,
-)
+from opinionpool.learning.constants import CLASS_PROBABILITIES, CLASS_SPREADS, DIFFER
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.learning.problem import DenseContrasts
 from opinionpool.model.panel import Panel
@@ -79,8 +77,8 @@ class ClassEvidence:
 
 # How far weights may differ between classes; averaged by how well each predicts the outcomes.
 SPREADS = tuple(Spreads(*each) for each in CLASS_SPREADS)
-# From this posterior probability on, they are taken to.
-CHOSEN = 0.8
+# From this posterior probability on, they are looked at.
+PROBABLE = 0.05
 # One that is less probable than this is left out of the average.
 NEGLIGIBLE = 1e-3
 # Numbers in the largest array; more events are thinned.
@@ -112,7 +110,7 @@ def with_class_model(learned: FittedPanel, panel: Panel, data: DenseContrasts, c
         return learned
     used = data.resolved & (data.weight > 0) & ~np.isnan(data.contrasts[:, weights.informative, 0]).all(axis=1)
     nothing = learned.structure == "assumed" or not used.any()
-    worth, needed = float(data.weight[used].sum()), len(weights.first) * weights.free**2
+    needed = len(weights.first) * weights.free**2
     if class_model == "full":
         if weights.size > MOST:
             raise LearningError(
@@ -124,8 +122,8 @@ def with_class_model(learned: FittedPanel, panel: Panel, data: DenseContrasts, c
             return _differing(learned, weights, np.zeros(size), np.zeros((size, size)))
     elif nothing:
         return learned
-    elif worth < needed or weights.size > ASKED:
-        return _with(learned, _too_few(worth, needed) if worth < needed else _too_many(needed))
+    elif weights.size > ASKED:
+        return _with(learned, _too_many(needed))
     elif (data.outcomes[used] == data.outcomes[used][0]).all():
         return _with(learned, _one_outcome())
     evidence = _evidence(weights, data, used)
@@ -135,14 +133,21 @@ def with_class_model(learned: FittedPanel, panel: Panel, data: DenseContrasts, c
 
 
 def _chosen(learned: FittedPanel, weights: ClassWeights, evidence: ClassEvidence) -> FittedPanel:
-    """Full model if its posterior probability exceeds `CHOSEN`, else the fit with a note."""
+    """Fit whose weights differ between classes as far as that is probable, with a note."""
     found, probability = _fits(weights, evidence)
     scores = [evidence.alike, *(each.mode.log_marginal_likelihood for each in found)]
-    share = (1.0 - DIFFER, *(DIFFER / len(SPREADS),) * len(SPREADS))
+    share = (1.0 - DIFFER, *(DIFFER * each for each in CLASS_PROBABILITIES))
     differ = 1.0 - float(posterior_probabilities(scores, share)[0])
-    if differ > CHOSEN:
-        return _with(_differing(learned, weights, *_average(found, probability)), _found(differ))
-    return _with(learned, _not_found(differ))
+    if learned.members is not None:
+        gain = float(np.logaddexp.reduce(np.array(scores) + np.log(share))) - scores[0]
+        members = learned.members.favoured(gain)
+        posterior = learned.posterior and learned.posterior.mixed_with(members)
+        learned = replace(learned, members=members, posterior=posterior)
+    if differ < PROBABLE:
+        return _with(learned, _not_found(differ))
+    mean, covariance = _average(found, probability)
+    covariance = differ * (covariance + (1.0 - differ) * np.outer(mean, mean))
+    return _with(_differing(learned, weights, differ * mean, covariance), _found(differ))
 
 
 def _fits(weights: ClassWeights, evidence: ClassEvidence) -> tuple[list[Found], Array]:
@@ -151,7 +156,7 @@ def _fits(weights: ClassWeights, evidence: ClassEvidence) -> tuple[list[Found], 
     for spreads in SPREADS:
         found.append(evidence.fit(weights.feature_roots(spreads), found[-1].coefficients if found else None))
     score = [each.mode.log_marginal_likelihood for each in found]
-    return found, posterior_probabilities(score, (1.0 / len(SPREADS),) * len(SPREADS))
+    return found, posterior_probabilities(score, CLASS_PROBABILITIES)
 
 
 def _average(found: list[Found], probability: Array) -> tuple[Array, Array]:
@@ -211,14 +216,6 @@ def _too_many(needed: int) -> Note:
     return Note("class-model", text)
 
 
-def _too_few(worth: float, needed: int) -> Note:
-    text = (
-        f"experts have one weight for all classes: {worth:.3g} independent events are too few to learn {needed:,} that "
-        "differ between classes"
-    )
-    return Note("class-model", text)
-
-
 def _one_outcome() -> Note:
     # Otherwise weights would be preferred that call this class the likeliest whatever the forecasts.
     text = "experts have one weight for all classes: every resolved event has the same outcome"
@@ -231,4 +228,5 @@ def _not_found(differ: float) -> Note:
 
 
 def _found(differ: float) -> Note:
-    return Note("class-model", f"weights differ between classes, which has a probability of {differ:.0%}")
+    text = f"weights differ between classes with a probability of {differ:.0%}, and count with that"
+    return Note("class-model", text)

@@ -78,9 +78,9 @@ def learn(
         from features of a crowd.
     class_model : {"auto", "symmetric", "full"}
         K > 2: one weight per expert for all classes, or weights that differ between them (model.md, section 3). "auto"
-        is "full" where the default pool predicts clearly better with it (see `opinionpool.learning.class_model`), and a
-        note says so; with `beliefs` None or another structure it is "symmetric". With `beliefs` None, "full" is linear
-        discriminant analysis (see `opinionpool.estimation.lda`). For two classes both are the same.
+        averages both by how probable the outcomes make them (see `opinionpool.learning.class_model`), and a note says
+        how much that is; with `beliefs` None or another structure it is "symmetric". With `beliefs` None, "full" is
+        linear discriminant analysis (see `opinionpool.estimation.lda`). For two classes both are the same.
     floor, pool_floor : float
         Floors (model.md, section 4).
 

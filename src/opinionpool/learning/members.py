@@ -71,8 +71,11 @@ class Members:
         likeliest = by_expert.max()
         odds = np.exp(by_expert - likeliest)
         log_likelihood = np.array([evidence, average, likeliest + np.log(odds.mean())])
-        shares = self.before * np.exp(log_likelihood - log_likelihood.max())
-        return replace(self, shares=shares / shares.sum(), follow=odds / odds.sum())
+        return replace(self, shares=_posterior(self.before, log_likelihood), follow=odds / odds.sum())
+
+    def favoured(self, evidence: float) -> Members:
+        """Members when the log pool has so much more evidence than it had."""
+        return replace(self, shares=_posterior(self.shares, np.array([evidence, 0.0, 0.0])))
 
     @property
     def decided(self) -> bool:
@@ -129,6 +132,12 @@ class Members:
             mean[1, rows] = np.einsum("i,tik->tk", self.follow, odds)
             sd[1, rows] = np.sqrt(np.einsum("i,tik->tk", self.follow, (odds - mean[1, rows][:, None]) ** 2))
         return mean, sd
+
+
+def _posterior(prior: Array, log_likelihood: Array) -> Array:
+    """Posterior probabilities of the members, (3,)."""
+    shares = prior * np.exp(log_likelihood - log_likelihood.max())
+    return np.asarray(shares / shares.sum())
 
 
 def _class_log_odds(ratios: Array) -> Array:

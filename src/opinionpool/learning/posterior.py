@@ -113,9 +113,10 @@ class Posterior(Tabular):
         """Return the posterior with a row of the table for each member of the mixture."""
         if members is None:
             return self
-        names = (*self.hyperparameter, *("member",) * len(NAMES))
-        prior, posterior = np.append(self.prior, members.before), np.append(self.posterior, members.shares)
-        return replace(self, hyperparameter=names, value=(*self.value, *NAMES), prior=prior, posterior=posterior)
+        n = sum(name != "member" for name in self.hyperparameter)
+        names = (*self.hyperparameter[:n], *("member",) * len(NAMES))
+        prior, posterior = np.append(self.prior[:n], members.before), np.append(self.posterior[:n], members.shares)
+        return replace(self, hyperparameter=names, value=(*self.value[:n], *NAMES), prior=prior, posterior=posterior)
 
     @property
     def shares_(self) -> dict[str, float]:
