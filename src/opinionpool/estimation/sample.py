@@ -39,16 +39,16 @@ class Items(Protocol):
         """Concatenation of several."""
 
 
-Held = TypeVar("Held", bound=Items)
+Drawn = TypeVar("Drawn", bound=Items)
 
 
 @dataclass(frozen=True, eq=False)
-class Sample(Generic[Held]):
+class Sample(Generic[Drawn]):
     """Items of least priority in each of G strata, as many as find room."""
 
     room: Index  # (G, L)
     beyond: Array  # (G,); the least priority of each stratum that found no room
-    parts: tuple[tuple[Array, Held], ...] = ()  # priorities and items, of which some may find no room
+    parts: tuple[tuple[Array, Drawn], ...] = ()  # priorities and items, of which some may find no room
     tidy: bool = True  # whether there is one part at most, by priority, and all of it found room
 
     def __len__(self) -> int:
@@ -59,7 +59,7 @@ class Sample(Generic[Held]):
         """True if there was room for every event."""
         return bool(np.isinf(self.beyond).all())
 
-    def add(self, priority: Array, stratum: Index, items: Callable[[Index], Held]) -> Self:
+    def add(self, priority: Array, stratum: Index, items: Callable[[Index], Drawn]) -> Self:
         """The sample with further items, of which `items` makes those that may find room."""
         beyond = self.beyond.copy()
         for group, most in enumerate(self.room[:, 0].tolist()):
@@ -70,20 +70,20 @@ class Sample(Generic[Held]):
         found = replace(self, beyond=beyond, tidy=False)
         return found.with_part(priority[rows], items(rows)) if len(rows) else found
 
-    def with_part(self, priority: Array, items: Held) -> Self:
+    def with_part(self, priority: Array, items: Drawn) -> Self:
         """The sample with further items of known priorities."""
         found = replace(self, parts=(*self.parts, (priority, items)), tidy=False)
         few = len(found) <= 2 * int(self.room[:, 0].sum()) and len(found.parts) <= PARTS
         return found if few else found.thinned()
 
-    def only(self, kept: Callable[[Held], Mask]) -> Self:
+    def only(self, kept: Callable[[Drawn], Mask]) -> Self:
         """The sample without some of its items."""
         left = [(priority, items, kept(items)) for priority, items in self.parts]
         return replace(
             self, parts=tuple((p, items) if some.all() else (p[some], items.take(some)) for p, items, some in left)
         )
 
-    def merged(self, other: Self, moved: Callable[[Held], Held]) -> Self:
+    def merged(self, other: Self, moved: Callable[[Drawn], Drawn]) -> Self:
         """The sample with the items of another one, each as `moved` has it."""
         found = replace(self, beyond=np.minimum(self.beyond, other.beyond), tidy=not self.parts)
         for priority, items in other.parts:
