@@ -12,7 +12,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from opinionpool.arrays import Array, Mask
+from opinionpool.arrays import Array, Mask, axes
 from opinionpool.errors import (
     ArgumentError,
     Note,
@@ -195,8 +195,9 @@ class BasePool(ClassifierMixin, FittedAttributes):  # type: ignore[misc]
         """X and y of a fit, or of a batch after `begun`; `given` are the classes, if they are given."""
         names, keys, who = column_names(X), row_keys(X), type(self).__name__
         scales = scales_given(self.scale)
-        experts = self._columns_known().experts if begun else numbered(np.shape(X)[1] if np.ndim(X) == 2 else 1)
-        own_scales(scales, names or experts)
+        if scales:
+            width = 1 if axes(X, "X") < 2 else np.shape(X)[1]
+            own_scales(scales, names or (self._columns_known().experts if begun else numbered(width)))
         columns = columns_of(X, self)
         y, ties = without_ties(aligned(y, keys, "y"), scales)
         labels, known = labels_of(y, len(columns), who, given if begun is None else begun.classes)

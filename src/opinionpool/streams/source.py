@@ -29,10 +29,6 @@ class StreamSource:
     scales: Mapping[str, Scale] = field(default_factory=dict)
     has_options: bool = False
 
-    def __post_init__(self) -> None:
-        if not self.state.experts:
-            raise LearningError("nothing has been added yet, so there is nothing to learn from")
-
     @property
     def experts(self) -> tuple[str, ...]:
         """N names."""
@@ -43,12 +39,19 @@ class StreamSource:
         """K labels."""
         return self.state.classes
 
+    @property
+    def _filled(self) -> StreamState:
+        """The state; LearningError if nothing was added."""
+        if not self.state.experts:
+            raise LearningError("nothing has been added yet, so there is nothing to learn from")
+        return self.state
+
     def rows(self) -> tuple[Forecasts, Array, float]:
         """Events of the sample and open events; how many each stands for, (T,); and the least of these numbers.
 
         The least is relative to what an event counts by itself.
         """
-        state = self.state.settled()
+        state = self._filled.settled()
         opened = EventBlock.of_events([state.open[name] for name in sorted(state.open)], len(state.classes))
         kept = [block for _, block in state.sample.parts]
         stands, own = np.ones((2, 0))
@@ -66,7 +69,7 @@ class StreamSource:
 
     def sums(self, request: Request) -> Sums | None:
         """Sums of all events, where floors allow it and, for the full structure, everybody answered everything."""
-        totals = self.state.totals
+        totals = self._filled.totals
         found = totals.evidence(laplace_prior(totals.events) if totals.prior is None else totals.prior)
         if found is None or (request.kind == "full" and not found[0].complete):
             return None

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool import logodds
-from opinionpool.arguments import chosen_name, expect_type, labels_given, names_given, number, whole_number
+from opinionpool.arguments import expect_type, labels_given, names_given, number, whole_number
 from opinionpool.arrays import Array, frequencies, is_blank
 from opinionpool.errors import ArgumentError, ExpertError, LearningError, Note, ShapeError
 from opinionpool.estimation.statistics import Statistics
@@ -24,7 +24,6 @@ from opinionpool.learning.request import Request
 from opinionpool.logodds import FLOOR, POOL_FLOOR
 from opinionpool.model.pooling import Settings
 from opinionpool.names import check_distinct, numbered
-from opinionpool.pools import NAMES
 from opinionpool.pools.fit import fit_from
 from opinionpool.pools.fitted_pool import Fitted
 from opinionpool.scales import Scale
@@ -225,7 +224,6 @@ class Stream:
 
     def fit(self, pool: str = "gaussian", **options: Any) -> Fitted:  # noqa: ANN401 - each pool has its own
         """Learn any pool from all events so far; arguments as for `opinionpool.pools.fit.fit_pool`."""
-        chosen_name(pool, "pool", NAMES)
         source = StreamSource(self._added_up(), self.scales)
         return fit_from(source, pool, floor=self.floor, pool_floor=self.pool_floor, **options)
 
