@@ -197,8 +197,8 @@ def topics(findings: Findings, name: str) -> list[tuple[str, str]]:
     notes = [note for note in findings.notes if note.code != "layout" and remarkable(forecasts, note)]
     rows += [("note", note.text) for note in notes]
     # Notes name clones already.
-    told = "clones" in shown
-    checks = [each for each in findings.checks if not (told and each.code == "clones" and each.statistic == 1.0)]
+    named = "clones" in shown
+    checks = [each for each in findings.checks if not (named and each.code == "clones" and each.statistic == 1.0)]
     rows += [("model", line) for line in check_lines(checks)]
     rows += _in_the_way(findings)
     rows += [("proposed", fault.text) for fault in findings.faults if fault.proposed]

@@ -277,10 +277,10 @@ def gains_section(f: Findings) -> Section:
     gain = f.score_of(found).over_average
     base = "" if found.base is None else decimal(found.base.score)
     of = "the share of the other events that happened" if f.binary else "the outcomes’ shares of the other events"
-    alone = f"Answering every event with {of} (the base rate) would score {base}." if base else ""
+    of_base = f"Answering every event with {of} (the base rate) would score {base}." if base else ""
     average = f"The pool is the simple average. On {counted(found.scored, 'event')} it scored"
     average = f"{average} {decimal(found.average.score)}." if f.pool == AVERAGE else ""
-    lead = words(average, *headline(f), alone, kind="lead")
+    lead = words(average, *headline(f), of_base, kind="lead")
     caveats = [note(markup("<b>Mind:</b> {}", sentence(each.text))) for each in f.caveats]
     meaning = note(_meaning(f, found, gain))
     if gain.verdict == "too few events":
