@@ -248,8 +248,15 @@ def pieces_of(scene: Scene) -> dict[str, Html]:
         words = f"The panel is the saved pool of {printable(scene.material.source.model or '')}, as it is."
         foot.append(markup('<p class="note">{}</p>', words))
     else:
-        foot += [_adding(), _more(scene)]
-    return {"example": _example(scene), "common": _common(scene, setting), **rows, "foot": joined(foot)}
+        area = attributes(id="new", rows=1, placeholder="Dana, or pasted lines: Dana 60%", spellcheck="false")
+        adding = '<form class="adding" data-add="new"><label for="new">Add experts</label><textarea{}></textarea>'
+        foot += [markup(f'{adding}<button type="submit">Add</button></form>', area), _more(scene)]
+    example = Html("")
+    if a.question == EXAMPLE and scene.material.forecasts is None:
+        words = "This is an example: the question, the advisers and their assessments are made up."
+        clear = button("Clear it and begin with your own", "blank", id="blank")
+        example = markup('<p class="banner">{} {}</p>', words, clear)
+    return {"example": example, "common": _common(scene, setting), **rows, "foot": joined(foot)}
 
 
 def _learned(scene: Scene, unit: str) -> dict[str, str]:
@@ -260,15 +267,6 @@ def _learned(scene: Scene, unit: str) -> dict[str, str]:
     assert state.marginal is not None
     rows = zip(state.experts, state.marginal.accuracy.tolist(), state.counts.tolist(), strict=True)
     return {who: f"learned {accuracy_label(unit, accuracy)}" for who, accuracy, count in rows if count > 0}
-
-
-def _example(scene: Scene) -> Html:
-    """Return the notice that the page shows an example, with a button that clears it."""
-    if scene.a.question != EXAMPLE or scene.material.forecasts is not None:
-        return Html("")
-    words = "This is an example: the question, the advisers and their assessments are made up."
-    clear = button("Clear it and begin with your own", "blank", id="blank")
-    return markup('<p class="banner">{} {}</p>', words, clear)
 
 
 def _common(scene: Scene, setting: _Setting) -> Html:
@@ -354,13 +352,13 @@ def _expert(each: Expert, features: Features, setting: _Setting, from_file: bool
     )
     parts = [head, forecast, leave]
     if not setting.fixed:
-        parts.append(
-            markup(
-                f'<details id="how-{each.key}"><summary id="fold-{each.key}">{{}}</summary>'
-                '<div class="second">{}</div></details>',
-                _summary(each, features, setting, learned), _assessed(each, features, setting, who),
-            )
-        )  # fmt: skip
+        shown = accuracy_label(setting.unit, features.accuracy)
+        accuracy, kappa = ("assumed " if setting.assumes(each, it) else "" for it in ("accuracy", "calibration"))
+        summary = f"{accuracy}{shown}, {kappa}calibration {features.calibration:.2g}"
+        summary = f"{learned or accuracy + shown} · assess" if accuracy and kappa else summary
+        start = f'<details id="how-{each.key}"><summary id="fold-{each.key}">'
+        fold = start + '{}</summary><div class="second">{}</div></details>'
+        parts.append(markup(fold, summary, _assessed(each, features, setting, who)))
     return markup('<fieldset class="line"><legend class="unseen">{}</legend>{}</fieldset>', who, joined(parts))
 
 
@@ -372,15 +370,6 @@ def accuracy_label(unit: str, accuracy: float) -> str:
     """
     label = {"auc": "AUC", "hit_rate": "hit rate", "score": "score"}[unit]
     return f"{label} {in_unit(unit, max(accuracy, 0.0)):.2f}".replace("0.", ".", 1)
-
-
-def _summary(each: Expert, features: Features, setting: _Setting, learned: str) -> str:
-    """Describe the features used for an expert in a few words."""
-    shown = accuracy_label(setting.unit, features.accuracy)
-    accuracy, calibration = ("assumed " if setting.assumes(each, what) else "" for what in ("accuracy", "calibration"))
-    if accuracy and calibration:
-        return f"{learned or accuracy + shown} · assess"
-    return f"{accuracy}{shown}, {calibration}calibration {features.calibration:.2g}"
 
 
 def in_unit(unit: str, accuracy: float) -> float:
@@ -426,15 +415,6 @@ def _without_forecasts(without: Sequence[Expert]) -> Html:
         counted(len(without), "expert"), names,
         choice("include", "Give a forecast for", options, "", data_do="include"),
     )  # fmt: skip
-
-
-def _adding() -> Html:
-    area = attributes(id="new", rows=1, placeholder="Dana, or pasted lines: Dana 60%", spellcheck="false")
-    return markup(
-        '<form class="adding" data-add="new"><label for="new">Add experts</label><textarea{}></textarea>'
-        '<button type="submit">Add</button></form>',
-        area,
-    )
 
 
 def _more(scene: Scene) -> Html:

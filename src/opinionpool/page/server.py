@@ -14,9 +14,9 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from importlib.resources import files
-from typing import Any
+from typing import Any, TypeAlias
 
 import uvicorn
 from starlette.applications import Starlette
@@ -126,6 +126,9 @@ ASSETS = {"icon.svg": "image/svg+xml", "page.js": "text/javascript", "page.css":
 TYPES = {".html": "text/html", ".toml": "application/toml", ".csv": "text/csv", ".json": "application/json"}
 
 
+Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
+
+
 class Page:
     """The application of a page: its sessions, below a path that begins with a token, and what answers them."""
 
@@ -138,10 +141,10 @@ class Page:
         routes = [
             Route("/", self._new),
             Route("/page/{name}/", self._page),
-            Route("/page/{name}/move", self._move, methods=["POST"]),
-            Route("/page/{name}/later/{what}", self._later),
-            Route("/page/{name}/alive", self._alive),
-            Route("/page/{name}/get/{file}", self._get),
+            Route("/page/{name}/move", self._known(self._move), methods=["POST"]),
+            Route("/page/{name}/later/{what}", self._known(self._later)),
+            Route("/page/{name}/alive", self._known(self._alive)),
+            Route("/page/{name}/get/{file}", self._known(self._get)),
             Route("/assets/{file}", _asset),
         ]
         self.app = Starlette(
@@ -149,8 +152,16 @@ class Page:
             exception_handlers={TooLargeError: too_large, ClientDisconnect: gone, Exception: _fault},
         )
 
-    def _session(self, request: Request) -> Session | None:
-        return self._sessions.get(request.path_params["name"])
+    def _known(self, answer: Callable[[Session, Request], Awaitable[Response]]) -> Endpoint:
+        """Answer requests of a page that is known here."""
+
+        async def endpoint(request: Request) -> Response:
+            session = self._sessions.get(request.path_params["name"])
+            if session is None:
+                return refused(410, "this page is no longer known here; load it again")
+            return await answer(session, request)
+
+        return endpoint
 
     async def _new(self, _request: Request) -> Response:
         """A page of its own for everyone who opens the printed address."""
@@ -163,7 +174,7 @@ class Page:
         return RedirectResponse(f"page/{session.name}/", 303)
 
     async def _page(self, request: Request) -> Response:
-        session = self._session(request)
+        session = self._sessions.get(request.path_params["name"])
         if session is None:
             return RedirectResponse("../../", 303)
         return await run_in_threadpool(self._drawn_page, session)
@@ -213,11 +224,8 @@ class Page:
             "work": pieces.get("work") or panel.panel(pieces)
         }
 
-    async def _move(self, request: Request) -> Response:
+    async def _move(self, session: Session, request: Request) -> Response:
         """Do actions, one after the other, and draw the page anew."""
-        session = self._session(request)
-        if session is None:
-            return refused(410, "this page is no longer known here; load it again")
         # Forms of foreign pages cannot send this type without being asked for their origin.
         if not request.headers.get("content-type", "").startswith("application/json"):
             return refused(415, "moves are JSON")
@@ -260,11 +268,11 @@ class Page:
             if self._fits(chosen):
                 session.take(chosen)
 
-    async def _later(self, request: Request) -> Response:
+    async def _later(self, session: Session, request: Request) -> Response:
         """What takes longer than a move may."""
-        session, what = self._session(request), request.path_params["what"]
-        if session is None or what not in {"effects", "findings"}:
-            return refused(410, "this page is no longer known here; load it again")
+        what = request.path_params["what"]
+        if what not in {"effects", "findings"}:
+            return refused(404, "there is no such part")
 
         def part() -> Response:
             with session.lock:
@@ -275,12 +283,9 @@ class Page:
 
         return await run_in_threadpool(part)
 
-    async def _get(self, request: Request) -> Response:
+    async def _get(self, session: Session, request: Request) -> Response:
         """A file to take away."""
-        session, file = self._session(request), request.path_params["file"]
-        if session is None:
-            return refused(410, "this page is no longer known here; load it again")
-        return await run_in_threadpool(self._file, session, file)
+        return await run_in_threadpool(self._file, session, request.path_params["file"])
 
     def _file(self, session: Session, file: str) -> Response:
         with session.lock:
@@ -296,11 +301,8 @@ class Page:
         kind = TYPES.get("." + file.rpartition(".")[2], "application/octet-stream")
         return Response(content, media_type=kind, headers={"content-disposition": f'attachment; filename="{file}"'})
 
-    async def _alive(self, request: Request) -> Response:
+    async def _alive(self, session: Session, _request: Request) -> Response:
         """A stream that lasts as long as the page is open."""
-        session = self._session(request)
-        if session is None:
-            return refused(410, "this page is no longer known here; load it again")
 
         async def beats() -> AsyncIterator[str]:
             self.open += 1

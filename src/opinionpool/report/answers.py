@@ -142,7 +142,9 @@ def event_columns(pooled: Pooled, *, only_open: bool = False) -> list[Column]:
         first = [value if place == 0 else None for value, place in zip(every, places, strict=True)]
         return Column(key, every, title, show, spare=spare, table=first)
 
-    remarks = _remarks(pooled)
+    answered = zip((forecasts.crowd > 0).tolist(), pooled.in_sample.tolist(), strict=True)
+    prior = "no forecast: the prior"
+    remarks = [prior if not active else "in-sample" if known else None for active, known in answered]
     labels: list[Column] = []
     if several:
         sets = forecasts.options or [forecasts.classes] * len(forecasts.events)
@@ -181,16 +183,6 @@ def void_records(void: Mapping[str, int]) -> Iterator[dict[str, object]]:
     """Records of void events for JSON; `void` is the number of forecasts on each event."""
     for event, crowd in void.items():
         yield {"event": event, "experts": crowd, "outcome": None, "in_sample": False, "status": "void"}
-
-
-def _remarks(pooled: Pooled) -> list[str | None]:
-    """Remark on each answer: no forecast, in-sample, or None, (T,)."""
-    answered = (pooled.forecasts.crowd > 0).tolist()
-    taught = pooled.in_sample.tolist()
-    return [
-        "no forecast: the prior" if not active else "in-sample" if known else None
-        for active, known in zip(answered, taught, strict=True)
-    ]
 
 
 def event_records(pooled: Pooled) -> Iterator[dict[str, object]]:
@@ -276,7 +268,12 @@ def expert_columns(forecasts: Forecasts, state: Fitted) -> list[Column]:
         if any(end is not None for end in low):
             columns.append(Column("weight_low", low, "from", hundredths))
             columns.append(Column("weight_high", high, "to", hundredths))
-    columns += _class_weight_columns(state)
+    if isinstance(state, FittedPanel) and isinstance(state.panel, FullPanel):
+        own = np.where(state.present[:, None], state.panel.class_weights, 0.0).T.tolist()
+        columns += [
+            Column(f"weight:{label}", values, printable(str(label)), decimal, spare=5)
+            for label, values in zip(state.panel.classes, own, strict=True)
+        ]
     columns += [
         Column("forecasts", forecasts.counts.tolist(), "forecasts", whole, spare=3),
         Column("resolved", forecasts.resolved_counts.tolist(), "resolved", whole, spare=1),
@@ -310,17 +307,6 @@ def _feature_columns(state: FittedPanel, forecasts: Forecasts) -> list[Column]:
 
         columns.append(Column("auc", _finite(areas(forecasts)), "AUC", decimal))
     return columns
-
-
-def _class_weight_columns(state: Fitted) -> list[Column]:
-    """Columns with each expert's weight by class, for panels whose weights differ between classes; else empty."""
-    if not isinstance(state, FittedPanel) or not isinstance(state.panel, FullPanel):
-        return []
-    weights = np.where(state.present[:, None], state.panel.class_weights, 0.0)
-    return [
-        Column(f"weight:{label}", weights[:, i].tolist(), printable(str(label)), decimal, spare=5)
-        for i, label in enumerate(state.panel.classes)
-    ]
 
 
 def _finite(values: Array) -> list[float | None]:
