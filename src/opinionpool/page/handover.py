@@ -123,28 +123,24 @@ def command_line(a: Assessment, material: Material) -> str:
 
 def names(a: Assessment, material: Material, found: Answer) -> list[str]:
     """Names of the files to download: the report, the command and the inputs that the command needs."""
-    listed = [REPORT, COMMAND]
-    if not a.beliefs.any_panel and material.source.model is None:
-        listed.append(PANEL)
-    if found.altered:
-        listed.append(FORECASTS)
-        if material.source.files and material.source.model is None:
-            listed.append(POOL)
-    return listed
+    fitted = material.source.model is None
+    panel = [PANEL] if fitted and not a.beliefs.any_panel else []
+    pool = [POOL] if fitted and found.altered and material.source.files else []
+    return [REPORT, COMMAND, *panel, *([FORECASTS] if found.altered else []), *pool]
 
 
 def content(name: str, scene: Scene, found: Answer, when: datetime) -> bytes:
     """Bytes of the downloadable file of that name."""
     a, material = scene.a, scene.material
-    if name == REPORT:
-        return report(scene, found, when).encode()
-    if name == PANEL:
-        return panel_file(a, when).encode()
-    if name == FORECASTS:
-        return forecasts_file(a, material).encode()
     if name == POOL:
         return to_bytes(found.state)
-    return f"{command_line(a, material)}\n".encode()
+    texts = {
+        REPORT: lambda: report(scene, found, when),
+        PANEL: lambda: panel_file(a, when),
+        FORECASTS: lambda: forecasts_file(a, material),
+        COMMAND: lambda: f"{command_line(a, material)}\n",
+    }
+    return texts[name]().encode()
 
 
 def archive(scene: Scene, found: Answer, when: datetime) -> bytes:

@@ -153,7 +153,11 @@ def gain_chart(gains: Sequence[Gain]) -> Html:
     step, bottom = 46.0, 46.0 * len(gains) + 4
     rows = [step * place + 34 for place in range(len(gains))]
     # Lines stand beside the intervals only, clear of the labels above them.
-    parts = _axis_below(x, bottom, [(y - 9, y + 9) for y in rows], signs=True)
+    parts = list[Html]()
+    for tick in nice_ticks(x.low, x.high, 5):
+        parts += [line(x(tick), y - 9, x(tick), y + 9, "grid") for y in rows]
+        shown = f"{tick:+g}".replace("-", "−") if tick else "0"
+        parts.append(label(x(tick), bottom + 15, shown, anchor="middle", kind="tick"))
     for y, gain in zip(rows, gains, strict=True):
         parts.append(line(x(0), y - 9, x(0), y + 9, "zero"))
         known = math.isfinite(gain.low)
@@ -176,16 +180,6 @@ def gain_chart(gains: Sequence[Gain]) -> Html:
 def signed_short(x: float) -> str:
     """A difference of scores to three decimals with its sign, and a true minus."""
     return signed(x).replace("-", "−")
-
-
-def _axis_below(x: Scale, bottom: float, lines: Sequence[tuple[float, float]], *, signs: bool = False) -> list[Html]:
-    """Ticks below a drawing, with a line at each between these heights."""
-    parts = []
-    for tick in nice_ticks(x.low, x.high, 5):
-        parts += [line(x(tick), top, x(tick), end, "grid") for top, end in lines]
-        shown = f"{tick:+g}" if signs and tick else f"{tick:g}"
-        parts.append(label(x(tick), bottom + 15, shown.replace("-", "−"), anchor="middle", kind="tick"))
-    return parts
 
 
 def heat_map(errors: SharedErrors) -> Html:

@@ -149,13 +149,9 @@ def explanation_columns(why: Explanation) -> list[Column]:
         title = "share" if field.key == "weight" and why.scale != "log-odds" else field.title
         columns.append(Column(field.key, column(field.key), title, field.show, spare=field.spare))
     if several:
-        labels = [plain(label) for label, each in zip(why.classes, sums, strict=True) for _ in each]
-        shown = [
-            plain(label) if i == 0 else None
-            for label, each in zip(why.classes, sums, strict=True)
-            for i in range(len(each))
-        ]
-        columns.insert(0, Column("class", labels, "class", table=shown))
+        labels = [(plain(label), i) for label, each in zip(why.classes, sums, strict=True) for i in range(len(each))]
+        once = [label if i == 0 else None for label, i in labels]
+        columns.insert(0, Column("class", [label for label, _ in labels], "class", table=once))
     return columns
 
 
@@ -178,14 +174,10 @@ def explanation_records(why: Explanation) -> Iterator[dict[str, object]]:
 def explanation_facts(why: Explanation) -> dict[str, object]:
     """Facts on an answer beside its forecasts, for JSON: probability, interval, prior, intercept and shifts."""
     low, high = why.interval or (None, None)
-    parts = {
-        "probability": why.probability, "prior_probability": why.prior, "start": why.start, "intercept": why.intercept,
-        "topic_shift": why.topic_shift, "shift": why.shift,
-        "members_shift": why.members_shift, "total": why.total,
-    }  # fmt: skip
-    facts = {"event": why.event, "scale": why.scale, "low": low, "high": high, "level": why.level, "topic": why.topic}
-    facts |= {"members_share": why.members_share}
-    return facts | {key: by_class(why, value) for key, value in parts.items()}
+    names = ("probability", "start", "intercept", "topic_shift", "shift", "members_shift", "total")
+    parts = {"prior_probability": why.prior} | {key: getattr(why, key) for key in names}
+    own = {key: getattr(why, key) for key in ("event", "scale", "level", "topic", "members_share")}
+    return own | {"low": low, "high": high} | {key: by_class(why, value) for key, value in parts.items()}
 
 
 def by_class(why: Explanation, value: Array | None) -> object:
@@ -360,7 +352,7 @@ def event_table(f: Findings, rows: Sequence[int]) -> Table:
         once("event", [f.event_name(t) for t in rows], "event"),
         *([own["class"]] if "class" in own else []),
         *([once("topic", topics, "topic")] if topics else []),
-        *([replace(own["closes"], show=str, page=plain_time)] if "closes" in own else []),
+        *([own["closes"]] if "closes" in own else []),
         Column("picture", pictures, "0% to 100%"),
         Column("answer", p, "answer", brief, page=lambda share: markup("<b>{}</b>", brief(share))),
         Column("between", between, "90% interval" if "low" in own else None, as_is),
