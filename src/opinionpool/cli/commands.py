@@ -19,7 +19,6 @@ from opinionpool.cli.options import (
     Pooling,
     SectionedCommand,
     Writing,
-    WritingForPeople,
     check_output,
     given,
     load_pool,
@@ -335,7 +334,7 @@ def compare(reading: Reading, comparing: Comparing, writing: Writing) -> None:
             )  # fmt: skip
     except ArgumentError as error:
         raise click.UsageError(str(error)) from None
-    view = compared.comparison_view(found, table=writing.kind == "table")
+    view = compared.comparison_view(found, table=writing.kind() == "table")
     facts = views.facts(forecasts) | views.belief_facts(believed.beliefs) | dict(view.facts)
     lines = [views.size_line(forecasts), *views.belief_lines(believed.file, believed.beliefs), *view.lines]
     notes = (*forecasts.notes, *found.notes)
@@ -375,7 +374,7 @@ def diff(old: str, new: str, reading: Reading | None, writing: Writing) -> None:
             files.append(read(replace(reading, files=(path,)), (name, trained)))
     found = difference(before, after, *files)
     notes = tuple({note.text: note for each in files for note in each.notes}.values())
-    view = changes.change_view(found, table=writing.kind == "table")
+    view = changes.change_view(found, table=writing.kind() == "table")
     about = files[1] if files else None
     present(replace(view, notes=(*notes, *found.notes), forecasts=about), writing)
 
@@ -394,7 +393,7 @@ def diff(old: str, new: str, reading: Reading | None, writing: Writing) -> None:
     metavar="POOL.json",
     help="Also say what this pool, which pool --save wrote, would do with FILE.",
 )
-@given(WritingForPeople, "writing")
+@given(Writing, "writing")
 def check(reading: Reading, writing: Writing, write_options: str | None, panel: str | None, model: str | None) -> int:
     """Describe the file: what is in it, what was converted, what stands in the way of pooling it.
 
@@ -410,7 +409,7 @@ def check(reading: Reading, writing: Writing, write_options: str | None, panel: 
     from opinionpool.report.view import write_view
 
     findings = find(reading, panel, load_pool(model))
-    view, kind = check_view(findings, reading.name), writing.kind
+    view, kind = check_view(findings, reading.name), writing.kind(people=True)
     with destination(writing.output) as out:
         write_view(view, kind, out)
     if write_options is not None:

@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
@@ -137,9 +137,6 @@ def given(kind: type[Any], name: str) -> Decorator:
 class Writing:
     """Where results go and in which form."""
 
-    # Whether a table is written in a pipe too, unless a file's name says otherwise.
-    for_people: ClassVar[bool] = False
-
     output: str | None = result_option(
         "-o",
         "--output",
@@ -150,7 +147,8 @@ class Writing:
     format: str | None = result_option(
         "--format",
         type=click.Choice(("table", "csv", "json")),
-        help="Default: as the name after -o ends (.csv or .json); else a table on a terminal and CSV elsewhere.",
+        help="Default: as the name after -o ends (.csv or .json); else a table on a terminal (for check "
+        "anywhere) and CSV elsewhere.",
     )
     verbose: bool = result_option(
         "-v", "--verbose", is_flag=True, help="Print all notes, not only those that matter most."
@@ -162,32 +160,18 @@ class Writing:
         """How many notes are printed; None for all."""
         return 0 if self.quiet else None if self.verbose else NOTES
 
-    @property
-    def kind(self) -> str:
-        """The format: as given, else by the file's name, else a table on a terminal and CSV elsewhere."""
+    def kind(self, *, people: bool = False) -> str:
+        """The format: as given, else by the file's name, else a table on a terminal or for `people`, else CSV."""
         if self.format is not None:
             return self.format
         ending = "" if self.output is None else os.path.splitext(self.output)[1].lower()
         if ending in {".csv", ".json"}:
             return ending[1:]
-        return "table" if self.for_people or (self.output is None and sys.stdout.isatty()) else "csv"
+        return "table" if people or (self.output is None and sys.stdout.isatty()) else "csv"
 
     def check(self, inputs: list[str]) -> None:
         """Refuse an output that cannot be written, or that is an input, before any work is done."""
         check_output(self.output, inputs, any_ending=self.format is not None)
-
-
-@dataclass(frozen=True)
-class WritingForPeople(Writing):
-    """Where results for people go and in which form."""
-
-    for_people = True
-
-    format: str | None = result_option(
-        "--format",
-        type=click.Choice(("table", "csv", "json")),
-        help="Default: as the name after -o ends (.csv or .json); else a table.",
-    )
 
 
 def check_output(output: str | None, inputs: list[str], *, any_ending: bool = True) -> None:

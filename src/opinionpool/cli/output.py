@@ -106,8 +106,8 @@ def present(view: View, writing: Writing) -> None:
     from opinionpool.report.view import note_lines, write_view
 
     with destination(writing.output) as out:
-        write_view(view, writing.kind, out)
-    conclude(writing.kind, *view.lines, *note_lines(view.notes, view.forecasts, writing.most_notes))
+        write_view(view, writing.kind(), out)
+    conclude(writing.kind(), *view.lines, *note_lines(view.notes, view.forecasts, writing.most_notes))
 
 
 def conclude(kind: str, *lines: str) -> None:

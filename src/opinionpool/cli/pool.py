@@ -301,7 +301,7 @@ class _Answers:
 
 def _write(file: _InParts, listing: Listing, writing: Writing) -> None:
     """Write the answers as they come, and conclude."""
-    found, kind = _Answers(file, listing), writing.kind
+    found, kind = _Answers(file, listing), writing.kind()
     summary: dict[str, object] = {}
 
     def records() -> Iterator[dict[str, object]]:
