@@ -111,6 +111,32 @@ class TestFiles:
             op.read_forecasts(io.BytesIO(WIDE.encode()), scale={"ann": "1-4", "bob": "1-10", "cy": "no,yes"})
         assert np.isnan(read(LONG, scale="2-5", missing_values=["1"]).X[1, 0])
 
+    @pytest.mark.parametrize("scale", ["1-3", {"x": "1-5", "y": "1-3"}])
+    def test_so_it_is_in_one_column_of_scores(self, scale):
+        with pytest.raises(
+            CellError, match=r"line [23], column 'score'.*'[45]' is no level of the scale 1-3 of '[xy]'"
+        ):
+            read(LONG, scale=scale)
+        np.testing.assert_allclose(
+            read(LONG, scale={"x": "1-5", "y": "1-10"}).X, [[0.7, 0.45], [0.1, 0.15], [0.5, 0.35]]
+        )
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "event,x,y,outcome\na,3,.7,1\nb,2,.2,0\nc,5,.4,\n",
+            "event,judge,probability,outcome\na,x,3,1\na,y,.7,1\nb,x,2,0\nb,y,.2,0\nc,x,5,\nc,y,.4,\n",
+        ],
+    )
+    def test_a_scale_beside_probabilities_is_no_percentage(self, text, tmp_path, monkeypatch, capsys):
+        monkeypatch.chdir(tmp_path)
+        (tmp_path / "f.csv").write_text(text)
+        assert cli.run(["pool", "f.csv"]) == 1
+        error = capsys.readouterr().err
+        assert error.count("percent") == 1
+        assert "opinionpool pool f.csv --scale x=1-5" in error
+        np.testing.assert_allclose(read(text, scale={"x": "1-5"}).X, [[0.5, 0.7], [0.3, 0.2], [0.9, 0.4]])
+
     def test_an_undeclared_scale_is_a_question_and_no_percentage(self, tmp_path, monkeypatch, capsys):
         monkeypatch.chdir(tmp_path)
         (tmp_path / "f.csv").write_text(WIDE.replace(",cy", "").replace(",yes", "").replace(",no", ""))

@@ -89,7 +89,9 @@ def layout_of(profile: Profile, other: Table | None, request: ReadOptions) -> La
     own = {role: name for role, name in request.keys.items() if name in profile.table.names or name not in names}
     given_roles = UserRoles(own, request.parts, tuple(map(str, request.include)), tuple(map(str, request.exclude)))
     known = None if other is None else beside(other, request, profile.table.names)
-    return find_layout(profile.with_scales(request.rules.scales), given_roles, known, request.no_outcome.every)
+    return find_layout(
+        profile.with_scales(request.rules.scales, request.columns), given_roles, known, request.no_outcome.every
+    )
 
 
 class TableReader:

@@ -194,15 +194,16 @@ class Profile:
         found.columns = [*self.columns, Column.of(len(self.columns), name, words)]
         return found
 
-    def with_scales(self, scales: Mapping[str, Scale]) -> Profile:
+    def with_scales(self, scales: Mapping[str, Scale], given: Mapping[str, object]) -> Profile:
         """The profile with columns of levels as the fractions that these are taken as.
 
         A scale that is given for all is that of columns that hold nothing else, and whose names say no other role.
         """
         found = copy(self)
         found.columns = [_with_levels(column, scales) for column in self.columns] if scales else self.columns
-        several = sum(column.scored for column in found.columns) > 1
-        found.columns = [replace(c, several=True) if several and c.scored else c for c in found.columns]
+        if "expert" not in given and not any("expert" in column.roles for column in self.columns):
+            scored = [column for column in found.columns if column.scored and column.name not in given.values()]
+            found.columns = [replace(c, several=len(scored) > 1) if c in scored else c for c in found.columns]
         return found
 
     def hint(self, places: Iterable[int], known: bool = False) -> str:
@@ -279,17 +280,24 @@ class Profile:
 
 
 def _with_levels(column: Column, scales: Mapping[str, Scale]) -> Column:
-    """A column of levels as fractions; any other as it is."""
+    """A column as fractions, if most of its cells are levels, or it is named as such; else as it is.
+
+    In a column called score or verdict, scales may be those of experts.
+    """
+    found, named = replace(column, levels=True), column.name in scales
     scale = scale_of(scales, column.name)
-    if scale is None or (column.name not in scales and column.roles - {PROBABILITY, "verdict"}):
+    able = [scale] if scale is not None else list(scales.values()) if found.scored else []
+    if not able or (not named and column.roles - {PROBABILITY, "verdict"}):
         return column
-    if column.name not in scales and column.kind == "number" and not looks_numeric(scale.levels[0]):
+    if not named and column.kind == "number" and not looks_numeric(able[0].levels[0]):
         return column
-    places = np.array([scale.place(word) for word in column.words.values], dtype=np.intp)
-    if not len(places) or (places < 0).any():
-        return column
-    values = column.words.expand(scale.probability(places), np.nan)
-    return replace(column, values=values, kind="number", levels=True)
+    levels = [
+        next((p for own in able if (p := own.probability(own.place(word))) == p), np.nan)
+        for word in column.words.values
+    ]
+    values = column.words.expand(np.array(levels, dtype=np.float64), np.nan)
+    most = 2 * np.count_nonzero(values == values) > column.words.counts.sum()
+    return replace(found, values=values, kind="number") if most or named or found.scored else column
 
 
 def _together(parts: Sequence[Words], missing: frozenset[str]) -> Words:

@@ -126,9 +126,7 @@ def beyond_bounds(table: Table, column: int, values: Array, percent: bool, named
     kind = "other" if percent else known.kind
     place = (table, row, column)
     if kind == "scale":
-        own = known.scale if named is None else f"{name}={known.scale}"
-        ways = [{"scale": {"*" if named is None else name: known.scale}}]
-        return cell_fault("a-scale", *place, ways, low=known.low, high=known.high, scale=known.scale, own=own)
+        return _a_scale(*place, known, None if named is None else name)
     if kind == "odds":
         return cell_fault("decimal-odds", *place)
     outs: list[str] = []
@@ -151,6 +149,12 @@ def beyond_bounds(table: Table, column: int, values: Array, percent: bool, named
         outs, found = [f"correct the cell, or {outs[0]}" if outs else "correct the cell", *outs[1:]], []
     bounds = "0% and 100%" if percent else "0 and 1"
     return cell_fault("out-of-range", *place, found, count=count, bounds=bounds, out="; ".join(["", *outs]))
+
+
+def _a_scale(table: Table, row: int, column: int, known: Spread, name: str | None) -> OpinionPoolError:
+    """The error for a cell of whole numbers that are a scale, of one expert or column, or of all."""
+    own, ways = known.scale if name is None else f"{name}={known.scale}", [{"scale": {name or "*": known.scale}}]
+    return cell_fault("a-scale", table, row, column, ways, low=known.low, high=known.high, scale=known.scale, own=own)
 
 
 def exclude_way(column: str, expert: str) -> str:
@@ -201,6 +205,8 @@ class Written:
         small = [name for name, each in able.items() if each.inside and not each.above]
         if not large or not small:
             return
+        if self._spreads[large[0]].kind == "scale":
+            raise _a_scale(self._table, *self._first[large[0]], self._spreads[large[0]], large[0])
         few = large if len(large) <= len(small) else small
         ways: list[Mapping[str, object]] = [{"units": dict.fromkeys(large, "percent")}]
         if few is small:
