@@ -139,7 +139,7 @@ def test_the_page_lists_what_is_looked_for(root):
     ("text", "terms"),
     [
         ("they cannot be told apart", 2),
-        ("left-out events", 0),
+        ("held-out events", 0),
         ("held to the panel's mean", 1),
         ("more than chance explains", 0),
         ("an interval with a chance of 90%", 1),

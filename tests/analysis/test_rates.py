@@ -408,6 +408,16 @@ class TestWhatIsGiven:
         found = op.rates(pool, table)
         assert found.rate_ == pytest.approx(op.rates(pool, op.read_forecasts(table, scale="1-10")).rate_)
 
+    def test_it_shows_as_a_short_table(self, one):
+        f, labels, _ = one
+        state = learn(f)
+        lines = repr(rates(state, f, labels)).splitlines()
+        assert lines[0] == "Rates of 4 groups, 90% intervals"
+        assert lines[1].split() == ["group", "rate", "low", "high", "events", "resolved"]
+        assert lines[2].split()[0] == "'g0'"
+        assert len(lines) == 6
+        assert len(repr(rates(state, f, [str(t % 100) for t in range(len(labels))])).splitlines()) <= 25
+
     def test_what_is_known_is_no_guess(self, one):
         f = one[0]
         known = Forecasts.from_array(f.X[:12], [1, 0, 0, 0, 0, 0] * 2, classes=(0, 1))

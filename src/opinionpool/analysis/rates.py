@@ -28,6 +28,8 @@ from opinionpool.priors import own_priors, spread_prior
 from opinionpool.text import counted, listed
 
 LABELS = ("random", "selected")
+# Rows of the table that are shown.
+SHOWN = 20
 # A group is called unlike the others below this p-value, over the number of groups.
 UNLIKE = 0.05
 ASSUMPTION = "experts are taken to err in every group as in the others, given the outcome"
@@ -42,7 +44,7 @@ class Difference(NamedTuple):
     above: float  # probability that it is larger
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Rates(Tabular):
     """Shares of events that happen, by group. Arrays are (G,), about ``classes[1]``, or (G, K) when K > 2.
 
@@ -82,6 +84,16 @@ class Rates(Tabular):
     level: float
     notes: tuple[Note, ...]
     shares: tuple[Shares, ...]  # by class; of two, of the second
+
+    def __repr__(self) -> str:
+        table = self._table()
+        names = ["group", *(["class"] if "class" in table else []), "rate", "low", "high", "events", "resolved"]
+        rows = list(zip(*(table[name] for name in names), strict=True))
+        shown = [[f"{x:.3f}" if isinstance(x, float) else brief(x) for x in row] for row in rows[:SHOWN]]
+        width = [max(map(len, column)) for column in zip(names, *shown, strict=True)]
+        lines = ["  ".join(x.rjust(w) for x, w in zip(row, width, strict=True)) for row in (names, *shown)]
+        more = [f"... {len(rows) - SHOWN:,} more rows"] if len(rows) > SHOWN else []
+        return "\n".join([f"Rates of {counted(len(self.groups_), 'group')}, {self.level:.0%} intervals", *lines, *more])
 
     def difference(self, a: str, b: str, of: object = None) -> Difference:
         """Difference between the shares of groups `a` and `b`; of class `of` when K > 2.
@@ -138,7 +150,8 @@ def rates(
 
     A pool's answer starts from the prior that it was learned with. Here that is taken out again, and each group has a
     base rate of its own, which follows from the likelihoods and is pulled towards that of the other groups as far as
-    these are alike. Intervals hold what is unknown about base rates, outcomes, and the pool's intercept and slope.
+    these are alike. Intervals hold what is unknown about base rates, outcomes, and the pool's intercept and slope,
+    which follow from the events of the fit, however these were selected: with few of one class, intervals are wide.
 
     Parameters
     ----------
@@ -173,11 +186,10 @@ def rates(
 
     Examples
     --------
-    >>> from opinionpool.learning.learn import learn
-    >>> from opinionpool.model.panel import Panel
-    >>> x, y = Panel.exchangeable(5, correlation=0.3, accuracy=1.0).simulate(600, seed=1)
-    >>> f = Forecasts.from_array(x, [*y[:200], *[None] * 400])
-    >>> found = rates(learn(f), f, ["old"] * 300 + ["new"] * 300)
+    >>> import opinionpool as op
+    >>> x, y = op.Panel.exchangeable(5, correlation=0.3, accuracy=1.0).simulate(600, seed=1)
+    >>> f = op.Forecasts.from_array(x, [*y[:200], *[None] * 400])
+    >>> found = op.rates(op.GaussianPool().fit(f), f, ["old"] * 300 + ["new"] * 300)
     >>> found.groups_, bool(found.difference("new", "old").low < y[300:].mean() - y[:300].mean())
     (('new', 'old'), True)
     """

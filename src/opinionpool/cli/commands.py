@@ -270,8 +270,8 @@ def rate(reading: Reading, by: str | None, labels: str, pooling: Pooling, writin
     Rogan-Gladen       that share, corrected by the majority's hits and false alarms on resolved events
     PPI++              the mean forecast, corrected by its mean error on the group's resolved events
 
-    JSON and CSV have the intervals of all. What is assumed is that experts err in each group as in the others, given
-    the outcome; a note says where forecasts speak against that.
+    JSON and CSV have the intervals of all, JSON the differences, too. What is assumed is that experts err in each group
+    as in the others, given the outcome; a note says where forecasts speak against that.
     """  # noqa: D301 - click reads the character
     from opinionpool.analysis.rates import rates
     from opinionpool.cli.pool import PooledFile

@@ -176,15 +176,19 @@ def rate_differences(found: Rates) -> list[Column]:
         return []
     pairs = list(combinations(found.groups_, 2))
     each = [found.difference(b, a) for a, b in pairs]
-    # Beyond 0.1% and 99.9% a probability rests on the model more than on data.
     return [
         Column("group", [b for _, b in pairs], "group"),
         Column("than", [a for a, _ in pairs], "than"),
         Column("difference", [d.difference for d in each], "happens more", points),
         Column("low", [d.low for d in each], f"{found.level:.0%} from", points),
         Column("high", [d.high for d in each], "to", points),
-        Column("above", [d.above for d in each], "P(more)", lambda p: percent(min(max(p, 0.001), 0.999))),
+        Column("above", [d.above for d in each], "P(more)", _bounded),
     ]
+
+
+def _bounded(p: float) -> str:
+    """A probability, or a bound of one beyond 0.1% and 99.9%, as that rests on the model more than on data."""
+    return "> 99.9%" if p > 0.999 else "< 0.1%" if p < 0.001 else percent(p)
 
 
 def rate_facts(found: Rates, labels: str) -> dict[str, object]:
