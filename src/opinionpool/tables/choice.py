@@ -324,7 +324,7 @@ class Choice:
         if look.count([*event, *expert]) == look.count(event) and any(
             look.count([place, *expert]) > look.count([place]) for place in others
         ):
-            yield "it numbers what single experts said"
+            yield "it numbers single forecasts"
         if any(look.count([column.place]) > look.count([c.place]) for c in named if TEXT not in c.roles):
             yield "another column that is called an event holds fewer"
 
