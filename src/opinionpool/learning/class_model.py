@@ -1,9 +1,9 @@
 """Weights that differ between classes, as far as the outcomes make that more probable than one weight for all.
 
-Both kinds have half of the prior probability, and are averaged; members (10.6) are weighed by the evidence of both.
-What the full model adds to the symmetric panel's answers has normal coefficients
-(`opinionpool.learning.class_weights`), whose evidence is averaged over how far weights may differ; that of the
-symmetric panel is the likelihood of its own answers.
+Both kinds have half of the prior probability, and are averaged where the outcomes speak for the first; members (10.6)
+are then weighed by the evidence of both. What the full model adds to the symmetric panel's answers has normal
+coefficients (`opinionpool.learning.class_weights`), whose evidence is averaged over how far weights may differ; that of
+the symmetric panel is the likelihood of its own answers.
 """
 
 from __future__ import annotations
@@ -77,8 +77,8 @@ class ClassEvidence:
 
 # How far weights may differ between classes; averaged by how well each predicts the outcomes.
 SPREADS = tuple(Spreads(*each) for each in CLASS_SPREADS)
-# From this posterior probability on, they are looked at.
-PROBABLE = 0.05
+# Posterior probability from which on they do: else one weight is what is more probable, and all features are known.
+PROBABLE = 0.5
 # One that is less probable than this is left out of the average.
 NEGLIGIBLE = 1e-3
 # Numbers in the largest array; more events are thinned.
@@ -138,13 +138,13 @@ def _chosen(learned: FittedPanel, weights: ClassWeights, evidence: ClassEvidence
     scores = [evidence.alike, *(each.mode.log_marginal_likelihood for each in found)]
     share = (1.0 - DIFFER, *(DIFFER * each for each in CLASS_PROBABILITIES))
     differ = 1.0 - float(posterior_probabilities(scores, share)[0])
+    if differ < PROBABLE:
+        return _with(learned, _not_found(differ))
     if learned.members is not None:
         gain = float(np.logaddexp.reduce(np.array(scores) + np.log(share))) - scores[0]
         members = learned.members.favoured(gain)
         posterior = learned.posterior and learned.posterior.mixed_with(members)
         learned = replace(learned, members=members, posterior=posterior)
-    if differ < PROBABLE:
-        return _with(learned, _not_found(differ))
     mean, covariance = _average(found, probability)
     covariance = differ * (covariance + (1.0 - differ) * np.outer(mean, mean))
     return _with(_differing(learned, weights, differ * mean, covariance), _found(differ))
