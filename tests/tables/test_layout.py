@@ -202,10 +202,7 @@ def test_amounts_are_no_outcomes():
         # Nothing names the events, and words come again.
         ("a,b,outcome,region\n.8,.7,1,n\n.3,.2,0,s\n.6,.9,1,n", [{"event": None}]),
         # A flag beside probabilities.
-        (
-            "event,ann,flag\nq1,.5,1\nq2,.2,0",
-            [{"probability": ("ann", "flag")}, {"probability": "ann"}, {"outcome": "flag"}],
-        ),
+        ("event,ann,flag\nq1,.5,1\nq2,.2,0", [{"outcome": "flag"}, {"outcome": None, "probability": "ann"}]),
         # Three of a kind.
         (
             "event,run_min,run_max,run_final\nq1,.1,.3,.2\nq2,.4,.7,.5",

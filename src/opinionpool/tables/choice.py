@@ -207,7 +207,7 @@ class Choice:
             able = [c for c in able if c.kind in {"text", "mixed"} or c.binary or c.whole == 1]
             yield from ((c.place,) for c in able)
         elif role == "verdict":
-            yield from ((c.place,) for c in self._plain if self._repeats_outcomes(c))
+            yield from ((c.place,) for c in self._plain if self._repeats_outcomes(c) or c.is_vote)
 
     def _repeats_outcomes(self, column: Column) -> bool:
         """Return True if a text column has exactly the distinct words of an outcome column."""
@@ -238,7 +238,7 @@ class Choice:
         colons = [c for c in free if ":" in c.name]
         ways = [free, plain, [c for c in plain if c in sure or not c.binary], *([colons] if loose else [])]
         ways += [self._of_classes(free, roles)] if shape.columns == "class" else []
-        ways += [[c for c in self._plain if c.forecasts and "score" in c.says]] if loose and not free else []
+        ways += [[c for c in self._plain if c.forecasts and "score" in c.says]] if loose else []
         return list(dict.fromkeys(tuple(c.place for c in way) for way in ways if way or not free))
 
     def _of_classes(self, columns: Sequence[Column], roles: Roles) -> list[Column]:
@@ -288,8 +288,10 @@ class Choice:
         several = len(forecasts) > 1 and not shape.columns
         if not forecasts or several or any(not c.forecasts for c in forecasts if c.kind not in {"mixed", "number"}):
             yield "no column of numbers is left"
-        elif PROBABILITY not in self.given and all("unsure" in c.says and c.binary for c in forecasts):
-            yield "it may be what happened, and is no forecast"
+        elif PROBABILITY not in self.given and all(c.binary for c in forecasts):
+            rest = any(c.fractions for c in self._plain if c.place not in reading.used and "never" not in c.says)
+            if rest or all("unsure" in c.says for c in forecasts):
+                yield "it may be what happened, and is no forecast"
 
     def _respondent_vetoes(self, expert: Column, forecasts: Sequence[Column]) -> Iterator[str]:
         """Yield the reasons against a layout with a row per expert and a column per event."""
@@ -464,8 +466,10 @@ class Choice:
 
     def votes(self, reading: Reading) -> list[Column]:
         """Return the unused columns that may be verdicts."""
-        able = [c for c in self.free if "verdict" in self.roles(c) or (c in self._plain and self._repeats_outcomes(c))]
-        return [c for c in able if c.place not in reading.used]
+        event = reading.roles.get("event", ()) if self._sure(reading) else ()
+        own = [c for c in self._plain if c.is_vote and event and self.profile.varies_within(c.place, event)]
+        own += [c for c in self.free if "verdict" in self.roles(c) or (c in self._plain and self._repeats_outcomes(c))]
+        return [c for c in own if c.place not in reading.used]
 
     def _sure_caveats(self, column: Column) -> Iterator[str]:
         """Yield a caveat if some confidences in a verdict are below one half."""
@@ -509,7 +513,8 @@ class Choice:
         column = self.profile.columns[reading.forecasts[0]]
         if reading.shape == ONE or PROBABILITY not in self.roles(column):
             named = PROBABILITY in self.roles(column)
-            left = [c for c in self.numbers if c.place not in reading.used and c.kind and not c.binary]
+            scores = [c for c in self._plain if "score" in c.says and c.forecasts]
+            left = [c for c in [*self.numbers, *scores] if c.place not in reading.used and c.kind and not c.binary]
             names = [c.name for c in left if not (named and "summary" in c.says)]
             if names:
                 yield f"{listed(names, 4)} {'holds' if len(names) == 1 else 'hold'} no forecasts"
@@ -576,6 +581,7 @@ class Choice:
         columns, shared, found = self.profile.columns, {c.place for c in self.shared}, 0
         for role, places in reading.roles.items():
             named = role in self.given or (role == PROBABILITY and "head" in columns[places[0]].says)
+            named |= role == "outcome" and all(columns[place].may_be_outcome for place in places)
             guessed = sum(role not in columns[place].roles and place not in shared for place in places)
             found += 0 if named else min(guessed, 1) if reading.shape.numbered else guessed
         return found

@@ -142,7 +142,9 @@ def _readings(choice: Choice) -> tuple[Reading | None, list[Reading]]:
     )
     plain = (one for one in loose if not one.caveats)
     able = _best(choice, [*questionable, *plain, *clearest]) or _best(choice, loose)
-    able = _with_outcomes(able)
+    # A flag is offered as a forecast only where nothing else is.
+    flags = {c.place for c in choice.numbers if c.binary and "unsure" in c.says}
+    able = _with_outcomes([one for one in able if flags.isdisjoint(one.forecasts)] or able)
     least = min((choice.guesses(one) for one in able if not one.caveats), default=_GUESSES)
     columns = choice.profile.columns
     able.sort(

@@ -86,6 +86,12 @@ class Column:
         return self.kind == "text" and self.distinct == 2 and {word.lower() for word in self.words.values} <= TRUTH
 
     @property
+    def is_vote(self) -> bool:
+        """Whether it holds two words, or 0 and 1, and its header does not say that they are what happened."""
+        two = self.distinct == 2 and (self.binary or self.kind == "text")
+        return two and not {"unsure", "never"} & self.says
+
+    @property
     def is_amount(self) -> bool:
         """Whether it may say how much happened: numbers above 1, by its header no forecasts."""
         return "unsure" in self.says and "head" not in self.says and self.kind == "number" and self.span[1] > 1
@@ -93,7 +99,7 @@ class Column:
     @property
     def may_be_outcome(self) -> bool:
         """Whether it holds two words, and one in its header says that it may be what happened."""
-        two = self.kind == "text" and self.distinct == 2
+        two = self.distinct == 2 and (self.kind == "text" or self.binary)
         return two and not self.roles and "unsure" in self.says and "never" not in self.says
 
     @property
