@@ -211,9 +211,13 @@ class Choice:
 
     def _repeats_outcomes(self, column: Column) -> bool:
         """Return True if a text column has exactly the distinct words of an outcome column."""
-        own = {word.lower() for word in column.words.values}
+        return column.kind == "text" and {word.lower() for word in column.words.values} in self._outcome_words
+
+    @cached_property
+    def _outcome_words(self) -> list[set[str]]:
+        """The distinct words of each text column that is called an outcome."""
         happened = [c for c in self.free if "outcome" in self.roles(c) and c.kind == "text"]
-        return column.kind == "text" and any(own == {word.lower() for word in c.words.values} for c in happened)
+        return [{word.lower() for word in c.words.values} for c in happened]
 
     def _counter(self, column: Column) -> bool:
         """Return True if a column numbers rounds: whole numbers, each of which comes often, by name no forecasts."""
@@ -272,8 +276,9 @@ class Choice:
             if own and not any(self._sure_caveats(forecasts[0])):
                 yield "it is how sure each is of a verdict of its own"
         of_class = look.columns[roles["class"][0]] if shape == LONG_CLASSES and "class" not in self.given else None
-        if of_class is not None and "other" in of_class.roles and not self._distinguishes(reading):
-            yield "the class distinguishes no rows"
+        if of_class is not None and "other" in of_class.roles:
+            pair = [place for role in PAIR for place in roles[role]]
+            yield from [] if look.varies_within(of_class.place, pair) else ["the class distinguishes no rows"]
         if roles.get("outcome") and "outcome" not in self.given:
             yield from self._outcome_vetoes(reading, look.columns[roles["outcome"][0]])
 
@@ -476,11 +481,6 @@ class Choice:
         half = 50 if column.span[1] > 1 else 0.5
         if column.span[0] < half:
             yield f"{shown(column.name)} is how sure each is, though some are below a half"
-
-    def _distinguishes(self, reading: Reading) -> bool:
-        """Whether a class distinguishes rows about one event by one expert."""
-        pair = [place for role in PAIR for place in reading.roles[role]]
-        return self.profile.varies_within(reading.roles["class"][0], pair)
 
     def _key_caveats(self, reading: Reading) -> Iterator[str]:
         """Yield caveats on the key: an event column is unused, or keys repeat in rows that a column distinguishes."""
