@@ -306,6 +306,25 @@ class TestVerdicts:
         both = [op.log_score([p[f.events.index("n")]], [y])[0] for y in (0, 1)]
         assert found.scores["average"][f.events.index("n")] == pytest.approx(np.mean(both))
 
+    def test_commands_know_ties(self, tmp_path, monkeypatch, capsys):
+        monkeypatch.chdir(tmp_path)
+        rng = np.random.default_rng(0)
+        latent = rng.normal(size=(60, 1))
+        happened, *given = np.array(["B", "tie", "A"])[
+            np.digitize(latent + 0.7 * rng.normal(size=(60, 4)), [-0.3, 0.3])
+        ].T
+        rows = [f"i{t},j{j},{v},{happened[t]}" for j, own in enumerate(given) for t, v in enumerate(own)]
+        (tmp_path / "f.csv").write_text("\n".join(["item,judge,verdict,winner", *rows]))
+        answers = []
+        for more in (["--save", "pool.json"], ["--model", "pool.json"], ["--positive", "B"]):
+            assert cli.run(["pool", "f.csv", *more, "--format", "csv", "-q"]) == 0
+            lines = [line.split(",") for line in capsys.readouterr().out.splitlines()[1:]]
+            answers.append([float(line[1]) for line in lines])
+            assert [line[5] for line in lines] == happened.tolist()
+        assert answers[1] == pytest.approx(answers[0], abs=1e-9)
+        assert answers[2] == pytest.approx([1 - p for p in answers[0]], abs=1e-6)
+        assert cli.run(["report", "f.csv", "-o", "r.html"]) == 0
+
     def test_first_and_second_are_told_by_the_order_shown(self):
         rows = ["m,x,first,AB,A", "m,x,second,BA,A", "n,x,first,AB,B", "n,x,left,BA,B", "o,x,right,AB,B"]
         text = "\n".join(["item,judge,verdict,shown,winner", *rows, "o,x,first,BA,B"])

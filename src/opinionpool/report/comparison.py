@@ -411,7 +411,11 @@ def _expert_scores(f: Findings, found: Comparison, best: ExpertScore) -> dict[st
     """Log loss, Brier score and area of one expert on the scored events that it answered."""
     forecasts = f.forecasts
     forecast = forecasts.X[:, forecasts.experts.index(best.expert)]
-    scored = ~np.isnan(found.scores[found.reference]) & ~np.isnan(forecast.reshape(len(forecast), -1)).any(axis=1)
+    scored = (
+        forecasts.resolved
+        & ~np.isnan(found.scores[found.reference])
+        & ~np.isnan(forecast.reshape(len(forecast), -1)).any(axis=1)
+    )
     forecast, outcomes = forecast[scored], forecasts.outcomes[scored]
     area = auc(forecast, outcomes).area if f.binary and len(np.unique(outcomes)) == 2 else None
     loss = (1.0 - best.score) * math.log(len(forecasts.classes))

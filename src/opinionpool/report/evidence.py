@@ -119,7 +119,9 @@ def _calibration(f: Findings) -> Section:
     if isinstance(f.comparison, Missing):
         texts.append(missing(f.comparison.reason, "The pool’s own calibration is not known."))
     else:
-        curve = reliability_curve(f.options_of(f.comparison.answers[f.pool]), f.forecasts.outcomes)
+        curve = reliability_curve(
+            f.options_of(f.comparison.answers[f.pool]), np.where(f.forecasts.resolved, f.forecasts.outcomes, np.nan)
+        )
         phrase = f"on the {counted(curve.events, 'event')} of the test described above. {_band_words(curve)}"
         figure = Figure(reliability_chart(curve, _says("the pool", curve)), markup("<b>The pool</b>, {}", phrase))
     return Section("calibration", title, [Beside(texts, figure), *_expert_curves(f, shown)])

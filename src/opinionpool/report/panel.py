@@ -386,7 +386,7 @@ def _measured(f: Findings) -> list[tuple[str, str]]:
     if found is None or f.score_of(found).over_average.verdict == "too few events":
         return []
     forecast, outcomes = found.answers[f.pool], f.forecasts.outcomes
-    scored = ~np.isnan(forecast)
+    scored = ~np.isnan(forecast) & f.forecasts.resolved
     right = (forecast[scored] > 0.5) == (outcomes[scored] == 1)
     phrase = f"Its answer was on the right side of 50% for {100 * right.mean():.1f}% of events, in the test above."
     return [("The pool", phrase)]

@@ -230,9 +230,16 @@ def ranked_probability_score(p: npt.ArrayLike, y: npt.ArrayLike) -> Array:
 
 
 def event_scores(p: Array, events: Forecasts, floor: float = POOL_FLOOR) -> Array:
-    """Log scores (26) of answers about some events, (T,), against uniform probabilities of their options."""
+    """Log scores (26) of answers about some events, (T,), against uniform probabilities of their options.
+
+    NaN where not resolved; for ties the mean of those of both outcomes.
+    """
     even = None if events.even is None else public_probabilities(events.even)
-    return log_score(p, events.outcomes, even, floor)
+    scores = log_score(p, np.where(events.resolved, events.outcomes, np.nan), even, floor)
+    if events.ties is None:
+        return scores
+    either = [log_score(p, np.full(len(p), y), even, floor) for y in (0, 1)]
+    return np.where(events.ties, np.mean(either, axis=0), scores)
 
 
 def brier(p: Array, y: npt.ArrayLike) -> Array:

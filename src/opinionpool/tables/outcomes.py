@@ -221,7 +221,12 @@ def _levels_seen(cells: Sequence[_Outcome], scale: Scale, asked: Asked) -> tuple
         and not (asked.classes or asked.positive or any(map(looks_numeric, words)))
     ):
         return ends
-    ordered = len(scale.levels) > 2 and keys - {*FAMILIES[0]} and all(scale.place(word) >= 0 for word in words)
+    ordered = (
+        len(scale.levels) > 2
+        and not scale.is_tie("tie")
+        and keys - {*FAMILIES[0]}
+        and all(scale.place(word) >= 0 for word in words)
+    )
     return scale.levels if ordered else None
 
 
