@@ -22,8 +22,9 @@ _BLOCK = 1 << 17
 # Terms of a product of matrices from which BLAS wakes its threads, which costs more than they bring; and events in a
 # block at least.
 _TERMS, _FEWEST = 380_000, 32
-# Vectors of coefficients from which products of columns are made for all together.
-_SEVERAL = 8
+# Vectors of coefficients from which products of columns are made for all together; arrays of log-ratios of a gradient
+# that are in the cache at a time.
+_SEVERAL, _PASSES = 8, 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,7 +140,7 @@ def value(design: Design, coefficients: Array, *, curved: bool = True) -> Value:
     s, d, first = len(coefficients), design.free, len(design.features) * design.free
     found = Value(np.zeros(s), np.zeros(coefficients.shape), np.zeros((s, design.size * curved, design.size)))
     n = design.columns.shape[-3]
-    for rows in _blocks(design, s, 1 if not curved else n * n // s if _alike(design, s) else n):
+    for rows in _blocks(design, s, _PASSES if not curved else n * n // s if _alike(design, s) else n):
         z, happened, weight = design.columns[..., rows], design.happened(rows), design.weight[rows]
         loss, p, rest = softmax(design.ratios(coefficients, rows), happened)
         found.loss[:] += loss @ weight
