@@ -19,8 +19,6 @@ from opinionpool.text import listed, meant, shown, suggestion
 
 # Between the parts of a key of several columns.
 BETWEEN = " / "
-# Between the parts of a key of several columns.
-BETWEEN = " / "
 # From a role to its column, to several that are its key together, or to None if no column plays it.
 Columns: TypeAlias = Mapping[str, "str | Sequence[str] | None"]
 
