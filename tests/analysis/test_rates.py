@@ -427,6 +427,8 @@ class TestWhatIsGiven:
         every = Forecasts.from_array(f.X[:12], [1] * 12, classes=(0, 1))
         assert rates(learn(f), every).rate_.tolist() == [1.0]
         assert rates(learn(f), known).difference("all", "all", of=np.int64(1)).above == 0.5
+        words = Forecasts.from_array(f.X[:12], np.array(["no", "yes"] * 6))
+        assert rates(learn(words), words).difference("all", "all", of="no").above == 0.5
 
     def test_priors_of_events_are_moved_and_not_counted_twice(self):
         prior = np.where(np.arange(200) % 2, 0.8, 0.2)

@@ -9,6 +9,7 @@ from scipy.stats import multivariate_normal
 
 from opinionpool import logodds
 from opinionpool.errors import ArgumentError, ExpertError, PanelError, ShapeError
+from opinionpool.forecasts import Forecasts
 from opinionpool.model.contrasts import Extremes
 from opinionpool.model.full_panel import FullPanel
 from opinionpool.model.panel import Panel
@@ -233,3 +234,12 @@ def test_no_such_panel(means, covariance, options, error, match):
 def test_no_such_class():
     with pytest.raises(ArgumentError, match="no class 'x'"):
         some_panel(np.random.default_rng(0), 3, 2).pair_weights(0, "x")
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+def test_forecasts_by_experts_in_another_order_are_pooled_alike(missing):
+    rng = np.random.default_rng(4)
+    panel, q = some_panel(rng, 3, 4), some_forecasts(rng, 20, 4, 3, missing)
+    order = [2, 0, 3, 1]
+    moved = Forecasts.from_array(q[:, order], classes=panel.classes, experts=[panel.names[i] for i in order])
+    assert panel.pool_forecasts(moved, np.full(3, 1 / 3)) == pytest.approx(panel.pool(q, np.full(3, 1 / 3)), abs=1e-12)

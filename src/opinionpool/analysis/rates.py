@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from opinionpool.analysis.rate_rivals import Rate, rivals
 from opinionpool.analysis.shares import LARGEST, Binned, Shares, dependence, posterior
-from opinionpool.arguments import brief, expect_type, number, one_of
+from opinionpool.arguments import brief, number, one_of
 from opinionpool.arrays import Array, Index, Mask
 from opinionpool.clusters import by_group, by_settlement
 from opinionpool.display import Tabular
@@ -108,11 +108,11 @@ class Rates(Tabular):
         factor = np.zeros((1, len(self.groups_)))
         for name, sign in ((a, 1.0), (b, -1.0)):
             factor[0, self.groups_.index(one_of(name, "the group", self.groups_))] += sign
-        of = of.item() if isinstance(of, np.generic) else of
-        known = [each for each in self.classes if each is of or (type(each) is type(of) and each == of)]
+        *classes, plain = (each.item() if isinstance(each, np.generic) else each for each in (*self.classes, of))
+        known = [c for c, each in enumerate(classes) if each is plain or (type(each) is type(plain) and each == plain)]
         if of is not None and not known:
-            raise ArgumentError(f"of must be one of the classes {self.classes}, and it is {brief(of)}")
-        c = self.classes.index(known[0]) if known else len(self.classes) - 1
+            raise ArgumentError(f"of must be one of the classes {tuple(classes)}, and it is {brief(of)}")
+        c = known[0] if known else len(classes) - 1
         if len(self.classes) == 2 and c == 0:
             factor = -factor
         share = self.shares[0 if len(self.classes) == 2 else c]
@@ -273,12 +273,15 @@ def learned_panel(pool: Any) -> FittedPanel:  # noqa: ANN401
         raise LearningError(f"this {type(state).__name__} is not fitted yet; pool.fit(forecasts) does that")
     if isinstance(state, FittedPool):
         raise LearningError(f"the {state.rule} pool does not say how sure it is; the default pool does")
-    expect_type(state, FittedPanel, "pool")
+    if not isinstance(state, FittedPanel):
+        raise ArgumentError(
+            f"pool must be a fitted GaussianPool, or a loaded one, and this is a {type(state).__name__}"
+        )
     if state.posterior is None:
         raise LearningError(
             f"a panel learned as {state.structure!r} does not say how sure it is; the default pool does"
         )
-    return cast("FittedPanel", state)
+    return state
 
 
 def _groups(forecasts: Forecasts, by: object) -> tuple[tuple[str, ...], Index]:

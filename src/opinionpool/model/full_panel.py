@@ -73,9 +73,10 @@ class Discriminant:
     def _rules(self, present: Mask, experts: Index | None) -> Iterator[tuple[Index, Index, Rule]]:
         """Yield events (rows), a set of present and informative experts (columns), and their rule."""
         informative = self.informative if experts is None else self.informative[experts]
+        everybody = np.flatnonzero(self.informative)
         for alike in patterns(present & informative, experts):
             for rows, columns, who in zip(*alike, strict=True):
-                yield rows, columns, self._whole if len(who) == self.informative.sum() else self.rule(who)
+                yield rows, columns, self._whole if np.array_equal(who, everybody) else self.rule(who)
 
     def weights_for(self, present: Mask, experts: Index | None = None) -> Array:
         """Mean weights of the experts present, (T, m), 0 where absent: traces of matrix weights over K − 1."""
