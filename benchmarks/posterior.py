@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from scipy.linalg import block_diag
 
 from opinionpool.estimation.regression import Observations
 from opinionpool.learning.constants import (
@@ -45,8 +46,10 @@ class Task(NamedTuple):
     @property
     def prior(self) -> tuple[Array, Array]:
         """Mean of intercept and weights, and a root of their covariance."""
-        one = np.zeros(1, dtype=np.intp)
-        return np.append(0.0, self.nodes.mean), self.nodes.roots(one, one, 1)[0]
+        (h,), (across,) = self.nodes.across()
+        along = self.nodes.sums.sd[0] * np.linalg.norm(self.nodes.direction[0])
+        weights = across * np.eye(len(h)) + (along - across) * np.outer(h, h)
+        return np.append(0.0, self.nodes.mean), block_diag(self.nodes.intercept(1), weights)
 
 
 def simulated(t: int, n: int, apart: float, rng: np.random.Generator) -> Task:
