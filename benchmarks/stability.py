@@ -5,9 +5,10 @@
 
 Of each binary panel of FOLDER (files ``*.csv.gz`` as `read_forecasts` takes them) n outcomes are known, drawn at random
 with at least five of each kind, and the rest of up to 200 other events is open. Each of the n is left out in turn, and
-becomes open: the shift is the mean absolute difference in log-odds of answers about events that were open before. In
-the table, the median and the largest shift over outcomes left out, and over draws, times n. Where a panel has dates, it
-stands twice: as they are, days of forecasting, and taken as the days on which the events closed.
+becomes open: the shift is the mean absolute difference between answers about events that were open before. In the
+table, the median and the largest shift over outcomes left out, and over draws, times n: in probability, of which the
+median is to be `MEDIAN` and the largest `WORST` at most, and in log-odds. Where a panel has dates, it stands twice: as
+they are, days of forecasting, and taken as the days on which the events closed.
 
 The pool is the default one, or, to compare, logistic regression: ``recalibrated``, of the mean log-odds, with beliefs
 N(1, 1) about the slope and N(0, 1) about the intercept, or ``ridge``, of all experts' log-odds, with N(0, 0.1) about
@@ -32,14 +33,16 @@ from opinionpool.estimation.logistic import logistic_fit
 from opinionpool.forecasts import Forecasts
 from opinionpool.labels import UNRESOLVED
 from opinionpool.learning.learn import learn
-from opinionpool.logodds import FLOOR, logit
+from opinionpool.logodds import FLOOR, expit, logit
 from opinionpool.model.panel import Panel
 from opinionpool.tables.read import read_forecasts
 
 Array = npt.NDArray[np.float64]
 
 SIZES, EACH, OPEN = (40, 80, 160), 5, 200
-MEDIAN, WORST = 2.0, 15.0
+# Of shifts in probability, times n: one outcome moves the share of events that happen by 1/n, and one that speaks for
+# another alternative more.
+MEDIAN, WORST = 1.0, 6.0
 LARGE = (5000, 20001, 30000)
 
 
@@ -107,7 +110,7 @@ RULES: dict[str, Callable[[Forecasts], Array]] = {
 
 
 def shifts(sample: Forecasts, known: npt.NDArray[np.intp], rule: Callable[[Forecasts], Array] = by_default) -> Array:
-    """Mean absolute shift of the answers about open events for each outcome left out, (n,)."""
+    """Mean absolute shifts of the answers about open events for each outcome left out, in both scales, (n, 2)."""
     still = ~sample.resolved
     before = rule(sample)[still]
     found = []
@@ -115,7 +118,8 @@ def shifts(sample: Forecasts, known: npt.NDArray[np.intp], rule: Callable[[Forec
         outcomes = sample.outcomes.copy()
         outcomes[event] = UNRESOLVED
         other = replace(sample, outcomes=outcomes)
-        found.append(np.abs(rule(other)[still] - before).mean())
+        after = rule(other)[still]
+        found.append((np.abs(expit(after) - expit(before)).mean(), np.abs(after - before).mean()))
     return np.array(found)
 
 
@@ -163,8 +167,8 @@ def main() -> None:
     if options.large:
         print_large()
         return
-    print("| panel | " + " | ".join(f"median × n, n = {n} | worst × n" for n in SIZES) + " |")
-    print("| --- |" + " --- | --- |" * len(SIZES))
+    print("| panel | " + " | ".join(f"n = {n}: median | largest | in log-odds" for n in SIZES) + " |")
+    print("| --- |" + " --- | --- | --- |" * len(SIZES))
     for name, forecasts in panels(options.data, options.names):
         cells = []
         for size in SIZES:
@@ -173,7 +177,13 @@ def main() -> None:
                 sample = drawn(forecasts, size, rng)
                 if sample is not None:
                     found.append(shifts(*sample, RULES[options.pool]) * size)
-            cells.append(f"{np.median(np.concatenate(found)):.2f} | {max(map(np.max, found)):.1f}" if found else " | ")
+            if found:
+                every = np.concatenate(found)
+                median, largest, odds = np.median(every[:, 0]), every[:, 0].max(), every[:, 1].max()
+                kept = "" if median <= MEDIAN and largest <= WORST else " BROKEN"
+                cells.append(f"{median:.2f} | {largest:.2f}{kept} | {odds:.0f}")
+            else:
+                cells.append(" | | ")
         print(f"| {name} | " + " | ".join(cells) + " |", flush=True)
 
 

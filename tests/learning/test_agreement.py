@@ -9,7 +9,7 @@ from opinionpool.learning.agreement import Agreement
 from opinionpool.learning.beliefs import Beliefs
 from opinionpool.learning.constants import AGREEMENT_WORTH, GUIDE
 from opinionpool.learning.learn import learn
-from opinionpool.logodds import expit
+from opinionpool.logodds import expit, logit
 from opinionpool.model.panel import Panel
 
 NAN = np.nan
@@ -79,6 +79,8 @@ class TestMeasure:
 class TestDefault:
     def test_nothing_resolved_follows_it_and_says_so(self):
         x, _ = some(t=60)
+        z = logit(x) - np.nanmean(logit(x), axis=0)
+        x = expit(z / np.nanstd(z, axis=0))  # so that nobody says more than another
         learned = learn(Forecasts.from_array(x, experts=ABC), prior=0.5)
         found = Agreement.among(log_odds(x), np.ones(60))
         assert (np.argsort(learned.weights) == np.argsort(found.accuracy)).all()
@@ -152,3 +154,54 @@ class TestDefault:
         assert (np.diff(learned.weights) > 0).all()
         equal = learn(Forecasts.from_array(x, experts=ABC), prior=0.5, beliefs=Beliefs(accuracy=(1.0, np.inf)))
         assert np.ptp(equal.weights) < 1e-6
+
+
+class TestForecastsWithoutOutcomes:
+    """What open forecasts tell beside who agrees: who says much, how far errors are shared, how often things happen."""
+
+    @staticmethod
+    def signals(t, rho, areas, seed=0):
+        rng = np.random.default_rng(seed)
+        y, size = rng.random(t) < 0.5, np.asarray(areas)
+        noise = np.sqrt(rho) * rng.normal(size=(t, 1)) + np.sqrt(1 - rho) * rng.normal(size=(t, len(size)))
+        return y, expit(2 * size * (size * (2 * y[:, None] - 1) + noise))
+
+    def test_who_says_much_gets_more_weight_where_all_are_calibrated_and_outcomes_confirm_it(self):
+        y, q = self.signals(200, 0.3, [1.6] + [0.2] * 9)
+        none = learn(Forecasts.from_array(q)).weights
+        some = learn(Forecasts.from_array(q, [*y[:5].astype(float), *[np.nan] * 195])).weights
+        assert none[0] > 1.5 * none[1:].mean()
+        assert some[0] / some.sum() > 1.5 * none[0] / none.sum()
+
+    def test_sharpness_is_that_of_calibrated_experts(self):
+        _, q = self.signals(20000, 0.0, [0.3, 0.6, 0.9])
+        found = Agreement.among(log_odds(q), np.ones(len(q))).sharpness
+        assert found / found[0] == pytest.approx([1.0, 4.0, 9.0], rel=0.15)
+
+    def test_where_forecasts_agree_nearly_always_errors_do(self):
+        _, alike = self.signals(200, 0.95, [0.6] * 8)
+        _, apart = self.signals(200, 0.3, [0.6] * 8)
+        near, far = (Agreement.among(log_odds(q), np.ones(200)).least for q in (alike, apart))
+        assert 0.8 < near < 1.0
+        assert far < 0.3
+        assert (
+            learn(Forecasts.from_array(alike)).weights.sum() < 0.85 * learn(Forecasts.from_array(apart)).weights.sum()
+        )
+
+    def test_how_often_events_happen_is_what_is_forecast_of_them_until_outcomes_tell(self):
+        rng = np.random.default_rng(3)
+        q = expit(logit(0.1) + 0.7 * rng.normal(size=(200, 1)) + 0.7 * rng.normal(size=(200, 4)))
+        free, even = learn(Forecasts.from_array(q)), learn(Forecasts.from_array(q), prior=0.5)
+        assert even.pool(q, prior=0.5).mean() < 0.75 * q.mean()
+        assert free.pool(q, prior=0.5).mean() == pytest.approx(q.mean(), rel=0.1)
+        assert free.weights == pytest.approx(even.weights)
+        one = learn(Forecasts.from_array(q[:1]))
+        assert one.pool(q[:1], prior=0.5) == pytest.approx(
+            learn(Forecasts.from_array(q[:1]), prior=0.5).pool(q[:1]), abs=0.03
+        )
+
+    def test_copies_and_who_always_says_the_same_do_not_tell_how_often_events_happen(self):
+        _, q = self.signals(30, 0.3, [0.6] * 4)
+        more = np.column_stack([q, q[:, 0], np.full(30, 0.9)])
+        panel = learn(Forecasts.from_array(more)).panel
+        assert panel.pool(more) == pytest.approx(learn(Forecasts.from_array(q)).panel.pool(q), abs=1e-9)

@@ -57,7 +57,7 @@ class Crowd:
         t, said = len(self.y), self.forecast[:, None] if forecast is None else forecast
         cells, reference = (self.event[kept], self.expert[kept], said[kept]), np.zeros((t, said.shape[1]))
         data = SparseContrasts(*cells, reference, self.y, np.ones(t), self.experts)
-        return crowd_fit(data, Believed.of(Beliefs(), self.experts), np.zeros(said.shape[1]))
+        return crowd_fit(data, Believed.of(Beliefs(), self.experts))
 
     def forecasts(self, outcomes=None):
         events = tuple(f"q{i}" for i in range(len(self.y)))

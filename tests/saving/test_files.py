@@ -578,6 +578,25 @@ class TestReleases:
         for file in (tmp_path / "new.json", self.FOLDER / "data-alone.json"):
             assert "older-method" not in {note.code for note in load(file).state_.notes}
 
+    def test_a_stream_of_release_0_1_says_by_what_method_it_learns_until_it_is_saved_again(self, tmp_path):
+        stream = op.Stream()
+        stream.add(simulated())
+        save(stream, tmp_path / "new.json")
+        content = json.loads((tmp_path / "new.json").read_text())
+        del content["content"]["priorities"]
+        del content["checksum"]
+        (tmp_path / "old.json").write_text(json.dumps(content))
+        old = load(tmp_path / "old.json")
+        save(old, tmp_path / "again.json")
+        for each, codes in (
+            (old, ["newer-method"]),
+            (old.copy(), ["newer-method"]),
+            (load(tmp_path / "again.json"), []),
+        ):
+            for found in (each.learn(), each.fit()):
+                assert [note.code for note in found.notes if note.code == "newer-method"] == codes
+        assert "newer-method" not in {note.code for note in old.fit("linear").notes}
+
     def test_a_pool_of_release_0_1_that_goes_on_learning_says_by_what_method(self):
         f = simulated()
         new, notes = TrainedPool.fit("gaussian", f.select_events(np.arange(30))).updated(f)

@@ -6,6 +6,9 @@ resolved ones do. The correlation r_i of what an expert says with the mean of wh
 panel's as if seen on `AGREEMENT_WORTH` events more, stands for an accuracy m_i ∝ (r²/(1 − r²))^`GUIDE`, r² being its
 mean square given its error, of which the share (N − 2)/(N + 4) is believed: two experts agree equally with each other,
 whoever knows more.
+
+Another guide is sharpness: calibrated experts who say more know more. And forecasts that agree nearly always do so by
+sharing errors, unless all of them know nearly everything.
 """
 
 from __future__ import annotations
@@ -13,10 +16,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from opinionpool.arrays import Array, Index, Mask
 from opinionpool.blocks import blocks
-from opinionpool.learning.constants import AGREEMENT_WORTH, FURTHEST, GUIDE
+from opinionpool.learning.constants import AGREEMENT_WORTH, CORRELATIONS, FURTHEST, GUIDE, PANEL_WORTH
 from opinionpool.logodds import levelled, metric, whitened
 
 # Agreement on fewer events says nothing.
@@ -37,13 +41,19 @@ class Agreement:
         With the mean of the others, drawn towards the panel's.
     accuracy : ndarray, shape (N,)
         Relative, with a geometric mean of 1.
+    sharpness : ndarray, shape (N,)
+        Relative accuracy of experts who are calibrated and say as much, with a geometric mean of 1.
     events : float
         Weight of the events with forecasts by several.
+    least : float
+        Correlation that errors have at least.
     """
 
     correlation: Array
     accuracy: Array
+    sharpness: Array
     events: float
+    least: float
 
     @classmethod
     def among(cls, contrasts: Array, weight: Array, absent: Mask | None = None) -> Agreement:
@@ -75,26 +85,52 @@ class Agreement:
         moves = (spread > STILL) & (others > STILL)
         together = np.divide(sums.product, count * spread * others, out=np.zeros_like(spread), where=moves)
         seen = np.where(sums.count >= LEAST_EVENTS, sums.count, 0.0)
-        correlation = _drawn(together, seen)
+        correlation = _drawn(together, seen, AGREEMENT_WORTH)
         n = len(spread)
         believed = max(n - 2.0, 0.0) / (n + 4.0)
         # Its mean square, which is never 0: noise does not distinguish experts who agree with nobody.
         squared = np.clip(correlation, 0.0, HIGHEST) ** 2 + 1.0 / (seen + AGREEMENT_WORTH)
         level = np.log(squared / (1.0 + 1.0 / AGREEMENT_WORTH - squared))
         accuracy = np.exp(GUIDE * believed * (level - level.mean()))
-        return cls(correlation, accuracy, sums.events)
+        square = _drawn(spread**2, seen, PANEL_WORTH)
+        sharpness = _calibrated_accuracy(square, sums.free)
+        sharpness /= np.exp(np.log(sharpness).mean())
+        return cls(correlation, accuracy, sharpness, sums.events, _least_correlation(sums, spread * (seen > 0), square))
 
     @property
     def tells(self) -> bool:
-        """Whether the accuracies that agreement implies differ between experts."""
-        return bool(np.ptp(self.accuracy) > STILL)
+        """Whether the accuracies that it implies differ between experts, or their errors are alike."""
+        differ = max(np.ptp(self.accuracy), np.ptp(self.sharpness)) > STILL
+        return bool(differ or self.least > CORRELATIONS[0])
 
 
-def _drawn(values: Array, seen: Array) -> Array:
-    """Values (N,) from `seen` events each, shrunken towards their weighted mean by `AGREEMENT_WORTH` events."""
+def _calibrated_accuracy(square: npt.ArrayLike, d: int) -> Array:
+    """Accuracies of calibrated experts with mean squares of whitened contrasts, 2 d μ*²/K + 2 d μ* for d = K - 1."""
+    half = (d + 1.0) / 2.0
+    return np.asarray(half * (np.sqrt(1.0 + np.maximum(square, STILL) / (d * half)) - 1.0))
+
+
+def _least_correlation(sums: _Sums, spread: Array, square: Array) -> float:
+    """Correlation that errors have at least, (r − m)/(1 − m), if forecasts correlate at r.
+
+    Of the variance of a calibrated expert's contrasts the share m = μ*/(μ* + 2) is what happened; it is taken to be at
+    least one half, as who agrees little may just know little.
+    """
+    size = float(spread * (spread.sum() - spread) @ sums.count) / max(len(spread) - 1, 1)
+    found = float(sums.product @ (spread > 0)) / size if size > 0 else 0.0
+    # Contrasts are looked at up to `FURTHEST`: near that, any accuracy may be behind them.
+    reached = float(square.mean()) / (FURTHEST**2 * metric(2)[0, 0])
+    accuracy = float(_calibrated_accuracy(square.mean() / max(1.0 - reached, STILL), sums.free))
+    happened = max(0.5, accuracy / (accuracy + 2.0))
+    seen = sums.events / (sums.events + PANEL_WORTH) * (1.0 - min(reached, 1.0) ** 2)
+    return float(np.clip(seen * (found - happened) / (1.0 - happened), 0.0, HIGHEST))
+
+
+def _drawn(values: Array, seen: Array, worth: float) -> Array:
+    """Values (N,) from `seen` events each, shrunken towards their weighted mean by `worth` events."""
     total = seen.sum()
     mean = float(values @ seen / total) if total > 0 else 1.0
-    return np.asarray((seen * values + AGREEMENT_WORTH * mean) / (seen + AGREEMENT_WORTH))
+    return np.asarray((seen * values + worth * mean) / (seen + worth))
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,6 +143,7 @@ class _Sums:
     others: Array
     product: Array
     events: float
+    free: int  # K - 1
 
     @classmethod
     def of(cls, contrasts: Array, weight: Array, absent: Mask | None) -> _Sums:
@@ -157,7 +194,7 @@ class _Sums:
         centres = [(means[a] * means[b] / number).sum(axis=1) for a, b in ((0, 0), (1, 1), (0, 1))]
         # Where events have options of their own, positions have no meaning, and neither has a mean by position.
         own_square, others_square, product = squares - (0.0 if options else np.array(centres))
-        return cls(count, own_square, others_square, product, events)
+        return cls(count, own_square, others_square, product, events, means.shape[2])
 
 
 def _within(contrasts: Array) -> Array:

@@ -30,7 +30,7 @@ from opinionpool.forecasts import Forecasts, cells_of
 from opinionpool.learning.leakage import leaked_columns
 from opinionpool.learning.problem import Problem, Seen, Sums
 from opinionpool.learning.request import Request
-from opinionpool.learning.rows import base_intercept, by_average_and_expert
+from opinionpool.learning.rows import by_average_and_expert
 from opinionpool.logodds import check_probabilities, class_probabilities, public_probabilities
 from opinionpool.model.contrasts import Extremes
 from opinionpool.model.features import Parts
@@ -152,18 +152,15 @@ class ArraySource:
             blocks=None if drawn.complete else partial(self._in_blocks, outcomes),
         )
 
-    def _in_blocks(self, outcomes: Index, floor: float, first: Index) -> Iterator[_ArrayBlock]:
+    def _in_blocks(self, outcomes: Index, floor: float, first: Index, away: Array) -> Iterator[_ArrayBlock]:
         """The resolved events in blocks, given all outcomes, (T,)."""
         reference, bounds = logodds.prior_log_ratios(self.prior), Bounds.of(self.prior, floor)
-        offset = reference
-        if self.estimated:
-            offset = reference - base_intercept(reference, float(self.happened.counts[:2].sum()))
         for rows in blocks(self.q.shape[0], self.q.shape[1], self.q.shape[1]):
             codes = outcomes[rows]
             q = np.asarray(self.q[rows] if len(first) == self.q.shape[1] else self.q[rows][:, first], dtype=np.float64)
             if self.happened.counts[2]:
                 q, codes = q[codes >= 0], codes[codes >= 0]
-            yield _ArrayBlock(q, codes, bounds, float(reference[0]), offset)
+            yield _ArrayBlock(q, codes, bounds, float(reference[0]), reference - away)
 
 
 class _ArrayBlock(NamedTuple):

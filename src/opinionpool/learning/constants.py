@@ -11,12 +11,13 @@ from typing import NamedTuple
 
 
 class Dependent(NamedTuple):
-    """How experts depend on each other, and how far accuracies go with agreement."""
+    """How experts depend on each other, and what tells who is more accurate."""
 
     kind: str  # "nested" or "common"
     correlation: float
-    exponent: float  # of (r²/(1 − r²)), r the correlation with the others' mean
+    exponent: float  # how far accuracies go with the guide; 0 if not at all
     probability: float
+    guide: str = "agreement"  # or "sharpness"
 
 
 # Ratio. Calibration κ of any expert (13). Reasoning: people are a little too sure; simulated.
@@ -35,15 +36,17 @@ SLOPE_SD, DIFFUSE_SD, DIFFUSE_PROBABILITY = 0.25, 0.8, 0.2
 BIAS, COMMON_BIAS_EVENTS, OWN_BIAS_EVENTS = 0.15, 40.0, 50.0
 # In Σw/√N. Standard deviations of weights about those of the believed panel, and probabilities. Simulated.
 WEIGHT_SD, WEIGHT_SD_PROBABILITIES = (0.1, 0.4, 1.0, 2.5), (0.5, 0.25, 0.16, 0.09)
-# How experts depend on each other, and how good a guide agreement is. Simulated.
+# Correlation, exponent, probability. How experts depend on each other, and how good guides agreement and sharpness
+# are. Simulated, hard kinds too.
 DEPENDENCE = (
-    Dependent("common", CORRELATION, 0.0, 0.3),
-    Dependent("nested", CORRELATION, 0.5, 0.3),
+    Dependent("common", CORRELATION, 0.0, 0.25),
+    Dependent("nested", CORRELATION, 0.5, 0.25),
     Dependent("nested", CORRELATION, 1.0, 0.1),
     Dependent("common", 0.3, 0.5, 0.1),
     Dependent("common", CORRELATION, 0.5, 0.1),
     Dependent("common", 0.3, 1.0, 0.05),
     Dependent("common", CORRELATION, 1.0, 0.05),
+    Dependent("nested", CORRELATION, 1.0, 0.1, "sharpness"),
 )
 # Log-odds. What a robust contrast reaches at most (10.1), and probabilities. Simulated.
 LIMITS, LIMIT_PROBABILITIES = (2.5, 5.0, 12.0), (0.2, 0.4, 0.4)
@@ -55,8 +58,8 @@ FURTHEST = 4.0
 AGREEMENT_WORTH, GUIDE = 40.0, 0.5
 # Probabilities of the log pool, the simple average and one expert to follow, which are mixed (10.6). Simulated.
 MEMBERS = (0.7, 0.15, 0.15)
-# Events that the belief in equally probable classes is worth, in ln odds: L° is T / (T + n) of Laplace's estimate.
-# Reasoning.
+# Events that it is worth to believe how often events happen before outcomes tell: L° is T / (T + n) of Laplace's
+# estimate. It is believed to be E / (E + n) of the mean of what is forecast of E events. Reasoning; simulated.
 PRIOR_EVENTS = 20.0
 # Events. What a belief counts where no worth is given, and what one about accuracies counts against agreement.
 # Reasoning: about what the default beliefs are worth themselves, so that a number counts, and a few dozen outcomes that

@@ -52,6 +52,7 @@ from opinionpool.learning.prior import (
     harmonic_mean,
 )
 from opinionpool.learning.problem import SparseContrasts
+from opinionpool.learning.rows import base_intercept, frequencies_by_cells
 from opinionpool.learning.shrinkage import MarginalFeatures
 from opinionpool.model.contrasts import Extremes
 from opinionpool.model.features import Parts
@@ -82,17 +83,16 @@ class CrowdFit:
     otherwise: Array
 
 
-def crowd_fit(data: SparseContrasts, believed: Believed, base_intercept: Array) -> CrowdFit | None:
+def crowd_fit(data: SparseContrasts, believed: Believed) -> CrowdFit | None:
     """Learn from the forecasts of a crowd; None if nobody who says anything forecast a resolved event.
 
-    Where events have options of their own, nobody has a bias. `base_intercept` (K - 1,) is how far the reference is
-    from what is believed of it.
+    Where events have options of their own, nobody has a bias.
     """
     constant = _constant(data.expert, data.contrasts, len(data.experts))
     duplicates = Duplicates.in_crowd(data.event, data.expert, data.contrasts, data.experts, constant)
     if len(duplicates.first) < len(data.experts):
         distinct = believed.among(duplicates.source, len(duplicates.first))
-        found = crowd_fit(_distinct(data, duplicates), distinct, base_intercept)
+        found = crowd_fit(_distinct(data, duplicates), distinct)
         if found is None:
             return None
         parts, notes = duplicates.parts(found.parts), duplicates.notes + found.notes
@@ -104,7 +104,10 @@ def crowd_fit(data: SparseContrasts, believed: Believed, base_intercept: Array) 
     used = data.weight[data.event] > 0
     if not (used & resolved).any():
         return None
-    moved = replace(data, reference=data.reference - base_intercept)
+    away = np.zeros(data.reference.shape[1])
+    if data.estimated is not None:
+        away = base_intercept(data.reference[0], data.estimated, frequencies_by_cells(data))
+    moved = replace(data, reference=data.reference - away)
     task, unresolved = moved.among(used & resolved), moved.among(used & ~resolved)
     prior = _prior(moved.among(used), believed), Centre.of(believed)
     extremes, start = _extremes(task, prior, believed.limit)
@@ -113,8 +116,8 @@ def crowd_fit(data: SparseContrasts, believed: Believed, base_intercept: Array) 
         for _ in range(ROUNDS):
             start, supposed = fitted.crowd.start, fitted.supposed(unresolved)
             fitted = _AtLimit.at(task, extremes.limit, prior, start, supposed)
-    parts, bias, posterior = fitted.panel(base_intercept)
-    otherwise = _of_all(data, used & resolved, fitted.answers - base_intercept)
+    parts, bias, posterior = fitted.panel(away)
+    otherwise = _of_all(data, used & resolved, fitted.answers - away)
     return CrowdFit(parts, bias, extremes, fitted.marginal, posterior, (), otherwise)
 
 
@@ -366,7 +369,7 @@ class _AtLimit:
         bias = found.bias @ np.linalg.inv(self.root)
         return MarginalFeatures(bias, found.contrast, found.spread, self.crowd.correlation)
 
-    def panel(self, base_intercept: Array) -> tuple[Parts, Array, CrowdPosterior]:
+    def panel(self, away: Array) -> tuple[Parts, Array, CrowdPosterior]:
         """Parts and biases of all experts, and the posterior of the pool."""
         (fit, nodes), (_, models, features, agreeing), turn = (
             self.fit,
@@ -383,7 +386,7 @@ class _AtLimit:
         )
         weights = sum(each.weights * own for each, own in zip(self.panels(self.judged), mean.tolist(), strict=True))
         total = float(self.judged.weight @ weights) / float(self.judged.weight.sum())
-        shift = (base_intercept - fit.mean[:d]) * total / (total**2 + LEAST_SUM**2)
+        shift = (away - fit.mean[:d]) * total / (total**2 + LEAST_SUM**2)
         variance = self.crowd.open_variances(self.crowd.deviation) * [
             [UNKNOWN],
             [UNKNOWN * (slope * mean.sum()) ** 2],

@@ -8,6 +8,7 @@ from typing import Self
 import numpy as np
 
 from opinionpool.arrays import Array, Mask
+from opinionpool.learning.constants import Dependent
 from opinionpool.learning.duplicates import Duplicates
 from opinionpool.learning.laplace import Fit
 from opinionpool.learning.nodes import Nodes
@@ -56,7 +57,7 @@ class CrowdPosterior(Posterior):
     ) -> CrowdPosterior:
         """Return the posterior of a fit of panels with these contrasts (B, N), dependence (B,) and `parts`."""
         assert fit.normals is not None
-        names = [_in_words(kind.kind, kind.exponent) for kind in nodes.dependence]
+        names = [_in_words(kind) for kind in nodes.dependence]
         rows = probability_rows("weights", names, nodes.probability, fit.joint.sum(axis=1)) + sum_rows(fit, nodes)
         hyperparameter, value, prior, posterior = zip(*rows, strict=True)
         contrast, nested, parts = panels
@@ -139,8 +140,8 @@ class CrowdPosterior(Posterior):
         return np.asarray(extremes.believed(some.contrasts(), some.base.absent) - panel.bias_ratios + self.shift)
 
 
-def _in_words(kind: str, exponent: float) -> str:
+def _in_words(kind: Dependent) -> str:
     """Label of a panel by the quantity that its weights follow from."""
-    if np.isinf(exponent):
-        return "features, " + ("nested evidence" if kind == "nested" else "one correlation")
-    return "experts alike" if exponent == 0 else "agreement"
+    if np.isinf(kind.exponent):
+        return "features, " + ("nested evidence" if kind.kind == "nested" else "one correlation")
+    return kind.guide if kind.exponent else "experts alike"

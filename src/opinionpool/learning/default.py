@@ -4,9 +4,10 @@ The answer is a log pool, L* = L° + Σ w_i (C_i − b_i), whose coefficients ar
 logistic regression (docs/model.md, 10): a grid of nodes says what is believed of the weights beforehand, of any panel
 or by a decision maker (`opinionpool.learning.nodes`), and is averaged by how well each node predicts the outcomes
 (`opinionpool.learning.laplace`). A prior that is Laplace's estimate is itself believed only in proportion T / (T +
-`PRIOR_EVENTS`) of the T resolved events. With one outcome, or none, this still has one answer. It is then written as a
-Gaussian panel with the same weights: spreads and their common correlation are those of the data shrunken towards the
-panel (`opinionpool.learning.shrinkage`), contrasts follow from the weights (10).
+`PRIOR_EVENTS`) of the T resolved events, beside the mean of what is forecast of all events. With one outcome, or none,
+this still has one answer. It is then written as a Gaussian panel with the same weights: spreads and their common
+correlation are those of the data shrunken towards the panel (`opinionpool.learning.shrinkage`), contrasts follow from
+the weights (10).
 """
 
 from __future__ import annotations
@@ -38,7 +39,15 @@ from opinionpool.learning.prior import (
     harmonic_mean,
 )
 from opinionpool.learning.problem import Block, DenseContrasts
-from opinionpool.learning.rows import AllRows, Rows, each_expert, likelihood, rows_of
+from opinionpool.learning.rows import (
+    AllRows,
+    Rows,
+    base_intercept,
+    each_expert,
+    forecast_frequencies,
+    likelihood,
+    rows_of,
+)
 from opinionpool.learning.shrinkage import (
     MarginalFeatures,
     marginal_bias,
@@ -50,6 +59,7 @@ from opinionpool.learning.unlearned import (
     DefaultFit,
     agreement_note,
     assumed,
+    intercept_shares,
     nothing_learned,
     with_weights,
 )
@@ -58,8 +68,6 @@ from opinionpool.model.features import Parts
 
 # How often a centre is sought: extremes are those of statements about it.
 CENTRED = 3
-# Weights this small say nothing, and carry no intercept.
-LEAST_WEIGHT = 1e-6
 
 
 def default_fit(
@@ -67,7 +75,7 @@ def default_fit(
     believed: Believed,
     *,
     answers_only: bool = False,
-    every: Callable[[Index], Iterator[Block]] | None = None,
+    every: Callable[[Index, Array], Iterator[Block]] | None = None,
 ) -> DefaultFit:
     """Fit of the default pool to contrasts, with or without resolved events.
 
@@ -80,8 +88,8 @@ def default_fit(
     answers_only : bool, default False
         Whether neither what is still open nor what each expert is like by itself is found out.
     every : callable, optional
-        Returns all resolved events in blocks, given the positions of distinct experts; the data are a sample of them,
-        which decides on dependence and biases, all events on intercept and weights.
+        Returns all resolved events in blocks, given the positions of distinct experts and how far L° is believed less;
+        the data are a sample of them, which decides on dependence and biases, all events on intercept and weights.
 
     Raises
     ------
@@ -97,16 +105,19 @@ def default_fit(
     if every is None:
         duplicates = Duplicates.among(contrasts, experts, believed.named)
     else:
-        blocks = (block.contrasts for block in every(everybody))
+        blocks = (block.contrasts for block in every(everybody, np.zeros(data.free)))
         duplicates = Duplicates.among_all(contrasts, experts, believed.named, blocks)
     distinct = contrasts if len(duplicates.first) == contrasts.shape[1] else contrasts[:, duplicates.first]
+    away = np.zeros(data.free)
+    if data.estimated is not None and distinct.size and not believed.assessed:
+        away = base_intercept(data.reference[0], data.estimated, forecast_frequencies(data, distinct))
     used = data.resolved & (data.weight > 0) & ~np.isnan(distinct[..., 0]).all(axis=1)
     nobody = len(duplicates.first) == 0
     believed = believed if nobody else believed.among(duplicates.source, len(duplicates.first))
     if len(duplicates.first) > 2:
         believed = believed.agreeing(Agreement.among(distinct, data.weight, each_expert(data.absent)))
     if believed.assessed or not used.any() or nobody:
-        found = assumed(believed, data.free, options=options, answers_only=answers_only)
+        found = assumed(believed, away, options=options, answers_only=answers_only)
         known = data.resolved
         constant = bool((~np.isnan(contrasts[known & (data.weight > 0), :, 0])).any()) and not used.any()
         notes = [nothing_learned(bool(known.any()), constant, believed, nobody)]
@@ -114,8 +125,8 @@ def default_fit(
             notes.append(agreement_note(believed.agreement, [experts[i] for i in duplicates.first.tolist()]))
         found = replace(found, notes=tuple(notes))
     else:
-        all_rows = None if every is None else partial(every, duplicates.first)
-        rows = rows_of(data, distinct, duplicates.first, used)
+        all_rows = None if every is None else partial(every, duplicates.first, away)
+        rows = rows_of(data, distinct, duplicates.first, used, away)
         found = _learned(rows, believed, answers_only=answers_only, every=all_rows)
     posterior = _posterior_of_all(found.posterior, duplicates, contrasts)
     members = found.members and found.members.spread_over(duplicates)
@@ -202,7 +213,7 @@ def _learned(rows: Rows, believed: Believed, *, answers_only: bool, every: AllRo
             members = members.learned(reduce(np.add, by_all), fit.evidence)
     intercept, weights = fit.mean[:d], fit.mean[d:]
     # L* = L° + base intercept + intercept + Σ w_i u_i: what no forecast changes becomes bias.
-    bias = centre + _shares(weights)[:, None] * (rows.base_intercept - intercept)
+    bias = centre + intercept_shares(weights)[:, None] * (rows.base_intercept - intercept)
     marginal = None if answers_only else marginal_features(rows.evidence(rows.by_steps()), believed)
     by_limit = by_limit._replace(mean=fit.mean + by_limit.mean - by_limit.probability @ by_limit.mean)
     posterior = Posterior.of(fit, nodes, prior, by_limit) if uncertain else None
@@ -236,11 +247,3 @@ def _centre(rows: Rows, believed: Believed, limit: float) -> Array:
         typical = Extremes(limit, centre).deviation(rows.contrasts) + (centre - plain)
         centre = np.asarray(plain + marginal_bias(rows.evidence(typical), believed))
     return centre
-
-
-def _shares(weights: Array) -> Array:
-    """Biases b (N,) with w'b = 1: (Σw + w_i) / ((Σw)² + w'w); 0 where all weights are about 0."""
-    total, size = float(weights.sum()), float(weights @ weights)
-    if size <= LEAST_WEIGHT**2:
-        return np.zeros(len(weights))
-    return np.asarray((total + weights) / (total**2 + size))

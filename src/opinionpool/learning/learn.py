@@ -28,7 +28,7 @@ from opinionpool.learning.prior import (
 from opinionpool.learning.problem import Problem, Source, Sums
 from opinionpool.learning.recency import Recency, learn_recency
 from opinionpool.learning.request import Request
-from opinionpool.learning.rows import base_intercept, in_parts, sampled
+from opinionpool.learning.rows import in_parts, sampled
 from opinionpool.learning.unlearned import MOST_UNCERTAIN
 from opinionpool.logodds import FLOOR, POOL_FLOOR
 from opinionpool.model.contrasts import contrasts
@@ -245,9 +245,7 @@ def _learn_crowd(problem: Problem, beliefs: Beliefs, settings: Settings) -> Fitt
     from opinionpool.learning.crowd import crowd_fit
 
     data, believed = problem.sparse(settings.floor), Believed.of(beliefs, problem.experts)
-    events = problem.weight[problem.forecasts.resolved].sum()
-    away = base_intercept(data.reference[0], events) if problem.estimated else np.zeros(data.reference.shape[1])
-    found = crowd_fit(data, believed, away)
+    found = crowd_fit(data, believed)
     if found is None:
         return None
     settings = settings._replace(extremes=found.extremes)

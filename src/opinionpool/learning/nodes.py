@@ -164,7 +164,8 @@ def prior_nodes(believed: Believed, d: int, *, options: bool) -> Nodes:
     total = float(assumed[0].mean.sum())
     narrow, wide = (each.slope_spread / total for each in assumed)
     centres = np.array([_sum_of(believed, rho) for rho in correlations.tolist()])
-    middle = _sum_of(believed, believed.rho)
+    least = 0.0 if believed.agreement is None or believed.correlation else believed.agreement.least
+    middle = _sum_of(believed, max(believed.rho, least))
     sums = Sums.of(middle, centres, prior, ((narrow, 1.0 - DIFFUSE_PROBABILITY), (wide, DIFFUSE_PROBABILITY)))
     kinds = _dependences(believed)
     spreads, share = _weight_sds(n)
@@ -225,18 +226,16 @@ def _dependences(believed: Believed) -> tuple[Dependent, ...]:
     if believed.correlation is None:
         return DEPENDENCE
     # The correlation is believed; how good a guide agreement is, is not.
-    exponents = sorted({kind.exponent for kind in DEPENDENCE})
-    same = {
-        (name, e): sum(kind.probability for kind in DEPENDENCE if (kind.kind, kind.exponent) == (name, e))
-        for name in ("nested", "common")
-        for e in exponents
-    }
-    return tuple(Dependent(name, believed.rho, e, p) for (name, e), p in same.items() if p > 0)
+    same: dict[tuple[str, float, str], float] = {}
+    for kind in DEPENDENCE:
+        which = kind.kind, kind.exponent, kind.guide
+        same[which] = same.get(which, 0.0) + kind.probability
+    return tuple(Dependent(name, believed.rho, e, p, guide) for (name, e, guide), p in same.items())
 
 
 def _direction(believed: Believed, dependent: Dependent) -> Array:
     """Return the weights of a panel with this dependence, (N,), clipped at 0 and normalised to a sum of 1."""
-    accuracy, kappa, rho = believed.accuracy_by(dependent.exponent), believed.calibration.value, dependent.correlation
+    accuracy, kappa, rho = believed.accuracy_by(dependent), believed.calibration.value, dependent.correlation
     nested = dependent.kind == "nested"
     among: Dependence = believed_dependence(rho, accuracy) if nested else CommonCorrelation(len(accuracy), rho)
     parts = Parts(accuracy / kappa, np.sqrt(2.0 * accuracy) / kappa, among)

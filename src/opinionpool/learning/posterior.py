@@ -263,9 +263,10 @@ def _hyperparameters(fit: Fit, nodes: Nodes) -> list[tuple[str, str, float, floa
         "equal" if kind.exponent == 0 and kind.kind == "common" else f"{kind.kind}, correlation {kind.correlation:g}"
         for kind in nodes.dependence
     ]
+    guides = [f"{kind.guide}, power {kind.exponent:g}" if kind.exponent else "nothing" for kind in nodes.dependence]
     return [
         *probability_rows("dependence", kinds, before, after),
-        *probability_rows("exponent of agreement", [f"{kind.exponent:g}" for kind in nodes.dependence], before, after),
+        *probability_rows("guide to accuracy", guides, before, after),
         *probability_rows("sd of weights", [f"{each:g}" for each in nodes.relative_sd.tolist()], before, after),
         *sum_rows(fit, nodes),
     ]

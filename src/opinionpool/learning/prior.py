@@ -4,8 +4,8 @@ Believed of any panel, with the values of `opinionpool.learning.constants`:
 
 * experts are about calibrated and strongly dependent, Σw = `CALIBRATION` N / (1 + (N − 1) ρ), ρ of `CORRELATIONS`,
   which puts the answer near the average of their log-odds; ln Σw is off by `SLOPE_SD`, or by `DIFFUSE_SD`;
-* who agrees more with the others is more accurate (`opinionpool.learning.agreement`), or not, and evidence is nested,
-  or errors have one correlation (`DEPENDENCE`);
+* who agrees more with the others is more accurate (`opinionpool.learning.agreement`), or who says more, or nobody is
+  known to be, and evidence is nested, or errors have one correlation (`DEPENDENCE`);
 * they are unbiased, give or take `BIAS` in log-odds together, and a little more each;
 * weights differ from those of such a panel by `WEIGHT_SD`, small differences being likelier;
 * extreme statements are believed up to a contrast of about `LIMITS` (`opinionpool.model.contrasts`).
@@ -36,6 +36,7 @@ from opinionpool.learning.constants import (
     CORRELATIONS,
     GUIDE,
     WORTH,
+    Dependent,
 )
 from opinionpool.model.features import Parts, believed_dependence
 from opinionpool.names import name_key, unknown_names
@@ -212,7 +213,8 @@ class Believed:
     def correlations(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
         """Grid of common correlations, and their probabilities."""
         if self.correlation is None:
-            return CORRELATIONS, CORRELATION_PROBABILITIES
+            least = 0.0 if self.agreement is None else self.agreement.least
+            return tuple(max(each, least) for each in CORRELATIONS), CORRELATION_PROBABILITIES
         return (self.rho,), (1.0,)
 
     @property
@@ -259,11 +261,14 @@ class Believed:
         accuracy = replace(self.accuracy, value=self.accuracy.value * agreement.accuracy**self._guided)
         return replace(self, accuracy=accuracy, agreement=agreement)
 
-    def accuracy_by(self, exponent: float) -> Array:
-        """Accuracies with this exponent of agreement, (N,)."""
+    def accuracy_by(self, kind: Dependent) -> Array:
+        """Accuracies by a guide, (N,)."""
         if self.agreement is None:
             return self.accuracy.value
-        return np.asarray(self.accuracy.value * self.agreement.accuracy ** (self._guided * (exponent / GUIDE - 1.0)))
+        own = self.accuracy.value / self.agreement.accuracy**self._guided
+        if kind.guide == "sharpness":
+            return np.asarray(own * self.agreement.sharpness ** (self._guided * kind.exponent))
+        return np.asarray(own * self.agreement.accuracy ** (self._guided * kind.exponent / GUIDE))
 
     @property
     def _guided(self) -> float:

@@ -68,7 +68,9 @@ class SparseContrasts:
     outcomes: Index  # (T,); -1 where not resolved
     weight: Array  # (T,); frequencies
     experts: tuple[str, ...]
-    absent: Mask | None = None  # (T, K - 1); as for `DenseContrasts`
+    # absent, estimated: as for `DenseContrasts`
+    absent: Mask | None = None
+    estimated: float | None = None
 
     def among(self, used: Mask) -> SparseContrasts:
         """Some of the forecasts (M,), and the events that have one."""
@@ -113,8 +115,8 @@ class Block(Protocol):
         """Log-likelihoods of what happened by the average and by each expert, (1 + N,)."""
 
 
-# Returns all resolved events in blocks, given a floor and the positions of distinct experts.
-Blocks: TypeAlias = Callable[[float, Index], Iterator[Block]]
+# Returns all resolved events in blocks, given a floor, positions of distinct experts, and L° less the believed prior.
+Blocks: TypeAlias = Callable[[float, Index, Array], Iterator[Block]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -280,7 +282,7 @@ class Problem:
             self.weight,
             self.experts,
             self.absent,
-            (float(self.events.sum()) if self.total is None else self.total) if self.estimated else None,
+            self._estimated_from,
             certain if certain.any() else None,
         )
 
@@ -291,8 +293,23 @@ class Problem:
         prior, expected = (each[:1] if one else each[event] for each in (self.reference, self.expected))
         beyond = contrasts(self.forecasts.probabilities, prior, floor, expected)
         return SparseContrasts(
-            event, expert, beyond, self.expected, self.outcomes, self.weight, self.experts, self.absent
+            event,
+            expert,
+            beyond,
+            self.expected,
+            self.outcomes,
+            self.weight,
+            self.experts,
+            self.absent,
+            self._estimated_from,
         )
+
+    @property
+    def _estimated_from(self) -> float | None:
+        """Number of resolved events of which the prior is Laplace's estimate; None if it is not."""
+        if not self.estimated or self.has_options:
+            return None
+        return float(self.events.sum()) if self.total is None else self.total
 
     def sums(self, request: Request) -> Sums:
         """Sums over these events."""

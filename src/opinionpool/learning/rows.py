@@ -19,7 +19,7 @@ from opinionpool.learning.constants import (
     PRIOR_EVENTS,
 )
 from opinionpool.learning.laplace import Likelihood, Quadratic
-from opinionpool.learning.problem import Block, Blocks, DenseContrasts, Problem
+from opinionpool.learning.problem import Block, Blocks, DenseContrasts, Problem, SparseContrasts
 from opinionpool.logodds import expit, logit, softmax
 from opinionpool.model.contrasts import Extremes
 from opinionpool.model.features import Parts
@@ -92,11 +92,8 @@ def each_expert(absent: Mask | None) -> Mask | None:
     return None if absent is None else absent[:, None, :]
 
 
-def rows_of(data: DenseContrasts, distinct: Array, first: Index, used: Mask) -> Rows:
+def rows_of(data: DenseContrasts, distinct: Array, first: Index, used: Mask, away: Array) -> Rows:
     """Rows of the used events, with contrasts of distinct experts, the `first` of their groups."""
-    away = np.zeros(data.free)
-    if data.estimated is not None:
-        away = base_intercept(data.reference[0], data.estimated)
     return Rows(
         distinct if used.all() else distinct[used],
         data.reference[used],
@@ -109,9 +106,34 @@ def rows_of(data: DenseContrasts, distinct: Array, first: Index, used: Mask) -> 
     )
 
 
-def base_intercept(reference: Array, events: float) -> Array:
-    """Log-ratios L° (K - 1,) of Laplace's estimate from so many events less the believed prior's log-ratios."""
-    return reference * PRIOR_EVENTS / (events + PRIOR_EVENTS)
+def base_intercept(reference: Array, events: float, forecast: Array) -> Array:
+    """Log-ratios L° (K - 1,) of Laplace's estimate from so many events less the believed prior's log-ratios.
+
+    `forecast`, (K,), is the sum over events, resolved or not, of what experts say on average; for two classes.
+    """
+    number = float(forecast.sum())
+    if number == 0 or len(forecast) > 2:
+        return reference * PRIOR_EVENTS / (events + PRIOR_EVENTS)
+    usual = np.log(forecast[1:] / forecast[0]) * number / (number + PRIOR_EVENTS)
+    return np.asarray((reference - usual) * PRIOR_EVENTS / (events + PRIOR_EVENTS))
+
+
+def frequencies_by_cells(data: SparseContrasts) -> Array:
+    """Sum over events of the mean probabilities of the experts, (K,)."""
+    number = np.bincount(data.event, minlength=len(data.weight))
+    return (data.weight / np.maximum(number, 1))[data.event] @ softmax(data.contrasts + data.reference[data.event])
+
+
+def forecast_frequencies(data: DenseContrasts, contrasts: Array) -> Array:
+    """Sum over events of the mean probabilities of the experts with contrasts (T, N, K - 1), (K,)."""
+    found = np.zeros(data.free + 1)
+    for rows in blocks(len(contrasts), contrasts[0].size):
+        p = softmax(contrasts[rows] + data.reference[rows, None])
+        known = ~np.isnan(p[..., 0])
+        number = known.sum(axis=1)
+        total = np.where(known[..., None], p, 0.0).sum(axis=1)
+        found += (data.weight[rows] / np.maximum(number, 1)) @ total
+    return found
 
 
 def sampled(problem: Problem, sample: Draw, weight: Array) -> Problem:
@@ -131,13 +153,13 @@ def in_parts(
 ) -> Blocks:
     """Function that returns blocks of all resolved events, part by part, with forecasts changed by `counted`."""
 
-    def blocks_of(floor: float, first: Index) -> Iterator[Rows]:
-        return chain.from_iterable(_in_blocks(counted(part), floor, first) for part in parts())
+    def blocks_of(floor: float, first: Index, away: Array) -> Iterator[Rows]:
+        return chain.from_iterable(_in_blocks(counted(part), floor, first, away) for part in parts())
 
     return blocks_of
 
 
-def _in_blocks(problem: Problem, floor: float, first: Index) -> Iterator[Rows]:
+def _in_blocks(problem: Problem, floor: float, first: Index, away: Array) -> Iterator[Rows]:
     """The resolved events with a forecast of distinct experts, in blocks."""
     used = np.flatnonzero(problem.forecasts.resolved & (problem.weight > 0))
     numbers = problem.forecasts.shape[1] * (len(problem.classes) - 1)
@@ -146,4 +168,4 @@ def _in_blocks(problem: Problem, floor: float, first: Index) -> Iterator[Rows]:
         data = problem.select(used[rows]).dense(floor)
         distinct = data.contrasts if len(first) == data.contrasts.shape[1] else data.contrasts[:, first]
         answered = np.asarray(~np.isnan(distinct[..., 0]).all(axis=1))
-        yield rows_of(data, distinct, first, answered)
+        yield rows_of(data, distinct, first, answered, away)

@@ -34,6 +34,8 @@ from opinionpool.text import shown
 
 # Of more experts than this, how sure their weights are is not kept: it would be an array of experts x experts.
 MOST_UNCERTAIN = 1000
+# Weights this small say nothing, and carry no intercept.
+LEAST_WEIGHT = 1e-6
 # So many experts are named with what agreement says of them.
 MOST_NAMED = 8
 
@@ -68,8 +70,9 @@ class DefaultFit:
     members: Members | None = None
 
 
-def assumed(believed: Believed, d: int, *, options: bool, answers_only: bool = False) -> DefaultFit:
-    """Fit of the default pool without outcomes, for d = K - 1."""
+def assumed(believed: Believed, away: Array, *, options: bool, answers_only: bool = False) -> DefaultFit:
+    """Fit of the default pool without outcomes; the believed prior is L° less `away`, (K - 1,)."""
+    d = len(away)
     marginal = believed_features(believed, d) if believed.given else None
     bias, parts, posterior = believed.biases(d), believed.parts(believed.rho), None
     n = len(believed)
@@ -80,10 +83,21 @@ def assumed(believed: Believed, d: int, *, options: bool, answers_only: bool = F
         posterior = None if fit.normals is None else Posterior.of(fit, nodes)
     elif n <= MOST_UNCERTAIN:
         posterior = Posterior(np.ones(1), np.zeros((1, d + n)), np.zeros((1, d + n, d + n)))
+    bias = bias - away
     extremes = Extremes(believed_limit(believed), bias if bias.any() else None)
+    if away.any():
+        bias = bias + intercept_shares(parts.weights)[:, None] * away
     return DefaultFit(
         parts, bias, extremes, marginal, posterior, learned=False, members=None if options else Members.prior(believed)
     )
+
+
+def intercept_shares(weights: Array) -> Array:
+    """Biases b (N,) with w'b = 1: (Σw + w_i) / ((Σw)² + w'w); 0 where all weights are about 0."""
+    total, size = float(weights.sum()), float(weights @ weights)
+    if size <= LEAST_WEIGHT**2:
+        return np.zeros(len(weights))
+    return np.asarray((total + weights) / (total**2 + size))
 
 
 def with_weights(parts: Parts, weights: Array) -> Parts:

@@ -211,6 +211,7 @@ def _make(
         half_life=half_life, capacity=capacity, seed=seed, floor=floor, pool_floor=pool_floor,
     )  # fmt: skip
     stream.scales = scales_given(scales)
+    stream.older = parts["priorities"] is None
     experts = expert_names(parts["experts"], len(parts["experts"]))
     state, _ = stream._state.joined(experts)
     # What is divided by its sum again may differ in its last bit.

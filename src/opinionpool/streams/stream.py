@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -39,6 +40,15 @@ from opinionpool.text import shown
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+# That what release 0.1 began goes on by the method of this one.
+NEWER = (
+    Note(
+        "newer-method",
+        "learned until now by the method of release 0.1, and now by that of this one, from what was kept",
+    ),
+)
 
 
 def exclusive(method: Callable[Concatenate[Stream, P], R]) -> Callable[Concatenate[Stream, P], R]:
@@ -122,6 +132,7 @@ class Stream:
         self.capacity, self.seed = int(capacity), int(seed)
         self.floor, self.pool_floor = float(floor), float(pool_floor)
         self.scales: Mapping[str, Scale] = {}  # of experts who give levels
+        self.older = False  # whether it comes from a file of release 0.1, which learned by another method
         self._codes = {label: code for code, label in enumerate(labels)}
         totals = Totals.empty(len(labels), self.floor, given, clock.pace)
         sample = EventSample.empty(len(labels), self.capacity, clock.pace, self.seed)
@@ -220,12 +231,14 @@ class Stream:
             If the data do not determine the panel.
         """
         request = Request(structure, beliefs, **options, settings=Settings(self.floor, self.pool_floor))
-        return learn_from(StreamSource(self._added_up(), self.scales), request)
+        found = learn_from(StreamSource(self._added_up(), self.scales), request)
+        return replace(found, notes=(*found.notes, *(NEWER if self.older else ())))
 
     def fit(self, pool: str = "gaussian", **options: Any) -> Fitted:  # noqa: ANN401 - each pool has its own
         """Learn any pool from all events so far; arguments as for `opinionpool.pools.fit.fit_pool`."""
         source = StreamSource(self._added_up(), self.scales)
-        return fit_from(source, pool, floor=self.floor, pool_floor=self.pool_floor, **options)
+        found = fit_from(source, pool, floor=self.floor, pool_floor=self.pool_floor, **options)
+        return replace(found, notes=(*found.notes, *NEWER)) if self.older and pool == "gaussian" else found
 
     @exclusive
     def _added_up(self) -> StreamState:

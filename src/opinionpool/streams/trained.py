@@ -15,7 +15,7 @@ from opinionpool.labels import label_text
 from opinionpool.pools.fit import fit_pool
 from opinionpool.pools.fitted_pool import Fitted
 from opinionpool.scales import scales_given
-from opinionpool.streams.stream import Stream
+from opinionpool.streams.stream import NEWER, Stream
 from opinionpool.text import listed
 from opinionpool.version import __version__
 
@@ -141,11 +141,10 @@ class TrainedPool:
         if self.stream is None:
             raise LearningError("this pool was saved without what it learned from, so it cannot go on learning")
         stream = self.stream.with_classes(forecasts.classes) if self.unnamed else self.stream.copy()
-        notes = stream.add(forecasts, whole=True)
+        notes, stream.older = stream.add(forecasts, whole=True), False
         learned = stream.fit(self.name, **self.options)
         if any(note.code == "older-method" for note in self.learned.notes):
-            text = "the pool was learned by the method of release 0.1, and now by that of this one, from what was kept"
-            notes = (*notes, Note("newer-method", text))
+            notes = (*notes, *NEWER)
         return replace(self, stream=stream, learned=learned, release=__version__), notes
 
     def fitted_now(self) -> Fitted:
