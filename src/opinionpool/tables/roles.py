@@ -73,7 +73,7 @@ def words_of(name: str) -> frozenset[str]:
     """Return the kinds of words in a header, as ``roles.toml`` lists them; for a question only "question".
 
     >>> [sorted(words_of(name)) for name in ("row_id", "prob_win", "Q1: on time", "Will it rain?", "ann")]
-    [['never'], ['head', 'unsure'], ['question'], ['question'], []]
+    [['index', 'never'], ['head', 'unsure'], ['question'], ['question'], []]
     """
     own = normal(name.rpartition(".")[2])
     if name.rstrip().endswith("?") or _QUESTION.match(own):
