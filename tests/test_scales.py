@@ -639,3 +639,21 @@ def test_agreement_stands_in_check_and_with_experts(tmp_path, monkeypatch, capsy
     assert found[0] == found[1]
     assert found[0]["events"] == 3
     assert 0 < found[0]["alpha"] < 1
+
+
+def test_a_judge_without_any_score_is_no_fault(tmp_path):
+    pool = op.GaussianPool(scale="1-5").fit([[4, 2, None], [5, 2, None], [4, 1, None], [5, 3, None]], [1, 0, 0, 1])
+    p = pool.predict_proba([[5, 2, 1], [5, 2, None]])[:, 1]
+    assert p[0] < p[1]
+    path = tmp_path / "f.csv"
+    path.write_text("event,a,b,outcome\nq1,4,,1\nq2,5,,0\n", encoding="utf-8")
+    found = op.read_forecasts(path, scale="1-5")
+    assert found.counts.tolist() == [2, 0]
+
+
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names:opinionpool.OpinionPoolWarning")
+def test_levels_in_place_of_probabilities_are_refused_where_no_scale_is_given():
+    levels = [[5, 4], [1, 2], [4, 4], [2, 1]] * 5
+    pool = op.GaussianPool().fit(op.Forecasts.from_array(levels, [1, 0, 1, 0] * 5, scale="1-5"))
+    with pytest.raises(op.ProbabilityError, match=r"must lie in \[0, 1\]"):
+        pool.predict_proba([[1, 1], [5, 5]])

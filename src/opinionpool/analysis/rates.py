@@ -329,7 +329,14 @@ class Likelihoods:
         answers, by_panel = (answer_rows(each, k) for each in (state.completed(p, forecasts, prior), p))
         informative = state.panel.informative[forecasts.expert_index]
         answered = np.bincount(forecasts.event_index, informative, len(answers)) > 0
-        base = np.log(spread_prior(prior, (len(answers),), k))
+        reference = spread_prior(prior, (len(answers),), k)
+        if state.prior is not None and not np.allclose(reference, state.prior):
+            raise ArgumentError(
+                "a prior is where experts start from, and not how often events of a group happen, which rates "
+                f"estimate; this pool was fitted with {brief(np.round(state.prior, 4).tolist())} for all events, and "
+                "the given prior is another: leave out --prior (--column prior= for a column), or fit the pool with it"
+            )
+        base = np.log(reference)
         ratios = np.log(by_panel) - base
         ratios = np.where(answered[:, None], np.clip(ratios - ratios[:, :1], -LARGEST, LARGEST), 0.0)
         return cls(answers, base, ratios, answered)

@@ -324,7 +324,7 @@ class FittedPanel(Tabular):
 
     def taken(self, q: npt.ArrayLike) -> npt.ArrayLike:
         """Forecasts by all experts, (..., N), with levels replaced by the probabilities that they count as."""
-        return q if self.votes is None else self.votes.array(q)
+        return q if self.votes is None else self.votes.array(logodds.check_probabilities(q))
 
     def answer_parts(self, batch: Batch) -> AnswerParts:
         """The answer about one event as a sum, see `AnswerParts`."""

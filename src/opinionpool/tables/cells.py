@@ -142,7 +142,8 @@ def read_levels(
     for scale in dict.fromkeys(each for each in scales if each is not None):
         own = np.append(np.array([each == scale for each in scales]), False)[codes]
         absent = [word.strip().lower() in missing for word in words.values]
-        places = np.array([-1 if none else scale.place(word) for word, none in zip(words.values, absent, strict=True)])
+        each = [-1 if none else scale.place(word) for word, none in zip(words.values, absent, strict=True)]
+        places = np.array(each, dtype=np.intp)
         wrong = own & words.expand((places < 0) & ~np.array(absent, dtype=bool), False)
         if wrong.any():
             row = int(wrong.argmax())

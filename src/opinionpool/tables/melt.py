@@ -211,7 +211,8 @@ def _levels(table: Table, column: int, experts: Sequence[str], codes: Index, rea
     values, scaled = found
     words = table.words(column)
     numbers = np.where(scaled, np.nan, written_numbers(words))
-    absent = words.expand(np.array([word.lower() in reading.rules.missing_words for word in words.values]), True)
+    missing = [word.lower() in reading.rules.missing_words for word in words.values]
+    absent = words.expand(np.array(missing, dtype=bool), True)
     wrong = ~scaled & ~absent & ~((numbers >= 0) & (numbers <= 1))
     if wrong.any():
         row = int(wrong.argmax())
