@@ -334,6 +334,12 @@ class TestVerdicts:
         assert m == pytest.approx(1 - o)
         with pytest.raises(CellError, match="'as is' does not say which of A and B was shown first"):
             read(text.replace("AB", "as is"), columns={"order": "shown"})
+        with pytest.raises(CellError, match="'first' is a place, and outcomes are A and B"):
+            read("item,judge,verdict,winner\nq1,g,first,A\nq2,g,second,B\nq3,g,first,\n")
+
+    def test_a_scale_for_all_is_not_that_of_a_column_that_counts_the_rows(self):
+        rows = ["1,5,4,1", "2,1,2,0", "3,3,4,1", "4,2,2,0", "5,4,5,"]
+        assert read("\n".join(["doc,a,b,outcome", *rows]), scale="1-5").experts == ("a", "b")
 
     def test_levels_speak_of_the_classes_that_they_name(self):
         words = [["accept", "accept"], ["reject", "reject"], ["accept", "reject"]] * 4

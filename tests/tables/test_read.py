@@ -459,7 +459,9 @@ def test_a_column_that_numbers_the_rows_may_be_the_events():
     for found in (read(text), read(text, columns={"event": "sample_id"})):
         assert found.events == ("0", "1", "2", "3", "4", "5")
     counts = text.replace("sample_id", "seen").replace("5,", "7,")
-    with pytest.raises(CellError, match=r"2 is not between 0 and 1: .* if column 'seen' is not an expert's, say --exclude seen") as e:
+    with pytest.raises(
+        CellError, match=r"2 is not between 0 and 1: .* if column 'seen' is not an expert's, say --exclude seen"
+    ) as e:
         read(counts)
     assert "--missing-value" not in str(e.value)
 

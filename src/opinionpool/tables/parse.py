@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool.arrays import Array
+from opinionpool.arrays import Array, Mask
 from opinionpool.earlier import Earlier
 from opinionpool.errors import ArgumentError, DuplicateError, Note, OpinionPoolError, Remedy
 from opinionpool.findings import Place, fault, finding
@@ -257,7 +257,8 @@ class TableReader:
     @cached_property
     def placed(self) -> LongRows:
         """The numbers that were given in time, about the classes in the order of these."""
-        return _towards(_by_place(self.timed[0], self.layout), self.settled.classes, self.request.rules)
+        rows = _by_place(self.timed[0], self.layout, self.settled.classes)
+        return _towards(rows, self.settled.classes, self.request.rules)
 
     @cached_property
     def chosen(self) -> tuple[LongRows, Array, Earlier | None, tuple[Note, ...]]:
@@ -426,21 +427,37 @@ def _with_options(
     return replace(forecasts, options=labels, notes=(*forecasts.notes, *notes)), void[known]
 
 
-def _by_place(long_rows: LongRows, layout: Layout) -> LongRows:
-    """The rows, in which first and second are A and B in the order in which these were shown, if a column says it."""
+def _by_place(long_rows: LongRows, layout: Layout, classes: Sequence[object]) -> LongRows:
+    """The rows, in which first and second are A and B in the order in which these were shown."""
     if "order" not in layout.roles:
+        if {str(label).lower() for label in classes} == {"a", "b"}:
+            _check_no_place(long_rows)
         return long_rows
     shown, turned = long_rows.table.words(layout.roles["order"]), np.zeros(len(long_rows.value), dtype=bool)
     letters = ["".join(filter(str.isalnum, word.lower().replace("model", ""))) for word in shown.values]
     first = [word[0] if word in {"a", "ab", "b", "ba"} else "" for word in letters]
     for column in np.unique(long_rows.column).tolist():
         words = long_rows.table.words(column)
-        placed = words.expand(np.array([word.strip().lower() in PLACES for word in words.values], dtype=bool), False)
+        placed = _names_place(words)
         if placed.any() and "" in first:
             row, count = int(shown.rows(first.index(""))[0]), first.count("")
             raise cell_fault("no-order", long_rows.table, row, layout.roles["order"], count=count)
         turned |= (long_rows.column == column) & (placed & shown.expand(np.array(first) == "b", False))[long_rows.row]
     return replace(long_rows, value=np.where(turned, 1.0 - long_rows.value, long_rows.value))
+
+
+def _names_place(words: Words) -> Mask:
+    """Mask of the cells of a column that name one of two places, (rows,)."""
+    return words.expand(np.array([word.strip().lower() in PLACES for word in words.values], dtype=bool), False)
+
+
+def _check_no_place(long_rows: LongRows) -> None:
+    """Refuse verdicts on places where outcomes are about A and B."""
+    for column in np.unique(long_rows.column).tolist():
+        placed = _names_place(long_rows.table.words(column))
+        if placed.any():
+            row, count = int(placed.argmax()), int(placed.sum())
+            raise cell_fault("place-of-what", long_rows.table, row, column, count=count)
 
 
 def _towards(long_rows: LongRows, classes: Sequence[object], rules: NumberRules) -> LongRows:

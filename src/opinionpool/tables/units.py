@@ -155,8 +155,9 @@ def _a_scale(table: Table, row: int, column: int, known: Spread, name: str | Non
     """The error for a cell of whole numbers that are a scale, of one expert or column, or of all."""
     own, ways = known.scale if name is None else f"{name}={known.scale}", [{"scale": {name or "*": known.scale}}]
     out = "" if name is None else f"; {exclude_way(table.names[column], name)}"
-    params = {"low": known.low, "high": known.high, "scale": known.scale, "own": own, "out": out}
-    return cell_fault("a-scale", table, row, column, ways, **params)
+    return cell_fault(
+        "a-scale", table, row, column, ways, low=known.low, high=known.high, scale=known.scale, own=own, out=out
+    )
 
 
 def exclude_way(column: str, expert: str) -> str:
