@@ -472,3 +472,16 @@ def test_another_prior_than_that_of_the_fit_is_refused():
         rates(learn(f), f, prior=0.1)
     plain, same = rates(learn(f), f), rates(learn(f), f, prior=learn(f).prior[1])
     assert same.rate_ == pytest.approx(plain.rate_, rel=1e-9)
+
+
+def test_intervals_of_few_events_hold_counts():
+    rng = np.random.default_rng(0)
+    group = np.repeat(np.arange(4), 20)
+    y = rng.random(80) < np.array([0.05, 0.3, 0.6, 0.9])[group]
+    x = expit(0.7 * np.where(y, 1, -1)[:, None] + rng.normal(size=(80, 1)) + rng.normal(size=(80, 5)))
+    f = Forecasts.from_array(x, [int(v) if rng.random() < 0.3 else None for v in y], classes=(0, 1))
+    found = rates(learn(f), f, group.astype(str))
+    for end in (*found.interval_, np.array([found.total_.low * 4, found.total_.high * 4])):
+        assert end * 20 == pytest.approx(np.round(end * 20), abs=1e-9)
+    assert (found.interval_[0] <= found.rate_).all()
+    assert (found.rate_ <= found.interval_[1]).all()

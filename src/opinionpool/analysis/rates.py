@@ -32,6 +32,8 @@ LABELS = ("random", "selected")
 SHOWN = 20
 # A group is called unlike the others below this p-value, over the number of groups.
 UNLIKE = 0.05
+# A number of events this close to a whole one is that.
+ROUNDING = 1e-6
 ASSUMPTION = "experts are taken to err in every group as in the others, given the outcome"
 
 
@@ -56,7 +58,7 @@ class Rates(Tabular):
     rate_ : ndarray
         Posterior means.
     interval_ : tuple of two ndarrays
-        Equal-tailed credible intervals.
+        Equal-tailed credible intervals, whose ends are whole numbers of events.
     total_ : Difference
         The share among all events, or None when K > 2.
     events_, resolved_ : ndarray, shape (G,)
@@ -240,13 +242,22 @@ def rates_of(
     rate, low, high = (
         part if several else part[:, 0] for part in (rate, np.minimum(low, rate), np.maximum(high, rate))
     )
+    low, high = _whole(low, high, size[:, None] if several else size)
     unlike = np.min([each.unlike for each in shares], axis=0)
-    all_ = None if several else Difference(*(float(part[0]) for part in shares[0].sums(size[None] / size.sum(), level)))
+    all_ = None
+    if not several:
+        mean, least, most, above = shares[0].sums(size[None] / size.sum(), level)
+        all_ = Difference(*(float(part[0]) for part in (mean, *_whole(least, most, size.sum()), above)))
     return Rates(
         groups_=names, classes=classes, rate_=rate, interval_=(low, high), total_=all_, events_=size,
         resolved_=sizes[1], rivals_=others, unlike_=unlike, level=level,
         by_outcomes_=max(each.by_outcomes for each in shares), notes=_notes(names, unlike), shares=tuple(shares),
     )  # fmt: skip
+
+
+def _whole(low: Array, high: Array, size: npt.NDArray[Any]) -> tuple[Array, Array]:
+    """Ends of intervals of shares, moved outwards to whole numbers of events."""
+    return np.floor(low * size + ROUNDING) / size, np.ceil(high * size - ROUNDING) / size
 
 
 def _of_table(pool: Any, table: Any, by: object) -> tuple[Forecasts, object]:  # noqa: ANN401
