@@ -485,3 +485,11 @@ def test_intervals_of_few_events_hold_counts():
         assert end * 20 == pytest.approx(np.round(end * 20), abs=1e-9)
     assert (found.interval_[0] <= found.rate_).all()
     assert (found.rate_ <= found.interval_[1]).all()
+
+
+def test_the_outcome_is_no_group(tmp_path):
+    rows = [f"q{i},{0.3 + i / 50},{i % 2}" for i in range(10)]
+    path = tmp_path / "f.csv"
+    path.write_text("\n".join(["event,ann,outcome", *rows]) + "\n", encoding="utf-8")
+    with pytest.raises(ArgumentError, match="'outcome' says what happened"):
+        rates(op.GaussianPool().fit(op.read_forecasts(path)), path, by="outcome")

@@ -239,15 +239,12 @@ def rates_of(
         for part in zip(*(each.sums(np.eye(len(names)), level)[:3] for each in shares), strict=True)
     )
     rate = rate / rate.sum(axis=1, keepdims=True) if several else rate
-    rate, low, high = (
-        part if several else part[:, 0] for part in (rate, np.minimum(low, rate), np.maximum(high, rate))
-    )
-    low, high = _whole(low, high, size[:, None] if several else size)
+    rate, low, high = (part if several else part[:, 0] for part in (rate, *_whole(rate, low, high, size[:, None])))
     unlike = np.min([each.unlike for each in shares], axis=0)
     all_ = None
     if not several:
         mean, least, most, above = shares[0].sums(size[None] / size.sum(), level)
-        all_ = Difference(*(float(part[0]) for part in (mean, *_whole(least, most, size.sum()), above)))
+        all_ = Difference(*(float(part[0]) for part in (mean, *_whole(mean, least, most, size.sum()), above)))
     return Rates(
         groups_=names, classes=classes, rate_=rate, interval_=(low, high), total_=all_, events_=size,
         resolved_=sizes[1], rivals_=others, unlike_=unlike, level=level,
@@ -255,15 +252,17 @@ def rates_of(
     )  # fmt: skip
 
 
-def _whole(low: Array, high: Array, size: npt.NDArray[Any]) -> tuple[Array, Array]:
-    """Ends of intervals of shares, moved outwards to whole numbers of events."""
-    return np.floor(low * size + ROUNDING) / size, np.ceil(high * size - ROUNDING) / size
+def _whole(rate: Array, low: Array, high: Array, size: npt.NDArray[Any]) -> tuple[Array, Array]:
+    """Ends of intervals about shares, moved outwards to whole numbers of events."""
+    low, high = np.floor(low * size + ROUNDING) / size, np.ceil(high * size - ROUNDING) / size
+    return np.minimum(low, rate), np.maximum(high, rate)
 
 
 def _of_table(pool: Any, table: Any, by: object) -> tuple[Forecasts, object]:  # noqa: ANN401
     """Forecasts of a file or table, on the pool's scales, with the columns `by` as their topics, and what to go by."""
     from opinionpool.tables.read import read_forecasts
 
+    names: list[Any] = []
     named: dict[str, Any] = {"scale": getattr(pool, "scales", None) or getattr(pool, "scale", None) or {}}
     if not (by is None or (isinstance(by, str) and by in ("topic", "group"))):
         names = [by] if isinstance(by, str) else list(by) if isinstance(by, list | tuple) else []
@@ -273,7 +272,20 @@ def _of_table(pool: Any, table: Any, by: object) -> tuple[Forecasts, object]:  #
                 "event goes with forecasts: op.rates(pool, op.read_forecasts(table), labels)"
             )
         named["columns"], by = {"topic": by}, "topic"
-    return read_forecasts(table, **named), by
+    return check_groups(read_forecasts(table, **named), names), by
+
+
+def check_groups(forecasts: Forecasts, columns: Sequence[str]) -> Forecasts:
+    """The forecasts of a table whose groups are columns, none of them the outcome of all events."""
+    from opinionpool.tables.roles import roles_of
+
+    taken = [] if forecasts.resolved.any() else [name for name in columns if "outcome" in roles_of(name)]
+    if taken:
+        raise ArgumentError(
+            f"the column {brief(taken[0])} says what happened, so events cannot be grouped by it: without it none is "
+            "resolved"
+        )
+    return forecasts
 
 
 def learned_panel(pool: Any) -> FittedPanel:  # noqa: ANN401

@@ -273,16 +273,17 @@ def rate(reading: Reading, by: str | None, labels: str, pooling: Pooling, writin
     JSON and CSV have the intervals of all, JSON the differences, too. What is assumed is that experts err in each group
     as in the others, given the outcome; a note says where forecasts speak against that.
     """  # noqa: D301 - click reads the character
-    from opinionpool.analysis.rates import rates
+    from opinionpool.analysis.rates import check_groups, rates
     from opinionpool.cli.pool import PooledFile
     from opinionpool.report import groups
     from opinionpool.report.view import View
 
-    if by is not None:
-        columns = [name.strip() for name in by.split(",")]
+    columns = [] if by is None else [name.strip() for name in by.split(",")]
+    if columns:
         own = {"topic": columns[0] if len(columns) == 1 else columns}
         reading = replace(reading, options=replace(reading.options, columns={**reading.options.columns, **own}))
     file = PooledFile.of(reading, pooling, writing, topics=False)
+    check_groups(file.forecasts, columns)
     kept, names = file.kept, None if by is None else file.forecasts.topics
     found = rates(kept.state, kept.forecasts, names, labels=labels, prior=kept.reference)
     facts, differences = file.facts() | groups.rate_facts(found, labels), groups.rate_differences(found)
