@@ -19,16 +19,10 @@ import numpy.typing as npt
 from scipy.linalg import block_diag
 
 from opinionpool.estimation.regression import Observations
-from opinionpool.learning.constants import (
-    BIAS,
-    DEPENDENCE,
-    SLOPE_SD,
-)
+from opinionpool.learning.constants import BIAS, DEPENDENCE, SLOPE_SD
 from opinionpool.learning.laplace import Fit, fit_nodes
 from opinionpool.learning.nodes import Nodes, Sums
-from opinionpool.learning.prior import (
-    believed_slope,
-)
+from opinionpool.learning.prior import believed_slope
 
 Array = npt.NDArray[np.float64]
 

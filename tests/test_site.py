@@ -14,10 +14,7 @@ import opinionpool as op
 from opinionpool import errors
 from opinionpool.cli import app as cli
 from opinionpool.findings import messages
-from opinionpool.learning.constants import (
-    CALIBRATION,
-    CORRELATION,
-)
+from opinionpool.learning.constants import CALIBRATION, CORRELATION
 from opinionpool.pools.registry import POOLS
 from opinionpool.streams import changes
 

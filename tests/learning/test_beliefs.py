@@ -15,18 +15,11 @@ import opinionpool as op
 from opinionpool.errors import ArgumentError, OpinionPoolError, OpinionPoolWarning, PanelError
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.beliefs import Belief, Beliefs, ExpertBeliefs, beliefs_of_mapping
-from opinionpool.learning.constants import (
-    ACCURACY,
-    CALIBRATION,
-    CORRELATION,
-    WORTH,
-)
+from opinionpool.learning.constants import ACCURACY, CALIBRATION, CORRELATION, WORTH
 from opinionpool.learning.laplace import prior_fit
 from opinionpool.learning.learn import learn
 from opinionpool.learning.nodes import prior_nodes
-from opinionpool.learning.prior import (
-    Believed,
-)
+from opinionpool.learning.prior import Believed
 from opinionpool.learning.weight_beliefs import weight_beliefs
 from opinionpool.model.accuracy import accuracy_of_auc, accuracy_of_hit_rate, accuracy_of_score
 from opinionpool.model.panel import Panel

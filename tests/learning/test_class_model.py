@@ -15,13 +15,9 @@ from opinionpool.estimation.coefficients import intercept_root
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning import class_model as classmodel
 from opinionpool.learning.class_weights import ClassPosterior, ClassWeights, Spreads
-from opinionpool.learning.constants import (
-    BIAS,
-)
+from opinionpool.learning.constants import BIAS
 from opinionpool.learning.learn import learn
-from opinionpool.learning.prior import (
-    believed_slope,
-)
+from opinionpool.learning.prior import believed_slope
 from opinionpool.model.contrasts import read_batch
 from opinionpool.model.full_panel import FullPanel
 from opinionpool.model.panel import Panel

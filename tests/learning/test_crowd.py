@@ -15,9 +15,7 @@ from opinionpool.learning.beliefs import Beliefs
 from opinionpool.learning.crowd import crowd_fit
 from opinionpool.learning.hierarchy import Cells, Hierarchy, Regressions
 from opinionpool.learning.learn import learn
-from opinionpool.learning.prior import (
-    Believed,
-)
+from opinionpool.learning.prior import Believed
 from opinionpool.learning.problem import SparseContrasts
 from opinionpool.logodds import expit
 from opinionpool.model.contrasts import Extremes

@@ -11,9 +11,7 @@ from opinionpool.forecasts import Forecasts
 from opinionpool.learning import default
 from opinionpool.learning.beliefs import Beliefs, ExpertBeliefs
 from opinionpool.learning.learn import learn
-from opinionpool.learning.prior import (
-    Believed,
-)
+from opinionpool.learning.prior import Believed
 from opinionpool.learning.problem import DenseContrasts
 from opinionpool.model.contrasts import Extremes
 from opinionpool.model.correlation import CommonCorrelation

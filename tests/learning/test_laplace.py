@@ -10,9 +10,7 @@ from opinionpool.learning import laplace
 from opinionpool.learning.beliefs import Beliefs
 from opinionpool.learning.laplace import Quadratic, by_quadratic, fit_nodes, prior_fit
 from opinionpool.learning.nodes import prior_nodes
-from opinionpool.learning.prior import (
-    Believed,
-)
+from opinionpool.learning.prior import Believed
 from opinionpool.logodds import signature
 
 

@@ -6,12 +6,7 @@ import numpy as np
 import pytest
 
 import opinionpool as op
-from opinionpool.learning.constants import (
-    ARBITRARY,
-    BASE_RATE,
-    CORRELATION,
-    SHIFT,
-)
+from opinionpool.learning.constants import ARBITRARY, BASE_RATE, CORRELATION, SHIFT
 from opinionpool.learning.learn import learn
 from opinionpool.learning.levels import LatentLevels
 from opinionpool.learning.problem import Problem

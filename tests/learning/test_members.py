@@ -8,9 +8,7 @@ from scipy.special import expit, logit
 
 import opinionpool as op
 from opinionpool.forecasts import Forecasts
-from opinionpool.learning.constants import (
-    MEMBERS,
-)
+from opinionpool.learning.constants import MEMBERS
 from opinionpool.learning.learn import learn
 from opinionpool.model.panel import Panel
 

@@ -8,11 +8,7 @@ from scipy import stats
 
 import opinionpool as op
 from opinionpool.earlier import Earlier
-from opinionpool.learning.constants import (
-    AGREEMENT,
-    REVISIONS,
-    TOGETHER,
-)
+from opinionpool.learning.constants import AGREEMENT, REVISIONS, TOGETHER
 from opinionpool.learning.recency import learn_recency
 from opinionpool.learning.staleness import WRITTEN, Pairs, agreement, informed
 from opinionpool.logodds import expit

@@ -10,9 +10,7 @@ from opinionpool.analysis.weights import recalibrated_by, weight_table
 from opinionpool.errors import ArgumentError, LearningError
 from opinionpool.estimators.calibration import recalibrate
 from opinionpool.forecasts import Forecasts
-from opinionpool.learning.constants import (
-    PAIR_WORTH,
-)
+from opinionpool.learning.constants import PAIR_WORTH
 from opinionpool.learning.learn import learn
 from opinionpool.pools.fit import fit_pool
 from opinionpool.scoring.compare import compare_pools

@@ -13,9 +13,7 @@ from opinionpool.arrays import Array
 from opinionpool.errors import LearningError
 from opinionpool.estimation.rows import helmert
 from opinionpool.forecasts import Forecasts
-from opinionpool.learning.constants import (
-    PAIR_WORTH,
-)
+from opinionpool.learning.constants import PAIR_WORTH
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.logodds import FLOOR
 from opinionpool.model.contrasts import Extremes

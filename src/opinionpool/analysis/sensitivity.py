@@ -20,11 +20,7 @@ from opinionpool.analysis.value import expected_auc
 from opinionpool.errors import ArgumentError, OpinionPoolError
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.beliefs import Belief, Beliefs, ExpertBeliefs
-from opinionpool.learning.constants import (
-    CALIBRATION,
-    SLOPE_SD,
-    WORTH,
-)
+from opinionpool.learning.constants import CALIBRATION, SLOPE_SD, WORTH
 from opinionpool.learning.learn import learn
 from opinionpool.model.accuracy import ELICITED
 

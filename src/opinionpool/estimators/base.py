@@ -13,13 +13,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from opinionpool.arrays import Array, Mask, axes
-from opinionpool.errors import (
-    ArgumentError,
-    Note,
-    OpinionPoolWarning,
-    OutcomeError,
-    ProbabilityError,
-)
+from opinionpool.errors import ArgumentError, Note, OpinionPoolWarning, OutcomeError, ProbabilityError
 from opinionpool.estimators.fitted import FitState, FittedAttributes
 from opinionpool.estimators.given import EVENTS, Given, columns_of, label_array, labels_of, timed, times_by_expert
 from opinionpool.estimators.inputs import (

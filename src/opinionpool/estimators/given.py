@@ -13,11 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 
 from opinionpool.arrays import Array, NotANumberError, as_array, as_numbers, times_of_cells, unmasked
-from opinionpool.errors import (
-    OpinionPoolError,
-    OutcomeError,
-    ShapeError,
-)
+from opinionpool.errors import OpinionPoolError, OutcomeError, ShapeError
 from opinionpool.estimators.inputs import ExpertColumns, column_names
 from opinionpool.forecasts import Forecasts
 from opinionpool.labels import Labels, read_labels

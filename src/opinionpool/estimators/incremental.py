@@ -15,12 +15,7 @@ from opinionpool.errors import ArgumentError, Note, OutcomeError
 from opinionpool.estimators.base import BasePool
 from opinionpool.estimators.fitted import FitState
 from opinionpool.estimators.given import Given, label_array
-from opinionpool.estimators.inputs import (
-    ExpertColumns,
-    aligned,
-    row_keys,
-    without,
-)
+from opinionpool.estimators.inputs import ExpertColumns, aligned, row_keys, without
 from opinionpool.estimators.kinds import estimator_kinds
 from opinionpool.forecasts import Forecasts
 from opinionpool.labels import Labels, halves

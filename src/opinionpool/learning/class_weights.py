@@ -19,13 +19,9 @@ import numpy as np
 from opinionpool.arrays import Array, Index
 from opinionpool.estimation.averages import DUPLICATE
 from opinionpool.estimation.coefficients import intercept_root
-from opinionpool.learning.constants import (
-    BIAS,
-)
+from opinionpool.learning.constants import BIAS
 from opinionpool.learning.posterior import Posterior
-from opinionpool.learning.prior import (
-    believed_slope,
-)
+from opinionpool.learning.prior import believed_slope
 from opinionpool.logodds import metric, uncentred, whitened
 from opinionpool.model.contrasts import Batch
 from opinionpool.model.full_panel import Discriminant, FullPanel

@@ -47,10 +47,7 @@ from opinionpool.learning.duplicates import ROUNDING, Duplicates
 from opinionpool.learning.hierarchy import Centre, Differences, Features, Hierarchy, Start, nested_correlation
 from opinionpool.learning.laplace import Fit, evidence, fit_nodes
 from opinionpool.learning.nodes import Nodes, prior_nodes
-from opinionpool.learning.prior import (
-    Believed,
-    harmonic_mean,
-)
+from opinionpool.learning.prior import Believed, harmonic_mean
 from opinionpool.learning.problem import SparseContrasts
 from opinionpool.learning.rows import base_intercept, frequencies_by_cells
 from opinionpool.learning.shrinkage import MarginalFeatures

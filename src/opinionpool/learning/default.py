@@ -24,20 +24,13 @@ from opinionpool.blocks import in_order
 from opinionpool.errors import ArgumentError
 from opinionpool.estimation.newton import posterior_probabilities
 from opinionpool.learning.agreement import Agreement
-from opinionpool.learning.constants import (
-    LIMIT_PROBABILITIES,
-    LIMITS,
-)
+from opinionpool.learning.constants import LIMIT_PROBABILITIES, LIMITS
 from opinionpool.learning.duplicates import Duplicates
 from opinionpool.learning.laplace import Likelihood, by_quadratic, evidence, fit_all, fit_nodes
 from opinionpool.learning.members import Members
 from opinionpool.learning.nodes import Nodes, prior_nodes
 from opinionpool.learning.posterior import Limits, Posterior
-from opinionpool.learning.prior import (
-    OPEN,
-    Believed,
-    harmonic_mean,
-)
+from opinionpool.learning.prior import OPEN, Believed, harmonic_mean
 from opinionpool.learning.problem import Block, DenseContrasts
 from opinionpool.learning.rows import (
     AllRows,
@@ -48,12 +41,7 @@ from opinionpool.learning.rows import (
     likelihood,
     rows_of,
 )
-from opinionpool.learning.shrinkage import (
-    MarginalFeatures,
-    marginal_bias,
-    marginal_dependence,
-    marginal_features,
-)
+from opinionpool.learning.shrinkage import MarginalFeatures, marginal_bias, marginal_dependence, marginal_features
 from opinionpool.learning.unlearned import (
     MOST_UNCERTAIN,
     DefaultFit,

@@ -25,10 +25,7 @@ from opinionpool.learning.constants import (
     SHARED_PROBABILITIES,
 )
 from opinionpool.learning.duplicates import Duplicates, counted_once
-from opinionpool.learning.prior import (
-    believed_slope,
-    harmonic_mean,
-)
+from opinionpool.learning.prior import believed_slope, harmonic_mean
 from opinionpool.model.contrasts import Extremes, contrasts
 from opinionpool.text import counted
 

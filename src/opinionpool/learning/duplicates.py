@@ -12,9 +12,7 @@ from opinionpool.arrays import Array, Index, Mask
 from opinionpool.errors import Note
 from opinionpool.estimation.averages import constant_notes
 from opinionpool.forecasts import Forecasts
-from opinionpool.learning.constants import (
-    CORRELATION,
-)
+from opinionpool.learning.constants import CORRELATION
 from opinionpool.model.correlation import CommonCorrelation, Dependence, MatrixCorrelation
 from opinionpool.model.features import Parts
 from opinionpool.model.mixed import MixedCorrelation

@@ -16,18 +16,9 @@ import numpy as np
 
 from opinionpool.arrays import Array, Index
 from opinionpool.estimation.rows import pair_products
-from opinionpool.learning.constants import (
-    ACCURACY,
-    CALIBRATION,
-    CORRELATION,
-    CROWD_EXPERTS,
-    CROWD_WORTH,
-    PANEL_WORTH,
-)
+from opinionpool.learning.constants import ACCURACY, CALIBRATION, CORRELATION, CROWD_EXPERTS, CROWD_WORTH, PANEL_WORTH
 from opinionpool.learning.crowd_cells import Cells, Regressions
-from opinionpool.learning.prior import (
-    Believed,
-)
+from opinionpool.learning.prior import Believed
 from opinionpool.model.nested import NestedCorrelation
 
 # A correlation is kept between these.

@@ -21,10 +21,7 @@ from opinionpool.learning.fitted import FittedPanel
 from opinionpool.learning.leakage import leakage_notes
 from opinionpool.learning.left_out import left_out
 from opinionpool.learning.levels import LatentLevels
-from opinionpool.learning.prior import (
-    Believed,
-    belief_notes,
-)
+from opinionpool.learning.prior import Believed, belief_notes
 from opinionpool.learning.problem import Problem, Source, Sums
 from opinionpool.learning.recency import Recency, learn_recency
 from opinionpool.learning.request import Request

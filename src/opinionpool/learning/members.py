@@ -14,14 +14,9 @@ import numpy as np
 
 from opinionpool import logodds
 from opinionpool.arrays import Array
-from opinionpool.learning.constants import (
-    MEMBERS,
-)
+from opinionpool.learning.constants import MEMBERS
 from opinionpool.learning.duplicates import Duplicates
-from opinionpool.learning.prior import (
-    OPEN,
-    Believed,
-)
+from opinionpool.learning.prior import OPEN, Believed
 from opinionpool.model.contrasts import Batch
 
 # What is mixed.

@@ -28,9 +28,7 @@ from opinionpool.learning.constants import (
     WEIGHT_SD_PROBABILITIES,
     Dependent,
 )
-from opinionpool.learning.prior import (
-    Believed,
-)
+from opinionpool.learning.prior import Believed
 from opinionpool.learning.weight_beliefs import WeightBeliefs, weight_beliefs
 from opinionpool.model.correlation import CommonCorrelation, Dependence
 from opinionpool.model.features import Parts, believed_dependence

@@ -13,15 +13,7 @@ import numpy as np
 
 from opinionpool.arrays import Array, Index
 from opinionpool.errors import LearningError
-from opinionpool.estimation.sampling import (
-    FORECASTS,
-    Draw,
-    Keys,
-    event_keys,
-    rooms,
-    row_contents_of,
-    sample_note,
-)
+from opinionpool.estimation.sampling import FORECASTS, Draw, Keys, event_keys, rooms, row_contents_of, sample_note
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.problem import Problem, Seen
 from opinionpool.learning.request import Request

@@ -41,14 +41,7 @@ from opinionpool.learning.constants import (
     STEADY,
 )
 from opinionpool.learning.duplicates import Duplicates, counted_once
-from opinionpool.learning.staleness import (
-    ROUNDING,
-    agreement,
-    informed,
-    limited,
-    revisions,
-    weighted_median,
-)
+from opinionpool.learning.staleness import ROUNDING, agreement, informed, limited, revisions, weighted_median
 from opinionpool.logodds import FLOOR
 from opinionpool.model.contrasts import contrasts
 

@@ -15,9 +15,7 @@ from opinionpool.blocks import blocks, in_order
 from opinionpool.estimation.regression import Observations
 from opinionpool.estimation.rows import ResolvedEvents, option_rows, resolved_events
 from opinionpool.estimation.sampling import Draw
-from opinionpool.learning.constants import (
-    PRIOR_EVENTS,
-)
+from opinionpool.learning.constants import PRIOR_EVENTS
 from opinionpool.learning.laplace import Likelihood, Quadratic
 from opinionpool.learning.problem import Block, Blocks, DenseContrasts, Problem, SparseContrasts
 from opinionpool.logodds import expit, logit, softmax

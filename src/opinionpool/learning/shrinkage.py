@@ -23,9 +23,7 @@ from opinionpool.learning.constants import (
     PANEL_WORTH,
     UNLIKE_CLASSES,
 )
-from opinionpool.learning.prior import (
-    Believed,
-)
+from opinionpool.learning.prior import Believed
 from opinionpool.model.correlation import CommonCorrelation, Dependence, MatrixCorrelation
 from opinionpool.model.nested import NestedCorrelation
 

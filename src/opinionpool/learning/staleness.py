@@ -27,11 +27,7 @@ from opinionpool import logodds
 from opinionpool.arrays import Array, Index, Mask
 from opinionpool.earlier import Earlier
 from opinionpool.forecasts import Forecasts
-from opinionpool.learning.constants import (
-    CORRELATION,
-    FURTHEST,
-    TOGETHER,
-)
+from opinionpool.learning.constants import CORRELATION, FURTHEST, TOGETHER
 from opinionpool.model.contrasts import contrasts
 
 # How far lags vary is looked at by 2^(−lag/h), for h of so many median lags; at one, agreement counts fully from half

@@ -17,10 +17,7 @@ from opinionpool.arrays import Array, Index
 from opinionpool.estimation.coefficients import intercept_root
 from opinionpool.estimation.likelihood import Design
 from opinionpool.estimation.newton import Prior, posterior_modes, posterior_probabilities
-from opinionpool.learning.constants import (
-    TOPIC_PROBABILITIES,
-    TOPICS,
-)
+from opinionpool.learning.constants import TOPIC_PROBABILITIES, TOPICS
 from opinionpool.learning.topics import TopicEffects
 
 Labels: TypeAlias = npt.NDArray[np.str_]

@@ -9,25 +9,13 @@ import numpy as np
 from opinionpool.arrays import Array
 from opinionpool.errors import Note
 from opinionpool.learning.agreement import Agreement
-from opinionpool.learning.constants import (
-    ACCURACY,
-    CALIBRATION,
-    CORRELATION,
-    LIMIT_PROBABILITIES,
-    LIMITS,
-)
+from opinionpool.learning.constants import ACCURACY, CALIBRATION, CORRELATION, LIMIT_PROBABILITIES, LIMITS
 from opinionpool.learning.laplace import prior_fit
 from opinionpool.learning.members import Members
 from opinionpool.learning.nodes import prior_nodes
 from opinionpool.learning.posterior import Posterior
-from opinionpool.learning.prior import (
-    Believed,
-    harmonic_mean,
-)
-from opinionpool.learning.shrinkage import (
-    MarginalFeatures,
-    believed_features,
-)
+from opinionpool.learning.prior import Believed, harmonic_mean
+from opinionpool.learning.shrinkage import MarginalFeatures, believed_features
 from opinionpool.model.contrasts import Extremes
 from opinionpool.model.features import Parts
 from opinionpool.text import shown

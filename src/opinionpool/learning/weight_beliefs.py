@@ -9,16 +9,8 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from opinionpool.arrays import Array
-from opinionpool.learning.constants import (
-    BIAS,
-    CORRELATION_PROBABILITIES,
-    CORRELATIONS,
-    LEVEL,
-    SLOPE_SD,
-)
-from opinionpool.learning.prior import (
-    Believed,
-)
+from opinionpool.learning.constants import BIAS, CORRELATION_PROBABILITIES, CORRELATIONS, LEVEL, SLOPE_SD
+from opinionpool.learning.prior import Believed
 from opinionpool.model.nested import NestedCorrelation
 
 Block = TypeVar("Block", float, Array)

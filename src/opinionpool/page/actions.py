@@ -12,10 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from opinionpool.errors import ArgumentError, OpinionPoolError
 from opinionpool.learning.beliefs import Belief, Beliefs, ExpertBeliefs, beliefs_of_mapping
-from opinionpool.learning.constants import (
-    CORRELATION,
-    WORTH,
-)
+from opinionpool.learning.constants import CORRELATION, WORTH
 from opinionpool.page.assessment import (
     ACCURACIES,
     MOST_CLASSES,

@@ -16,10 +16,7 @@ from typing import Any, NamedTuple
 from opinionpool.analysis.value import expected_auc
 from opinionpool.errors import ArgumentError
 from opinionpool.learning.beliefs import Belief, Beliefs, ExpertBeliefs, beliefs_of_mapping
-from opinionpool.learning.constants import (
-    ACCURACY,
-    CALIBRATION,
-)
+from opinionpool.learning.constants import ACCURACY, CALIBRATION
 from opinionpool.report.listing import printable
 from opinionpool.report.view import belief_facts
 

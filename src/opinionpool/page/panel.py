@@ -12,9 +12,7 @@ import numpy as np
 
 from opinionpool import logodds
 from opinionpool.learning.beliefs import Belief
-from opinionpool.learning.constants import (
-    CORRELATION,
-)
+from opinionpool.learning.constants import CORRELATION
 from opinionpool.model.accuracy import normal_cdf, normal_score
 from opinionpool.page.actions import UNITS, WORTHS
 from opinionpool.page.assessment import EXAMPLE, Expert, Features, uniform

@@ -10,9 +10,7 @@ import numpy as np
 from opinionpool.analysis.sensitivity import Effect
 from opinionpool.analysis.value import expected_auc
 from opinionpool.errors import OpinionPoolError
-from opinionpool.learning.constants import (
-    CORRELATION,
-)
+from opinionpool.learning.constants import CORRELATION
 from opinionpool.page import answer as answers
 from opinionpool.page.answer import Answer
 from opinionpool.page.assessment import Assessment, Expert

@@ -13,10 +13,7 @@ from opinionpool.errors import Note, SavedPoolError
 from opinionpool.findings import Finding
 from opinionpool.learning.beliefs import Beliefs, beliefs_of_mapping
 from opinionpool.learning.class_weights import ClassPosterior, ClassWeights
-from opinionpool.learning.constants import (
-    DEVIATIONS,
-    TOPICS,
-)
+from opinionpool.learning.constants import DEVIATIONS, TOPICS
 from opinionpool.learning.crowd_posterior import CrowdPosterior
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.learning.left_out import LeftOut

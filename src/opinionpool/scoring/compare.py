@@ -21,9 +21,7 @@ from opinionpool.labels import UNRESOLVED
 from opinionpool.learning.beliefs import Beliefs
 from opinionpool.learning.leakage import leakage_notes, leaked_experts
 from opinionpool.learning.learn import is_crowd
-from opinionpool.learning.prior import (
-    Believed,
-)
+from opinionpool.learning.prior import Believed
 from opinionpool.logodds import FLOOR
 from opinionpool.pools.fit import Configured, FitOptions, PoolLike, configured
 from opinionpool.pools.registry import POOLS
