@@ -272,11 +272,13 @@ def _of_table(pool: Any, table: Any, by: object) -> tuple[Forecasts, object]:  #
                 "event goes with forecasts: op.rates(pool, op.read_forecasts(table), labels)"
             )
         named["columns"], by = {"topic": by}, "topic"
-    return check_groups(read_forecasts(table, **named), names), by
+    forecasts = read_forecasts(table, **named)
+    check_groups(forecasts, names)
+    return forecasts, by
 
 
-def check_groups(forecasts: Forecasts, columns: Sequence[str]) -> Forecasts:
-    """The forecasts of a table whose groups are columns, none of them the outcome of all events."""
+def check_groups(forecasts: Forecasts, columns: Sequence[str]) -> None:
+    """Refuse groups by the column that has the outcomes of a table."""
     from opinionpool.tables.roles import roles_of
 
     taken = [] if forecasts.resolved.any() else [name for name in columns if "outcome" in roles_of(name)]
@@ -285,7 +287,6 @@ def check_groups(forecasts: Forecasts, columns: Sequence[str]) -> Forecasts:
             f"the column {brief(taken[0])} says what happened, so events cannot be grouped by it: without it none is "
             "resolved"
         )
-    return forecasts
 
 
 def learned_panel(pool: Any) -> FittedPanel:  # noqa: ANN401

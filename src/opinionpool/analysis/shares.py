@@ -166,12 +166,8 @@ class _Groups:
         self, data: Binned, believed: tuple[float, float], design: Array, worth: Array, *, random: bool
     ) -> None:
         self.seen, data = data.counts[1:, -1], data._replace(counts=data.counts[:, :-1])
-        self.data, (self.null, self.slope), self.design, self.size = (
-            data,
-            believed,
-            design,
-            data.counts.sum(axis=(0, 2)),
-        )
+        (self.null, self.slope), self.size = believed, data.counts.sum(axis=(0, 2))
+        self.data, self.design = data, design
         step = min(STEP, 3.0 / np.sqrt(self.size.max()))
         nodes = np.linspace(-BOUND, BOUND, 2 * int(np.ceil(BOUND / step)) + 1)
         self.prior, self.log_hyper = _prior(nodes)

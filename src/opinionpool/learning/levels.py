@@ -22,13 +22,7 @@ import numpy.typing as npt
 
 from opinionpool.arrays import LEAST, Array, Index
 from opinionpool.forecasts import Forecasts
-from opinionpool.learning.constants import (
-    ARBITRARY,
-    BASE_RATE,
-    CORRELATION,
-    PANEL_WORTH,
-    SHIFT,
-)
+from opinionpool.learning.constants import ARBITRARY, BASE_RATE, CORRELATION, PANEL_WORTH, SHIFT
 from opinionpool.learning.problem import Problem
 from opinionpool.logodds import expit, logit
 
@@ -100,9 +94,8 @@ class LatentLevels:
             if cells.any():
                 scores = logit(forecasts.probabilities[cells])
                 shift[own] = _shift(float(scores.mean()), problem)
-                leniency[own] = _leniency(
-                    forecasts.event_index[cells], (np.cumsum(own) - 1)[expert[cells]], scores, own.sum()
-                )
+                judges, judge = np.unique(expert[cells], return_inverse=True)
+                leniency[judges] = _leniency(forecasts.event_index[cells], judge, scores)
         thresholds = np.where(voters, ndtri(1.0 - share), np.nan)
         return cls(forecasts.experts, thresholds, location, spread, number, shift, leniency)
 
@@ -164,19 +157,19 @@ class LatentLevels:
         return replace(forecasts, probabilities=values, scales={})
 
 
-def _leniency(event: Index, judge: Index, scores: Array, size: int) -> Array:
+def _leniency(event: Index, judge: Index, scores: Array) -> Array:
     """Posterior means of how far the scores of J judges are above those of others on the same events, (J,)."""
-    judges, given = np.bincount(event), np.bincount(judge, minlength=size)
+    judges, given = np.bincount(event), np.bincount(judge)
     own = np.zeros(len(given))
     for _ in range(ROUNDS):
         level = np.bincount(event, scores - own[judge]) / np.maximum(judges, 1)
-        before, own = own, np.bincount(judge, scores - level[event], size) / np.maximum(given, 1)
-        own[given > 0] -= own[given > 0].mean()
+        before, own = own, np.bincount(judge, scores - level[event]) / np.maximum(given, 1)
+        own -= own.mean()
         if np.abs(own - before).max() < TOLERANCE:
             break
     left = np.square(scores - level[event] - own[judge]).sum()
-    worth = np.bincount(judge, 1.0 - 1.0 / judges[event], size)
-    error = left / max(float(worth.sum()) - float((given > 0).sum()) + 1.0, 1.0) / np.maximum(worth, LEAST)
+    worth = np.bincount(judge, 1.0 - 1.0 / judges[event])
+    error = left / max(float(worth.sum()) - len(given) + 1.0, 1.0) / np.maximum(worth, LEAST)
     compared = worth > 0
     variance = max(float((np.square(own) - error)[compared].mean()), 0.0) if compared.any() else 0.0
     return np.asarray(own * variance / np.maximum(variance + error, LEAST))

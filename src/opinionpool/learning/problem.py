@@ -275,16 +275,7 @@ class Problem:
         prior, q = self.shared if self.shared is not None else self.reference[:, None, :], self.forecasts.dense()
         beyond = contrasts(q, prior, floor, self.expected[:, None, :])
         certain = (q == 0) | (q == 1) if q.ndim == 2 else np.zeros(0, dtype=bool)
-        return DenseContrasts(
-            beyond,
-            self.expected,
-            self.outcomes,
-            self.weight,
-            self.experts,
-            self.absent,
-            self._estimated_from,
-            certain if certain.any() else None,
-        )
+        return DenseContrasts(beyond, *self._about, certain if certain.any() else None)
 
     def sparse(self, floor: float) -> SparseContrasts:
         """Contrasts forecast by forecast."""
@@ -292,24 +283,15 @@ class Problem:
         one = self.shared is not None
         prior, expected = (each[:1] if one else each[event] for each in (self.reference, self.expected))
         beyond = contrasts(self.forecasts.probabilities, prior, floor, expected)
-        return SparseContrasts(
-            event,
-            expert,
-            beyond,
-            self.expected,
-            self.outcomes,
-            self.weight,
-            self.experts,
-            self.absent,
-            self._estimated_from,
-        )
+        return SparseContrasts(event, expert, beyond, *self._about)
 
     @property
-    def _estimated_from(self) -> float | None:
-        """Number of resolved events of which the prior is Laplace's estimate; None if it is not."""
-        if not self.estimated or self.has_options:
-            return None
-        return float(self.events.sum()) if self.total is None else self.total
+    def _about(self) -> tuple[Array, Index, Array, tuple[str, ...], Mask | None, float | None]:
+        """What contrasts have beside them; last, the number of events of Laplace's estimate, if that is the prior."""
+        estimated = None
+        if self.estimated and not self.has_options:
+            estimated = float(self.events.sum()) if self.total is None else self.total
+        return self.expected, self.outcomes, self.weight, self.experts, self.absent, estimated
 
     def sums(self, request: Request) -> Sums:
         """Sums over these events."""

@@ -429,19 +429,24 @@ def _with_options(
 
 def _by_place(long_rows: LongRows, layout: Layout, classes: Sequence[object]) -> LongRows:
     """The rows, in which first and second are A and B in the order in which these were shown."""
-    if "order" not in layout.roles:
-        if {str(label).lower() for label in classes} == {"a", "b"}:
-            _check_no_place(long_rows)
+    order, things = layout.roles.get("order"), {str(label).lower() for label in classes} == {"a", "b"}
+    if order is None and not things:
         return long_rows
-    shown, turned = long_rows.table.words(layout.roles["order"]), np.zeros(len(long_rows.value), dtype=bool)
+    columns = np.unique(long_rows.column).tolist()
+    places = [(each, mask) for each in columns if (mask := _names_place(long_rows.table.words(each))).any()]
+    if not places:
+        return long_rows
+    if order is None:
+        column, placed = places[0]
+        row, count = int(placed.argmax()), int(placed.sum())
+        raise cell_fault("place-of-what", long_rows.table, row, column, count=count)
+    shown, turned = long_rows.table.words(order), np.zeros(len(long_rows.value), dtype=bool)
     letters = ["".join(filter(str.isalnum, word.lower().replace("model", ""))) for word in shown.values]
     first = [word[0] if word in {"a", "ab", "b", "ba"} else "" for word in letters]
-    for column in np.unique(long_rows.column).tolist():
-        words = long_rows.table.words(column)
-        placed = _names_place(words)
-        if placed.any() and "" in first:
-            row, count = int(shown.rows(first.index(""))[0]), first.count("")
-            raise cell_fault("no-order", long_rows.table, row, layout.roles["order"], count=count)
+    if "" in first:
+        row, count = int(shown.rows(first.index(""))[0]), first.count("")
+        raise cell_fault("no-order", long_rows.table, row, order, count=count)
+    for column, placed in places:
         turned |= (long_rows.column == column) & (placed & shown.expand(np.array(first) == "b", False))[long_rows.row]
     return replace(long_rows, value=np.where(turned, 1.0 - long_rows.value, long_rows.value))
 
@@ -449,15 +454,6 @@ def _by_place(long_rows: LongRows, layout: Layout, classes: Sequence[object]) ->
 def _names_place(words: Words) -> Mask:
     """Mask of the cells of a column that name one of two places, (rows,)."""
     return words.expand(np.array([word.strip().lower() in PLACES for word in words.values], dtype=bool), False)
-
-
-def _check_no_place(long_rows: LongRows) -> None:
-    """Refuse verdicts on places where outcomes are about A and B."""
-    for column in np.unique(long_rows.column).tolist():
-        placed = _names_place(long_rows.table.words(column))
-        if placed.any():
-            row, count = int(placed.argmax()), int(placed.sum())
-            raise cell_fault("place-of-what", long_rows.table, row, column, count=count)
 
 
 def _towards(long_rows: LongRows, classes: Sequence[object], rules: NumberRules) -> LongRows:
