@@ -14,8 +14,8 @@ from row import Row
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "duckdb")
 HEAD = """# Benchmarks
 
-Written by `make bench`, which measures what is compared in alternation and takes medians; it prints more than is
-promised here. A line that ends in **broken** falls short of the promise. {date}, on {machine}, with {versions}.
+Written by `make bench`, which measures what is compared in alternation, takes medians, and prints what the other side took and what
+is not promised as well. A line that ends in **broken** falls short of the promise. {date}, on {machine}, with {versions}.
 """
 COMPILED = """## What a compiler would add
 
@@ -32,10 +32,10 @@ def write_page(path: Path, found: Mapping[str, Sequence[Row]]) -> None:
     lines = [HEAD.format(date=date, machine=machine(), versions=f"Python {platform.python_version()}, {versions}")]
     for name, rows in found.items():
         title = (importlib.import_module(name).__doc__ or name).strip().partition("\n")[0]
-        lines += [f"## {title}", "", "| what | needed | got | peer |", "| --- | --- | --- | --- |"]
+        lines += [f"## {title}", "", "| what | needed | got |", "| --- | --- | --- |"]
         for row in (row for row in rows if row.needed):
             got = cell(row.got) + ("" if row.kept else " **broken**")
-            lines.append(f"| {cell(row.what)} | {cell(row.needed)} | {got} | {cell(row.peer)} |")
+            lines.append(f"| {cell(row.what)} | {cell(row.needed)} | {got} |")
         lines.append("")
     lines.append(COMPILED)
     path.write_text("\n".join(lines), encoding="utf-8")

@@ -145,21 +145,6 @@ def test_what_is_believed_of_any_panel_is_what_the_pool_believes(page):
     assert f"| calibration κ | {CALIBRATION:g} for all" in page("beliefs.md")
 
 
-def test_gains_are_those_of_the_page_on_few_data(page):
-    def table(text, first):
-        rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line[:1] == "|"]
-        start = next(i for i, row in enumerate(rows) if row[0] == first)
-        return rows[start], rows[start + 2 :]
-
-    head, rows = table(page("few-data.md"), "pool")
-    gains = {row[0]: dict(zip(head[1:], row[1:], strict=True)) for row in rows[:5]}
-    pools, chosen = table(page("choosing.md"), "resolved events")
-    names = {"`gaussian`": "default pool"}
-    assert len(chosen) == 5
-    for events, *values in chosen:
-        assert values == [gains[names.get(pool, pool.strip("`"))][events] for pool in pools[1:]]
-
-
 def test_the_readme_compares_by_the_same_gains(root, page):
     def rows(text, first):
         lines = text[text.index(f"| {first} |") :].partition("\n\n")[0].splitlines()
