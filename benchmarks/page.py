@@ -14,8 +14,9 @@ from row import Row
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "duckdb")
 HEAD = """# Benchmarks
 
-Written by `make bench`, which measures what is compared in alternation, takes medians, and prints what the other side took and what
-is not promised as well. A line that ends in **broken** falls short of the promise. {date}, on {machine}, with {versions}.
+Written by `make bench`, which measures what is compared in alternation, takes medians, and prints what the other side
+took and what is not promised as well. A line that ends in **broken** falls short of the promise. {date}, on {machine},
+with {versions}.
 """
 COMPILED = """## What a compiler would add
 
