@@ -6,8 +6,8 @@ Simulated: five calibrated experts whose errors correlate by .6. What each knows
 forecast of age t has the share 2^(-t/h) of what one made last has, and is a blurred copy of it, also beside others.
 Ages are exponential with a mean of 30 days, and so is the time to the forecast before, which 70% have. A gain is the
 expected log loss of the default pool that does not see times less that of the one that does, in nats, on 2,000 new
-events: by the ages of forecasts alone, and by revisions too. Beside it stands the gain of a pool that is given the true
-half-life, by the newest forecast, with correlations as learned. Without any outcome there are 50 open events.
+events. Beside it stands the gain of a pool that is given the true half-life, by the newest forecast, with correlations
+as learned. Without any outcome there are 50 open events.
 
 Then the same where something may mislead, in two sizes (see `WORLDS`).
 """
@@ -23,7 +23,6 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool.earlier import Earlier
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.learning.learn import learn
@@ -48,13 +47,10 @@ class Drawn(NamedTuple):
     before: Array  # (T, N)
 
     def forecasts(self) -> Forecasts:
-        """The same as forecasts with times, and what was forecast before."""
+        """The last forecasts, with their times."""
         made = NOW - (self.age * DAY).astype("timedelta64[us]")
-        there = ~np.isnan(self.before)
-        when = np.where(there, made - (self.lag * DAY).astype("timedelta64[us]"), np.datetime64("NaT", "us"))
         found = Forecasts.from_array(expit(self.last), self.y.astype(int))
-        earlier = Earlier(expit(self.before).ravel(), when.ravel())
-        return replace(found, made=made.ravel(), asked=np.full(len(self.y), NOW), earlier=earlier)
+        return replace(found, made=made.ravel(), asked=np.full(len(self.y), NOW))
 
 
 def walk(known: Array, rng: np.random.Generator) -> Array:
@@ -96,7 +92,7 @@ def news(events: int, half_life: float, rng: np.random.Generator, correlation: f
 
 
 def drawn(events: int, half_life: float, rng: np.random.Generator) -> Forecasts:
-    """Resolved events, forecasts and their times, and what was forecast before."""
+    """Resolved events, forecasts and their times."""
     return news(events, half_life, rng).forecasts()
 
 
@@ -211,11 +207,10 @@ WORLDS: tuple[tuple[str, Callable[[int, float, np.random.Generator], Drawn], flo
 
 
 class Losses(NamedTuple):
-    """Log loss without times, with ages, with revisions too, with the half-life known; and what was learned."""
+    """Log loss without times, with ages, with the half-life known; and what was learned."""
 
     plain: float
     aged: float
-    revised: float
     known: float
     steady: float
     half_life: float
@@ -227,11 +222,8 @@ def losses(forecasts: Forecasts, events: int, half_life: float) -> Losses:
     train, test = forecasts.select_events(np.arange(size)), forecasts.select_events(np.arange(size, size + NEW))
     if not events:
         train = replace(train, outcomes=np.full(size, -1))
-    plain, aged, revised = (
-        learn(each, prior=0.5)
-        for each in (replace(train, made=None, earlier=None), replace(train, earlier=None), train)
-    )
-    found = revised.recency
+    plain, aged = (learn(each, prior=0.5) for each in (replace(train, made=None), train))
+    found = aged.recency
     y = test.outcomes
 
     def loss(pool: FittedPanel) -> float:
@@ -240,21 +232,21 @@ def losses(forecasts: Forecasts, events: int, half_life: float) -> Losses:
 
     # Nothing is learned where there is no outcome, and time goes with who forecasts.
     if found is None:
-        return Losses(loss(plain), loss(aged), loss(revised), loss(plain), 1.0, np.inf)
+        return Losses(loss(plain), loss(aged), loss(plain), 1.0, np.inf)
     sure = np.array([half_life]), np.array([False]), found.correlations, found.probabilities.sum(axis=0)[None]
     known = Recency(*sure, found.experts, found.source)
     informed = learn(known.forecasts(train, np.full((size, 2), 0.5)), prior=0.5)
-    pools = plain, aged, revised, replace(informed, recency=known)
+    pools = plain, aged, replace(informed, recency=known)
     return Losses(*(loss(pool) for pool in pools), found.steady, found.half_life)
 
 
 def gains(
     world: Callable[[int, float, np.random.Generator], Drawn], half_life: float, events: int, draws: int
 ) -> Array:
-    """By draw: gains by ages, by revisions too, and were it known; the probability of none, and the half-life."""
+    """By draw: gains by ages, and were it known; the probability of none, and the half-life."""
     rng = np.random.default_rng([events, 0 if np.isinf(half_life) else round(half_life)])
     every = [losses(world((events or OPEN) + NEW, half_life, rng).forecasts(), events, half_life) for _ in range(draws)]
-    return np.array([[f.plain - f.aged, f.plain - f.revised, f.plain - f.known, f.steady, f.half_life] for f in every])
+    return np.array([[f.plain - f.aged, f.plain - f.known, f.steady, f.half_life] for f in every])
 
 
 def with_error(values: Array) -> str:
@@ -273,15 +265,15 @@ def main() -> None:
             found = gains(news, half_life, events, draws)
             name = "none" if np.isinf(half_life) else f"{half_life:g} days"
             print(
-                f"| {name} | {events} | {with_error(found[:, 0])} | {with_error(found[:, 1])} "
-                f"| {found[:, 2].mean():+.4f} | {found[:, 3].mean():.0%} | {np.median(found[:, 4]):.3g} days |",
+                f"| {name} | {events} | {with_error(found[:, 0])} | {found[:, 1].mean():+.4f} "
+                f"| {found[:, 2].mean():.0%} | {np.median(found[:, 3]):.3g} days |",
                 flush=True,
             )
     for name, world, half_life in WORLDS:
         cells = []
         for events in (0, 20, 200):
             found = gains(world, half_life, events, draws)
-            cells += [with_error(found[:, 0]), with_error(found[:, 1])]
+            cells.append(with_error(found[:, 0]))
         print(f"| {name} | {' | '.join(cells)} |", flush=True)
 
 

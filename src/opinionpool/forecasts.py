@@ -20,7 +20,6 @@ from opinionpool.arguments import brief, expect_type, labels_given, names_given
 from opinionpool.arrays import Array, Index, Mask, end_to_end, pairs_increase
 from opinionpool.blocks import blocks
 from opinionpool.display import Tabular
-from opinionpool.earlier import Earlier
 from opinionpool.errors import DuplicateError, ExpertError, Note, OutcomeError, ProbabilityError, ShapeError
 from opinionpool.labels import UNRESOLVED, classes_of, encode_outcomes, event_labels, halves, read_labels
 from opinionpool.logodds import LEAST, check_probabilities, normalised
@@ -91,8 +90,6 @@ class Forecasts(Tabular):
         The scales of experts who give levels; their probabilities are those that levels are taken as.
     ties : ndarray of bool or None, shape (T,)
         Events not resolved for either of two classes, but as half an outcome of each, such as a preference for neither.
-    earlier : Earlier or None
-        What each expert forecast before, of which nothing but how fast forecasts go stale is learned.
 
     Examples
     --------
@@ -121,7 +118,6 @@ class Forecasts(Tabular):
     history: History | None = field(default=None, metadata=_EVENT)
     made: npt.NDArray[np.datetime64] | None = field(default=None, metadata=_CELL)
     asked: npt.NDArray[np.datetime64] | None = field(default=None, metadata=_EVENT)
-    earlier: Earlier | None = field(default=None, metadata=_CELL)
     scales: Mapping[str, Scale] = field(default_factory=dict)
     ties: Mask | None = field(default=None, metadata=_EVENT)
 
@@ -443,9 +439,7 @@ class Forecasts(Tabular):
             values = [getattr(part, each.name) for part in parts]
             if each.name in found or "axis" not in each.metadata:
                 continue
-            if each.name == "earlier":
-                found["earlier"] = Earlier.joined([(part.earlier, part.probabilities) for part in parts])
-            elif any(isinstance(value, tuple) for value in values):
+            if any(isinstance(value, tuple) for value in values):
                 found[each.name] = None if None in values else tuple(chain.from_iterable(values))
             else:
                 found[each.name] = end_to_end(values, lengths[each.metadata["axis"]])
@@ -528,7 +522,7 @@ def _take(values: object, index: Index | Mask) -> object:
         return None
     if isinstance(values, tuple):
         return tuple(map(values.__getitem__, index.tolist()))
-    return values.select(index) if isinstance(values, Earlier | History) else values[index]  # type: ignore[arg-type, index]
+    return values.select(index) if isinstance(values, History) else values[index]  # type: ignore[arg-type, index]
 
 
 def cells_of(array: Array) -> tuple[Index, Index, Array]:

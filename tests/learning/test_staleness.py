@@ -7,8 +7,7 @@ import pytest
 from scipy import stats
 
 import opinionpool as op
-from opinionpool.earlier import Earlier
-from opinionpool.learning.constants import AGREEMENT, REVISIONS, TOGETHER
+from opinionpool.learning.constants import AGREEMENT, TOGETHER
 from opinionpool.learning.recency import learn_recency
 from opinionpool.learning.staleness import WRITTEN, Pairs, agreement, informed
 from opinionpool.logodds import expit
@@ -124,19 +123,6 @@ def test_without_outcomes_nothing_is_learned_where_time_goes_with_who_forecasts(
         assert learn_recency(replace(found, outcomes=np.full(60, -1)), even, np.ones(60)) is None
 
 
-def test_a_copy_without_revisions_takes_nothing_from_those_of_the_original(study):
-    found = study("recency").news(40, 10.0, np.random.default_rng(10))
-    beside = lambda of, more: np.concatenate([of, more], axis=1)  # noqa: E731
-    first = found._replace(age=0.9 * found.age, before=np.full(found.before.shape, np.nan))
-    copied = found._replace(
-        **{name: beside(getattr(found, name), getattr(first, name)[:, :1]) for name in ("age", "lag", "last", "before")}
-    )
-    even = np.full((40, 2), 0.5)
-    once, twice = (learn_recency(each.forecasts(), even, np.ones(40)) for each in (found, copied))
-    np.testing.assert_allclose(twice.by_revisions, once.by_revisions, rtol=1e-9)
-    np.testing.assert_allclose(twice.by_half_life, once.by_half_life, rtol=1e-9)
-
-
 def test_no_evidence_moves_beliefs_further_than_it_may_be_relevant():
     believed = np.array([0.5, 0.3, 0.2])
     np.testing.assert_allclose(informed(believed, np.zeros(3), 0.4), believed)
@@ -165,19 +151,15 @@ def written(path, q, made, outcomes, which=(0, 1, 2)):
     return op.read_forecasts(path, duplicates="last")
 
 
-def test_every_door_sees_the_same_revisions(tmp_path):
+def test_every_door_learns_the_same_half_lives(tmp_path):
     rng = np.random.default_rng(4)
     q, made, y = lives(rng, 60)
     outcomes = [None if t % 3 == 0 else int(each) for t, each in enumerate(y)]
     read = written(tmp_path / "all.csv", q, made, outcomes)
     np.testing.assert_array_equal(read.X, q[..., 2])
-    np.testing.assert_array_equal(read.earlier.probabilities.reshape(60, 4), q[..., 1])
-    np.testing.assert_array_equal(read.earlier.made.reshape(60, 4), made[..., 1])
     pool = op.GaussianPool().fit(read)
-    assert pool.state_.recency.by_revisions is not None
+    assert pool.state_.recency.by_agreement is not None
     expected, close = pool.predict_proba(read)[:, 1], {"rtol": 0, "atol": 1e-12}
-    single = replace(read, earlier=None)
-    assert np.abs(op.GaussianPool().fit(single).predict_proba(single)[:, 1] - expected).max() > 1e-4
     stream = op.Stream()
     for t in rng.permutation(60).tolist():
         for i in range(4):
@@ -215,53 +197,15 @@ def test_the_same_table_again_and_tables_of_what_stands_each_week(tmp_path):
             np.testing.assert_allclose(stream.learn().pool_forecasts(whole), expected, rtol=0, atol=1e-12)
 
 
-def test_nothing_after_as_of_is_a_revision_nor_what_was_withdrawn(tmp_path):
+def test_nothing_after_as_of_counts():
     table = {
         "event": ["q"] * 4 + ["r"] * 3,
         "expert": ["ann"] * 7,
         "probability": [0.2, 0.6, 0.9, 0.95, 0.3, None, 0.5],
         "time": ["2025-01-01", "2025-01-03", "2025-01-09", "2025-01-12", "2025-01-01", "2025-01-02", "2025-01-05"],
     }
-    late = op.read_forecasts(table, duplicates="last")
-    np.testing.assert_array_equal(late.earlier.probabilities, [0.9, np.nan])
     early = op.read_forecasts(table, duplicates="last", as_of="2025-01-10")
     np.testing.assert_array_equal(early.probabilities, [0.9, 0.5])
-    np.testing.assert_array_equal(early.earlier.probabilities, [0.6, np.nan])
-    stream = op.Stream()
-    for event, expert, p, time in zip(*table.values(), strict=True):
-        stream.forecast(event, {expert: p}, time=time)
-    found = stream.forecasts()
-    assert dict(zip(found.events, found.earlier.probabilities.tolist(), strict=True))["q"] == 0.9
-    assert np.isnat(found.earlier.made[found.events.index("r")])
-    for rule in ("mean", "time-weighted"):
-        assert op.read_forecasts(table, duplicates=rule).earlier is None
-
-
-def test_revisions_of_three_classes():
-    rows = [("q", "ann", k, p, day) for day, given in (("2025-01-01", (0.2, 0.3, 0.5)), ("2025-01-04", (0.6, 0.1, 0.3)))
-            for k, p in zip("abc", given, strict=True)]  # fmt: skip
-    # A forecast that lacks a class is none.
-    rows += [("q", "ann", "a", 0.9, "2025-01-02"), ("r", "ann", "a", 0.5, "2025-01-01")]
-    rows += [("r", "ann", k, p, "2025-01-03") for k, p in zip("abc", (0.2, 0.2, 0.6), strict=True)]
-    for day, given in (("2025-01-01", (0.4, 0.3, 0.3)), ("2025-01-02", (0.33, 0.17, 0.49)), ("2025-01-03", (0, 0, 1))):
-        rows += [("s", "ann", k, p, day) for k, p in zip("abc", given, strict=True)]
-    table = dict(zip(("event", "expert", "class", "probability", "time"), zip(*rows, strict=True), strict=True))
-    found = op.read_forecasts(
-        {name: list(of) for name, of in table.items()}, duplicates="last", classes=["b", "c", "a"]
-    )
-    assert found.classes == ("b", "c", "a")
-    np.testing.assert_allclose(found.probabilities, [[0.1, 0.3, 0.6], [0.2, 0.6, 0.2], [0, 1, 0]])
-    assert found.earlier.known.tolist() == [False, False, True]
-    np.testing.assert_allclose(found.earlier.probabilities[2], np.array([0.17, 0.49, 0.33]) / 0.99)
-
-
-def test_earlier_forecasts_follow_events_and_experts():
-    q = np.array([[0.2, 0.4], [0.6, 0.8]])
-    found = op.Forecasts.from_array(q, [0, 1], experts=["ann", "bob"])
-    made = np.full(4, NOW)
-    found = replace(found, made=made, earlier=Earlier(q.ravel() / 2, made - np.timedelta64(3, "D")))
-    np.testing.assert_array_equal(found.select_events([1]).earlier.probabilities, [0.3, 0.4])
-    np.testing.assert_array_equal(found.select_experts(["bob"]).earlier.probabilities, [0.2, 0.4])
 
 
 def test_half_lives_are_found_without_any_outcome(study):
@@ -273,5 +217,4 @@ def test_half_lives_are_found_without_any_outcome(study):
         assert low < found.half_life < high
     found = learn_recency(replace(drawn(60, np.inf, rng), outcomes=np.full(60, -1)), even, np.ones(60))
     assert found.steady > 0.7
-    assert 0 < REVISIONS < 1
     assert 0 < AGREEMENT < 1

@@ -86,10 +86,9 @@ DEVIATIONS, DEVIATION_PROBABILITIES = (0.0, 0.1, 0.25), (0.8, 0.14, 0.06)
 # benchmarks/recency.py: where nothing decays this costs .003 at most if experts share errors, more until there are some
 # dozens of outcomes if those who are early know other things.
 HALF_LIVES, STEADY = (4.0, 2.0, 1.0, 0.5, 0.25), 0.5
-# Probability that revisions, and agreement, tell how forecasts decay. By benchmarks/recency.py: at ½, revisions of
-# experts who move whenever there is news, and have missed nothing when they do not, cost more than .003; at ¾,
-# agreement costs several times as much where experts know different things, so that an old forecast is no copy.
-REVISIONS, AGREEMENT = 1.0 / 3.0, 0.5
+# Probability that agreement tells how forecasts decay. By benchmarks/recency.py: at ¾ it costs several times as much
+# where experts know different things, so that an old forecast is no copy.
+AGREEMENT = 0.5
 # Correlation of contrasts that are made together, which is averaged over. By benchmarks/recency.py.
 TOGETHER = (0.98, 0.9, 0.75, 0.5, 0.25)
 # Log-odds, and a ratio. Standard deviations of intercept and slope of the pool by which half-lives are compared. By

@@ -9,7 +9,7 @@ Duplicates count as one, as old as the first of them, and experts who always giv
 
 No decay, and a few half-lives of either kind, each with a few correlations, are averaged by how well they predict the
 outcomes (evidence) with the weights that experts who are alike then have; what is believed of them before that is moved
-by revisions and agreement (`opinionpool.learning.staleness`). As contrasts enter linearly, the average is again a sum
+by agreement (`opinionpool.learning.staleness`). As contrasts enter linearly, the average is again a sum
 of contrasts, and pools stay externally Bayesian.
 """
 
@@ -36,12 +36,11 @@ from opinionpool.learning.constants import (
     CORRELATIONS,
     HALF_LIVES,
     INTERCEPT,
-    REVISIONS,
     SLOPE,
     STEADY,
 )
 from opinionpool.learning.duplicates import Duplicates, counted_once
-from opinionpool.learning.staleness import ROUNDING, agreement, informed, limited, revisions, weighted_median
+from opinionpool.learning.staleness import ROUNDING, agreement, informed, limited, weighted_median
 from opinionpool.logodds import FLOOR
 from opinionpool.model.contrasts import contrasts
 
@@ -67,9 +66,9 @@ class Recency(Tabular):
         Those who were learned from; None if each counts as distinct.
     source : ndarray of int or None, shape (N,)
         The distinct expert behind each of them, as in `opinionpool.learning.duplicates.Duplicates`.
-    by_revisions, by_agreement : ndarray or None, shape (C,)
-        The probability of each half-life if only revisions were known, or only how far old forecasts agree with the
-        newest by others (as far as time does not go with who forecasts); None where there are none.
+    by_agreement : ndarray or None, shape (C,)
+        The probability of each half-life if only known were how far old forecasts agree with the newest by others (as
+        far as time does not go with who forecasts); None where none does.
 
     Examples
     --------
@@ -84,7 +83,6 @@ class Recency(Tabular):
     probabilities: Array
     experts: tuple[str, ...] | None = None
     source: Index | None = None
-    by_revisions: Array | None = None
     by_agreement: Array | None = None
 
     def _table(self) -> dict[str, list[Any]]:
@@ -183,13 +181,11 @@ class Recency(Tabular):
             f"forecasts go stale with probability {1.0 - self.steady:.0%}; if they do, to half of what they knew in "
             f"about {self.half_life:.3g} days"
         )
-        sources = ("revisions", self.by_revisions), ("agreement", self.by_agreement)
-        each = [f"by {name} only: {self._in_words(of)}" for name, of in sources if of is not None]
-        return Note("recency", f"{text} ({'; '.join(each)})" if each else text)
-
-    def _in_words(self, probabilities: Array) -> str:
-        stale = f"{probabilities[np.isfinite(self.half_lives)].sum():.0%}"
-        return stale if stale == "0%" else f"{stale}, {self._half_life(probabilities):.3g} days"
+        if self.by_agreement is None:
+            return Note("recency", text)
+        stale = f"{self.by_agreement[np.isfinite(self.half_lives)].sum():.0%}"
+        days = "" if stale == "0%" else f", {self._half_life(self.by_agreement):.3g} days"
+        return Note("recency", f"{text} (by agreement only: {stale}{days})")
 
 
 class ByAge(NamedTuple):
@@ -250,7 +246,7 @@ def sum_of_weights(n: Array, correlation: float) -> Array:
 
 
 def learn_recency(forecasts: Forecasts, reference: Array, weight: Array, floor: float = FLOOR) -> Recency | None:
-    """Recency by outcomes and revisions; None where both are few, or hardly any forecast has an age.
+    """Recency by outcomes and agreement; None where both are few, or hardly any forecast has an age.
 
     Parameters
     ----------
@@ -265,13 +261,11 @@ def learn_recency(forecasts: Forecasts, reference: Array, weight: Array, floor: 
     beyond = contrasts(forecasts.probabilities, reference[forecasts.event_index], floor)
     source = Duplicates.among_cells(forecasts.event_index, forecasts.expert_index, beyond, forecasts.experts).source
     count, age = Counted.of(forecasts, source)
-    behind = source[forecasts.expert_index]
-    moves = revisions(forecasts, behind, reference, beyond, count, weight, floor)
-    beside = agreement(forecasts.event_index, behind, beyond, age, count, weight)
+    beside = agreement(forecasts.event_index, source[forecasts.expert_index], beyond, age, count, weight)
     answered = np.bincount(forecasts.event_index, count, len(forecasts.events)) > 0
     used = forecasts.resolved & answered & (weight > 0)
     typical = _typical_age(forecasts.event_index, age, count, weight * used)
-    if typical is None and max(moves.worth, beside.varied * beside.worth) >= FEWEST * (1.0 - ROUNDING):
+    if typical is None and beside.varied * beside.worth >= FEWEST * (1.0 - ROUNDING):
         typical = _typical_age(forecasts.event_index, age, count, weight)
     if typical is None:
         return None
@@ -279,19 +273,14 @@ def learn_recency(forecasts: Forecasts, reference: Array, weight: Array, floor: 
     absolute = np.repeat([False, True], [1 + len(HALF_LIVES), len(HALF_LIVES)])
     believed = np.full(len(half_lives), (1.0 - STEADY) / (len(half_lives) - 1))
     believed[0] = STEADY
-    by_pairs: list[Array | None] = []
-    before = believed
-    for pairs, relevant in ((moves, REVISIONS), (beside, AGREEMENT)):
-        seen = pairs.evidence(half_lives)
-        by_pairs.append(informed(before, seen, pairs.varied) if pairs.worth > 0 else None)
-        believed = informed(believed, seen, pairs.varied * relevant)
+    seen = beside.evidence(half_lives)
+    by_agreement = informed(believed, seen, beside.varied) if beside.worth > 0 else None
+    believed = informed(believed, seen, beside.varied * AGREEMENT)
     some = np.flatnonzero(used)
     found = _evidence(forecasts.select_events(some), source, reference[some], weight[some], half_lives, absolute, floor)
     posterior = posterior_probabilities(found.ravel(), np.outer(believed, CORRELATION_PROBABILITIES).ravel())
     probabilities = posterior.reshape(found.shape)
-    return Recency(
-        half_lives, absolute, np.array(CORRELATIONS), probabilities, forecasts.experts, source, *by_pairs
-    )  # fmt: skip
+    return Recency(half_lives, absolute, np.array(CORRELATIONS), probabilities, forecasts.experts, source, by_agreement)
 
 
 def _typical_age(event: Index, age: Array, count: Array, weight: Array) -> float | None:

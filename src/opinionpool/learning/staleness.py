@@ -5,16 +5,11 @@ one, C′, that was made d days later on the same event: given C′ it is taken 
 v ((1 − r) + r f (1 − r f)), f = 2^(−d/h). v is the variance of contrasts, and r which share of it two of them have in
 common when they are made together. That is exact at r = 1, whatever the outcome. Below, the mean depends on the outcome
 too: by f r (1 − r) v/2 to either side where the rest is noise, f (1 − r) v/2 where it is what just one of them knows;
-this is left out. What they do not share makes them differ at any distance, decay the more the longer it was. There are
-two such pairs:
+this is left out. What they do not share makes them differ at any distance, decay the more the longer it was.
 
-* revisions, an expert's forecast and the one before it. That some experts moved need not mean that others had missed
-  something: perhaps there was no news for them.
-* agreement, a forecast and the newest one by somebody else. Those whose forecasts are old may know less, or other
-  things. Where it is always the same who are early, that looks like decay, so agreement counts by how much the time
-  between the forecasts of the same experts varies.
-
-So either is relevant with a probability only, and outcomes soon count for more.
+A pair is a forecast and the newest one by somebody else. Those whose forecasts are old may know less, or other things.
+Where it is always the same who are early, that looks like decay, so pairs count by how much the time between the
+forecasts of the same experts varies, and are relevant with a probability only; outcomes soon count for more.
 """
 
 from __future__ import annotations
@@ -25,10 +20,7 @@ import numpy as np
 
 from opinionpool import logodds
 from opinionpool.arrays import Array, Index, Mask
-from opinionpool.earlier import Earlier
-from opinionpool.forecasts import Forecasts
 from opinionpool.learning.constants import CORRELATION, FURTHEST, TOGETHER
-from opinionpool.model.contrasts import contrasts
 
 # How far lags vary is looked at by 2^(−lag/h), for h of so many median lags; at one, agreement counts fully from half
 # the variance of exponential lags on, which is 1/12.
@@ -99,37 +91,6 @@ class Pairs:
         variance = (logodds.inner_products(off, off) / spread) @ self.weight / (self.worth * d)
         found = -0.5 * d * (np.log(spread) @ self.weight + self.worth * np.log(variance + WRITTEN**2))
         return float(np.logaddexp.reduce(found))
-
-
-def revisions(
-    forecasts: Forecasts, source: Index, reference: Array, contrast: Array, count: Array, weight: Array, floor: float
-) -> Pairs:
-    """Pairs of an earlier forecast and the later one by its expert on the event.
-
-    Parameters
-    ----------
-    forecasts : Forecasts
-        With times.
-    source : ndarray of int, shape (M,)
-        The distinct expert behind each; duplicates count for one together, as far as they were revised.
-    reference : ndarray, shape (T, K)
-        Each event's prior.
-    contrast : ndarray, shape (M, K - 1)
-        The forecasts beyond it.
-    count : ndarray, shape (M,)
-        For how many each counts; none of those that count for none.
-    weight : ndarray, shape (T,)
-        Frequencies.
-    """
-    assert forecasts.made is not None
-    every = forecasts.earlier or Earlier.none(forecasts.probabilities)
-    # A time that is unknown is no later.
-    moved = np.flatnonzero(every.known & (count > 0) & (forecasts.made > every.made))
-    event, earlier = forecasts.event_index[moved], every.select(moved)
-    old = contrasts(earlier.probabilities, reference[event], floor)
-    days = np.asarray((forecasts.made[moved] - earlier.made) / np.timedelta64(1, "D"))
-    _, group, size = np.unique(_keys(event, source[moved]), return_inverse=True, return_counts=True)
-    return Pairs.of(event, limited(old), limited(contrast[moved]), days, 1.0 / size[group], weight)
 
 
 def agreement(event: Index, source: Index, contrast: Array, age: Array, count: Array, weight: Array) -> Pairs:

@@ -228,9 +228,8 @@ def _check_recency(recency: Recency) -> None:
         n = len(recency.experts)
         if recency.source.shape != (n,) or not ((recency.source >= -2) & (recency.source < n)).all():
             raise SavedPoolError("each expert should have a distinct one behind it")
-    for given in (recency.by_revisions, recency.by_agreement):
-        if given is not None:
-            shaped(given, size, "the probabilities of half-lives", least=0.0)
+    if recency.by_agreement is not None:
+        shaped(recency.by_agreement, size, "the probabilities of half-lives", least=0.0)
 
 
 def _check_topics(effects: TopicEffects) -> None:
@@ -435,7 +434,9 @@ PARTS = (
         Kind.of("topic-effects", TopicEffects, _check_topics), optional=("weights", "deviations", "cross", "plain")
     ),
     replace(
-        Kind.of("recency", Recency, _check_recency), optional=("experts", "source", "by_revisions", "by_agreement")
+        Kind.of("recency", Recency, _check_recency),
+        optional=("experts", "source", "by_agreement"),
+        retired=("by_revisions",),
     ),
     Kind.of("latent-levels", LatentLevels, _check_levels),
     Kind.of("class-weights", ClassWeights, _nothing),

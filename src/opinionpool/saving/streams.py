@@ -43,7 +43,7 @@ def _take_events(block: EventBlock) -> Mapping[str, Any]:
 
 def _make_events(**columns: Any) -> EventBlock:  # noqa: ANN401 - as `_EVENTS` says
     """Block of events from its saved columns; SavedPoolError if they do not fit together."""
-    for name in ("times", "made", "asked", "earlier_made"):
+    for name in ("times", "made", "asked"):
         if columns[name] is not None:
             texts = ["NaT" if text is None else text for text in columns[name]]
             try:
@@ -61,8 +61,6 @@ def _make_events(**columns: Any) -> EventBlock:  # noqa: ANN401 - as `_EVENTS` s
             raise SavedPoolError(f"{size} events or forecasts do not fit {len(column)} {each.name}")
     if (block.sizes < 0).any() or int(block.sizes.sum()) != len(block.experts):
         raise SavedPoolError(f"sizes should add up to the {len(block.experts)} forecasts that there are")
-    if (block.earlier is None) != (block.earlier_made is None):
-        raise SavedPoolError("earlier forecasts and when they were made should both be there, or neither")
     return block
 
 
@@ -83,11 +81,6 @@ def _check_events(block: EventBlock, experts: int, classes: int, *, resolved: bo
     low, high = (0, classes - 1) if resolved else (-1, -1)
     if t and not (low <= block.outcomes.min() and block.outcomes.max() <= high):
         raise SavedPoolError(f"outcomes should lie between {low} and {high}")
-    if block.earlier is not None and block.earlier_made is not None:
-        if block.earlier.shape != block.probabilities.shape:
-            raise SavedPoolError(f"earlier forecasts have the shape {block.earlier.shape}")
-        known = ~np.isnat(block.earlier_made)
-        _check_probabilities(block.earlier[known], (int(known.sum()), *shape))
     if block.priors is not None:
         if block.priors.shape != (t, *shape):
             raise SavedPoolError(f"the priors of {t} events have the shape {block.priors.shape}")
@@ -281,8 +274,7 @@ _TOTALS = ("events", "number", "counts", "cells", "lowest")
 _EVENTS: Mapping[str, Any] = {
     "ids": tuple[str | int | None, ...], "sizes": Whole, "experts": Whole, "said": Array, "priors": Array | None,
     "outcomes": Whole, "weights": Array, "at": Array, "times": Texts, "groups": Texts,
-    "settled": tuple[bool, ...] | None, "topics": Texts, "made": Texts, "asked": Texts, "earlier": Array | None,
-    "earlier_made": Texts,
+    "settled": tuple[bool, ...] | None, "topics": Texts, "made": Texts, "asked": Texts,
 }  # fmt: skip
 _FIELDS: Mapping[str, Any] = {
     "classes": tuple[Label, ...], "prior": Array | None, "half_life": float | None, "capacity": int, "seed": int,
@@ -294,7 +286,7 @@ _FIELDS: Mapping[str, Any] = {
 }  # fmt: skip
 
 STREAMS = (
-    Kind("events", EventBlock, _EVENTS, _take_events, _make_events, tuple(_EVENTS)[10:]),
+    Kind("events", EventBlock, _EVENTS, _take_events, _make_events, tuple(_EVENTS)[10:], ("earlier", "earlier_made")),
     Kind.of("moments-of-pattern", _Pattern, _nothing),
     Kind.of("moments", _Moments, _nothing),
     Kind.of("events-learned", _Learned, _nothing),

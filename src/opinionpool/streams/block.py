@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool.arrays import Array, Index, Mask, end_to_end
-from opinionpool.earlier import Earlier
 from opinionpool.forecasts import Forecasts
 
 Times = npt.NDArray[np.datetime64]
@@ -32,18 +31,17 @@ class Event(NamedTuple):
     outcome: int = -1  # -1 where not resolved
     weight: float = 1.0  # its frequency
     at: float = 0.0  # when it was resolved, in the unit of the stream's half-life
-    # time, group, settled, topic, made, asked, earlier: as in `opinionpool.forecasts.Forecasts`
+    # time, group, settled, topic, made, asked: as in `opinionpool.forecasts.Forecasts`
     time: np.datetime64 | None = None
     group: str | None = None
     settled: bool = False
     topic: str | None = None
     made: Times | None = None  # (n,)
     asked: np.datetime64 | None = None
-    earlier: Earlier | None = None
 
     def without_forecasts(self) -> Event:
         """The event without its forecasts."""
-        return self._replace(experts=self.experts[:0], probabilities=self.probabilities[:0], made=None, earlier=None)
+        return self._replace(experts=self.experts[:0], probabilities=self.probabilities[:0], made=None)
 
     def revised(self, other: Event, *, by_time: bool = False) -> Event:
         """Event updated by `other`, whose forecasts and facts replace earlier ones, expert by expert and fact by fact.
@@ -51,15 +49,15 @@ class Event(NamedTuple):
         With `by_time` a forecast that was made before the one that stands does not take its place.
         """
         if other is self or not len(other.experts):
-            cells = self.experts, self.probabilities, self.made, self.earlier
+            cells = self.experts, self.probabilities, self.made
         elif self.made is not None or other.made is not None:
             cells = _merged_cells(self, other, by_time=by_time)
         elif self.experts is other.experts:
-            cells = other.experts, other.probabilities, None, None
+            cells = other.experts, other.probabilities, None
         else:
             kept = ~np.isin(self.experts, other.experts)
             experts = np.concatenate([self.experts[kept], other.experts])
-            cells = experts, np.concatenate([self.probabilities[kept], other.probabilities]), None, None
+            cells = experts, np.concatenate([self.probabilities[kept], other.probabilities]), None
         new = other._replace(
             experts=cells[0],
             probabilities=cells[1],
@@ -70,7 +68,6 @@ class Event(NamedTuple):
             topic=self.topic if other.topic is None else other.topic,
             made=cells[2],
             asked=self.asked if other.asked is None else other.asked,
-            earlier=cells[3],
         )
         if not math.isnan(np.vdot(new.probabilities, new.probabilities)):
             return new
@@ -82,52 +79,26 @@ class Event(NamedTuple):
             experts=self.experts[cells],
             probabilities=self.probabilities[cells],
             made=None if self.made is None else self.made[cells],
-            earlier=None if self.earlier is None else self.earlier.select(cells).or_none(),
         )
-
-    def superseded(self, experts: Sequence[str]) -> dict[str, tuple[object, ...]]:
-        """Superseded forecast of each expert's current one, and when it was made, by name of the expert."""
-        if self.earlier is None:
-            return {}
-        parts = self.experts, self.earlier.probabilities, self.earlier.made, self.earlier.known
-        return {experts[i]: (np.asarray(p).tolist(), made) for i, p, made, known in zip(*parts, strict=True) if known}
 
     def times_made(self) -> Times:
         """Times at which the forecasts were made, NaT where unknown, (n,)."""
         return np.full(len(self.experts), _NEVER) if self.made is None else self.made
 
 
-def _merged_cells(one: Event, other: Event, *, by_time: bool) -> tuple[Index, Array, Times | None, Earlier | None]:
-    """Experts, current forecasts, times of these, and newest superseded forecasts, from two versions of an event."""
+def _merged_cells(one: Event, other: Event, *, by_time: bool) -> tuple[Index, Array, Times]:
+    """Experts, forecasts and their times, from two versions of an event; see `Event.revised`."""
     standing: dict[int, tuple[int, Array]] = {}
-    before: dict[int, list[tuple[int, Array]]] = {}
     for event in (one, other):
         stamps = event.times_made().astype("datetime64[us]").astype(np.int64).tolist()
         for expert, cell in zip(event.experts.tolist(), zip(stamps, event.probabilities, strict=True), strict=True):
-            known = standing.get(expert)
-            if known is not None and by_time and _NAT < cell[0] < known[0]:
-                before.setdefault(expert, []).append(cell)
+            if by_time and expert in standing and _NAT < cell[0] < standing[expert][0]:
                 continue
-            if known is not None:
-                before.setdefault(expert, []).append(standing.pop(expert))
+            standing.pop(expert, None)
             standing[expert] = cell
-        if event.earlier is not None:
-            stamps = event.earlier.made.astype("datetime64[us]").astype(np.int64).tolist()
-            for expert, cell in zip(
-                event.experts.tolist(), zip(stamps, event.earlier.probabilities, strict=True), strict=True
-            ):
-                before.setdefault(expert, []).append(cell)
     made, values = zip(*standing.values(), strict=True)
-    probabilities = np.array(values)
-    earlier = Earlier.none(probabilities)
-    for i, (expert, (stamp, _)) in enumerate(standing.items()):
-        older = [each for each in before.get(expert, ()) if _NAT < each[0] < stamp and not np.isnan(each[1]).any()]
-        if older:
-            # Of those of one time, what was read last.
-            newest, earlier.probabilities[i] = max(reversed(older), key=lambda each: each[0])
-            earlier.made[i] = np.datetime64(newest, "us")
-    experts, stamps = np.array(list(standing), dtype=np.intp), np.array(made, dtype=np.int64)
-    return experts, probabilities, stamps.astype("datetime64[us]"), earlier.or_none()
+    stamps = np.array(made, dtype=np.int64).astype("datetime64[us]")
+    return np.array(list(standing), dtype=np.intp), np.array(values), stamps
 
 
 @lru_cache(maxsize=1 << 12)
@@ -170,8 +141,6 @@ class EventBlock:
     topics: Objects | None = field(default=None, metadata=_EVENT)
     made: Times | None = field(default=None, metadata=_CELL)
     asked: Times | None = field(default=None, metadata=_EVENT)
-    earlier: Array | None = field(default=None, metadata=_CELL)
-    earlier_made: Times | None = field(default=None, metadata=_CELL)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -213,12 +182,11 @@ class EventBlock:
     @classmethod
     def of(cls, forecasts: Forecasts, columns: Index) -> EventBlock:
         """Block of the events of `forecasts`, whose experts have the positions `columns`."""
-        t, earlier = len(forecasts.events), forecasts.earlier
+        t = len(forecasts.events)
         return cls(
             np.array(forecasts.events, dtype=object), forecasts.crowd, columns[forecasts.expert_index],
             forecasts.probabilities, forecasts.prior, forecasts.outcomes, np.ones(t), np.zeros(t), forecasts.times,
             _objects(forecasts.groups), forecasts.settled, _objects(forecasts.topics), forecasts.made, forecasts.asked,
-            None if earlier is None else earlier.probabilities, None if earlier is None else earlier.made,
         )  # fmt: skip
 
     @classmethod
@@ -230,7 +198,6 @@ class EventBlock:
             for name, own in _FACTS.items()
         }
         timed = any(event.made is not None for event in events)
-        earlier = Earlier.joined([(event.earlier, event.probabilities) for event in events])
         return cls(
             ids=np.array([event.id for event in events], dtype=object),
             sizes=np.array([len(event.experts) for event in events], dtype=np.intp),
@@ -240,8 +207,6 @@ class EventBlock:
             weights=np.array([event.weight for event in events], dtype=np.float64),
             at=np.array([event.at for event in events], dtype=np.float64),
             made=np.concatenate([event.times_made() for event in events]) if timed else None,
-            earlier=None if earlier is None else earlier.probabilities,
-            earlier_made=None if earlier is None else earlier.made,
             **facts,
         )
 
@@ -293,9 +258,6 @@ class EventBlock:
         """The events one by one."""
         ends = np.append(0, np.cumsum(self.sizes)).tolist()
         facts = {own: _values(getattr(self, name)) for name, own in _FACTS.items()}
-        earlier = None
-        if self.earlier is not None and self.earlier_made is not None:
-            earlier = Earlier(self.earlier, self.earlier_made)
         for t, (name, outcome, weight, at) in enumerate(
             zip(self.ids.tolist(), self.outcomes.tolist(), self.weights.tolist(), self.at.tolist(), strict=True)
         ):
@@ -304,7 +266,7 @@ class EventBlock:
             yield Event(
                 name, self.experts[cells], self.probabilities[cells], outcome=outcome, weight=weight, at=at,
                 made=None if self.made is None else self.made[cells],
-                earlier=None if earlier is None else earlier.select(cells).or_none(), **own,
+                **own,
             )  # fmt: skip
 
     def dense(self, experts: int) -> Array:
@@ -316,9 +278,6 @@ class EventBlock:
     def forecasts(self, experts: Sequence[str], classes: tuple[object, ...]) -> Forecasts:
         """The events as forecasts by all experts."""
         ids = [f"row {t + 1}" if name is None else name for t, name in enumerate(self.ids.tolist())]
-        earlier = None
-        if self.earlier is not None and self.earlier_made is not None:
-            earlier = Earlier(self.earlier, self.earlier_made).or_none()
         return Forecasts(
             events=tuple(ids),
             experts=tuple(experts),
@@ -334,7 +293,6 @@ class EventBlock:
             topics=_texts(self.topics),
             made=self.made,
             asked=self.asked,
-            earlier=earlier,
         )
 
 
@@ -344,7 +302,7 @@ _FACTS = {
 }  # fmt: skip
 _BLANKS: Mapping[str, Any] = {
     "priors": np.nan, "times": _NEVER, "groups": None, "settled": False, "topics": None, "made": _NEVER,
-    "asked": _NEVER, "earlier": np.nan, "earlier_made": _NEVER,
+    "asked": _NEVER,
 }  # fmt: skip
 
 

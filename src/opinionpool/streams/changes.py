@@ -82,8 +82,6 @@ class Changes:
         self._state, self._table = state, table
         # A table without any outcome has them elsewhere.
         self._settles = table is not None and (table.void is not None or bool(table.resolved.any()))
-        # A table of current forecasts alone does not say what they superseded.
-        self._revised = table is not None and table.earlier is not None
         self.made: list[Change] = []
         self._met: Counter[str] = Counter()  # how often what `_NOTES` tell was met
         self._again = 0  # events that were known, and come with forecasts
@@ -112,10 +110,7 @@ class Changes:
             self.made.append(Change(name, old, again._replace(asked=event.asked, weight=kept)))
             return
         learned = self._state.learned(name)
-        others, experts = self._state.content(event) != entry.content, self._state.experts
-        if self._revised and learned is not None and len(event.experts):
-            others = others or learned.superseded(experts) != event.superseded(experts)
-        self._met["late-forecasts"] += others
+        self._met["late-forecasts"] += self._state.content(event) != entry.content
         if event.outcome != UNRESOLVED and (event.outcome != entry.outcome or weight not in {None, entry.weight}):
             self._met["corrected"] += 1
             old = as_learned(self._state, event, entry, complete=True)

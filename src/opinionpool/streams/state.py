@@ -324,7 +324,6 @@ class StreamState(NamedTuple):
         stamps = zip(event.experts.tolist(), event.times_made(), strict=True)
         facts = {
             "made": sorted((self.experts[i], str(time)) for i, time in stamps if not np.isnat(time)),
-            "superseded": sorted(event.superseded(self.experts).items()),
             **{name: getattr(event, name) for name in ("settled", "group", "topic")},
             **{name: str(getattr(event, name) or "") for name in ("time", "asked")},
         }

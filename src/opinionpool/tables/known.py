@@ -111,8 +111,6 @@ def with_silence(forecasts: Forecasts, p: float) -> Forecasts:
         expert_index=np.tile(np.arange(n), t),
         probabilities=x.ravel(),
         made=None if forecasts.made is None else _spread_times(forecasts),
-        earlier=forecasts.earlier
-        and forecasts.earlier.placed(forecasts.event_index * n + forecasts.expert_index, t * n),
         notes=(*forecasts.notes, finding("silence", count=missing, p=p)),
     )
 

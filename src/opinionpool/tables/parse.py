@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool.arrays import Array, Mask
-from opinionpool.earlier import Earlier
 from opinionpool.errors import ArgumentError, DuplicateError, Note, OpinionPoolError, Remedy
 from opinionpool.findings import Place, fault, finding
 from opinionpool.forecasts import Forecasts, History
@@ -50,7 +49,7 @@ from opinionpool.tables.profile import Profile
 from opinionpool.tables.remarks import ForecastCounts, alike_event_notes, alike_notes, formula_notes
 from opinionpool.tables.shapes import UserRoles
 from opinionpool.tables.sources import check_classes
-from opinionpool.tables.statements import LongRows, drop_expired, earlier_forecasts, latest_of_pair, one_each
+from opinionpool.tables.statements import LongRows, drop_expired, latest_of_pair, one_each
 from opinionpool.tables.table import Table, Words, cell_fault
 from opinionpool.tables.totals import refuse_totals
 from opinionpool.tables.units import NumberRules, check_percent, small_percent_notes
@@ -261,19 +260,15 @@ class TableReader:
         return _towards(rows, self.settled.classes, self.request.rules)
 
     @cached_property
-    def chosen(self) -> tuple[LongRows, Array, Earlier | None, tuple[Note, ...]]:
-        """One forecast of each expert on each event, the probabilities of all classes, those before, and notes."""
+    def chosen(self) -> tuple[LongRows, Array, tuple[Note, ...]]:
+        """One forecast of each expert on each event, the probabilities of all classes, and notes."""
         table, request, layout, facts, timed = self.table, self.request, self.layout, self.facts, self.placed
         column = table.names[layout.roles["time"]] if "time" in layout.roles else None
         ends = facts.asked(request.cutoff, self.settled.outcomes, request.ahead)
         rows, repeated = one_each(timed, request.duplicates, column, layout.unused, ends, self.unnamed)
-        repeats = len(rows.value) < len(timed.value)
         rows, expired = drop_expired(rows, request.cutoff, facts.closes, facts.resolved_at)
         rows, probabilities, folded = self._ordered(rows)
-        earlier = None
-        if self.options is None and repeats:
-            earlier = earlier_forecasts(timed, rows, class_order(self.melted.written, self.settled.classes))
-        return rows, probabilities, earlier, (*repeated, *expired, *folded)
+        return rows, probabilities, (*repeated, *expired, *folded)
 
     def _ordered(self, rows: LongRows) -> tuple[LongRows, Array, Sequence[Note]]:
         """Return one row per forecast, by event and expert, and its probability (M,) or probabilities (M, K)."""
@@ -304,7 +299,7 @@ class TableReader:
     def forecasts(self) -> Forecasts:
         """The forecasts that count, with the facts about their events."""
         request, facts, layout, joined = self.request, self.facts, self.layout, self.joined
-        rows, probabilities, earlier, _ = self.chosen
+        rows, probabilities, _ = self.chosen
         outcomes, hidden = known_by(request.cutoff, self.settled.outcomes, facts)
         closing = "closes" in layout.roles or (joined is not None and "closes" in joined.roles)
         found = Forecasts(
@@ -322,7 +317,6 @@ class TableReader:
             settled=facts.settled,
             made=None if rows.time is None or np.isnat(rows.time).all() else rows.time,
             asked=facts.asked(request.cutoff, outcomes, request.ahead),
-            earlier=earlier,
             closes=facts.closes if closing else None,
             texts=facts.texts,
             notes=self._notes(hidden),
@@ -366,7 +360,7 @@ class TableReader:
             *self.void[1],
             *late,
             *hidden,
-            *self.chosen[3],
+            *self.chosen[2],
             *(forecast_notes(self.counts, self.layout, self.request.rules) if self.whole is None else ()),
         )
 
