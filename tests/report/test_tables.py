@@ -6,9 +6,8 @@ from hypothesis import given, settings, strategies as st
 from sklearn.isotonic import IsotonicRegression
 
 from opinionpool.analysis.residuals import shared_errors
-from opinionpool.analysis.weights import recalibrated_by, weight_table
+from opinionpool.analysis.weights import weight_table
 from opinionpool.errors import ArgumentError, LearningError
-from opinionpool.estimators.calibration import recalibrate
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.constants import PAIR_WORTH
 from opinionpool.learning.learn import learn
@@ -191,10 +190,3 @@ def test_weights_come_with_intervals():
     assert (table.weight < table.high).all()
     assert weight_table(fit_pool("median", panel())) is None
     assert np.isnan(weight_table(fit_pool("linear", panel())).low).all()
-
-
-def test_an_expert_alone_is_recalibrated():
-    state = learn(panel(80))
-    q = np.linspace(0.01, 0.99, 9)
-    expected = recalibrate(q, state.marginal.calibration[1], state.marginal.bias[1, 0], prior=0.4)
-    np.testing.assert_allclose(recalibrated_by(state, 1, q, 0.4), expected, rtol=1e-12)

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool.arguments import expect_type, number
-from opinionpool.arrays import Array
+from opinionpool.arrays import Array, Index
 from opinionpool.errors import ArgumentError, ShapeError
 from opinionpool.model.correlation import CommonCorrelation, Dependence
 from opinionpool.model.mixed import MixedCorrelation
@@ -21,51 +21,46 @@ REDUNDANT = 0.9
 
 @dataclass(frozen=True, eq=False)
 class Clusters:
-    """Hierarchical clustering of N experts by correlation, the most correlated clusters joined first."""
+    """Experts joined by average linkage (UPGMA) of correlations, (N, N), the most correlated clusters first.
 
-    joined: npt.NDArray[np.intp]  # (N - 1, 2); experts are clusters 0 .. N - 1, and row s makes cluster N + s.
-    correlation: Array  # (N - 1,); mean correlation between members of the two, never increasing
+    >>> found = Clusters.of([[1.0, 0.1, 0.9], [0.1, 1.0, 0.2], [0.9, 0.2, 1.0]])
+    >>> found.order.tolist(), found.groups(0.8), found.correlation.round(2).tolist()
+    ([1, 0, 2], [(0, 2)], [0.9, 0.15])
+    """
+
+    tree: Array  # (N - 1, 4); SciPy's linkage of the distances 1 - r
+
+    @classmethod
+    def of(cls, correlation: npt.ArrayLike) -> Clusters:
+        """Clusters by correlations, (N, N), of two experts at least."""
+        from scipy.cluster.hierarchy import linkage
+
+        near = np.array(correlation, dtype=np.float64)
+        if near.ndim != 2 or near.shape[0] != near.shape[1] or len(near) < 2:
+            raise ShapeError(f"clusters need a square matrix of correlations, and its shape is {near.shape}")
+        if not np.isfinite(near).all():
+            raise ArgumentError("clusters need finite correlations, and one is missing or infinite")
+        return cls(linkage(1.0 - near[np.triu_indices(len(near), 1)], method="average"))
 
     @property
-    def order(self) -> npt.NDArray[np.intp]:
+    def correlation(self) -> Array:
+        """Mean correlation between the members of the two clusters that each row joins, never increasing, (N - 1,)."""
+        return np.asarray(1.0 - self.tree[:, 2])
+
+    @property
+    def order(self) -> Index:
         """Positions of the experts, the members of each cluster side by side, (N,); the order for a heat map."""
-        n = len(self.joined) + 1
-        members = [[i] for i in range(n)]
-        for a, b in self.joined.tolist():
-            # The cluster with the earlier expert goes first.
-            one, two = sorted((members[a], members[b]), key=min)
-            members.append(one + two)
-        return np.array(members[-1], dtype=np.intp)
+        from scipy.cluster.hierarchy import leaves_list
+
+        return np.asarray(leaves_list(self.tree), dtype=np.intp)
 
     def groups(self, least: float = REDUNDANT) -> list[tuple[int, ...]]:
         """Positions of experts in clusters of two or more whose mean correlation is at least `least`."""
-        n = len(self.joined) + 1
-        members: dict[int, list[int]] = {i: [i] for i in range(n)}
-        for step, ((a, b), r) in enumerate(zip(self.joined.tolist(), self.correlation.tolist(), strict=True)):
-            if r < least:
-                break
-            members[n + step] = members.pop(a) + members.pop(b)
-        return sorted(tuple(sorted(group)) for group in members.values() if len(group) > 1)
+        from scipy.cluster.hierarchy import fcluster
 
-
-def clusters(correlation: npt.ArrayLike) -> Clusters:
-    """Experts joined by average linkage (UPGMA) of correlations, (N, N).
-
-    >>> found = clusters([[1.0, 0.1, 0.9], [0.1, 1.0, 0.2], [0.9, 0.2, 1.0]])
-    >>> found.order.tolist(), found.groups(0.8), found.correlation.round(2).tolist()
-    ([0, 2, 1], [(0, 2)], [0.9, 0.15])
-    """
-    near = np.array(correlation, dtype=np.float64)
-    if near.ndim != 2 or near.shape[0] != near.shape[1]:
-        raise ShapeError(f"clusters need a square matrix of correlations, and its shape is {near.shape}")
-    if not np.isfinite(near).all():
-        raise ArgumentError("clusters need finite correlations, and one is missing or infinite")
-    if len(near) == 1:
-        return Clusters(np.empty((0, 2), dtype=np.intp), np.empty(0))
-    from scipy.cluster.hierarchy import linkage
-
-    tree = linkage(1.0 - near[np.triu_indices(len(near), 1)], method="average")
-    return Clusters(np.sort(tree[:, :2].astype(np.intp), axis=1), 1.0 - tree[:, 2])
+        label = fcluster(self.tree, 1.0 - least, criterion="distance")
+        found = (tuple(np.flatnonzero(label == one).tolist()) for one in np.unique(label))
+        return sorted(group for group in found if len(group) > 1)
 
 
 def redundant_groups(panel: Panel, least: float = REDUNDANT) -> list[tuple[str, ...]]:
@@ -92,7 +87,7 @@ def redundant_groups(panel: Panel, least: float = REDUNDANT) -> list[tuple[str, 
     correlation = panel.correlation[np.ix_(informative, informative)]
     if not (np.triu(correlation, 1) >= least).any():
         return []
-    found = clusters(correlation).groups(least)
+    found = Clusters.of(correlation).groups(least)
     return [tuple(panel.names[informative[i]] for i in group) for group in found]
 
 

@@ -29,8 +29,8 @@ from opinionpool.estimators.given import Given, in_our_terms, labels_of
 from opinionpool.estimators.inputs import aligned, event_weights, row_keys
 from opinionpool.labels import Labels, classes_of, encode
 from opinionpool.logodds import FLOOR, POOL_FLOOR
+from opinionpool.model.contrasts import contrasts
 from opinionpool.model.features import LARGEST
-from opinionpool.model.pooling import recalibrated
 from opinionpool.priors import laplace_prior, spread_prior
 
 OUTPUTS = ("log-odds", "probability")
@@ -86,7 +86,9 @@ def recalibrate(
         raise ShapeError(
             f"q, calibration, bias and prior must have shapes that go together, and they are {shapes}"
         ) from None
-    return recalibrated(forecasts, p, kappa, b, floor, pool_floor)
+    reference = logodds.prior_log_ratios(p)
+    updated = reference + kappa[..., None] * (contrasts(forecasts, p, floor, reference) - b[..., None])
+    return np.asarray(logodds.pooled_probabilities(updated, p, pool_floor)[..., 1])
 
 
 def calibration_curve(calibration: npt.ArrayLike, prior: float, q: npt.ArrayLike) -> Array:

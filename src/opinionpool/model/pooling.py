@@ -7,12 +7,11 @@ from typing import NamedTuple, Protocol, Self
 
 import numpy as np
 
-from opinionpool import logodds
 from opinionpool.arrays import Array, Index, Mask
 from opinionpool.blocks import BLOCK, blocks_of, in_order, pieces
 from opinionpool.errors import ProbabilityError
 from opinionpool.logodds import FLOOR, POOL_FLOOR
-from opinionpool.model.contrasts import Batch, Extremes, contrasts
+from opinionpool.model.contrasts import Batch, Extremes
 
 
 class Settings(NamedTuple):
@@ -95,13 +94,3 @@ def _debiased(bias: Array, settings: Settings, batch: Batch) -> Array:
     debiased = settings.contrasts(batch)
     debiased -= bias if batch.experts is None else bias[batch.experts]
     return debiased
-
-
-def recalibrated(
-    q: Array, prior: Array, calibration: Array, bias: Array, floor: float = FLOOR, pool_floor: float = POOL_FLOOR
-) -> Array:
-    """Binary forecasts (...) debiased and recalibrated, (...): L° + kappa (L − L° − b), equation (14)."""
-    reference = logodds.prior_log_ratios(prior)
-    beyond = contrasts(q, prior, floor, reference) - np.asarray(bias)[..., None]
-    updated = reference + np.asarray(calibration)[..., None] * beyond
-    return np.asarray(logodds.pooled_probabilities(updated, prior, pool_floor)[..., 1])

@@ -10,10 +10,10 @@ from importlib.metadata import version
 import numpy as np
 
 from opinionpool.analysis.checks import Check
-from opinionpool.analysis.weights import recalibrated_by
 from opinionpool.arrays import Array
 from opinionpool.learning.members import Members
 from opinionpool.logodds import expit, logit
+from opinionpool.model.panel import Panel
 from opinionpool.report.answers import about
 from opinionpool.report.blocks import (
     Beside,
@@ -174,8 +174,10 @@ def _expert_figure(f: Findings, i: int) -> Figure:
     phrase = counted(curve.events, "event")
     if f.binary:
         q = expit(np.linspace(-6.0, 6.0, 61))
-        model = q, recalibrated_by(f.learned, i, q, _middle_prior(f))
-        features = f.learned.features
+        features, (floor, pool_floor, _) = f.learned.features, f.learned.panel.settings
+        kappa, bias = features.calibration[i], np.ravel(features.bias[i])
+        alone = Panel([kappa / 2.0], [[1.0]], bias, floor=floor, pool_floor=pool_floor)
+        model = q, alone.pool(q[:, None], _middle_prior(f))
         phrase = f"calibration {float(features.calibration[i]):.2f}, {phrase}"
     who = forecasts.experts[i]
     drawn = reliability_chart(curve, _says(who, curve), model, small=True)
