@@ -42,7 +42,7 @@ def moments_of(x, y, weight=None):
 def fit(evidence):
     n, d = evidence.marginals.count.shape[1], evidence.classes - 1
     means = estimates.sample_means(evidence, np.zeros(d))
-    return maximum_likelihood(evidence, means, np.zeros(d), tuple(f"e{i}" for i in range(n)))
+    return maximum_likelihood(evidence, means.bias, means.square > 0, np.zeros(d), tuple(f"e{i}" for i in range(n)))
 
 
 def regression(evidence, k=2):

@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 import opinionpool as op
 from opinionpool import logodds
 from opinionpool.errors import ArgumentError
-from opinionpool.estimation.coefficients import intercept_root
+from opinionpool.estimation.regression import intercept_root
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning import class_model as classmodel
 from opinionpool.learning.class_weights import ClassPosterior, ClassWeights, Spreads

@@ -7,7 +7,7 @@ import pytest
 from scipy import linalg, optimize, stats
 
 import opinionpool as op
-from opinionpool.estimation.coefficients import intercept_root
+from opinionpool.estimation.regression import intercept_root
 from opinionpool.learning.constants import TOPIC_PROBABILITIES, TOPICS
 from opinionpool.learning.topic_fit import TopicEvents, learn_topics
 from opinionpool.logodds import expit, logit, softmax

@@ -8,7 +8,7 @@ from scipy.stats import norm
 
 from opinionpool import logodds
 from opinionpool.errors import ArgumentError, LearningError
-from opinionpool.estimation.coefficients import intercept_root
+from opinionpool.estimation.regression import intercept_root
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning import constants as believed
 from opinionpool.learning.learn import learn

@@ -1,9 +1,9 @@
-"""Sample averages to panels: the estimates of section 5.4 in four structures, and notes on experts without any."""
+"""Sample averages to panels: the estimates of section 5.4 in four structures, and who says nothing there."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from opinionpool.errors import LearningError, Note
 from opinionpool.estimation.rows import ResolvedEvents
 from opinionpool.estimation.statistics import Design
 from opinionpool.logodds import inner_products, metric
-from opinionpool.model.correlation import CommonCorrelation, Dependence, MatrixCorrelation
+from opinionpool.model.correlation import CommonCorrelation, MatrixCorrelation
 from opinionpool.model.features import Parts
 from opinionpool.text import listed
 
@@ -132,11 +132,6 @@ def spreads(means: Means) -> Array:
     return np.sqrt(np.where(means.terms > 0, means.square / np.where(means.terms > 0, means.terms, 1.0), 0.0))
 
 
-def independent_parts(means: Means) -> Parts:
-    """Parameters of a panel with all correlations 0."""
-    return Parts(means.contrast, spreads(means), CommonCorrelation(len(means.contrast), 0.0))
-
-
 def common_correlation(evidence: ResolvedEvents, means: Means, reference: Array) -> float:
     """Mean off-diagonal correlation, weighted by shared events and kept inside its range."""
     n = len(means.contrast)
@@ -155,12 +150,6 @@ def keep_in_range(rho: float, n: int) -> float:
     return max(rho, -(1.0 - DUPLICATE) / (n - 1))
 
 
-def common_parts(evidence: ResolvedEvents, means: Means, reference: Array) -> Parts:
-    """Features of each expert, and one correlation for all pairs."""
-    rho = common_correlation(evidence, means, reference)
-    return Parts(means.contrast, spreads(means), CommonCorrelation(len(means.contrast), rho))
-
-
 def full_parts(evidence: ResolvedEvents, means: Means, reference: Array) -> tuple[Parts, Array]:
     """Parts with a correlation for each pair, from complete evidence; and R. A LearningError if events are too few."""
     r = correlations(residual_products(evidence, means, reference))
@@ -175,8 +164,7 @@ def full_parts(evidence: ResolvedEvents, means: Means, reference: Array) -> tupl
             f"covariance needs at least {needed} resolved events{counted}; use structure='common', 'independent' or "
             "'auto', or leave experts out"
         )
-    dependence: Dependence = MatrixCorrelation(r)
-    return Parts(means.contrast, spreads(means), dependence), r
+    return Parts(means.contrast, spreads(means), MatrixCorrelation(r)), r
 
 
 def distinct(r: Array) -> list[list[int]]:
@@ -245,6 +233,127 @@ def pooled_cells(evidence: ResolvedEvents) -> tuple[Array, Array, Array]:
     deviation = marginals.mean[:-1] - mean[:, None]
     between = (marginals.count[:-1] * inner_products(deviation, deviation)).sum()
     return count, mean[:, None], np.array([marginals.square[0].sum() + between])
+
+
+def sample_parts(
+    evidence: ResolvedEvents, reference: Array, experts: tuple[str, ...], classes: tuple[object, ...], kind: str
+) -> tuple[Parts, Array, list[Note]]:
+    """Sample averages in a structure, for the informative experts."""
+    _check_events(evidence, classes)
+    if kind == "exchangeable":
+        parts, bias = exchangeable_parts(evidence, reference)
+        if not parts.spread[0] > 0:
+            raise LearningError(
+                "forecasts never vary within an outcome; more resolved events would show how far to trust them"
+            )
+        return parts, bias, []
+    means = sample_means(evidence, reference)
+    uninformative, notes = _uninformative(evidence, means, experts, classes)
+    if uninformative.all():
+        raise LearningError("no expert has forecasts that vary on resolved events, so there is nothing to learn from")
+    means = replace(
+        means, contrast=np.where(uninformative, 0.0, means.contrast), square=np.where(uninformative, 0.0, means.square)
+    )
+    if kind == "full" and not evidence.complete:
+        # Loaded where forecasts are missing: nobody else should wait for it.
+        from opinionpool.estimation.em import maximum_likelihood
+
+        likeliest = maximum_likelihood(evidence, means.bias, means.square > 0, reference, experts)
+        means = replace(means, bias=likeliest.bias, contrast=likeliest.contrast)
+        among, spread = MatrixCorrelation(correlations(likeliest.covariance)), np.sqrt(np.diag(likeliest.covariance))
+        parts = Parts(likeliest.contrast, spread, among)
+        notes.append(likeliest.fit.note)
+    elif kind == "full":
+        parts, r = full_parts(evidence, means, reference)
+        notes += _duplicate_notes(r, experts, uninformative)
+    else:
+        rho = common_correlation(evidence, means, reference) if kind == "common" else 0.0
+        parts = Parts(means.contrast, spreads(means), CommonCorrelation(len(experts), rho))
+    unknown = means.count.sum(axis=0) == 0
+    spread = np.where(unknown, np.nan, np.where(uninformative, 0.0, parts.spread))
+    return Parts(parts.contrast, spread, parts.dependence), means.bias, notes
+
+
+def _check_events(evidence: ResolvedEvents, classes: tuple[object, ...]) -> None:
+    """At least two outcomes, and more events than means."""
+    answered, k = evidence.answered, evidence.classes
+    if not evidence.design.biased:
+        _check_choices(evidence)
+        return
+    seen = np.flatnonzero(answered > 0)
+    if len(seen) < 2:
+        if len(seen) == 0:
+            what = "there are no resolved events with forecasts"
+        elif k == 2:
+            what = f"there are no resolved events with outcome {classes[1 - seen[0]]!r}"
+        else:
+            what = f"every resolved event has outcome {classes[seen[0]]!r}"
+        raise LearningError(
+            f"{what}, so the experts' weights cannot be estimated from the data alone; use structure='auto' with "
+            "beliefs='default'"
+        )
+    if (k - 1) * answered.sum() - k < 1:
+        needed = -(-(k + 1) // (k - 1))
+        raise LearningError(
+            f"need at least {needed} resolved events and some variation within an outcome, and there are "
+            f"{answered.sum():g}; use structure='auto' with beliefs='default'"
+        )
+
+
+def _check_choices(evidence: ResolvedEvents) -> None:
+    """One event more than there are means, where events have options of their own."""
+    if evidence.answered.sum() < 2:
+        raise LearningError(
+            "need at least 2 resolved events with forecasts, or one with 3 options, and there are "
+            f"{evidence.answered.sum():g}; use structure='auto' with beliefs='default'"
+        )
+
+
+def _uninformative(
+    evidence: ResolvedEvents, means: Means, experts: tuple[str, ...], classes: tuple[object, ...]
+) -> tuple[Mask, list[Note]]:
+    """Experts with nothing to say, and what to tell about them."""
+    absent = means.count.sum(axis=0) == 0
+    constant = still(evidence, means) & ~absent
+    notes = no_forecast_notes(experts, absent) + constant_notes(experts, constant)
+    uninformative = absent | constant
+    few = means.terms < 1
+    if means.design.biased:
+        few = few | ((means.count > 0).sum(axis=0) < 2)
+    if (few & ~uninformative).any():
+        i = int((few & ~uninformative).argmax())
+        need, phrase = "2", ""
+        if means.design.biased:
+            each = ", ".join(
+                f"{n:g} with outcome {label!r}" for n, label in zip(means.count[:, i], classes, strict=True)
+            )
+            need, phrase = "3 and both outcomes", f" ({each})"
+        raise LearningError(
+            f"expert {experts[i]!r} has too few forecasts on resolved events for estimates of its own{phrase}: need at "
+            "least "
+            f"{need}; use structure='auto' with beliefs='default' or leave the expert out"
+        )
+    flat = without_spread(evidence, means) & ~uninformative
+    if flat.any():
+        raise LearningError(
+            "need at least 3 resolved events and some within-outcome variation for expert "
+            f"{listed([experts[i] for i in np.flatnonzero(flat)], 3)}, whose forecasts on resolved events differ "
+            "only between outcomes; use structure='auto' with beliefs='default'"
+        )
+    return uninformative, notes
+
+
+def _duplicate_notes(r: Array, experts: tuple[str, ...], uninformative: Mask) -> list[Note]:
+    notes = []
+    for group in distinct(r):
+        if len(group) > 1 and not uninformative[group].any():
+            same = all(r[group[0], i] > 0 for i in group)
+            what = "say the same" if same else "say the same or its complement"
+            names = ", ".join(experts[i] for i in group)
+            notes.append(
+                Note("clones", f"{names} {what} on every resolved event; they share one weight", len(group), True)
+            )
+    return notes
 
 
 # Names in a note before it is cut.

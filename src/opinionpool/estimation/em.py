@@ -22,10 +22,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from opinionpool.arrays import Array, Index
+from opinionpool.arrays import Array, Index, Mask
 from opinionpool.blocks import blocks
 from opinionpool.errors import LearningError, Note
-from opinionpool.estimation.averages import Means
 from opinionpool.estimation.rows import ForecastRows, ResolvedEvents
 from opinionpool.estimation.statistics import PatternMoments, Statistics
 from opinionpool.labels import UNRESOLVED
@@ -272,16 +271,18 @@ class Likeliest(NamedTuple):
     fit: NormalFit
 
 
-def maximum_likelihood(evidence: ResolvedEvents, means: Means, reference: Array, experts: tuple[str, ...]) -> Likeliest:
-    """The regression D = b + mu [k = Y] + noise with a full covariance, less a reference (K - 1,), begun from `means`.
+def maximum_likelihood(
+    evidence: ResolvedEvents, bias: Array, varies: Mask, reference: Array, experts: tuple[str, ...]
+) -> Likeliest:
+    """The regression D = b + mu [k = Y] + noise with a full covariance, less a reference (K - 1,).
 
-    Experts whose squares are 0 get 0, and no covariance. A LearningError says that two experts never, or hardly,
-    answered the same event, or that the likelihood has no maximum.
+    Experts who do not vary keep their `bias`, (N, K - 1), and get a contrast of 0 and no covariance. A LearningError
+    says that two experts never, or hardly, answered the same event, or that the likelihood has no maximum.
     """
-    kept: Index = np.flatnonzero(means.square > 0)
-    if len(means.square) > MOST:
+    kept: Index = np.flatnonzero(varies)
+    if len(experts) > MOST:
         raise LearningError(
-            f"a full covariance is learned for up to {MOST} experts, and there are {len(means.square)}; use "
+            f"a full covariance is learned for up to {MOST} experts, and there are {len(experts)}; use "
             "structure='common' or structure='auto'"
         )
     d, (design, names) = evidence.classes - 1, (evidence.design, tuple(experts[i] for i in kept))
@@ -296,8 +297,8 @@ def maximum_likelihood(evidence: ResolvedEvents, means: Means, reference: Array,
         fit = regression.fit()
     except NoMaximumError as error:
         raise LearningError(_no_maximum(error.covariance, together, names)) from None
-    n, rows = len(means.contrast), float(regression.weight.sum())
-    bias, contrast, covariance = means.bias.copy(), np.zeros(n), np.zeros((n, n))
+    n, rows = len(experts), float(regression.weight.sum())
+    bias, contrast, covariance = bias.copy(), np.zeros(n), np.zeros((n, n))
     if design.biased:
         bias[kept] = fit.coefficients[:, :d] @ np.linalg.inv(whitened(np.eye(d))) - reference
     contrast[kept] = fit.coefficients[:, -1]

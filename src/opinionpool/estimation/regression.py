@@ -1,8 +1,9 @@
-"""Resolved events, as a regression of their outcomes on what experts contribute to them sees them."""
+"""Resolved events as a regression of their outcomes on contrasts, and the prior of its intercept."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -50,3 +51,14 @@ class Observations:
         columns, features = (np.concatenate([one[:, None], seen]), one[:0]) if d == 1 else (seen, one)
         offset = np.ascontiguousarray(self.offset.T)
         return Design(np.ascontiguousarray(columns), features, offset, self.outcomes, self.weight)
+
+
+def intercept_root(spread: float, d: int) -> Array:
+    """Root of the covariance of an intercept about 0, (K - 1, K - 1): independent log-probabilities favour no class."""
+    return np.asarray(spread * _unit_root(d))
+
+
+@cache
+def _unit_root(d: int) -> Array:
+    """Root of the covariance of an intercept for a spread of 1, (K - 1, K - 1)."""
+    return np.asarray(np.linalg.cholesky((np.eye(d) + 1.0) / 2.0), dtype=np.float64)

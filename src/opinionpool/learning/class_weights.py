@@ -18,7 +18,7 @@ import numpy as np
 
 from opinionpool.arrays import Array, Index
 from opinionpool.estimation.averages import DUPLICATE
-from opinionpool.estimation.coefficients import intercept_root
+from opinionpool.estimation.regression import intercept_root
 from opinionpool.learning.constants import BIAS
 from opinionpool.learning.posterior import Posterior
 from opinionpool.learning.prior import believed_slope

@@ -265,7 +265,7 @@ def _learn_crowd(problem: Problem, beliefs: Beliefs, settings: Settings) -> Fitt
 def _learn_averages(sums: Sums, source: Source, request: Request) -> FittedPanel:
     """Fitted panel by sample averages."""
     # The default pool is no sample average.
-    from opinionpool.estimation.structures import sample_parts
+    from opinionpool.estimation.averages import sample_parts
 
     evidence, prior, experts, classes = sums.evidence, sums.prior, source.experts, source.classes
     reference = np.zeros(evidence.classes - 1) if prior is None else logodds.prior_log_ratios(prior)

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from opinionpool.arrays import Array
-from opinionpool.estimation.coefficients import intercept_root
+from opinionpool.estimation.regression import intercept_root
 from opinionpool.learning.constants import (
     DEPENDENCE,
     DIFFUSE_PROBABILITY,

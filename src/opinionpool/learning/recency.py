@@ -25,9 +25,9 @@ from opinionpool import logodds
 from opinionpool.arrays import Array, Index, Mask
 from opinionpool.display import Tabular
 from opinionpool.errors import Note
-from opinionpool.estimation.coefficients import intercept_root
 from opinionpool.estimation.likelihood import Design
 from opinionpool.estimation.newton import Prior, posterior_modes, posterior_probabilities
+from opinionpool.estimation.regression import intercept_root
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.constants import (
     AGREEMENT,

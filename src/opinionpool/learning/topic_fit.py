@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool.arrays import Array, Index
-from opinionpool.estimation.coefficients import intercept_root
 from opinionpool.estimation.likelihood import Design
 from opinionpool.estimation.newton import Prior, posterior_modes, posterior_probabilities
+from opinionpool.estimation.regression import intercept_root
 from opinionpool.learning.constants import TOPIC_PROBABILITIES, TOPICS
 from opinionpool.learning.topics import TopicEffects
 
