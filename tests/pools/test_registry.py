@@ -19,7 +19,6 @@ from opinionpool.model.panel import Panel
 from opinionpool.pools.fit import fit_pool
 from opinionpool.pools.fitted_pool import FittedPool
 from opinionpool.pools.registry import POOLS
-from opinionpool.pools.training import matched_weights
 from opinionpool.priors import laplace_prior
 
 NAN = float("nan")
@@ -511,7 +510,7 @@ class TestErrors:
 
     def test_weights_by_name_must_cover_the_experts(self):
         with pytest.raises(ExpertError, match="'cat' has none"):
-            matched_weights({"ann": 1.0}, ("ann", "cat"))
+            fit_pool("linear", table([[0.2, 0.4]], [1], experts=["ann", "cat"]), weights={"ann": 1.0})
 
     def test_blank_event_priors(self):
         f = table([[0.2], [0.3]], [1, 0], prior=[0.4, NAN])

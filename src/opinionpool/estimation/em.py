@@ -29,6 +29,7 @@ from opinionpool.estimation.rows import ForecastRows, ResolvedEvents
 from opinionpool.estimation.statistics import PatternMoments, Statistics
 from opinionpool.labels import UNRESOLVED
 from opinionpool.logodds import whitened
+from opinionpool.model.correlation import least_pivot
 
 # Of the largest change in a step of EM, in coordinates in which Σ is 1; and steps.
 TOLERANCE, LIMIT = 1e-9, 2000
@@ -202,18 +203,6 @@ def _relative(history: list[tuple[Array, Array]]) -> Array:
     change = inverse @ np.array([after - before for before, after in history])
     change[..., -n:] = change[..., -n:] @ inverse.T
     return np.asarray(change.reshape(len(history), -1))
-
-
-def least_pivot(covariance: Array) -> float:
-    """Least squared pivot in the Cholesky factor of the correlation matrix; 0 if it is not positive definite."""
-    variance = np.diag(covariance)
-    if not (variance > 0).all():
-        return 0.0
-    spread = np.sqrt(variance)
-    try:
-        return float((np.diag(np.linalg.cholesky(covariance / np.outer(spread, spread))) ** 2).min())
-    except np.linalg.LinAlgError:
-        return 0.0
 
 
 def _of_statistics(statistics: Statistics, kept: Index) -> Iterator[Patterns]:

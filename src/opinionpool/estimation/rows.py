@@ -108,12 +108,16 @@ class ForecastRows:
         rows = np.swapaxes((residual * weight).reshape(-1, self.experts, d), 1, 2).reshape(-1, self.experts)
         return np.asarray(rows.T @ rows)
 
-    def shared(self, expected: Array, spread: Array) -> tuple[float, float]:
-        """Sum of the products of two experts' scaled residuals on one resolved event, and the number of such pairs."""
-        known = (self.outcomes[self.event] != UNRESOLVED) & np.isfinite(spread)[self.expert]
+    def products(self, expected: Array, spread: Array) -> tuple[Array, Array]:
+        """Sum of the products of two experts' scaled residuals on each event, and the number of such pairs, (T,)."""
+        known = (self.outcomes[self.event] != UNRESOLVED) & (spread > 0)[self.expert] & np.isfinite(spread)[self.expert]
         event, expert = self.event[known], self.expert[known]
         scaled = (self.ratios[known] - expected[self.outcomes[event], expert]) / spread[expert][:, None]
-        products, pairs = pair_products(event, whitened(scaled), len(self.outcomes))
+        return pair_products(event, whitened(scaled), len(self.outcomes))
+
+    def shared(self, expected: Array, spread: Array) -> tuple[float, float]:
+        """Weighted sums over the events of `products` and of the numbers of pairs."""
+        products, pairs = self.products(expected, spread)
         return float(self.weight @ products), float(self.weight @ pairs)
 
 

@@ -138,7 +138,7 @@ class MatrixCorrelation:
     @cached_property
     def _regular(self) -> bool:
         """True if every R_SS has an inverse: a variance given some of the experts is no less than given all."""
-        return is_regular(self.array)
+        return least_pivot(self.array) >= SINGULAR
 
     def solve(self, v: Array, present: Mask, experts: Index | None = None, *, strict: bool = True) -> Array:
         """R_SS⁻¹ v_S by LU, for all patterns of a size at once, or R_SS⁺ v_S where R is singular."""
@@ -204,17 +204,21 @@ def matrix_correlation(array: Array, what: str = "correlation") -> MatrixCorrela
     return MatrixCorrelation(array, GIVEN)
 
 
-def is_regular(r: Array) -> bool:
-    """Return True if the correlation matrix is regular: every squared Cholesky pivot is at least `SINGULAR`."""
+def least_pivot(covariance: Array) -> float:
+    """Least squared pivot in the Cholesky factor of the correlation matrix; 0 if it is not positive definite."""
+    variance = np.diag(covariance)
+    if not (variance > 0).all():
+        return 0.0
+    spread = np.sqrt(variance)
     try:
-        return bool((np.diag(np.linalg.cholesky(r)) ** 2 >= SINGULAR).all())
+        return float((np.diag(np.linalg.cholesky(covariance / np.outer(spread, spread))) ** 2).min())
     except np.linalg.LinAlgError:
-        return False
+        return 0.0
 
 
 def solve_matrix(r: Array, v: Array, least: float, *, strict: bool = True) -> Array:
     """R⁻¹ v, for v (N,) or (N, P), or R⁺ v where R is singular; if `strict`, v must be within its reach."""
-    if is_regular(r):
+    if least_pivot(r) >= SINGULAR:
         return np.asarray(np.linalg.solve(r, v))
     values, vectors = np.linalg.eigh(r)
     filled = values > least * len(r)

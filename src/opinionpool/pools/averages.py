@@ -1,4 +1,4 @@
-"""Means of those present that learn nothing: average, trimmed mean, median and recent median (model.md, 6)."""
+"""Means of those present: average, linear pool, trimmed mean, median and recent median (model.md, section 6)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,18 @@ import numpy.typing as npt
 from opinionpool import logodds
 from opinionpool.arguments import number
 from opinionpool.arrays import Array, Mask
+from opinionpool.errors import Note
 from opinionpool.model.contrasts import Contrasts
-from opinionpool.pools.rule import Option, Parameters, Pool, ProbabilityPool, weighted_sums
+from opinionpool.pools.rule import (
+    LEARNED_WEIGHTS,
+    Option,
+    Parameters,
+    Pool,
+    ProbabilityPool,
+    check_shares,
+    weighted_sums,
+)
+from opinionpool.pools.training import TrainingEvents, Weights
 
 TRIM = 0.1
 # How far from a half the weights below a median may be by rounding.
@@ -22,6 +32,39 @@ class Average(ProbabilityPool):
     """AvgOps: the mean probability."""
 
     title = "Average"
+
+
+class Linear(ProbabilityPool):
+    """Linear pool (1): weighted mean of probabilities, weights at least 0, renormalised over the experts present.
+
+    Where all who are present have weight 0, they count equally.
+    """
+
+    title = "Linear pool"
+    options = MappingProxyType({"weights": LEARNED_WEIGHTS})
+    learns = weighs = True
+    fixed_by = "weights"
+
+    def fit(self, sample: TrainingEvents, weights: Weights | None) -> Parameters:
+        """Weights by maximum likelihood on the simplex, renormalised over the experts present on each event."""
+        n, equally = len(sample.experts), "the experts count equally"
+        if weights is not None:
+            return {"weights": check_shares(sample.given_weights(weights))}
+        if sample.nothing(equally) or not (used := sample.informative(equally)).any():
+            return {"weights": np.full(n, 1.0 / n)}
+        from opinionpool.estimation.simplex import simplex_weights
+
+        happened = sample.collect(lambda contrast, y: contrast.probabilities[np.arange(len(y)), :, y], n)
+        fit = simplex_weights(happened[:, used], sample.weight, sample.present[:, used])
+        # Who never answered counts as much as the others on average.
+        found = np.where(sample.constant, 0.0, 1.0)
+        found[used] = fit.weights * used.sum()
+        sample.note_constant("and got weight 0")
+        sample.note_unused(f"got weight 1/{int((~sample.constant).sum())}, as nothing speaks for or against")
+        if not fit.converged:
+            text = f"the weights of the linear pool may fall short of the best log score by {fit.gap:.2g} an event"
+            sample.notes.append(Note("not-converged", text, serious=True))
+        return {"weights": found / found.sum()}
 
 
 class Trimmed(Pool):

@@ -19,8 +19,6 @@ from opinionpool import logodds
 from opinionpool.arguments import number
 from opinionpool.arrays import Array, Mask
 from opinionpool.errors import ArgumentError, Note
-from opinionpool.estimation.likelihood import Value
-from opinionpool.estimation.newton import newton
 from opinionpool.logodds import check_probabilities
 from opinionpool.model.contrasts import Contrasts
 from opinionpool.pools.rule import SOME_WEIGHTS, Option, Parameters, Pool, check_shares, weighted_sums
@@ -152,7 +150,7 @@ def beta_fit(
         np.where(present, forecasts, 0.0), present.astype(np.float64), happened, frequency / total, penalty / total,
         given / given.sum(),
     )  # fmt: skip
-    x = _best_transform(loss)
+    x = _minimum(loss, np.zeros(2))
     rarer = min(frequency[happened].sum(), frequency[~happened].sum())
     enough = bool(rarer >= EVENTS_PER_PARAMETER * (experts + 1))
     learned = automatic and experts > 1 and (weights == "learned" or enough)
@@ -204,20 +202,6 @@ class _Loss:
         risen = [self.share @ (self.log_p(logs - side, z) - self.log_p(logs + side, z)) for side in sides]
         return np.array(risen) / (2 * _STEP) + self.penalty * logs
 
-    def curve(self, logs: Array, z: Array) -> Value:
-        """The loss by log a and log b alone, with derivatives by differences; curvatures below 0 are taken as above."""
-        here, sides = self.log_p(logs, z), _STEP * np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
-        less, more = (
-            np.array([self.share @ (here - self.log_p(at, z)) for at in logs + sign * sides]) for sign in (-1, 1)
-        )
-        first, second, both = (less + more) / _STEP**2
-        across = (both - first - second) / 2.0
-        curvature, axes = np.linalg.eigh(np.array([[first, across], [across, second]]) + self.penalty * np.eye(2))
-        convex = (axes * np.maximum(np.abs(curvature), 1e-9)) @ axes.T
-        loss = float(-self.share @ here) + 0.5 * self.penalty * float(logs @ logs)
-        gradient = (more - less)[:2] / (2 * _STEP) + self.penalty * logs
-        return Value(np.array([loss]), gradient[None], convex[None])
-
     def __call__(self, x: Array) -> tuple[float, Array]:
         """The loss and its gradient."""
         from scipy.special import betaln
@@ -235,13 +219,6 @@ class _Loss:
         by_weights = weights * (pull @ self.q - (pull * z) @ self.present) + self.penalty * (weights - 1 / len(weights))
         loss -= self.penalty * float(np.log(np.maximum(weights, _TINY)).mean())
         return loss, np.concatenate([by_logs, by_weights])
-
-
-def _best_transform(loss: _Loss) -> Array:
-    """Log a and log b that minimise the loss, with the given weights."""
-    z = loss.linear(loss.given)[0]
-    found = newton(lambda _, at: loss.curve(at[0], z), np.zeros((1, 2, 2)), np.zeros((1, 2)))
-    return found.theta[0] if found.converged[0] else _minimum(loss, np.zeros(2))
 
 
 def _minimum(loss: _Loss, start: Array) -> Array:

@@ -15,7 +15,7 @@ from opinionpool import logodds
 from opinionpool.arguments import number
 from opinionpool.arrays import Array, distinct_rows
 from opinionpool.errors import Note
-from opinionpool.estimation.rows import pair_products
+from opinionpool.estimation.rows import ForecastRows
 from opinionpool.model.contrasts import Contrasts
 from opinionpool.pools.rule import (
     EQUAL_WEIGHTS,
@@ -162,16 +162,10 @@ def _shared_errors(sample: TrainingEvents) -> tuple[float, float]:
     n, d, y = len(sample.experts), sample.classes - 1, sample.outcomes
     if n < 2 or len(np.unique(y)) < 2 or sample.forecasts.options is not None:
         return 0.0, 0.0
-    values = sample.collect(lambda contrast, _: contrast.contrasts, n, d)
-    present, unit = sample.present[..., None], np.zeros_like(values)
-    for label in np.unique(y):
-        rows = y == label
-        count = np.maximum(present[rows].sum(axis=0), 1)
-        unit[rows] = np.where(present[rows], values[rows] - values[rows].sum(axis=0, where=present[rows]) / count, 0.0)
-    spread = np.sqrt((unit**2).sum(axis=(0, 2)) / np.maximum(present.sum(axis=0)[:, 0] * d, 1))
-    unit /= np.where(spread > 0, spread, 1.0)[None, :, None]
-    event, expert = np.nonzero(present[..., 0])
-    shared, pairs = pair_products(event, unit[event, expert], len(y))
+    values = sample.collect(lambda c, _: np.where(c.present[..., None], c.contrasts, np.nan), n, d)
+    rows = ForecastRows.of_array(values, y, np.ones(len(y)))
+    count = np.maximum(rows.marginals.count[:-1].sum(axis=0), 1)
+    shared, pairs = rows.products(rows.marginals.mean[:-1], np.sqrt(rows.marginals.square[0] / (count * d)))
     used = pairs > 0
     if used.sum() < FEWEST:
         return 0.0, 0.0

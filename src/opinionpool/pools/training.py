@@ -25,26 +25,6 @@ from opinionpool.text import meant, shown
 Weights: TypeAlias = Mapping[str, float] | npt.ArrayLike
 
 
-def matched_weights(weights: Weights, experts: tuple[str, ...]) -> tuple[Array, tuple[str, ...]]:
-    """Weights that a user gave, by name or in the experts' order, in that order, and the names that are not used."""
-    if isinstance(weights, Mapping):
-        without = [name for name in experts if name not in weights]
-        unused = tuple(unknown_names(map(str, weights), experts))
-        if without:
-            other = f"; is it meant by {shown(unused[0])}?" if unused and meant(without[0], unused) else ""
-            raise ExpertError(
-                f"weights by name need one for each expert, and {without[0]!r} has none; 0 leaves it out{other}"
-            )
-        return as_numbers([weights[name] for name in experts], "weight", ArgumentError), unused
-    array = as_numbers(weights, "weight", ArgumentError)
-    if array.shape != (len(experts),):
-        raise ExpertError(
-            f"there are {len(experts)} experts ({', '.join(experts[:10])}), and {array.size} weights; "
-            "give one for each, or weights by name"
-        )
-    return array, ()
-
-
 @dataclass(frozen=True, eq=False)
 class TrainingEvents:
     """The resolved events that somebody forecast, from which a pool learns, and the notes of the fit."""
@@ -152,9 +132,24 @@ class TrainingEvents:
         self.notes.extend(no_forecast_notes(self.experts, ~self.answered, what))
 
     def given_weights(self, weights: Weights) -> Array:
-        """Weights that a user gave, (N,); names that are not used are noted."""
-        matched, unused = matched_weights(weights, self.experts)
+        """Weights that a user gave, by name or in the experts' order, (N,); names that are not used are noted."""
+        experts = self.experts
+        if not isinstance(weights, Mapping):
+            array = as_numbers(weights, "weight", ArgumentError)
+            if array.shape != (len(experts),):
+                raise ExpertError(
+                    f"there are {len(experts)} experts ({', '.join(experts[:10])}), and {array.size} weights; "
+                    "give one for each, or weights by name"
+                )
+            return array
+        unused = tuple(unknown_names(map(str, weights), experts))
+        without = [name for name in experts if name not in weights]
+        if without:
+            other = f"; is it meant by {shown(unused[0])}?" if unused and meant(without[0], unused) else ""
+            raise ExpertError(
+                f"weights by name need one for each expert, and {without[0]!r} has none; 0 leaves it out{other}"
+            )
         if unused:
             text = f"weights for {', '.join(map(repr, unused[:3]))} are not used: no such expert is here"
             self.notes.append(Note("unused-weights", text, len(unused)))
-        return matched
+        return as_numbers([weights[name] for name in experts], "weight", ArgumentError)
