@@ -64,7 +64,7 @@ def test_reliability_and_learning(forecasts, ax):
     assert op.plots.reliability(forecasts.X[:, 0], forecasts.outcomes, ax=ax) is ax
     drawn = {line.get_label(): line for line in ax.lines}
     np.testing.assert_allclose(drawn["observed (isotonic)"].get_ydata(), 100 * curve.frequency)
-    learned = learning_curve(forecasts, rounds=1)
+    learned = learning_curve(forecasts)
     other = op.plots.learning(learned, ax=figure.Figure().subplots())
     np.testing.assert_allclose(other.lines[0].get_ydata(), learned.score)
 

@@ -11,10 +11,11 @@ from opinionpool.errors import ArgumentError, LearningError
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.constants import PAIR_WORTH
 from opinionpool.learning.learn import learn
-from opinionpool.pools.fit import fit_pool
+from opinionpool.pools.fit import FitOptions, fit_pool
 from opinionpool.scoring.compare import compare_pools
 from opinionpool.scoring.learning_curve import learning_curve
 from opinionpool.scoring.reliability import reliability_curve
+from opinionpool.scoring.splits import Splits
 
 
 def panel(events=60, experts=4, seed=0, shared=1.0, missing=0.0):
@@ -74,12 +75,12 @@ def test_no_forecast_of_a_resolved_event_is_no_curve():
 
 def test_the_last_point_of_a_learning_curve_is_the_score_out_of_sample():
     forecasts = panel(61)
-    curve = learning_curve(forecasts, "recalibrated", prior=0.5)
+    curve = learning_curve(forecasts, "recalibrated", fit=FitOptions(0.5))
     compared = compare_pools(forecasts, ["recalibrated"], repeats=1, prior=0.5)
     # The folds differ by one event, which the curve leaves out of the larger ones.
     last = next(pool for pool in compared.pools if pool.pool == "recalibrated").score
     assert curve.score[-1] == pytest.approx(last, abs=0.02)
-    even = learning_curve(panel(60), "recalibrated", prior=0.5)
+    even = learning_curve(panel(60), "recalibrated", fit=FitOptions(0.5))
     exact = compare_pools(panel(60), ["recalibrated"], repeats=1, prior=0.5)
     assert even.sizes.tolist() == [0, 5, 10, 20, 48]
     assert even.score[-1] == pytest.approx(next(p for p in exact.pools if p.pool == "recalibrated").score, abs=1e-9)
@@ -114,7 +115,7 @@ def test_forward_in_time_the_latest_events_are_learned_from():
     forecasts = panel(40)
     times = np.datetime64("2025-01-01", "us") + np.arange(40)[::-1] * np.timedelta64(86_400_000_000, "us")
     dated = Forecasts(**{**vars_of(forecasts), "times": times})
-    curve = learning_curve(dated, by="time", prior=0.5)
+    curve = learning_curve(dated, splits=Splits.of("time"), fit=FitOptions(0.5))
     # Of six blocks the last is scored, here the first rows, and the rows after them are the latest before it.
     tested = np.arange(curve.scored)
     latest = dated.select_events(np.arange(curve.scored, curve.scored + 5))

@@ -29,7 +29,7 @@ from opinionpool.report.answers import Pooled, open_rows, pool_events
 from opinionpool.report.blocks import Html, event_name
 from opinionpool.scoring.compare import compare
 from opinionpool.scoring.comparison import AVERAGE, DEFAULT, Comparison, ExpertScore, PoolScore
-from opinionpool.scoring.learning_curve import LearningCurve, curve_of
+from opinionpool.scoring.learning_curve import LearningCurve, learning_curve
 from opinionpool.scoring.splits import Splits
 
 # Learning curves average so many rounds, fewer for so many forecasts that this many are learned from once; an expert
@@ -253,7 +253,7 @@ def _scores(
         return comparison, Missing(f"{what} does not learn")
     known = None if isinstance(comparison, Missing) else comparison
     dealt, advance = replace(splits, repeats=rounds), lambda share: tell(0.5 + 0.45 * share)
-    return comparison, _tried(lambda: curve_of(forecasts, name, dealt, fit, known, advance))
+    return comparison, _tried(lambda: learning_curve(forecasts, name, dealt, fit, known, advance))
 
 
 def _effects(forecasts: Forecasts, event: int, learned: FittedPanel, fit: FitOptions) -> list[Effect]:

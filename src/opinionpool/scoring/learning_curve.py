@@ -17,7 +17,6 @@ from opinionpool.errors import ArgumentError, LearningError, OpinionPoolError
 from opinionpool.estimation.sampling import event_contents
 from opinionpool.forecasts import Forecasts
 from opinionpool.labels import UNRESOLVED
-from opinionpool.learning.beliefs import Beliefs
 from opinionpool.learning.problem import Problem
 from opinionpool.pools.fit import FitOptions, fit_from
 from opinionpool.priors import with_priors
@@ -54,22 +53,16 @@ class LearningCurve:
 def learning_curve(
     forecasts: Forecasts,
     pool: str = "gaussian",
-    *,
-    by: str | None = None,
-    folds: int = 5,
-    rounds: int = 1,
-    prior: npt.ArrayLike | None = None,
-    beliefs: Beliefs | None = None,
-    seed: int = 0,
+    splits: Splits = Splits(),  # noqa: B008 - it does not change
+    fit: FitOptions = FitOptions(),  # noqa: B008
     comparison: Comparison | None = None,
     progress: Progress = None,
 ) -> LearningCurve:
     """Score a pool that has learned from none, some and all of the events in the other folds.
 
     What is learned from grows: more events are added to those there were. Forward in time the last block is scored,
-    after learning from the latest outcomes known before it was answered. Options are as for `compare_pools`; `rounds`
-    says how often events are dealt, and a `comparison` of this pool by the same folds gives the scores after all other
-    events.
+    after learning from the latest outcomes known before it was answered. Events are dealt `splits.repeats` times, once
+    if that is None, and a `comparison` of this pool by the same folds gives the scores after all other events.
 
     >>> rng = np.random.default_rng(5)
     >>> y = rng.random(60) < 0.5
@@ -78,19 +71,6 @@ def learning_curve(
     >>> found.sizes.tolist(), bool(found.score[-1] > found.average[-1])
     ([0, 5, 10, 20, 48], True)
     """
-    splits = Splits.of(by, folds, rounds, seed=seed)
-    return curve_of(forecasts, pool, splits, FitOptions(prior, beliefs), comparison, progress)
-
-
-def curve_of(
-    forecasts: Forecasts,
-    pool: str,
-    splits: Splits,
-    fit: FitOptions,
-    comparison: Comparison | None = None,
-    progress: Progress = None,
-) -> LearningCurve:
-    """Learning curve as `learning_curve` makes it, with arguments in groups."""
     if pool == AVERAGE:
         raise ArgumentError("the simple average does not learn, so it has no learning curve")
     by, seed, rounds, beliefs = splits.by, splits.seed, splits.rounds or 1, fit.beliefs
