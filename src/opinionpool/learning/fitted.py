@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,10 +14,11 @@ from opinionpool.arrays import Array
 from opinionpool.display import Tabular
 from opinionpool.errors import LearningError, Note
 from opinionpool.forecasts import Forecasts
-from opinionpool.learning.left_out import LeftOut
+from opinionpool.learning.left_out import LeftOut, left_out
 from opinionpool.learning.levels import LatentLevels
 from opinionpool.learning.members import Members
 from opinionpool.learning.posterior import Posterior, answer_rows, debiased
+from opinionpool.learning.problem import Problem
 from opinionpool.learning.recency import Recency
 from opinionpool.learning.shrinkage import MarginalFeatures
 from opinionpool.learning.topic_fit import TopicEvents, learn_topics
@@ -58,8 +60,8 @@ class FittedPanel(Tabular):
         How fast forecasts go stale, where their times are known.
     votes : LatentLevels or None
         What levels count as, where experts gave some.
-    left_out : LeftOut or None
-        Likelihood ratios of resolved events, each without its own outcome, where the posterior is known.
+    known : Problem, LeftOut or None
+        Resolved events that it was learned from, or what `left_out` is of these, where the posterior is known.
     """
 
     rule: ClassVar[str] = "gaussian"
@@ -78,7 +80,18 @@ class FittedPanel(Tabular):
     recency: Recency | None = None
     votes: LatentLevels | None = None
     members: Members | None = None
-    left_out: LeftOut | None = None
+    known: Problem | LeftOut | None = None
+
+    @cached_property
+    def left_out(self) -> LeftOut | None:
+        """Likelihood ratios of resolved events, each without its own outcome, where the posterior is known."""
+        if isinstance(self.known, Problem):
+            return None if self.posterior is None else left_out(self.panel, self.posterior, self.known)
+        return self.known
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the attributes, with what is kept of the resolved events in place of these."""
+        return self.__dict__ | {"known": self.left_out}
 
     def _table(self) -> dict[str, list[Any]]:
         low, high = self.weight_interval()

@@ -19,7 +19,6 @@ from opinionpool.learning.default import default_fit
 from opinionpool.learning.dependent_events import independent_weight
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.learning.leakage import leakage_notes
-from opinionpool.learning.left_out import left_out
 from opinionpool.learning.levels import LatentLevels
 from opinionpool.learning.prior import Believed, belief_notes
 from opinionpool.learning.problem import Problem, Source, Sums
@@ -155,7 +154,7 @@ def _learn_by_beliefs(problem: Problem, beliefs: Beliefs, request: Request) -> F
         found = _learn_default(some, beliefs, request)
         found = found.with_topics(fewer.forecasts, fewer.reference, fewer.weight)
     if found.posterior is not None and not request.answers_only:
-        found = replace(found, left_out=left_out(found.panel, found.posterior, some))
+        found = replace(found, known=replace(some, blocks=None, parts=None))
     about = () if found.topics is None else (found.topics.note(),)
     notes = (*found.notes, *about, *notes, *(() if recency is None else (recency.note(),)))
     return replace(found, recency=recency, votes=votes, notes=notes)

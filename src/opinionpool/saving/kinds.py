@@ -358,7 +358,10 @@ def _of_any_release(kind: Kind) -> Kind:
         )
         return replace(found, notes=(*found.notes, Note("older-method", text)))
 
-    return replace(kind, make=make, optional=("topics", "recency", "members", "votes", "left_out"))
+    def take(panel: FittedPanel) -> dict[str, Any]:
+        return {**kind.take(panel), "left_out": panel.left_out}
+
+    return replace(kind, take=take, make=make, optional=("topics", "recency", "members", "votes", "left_out"))
 
 
 def _check_pool_state(learned: FittedPool) -> None:
@@ -445,7 +448,13 @@ PARTS = (
     Kind("panel", Panel, {"parts": Parts, **_PANEL}, _panel_fields, _panel(Panel)),
     Kind("full-panel", FullPanel, {"parts": Discriminant, **_PANEL}, _panel_fields, _panel(FullPanel)),
     _of_any_release(
-        Kind.of("learned-panel", FittedPanel, _check_panel_state, {"marginal": "alone", "posterior": "doubt"})
+        Kind.of(
+            "learned-panel",
+            FittedPanel,
+            _check_panel_state,
+            {"marginal": "alone", "posterior": "doubt", "known": "left_out"},
+            known=LeftOut | None,
+        )
     ),
     Kind.of("learned-pool", FittedPool, _check_pool_state, classes=tuple[Label, ...]),
     Kind("beliefs", Beliefs, {"stated": Any}, lambda beliefs: {"stated": beliefs.to_dict()}, _beliefs),
