@@ -12,6 +12,7 @@ import numpy.typing as npt
 from opinionpool import logodds
 from opinionpool.arguments import number
 from opinionpool.arrays import Array
+from opinionpool.blocks import blocks
 from opinionpool.display import Tabular
 from opinionpool.learning.laplace import Fit
 from opinionpool.learning.members import NAMES, Members
@@ -24,6 +25,8 @@ from opinionpool.model.panel import Panel, PoolingPanel
 STEPS = 80
 # Normals that are less probable together than this have no part in an interval.
 LEAST = 1e-3
+# A standard deviation of log-odds below which they are known.
+KNOWN = 1e-12
 
 
 class Limits(NamedTuple):
@@ -188,21 +191,24 @@ class Posterior(Tabular):
         batch = panel.read(probabilities, prior)
         p = answer_rows(panel.pool(probabilities, prior, base_rate), k)
         p = p if shift is None else shift.moved(p, batch.prior, panel.settings.pool_floor)
+        # Of two classes, the first is what the second is not.
+        asked = slice(k == 2, None)
         ends = np.empty((2, *p.shape))
         for rows in batch.blocks():
             others = p[rows] @ (1.0 - np.eye(k))
             with np.errstate(divide="ignore"):
-                odds = np.log(p[rows]) - np.log(others)
+                odds = (np.log(p[rows]) - np.log(others))[:, asked]
             floors = logodds.class_floors(panel.settings.pool_floor, batch.prior[rows], 1.0)
             most = 1.0 - floors @ (1.0 - np.eye(k))
             probability, away, sd = self._beyond(panel, batch, rows, p[rows], shift)
             if beside is not None:
                 shares, mean, spread = beside
-                other = np.where(np.isfinite(odds), mean[:, rows] - odds, 0.0)
+                other = np.where(np.isfinite(odds), mean[:, rows, asked] - odds, 0.0)
                 probability = np.concatenate([shares[0] * probability, shares[1:]])
-                away, sd = np.concatenate([away, other]), np.concatenate([sd, spread[:, rows]])
+                away, sd = np.concatenate([away, other]), np.concatenate([sd, spread[:, rows, asked]])
             for end, q in zip(ends, ((1.0 - level) / 2.0, (1.0 + level) / 2.0), strict=True):
-                end[rows] = np.clip(logodds.expit(odds + quantile(probability, away, sd, q)), floors, most)
+                found = logodds.expit(odds + quantile(probability, away, sd, q))
+                end[rows] = np.clip(found, floors[:, asked], most[:, asked])
         low, high = (batch.as_asked(logodds.public_probabilities(end)) for end in ends)
         return low, high
 
@@ -215,7 +221,10 @@ class Posterior(Tabular):
     def _beyond(
         self, panel: PoolingPanel, batch: Batch, rows: slice, p: Array, shift: TopicShift | None
     ) -> tuple[Array, Array, Array]:
-        """Return probabilities of normals, distances of log-odds from the answer's, and their sds, (M, T, K) each."""
+        """Return probabilities of normals, distances of log-odds from the answer's, and their sds, (M, T, C) each.
+
+        C is K, or 1, the second class, of two.
+        """
         symmetric, d = self._symmetric(panel), p.shape[1] - 1
         extremes, mean = symmetric.settings.extremes, self.probability @ self.mean
         slope, factor = _slopes(p, p @ (1.0 - np.eye(d + 1))), 1.0 if shift is None else shift.factors(rows)[:, None]
@@ -234,10 +243,7 @@ class Posterior(Tabular):
             variance = np.einsum("tcq,mqr,tcr->mtc", by_class, self.covariance, by_class, optimize=True) * factor**2
             each.append((away * factor, np.sqrt(np.maximum(variance + beside, 0.0))))
         away, sd = (np.concatenate(part) for part in zip(*each, strict=True))
-        probability = np.outer(limits.probability, self.probability).ravel()
-        if d == 1:
-            return probability, np.concatenate([-away, away], axis=2), np.concatenate([sd, sd], axis=2)
-        return probability, away, sd
+        return np.outer(limits.probability, self.probability).ravel(), away, sd
 
     def _symmetric(self, panel: PoolingPanel) -> Panel:
         """Return the class-symmetric panel that has the weights."""
@@ -297,45 +303,71 @@ def quantile(probability: Array, mean: Array, sd: Array, q: float) -> Array:
     shape, m = mean.shape[1:], len(mean)
     order = np.argsort(-probability, kind="stable")
     kept = order[: int(np.searchsorted(np.cumsum(probability[order]), 1.0 - LEAST)) + 1]
-    weight = (probability[kept] / probability[kept].sum())[:, None]
-    mean, sd = mean.reshape(m, -1)[kept], np.maximum(sd.reshape(m, -1)[kept], 1e-100)
+    weight = probability[kept] / probability[kept].sum()
+    mean, sd, found = mean.reshape(m, -1), sd.reshape(m, -1), np.empty(mean[0].size)
+    for part in blocks(len(found), len(kept)):
+        found[part] = _quantiles(weight, mean[kept, part], np.maximum(sd[kept, part], KNOWN), q)
+    return found.reshape(shape)
+
+
+def _quantiles(weight: Array, mean: Array, sd: Array, q: float) -> Array:
+    """Return quantiles (T,) of mixtures of normals (M, T): Halley's method, or halving where that does no better."""
     z = NormalDist().inv_cdf(q)
-    each = mean + z * sd
+    each, centre = mean + z * sd, weight @ mean
     low, high = each.min(axis=0), each.max(axis=0)
-    x = (weight * each).sum(axis=0)
+    found = np.clip(centre + z * np.sqrt(weight @ (sd**2 + (mean - centre) ** 2)), low, high)
+    x, last, rows, narrow = found, high - low, np.arange(len(found)), 1.0 / sd
+    weight = weight[:, None]
     for _ in range(STEPS):
-        away = (x - mean) / sd
-        off = (weight * below(away)).sum(axis=0) - q
+        away = (x - mean) * narrow
+        bell = np.exp(-0.5 * away**2)
+        off = (weight * below(away, bell)).sum(axis=0) - q
         low, high = np.where(off < 0, x, low), np.where(off < 0, high, x)
-        density = (weight * np.exp(-0.5 * away**2) / sd).sum(axis=0) / np.sqrt(2.0 * np.pi)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            tried = x - off / density
-        inside = (tried >= low) & (tried <= high)
-        before, x = x, np.where(inside, tried, (low + high) / 2.0)
-        if (np.abs(x - before) <= 1e-14 * (1.0 + np.abs(x))).all():
+        bell *= weight / np.sqrt(2.0 * np.pi) * narrow
+        away *= narrow
+        density, slope = bell.sum(axis=0), -(bell * away).sum(axis=0)
+        with np.errstate(all="ignore"):
+            step = off / density
+            step /= np.clip(1.0 - 0.5 * step * slope / density, 0.5, 1.5)
+            # By a bound of the third derivative, what is left after a step.
+            left = np.abs(step) ** 3 * (bell * (away**2 + narrow**2)).sum(axis=0) / density
+        good = (x - step >= low) & (x - step <= high) & (np.abs(step) <= last / 2.0)
+        before, x = x, np.where(good, x - step, (low + high) / 2.0)
+        last = np.abs(x - before)
+        found[rows] = x
+        still = np.where(good, left, last) > 1e-14 * (1.0 + np.abs(x))
+        if not still.any():
             break
-    return np.asarray(x.reshape(shape))
+        x, low, high, last = (part[still] for part in (x, low, high, last))
+        mean, narrow, rows = mean[:, still], narrow[:, still], rows[still]
+    return found
 
 
-# Coefficients of a rational function, from the highest power (Hart 1968, in West, Wilmott magazine, May 2005).
+# From here on the tail is a continued fraction; before, a rational function with these coefficients, from the highest
+# power (Hart 1968, in West, Wilmott magazine, May 2005).
 _TOP = (3.52624965998911e-02, 0.700383064443688, 6.37396220353165, 33.912866078383, 112.079291497871, 221.213596169931,
         220.206867912376)  # fmt: skip
 _BOTTOM = (8.83883476483184e-02, 1.75566716318264, 16.064177579207, 86.7807322029461, 296.564248779674,
            637.333633378831, 793.826512519948, 440.413735824752)  # fmt: skip
+FAR = 7.07106781186547
 
 
-def below(x: Array) -> Array:
-    """Return the probability that a standard normal number is below x, to 15 digits.
+def below(x: Array, bell: Array) -> Array:
+    """Return the probability that a standard normal number is below x, to 15 digits, given exp(−x²/2).
 
     Examples
     --------
-    >>> below(np.array([-1.0, 0.0, 1.959963984540054])).round(12).tolist()
+    >>> x = np.array([-1.0, 0.0, 1.959963984540054])
+    >>> below(x, np.exp(-x * x / 2.0)).round(12).tolist()
     [0.158655253931, 0.5, 0.975]
     """
-    z = np.minimum(np.abs(x), 37.0)
-    near = np.polyval(_TOP, z) / np.polyval(_BOTTOM, z)
-    far = 1.0 / (2.506628274631 * (z + 1.0 / (z + 2.0 / (z + 3.0 / (z + 4.0 / (z + 0.65))))))
-    tail = np.exp(-z * z / 2.0) * np.where(z < 7.07106781186547, near, far)
+    z = np.abs(x)
+    near = np.minimum(z, FAR)
+    tail = bell * np.polyval(_TOP, near) / np.polyval(_BOTTOM, near)
+    far = z > FAR
+    if far.any():
+        z = z[far]
+        tail[far] = bell[far] / (2.506628274631 * (z + 1.0 / (z + 2.0 / (z + 3.0 / (z + 4.0 / (z + 0.65))))))
     return np.asarray(np.where(x > 0, 1.0 - tail, tail))
 
 
