@@ -126,6 +126,19 @@ LOGITS = "idx,m1_logit,y\n" + "".join(f"{i},{1.75 * i - 4},{i % 2}\n" for i in r
 ODDS = "Date,HomeTeam,AwayTeam,FTR,B365H,B365D\n" + "".join(
     f"0{i + 1}/08/2024,T{i % 3},T{i % 2 + 3},{'HDA'[i % 3]},{1.5 + i / 3:.2f},{3.25 + i / 8:.2f}\n" for i in range(6)
 )
+MARKETS = "market_slug,outcome,best_bid,best_ask,last_trade,resolved_to\n" + "".join(
+    f"m{i},{side},{p - 0.01:.2f},{p + 0.01:.2f},{p},{('Yes', 'No')[i % 2]}\n"
+    for i in range(4)
+    for side, p in (("Yes", 0.75), ("No", 0.25))
+)
+DELPHI = "Expert,Question,Lowest,Highest,Best,Confidence\n" + "".join(
+    f"{name},Q{i},{10 + i},{60 + 3 * i},{30 + 7 * i + k},{60 + 10 * k}\n"
+    for i in range(5)
+    for k, name in enumerate("ab")
+)
+PREFERENCES = "example_id,judge,verdict,logprob,human_preference\n" + "".join(
+    f"e{i},{name},{'AB'[(i + k) % 2]},-{i + k}.25,{'AB'[i % 3 % 2]}\n" for i in range(6) for k, name in enumerate("gc")
+)
 
 
 @pytest.mark.parametrize(
@@ -161,6 +174,12 @@ ODDS = "Date,HomeTeam,AwayTeam,FTR,B365H,B365D\n" + "".join(
         # Log-odds and odds are recognised, and are no probabilities.
         (LOGITS, None, []),
         (ODDS, None, [{"event": ("HomeTeam", "AwayTeam")}]),
+        # What each row of an event is about may be called outcome, and is a class.
+        (MARKETS, None, [{"class": "outcome"}]),
+        # Confidence is a forecast, or how sure somebody is of the one beside it.
+        (DELPHI, None, [{"probability": "Best"}, {"probability": "Confidence"}]),
+        # Beside verdicts, the same word throughout each event may be what happened.
+        (PREFERENCES, None, [{"outcome": "human_preference"}]),
     ],
 )
 def test_what_is_offered_has_each_column_in_a_role_that_it_may_play(text, outcomes, offered):
@@ -190,7 +209,26 @@ def test_numbers_that_are_no_probabilities_are_named(text, kind):
 
 
 def test_rows_that_a_class_distinguishes_are_not_merged_and_amounts_name_no_event():
-    assert not diagnose(io.BytesIO(PRICES.encode())).readable
+    (way,) = diagnose(io.BytesIO(PRICES.encode())).readable
+    assert way.options.arguments() == ["--column", "class=outcome", "--duplicates", "last"]
+    assert (way.forecasts.events, way.forecasts.X.tolist()) == (("m0", "m1", "m2", "m3"), [[0.75]] * 4)
+
+
+def test_a_row_per_class_of_one_forecaster_is_read():
+    found = read("event,class,price,outcome\nq1,a,.5,b\nq1,b,.3,b\nq1,c,.2,b\nq2,a,.1,\nq2,b,.2,\nq2,c,.7,\n")
+    assert (found.experts, found.classes, found.outcomes.tolist()) == (("price",), ("a", "b", "c"), [1, -1])
+    np.testing.assert_allclose(found.X[:, 0], [[0.5, 0.3, 0.2], [0.1, 0.2, 0.7]])
+
+
+def test_probabilities_of_0_and_of_1_are_one_forecast():
+    rows = "".join(f"u{i},{i % 2},.{9 - i},.{i + 1},.{8 - i},.{i + 2},0.5\n" for i in range(6))
+    found = read(f"uid,target,rf_prob_0,rf_prob_1,xgb_prob_0,xgb_prob_1,threshold\n{rows}")
+    assert (found.experts, found.X[0].tolist()) == (("rf", "xgb"), [0.1, 0.2])
+
+
+def test_names_of_columns_in_two_rows_are_to_be_written_in_one():
+    with pytest.raises(LayoutError, match=r"in two rows.*Write each in one row, such as 'A best'"):
+        read("hazard,A,,B,\n,low,best,low,best\nh1,.1,.2,.3,.4\nh2,.2,.3,.4,.5\n")
 
 
 def test_the_order_of_two_answers_is_no_event():

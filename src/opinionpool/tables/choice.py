@@ -22,10 +22,8 @@ from opinionpool.tables.shapes import (
     CLASSES,
     FACTS,
     GRID,
-    LONG_CLASSES,
     ONE,
     ONE_CLASSES,
-    PAIR,
     RESPONDENTS,
     SHAPES,
     SURE,
@@ -198,13 +196,20 @@ class Choice:
         elif role == "expert":
             names = [c for c in self.labels if c.kind == "text" and c.place in label[:_GUESSED]]
             yield from ((c.place,) for c in names if c.distinct > 1 or self.profile.rows == 1)
+        elif role == "class":
+            able = [c for c in self.free if c in self.labels or "outcome" in self.roles(c)]
+            yield from ((c.place,) for c in able if c.kind == "text" and c.distinct > 1 and c.present == 1)
         elif role == PROBABILITY:
             scores = [c for c in self._plain if "score" in c.says and c.forecasts]
             yield from ((c.place,) for c in [*self.numbers, *scores][:_GUESSED] if c.kind and not c.binary)
         elif role == "outcome":
-            able = [c for c in self.free if "unsure" in c.says or "verdict" in self.roles(c) or c.binary or c.yes_no]
+            able = [
+                c
+                for c in self.free
+                if "unsure" in c.says or "verdict" in self.roles(c) or c.binary or c.yes_no or c.levels
+            ]
             able = [c for c in able if c.distinct and "never" not in c.says]
-            able = [c for c in able if c.kind in {"text", "mixed"} or c.binary or c.whole == 1]
+            able = [c for c in able if c.kind in {"text", "mixed"} or c.binary or c.whole == 1 or c.levels]
             yield from ((c.place,) for c in able)
         elif role == "verdict":
             yield from ((c.place,) for c in self._plain if self._repeats_outcomes(c) or c.is_vote)
@@ -275,10 +280,13 @@ class Choice:
             own = any(self._differs(c, reading) for c in self.votes(reading))
             if own and not any(self._sure_caveats(forecasts[0])):
                 yield "it is how sure each is of a verdict of its own"
-        of_class = look.columns[roles["class"][0]] if shape == LONG_CLASSES and "class" not in self.given else None
-        if of_class is not None and "other" in of_class.roles:
-            pair = [place for role in PAIR for place in roles[role]]
-            yield from [] if look.varies_within(of_class.place, pair) else ["the class distinguishes no rows"]
+        of_class = look.columns[roles["class"][0]] if "class" in shape.key and "class" not in self.given else None
+        if of_class is not None and ("other" in of_class.roles or "class" not in of_class.roles):
+            rest = [place for role in shape.key if role != "class" for place in roles[role]]
+            if not look.varies_within(of_class.place, rest):
+                yield "the class distinguishes no rows"
+            if "class" not in of_class.roles and look.repeated([*rest, of_class.place]):
+                yield "the class does not distinguish all rows"
         if roles.get("outcome") and "outcome" not in self.given:
             yield from self._outcome_vetoes(reading, look.columns[roles["outcome"][0]])
 
@@ -315,6 +323,9 @@ class Choice:
         if reading.shape.numbered:
             if look.repeated(reading.roles["event"]) and ("event" not in column.roles or not all(repeated)):
                 yield "it comes again"
+            called = [c for c in self.free if "outcome" in self.roles(c) and c.kind == "text" and c.present == 1]
+            event = reading.roles["event"] if look.repeated(reading.roles["event"]) else ()
+            yield from (f"{c.name} is the class" for c in called if event and not look.repeated([*event, c.place]))
             return
         event = reading.roles["event"]
         rest = [place for role in reading.shape.key[1:] for place in reading.roles[role]]
@@ -427,8 +438,14 @@ class Choice:
             yield "it holds one word throughout"
 
     def _answers(self, reading: Reading) -> list[Column]:
-        """Return the unused columns of two words that may be outcomes; of yes and no, where a row is an event."""
+        """Return the unused columns of two words that may be outcomes; of yes and no, where a row is an event.
+
+        Beside verdicts, one that has their levels and is the same throughout each event may be one too.
+        """
         able = [c for c in self._plain if (reading.shape.numbered and c.yes_no) or c.may_be_outcome]
+        event = () if reading.shape.numbered else reading.roles.get("event", ())
+        if event and self.profile.repeated(event):
+            able += [c for c in self._plain if c.levels and not self.profile.varies_within(c.place, event)]
         return [c for c in able if c.place not in reading.used]
 
     def _outcome_caveats(self, reading: Reading, column: Column) -> Iterator[str]:

@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from opinionpool.errors import Note, OpinionPoolError
 from opinionpool.findings import Place, Remedy, fault, finding, typed_options
+from opinionpool.tables.cells import looks_numeric
 from opinionpool.tables.choice import Choice
 from opinionpool.tables.profile import Profile
 from opinionpool.tables.roles import BETWEEN, PROBABILITY, ROLES, SYNONYMS, TEXT, class_names, normal, position
@@ -89,9 +90,14 @@ def check_names(profile: Profile) -> None:
     table = Place(profile.table.name)
     if len(set(names)) < len(names):
         raise fault("same-header", table, name=next(name for name in names if names.count(name) > 1))
-    full = next((column.place for column in profile.columns[1:] if not column.name and column.kind), None)
-    if full is not None:
-        raise fault("no-header", table, number=full + 1)
+    full = [column for column in profile.columns[1:] if not column.name and column.kind]
+    if full:
+        below = [column.words.values[0] for column in full if not column.words.codes[0]]
+        if len(below) == len(full) and not any(map(looks_numeric, below)):
+            left = [column.name for column in profile.columns[: full[0].place] if column.name]
+            joined = " ".join([*left[-1:], below[0]])
+            raise fault("two-headers", table, number=full[0].place + 1, below=below[0], joined=joined)
+        raise fault("no-header", table, number=full[0].place + 1)
 
 
 def _outdone(choice: Choice, one: Reading, other: Reading) -> bool:

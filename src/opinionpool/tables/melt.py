@@ -258,10 +258,12 @@ def _of_files(experts: Words, files: Words) -> Words:
 
 def melt_long(table: Table, layout: Layout, reading: Reading) -> Melted:
     """Return the long form of a table with a row per forecast, per forecast and class, or per verdict."""
-    events, experts = table.words(layout.roles["event"]), _expert_words(table, layout.roles["expert"], reading)
+    events, column = table.words(layout.roles["event"]), layout.roles["probability"]
+    experts = Words(np.broadcast_to(0, table.rows), [table.names[column]])
+    if "expert" in layout.roles:
+        experts = _expert_words(table, layout.roles["expert"], reading)
     about = layout.roles.get("class", layout.roles.get("verdict"))
     labels = Words(np.broadcast_to(0, table.rows), []) if about is None else table.words(about)
-    column = layout.roles["probability"]
     experts = _experts_of_files(table, layout, reading, events, experts, labels)
     value = _long_values(table, column, experts, reading)
     present = ~np.isnan(value)

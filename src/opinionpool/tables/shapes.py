@@ -32,13 +32,15 @@ PAIR = ("event", "expert")
 LONG = Shape("a row per forecast", (*PAIR, PROBABILITY), ("class",), PAIR)
 SURE = Shape("a row per forecast, sure of a verdict", (*PAIR, PROBABILITY, "verdict"), ("class",), PAIR)
 LONG_CLASSES = Shape("a row per forecast and class", (*PAIR, PROBABILITY, "class"), (), (*PAIR, "class"))
+MARKET = replace(LONG_CLASSES, name="a row per class, one forecaster", needs=("event", PROBABILITY, "class"))
+MARKET = replace(MARKET, forbids=("expert", "verdict"), key=("event", "class"))
 CLASSES = Shape("a row per forecast, a column per class", PAIR, (PROBABILITY,), PAIR, "class")
 ONE = Shape("a row per event, one forecaster", ("event", PROBABILITY), ("expert", "class", "verdict"))
 WIDE = Shape("a row per event, a column per expert", ("event",), ("expert", PROBABILITY, "verdict"), columns="expert")
 GRID = replace(WIDE, name="a row per event, a column per expert and class", columns="expert and class")
 ONE_CLASSES = replace(WIDE, name="a row per event, a column per class", columns="class")
 RESPONDENTS = Shape("a row per expert, a column per event", ("expert",), ("event", PROBABILITY), ("expert",), "event")
-SHAPES = (LONG, SURE, LONG_CLASSES, CLASSES, ONE, WIDE, GRID, ONE_CLASSES, RESPONDENTS)
+SHAPES = (LONG, SURE, LONG_CLASSES, MARKET, CLASSES, ONE, WIDE, GRID, ONE_CLASSES, RESPONDENTS)
 
 # Roles to the places of their columns; none where no column plays the role.
 Roles = Mapping[str, tuple[int, ...]]

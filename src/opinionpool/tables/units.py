@@ -16,7 +16,7 @@ from opinionpool.scales import Scale
 from opinionpool.tables.table import Table, Words, cell_fault
 from opinionpool.text import quoted, shown
 
-MISSING = frozenset({"", "na", "n/a", "#n/a", "nan", "null", "none", "-", "--", "–", "—", "."})
+MISSING = frozenset({"", "na", "n/a", "#n/a", "nan", "null", "none", "-", "--", "–", "—", ".", "n.a.", "k.a.", "k. a."})
 
 # No-break and thin blanks stand before per cent signs in French and German.
 GAP = r"\s\u00a0\u2007-\u2009\u202f"
