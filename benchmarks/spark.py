@@ -49,13 +49,11 @@ def without_spark(folder: str) -> dict[str, float]:
     from opinionpool.spark.tree import _merged, state_of
 
     layout = Layout(NAMES, (0, 1), False, False, ("event", "outcome"), ())
-    names = [*(f"p{i}" for i in range(EXPERTS)), "outcome", "event"]
     start, used = time.perf_counter(), time.process_time()
     states = []
     for file in sorted(Path(folder).glob("*.parquet")):
         batches = pq.ParquetFile(file).iter_batches(ROWS, columns=[*NAMES, "outcome", "id"], use_threads=False)
-        renamed = (pa.RecordBatch.from_arrays(batch.columns, names) for batch in batches)
-        states.append(state_of(renamed, layout, partial(Summary, NAMES, {})))
+        states.append(state_of(map(renamed, batches), layout, partial(Summary, NAMES, {})))
     stream = _merged(states).stream(by_name=False)
     return {
         "seconds": time.perf_counter() - start,
@@ -63,6 +61,13 @@ def without_spark(folder: str) -> dict[str, float]:
         "events": float(stream.count),
         "state": max(map(len, states)),
     }
+
+
+def renamed(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Columns as Spark hands them over."""
+    cells = np.stack(batch.columns[:EXPERTS], axis=1).ravel()
+    p = pa.FixedSizeListArray.from_arrays(pa.array(cells), EXPERTS).cast(pa.list_(pa.float64()))
+    return pa.RecordBatch.from_arrays([p, *batch.columns[EXPERTS:]], ["p", "outcome", "event"])
 
 
 def cluster(folder: str, workers: int) -> dict[str, float]:

@@ -16,8 +16,8 @@ WIDE = Layout(("ann", "bob"), (0, 1), False, False, ("event", "outcome"), ())
 LONG = Layout(None, (0, 1), False, False, ("event", "outcome"), ("league",))
 
 
-def wide(layout=WIDE, **columns):
-    batch = {"p0": [0.5, 0.6], "p1": [0.4, None], "event": ["a", "b"], "outcome": [1, None]} | columns
+def wide(layout=WIDE, p0=(0.5, 0.6), p1=(0.4, None), **columns):
+    batch = {"p": list(zip(p0, p1, strict=True)), "event": ["a", "b"], "outcome": [1, None]} | columns
     (block,) = read_blocks([pa.RecordBatch.from_pydict(batch)], layout)
     return block
 
@@ -70,7 +70,7 @@ def test_levels():
 )
 def test_outcomes(classes, outcomes, codes):
     layout = Layout(("ann",), classes, False, False, ("outcome",), ())
-    (block,) = read_blocks([pa.RecordBatch.from_pydict({"p0": [0.5] * 3, "outcome": outcomes})], layout)
+    (block,) = read_blocks([pa.RecordBatch.from_pydict({"p": [[0.5]] * 3, "outcome": outcomes})], layout)
     assert block.facts.outcomes.tolist() == codes
 
 
@@ -93,27 +93,24 @@ def test_what_is_wrong_is_named(columns, error, message):
 
 def test_classes_in_columns_and_in_arrays():
     q = np.array([[[0.2, 0.3, 0.5], [0.1, 0.1, 0.8]], [[0.33, 0.33, 0.33], [np.nan] * 3]])
-    flat = {f"p{i}": column for i, column in enumerate(q.reshape(2, 6).T)}
-    nested = {
-        f"p{i}": pa.array([None if np.isnan(p).any() else p.tolist() for p in q[:, i]], pa.list_(pa.float64()))
-        for i in range(2)
-    }
-    for columns, arrays in ((flat, False), (nested, True)):
+    flat = q.reshape(2, 6).tolist()
+    nested = [[None if np.isnan(p).any() else p.tolist() for p in row] for row in q]
+    for cells, arrays in ((flat, False), (nested, True)):
         layout = Layout(("ann", "bob"), ("x", "y", "z"), arrays, not arrays, (), ())
-        (block,) = read_blocks([pa.RecordBatch.from_pydict(columns)], layout)
+        (block,) = read_blocks([pa.RecordBatch.from_pydict({"p": cells})], layout)
         np.testing.assert_allclose(block.probabilities, q / q.sum(axis=2, keepdims=True))
-    flat["p2"] = np.array([0.7, 0.33])
+    flat[0][2] = 0.7
     with pytest.raises(op.ProbabilityError, match="'ann': the probabilities of 3 classes must sum to 1"):
         list(
             read_blocks(
-                [pa.RecordBatch.from_pydict(flat)], Layout(("ann", "bob"), ("x", "y", "z"), False, True, (), ())
+                [pa.RecordBatch.from_pydict({"p": flat})], Layout(("ann", "bob"), ("x", "y", "z"), False, True, (), ())
             )
         )
 
 
 def test_arrays_of_another_length():
     layout = Layout(("ann",), ("x", "y", "z"), True, False, ("event",), ())
-    batch = pa.RecordBatch.from_pydict({"p0": [[0.5, 0.5]], "event": ["a"]})
+    batch = pa.RecordBatch.from_pydict({"p": [[[0.5, 0.5]]], "event": ["a"]})
     with pytest.raises(op.CellError, match="an array on event 'a' has 2 values, and there are 3 classes"):
         list(read_blocks([batch], layout))
 

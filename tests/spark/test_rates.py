@@ -16,7 +16,7 @@ EXPERTS = ("ann", "bob", "cy")
 
 
 def batch(X, y, groups):
-    columns = {f"p{i}": pa.array(X[:, i], from_pandas=True) for i in range(len(EXPERTS))}
+    columns = {"p": pa.array([[None if np.isnan(p) else p for p in row] for row in X])}
     columns["event"] = pa.array([f"e{i}" for i in range(len(X))])
     columns["outcome"] = pa.array(y, from_pandas=True)
     columns["group"] = pa.array(groups)

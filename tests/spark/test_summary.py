@@ -43,15 +43,8 @@ class Table:
         return Layout(EXPERTS, self.classes, len(self.classes) > 2, False, tuple(roles), ())
 
     def batch(self, rows):
-        columns = {}
-        for i in range(len(EXPERTS)):
-            q = self.X[rows, i]
-            if q.ndim > 1:
-                columns[f"p{i}"] = pa.array(
-                    [None if np.isnan(p).any() else p.tolist() for p in q], pa.list_(pa.float64())
-                )
-            else:
-                columns[f"p{i}"] = pa.array(q, from_pandas=True)
+        cells = [[None if np.isnan(p).any() else p.tolist() for p in row] for row in self.X[rows]]
+        columns = {"p": pa.array(cells)}
         columns["event"] = pa.array([self.ids[i] for i in rows])
         columns["outcome"] = pa.array(self.y[rows])
         if self.prior is not None:
@@ -214,7 +207,7 @@ def test_sums_lose_no_digits_far_from_zero():
 def test_a_state_is_as_small_as_its_sample():
     rng = np.random.default_rng(0)
     t, n = 25_000, 20
-    batch = {f"p{i}": rng.uniform(0.1, 0.9, t) for i in range(n)}
+    batch = {"p": rng.uniform(0.1, 0.9, (t, n)).tolist()}
     batch |= {"event": [f"event-{i}" for i in range(t)], "outcome": rng.integers(0, 2, t)}
     names = tuple(f"expert {i}" for i in range(n))
     layout = Layout(names, (0, 1), False, False, ("event", "outcome"), ())
@@ -251,7 +244,7 @@ def test_nothing_resolved_and_nothing_at_all():
     table = Table(t=20)
     make = partial(Summary, EXPERTS, {})
     assert state_of([], table.layout(), make) is None
-    batch = table.batch(np.arange(20)).set_column(5, "outcome", pa.nulls(20, pa.int64()))
+    batch = table.batch(np.arange(20)).set_column(2, "outcome", pa.nulls(20, pa.int64()))
     stream = pickle.loads(state_of([batch], table.layout(), make)).stream(by_name=False)
     assert (stream.count, stream.experts) == (0, EXPERTS)
 

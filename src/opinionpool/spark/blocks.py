@@ -48,18 +48,14 @@ def _wide_block(batch: Batch, layout: Layout) -> Block:
     assert layout.experts is not None
     t, n, k = batch.num_rows, len(layout.experts), len(layout.classes)
     events = _events(batch, layout)
+    cells = batch.column("p").flatten()
     if layout.arrays:
-        parts = [_array_column(batch.column(f"p{i}"), k, events) for i in range(n)]
-        q = np.stack(parts, axis=1)
+        q = _array_column(cells, k, np.repeat(events, n).tolist()).reshape(t, n, k)
+    elif layout.scales:
+        names = list(layout.experts)
+        q = _levels(cells.to_pylist(), names, np.tile(np.arange(n), t), layout.scales).reshape(t, n)
     else:
-        columns = np.empty((n * k if layout.by_class else n, t))
-        for i in range(len(columns)):
-            scale = None if layout.by_class else scale_of(layout.scales, layout.experts[i])
-            column = batch.column(f"p{i}")
-            columns[i] = (
-                _floats(column) if scale is None else scale.probabilities(column.to_pylist(), layout.experts[i])
-            )
-        q = columns.T.reshape(t, n, k) if layout.by_class else columns.T
+        q = _floats(cells).reshape((t, n, k) if layout.by_class else (t, n))
     q = checked(q, events, layout.experts, k)
     return _block(batch, layout, events, layout.experts, q, np.arange(t), np.arange(t))
 

@@ -43,12 +43,12 @@ class Asked:
 class Layout:
     """The columns of the batches that workers read, which have names of their own."""
 
-    # names of the experts, whose forecasts are in the columns p0, p1, ...; None for a long table, a row for each
-    # forecast, with columns expert, probability and, if `by_class`, class
+    # names of the experts, whose forecasts are in the column p, an array, which Spark hands over faster than columns;
+    # None for a long table, a row for each forecast, with columns expert, probability and, if `by_class`, class
     experts: tuple[str, ...] | None
     classes: tuple[object, ...]  # K labels
     arrays: bool  # whether a forecast is an array with a probability for each class
-    # whether each class has a row (long) or a column (wide, p0 to pK-1 those of the first expert) of its own
+    # whether each class has a row (long) or a column (wide, the first K in p those of the first expert) of its own
     by_class: bool
     roles: tuple[str, ...]  # which of event, outcome, prior, time, group and topic there are
     kept: tuple[str, ...]  # names of the columns that are handed on, k0, k1, ... in the batches.
@@ -146,8 +146,7 @@ def _wide(
             f"a forecast on {len(classes)} classes is a column for each class, such as {shown(cells[0])}, or an array "
             f"with a probability for each class, and the table has columns {listed(columns.names)}"
         )
-    given = [columns.forecast(cell, arrays=arrays, levels=scale_of(scales, cell) is not None) for cell in cells]
-    return [each.alias(f"p{i}") for i, each in enumerate(given)], arrays, by_class
+    return [columns.together(cells, arrays=arrays, scales=scales).alias("p")], arrays, by_class
 
 
 class _Columns:
@@ -185,6 +184,13 @@ class _Columns:
             )
         column = _column(self._df, name)
         return column if cast is None or self.kind(name) == cast else column.cast(cast)
+
+    def together(self, names: Sequence[str], *, arrays: bool, scales: Mapping[str, Scale]) -> Column:
+        """Forecasts of several columns as an array; as text if some hold levels, also those that do not."""
+        from pyspark.sql import functions as f
+
+        given = [self.forecast(each, arrays=arrays, levels=scale_of(scales, each) is not None) for each in names]
+        return f.array(*(each.cast("string") if scales and not arrays else each for each in given))
 
     def forecast(self, name: str, *, arrays: bool, levels: bool = False) -> Column:
         """A column of probabilities as doubles, or arrays of them; of levels as text."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from opinionpool.spark.blocks import Batch
 
 # States that one task merges, about, and those that the driver merges at most.
-FAN, LAST = 16, 8
+FAN, LAST = 16, 16
 
 
 Found = TypeVar("Found")  # a `Summary` or a `Tally`: blocks are added, others merged, and it travels as bytes
@@ -47,12 +47,11 @@ def merged_over(table: DataFrame, layout: Layout, make: Callable[[], Found]) -> 
     schema = "part long, state binary"
     states = table.mapInArrow(partition, schema)
     group = f.floor(f.col("part") / FAN)
-    # Merged in the order of the partitions, so that the same partitions give the same bits.
-    states = states.repartition(group).sortWithinPartitions("part").mapInArrow(merge_states, schema)
+    states = states.repartition(group).mapInArrow(merge_states, schema)
     tasks = int(str(table.sparkSession.conf.get("spark.sql.shuffle.partitions")))
     while tasks > LAST:
         tasks = -(-tasks // FAN)
-        states = states.repartition(tasks, group).sortWithinPartitions("part").mapInArrow(merge_states, schema)
+        states = states.repartition(tasks, group).mapInArrow(merge_states, schema)
     rows = sorted(states.collect())
     found = _merged(bytes(row["state"]) for row in rows)
     if isinstance(found, Failure):
@@ -86,18 +85,12 @@ def state_of(batches: Iterable[Batch], layout: Layout, make: Callable[[], Any]) 
 
 def merge_states(batches: Iterable[Batch]) -> Iterator[Batch]:
     """Yield the merged state of several partitions, as one row."""
-    first: list[int] = []
-
-    def states() -> Iterator[bytes]:
-        for batch in batches:
-            numbers = batch.column("part").to_pylist()
-            first.extend(numbers[:1])
-            for state in batch.column("state"):
-                yield state.as_py()
-
-    found = _merged(states())
+    rows = [row for batch in batches for row in zip(*(batch.column(i).to_pylist() for i in (0, 1)), strict=True)]
+    # In the order of the partitions, so that the same partitions give the same bits.
+    rows.sort()
+    found = _merged(state for _, state in rows)
     if found is not None:
-        yield _row(first[0] // FAN, pickle.dumps(found) if isinstance(found, Failure) else found.to_bytes())
+        yield _row(rows[0][0] // FAN, pickle.dumps(found) if isinstance(found, Failure) else found.to_bytes())
 
 
 def _merged(states: Iterable[bytes]) -> Any:  # noqa: ANN401 - a State, a Failure or None
