@@ -24,7 +24,7 @@ which rule was broken, by which value, and what to do about it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 __all__ = [
@@ -138,13 +138,6 @@ class OpinionPoolWarning(UserWarning):
     """A warning that matters for an answer, short of an error."""
 
 
-class _Number(int):
-    """A number as notes show it, with a noun if one is given: ``{count:event}`` is "1 event" or "2,500 events"."""
-
-    def __format__(self, noun: str) -> str:
-        return f"{int(self):,}" + (f" {noun}{'' if self == 1 else 's'}" if noun else "")
-
-
 @dataclass(frozen=True)
 class Note:
     """Something a user should know: what was coerced, dropped by a named rule, or assumed.
@@ -159,57 +152,22 @@ class Note:
         How many cells, rows or experts it concerns.
     serious : bool
         Whether Python raises it as an `OpinionPoolWarning`.
-    template : str or None
-        The text without its numbers, see `of`; None if it has none that add up.
-    total : int
-        Of how many they are.
-    worst : float
-        The largest deviation among them.
     """
 
     code: str
     text: str
     count: int = 1
     serious: bool = False
-    template: str | None = field(default=None, repr=False)
-    total: int = field(default=0, repr=False)
-    worst: float = field(default=0.0, repr=False)
-
-    @classmethod
-    def of(cls, code: str, template: str, count: int, total: int = 0, worst: float = 0.0) -> Note:
-        """Return a note made from a template and numbers, which can be merged with notes on other parts of a table.
-
-        Parameters
-        ----------
-        template : str
-            Has ``{count}``, ``{total}`` and ``{worst}``, the first two with a noun where there is one; what else it
-            quotes is `literal`.
-
-        Examples
-        --------
-        >>> (Note.of("no-event", "{count:row} left out", 1) + Note.of("no-event", "{count:row} left out", 1)).text
-        '2 rows left out'
-        """
-        text = template.format(count=_Number(count), total=_Number(total), worst=worst)
-        return cls(code, text, count, template=template, total=total, worst=worst)
 
     @property
     def kind(self) -> str:
-        """Return the key of notes that can be merged."""
-        return self.text if self.template is None else self.template
+        """Key of the notes on parts of a table that can be added up."""
+        return self.text
 
     def __add__(self, other: Note) -> Note:
         """The note on two parts of a table; both are of one kind."""
-        if self.template is None:
-            return self
-        count, total = self.count + other.count, self.total + other.total
-        return Note.of(self.code, self.template, count, total, max(self.worst, other.worst))
+        return self
 
-    def out_of(self, total: int) -> Note:
-        """Return the note with another total number."""
-        return self if self.template is None else Note.of(self.code, self.template, self.count, total, self.worst)
-
-
-def literal(text: str) -> str:
-    """Text as a template quotes it."""
-    return text.replace("{", "{{").replace("}", "}}")
+    def out_of(self, total: int) -> Note:  # noqa: ARG002 - of findings it matters
+        """The note with another total number."""
+        return self

@@ -14,6 +14,7 @@ import pytest
 from opinionpool.cli import app as cli
 from opinionpool.errors import CellError, DuplicateError, Note
 from opinionpool.estimation import sampling
+from opinionpool.findings import finding
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.parts import PartsSource
 from opinionpool.logodds import expit
@@ -273,28 +274,31 @@ def test_the_sample_does_not_depend_on_the_parts(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("template", "numbers", "together"),
+    ("code", "parts", "together"),
     [
-        ("{count:row} left", [(1,), (1,)], "2 rows left"),
-        ("{count} of {total} answers are new", [(1200, 1500), (3, 40)], "1,203 of 1,540 answers are new"),
-        ("blanks in {count:cell} of {{it}}", [(2,), (1,)], "blanks in 3 cells of {it}"),
+        ("no-event", [{"count": 1}, {"count": 1}], "2 rows without an event left out"),
         (
-            "{count} of {total:row} off, {worst:.2g} at most",
-            [(1, 5, 0.1), (2, 6, 0.3)],
-            "3 of 11 rows off, 0.3 at most",
+            "unresolved",
+            [{"count": 1200, "total": 1500, "marked": ""}, {"count": 3, "total": 40, "marked": ""}],
+            "1,203 of 1,540 events not resolved",
+        ),
+        (
+            "normalised",
+            [{"count": 1, "total": 5, "worst": 0.1, "why": ""}, {"count": 2, "total": 6, "worst": 0.3, "why": ""}],
+            "3 of 11 forecasts did not add up to 1 (0.3 at most): normalised",
         ),
     ],
 )
-def test_notes_on_parts_add_up(template, numbers, together):
+def test_notes_on_parts_add_up(code, parts, together):
     notes = PartNotes()
-    for part in numbers:
-        notes.add([Note.of("code", template, *part), Note("code", "the same in each")])
+    for part in parts:
+        notes.add([finding(code, **part), Note("code", "the same in each")])
     assert [note.text for note in notes.all()] == [together, "the same in each"]
 
 
 def test_parts_without_a_note_count_among_all():
     notes = PartNotes()
-    notes.add([Note.of("unresolved", "{count} of {total:event} not resolved", 2, 10)])
+    notes.add([finding("unresolved", count=2, total=10, marked="")])
     assert [note.text for note in notes.all(unresolved=2000)] == ["2 of 2,000 events not resolved"]
 
 

@@ -15,6 +15,7 @@ from opinionpool.cli.options import Answering, BeliefFile, Listing, Pooling, Wri
 from opinionpool.cli.output import conclude, destination, progress
 from opinionpool.cli.reading import Reading, options_for, read
 from opinionpool.errors import ArgumentError, ExpertError, Note
+from opinionpool.findings import finding
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.parts import PartsSource
 from opinionpool.logodds import class_probabilities, public_probabilities
@@ -276,7 +277,7 @@ class _Answers:
         if self.listing.only_open:
             unresolved = ~pooled.forecasts.resolved
             blank = int((unresolved & (pooled.forecasts.crowd == 0)).sum())
-            notes = [Note.of("not-listed", "{count:open event} without a forecast not listed", blank)] if blank else []
+            notes: list[Note] = [finding("not-listed", count=blank)] if blank else []
             return pooled.select(open_rows(pooled, self.listing.sort)), notes
         if self.listing.sort == "file":
             return pooled, []
@@ -393,20 +394,15 @@ def _other_rule(before: str | None, now: str | None) -> tuple[Note, ...]:
 
 def _unlearned(forecasts: Forecasts, trained: TrainedPool) -> tuple[Note, ...]:
     stream = trained.stream
-    notes = []
+    notes: list[Note] = []
     pairs = list(zip(forecasts.events, forecasts.resolved.tolist(), strict=True))
     ahead = [] if stream is None else [event for event, known in pairs if not known and stream.knows(event)]
     if ahead:
-        template = (
-            "{count:event} open here whose outcome the pool has learned: answers rest on what this table does not know "
-            "yet; --save NEW takes such outcomes back"
-        )
-        notes.append(Note.of("looks-ahead", template, len(ahead)))
+        notes.append(finding("looks-ahead", count=len(ahead)))
     fresh = [event for event, known in pairs if known and (stream is None or not stream.knows(event))]
     if fresh:
         way = "; --save NEW goes on learning" if stream is not None else ""
-        template = "{count:resolved event} not learned from: the saved pool is used as it is" + way
-        notes.append(Note.of("not-learned", template, len(fresh)))
+        notes.append(finding("not-learned", count=len(fresh), way=way))
     if getattr(trained.learned, "topics", None) is not None and forecasts.topics is None:
         text = (
             "the pool learned by topic, and this table has no column of topics, so what all topics have in common "

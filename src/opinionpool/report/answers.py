@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from opinionpool.arrays import Array
 from opinionpool.errors import Note
+from opinionpool.findings import finding
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.logodds import POOL_FLOOR, all_classes, public_log_odds, public_probabilities
@@ -209,30 +210,23 @@ def event_records(pooled: Pooled) -> Iterator[dict[str, object]]:
 
 def answer_notes(pooled: Pooled) -> list[Note]:
     """Notes on the answers: how many are in-sample, how many are the prior, how many lie at the bounds."""
-    notes = []
+    notes: list[Note] = []
     t = len(pooled.forecasts.events)
     taught = int(pooled.in_sample.sum())
     if taught:
         sample = sample_size(pooled.state)
-        template = (
-            "{count} of {total} answers are in-sample: the pool has learned from these outcomes, so they look better "
-            "than answers about new events will"
-        )
+        learned = "has learned from these outcomes, so they"
         if sample is not None:
-            template = (
-                "{count} of {total} answers are in-sample: the pool knew these outcomes, but has learned from "
-                f"{sample:,} events only; answers about those look better than answers about new events will"
-            )
-        notes.append(Note.of("in-sample", template, taught, t))
+            learned = f"knew these outcomes, but has learned from {sample:,} events only; answers about those"
+        notes.append(finding("in-sample", count=taught, total=t, learned=learned))
     blank = int((pooled.forecasts.crowd == 0).sum())
     if blank:
-        notes.append(Note.of("no-forecast", "{count:event} without a forecast got the prior", blank))
+        notes.append(finding("no-forecast", count=blank))
     p = pooled.probabilities if pooled.probabilities.ndim > 1 else pooled.probabilities[:, None]
     used = np.arange(p.shape[1]) < pooled.forecasts.sizes[:, None]
     bound = int((((p <= POOL_FLOOR) | (p >= 1.0 - POOL_FLOOR)) & used).any(axis=1).sum())
     if bound:
-        template = f"{{count:answer}} at the bound: nothing gets less than {percent(POOL_FLOOR)}"
-        notes.append(Note.of("at-floor", template, bound))
+        notes.append(finding("at-floor", count=bound, least=percent(POOL_FLOOR)))
     return notes
 
 

@@ -50,12 +50,12 @@ def _wide_block(batch: Batch, layout: Layout) -> Block:
     events = _events(batch, layout)
     cells = batch.column("p").flatten()
     if layout.arrays:
-        q = _array_column(cells, k, np.repeat(events, n).tolist()).reshape(t, n, k)
+        q = _array_column(cells, k, np.repeat(events, n).tolist())
     elif layout.scales:
-        names = list(layout.experts)
-        q = _levels(cells.to_pylist(), names, np.tile(np.arange(n), t), layout.scales).reshape(t, n)
+        q = _levels(cells.to_pylist(), list(layout.experts), np.tile(np.arange(n), t), layout.scales)
     else:
-        q = _floats(cells).reshape((t, n, k) if layout.by_class else (t, n))
+        q = _floats(cells)
+    q = q.reshape((t, n, k) if layout.by_class or layout.arrays else (t, n))
     q = checked(q, events, layout.experts, k)
     return _block(batch, layout, events, layout.experts, q, np.arange(t), np.arange(t))
 

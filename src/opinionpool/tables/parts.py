@@ -285,8 +285,8 @@ class PartNotes:
     Examples
     --------
     >>> notes = PartNotes()
-    >>> notes.add([Note.of("no-event", "{count:row} without an event left out", 1)])
-    >>> notes.add([Note.of("no-event", "{count:row} without an event left out", 3)])
+    >>> notes.add([finding("no-event", count=1)])
+    >>> notes.add([finding("no-event", count=3)])
     >>> [note.text for note in notes.all()]
     ['4 rows without an event left out']
     """
