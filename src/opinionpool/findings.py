@@ -90,7 +90,9 @@ def typed_options(options: Mapping[str, object]) -> list[str]:
             words += [flag, ",".join(_between_commas(str(label)) for label in _several(value))]
         elif isinstance(value, Mapping):
             for key, of in value.items():
-                words += [word for each in _several(of) for word in (flag, f"{key}={each or ''}")]
+                words += [
+                    word for each in _several(of) for word in (flag, str(each) if key == "*" else f"{key}={each or ''}")
+                ]
         elif isinstance(value, tuple | list):
             words += [word for each in value for word in (flag, str(each))]
         else:

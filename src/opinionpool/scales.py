@@ -37,6 +37,11 @@ _PREFERENCES = {
 PLACES = {"first": "a", "left": "a", "second": "b", "right": "b"}
 # Pairs of words for the lower and the upper of two levels; I and C are inspect_ai's for incorrect and correct.
 _VERDICTS = (*FAMILIES, ("incorrect", "correct"), ("i", "c"), ("fail", "pass"))
+# Words for what is between the two, and grades in order.
+_BETWEEN = frozenset(
+    {"unsure", "maybe", "unclear", "neutral", "p", "partial", "partially", "partially correct", "partly"}
+)
+_GRADES = (("f", "e", "d", "c", "b", "a"), ("low", "medium", "high"), ("bad", "poor", "fair", "good", "excellent"))
 # Stands for the names of all experts without a scale of their own.
 ALL = "*"
 
@@ -84,19 +89,24 @@ class Scale:
         return cls(tuple(levels))
 
     @classmethod
-    def of_verdicts(cls, words: Sequence[str]) -> Scale | None:
-        """Scale of verdicts, such as yes and no or A, B and tie; None for other words.
+    def of_verdicts(cls, words: Sequence[str], grades: bool = False) -> Scale | None:
+        """Scale of verdicts, such as yes and no or A, B and tie, or of `grades`; None for other words.
 
-        >>> str(Scale.of_verdicts(["no", "Yes"])), str(Scale.of_verdicts(["A>B", "tie"])), Scale.of_verdicts(["7"])
-        ('no,Yes', 'B,tie,A', None)
+        >>> [str(Scale.of_verdicts(words)) for words in (["no", "Yes", "YES"], ["A>B", "tie"], ["I", "P", "C"], ["7"])]
+        ['no,Yes', 'B,tie,A', 'I,P,C', 'None']
+        >>> str(Scale.of_verdicts(["A", "C", "B"], grades=True))
+        'C,B,A'
         """
         keys = {_key(word) for word in words}
-        for levels in ({"b": "B", "tie": "tie", "a": "A"}, *({word: word for word in each} for each in _VERDICTS)):
-            if keys <= {*levels} and keys != {"tie"}:
-                written = {} if "tie" in levels else {_key(word): word.strip() for word in words}
-                kept = [(word, text) for word, text in levels.items() if word != "tie" or "tie" in keys]
-                return cls(tuple(written.get(word, text) for word, text in kept))
-        return None
+        written = {_key(word): word.strip() if len(keys) == len(words) else _key(word) for word in words}
+        if keys <= {"a", "b", "tie"} and keys != {"tie"}:
+            return cls(("B", "tie", "A") if "tie" in keys else ("B", "A"))
+        for low, high in _VERDICTS:
+            between = keys - {low, high}
+            if not between or (len(between) == 1 < len(keys) and between <= _BETWEEN):
+                return cls(tuple(written.get(level, level) for level in (low, *between, high)))
+        order = next((each for each in _GRADES if grades and keys <= {*each}), ())
+        return cls(tuple(written[level] for level in order if level in keys)) if order and len(keys) > 1 else None
 
     def __str__(self) -> str:
         numbers = list(map(str, range(len(self.levels))))

@@ -175,8 +175,8 @@ def test_words_are_told_from_unreadable_numbers():
 
 # Kinds of numbers that are no probabilities: what the error says, and the options that `check` may print.
 KINDS = [
-    ("levels of a scale", ["8", "3", "10", "6"], "levels are 1-10, say --scale ann=1-10", [{"scale": {"ann": "1-10"}}]),
-    ("ratings", ["5", "1", "4", "1"], "whole numbers from 1 to 5 are a scale", [{"scale": {"ann": "1-5"}}]),
+    ("levels of a scale", ["8", "3", "10", "6"], "levels are 1-10, say --scale 1-10", [{"scale": {"*": "1-10"}}]),
+    ("ratings", ["5", "1", "4", "1"], "whole numbers from 1 to 5 are a scale", [{"scale": {"*": "1-5"}}]),
     ("decimal odds", ["1.80", "2.10", "3.4", "15"], "may be decimal odds", []),
     ("one stray number", ["0.2", "0.7", "8", "0.4"], "correct the cell", []),
     ("no answer", ["0.2", "-1", "0.7", "-1", "0.3", "0.9"], "stands for no answer", [{"missing_values": ("-1",)}]),

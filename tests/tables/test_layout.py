@@ -235,14 +235,15 @@ def test_what_names_leave_open_is_asked(text, remedies):
         assert layout_with(text, remedy)
 
 
-def layout_with(text, remedy):
+def layout_with(text, remedy, scale=None):
     """The layout with a remedy typed: it leads to one."""
-    options = ReadOptions(columns=remedy)
+    options = ReadOptions(columns=remedy, scale=scale)
     keyed = table(text)
     for role, names in remedy.items():
         if isinstance(names, tuple) and role != "probability":
             keyed = keyed.with_key([keyed.names.index(name) for name in names], " / ".join(names))
-    return find_layout(Profile(keyed), UserRoles(options.keys, options.parts))
+    profile = Profile(keyed).with_scales(options.rules.scales, options.columns)
+    return find_layout(profile, UserRoles(options.keys, options.parts))
 
 
 def test_the_question_shows_what_columns_hold():
@@ -337,7 +338,7 @@ def test_a_reading_that_is_offered_is_read_when_it_is_typed(columns, rows):
             text = "\n".join(
                 ",".join(row) for row in zip(*([name, *column(kind, rows)] for name, kind in columns), strict=True)
             )
-            assert layout_with(text, remedy["columns"])
+            assert layout_with(text, remedy.get("columns", {}), remedy.get("scale", {}))
 
 
 def test_all_numbers_of_a_wide_table_are_accounted_for():

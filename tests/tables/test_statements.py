@@ -136,7 +136,7 @@ def test_up_to_three_repeated_pairs_are_listed():
     assert str(caught.value) == (
         f"an expert may have only one forecast on an event, and there are several by {', by '.join(pairs)}, by 'a' on "
         "event 'q1' (the table, rows 4, 5) and 1 more. Say which counts: --duplicates last; last is the last "
-        "by column 'when', --duplicates mean their average."
+        "by column 'when', mean their average, and samples takes all as one statement, by their mean and spread."
     )
 
 

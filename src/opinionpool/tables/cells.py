@@ -29,6 +29,7 @@ from opinionpool.tables.units import (
     NumberRules,
     beyond_bounds,
     exclude_way,
+    out_of,
     tiny_column,
 )
 from opinionpool.text import shown
@@ -146,12 +147,20 @@ def read_levels(
         places = np.array(each, dtype=np.intp)
         wrong = own & words.expand((places < 0) & ~np.array(absent, dtype=bool), False)
         if wrong.any():
-            row = int(wrong.argmax())
-            name = experts[int(codes[row])]
-            raise cell_fault("no-level", table, row, column, count=int(wrong.sum()), scale=str(scale), name=name)
+            raise _no_level(table, column, wrong, str(scale), experts[int(codes[int(wrong.argmax())])])
         values = np.where(own, words.expand(scale.probability(places), np.nan), values)
         scaled |= own
     return values, scaled
+
+
+def _no_level(table: Table, column: int, wrong: Mask, scale: str, name: str) -> OpinionPoolError:
+    """The error for cells that are no levels; words among them, and a number that comes again, stand for no answer."""
+    words, row, count = table.words(column), int(wrong.argmax()), int(wrong.sum())
+    bad = np.unique(words.codes[wrong]).tolist()
+    none = [words.values[code] for code in bad if not looks_numeric(words.values[code]) or len(bad) == 1 < count]
+    few = len(none) == len(bad) <= 5 and 4 * count <= words.counts.sum()
+    ways = [{"missing_values": tuple(none)}] if few else []
+    return cell_fault("no-level", table, row, column, ways, count, scale=scale, name=name)
 
 
 def unmarked_percent(name: str, rules: NumberRules) -> bool:
@@ -223,6 +232,8 @@ def _not_a_number(
     table: Table, column: int, words: Words, missing: frozenset[str], named: str | None
 ) -> OpinionPoolError:
     """The error for the first word that is no number, and how many such cells there are."""
+    if scored := out_of(table, column, named):
+        return scored
     bad = [code for code, word in enumerate(words.values) if word.lower() not in missing and not NUMBER.fullmatch(word)]
     code, word = bad[0], words.values[bad[0]]
     what = "is not a number: write a fraction (0.45) or a percentage (45%)"

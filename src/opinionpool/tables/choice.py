@@ -73,7 +73,7 @@ class Choice:
             c
             for c in self._plain
             if c.kind in {"text", "mixed"}
-            or (c.kind == "number" and c.whole == 1 and (is_never(c.name) or c.is_id or not c.forecasts))
+            or (c.kind == "number" and c.whole == 1 and (c.numbers_things or not c.forecasts))
         ]
 
     def roles(self, column: Column) -> frozenset[str]:
@@ -85,20 +85,7 @@ class Choice:
 
     def _able(self, column: Column) -> frozenset[str]:
         """Return the roles in a column's header, without roles given by the user and roles ruled out by contents."""
-        words = {word.lower() for word in column.words.values}
-        least = 0.5 if len(column.roles) > 1 else -1.0
-        barred = {
-            "event": column.fractions or column.present <= least,
-            "expert": column.fractions or column.binary or column.present <= least,
-            PROBABILITY: not column.forecasts and column.kind != "mixed",
-            "sureness": not column.forecasts,
-            "class": not column.distinct,
-            "outcome": column.fractions and (column.roles != {"outcome"} or len(normal(column.name)) == 1),
-            "verdict": column.fractions or not column.distinct,
-            **dict.fromkeys(FACTS[:4], words <= TRUTH and bool(words)),
-            "prior": column.kind in {"text", "time"},
-        }
-        return frozenset(role for role in column.roles if role not in self.given and not barred.get(role))
+        return frozenset(role for role in column.roles - column.ruled_out if role not in self.given)
 
     def called(self, role: str) -> list[int]:
         """Columns whose names are words for one role only."""
@@ -192,7 +179,8 @@ class Choice:
                 pair for pair in combinations(sorted(keys), 2) if count(pair) > max(count(pair[:1]), count(pair[1:]))
             ]
             # Where a column names each row, rows need no numbers.
-            yield from [shared] if shared else chain(own, pairs, [] if any(self._row_names()) else [()])
+            named = any("event" in self.roles(c) and not self.profile.repeated([c.place]) for c in self.free)
+            yield from [shared] if shared else chain(own, pairs, [] if named or any(self._row_names()) else [()])
         elif role == "expert":
             names = [c for c in self.labels if c.kind == "text" and c.place in label[:_GUESSED]]
             yield from ((c.place,) for c in names if c.distinct > 1 or self.profile.rows == 1)
@@ -206,7 +194,7 @@ class Choice:
             able = [
                 c
                 for c in self.free
-                if "unsure" in c.says or "verdict" in self.roles(c) or c.binary or c.yes_no or c.levels
+                if {"unsure", "score"} & c.says or "verdict" in self.roles(c) or c.binary or c.yes_no or c.levels
             ]
             able = [c for c in able if c.distinct and "never" not in c.says]
             able = [c for c in able if c.kind in {"text", "mixed"} or c.binary or c.whole == 1 or c.levels]
@@ -216,17 +204,12 @@ class Choice:
 
     def _repeats_outcomes(self, column: Column) -> bool:
         """Return True if a text column has exactly the distinct words of an outcome column."""
-        return column.kind == "text" and {word.lower() for word in column.words.values} in self._outcome_words
-
-    @cached_property
-    def _outcome_words(self) -> list[set[str]]:
-        """The distinct words of each text column that is called an outcome."""
-        happened = [c for c in self.free if "outcome" in self.roles(c) and c.kind == "text"]
-        return [{word.lower() for word in c.words.values} for c in happened]
+        happened = [c for c in self.free if "outcome" in self.roles(c)]
+        return any(column.kind == c.kind == "text" and column.folded == c.folded for c in happened)
 
     def _counter(self, column: Column) -> bool:
         """Return True if a column numbers rounds: whole numbers, each of which comes often, by name no forecasts."""
-        counts = "never" in column.says and column.kind == "number" and column.whole == 1
+        counts = "never" in column.says and "again" not in column.says and column.kind == "number" and column.whole == 1
         return counts and column.present == 1 and 2 * column.distinct <= self.profile.rows
 
     def _ids(self) -> list[int]:
@@ -245,9 +228,12 @@ class Choice:
         sure = [c for c in free if self.given_roles.settles(c.name) or "head" in c.says]
         plain = [c for c in free if c in sure or not {"unsure", "summary"} & c.says]
         colons = [c for c in free if ":" in c.name]
-        ways = [free, plain, [c for c in plain if c in sure or not c.binary], *([colons] if loose else [])]
+        numbers = [c for c in plain if c in sure or not c.binary]
+        ways = [free, plain, numbers, *([colons] if loose else [])]
         ways += [self._of_classes(free, roles)] if shape.columns == "class" else []
-        ways += [[c for c in self._plain if c.forecasts and "score" in c.says]] if loose else []
+        if loose:
+            scores = [c for c in self._plain if c.forecasts and "score" in c.says and c.place not in used]
+            ways += [[c for c in self._plain if c in numbers or c in scores], scores]
         return list(dict.fromkeys(tuple(c.place for c in way) for way in ways if way or not free))
 
     def _of_classes(self, columns: Sequence[Column], roles: Roles) -> list[Column]:
@@ -440,12 +426,13 @@ class Choice:
     def _answers(self, reading: Reading) -> list[Column]:
         """Return the unused columns of two words that may be outcomes; of yes and no, where a row is an event.
 
-        Beside verdicts, one that has their levels and is the same throughout each event may be one too.
+        Beside verdicts or scores, one with levels that is the same throughout each event may be one too.
         """
-        able = [c for c in self._plain if (reading.shape.numbered and c.yes_no) or c.may_be_outcome]
-        event = () if reading.shape.numbered else reading.roles.get("event", ())
-        if event and self.profile.repeated(event):
-            able += [c for c in self._plain if c.levels and not self.profile.varies_within(c.place, event)]
+        look, event, wide = self.profile, reading.roles.get("event", ()), reading.shape.numbered
+        graded = wide or any("score" in look.columns[place].says for place in reading.forecasts)
+        able = [c for c in self._plain if (wide and c.yes_no) or c.may_be_outcome]
+        levels = [c for c in self._plain if (graded and c.is_grade) or (c.levels and not wide and look.repeated(event))]
+        able += [c for c in levels if not (event and look.varies_within(c.place, event))]
         return [c for c in able if c.place not in reading.used]
 
     def _outcome_caveats(self, reading: Reading, column: Column) -> Iterator[str]:
@@ -587,9 +574,9 @@ class Choice:
         for c in self.free:
             if c.place in reading.used or self.given_roles.settles(c.name) or self.roles(c) & {"prior", *FACTS}:
                 continue
-            if {"never", "score"} & c.says and (not c.fractions or is_never(c.name)):
+            if {"never", "score"} & c.says and (not c.fractions or ("never" in c.says and is_never(c.name))):
                 continue
-            alike = c.forecasts and len(c.known) and not c.binary and {c.span[1] > 1} == scales
+            alike = "score" in c.says or (c.forecasts and len(c.known) and not c.binary and {c.span[1] > 1} == scales)
             if alike or (c in self.numbers and c.kind) or (c.kind == "mixed" and c in self._plain):
                 yield f"{shown(c.name)} is no forecast"
 
@@ -599,6 +586,7 @@ class Choice:
         for role, places in reading.roles.items():
             named = role in self.given or (role == PROBABILITY and "head" in columns[places[0]].says)
             named |= role == "outcome" and all(columns[place].may_be_outcome for place in places)
+            named |= role == PROBABILITY and not reading.shape.numbered and "score" in columns[places[0]].says
             guessed = sum(role not in columns[place].roles and place not in shared for place in places)
             found += 0 if named else min(guessed, 1) if reading.shape.numbered else guessed
         return found

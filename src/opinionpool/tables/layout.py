@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from opinionpool.errors import Note, OpinionPoolError
 from opinionpool.findings import Place, Remedy, fault, finding, typed_options
+from opinionpool.scales import Scale
 from opinionpool.tables.cells import looks_numeric
 from opinionpool.tables.choice import Choice
 from opinionpool.tables.profile import Profile
@@ -79,6 +80,11 @@ def find_layout(
     if odds and PROBABILITY not in choice.given:
         raise fault("american-odds", Place(profile.table.name), columns=odds)
     fit, offered = _readings(choice)
+    if fit is None and not offered and (scales := profile.recognised()):
+        # No column holds numbers, and some hold levels of scales.
+        levels = Choice(profile.with_scales(scales, given_roles.columns), given_roles, beside, void)
+        only, several = _readings(levels)
+        raise _question(levels, several, scales, only)
     if fit is None:
         raise _question(choice, offered)
     return _layout(choice, fit)
@@ -239,12 +245,20 @@ def _layout(choice: Choice, reading: Reading) -> Layout:
     )
 
 
-def _question(choice: Choice, readings: Sequence[Reading]) -> OpinionPoolError:
-    """Return the error that lists the possible readings with the options for each, and a profile of the columns."""
+def _question(
+    choice: Choice, readings: Sequence[Reading], scales: Mapping[str, Scale] | None = None, only: Reading | None = None
+) -> OpinionPoolError:
+    """Return the error that lists the possible readings with the options for each, and a profile of the columns.
+
+    `scales` are what columns of words would be levels of; `only` is the reading that these leave, if they leave one.
+    """
     offers: list[tuple[Reading, Mapping[str, object]]] = []
-    for reading in readings:
-        remedy = _remedy(choice, reading, readings)
+    for reading in readings if only is None else [only]:
+        remedy = _remedy(choice, reading, readings) if only is None else {}
         if remedy is not None and len(offers) < _OFFERED:
+            names = [choice.profile.columns[place].name for place in reading.forecasts]
+            levels = {name: str(scales[name]) for name in names if scales and name in scales}
+            remedy = {**remedy, "scale": levels} if levels else remedy
             offers.append((reading, remedy))
     lines = []
     for reading, remedy in offers:
@@ -253,7 +267,7 @@ def _question(choice: Choice, readings: Sequence[Reading]) -> OpinionPoolError:
     lines += _columns(choice, offers[0][0] if offers else None)
     able = offers or choice.numbers or any(PROBABILITY in choice.roles(column) for column in choice.free)
     where, ways = Place(choice.profile.table.name), [Remedy(remedy) for _, remedy in offers]
-    hint = choice.profile.hint([column.place for column in choice.free])
+    hint = choice.profile.hint([column.name for column in choice.free])
     params = {"readings": "\n".join(["; it may be" if offers else hint, *lines, ""]), "roles": ", ".join(ROLES)}
     if able:
         return fault("unclear-columns", where, ways, **params)

@@ -59,10 +59,10 @@ class Reading:
     percent: dict[int, bool] = field(default_factory=dict)  # whether unmarked numbers are percentages, by column
 
     @classmethod
-    def of(cls, options: ReadOptions) -> Reading:
+    def of(cls, options: ReadOptions, rules: NumberRules) -> Reading:
         """Return the rules that options ask for, with an empty log."""
         names = tuple(map(str, options.include)), tuple(map(str, options.exclude))
-        return cls(options.rules, *names, options.dates, options.merge_names, options.duplicates is None)
+        return cls(rules, *names, options.dates, options.merge_names, options.duplicates is None)
 
     def numbers(self, table: Table, columns: Sequence[int]) -> list[Numbers | None]:
         """Return columns as plain numbers, None for a column with anything else."""
@@ -429,7 +429,7 @@ def _check_columns(
             written = reading.written(table, column, numbers)
             if written is not None:
                 found.add(str(expert), written, column)
-    found.check(columns=True)
+    found.check(columns=True, every=not layout.unused)
 
 
 def _nameless(table: Table, layout: Layout, column: int, row: int, what: str, count: int) -> OpinionPoolError:

@@ -15,7 +15,7 @@ from opinionpool.errors import ArgumentError, DuplicateError, Note, OpinionPoolE
 from opinionpool.findings import Place, fault, finding
 from opinionpool.forecasts import Forecasts, History
 from opinionpool.labels import UNRESOLVED
-from opinionpool.scales import PLACES, scale_of
+from opinionpool.scales import ALL, PLACES, scale_of
 from opinionpool.tables.classes import as_listed
 from opinionpool.tables.distinguishing import UnnamedTimes
 from opinionpool.tables.event_facts import (
@@ -103,7 +103,7 @@ class TableReader:
     _FOUND: ClassVar = {
         "columns": ("profile",),
         "roles": ("layout",),
-        "cells": ("reading", "events", "joined", "observed", "melted", "ends", "priors"),
+        "cells": ("rules", "reading", "events", "joined", "observed", "melted", "ends", "priors"),
         "times": ("timed", "options", "settled", "facts", "placed"),
         "choice": ("chosen", "counts", "forecasts"),
     }
@@ -158,9 +158,17 @@ class TableReader:
             head.connection.close()
 
     @cached_property
+    def rules(self) -> NumberRules:
+        """How numbers are written; a scale of the only column of forecasts is that of all experts in it."""
+        rules, names = self.request.rules, self.table.names
+        column = names[self.layout.roles["probability"]] if self.layout.long else ""
+        others = {name: scale for name, scale in rules.scales.items() if name != column}
+        return replace(rules, scales={ALL: rules.scales[column], **others}) if column in rules.scales else rules
+
+    @cached_property
     def reading(self) -> Reading:
         """The rules for reading cells, with a log."""
-        return Reading.of(self.request)
+        return Reading.of(self.request, self.rules)
 
     @cached_property
     def events(self) -> Words:
@@ -257,7 +265,7 @@ class TableReader:
     def placed(self) -> LongRows:
         """The numbers that were given in time, about the classes in the order of these."""
         rows = _by_place(self.timed[0], self.layout, self.settled.classes)
-        return _towards(rows, self.settled.classes, self.request.rules)
+        return _towards(rows, self.settled.classes, self.rules)
 
     @cached_property
     def chosen(self) -> tuple[LongRows, Array, tuple[Note, ...]]:
@@ -265,7 +273,9 @@ class TableReader:
         table, request, layout, facts, timed = self.table, self.request, self.layout, self.facts, self.placed
         column = table.names[layout.roles["time"]] if "time" in layout.roles else None
         ends = facts.asked(request.cutoff, self.settled.outcomes, request.ahead)
-        rows, repeated = one_each(timed, request.duplicates, column, layout.unused, ends, self.unnamed)
+        rows, repeated = one_each(
+            timed, request.duplicates, column, layout.unused, ends, self.unnamed, bool(self.rules.scales)
+        )
         rows, expired = drop_expired(rows, request.cutoff, facts.closes, facts.resolved_at)
         rows, probabilities, folded = self._ordered(rows)
         return rows, probabilities, (*repeated, *expired, *folded)
@@ -281,7 +291,7 @@ class TableReader:
             return rows, table if classes > 2 else np.ascontiguousarray(table[:, 1]), notes
         if not rows.in_order:
             rows = rows.select(np.argsort(rows.pair, kind="stable"))
-        return rows, rows.value if classes == 2 else _over_levels(rows, request.rules), []
+        return rows, rows.value if classes == 2 else _over_levels(rows, self.rules), []
 
     @cached_property
     def void(self) -> tuple[npt.NDArray[np.bool_], Sequence[Note]]:
@@ -323,7 +333,7 @@ class TableReader:
             scales={
                 name: scale.facing(self.settled.classes)
                 for name in rows.experts
-                if (scale := scale_of(request.rules.scales, name))
+                if (scale := scale_of(self.rules.scales, name))
             },
             ties=outcomes == TIED if (outcomes == TIED).any() else None,
         )
@@ -338,7 +348,7 @@ class TableReader:
 
     def _hint(self) -> str:
         """How to read unused columns of verdicts; nothing where these are the words of the outcomes."""
-        return self.profile.hint(self.layout.unused, known=True)
+        return self.profile.hint([self.table.names[place] for place in self.layout.unused], known=True)
 
     def _notes(self, hidden: Sequence[Note]) -> tuple[Note, ...]:
         """All notes; `hidden` are those on outcomes that were not known yet."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,7 +15,8 @@ from opinionpool.findings import typed_options
 from opinionpool.labels import FAMILIES
 from opinionpool.scales import Scale, scale_of
 from opinionpool.tables.cells import looks_numeric, written_numbers
-from opinionpool.tables.roles import BETWEEN, PROBABILITY, normal, roles_of, words_of
+from opinionpool.tables.roles import BETWEEN, PROBABILITY, is_never, normal, roles_of, words_of
+from opinionpool.tables.shapes import FACTS
 from opinionpool.tables.table import BLANK, Table, Words
 from opinionpool.tables.times import are_times
 from opinionpool.tables.units import MISSING, Spread
@@ -81,15 +82,57 @@ class Column:
         return normal(self.name).endswith("_id")
 
     @property
+    def ruled_out(self) -> frozenset[str]:
+        """The roles of its header that its cells rule out."""
+        least = 0.5 if len(self.roles) > 1 else -1.0
+        barred = {
+            "event": self.fractions or self.present <= least,
+            "expert": self.fractions or self.binary or self.present <= least,
+            PROBABILITY: not self.forecasts and self.kind != "mixed",
+            "sureness": not self.forecasts,
+            "class": not self.distinct,
+            "outcome": self.fractions and (self.roles != {"outcome"} or len(normal(self.name)) == 1),
+            "verdict": self.fractions or not self.distinct,
+            **dict.fromkeys(FACTS[:4], bool(self.folded) and self.folded <= TRUTH),
+            "prior": self.kind in {"text", "time"},
+        }
+        return frozenset(role for role, out in barred.items() if out)
+
+    @property
+    def is_grade(self) -> bool:
+        """Whether it holds a few grades, as what happened may be, and its header says that these are scores."""
+        few = 1 < self.distinct <= 11 and (self.is_two or self.kind == "text" or self.whole == 1)
+        return few and "score" in self.says and not self.roles and not {"never", "summary"} & self.says
+
+    @property
+    def numbers_things(self) -> bool:
+        """Whether its header says that it numbers or counts something, and holds no scores."""
+        return self.is_id or (is_never(self.name) and "score" not in self.says)
+
+    @property
+    def is_label(self) -> bool:
+        """Whether its header may be that of what happened, and is that of no role."""
+        return "unsure" in words_of(self.name) and not roles_of(self.name)
+
+    @cached_property
+    def folded(self) -> frozenset[str]:
+        """Its words in lower case."""
+        return frozenset(word.lower() for word in self.words.values)
+
+    @property
+    def is_two(self) -> bool:
+        """Whether it holds two words, in any case, or 0 and 1."""
+        return (self.distinct == 2 and self.binary) or (self.kind == "text" and len(self.folded) == 2)
+
+    @property
     def yes_no(self) -> bool:
         """Whether it holds two words that say whether something happened."""
-        return self.kind == "text" and self.distinct == 2 and {word.lower() for word in self.words.values} <= TRUTH
+        return self.kind == "text" and self.is_two and self.folded <= TRUTH
 
     @property
     def is_vote(self) -> bool:
         """Whether it holds two words, or 0 and 1, and its header does not say that they are what happened."""
-        two = self.distinct == 2 and (self.binary or self.kind == "text")
-        return two and not {"unsure", "never"} & self.says
+        return self.is_two and not {"unsure", "never"} & self.says
 
     @property
     def is_amount(self) -> bool:
@@ -99,8 +142,7 @@ class Column:
     @property
     def may_be_outcome(self) -> bool:
         """Whether it holds two words, and one in its header says that it may be what happened."""
-        two = self.distinct == 2 and (self.kind == "text" or self.binary)
-        return two and not self.roles and "unsure" in self.says and "never" not in self.says
+        return self.is_two and not self.roles and "unsure" in self.says and "never" not in self.says
 
     @property
     def numbers_rows(self) -> bool:
@@ -217,20 +259,27 @@ class Profile:
             found.columns = [replace(c, several=len(scored) > 1) if c in scored else c for c in found.columns]
         return found
 
-    def hint(self, places: Iterable[int], known: bool = False) -> str:
+    def recognised(self) -> dict[str, Scale]:
+        """Scales of columns of verdicts or grades, by name."""
+        return {name: scale for name, scale in self._few_words().items() if scale is not None}
+
+    def _few_words(self) -> dict[str, Scale | None]:
+        """Columns of few words, which may be verdicts or grades, with their scales, None where no order is known."""
+        return {
+            column.name: Scale.of_verdicts(column.words.values, "score" in column.says)
+            for column in self.columns
+            if column.kind == "text" and 1 < len(column.folded) < 7 and 2 * len(column.folded) <= self.rows
+            if not column.roles - {PROBABILITY, "verdict"} and not column.is_label and "never" not in column.says
+        }
+
+    def hint(self, names: Collection[str], known: bool = False) -> str:
         """How to name levels of columns of few words, as verdicts are; with `known` only words that always are."""
-        able = [
-            (column.name, Scale.of_verdicts(words), words)
-            for column in (self.columns[place] for place in places)
-            for words in [column.words.values]
-            if column.kind == "text" and 1 < len(words) < 4 <= 2 * len(words) <= self.rows
-            if not column.roles - {"verdict"}
-        ]
-        able = [each for each in able if each[1] is not None or not known]
-        if not able:
+        able = self.recognised() if known else self._few_words()
+        scales = {name: scale for name, scale in able.items() if name in names}
+        if not scales:
             return ""
-        scales = {name: ",".join(sorted(words)) if scale is None else str(scale) for name, scale, words in able}
-        how, hold = " ".join(map(typed, typed_options({"scale": scales}))), "holds" if len(able) == 1 else "hold"
+        written = {name: "LOWEST,...,HIGHEST" if scale is None else str(scale) for name, scale in scales.items()}
+        how, hold = " ".join(map(typed, typed_options({"scale": written}))), "holds" if len(scales) == 1 else "hold"
         return f"; if {listed(list(scales))} {hold} verdicts, name their levels in order: {how}"
 
     def verdicts(self, given: Mapping[str, object]) -> tuple[str, Scale] | None:
@@ -298,7 +347,7 @@ def _with_levels(column: Column, scales: Mapping[str, Scale]) -> Column:
     found, named = replace(column, levels=True), column.name in scales
     scale = scale_of(scales, column.name)
     able = [scale] if scale is not None else list(scales.values()) if found.scored else []
-    if not able or (not named and column.roles - {PROBABILITY, "verdict"}):
+    if not able or (not named and (column.roles - {PROBABILITY, "verdict"} or found.is_label)):
         return column
     if not named and column.kind == "number" and (column.numbers_rows or not looks_numeric(able[0].levels[0])):
         return column
@@ -308,6 +357,7 @@ def _with_levels(column: Column, scales: Mapping[str, Scale]) -> Column:
     ]
     values = column.words.expand(np.array(levels, dtype=np.float64), np.nan)
     most = 2 * np.count_nonzero(values == values) > column.words.counts.sum()
+    values = values if most or named else np.where(np.isnan(values), column.values, values)
     return replace(found, values=values, kind="number") if most or named or found.scored else column
 
 

@@ -15,6 +15,7 @@ from opinionpool.errors import Note, OpinionPoolError
 from opinionpool.findings import Finding, Place, Remedy, fault, finding
 from opinionpool.logodds import FLOOR, expit, logit
 from opinionpool.tables.distinguishing import UnnamedTimes, distinguishing, distinguishing_text
+from opinionpool.tables.roles import words_of
 from opinionpool.tables.table import Table, place
 from opinionpool.tables.times import Times, time_text
 from opinionpool.text import listed, shown
@@ -158,8 +159,9 @@ def one_each(
     unused: Sequence[int] = (),
     until: Times | None = None,
     unnamed: UnnamedTimes | None = None,
+    levels: bool = False,
 ) -> tuple[LongRows, list[Note]]:
-    """One number for each expert, event and class.
+    """One number for each expert, event and class; `levels` is whether some are levels of a scale.
 
     `unused` are columns that may distinguish forecasts of one time, `until` when the last one ceased to stand (NaT:
     with the newest on the event), `unnamed` columns of times that play no role.
@@ -169,7 +171,7 @@ def one_each(
     if blank.any():
         back = _taken_back(long_rows, blank)
         if rule is None and back.any():
-            raise _duplicates(long_rows, np.unique(long_rows.pair[back]), time_column, (), unnamed)
+            raise _duplicates(long_rows, np.unique(long_rows.pair[back]), time_column, (), unnamed, levels)
         count = len(np.unique(long_rows.pair[back]))
         if count:
             notes.append(finding("withdrawn", count=count))
@@ -183,7 +185,7 @@ def one_each(
         return long_rows, notes
     pairs = np.unique(long_rows.pair[order[again]])
     if rule is None:
-        raise _duplicates(long_rows, pairs, time_column, unused, unnamed)
+        raise _duplicates(long_rows, pairs, time_column, unused, unnamed, levels)
     many = len(pairs)
     if rule == "mean":
         return _mean(long_rows.select(order)), [*notes, finding("duplicates", count=many, how="their mean counts")]
@@ -349,9 +351,16 @@ def _tied(
 
 
 def _duplicates(
-    long_rows: LongRows, pairs: Index, time_column: str | None, unused: Sequence[int], unnamed: UnnamedTimes | None
+    long_rows: LongRows,
+    pairs: Index,
+    time_column: str | None,
+    unused: Sequence[int],
+    unnamed: UnnamedTimes | None,
+    levels: bool,
 ) -> OpinionPoolError:
     """The error for several forecasts by one expert on one event, and what distinguishes them."""
+    again = [place for place in unused if "again" in words_of(long_rows.table.names[place])]
+    unused = [place for place in unused if place not in again]
     examples: list[str] = []
     for pair in pairs[:3]:
         if sum(map(len, examples)) < _LONG:
@@ -361,7 +370,9 @@ def _duplicates(
     left = len(pairs) - len(examples)
     _, by_time = ("", []) if unnamed is None else unnamed.ways("last")
     able, ways = ([], []) if time_column or by_time else distinguishing(long_rows.table, unused, _groups(long_rows))
-    if not (ways or able):
+    if not (ways or able) and (again or levels) and not (time_column or by_time):
+        ways = [Remedy({"duplicates": rule}) for rule in ("samples", "mean")]
+    elif not (ways or able):
         last = [Remedy(way) for way in by_time] or [Remedy({"duplicates": "last"})]
         ways = last if time_column else [*last, Remedy({"duplicates": "mean"})]
     by = f"the last by column {shown(time_column)}" if time_column else "the last in the file"

@@ -12,9 +12,9 @@ import numpy.typing as npt
 from opinionpool.arrays import Array, Index
 from opinionpool.errors import ArgumentError, Note, OpinionPoolError
 from opinionpool.findings import Place, Remedy, fault, finding
-from opinionpool.scales import Scale
+from opinionpool.scales import ALL, Scale
 from opinionpool.tables.table import Table, Words, cell_fault
-from opinionpool.text import quoted, shown
+from opinionpool.text import listed, quoted, shown
 
 MISSING = frozenset({"", "na", "n/a", "#n/a", "nan", "null", "none", "-", "--", "–", "—", ".", "n.a.", "k.a.", "k. a."})
 
@@ -27,6 +27,10 @@ OVERSHOOT = 1e-6
 _ONES = 3
 # Few of the odds in a column are above this.
 _LONG_ODDS = 20
+# The last levels of usual scales.
+_TOPS = (1, 2, 3, 4, 5, 7, 10)
+# A level written with the last one, such as 4/5.
+_OF = re.compile(r"([0-9]{1,2})\s*(?:/|of|out of)\s*([0-9]{1,2})", re.ASCII | re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,8 @@ class Spread:
     low: float = np.inf
     high: float = -np.inf
     whole: bool = True  # whether all are integers
+    levels: tuple[int, ...] = (0,) * 11  # how many are 0, 1, ... 10
+    none: int = 0  # how many are -1, which stands for no answer in many tables
 
     @classmethod
     def of(cls, values: Array) -> Spread:
@@ -80,26 +86,30 @@ class Spread:
         if not len(known):
             return cls()
         above, inside = int((known > 1 + OVERSHOOT).sum()), int(((known > 0) & (known < 1)).sum())
-        whole = bool((known == np.round(known)).all())
-        long = int((known > _LONG_ODDS).sum())
-        return cls(len(known), above, inside, long, float(known.min()), float(known.max()), whole)
+        integers = known[known == np.round(known)]
+        small = integers[(integers >= 0) & (integers <= 10)].astype(np.intp)
+        levels, none = tuple(np.bincount(small, minlength=11).tolist()), int((known == -1).sum())
+        whole, long = len(integers) == len(known), int((known > _LONG_ODDS).sum())
+        return cls(len(known), above, inside, long, float(known.min()), float(known.max()), whole, levels, none)
 
     def __add__(self, other: Spread) -> Spread:
         low, high = min(self.low, other.low), max(self.high, other.high)
         every, above = self.every + other.every, self.above + other.above
         inside, long = self.inside + other.inside, self.long + other.long
-        return Spread(every, above, inside, long, low, high, self.whole and other.whole)
+        levels = tuple(a + b for a, b in zip(self.levels, other.levels, strict=True))
+        return Spread(every, above, inside, long, low, high, self.whole and other.whole, levels, self.none + other.none)
 
     @property
     def kind(self) -> str:
         """Kind of numbers, by their spread.
 
-        {"none", "fractions", "scale": levels from 0 or 1 to 10 at most, "odds": decimal ones, "percentages": more
-        than half of those that are not whole fractions are above 1, "fractions and more": some are beyond 1, "other"}
+        {"none", "fractions", "scale": levels from 0 or 1 to 10 at most but for strays, "odds": decimal ones,
+        "percentages": more than half of those that are not whole fractions are above 1, "fractions and more": some are
+        beyond 1, "other"}
         """
         if not self.above:
             return "none" if not self.every else "fractions" if self.low >= 0 else "other"
-        if self.whole and self.low >= 0 and self.high <= 10:
+        if self._strays <= self._few and any(self.levels[2:]):
             return "scale"
         if self.every > 1 and not self.whole and self.low >= 1 and self.long <= 0.1 * self.every:
             return "odds"
@@ -108,10 +118,45 @@ class Spread:
         return "percentages" if self.above > self.inside else "fractions and more"
 
     @property
+    def _strays(self) -> int:
+        """How many numbers are no levels."""
+        return self.every - self.none - sum(self.levels)
+
+    @property
+    def _few(self) -> int:
+        """How many numbers may be mistakes."""
+        return min(self.every // 20, max(1, self.every // 100))
+
+    @property
+    def ends(self) -> tuple[int, int]:
+        """The lowest and the highest level, without a few beyond one that nobody uses."""
+        used = [level for level, count in enumerate(self.levels) if count]
+        left = [each for each in used if sum(self.levels[each:]) + self._strays > self._few]
+        last = max(left, default=used[0])
+        return used[0], next((level - 1 for level in range(last, used[-1]) if level not in used), used[-1])
+
+    @property
     def scale(self) -> str:
         """The shortest usual scale that has all levels."""
-        top = next(top for top in (2, 3, 4, 5, 7, 10) if top >= self.high)
-        return f"{min(int(self.low), 1)}-{top}"
+        low, high = self.ends
+        return f"{min(low, 1)}-{next(top for top in _TOPS if top >= high and top > low)}"
+
+
+def shared_scales(spreads: Mapping[str, Spread]) -> dict[str, str]:
+    """The scale of each judge: the shortest usual one of all who use a level beyond its middle.
+
+    >>> spreads = {"ann": Spread.of(np.array([1.0, 5.0])), "bob": Spread.of(np.array([2.0, 3.0]))}
+    >>> shared_scales({**spreads, "cyd": Spread.of(np.array([2.0, 9.0]))})
+    {'ann': '1-5', 'bob': '1-5', 'cyd': '1-10'}
+    """
+    found: dict[str, str] = {}
+    left = dict(spreads)
+    while left:
+        scale = sum(left.values(), Spread()).scale
+        own = [name for name, each in left.items() if 2 * each.ends[1] > int(scale.partition("-")[2])]
+        found |= dict.fromkeys(own or list(left), scale)
+        left = {name: each for name, each in left.items() if name not in found}
+    return {name: found[name] for name in spreads}
 
 
 def beyond_bounds(table: Table, column: int, values: Array, percent: bool, named: str | None) -> OpinionPoolError:
@@ -126,7 +171,7 @@ def beyond_bounds(table: Table, column: int, values: Array, percent: bool, named
     kind = "other" if percent else known.kind
     place = (table, row, column)
     if kind == "scale":
-        return _a_scale(*place, known, None if named is None else name)
+        return a_scale(*place, {named or ALL: known.scale}, known.ends, named is not None)
     if kind == "odds":
         return cell_fault("decimal-odds", *place)
     outs: list[str] = []
@@ -151,13 +196,28 @@ def beyond_bounds(table: Table, column: int, values: Array, percent: bool, named
     return cell_fault("out-of-range", *place, found, count=count, bounds=bounds, out="; ".join(["", *outs]))
 
 
-def _a_scale(table: Table, row: int, column: int, known: Spread, name: str | None) -> OpinionPoolError:
-    """The error for a cell of whole numbers that are a scale, of one expert or column, or of all."""
-    own, ways = known.scale if name is None else f"{name}={known.scale}", [{"scale": {name or "*": known.scale}}]
-    out = "" if name is None else f"; {exclude_way(table.names[column], name)}"
-    return cell_fault(
-        "a-scale", table, row, column, ways, low=known.low, high=known.high, scale=known.scale, own=own, out=out
-    )
+def a_scale(
+    table: Table, row: int, column: int, of: Mapping[str, str], ends: tuple[int, int], columns: bool
+) -> OpinionPoolError:
+    """The error for levels of scales, by expert or of all as "*"; `columns` is whether each expert has a column."""
+    scales = list(dict.fromkeys(of.values()))
+    who = {scale: listed([name for name, own in of.items() if own == scale], 4) for scale in scales}
+    levels = scales[0] if len(scales) == 1 else " and ".join(f"{scale} ({who[scale]})" for scale in scales)
+    out = f"; {exclude_way(table.names[column], next(iter(of)))}" if columns and ALL not in of else ""
+    return cell_fault("a-scale", table, row, column, [{"scale": of}], low=ends[0], high=ends[1], scale=levels, out=out)
+
+
+def out_of(table: Table, column: int, named: str | None) -> OpinionPoolError | None:
+    """The error for a column most of whose cells are a level with the last one, such as 4/5; None for another."""
+    words = table.words(column)
+    found = {code: each for code, word in enumerate(words.values) if (each := _OF.fullmatch(word))}
+    tops, levels = {int(each[2]) for each in found.values()}, {int(each[1]) for each in found.values()}
+    top = tops.pop() if len(tops) == 1 and len(levels) > 1 else 0
+    if 2 * len(found) < len(words.values) or not max(2, *levels, 2) <= top <= 10:
+        return None
+    low, row = min(*levels, 1), int(words.rows(next(iter(found)))[0])
+    ends = min(levels), max(levels)
+    return a_scale(table, row, column, {named or ALL: f"{low}-{top}"}, ends, named is not None)
 
 
 def exclude_way(column: str, expert: str) -> str:
@@ -201,15 +261,23 @@ class Written:
         if len(above):
             self._first.setdefault(name, (int(above[0] if rows is None else rows[above].min()), column))
 
-    def check(self, *, columns: bool) -> None:
-        """Refuse percentages of some beside fractions of others; `columns` is whether each expert has a column."""
+    def check(self, *, columns: bool, every: bool = True) -> None:
+        """Refuse levels of scales, and percentages of some beside fractions of others.
+
+        `columns` is whether each expert has a column, `every` whether these are all that the table has.
+        """
+        kinds = {name: each.kind for name, each in self._spreads.items()}
+        if "percentages" not in kinds.values() and "scale" in kinds.values():
+            own = {name: self._spreads[name] for name, kind in kinds.items() if kind == "scale"}
+            of, ends, first = shared_scales(own), sum(own.values(), Spread()).ends, next(iter(own))
+            if every and len(own) == len(kinds) and len({*of.values()}) == 1:
+                of = {ALL: of[first]}
+            raise a_scale(self._table, *self._first[first], of, ends, columns)
         able = {name: each for name, each in self._spreads.items() if each.low >= 0 and each.high <= 100}
         large = [name for name, each in able.items() if each.above > each.inside]
         small = [name for name, each in able.items() if each.inside and not each.above]
         if not large or not small:
             return
-        if self._spreads[large[0]].kind == "scale":
-            raise _a_scale(self._table, *self._first[large[0]], self._spreads[large[0]], large[0])
         few = large if len(large) <= len(small) else small
         ways: list[Mapping[str, object]] = [{"units": dict.fromkeys(large, "percent")}]
         if few is small:
