@@ -136,7 +136,7 @@ DELPHI = "Expert,Question,Lowest,Highest,Best,Confidence\n" + "".join(
     for i in range(5)
     for k, name in enumerate("ab")
 )
-PREFERENCES = "example_id,judge,verdict,logprob,human_preference\n" + "".join(
+PREFERENCES = "example_id,judge,verdict,logprob,people\n" + "".join(
     f"e{i},{name},{'AB'[(i + k) % 2]},-{i + k}.25,{'AB'[i % 3 % 2]}\n" for i in range(6) for k, name in enumerate("gc")
 )
 
@@ -179,7 +179,7 @@ PREFERENCES = "example_id,judge,verdict,logprob,human_preference\n" + "".join(
         # Confidence is a forecast, or how sure somebody is of the one beside it.
         (DELPHI, None, [{"probability": "Best"}, {"probability": "Confidence"}]),
         # Beside verdicts, the same word throughout each event may be what happened.
-        (PREFERENCES, None, [{"outcome": "human_preference"}]),
+        (PREFERENCES, None, [{"outcome": "people"}]),
     ],
 )
 def test_what_is_offered_has_each_column_in_a_role_that_it_may_play(text, outcomes, offered):

@@ -191,14 +191,8 @@ class Choice:
             scores = [c for c in self._plain if "score" in c.says and c.forecasts]
             yield from ((c.place,) for c in [*self.numbers, *scores][:_GUESSED] if c.kind and not c.binary)
         elif role == "outcome":
-            able = [
-                c
-                for c in self.free
-                if {"unsure", "score"} & c.says or "verdict" in self.roles(c) or c.binary or c.yes_no or c.levels
-            ]
-            able = [c for c in able if c.distinct and "never" not in c.says]
-            able = [c for c in able if c.kind in {"text", "mixed"} or c.binary or c.whole == 1 or c.levels]
-            yield from ((c.place,) for c in able)
+            able = [c for c in self.free if c.says_outcome or "verdict" in self.roles(c)]
+            yield from ((c.place,) for c in able if c.may_say_outcome)
         elif role == "verdict":
             yield from ((c.place,) for c in self._plain if self._repeats_outcomes(c) or c.is_vote)
 

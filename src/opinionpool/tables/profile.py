@@ -105,6 +105,17 @@ class Column:
         return few and "score" in self.says and not self.roles and not {"never", "summary"} & self.says
 
     @property
+    def says_outcome(self) -> bool:
+        """Whether its name or its two words suggest that it is what happened."""
+        return bool({"unsure", "score"} & self.says) or self.binary or self.yes_no or self.levels
+
+    @property
+    def may_say_outcome(self) -> bool:
+        """Whether its cells may be what happened."""
+        able = self.kind in {"text", "mixed"} or self.binary or self.whole == 1 or self.levels
+        return able and bool(self.distinct) and "never" not in self.says
+
+    @property
     def numbers_things(self) -> bool:
         """Whether its header says that it numbers or counts something, and holds no scores."""
         return self.is_id or (is_never(self.name) and "score" not in self.says)
