@@ -20,7 +20,7 @@ MEMORY = 50.0
 PEAK = "import resource, sys; print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, file=sys.stderr)"
 POOL = """
 from opinionpool.cli import app
-from opinionpool.tables import sources
+from opinionpool.tables import engine
 sources.LARGE = 0
 app.run(["pool", {file!r}, "--output", {output!r}])
 """

@@ -158,7 +158,7 @@ def test_a_pool_that_learns_nothing_is_not_in_sample(file, answers):
 
 def test_of_a_sample_no_answer_claims_more_than_it_was_learned_from(file, command, monkeypatch):
     monkeypatch.setattr(sampling, "EVENTS", 4)
-    monkeypatch.setattr("opinionpool.tables.sources.LARGE", 0)
+    monkeypatch.setattr("opinionpool.tables.engine.LARGE", 0)
     shown = " ".join(command("pool", file(WIDE), "--pool", "linear").err.split())
     assert "4 of 6 resolved events were used to learn" in shown
     assert "6 of 8 answers are in-sample: the pool knew these outcomes, but has learned from 4 events only" in shown

@@ -211,7 +211,7 @@ def test_files_larger_than_memory(file, command, monkeypatch, kind):
     command("pool", file(WIDE), "--save", "m.json")
     text = "\n".join([*lines, "a,0.8,0.9,1"]) + "\n"
     whole = command("pool", file(text, "large.csv"), "--model", "m.json", "--format", kind)
-    monkeypatch.setattr("opinionpool.tables.sources.LARGE", 0)
+    monkeypatch.setattr("opinionpool.tables.engine.LARGE", 0)
     monkeypatch.setattr("opinionpool.tables.parts.CELLS", 60)
     monkeypatch.setattr("opinionpool.tables.parts.ROWS", 50)
     parts = command("pool", "large.csv", "--model", "m.json", "--format", kind)

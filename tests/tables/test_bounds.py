@@ -8,8 +8,8 @@ import tracemalloc
 import pytest
 
 from opinionpool.errors import DuplicateError, LayoutError, TableError
+from opinionpool.tables.engine import CELLS, COLUMNS, RATIO, SMALL
 from opinionpool.tables.read import read_forecasts
-from opinionpool.tables.sources import CELLS, COLUMNS, RATIO, SMALL
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")

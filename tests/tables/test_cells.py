@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from opinionpool.errors import ArgumentError, CellError, TableError
-from opinionpool.tables.cells import Coerced, NumberRules, half_units, is_text, looks_numeric, read_probabilities
-from opinionpool.tables.frames import read_frame
 from opinionpool.tables.read import read_forecasts
-from opinionpool.tables.table import encode
+from opinionpool.tables.table import encode, read_frame
+from opinionpool.tables.units import Coerced, NumberRules, half_units, is_text, looks_numeric, read_probabilities
 
 
 def read(cells, name="A", **rules):

@@ -8,8 +8,8 @@ from hypothesis import given, strategies as st
 
 from opinionpool.errors import CellError, LayoutError
 from opinionpool.tables.classes import Asked, NoOutcome, order_classes, two_classes
-from opinionpool.tables.frames import read_frame
 from opinionpool.tables.outcomes import Observed, settle
+from opinionpool.tables.table import read_frame
 
 
 def settled(outcomes, stated=(), missing=frozenset({""}), **asked):

@@ -14,11 +14,11 @@ from hypothesis import given, settings, strategies as st
 
 from opinionpool.errors import LayoutError, TableError
 from opinionpool.report.listing import Column, write_csv
-from opinionpool.tables.cells import MISSING
+from opinionpool.tables.engine import Workspace
 from opinionpool.tables.files import prepare
 from opinionpool.tables.loading import open_file
 from opinionpool.tables.read import read_forecasts
-from opinionpool.tables.sources import Workspace
+from opinionpool.tables.units import MISSING
 from opinionpool.text import is_formula
 
 pa = pytest.importorskip("pyarrow")

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from opinionpool.errors import LayoutError, TableError
-from opinionpool.tables.frames import read_frame
 from opinionpool.tables.read import read_forecasts
+from opinionpool.tables.table import read_frame
 
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")

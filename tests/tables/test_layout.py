@@ -7,13 +7,12 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from opinionpool.errors import ArgumentError, LayoutError
-from opinionpool.tables.frames import table_of
 from opinionpool.tables.layout import find_layout
 from opinionpool.tables.options import ReadOptions
 from opinionpool.tables.profile import Profile
 from opinionpool.tables.read import read_forecasts
-from opinionpool.tables.roles import SYNONYMS, normal
-from opinionpool.tables.shapes import Beside, UserRoles
+from opinionpool.tables.roles import SYNONYMS, Beside, UserRoles, normal
+from opinionpool.tables.table import table_of
 
 
 def table(text):

@@ -19,7 +19,7 @@ from opinionpool.forecasts import Forecasts
 from opinionpool.learning.parts import PartsSource
 from opinionpool.logodds import expit
 from opinionpool.pools.fit import fit_from, fit_pool
-from opinionpool.tables import parts, sources
+from opinionpool.tables import engine, parts
 from opinionpool.tables.event_facts import TimesNote
 from opinionpool.tables.options import ReadOptions
 from opinionpool.tables.parts import PartNotes, open_parts
@@ -31,7 +31,7 @@ EVENTS, EXPERTS = 90, 4
 @pytest.fixture
 def small_parts(monkeypatch):
     """Everything is large, and parts are small."""
-    monkeypatch.setattr(sources, "LARGE", 0)
+    monkeypatch.setattr(engine, "LARGE", 0)
     monkeypatch.setattr(parts, "CELLS", 60)
     monkeypatch.setattr(parts, "ROWS", 50)
 
@@ -96,7 +96,7 @@ def run(*arguments: str) -> tuple[int, str, str]:
 def compare_lists(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Check that the command lists the same events in the same columns both ways."""
     with monkeypatch.context() as patch:
-        patch.setattr(sources, "LARGE", 1 << 60)
+        patch.setattr(engine, "LARGE", 1 << 60)
         whole = run("pool", path, "--format", "csv")[1].splitlines()
     divided = run("pool", path, "--format", "csv")[1].splitlines()
     assert divided[0] == whole[0]
@@ -106,7 +106,7 @@ def compare_lists(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
 def compare(path: str, monkeypatch: pytest.MonkeyPatch, *options: str, told: set[str] = frozenset()) -> dict:
     """Check that the command says the same both ways; what it says at once."""
     with monkeypatch.context() as patch:
-        patch.setattr(sources, "LARGE", 1 << 60)
+        patch.setattr(engine, "LARGE", 1 << 60)
         whole = run("pool", path, "--format", "json", *options)
     divided = run("pool", path, "--format", "json", *options)
     assert divided[0] == whole[0] == 0, (divided[2], whole[2])

@@ -9,9 +9,9 @@ from hypothesis import given, strategies as st
 
 from opinionpool import arrays
 from opinionpool.errors import CellError, DuplicateError
-from opinionpool.tables.frames import read_frame
 from opinionpool.tables.options_of_events import SharedClasses, fold_rows
 from opinionpool.tables.statements import LongRows, drop_late, one_each
+from opinionpool.tables.table import read_frame
 
 EVENTS, EXPERTS = ["q0", "q1", "q2"], ["a", "b"]
 NAT = np.datetime64("NaT", "us")

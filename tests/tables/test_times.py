@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from opinionpool.errors import ArgumentError, CellError
-from opinionpool.tables.frames import read_frame
 from opinionpool.tables.read import read_forecasts
+from opinionpool.tables.table import read_frame
 from opinionpool.tables.times import as_time, parse_time, read_times
 
 

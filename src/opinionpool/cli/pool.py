@@ -179,8 +179,8 @@ class _InParts(PooledFile):
 
 def pool_files(reading: Reading, listing: Listing, writing: Writing) -> None:
     """Write a probability for every event of some files: a large one is gone through in parts, others are one part."""
+    from opinionpool.tables.engine import is_large
     from opinionpool.tables.parts import open_parts, wants_parts
-    from opinionpool.tables.sources import is_large
 
     inputs = [*reading.inputs, *listing.inputs]
     writing.check(inputs)

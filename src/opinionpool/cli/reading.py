@@ -277,7 +277,7 @@ def read(reading: Reading, model: tuple[str, TrainedPool] | None = None) -> Fore
 def _all_faults(reading: Reading, options: ReadOptions, error: TableError) -> TableError:
     """One error for all that stands in the way of reading files, ending with the command lines that read them."""
     from opinionpool.tables.diagnosis import diagnose
-    from opinionpool.tables.sources import is_large
+    from opinionpool.tables.engine import is_large
 
     if "-" in reading.files or not error.remedies or any(map(is_large, reading.files)):
         return error

@@ -17,22 +17,28 @@ import numpy as np
 
 from opinionpool.labels import UNSETTLED, VOID
 from opinionpool.tables.profile import TRUTH, Column, Profile
-from opinionpool.tables.roles import PROBABILITY, SYNONYMS, TEXT, class_names, is_never, normal, split_names
-from opinionpool.tables.shapes import (
+from opinionpool.tables.roles import (
     CLASSES,
     FACTS,
     GRID,
     ONE,
     ONE_CLASSES,
+    PROBABILITY,
     RESPONDENTS,
     SHAPES,
     SURE,
+    SYNONYMS,
+    TEXT,
     WIDE,
     Beside,
     Reading,
     Roles,
     Shape,
     UserRoles,
+    class_names,
+    is_never,
+    normal,
+    split_names,
 )
 from opinionpool.tables.table import BLANK
 from opinionpool.text import counted, listed, shown

@@ -13,8 +13,7 @@ from math import isfinite
 
 from opinionpool.findings import Remedy, fault
 from opinionpool.labels import ALWAYS_VOID, FAMILIES, UNSETTLED, VOID
-from opinionpool.tables.cells import looks_numeric
-from opinionpool.tables.units import MISSING
+from opinionpool.tables.units import MISSING, looks_numeric
 from opinionpool.text import meant, quoted
 
 # A whole number, whatever zeros stand behind the point, or up to two behind a comma: "1,000" is a thousand.

@@ -12,7 +12,7 @@ from itertools import islice
 
 from opinionpool.errors import OpinionPoolError, TableError
 from opinionpool.findings import Place, Remedy, fault, finding
-from opinionpool.tables.sources import CELL, FileSource, Workspace, check_columns, open_binary
+from opinionpool.tables.engine import CELL, FileSource, Workspace, check_columns, open_binary
 from opinionpool.text import counted, without_apostrophe
 
 HEAD = 1 << 18

@@ -20,8 +20,8 @@ from opinionpool.arguments import file_path
 from opinionpool.errors import MissingFileError, Note
 from opinionpool.findings import fault, finding
 from opinionpool.tables.delimited import HEAD, csv_source, find_codec, is_utf8, mixed_ends, one_byte, transcode
+from opinionpool.tables.engine import FileSource, Workspace, check_unpacked, open_binary
 from opinionpool.tables.roles import SYNONYMS, normal
-from opinionpool.tables.sources import FileSource, Workspace, check_unpacked, open_binary
 
 # Bytes of a stream that are copied.
 STREAM = 1 << 32

@@ -10,24 +10,31 @@ from typing import TypeAlias
 from opinionpool.errors import Note, OpinionPoolError
 from opinionpool.findings import Place, Remedy, fault, finding, typed_options
 from opinionpool.scales import Scale
-from opinionpool.tables.cells import looks_numeric
 from opinionpool.tables.choice import Choice
 from opinionpool.tables.profile import Profile
-from opinionpool.tables.roles import BETWEEN, PROBABILITY, ROLES, SYNONYMS, TEXT, class_names, normal, position
-from opinionpool.tables.shapes import (
+from opinionpool.tables.roles import (
+    BETWEEN,
     CLASSES,
     FACTS,
     GRID,
     ONE,
     ONE_CLASSES,
+    PROBABILITY,
     RESPONDENTS,
+    ROLES,
     SURE,
+    SYNONYMS,
+    TEXT,
     WIDE,
     Beside,
     Reading,
     Shape,
     UserRoles,
+    class_names,
+    normal,
+    position,
 )
+from opinionpool.tables.units import looks_numeric
 from opinionpool.text import counted, listed, quoted, shown, typed
 
 # Readings that a question offers, and columns that it shows.

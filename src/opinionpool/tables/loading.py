@@ -19,10 +19,15 @@ from opinionpool.errors import LayoutError, Note
 from opinionpool.findings import Place, fault, finding
 from opinionpool.tables.delimited import csv_fault, csv_short_rows, json_fault, with_line_feeds
 from opinionpool.tables.engine import (
+    FileSource,
     Progress,
+    Workspace,
+    check_cells,
+    check_columns,
     connect,
     engine_errors,
     interrupted,
+    is_large,
     literal,
     readable,
     unreadable,
@@ -31,8 +36,7 @@ from opinionpool.tables.engine import (
 from opinionpool.tables.files import expand, prepare
 from opinionpool.tables.layout import find_layout
 from opinionpool.tables.profile import Profile
-from opinionpool.tables.shapes import UserRoles
-from opinionpool.tables.sources import FileSource, Workspace, check_cells, check_columns, is_large
+from opinionpool.tables.roles import UserRoles
 from opinionpool.tables.table import Table
 from opinionpool.tables.where import parse_where
 

@@ -14,21 +14,24 @@ from opinionpool.findings import finding
 from opinionpool.labels import FAMILIES
 from opinionpool.names import name_key, unknown_expert
 from opinionpool.scales import scale_of
-from opinionpool.tables.cells import (
-    Coerced,
-    half_units,
-    named_missing,
-    read_levels,
-    read_probabilities,
-    unmarked_percent,
-    written_numbers,
-)
 from opinionpool.tables.layout import Layout
 from opinionpool.tables.options import ReadOptions
 from opinionpool.tables.statements import LongRows, withdrawn_only
 from opinionpool.tables.table import BLANK, Numbers, Table, Words, cell_fault, encode
 from opinionpool.tables.times import Times, read_times
-from opinionpool.tables.units import NumberRules, Written, check_experts, units_of_rows
+from opinionpool.tables.units import (
+    Coerced,
+    NumberRules,
+    Written,
+    check_experts,
+    half_units,
+    named_missing,
+    read_levels,
+    read_probabilities,
+    units_of_rows,
+    unmarked_percent,
+    written_numbers,
+)
 from opinionpool.text import listed, shown
 
 

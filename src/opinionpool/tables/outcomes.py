@@ -16,7 +16,6 @@ from opinionpool.findings import Remedy, fault, finding
 from opinionpool.labels import FAMILIES, UNRESOLVED
 from opinionpool.option_sets import Options, option_slots
 from opinionpool.scales import Scale
-from opinionpool.tables.cells import looks_numeric
 from opinionpool.tables.classes import (
     USUAL,
     Asked,
@@ -30,6 +29,7 @@ from opinionpool.tables.classes import (
 )
 from opinionpool.tables.event_facts import one_per_key, take
 from opinionpool.tables.table import BLANK, Table, Words, cell_fault, place
+from opinionpool.tables.units import looks_numeric
 from opinionpool.text import listed, shown, suggestion
 
 _WHOLE = re.compile(r"-?\d+(?:\.\d+)?")

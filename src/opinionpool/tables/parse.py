@@ -17,24 +17,25 @@ from opinionpool.forecasts import Forecasts, History
 from opinionpool.labels import UNRESOLVED
 from opinionpool.scales import ALL, PLACES, scale_of
 from opinionpool.tables.classes import as_listed
-from opinionpool.tables.distinguishing import UnnamedTimes
+from opinionpool.tables.engine import check_classes
 from opinionpool.tables.event_facts import (
     Ends,
     Facts,
+    Joined,
+    beside,
     class_order,
+    join_outcomes,
     prior_of_events,
     read_ends,
     read_facts,
     read_priors,
     time_notes,
 )
-from opinionpool.tables.known import in_time, known_by, void_by, with_silence, without_void
+from opinionpool.tables.known import coverage_note, in_time, known_by, standing, void_by, with_silence, without_void
 from opinionpool.tables.layout import Layout, find_layout, layout_notes
-from opinionpool.tables.lives import coverage_note, standing
 from opinionpool.tables.melt import Melted, Reading, melt_columns, melt_long, row_events
 from opinionpool.tables.options import OPTIONS, STAGES, ReadOptions
 from opinionpool.tables.options_of_events import EventOptions, SharedClasses, find_options, fold_rows
-from opinionpool.tables.outcome_files import Joined, beside, join_outcomes
 from opinionpool.tables.outcomes import (
     TIED,
     Observed,
@@ -46,12 +47,10 @@ from opinionpool.tables.outcomes import (
     settle_among,
 )
 from opinionpool.tables.profile import Profile
-from opinionpool.tables.remarks import ForecastCounts, alike_event_notes, alike_notes, formula_notes
-from opinionpool.tables.shapes import UserRoles
-from opinionpool.tables.sources import check_classes
-from opinionpool.tables.statements import LongRows, drop_expired, latest_of_pair, one_each
+from opinionpool.tables.remarks import ForecastCounts, alike_event_notes, alike_notes, formula_notes, refuse_totals
+from opinionpool.tables.roles import UserRoles
+from opinionpool.tables.statements import LongRows, UnnamedTimes, drop_expired, latest_of_pair, one_each
 from opinionpool.tables.table import Table, Words, cell_fault
-from opinionpool.tables.totals import refuse_totals
 from opinionpool.tables.units import NumberRules, check_percent, small_percent_notes
 from opinionpool.text import suggestion
 

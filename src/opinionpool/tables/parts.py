@@ -25,7 +25,7 @@ from opinionpool.errors import Note, OpinionPoolError
 from opinionpool.findings import fault, finding
 from opinionpool.forecasts import Forecasts
 from opinionpool.tables.classes import as_listed
-from opinionpool.tables.engine import SPACE, Progress
+from opinionpool.tables.engine import SPACE, Progress, is_large
 from opinionpool.tables.layout import Layout
 from opinionpool.tables.options import ReadOptions
 from opinionpool.tables.outcomes import Observed, absent_void_notes, coded, find_classes
@@ -33,7 +33,6 @@ from opinionpool.tables.parse import TableReader, Whole, as_asked, forecast_note
 from opinionpool.tables.profile import Profile
 from opinionpool.tables.read import open_table
 from opinionpool.tables.remarks import ForecastCounts
-from opinionpool.tables.sources import is_large
 from opinionpool.tables.table import BLANK, Table, Words, place
 
 # Events that would fill the memory, and how many a byte of text may be, at most; and bytes that show it.

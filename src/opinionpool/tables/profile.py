@@ -14,12 +14,10 @@ from opinionpool.arrays import Array, Index
 from opinionpool.findings import typed_options
 from opinionpool.labels import FAMILIES
 from opinionpool.scales import Scale, scale_of
-from opinionpool.tables.cells import looks_numeric, written_numbers
-from opinionpool.tables.roles import BETWEEN, PROBABILITY, is_never, normal, roles_of, words_of
-from opinionpool.tables.shapes import FACTS
+from opinionpool.tables.roles import BETWEEN, FACTS, PROBABILITY, is_never, normal, roles_of, words_of
 from opinionpool.tables.table import BLANK, Table, Words
 from opinionpool.tables.times import are_times
-from opinionpool.tables.units import MISSING, Spread
+from opinionpool.tables.units import MISSING, Spread, looks_numeric, written_numbers
 from opinionpool.text import counted, listed, shown, typed
 
 # Cells that are looked at, and from how many places of a large table.

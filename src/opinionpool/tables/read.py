@@ -13,8 +13,7 @@ from opinionpool.forecasts import Forecasts
 from opinionpool.progress import Progress, advancing
 from opinionpool.tables.options import ReadOptions, documented, options_given
 from opinionpool.tables.parse import read_table
-from opinionpool.tables.roles import BETWEEN, KEYED, position
-from opinionpool.tables.shapes import UserRoles
+from opinionpool.tables.roles import BETWEEN, KEYED, UserRoles, position
 from opinionpool.tables.table import Table
 
 
@@ -156,7 +155,7 @@ def _open(
         with open_file(source, options.encoding, progress, on_disk, options.expert_from_name or None, roles) as table:
             yield table
     else:
-        from opinionpool.tables.frames import read_frame
+        from opinionpool.tables.table import read_frame
 
         table = read_frame(source)
         try:

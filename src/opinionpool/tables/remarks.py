@@ -1,4 +1,4 @@
-"""What stands out among numbers and names: how often experts gave which numbers, and names that hardly differ."""
+"""What stands out among numbers and names: how often experts gave which numbers, names that hardly differ, totals."""
 
 from __future__ import annotations
 
@@ -11,10 +11,16 @@ import numpy as np
 
 from opinionpool.arrays import Index
 from opinionpool.errors import Note
-from opinionpool.findings import finding
+from opinionpool.findings import Remedy, fault, finding
+from opinionpool.labels import FAMILIES
 from opinionpool.names import alike
-from opinionpool.tables.statements import LongRows
-from opinionpool.text import FORMULAS, is_formula, quoted, shown
+from opinionpool.tables.classes import key
+from opinionpool.tables.layout import Layout
+from opinionpool.tables.roles import names_total, normal
+from opinionpool.tables.statements import LongRows, condition
+from opinionpool.tables.table import BLANK, Table, Words, place
+from opinionpool.tables.units import looks_numeric
+from opinionpool.text import FORMULAS, is_formula, quoted, shown, typed
 
 # On fewer events, a column of only 0 and 1 means nothing.
 _VOTES = 5
@@ -173,3 +179,43 @@ def formula_notes(names: Sequence[str]) -> list[Note]:
         return []
     odd = [name for name in names if is_formula(name)]
     return [finding("formulas", names=odd)] if odd else []
+
+
+# What may be an event, unless its outcome is a number such as only sums are.
+_COUNTS = frozenset({"n", "count", "number"})
+
+
+def refuse_totals(table: Table, layout: Layout, events: Words, outcomes: Sequence[Words]) -> None:
+    """Refuse a wide table that ends with rows of totals or averages, which would be pooled as events.
+
+    A row that has an outcome is an event, unless that is a number other than 0 and 1 that no other row has.
+    """
+    if not layout.wide or "event" not in layout.roles:
+        return
+    rows: list[int] = []
+    for row in range(len(events.codes) - 1, 0, -1):
+        code = int(events.codes[row])
+        if code == BLANK:
+            continue
+        summed = [_sums_up(words, row) for words in outcomes if words.codes[row] != BLANK]
+        counted_up = bool(summed) and all(summed) and normal(events.values[code].rstrip(" :=")) in _COUNTS
+        if not names_total(events.values[code]) and not counted_up:
+            break
+        if all(summed):
+            rows.insert(0, row)
+    if not rows:
+        return
+    names = list(dict.fromkeys(events.values[events.codes[row]] for row in rows))
+    column = table.names[layout.roles["event"]]
+    where = condition(column, "<>", names[0])
+    if len(names) > 1:
+        where = f"not {condition(column, 'in', *names)}"
+    about = {"names": names, "places": place(table, *rows), "condition": typed(where), "count": len(rows)}
+    raise fault("totals", None, [Remedy({"where": where})], **about)
+
+
+def _sums_up(outcomes: Words, row: int) -> bool:
+    """Return True if a row's outcome may be a total: a number other than 0 and 1 that no other row has."""
+    code = int(outcomes.codes[row])
+    word = outcomes.values[code]
+    return looks_numeric(word) and key(word) not in FAMILIES[0] and int(outcomes.counts[code]) == 1

@@ -16,7 +16,7 @@ from xml.etree.ElementTree import Element, ParseError, iterparse
 from opinionpool.errors import Note, TableError
 from opinionpool.extras import install
 from opinionpool.findings import fault, finding
-from opinionpool.tables.sources import check_cells
+from opinionpool.tables.engine import check_cells
 
 _SAVE_AS = "save it as CSV in the program that made it (File, Save As, CSV UTF-8), and read that file"
 # What a workbook may unpack to.
