@@ -1,19 +1,20 @@
-"""How the cost of a fit grows with events, experts, missing forecasts and classes: ``python benchmarks/growth.py``.
+"""How the cost of a fit grows with events, experts, missing forecasts and classes.
 
-Processor seconds on one thread, the least of a few runs, of the default pool and of the data alone. Draws
-docs/figures/growth.svg and prints what it shows.
+Processor seconds on one thread, the least of a few runs, of the default pool and of the data alone. `rows` draws
+docs/figures/growth.svg too, so ``python benchmarks/run.py growth`` does.
 """
 
 from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+from row import Row
 from threadpoolctl import threadpool_limits
 
 import opinionpool as op
@@ -23,13 +24,15 @@ Panel = tuple[Array, npt.NDArray[np.intp]]
 
 # What grows, while the others are as in `USUAL`: events, experts, share missing, classes.
 USUAL = (2_000, 20, 0.0, 2)
-EVENTS = (100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000, 10_000_000)
+EVENTS = (100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000)
 EXPERTS = (2, 5, 20, 50, 100, 200, 500, 1_000, 2_000)
 MISSING = (0.0, 0.01, 0.1, 0.3, 0.5, 0.8, 0.9, 0.95, 0.99)
 CLASSES = (2, 3, 5, 10, 20)
 # Where the default pool begins to learn from a sample: events, and forecasts.
 MOST_EVENTS, MOST_FORECASTS = 20_000, 2_000_000
 BUDGET = 3.0
+# The power with which seconds may grow, and how much longer than complete forecasts the default pool may take.
+POWERS, INCOMPLETE = {"events": 1.1, "experts": 2.2, "classes": 2.0}, 3.0
 FIGURE = Path(__file__).resolve().parents[1] / "docs" / "figures" / "growth.svg"
 
 
@@ -79,7 +82,6 @@ def measured(panels: dict[float, tuple[int, int, float, int]], most: float) -> d
             before = found[name][-1:] or [0.0]
             took = float("nan") if before[0] > most else seconds(partial(fit, panel, beliefs))
             found[name].append(took)
-            print(f"{shape}: {name} {took:.4g} s", flush=True)
     return found
 
 
@@ -100,7 +102,7 @@ def figures() -> dict[str, tuple[list[float], dict[str, list[float]]]]:
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore", op.OpinionPoolWarning)
         op.GaussianPool().fit(*drawn(100, 3, 0.0, 2))
-        return {name: ([*panels], measured(panels, 20.0)) for name, panels in axes.items()}
+        return {name: ([*panels], measured(panels, 5.0)) for name, panels in axes.items()}
 
 
 def draw(found: dict[str, tuple[list[float], dict[str, list[float]]]]) -> None:
@@ -137,15 +139,19 @@ def exponent(at: list[float], seconds: list[float]) -> float:
     return float(np.polyfit(*np.array(upper).T, 1)[0]) if len(upper) > 2 else float("nan")
 
 
-def main() -> None:
-    """Measure, print and draw."""
+def rows() -> Iterator[Row]:
+    """Measure and draw; yield how seconds grow along each axis."""
     found = figures()
     draw(found)
     for name, (at, lines) in found.items():
+        axis = name.partition(",")[0]
         for line, values in lines.items():
-            if not name.startswith("share"):
-                print(f"{name}: {line} grows with power {exponent(at, values):.2f}")
-
-
-if __name__ == "__main__":
-    main()
+            known = [each for each in values if each == each]
+            told = f"{known[0]:.3g} to {known[-1]:.3g} s"
+            if axis in POWERS:
+                power, most = exponent(at, values), POWERS[axis]
+                yield Row(f"{line}, {name}: power", f"<= {most:g}", f"{power:.2f}", told, kept=power <= most)
+            elif line == "default pool":
+                times = max(known) / known[0]
+                what = f"{line}, {name}: at most, of none missing"
+                yield Row(what, f"<= {INCOMPLETE:g} x", f"{times:.2f} x", told, kept=times <= INCOMPLETE)

@@ -24,7 +24,7 @@ Array = npt.NDArray[np.float64]
 
 EVENTS = 1_000_000
 # Experts, the most times the reference loop, and rounds of the slow peer.
-PANELS = ((20, 2.2, 3), (100, 2.2, 1), (5, 3.5, 3))
+PANELS = ((20, 1.5, 3), (100, 2.2, 1), (5, 3.5, 3))
 MEMORY = 8.0
 FEW = 1_000
 ROUNDS = 7
@@ -125,7 +125,7 @@ def pools(q: Array, y: npt.NDArray[np.int64], loops: Reference | None) -> Iterat
         constant = -float(weights @ panel_.bias)
         np.testing.assert_allclose(panel_.pool(q[:1000]), loops.pool(q[:1000], weights, constant), rtol=1e-6)
         work = interleave(lambda: panel_.pool(q), lambda: loops.pool(q, weights, constant), ROUNDS)
-        yield within("pool, 1e6 x 20", None, work, q)
+        yield within("pool, 1e6 x 20", 1.5, work, q)
         codes = y.astype(np.uint8)
         work = interleave(lambda: panel_.pool(q), lambda: loops.moments(q, codes), ROUNDS)
         yield within("pool, 1e6 x 20, and the loop of a fit", 2.2, work, q)

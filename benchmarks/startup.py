@@ -30,7 +30,11 @@ def rows() -> Iterator[Row]:
         file = Path(folder) / "small.csv"
         file.write_text(FILE)
         command = str(Path(sys.executable).with_name("opinionpool"))
-        yield against_numpy("opinionpool pool, 7 events", [command, "pool", str(file)], 4.0)
+        pool = [command, "pool", str(file)]
+        yield against_numpy("opinionpool pool, 7 events", pool, 4.0)
+        seconds = interleave([command, "check", str(file)], pool, ROUNDS)
+        longer, peer = seconds.first - seconds.second, f"pool: {seconds.second:.2f} s, check {seconds.first:.2f} s"
+        yield Row("opinionpool check, 7 events: beyond pool", "<= 0.5 s", f"{longer:.2f} s", peer, kept=longer <= 0.5)
 
 
 def against_numpy(what: str, command: list[str], limit: float | None = None) -> Row:

@@ -107,7 +107,7 @@ class FittedPanel(Tabular):
         }
 
     def weight_interval(self, level: float = 0.9) -> tuple[Array, Array]:
-        """Credible interval of each weight, marginally, (N,) twice; NaN where it is not known."""
+        """Credible interval of each weight by itself, (N,) twice, by `posterior`; NaN where it is not known."""
         low, high = np.full((2, len(self.experts)), np.nan)
         if self.posterior is not None:
             known = self.present & self.panel.informative

@@ -134,7 +134,7 @@ class Posterior(Tabular):
         return self.value[best], float(self.posterior[best])
 
     def weight_interval(self, experts: int, level: float = 0.9) -> tuple[Array, Array]:
-        """Return the credible interval of each weight by itself, less its mean, (N,) twice."""
+        """Return quantiles of each weight by itself in the mixture, less its mean, (N,) twice."""
         mean = (self.mean - self.probability @ self.mean)[:, -experts:]
         sd = np.sqrt(np.maximum(np.diagonal(self.covariance, axis1=1, axis2=2)[:, -experts:], 0.0))
         low, high = (quantile(self.probability, mean, sd, q) for q in ((1.0 - level) / 2.0, (1.0 + level) / 2.0))

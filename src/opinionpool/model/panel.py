@@ -553,12 +553,10 @@ class Panel(PoolingPanel):
         """
         centre = self.settings.extremes.centre
         bias = self.bias_ratios if centre is None else centre
-        beyond = self.settings.contrasts(batch)[0]
-        present = ~np.isnan(beyond[:, :1])
-        contrast = np.where(present, beyond - bias, 0.0)
-        weights = self.weights_for(present.T)[0]
-        intercept = np.asarray(weights @ (bias - self.bias_ratios))
-        added = weights[:, None] * contrast
+        beyond = self.settings.contrasts(batch)[0] - bias
+        present = ~np.isnan(beyond)
+        weights, added = self.weights_for(present[:, 0][None])[0], self.parts.added(beyond[None])[0]
+        contrast, intercept = np.where(present, beyond, 0.0), np.asarray(weights @ (bias - self.bias_ratios))
         return AnswerParts("log-odds", bias, contrast, weights, added, batch.reference[0], intercept)
 
     def simulate(
