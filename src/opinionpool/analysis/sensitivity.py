@@ -8,7 +8,7 @@ What nobody assessed is varied over what is assumed of any panel.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import Any, TypeVar
@@ -87,22 +87,20 @@ _Variation = tuple[str, str, bool, tuple[float, float], tuple[Beliefs, Beliefs]]
 
 
 def _variations(given: Beliefs, experts: tuple[str, ...]) -> Iterator[_Variation]:
-    n = len(experts)
+    """Yield each belief that is open: what, of whom, whether assessed, its range, and beliefs at both ends."""
+    n, accuracy = len(experts), given.absolute()
     correlation, calibration = given.get("correlation"), given.get("calibration")
-    if n > 1 and (correlation is None or math.isfinite(correlation.worth)):
-        worth = WORTH if correlation is None else correlation.worth
+    ends, level = _factor_range(CALIBRATION, SLOPE_SD), 1.0 if accuracy is None else accuracy.value
+    either = [("calibration", calibration, ends if calibration is None else calibration_range(calibration, level))]
+    if n > 1:
         ends = CORRELATIONS if correlation is None else correlation_range(correlation, n)
-        low, high = (replace(given, correlation=Belief(value, worth)) for value in ends)
-        yield "correlation", "", correlation is not None, ends, (low, high)
-    if calibration is None or math.isfinite(calibration.worth):
-        worth = WORTH if calibration is None else calibration.worth
-        if calibration is None:
-            ends = _factor_range(CALIBRATION, SLOPE_SD)
-        else:
-            accuracy = given.absolute()
-            ends = calibration_range(calibration, 1.0 if accuracy is None else accuracy.value)
-        low, high = (replace(given, calibration=Belief(value, worth)) for value in ends)
-        yield "calibration", "", calibration is not None, ends, (low, high)
+        either.insert(0, ("correlation", correlation, ends))
+    for what, belief, ends in either:
+        worth = WORTH if belief is None else belief.worth
+        if math.isfinite(worth):
+            changes: list[dict[str, Any]] = [{what: Belief(value, worth)} for value in ends]
+            low, high = (replace(given, **each) for each in changes)
+            yield what, "", belief is not None, ends, (low, high)
     for what, ends, (low, high) in feature_ranges(given):
         if what != "calibration":
             yield what, "", True, ends, (low, high)
@@ -120,31 +118,23 @@ def feature_ranges(
     own: SomeBeliefs, everyone: ExpertBeliefs | None = None
 ) -> Iterator[tuple[str, tuple[float, float], tuple[SomeBeliefs, SomeBeliefs]]]:
     """Yield ranges of accuracy, calibration and bias, and beliefs at both ends; `everyone` has default beliefs."""
-    accuracy, relative, calibration = own.absolute(), own.get("relative_accuracy"), own.get("calibration")
-    common = everyone or ExpertBeliefs()
+    accuracy, calibration, common = own.absolute(), own.get("calibration"), everyone or ExpertBeliefs()
+    relative = None if isinstance(own, Beliefs) else own.get("relative_accuracy")
     level = next((each.value for each in (accuracy, common.absolute()) if each is not None), 1.0)
+    level *= 1.0 if relative is None else relative.value
     kappa = next((each.value for each in (calibration, common.get("calibration")) if each is not None), CALIBRATION)
-    if accuracy is not None and math.isfinite(accuracy.worth):
-        ends = accuracy_range(accuracy)
-        none: dict[str, None] = dict.fromkeys(("accuracy", *ELICITED))
-        yield "accuracy", ends, _changed(own, [none | {"auc": Belief(value, accuracy.worth)} for value in ends])
-    if relative is not None and math.isfinite(relative.worth) and not isinstance(own, Beliefs):
-        level *= relative.value
-        ends = _factor_range(relative.value, math.sqrt((8.0 / level + 2.0) / relative.worth), (1e-4, 1e4))
-        changed = _changed(own, [{"relative_accuracy": Belief(value, relative.worth)} for value in ends])
-        yield "relative accuracy", ends, changed
-    if calibration is not None and math.isfinite(calibration.worth):
-        ends = calibration_range(calibration, level)
-        yield "calibration", ends, _changed(own, [{"calibration": Belief(value, calibration.worth)} for value in ends])
-    bias = own.get("bias")
-    if bias is not None and math.isfinite(bias.worth):
-        ends = bias_range(bias, level, kappa)
-        yield "bias", ends, _changed(own, [{"bias": Belief(value, bias.worth)} for value in ends])
-
-
-def _changed(own: SomeBeliefs, ends: list[dict[str, Any]]) -> tuple[SomeBeliefs, SomeBeliefs]:
-    low, high = (replace(own, **each) for each in ends)
-    return low, high
+    ranges: tuple[tuple[str, Belief | None, Callable[[Belief], tuple[float, float]], dict[str, None]], ...] = (
+        ("auc", accuracy, accuracy_range, dict.fromkeys(("accuracy", *ELICITED))),
+        ("relative_accuracy", relative, lambda belief: relative_range(belief, level), {}),
+        ("calibration", calibration, lambda belief: calibration_range(belief, level), {}),
+        ("bias", own.get("bias"), lambda belief: bias_range(belief, level, kappa), {}),
+    )
+    for name, belief, range_of, none in ranges:
+        if belief is not None and math.isfinite(belief.worth):
+            ends = range_of(belief)
+            changed: list[dict[str, Any]] = [none | {name: Belief(value, belief.worth)} for value in ends]
+            low, high = (replace(own, **each) for each in changed)
+            yield "accuracy" if name == "auc" else name.replace("_", " "), ends, (low, high)
 
 
 def accuracy_range(accuracy: Belief) -> tuple[float, float]:
@@ -155,6 +145,11 @@ def accuracy_range(accuracy: Belief) -> tuple[float, float]:
     low, high = _factor_range(value, spread, (0.0, 50.0))
     low, centre, high = (float(auc) for auc in expected_auc([low, value, high]))
     return _clipped(low, centre, high, (0.505, 0.995))
+
+
+def relative_range(relative: Belief, accuracy: float) -> tuple[float, float]:
+    """Range of the relative accuracy of an expert of given accuracy."""
+    return _factor_range(relative.value, math.sqrt((8.0 / accuracy + 2.0) / relative.worth), (1e-4, 1e4))
 
 
 def calibration_range(calibration: Belief, accuracy: float) -> tuple[float, float]:
