@@ -293,17 +293,14 @@ def _moves(
     table = np.array([before, *answers[1:-1], after])
     parts = np.diff(np.array(answers), axis=0)
     parts = np.concatenate([parts, [(answers[0] - before) + (after - answers[-1])]])
-    size = np.abs(table[-1] - table[0]).reshape(len(now.events), -1).max(axis=1)
-    moves = []
-    for t in np.argsort(-size, kind="stable").tolist():
-        event = now.events[t]
-        if table.ndim == 2:
-            moves.append(Move(event, None, float(table[0, t]), float(table[-1, t]), tuple(parts[:, t].tolist())))
-            continue
-        for k, label in enumerate(now.classes):
-            ends = float(table[0, t, k]), float(table[-1, t, k])
-            moves.append(Move(event, label, *ends, tuple(parts[:, t, k].tolist())))
-    return tuple(moves)
+    labels = (None,) if table.ndim == 2 else now.classes
+    table, parts = (each.reshape(len(each), len(now.events), -1) for each in (table, parts))
+    order = np.argsort(-np.abs(table[-1] - table[0]).max(axis=1), kind="stable").tolist()
+    return tuple(
+        Move(now.events[t], label, float(table[0, t, k]), float(table[-1, t, k]), tuple(parts[:, t, k].tolist()))
+        for t in order
+        for k, label in enumerate(labels)
+    )
 
 
 def _same_settings(old: TrainedPool, new: TrainedPool) -> bool:

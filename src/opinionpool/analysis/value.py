@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -84,33 +85,15 @@ def panel_value(panel: PoolingPanel, prior: float = 0.5, joint_accuracy: float |
     (np.float64(0.841), 0.897, 0.416, 1.6)
     """
     expect_type(panel, PoolingPanel, "panel")
-    single = panel.accuracy
     joint = panel.joint_accuracy if joint_accuracy is None else number(joint_accuracy, "joint_accuracy", 0, LARGEST)
-    every = np.append(single, joint)
-    auc = expected_auc(every)
-    score = brier = hits = None
-    binary = len(panel.classes) == 2
-    if binary:
-        score, brier, hits = expected_score(every, prior), expected_brier(every, prior), hit_rate(every, prior)
-
-    def last(values: Array | None) -> float | None:
-        return None if values is None else float(values[-1])
-
-    return PanelValue(
-        experts=panel.names,
-        prior=one_prior(prior) if binary else None,
-        accuracy=single,
-        auc=auc[:-1],
-        score=None if score is None else score[:-1],
-        brier=None if brier is None else brier[:-1],
-        hit_rate=None if hits is None else hits[:-1],
-        joint_accuracy=joint,
-        joint_auc=float(auc[-1]),
-        joint_score=last(score),
-        joint_brier=last(brier),
-        joint_hit_rate=last(hits),
-        effective=effective_number(panel),
-    )
+    every, binary = np.append(panel.accuracy, joint), len(panel.classes) == 2
+    found: dict[str, Array | None] = {"accuracy": every, "auc": expected_auc(every)}
+    for name, score in (("score", expected_score), ("brier", expected_brier), ("hit_rate", hit_rate)):
+        found[name] = score(every, prior) if binary else None
+    each: dict[str, Any] = {name: None if values is None else values[:-1] for name, values in found.items()}
+    each |= {f"joint_{name}": None if values is None else float(values[-1]) for name, values in found.items()}
+    known = one_prior(prior) if binary else None
+    return PanelValue(experts=panel.names, prior=known, effective=effective_number(panel), **each)
 
 
 def learned_value(state: FittedPanel, prior: float | None = None) -> PanelValue:

@@ -29,7 +29,8 @@ from opinionpool.estimation.rows import ForecastRows, ResolvedEvents
 from opinionpool.estimation.statistics import PatternMoments, Statistics
 from opinionpool.labels import UNRESOLVED
 from opinionpool.logodds import whitened
-from opinionpool.model.correlation import least_pivot
+from opinionpool.model.contrasts import padded_cells
+from opinionpool.model.correlation import least_pivot, patterns
 
 # Of the largest change in a step of EM, in coordinates in which Σ is 1; and steps.
 TOLERANCE, LIMIT = 1e-9, 2000
@@ -224,31 +225,26 @@ def _pattern(part: PatternMoments, columns: Index, active: Index | slice) -> Pat
 
 
 def _of_rows(rows: ForecastRows, kept: Index) -> Iterator[Patterns]:
-    """Patterns of one event each side by side, by their number of forecasts; others one by one."""
+    """Yield the `Patterns` of `kept` experts with resolved events; those of one event each stand side by side."""
     position, groups, d = np.full(rows.experts, -1), len(rows.design.signature), rows.classes - 1
     position[kept] = np.arange(len(kept))
     counted = (rows.outcomes != UNRESOLVED) & (rows.weight > 0)
     cells = np.flatnonzero(counted[rows.event] & (position[rows.expert] >= 0))
     cells = cells[np.lexsort((position[rows.expert[cells]], rows.event[cells]))]
-    crowd = np.bincount(rows.event[cells], minlength=len(rows.outcomes))
-    first = np.cumsum(crowd) - crowd
-    for n in np.unique(crowd[crowd > 0]).tolist():
-        events = np.flatnonzero(crowd == n)
-        place = cells[first[events][:, None] + np.arange(n)]
-        columns, ratios = position[rows.expert[place]], rows.ratios[place]
-        outcomes, weight = rows.outcomes[events], rows.weight[events]
-        different, which, count = np.unique(columns, axis=0, return_inverse=True, return_counts=True)
-        ordered = np.split(np.argsort(which.ravel(), kind="stable"), np.cumsum(count)[:-1])
-        for i in np.flatnonzero(count > 1).tolist():
-            its = ordered[i]
-            part = PatternMoments.of_rows(ratios[its], outcomes[its], weight[its], groups)
-            yield _pattern(part, different[i], slice(None))
-        single = np.array([ordered[i][0] for i in np.flatnonzero(count == 1).tolist()], dtype=np.intp)
-        if len(single):
-            where, shape = (np.arange(len(single)), outcomes[single]), (len(single), groups * d)
-            counts, mean = np.zeros((len(single), groups, d)), np.zeros((len(single), groups, d, n))
-            counts[where], mean[where] = weight[single, None], np.swapaxes(whitened(ratios[single]), 1, 2)
-            yield Patterns(columns[single], counts.reshape(shape), mean.reshape(*shape, n), np.zeros((1, n, n)))
+    for events, place, present in padded_cells(rows.event[cells], len(rows.outcomes)):
+        for which, here, who in patterns(present, position[rows.expert[cells[place]]]):
+            alike, (several, n) = events[which], who.shape
+            ratios = rows.ratios[cells[place[which[:, :, None], here[:, None, :]]]]
+            outcomes, weight = rows.outcomes[alike], rows.weight[alike]
+            if which.shape[1] > 1:
+                for part, y, v, columns in zip(ratios, outcomes, weight, who, strict=True):
+                    yield _pattern(PatternMoments.of_rows(part, y, v, groups), columns, slice(None))
+                continue
+            counts, mean = np.zeros((several, groups, d)), np.zeros((several, groups, d, n))
+            at = np.arange(several), outcomes[:, 0]
+            counts[at], mean[at] = weight, np.swapaxes(whitened(ratios[:, 0]), 1, 2)
+            shape = several, groups * d
+            yield Patterns(who, counts.reshape(shape), mean.reshape(*shape, n), np.zeros((1, n, n)))
 
 
 class Likeliest(NamedTuple):
