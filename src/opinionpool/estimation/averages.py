@@ -84,7 +84,7 @@ def sample_means(evidence: ResolvedEvents, reference: Array) -> Means:
     return fit_means(marginals.count[:-1], marginals.mean[:-1] - reference, marginals.square[0], evidence.design)
 
 
-def still(evidence: ResolvedEvents, means: Means) -> Array:
+def still(evidence: ResolvedEvents, means: Means) -> Mask:
     """Mask of experts with several forecasts and zero variance, up to rounding, (N,)."""
     marginals = evidence.marginals
     count = np.where(means.count > 0, means.count, 0.0)
@@ -96,7 +96,7 @@ def still(evidence: ResolvedEvents, means: Means) -> Array:
     return np.asarray((active > 1) & (moved <= _rounding(centre, active)))
 
 
-def without_spread(evidence: ResolvedEvents, means: Means) -> Array:
+def without_spread(evidence: ResolvedEvents, means: Means) -> Mask:
     """Mask of experts whose log-ratios have zero variance given the outcome, up to rounding, (N,)."""
     size = np.abs(evidence.marginals.mean[:-1]).max(axis=0)
     return np.asarray(means.square <= _rounding(size, means.count.sum(axis=0)))
@@ -249,8 +249,6 @@ def sample_parts(
         return parts, bias, []
     means = sample_means(evidence, reference)
     uninformative, notes = _uninformative(evidence, means, experts, classes)
-    if uninformative.all():
-        raise LearningError("no expert has forecasts that vary on resolved events, so there is nothing to learn from")
     means = replace(
         means, contrast=np.where(uninformative, 0.0, means.contrast), square=np.where(uninformative, 0.0, means.square)
     )
@@ -309,14 +307,21 @@ def _check_choices(evidence: ResolvedEvents) -> None:
         )
 
 
+def uninformative_experts(evidence: ResolvedEvents, means: Means, experts: Sequence[str]) -> tuple[Mask, list[Note]]:
+    """Mask of experts without forecasts, or with zero variance, and notes on them; a LearningError if all are such."""
+    absent = means.count.sum(axis=0) == 0
+    constant = still(evidence, means) & ~absent
+    if (absent | constant).all():
+        raise LearningError("no expert has forecasts that vary on resolved events, so there is nothing to learn from")
+    notes = no_forecast_notes(experts, absent) + constant_notes(experts, constant)
+    return np.asarray(absent | constant), notes
+
+
 def _uninformative(
     evidence: ResolvedEvents, means: Means, experts: tuple[str, ...], classes: tuple[object, ...]
 ) -> tuple[Mask, list[Note]]:
     """Experts with nothing to say, and what to tell about them."""
-    absent = means.count.sum(axis=0) == 0
-    constant = still(evidence, means) & ~absent
-    notes = no_forecast_notes(experts, absent) + constant_notes(experts, constant)
-    uninformative = absent | constant
+    uninformative, notes = uninformative_experts(evidence, means, experts)
     few = means.terms < 1
     if means.design.biased:
         few = few | ((means.count > 0).sum(axis=0) < 2)

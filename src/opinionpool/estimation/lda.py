@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool.arrays import Array, Index
+from opinionpool.arrays import Array
 from opinionpool.errors import LearningError, Note, PanelError
-from opinionpool.estimation.averages import constant_notes, no_forecast_notes
+from opinionpool.estimation.averages import sample_means, uninformative_experts
 from opinionpool.estimation.em import NoMaximumError, NormalRegression
 from opinionpool.estimation.rows import ForecastRows
 from opinionpool.estimation.statistics import Design, PatternMoments
@@ -53,7 +53,9 @@ def full_fit(
             f"no resolved event with a forecast has outcome {classes[int(np.argmin(count))]!r}, so its means cannot be "
             f"estimated from the data alone; {_WAYS_OUT}"
         )
-    kept, notes = _speakers(contrasts, experts)
+    cells = ForecastRows.of_array(contrasts, outcomes, weight)
+    uninformative, notes = uninformative_experts(cells, sample_means(cells, np.zeros(len(classes) - 1)), experts)
+    kept = np.flatnonzero(~uninformative)
     _check(contrasts[:, kept], outcomes, weight, [experts[i] for i in kept], classes)
     t, (n, d) = len(contrasts), contrasts.shape[1:]
     rows, k = contrasts[:, kept].reshape(t, -1, 1), len(classes)
@@ -91,18 +93,6 @@ def full_fit(
             f"trust it cannot be learned from the data alone; {_WAYS_OUT}"
         )
     return FullFit(parts, bias, notes)
-
-
-def _speakers(contrasts: Array, experts: tuple[str, ...]) -> tuple[Index, list[Note]]:
-    """Positions of the experts whose contrasts vary, and notes on all other experts."""
-    absent = np.asarray(np.isnan(contrasts[..., 0]).all(axis=0))
-    contrast = np.where(absent[:, None], 0.0, contrasts)
-    moved = np.nanmax(contrast, axis=0) - np.nanmin(contrast, axis=0)
-    still = (moved <= ROUNDING * (1.0 + np.nanmax(np.abs(contrast), axis=0))).all(axis=1)
-    notes = no_forecast_notes(experts, absent) + constant_notes(experts, still & ~absent)
-    if still.all():
-        raise LearningError("no expert has forecasts that vary on resolved events, so there is nothing to learn from")
-    return np.flatnonzero(~still), notes
 
 
 def _check(
