@@ -196,7 +196,7 @@ def test_what_the_data_do_not_determine_is_said():
     refused(few, y, "'expert_2' has no forecast on a resolved event with outcome 2")
     never = x.copy()
     never[::2, 0], never[1::2, 1] = NAN, NAN
-    refused(never, y, "'expert_1' and 'expert_2' met on 0")
+    refused(never, y, "'expert_1' and 'expert_2' met never")
     sure = np.eye(3)[y][:, None] * 0.7 + 0.1
     refused(sure, y, "never varies within an outcome")
     refused(x, y, "structure is 'common'", ArgumentError, structure="common")

@@ -15,7 +15,7 @@ that does to the mean of the forecasts. `benchmarks/missing.py` shows how far.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -277,7 +277,8 @@ def maximum_likelihood(
     regression = NormalRegression.of(evidence, kept, regressors)
     # A row for each coordinate.
     together = regression.overlaps() / d
-    _check_overlaps(together, names, evidence.classes)
+    needed = -(-(3 + d) // d)
+    check_overlaps(together, needed, names, "a full covariance", "use structure='common' or structure='auto'")
     try:
         fit = regression.fit()
     except NoMaximumError as error:
@@ -291,17 +292,16 @@ def maximum_likelihood(
     return Likeliest(bias, contrast, covariance, fit)
 
 
-def _check_overlaps(together: Array, names: tuple[str, ...], classes: int) -> None:
-    """Every pair must have met on enough events for a covariance of two."""
-    needed = -(-(2 + classes) // (classes - 1))
+def check_overlaps(together: Array, needed: int, names: Sequence[str], what: str, remedy: str) -> None:
+    """Raise `LearningError` unless every pair has met on enough events for the covariance of `what`."""
     few = np.argwhere(np.triu(together < needed, 1))
     if len(few):
         i, j = few[np.argmin(together[few[:, 0], few[:, 1]])]
         met = f"only on {together[i, j]:g}" if together[i, j] else "never"
         more = f"; {len(few)} pairs of {len(names)} experts are such" if len(few) > 1 else ""
         raise LearningError(
-            f"a full covariance needs at least {needed} resolved events for every pair of experts, and {names[i]!r} "
-            f"and {names[j]!r} met {met}{more}; use structure='common' or structure='auto', or leave experts out"
+            f"{what} needs at least {needed} resolved events for every pair of experts, and {names[i]!r} and "
+            f"{names[j]!r} met {met}{more}; {remedy}, or leave experts out"
         )
 
 

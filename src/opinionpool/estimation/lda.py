@@ -16,7 +16,7 @@ import numpy.typing as npt
 from opinionpool.arrays import Array
 from opinionpool.errors import LearningError, Note, PanelError
 from opinionpool.estimation.averages import sample_means, uninformative_experts
-from opinionpool.estimation.em import NoMaximumError, NormalRegression
+from opinionpool.estimation.em import NoMaximumError, NormalRegression, check_overlaps
 from opinionpool.estimation.rows import ForecastRows
 from opinionpool.estimation.statistics import Design, PatternMoments
 from opinionpool.labels import UNRESOLVED
@@ -121,10 +121,4 @@ def _check(
             f"expert {names[i]!r} has no forecast on a resolved event with outcome {classes[c]!r}, so its mean there "
             f"cannot be estimated from the data alone; {_WAYS_OUT}, or leave the expert out"
         )
-    together = (present.T * weight) @ present
-    if (together < 2 * d + k).any():
-        i, j = np.unravel_index(int(np.argmin(together)), together.shape)
-        raise LearningError(
-            f"the full model needs at least {2 * d + k} resolved events for every pair of experts, and {names[i]!r} "
-            f"and {names[j]!r} met on {together[i, j]:g}; {_WAYS_OUT}, or leave experts out"
-        )
+    check_overlaps((present.T * weight) @ present, 2 * d + k, names, "the full model", _WAYS_OUT)
