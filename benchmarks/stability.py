@@ -102,11 +102,7 @@ def _regression(sample: Forecasts, x: Array, **beliefs: float) -> Array:
     return found.log_ratios(x)[:, 0]
 
 
-RULES: dict[str, Callable[[Forecasts], Array]] = {
-    "default": by_default,
-    "recalibrated": recalibrated,
-    "ridge": ridge,
-}
+RULES: dict[str, Callable[[Forecasts], Array]] = {"default": by_default, "recalibrated": recalibrated, "ridge": ridge}
 
 
 def shifts(sample: Forecasts, known: npt.NDArray[np.intp], rule: Callable[[Forecasts], Array] = by_default) -> Array:

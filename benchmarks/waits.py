@@ -133,12 +133,7 @@ def classes() -> Iterator[Row]:
     outcome = rng.integers(0, 5, 100_000)
     several[np.arange(100_000), :, outcome] += 0.3
     several /= several.sum(axis=2, keepdims=True)
-    seconds = interleave(
-        lambda: alone(several, outcome),
-        lambda: alone(binary, y),
-        ROUNDS,
-        clock=processor_seconds,
-    )
+    seconds = interleave(lambda: alone(several, outcome), lambda: alone(binary, y), ROUNDS, clock=processor_seconds)
     own, its = seconds.first / several.size, seconds.second / binary.size
     told = f"two classes: {1e9 * its:.3g} ns a number; here {1e9 * own:.3g} ns"
     yield at_most("fit from the data alone, 100,000 x 20 x 5 classes, per number", 2, own / its, told)

@@ -11,11 +11,7 @@ from sklearn.isotonic import IsotonicRegression
 
 from opinionpool.scoring.reliability import Groups, changes, isotonic, tied
 
-events = st.lists(
-    st.tuples(st.integers(0, 8), st.integers(0, 1), st.integers(1, 3)),
-    min_size=1,
-    max_size=25,
-)
+events = st.lists(st.tuples(st.integers(0, 8), st.integers(0, 1), st.integers(1, 3)), min_size=1, max_size=25)
 
 
 def arrays(rows):

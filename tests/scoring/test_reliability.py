@@ -20,11 +20,9 @@ from opinionpool.scoring import scores
 from opinionpool.scoring.reliability import auc, decompose, reliability_table, wilson_interval
 
 nan = math.nan
-events = st.lists(
-    st.tuples(st.integers(0, 10), st.integers(0, 1), st.integers(0, 3)),
-    min_size=1,
-    max_size=30,
-).filter(lambda rows: any(weight for _, _, weight in rows))
+events = st.lists(st.tuples(st.integers(0, 10), st.integers(0, 1), st.integers(0, 3)), min_size=1, max_size=30).filter(
+    lambda rows: any(weight for _, _, weight in rows)
+)
 
 
 def arrays(rows):

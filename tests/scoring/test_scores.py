@@ -355,10 +355,7 @@ def test_mean_and_standard_error():
     assert got.standard_error == pytest.approx(seen.std(ddof=1) / 2, rel=1e-14)
 
 
-@given(
-    st.lists(st.tuples(st.floats(-30, 1), st.integers(0, 4)), min_size=1, max_size=20),
-    st.booleans(),
-)
+@given(st.lists(st.tuples(st.floats(-30, 1), st.integers(0, 4)), min_size=1, max_size=20), st.booleans())
 def test_a_weight_is_a_number_of_copies(rows, unresolved):
     values, weight = (np.array(column, dtype=float) for column in zip(*rows, strict=True))
     if unresolved:

@@ -412,12 +412,7 @@ def _at_floor(found: Explanation) -> list[Note]:
 
 
 def _without(
-    state: Fitted,
-    q: Array,
-    present: Index,
-    prior: npt.ArrayLike,
-    base_rate: npt.ArrayLike | None,
-    topic: str | None,
+    state: Fitted, q: Array, present: Index, prior: npt.ArrayLike, base_rate: npt.ArrayLike | None, topic: str | None
 ) -> Array:
     """Answers with each of the `present` experts left out in turn, (n,), or (n, K)."""
     answers = []

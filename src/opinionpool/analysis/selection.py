@@ -92,11 +92,7 @@ def gain_from_one_more(panel: Panel, prior: float = 0.5, correlation: float | No
 
 
 def gain_from(
-    panel: Panel,
-    accuracy: float,
-    correlation: npt.ArrayLike,
-    calibration: float = 1.0,
-    prior: float = 0.5,
+    panel: Panel, accuracy: float, correlation: npt.ArrayLike, calibration: float = 1.0, prior: float = 0.5
 ) -> Gain:
     """Gain from adding an expert of given accuracy and correlations to the panel.
 

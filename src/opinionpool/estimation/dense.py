@@ -157,12 +157,7 @@ class _ClassLevels:
 
 
 def dense_statistics(
-    q: Floats,
-    outcomes: DenseOutcomes,
-    prior: Array,
-    floor: float,
-    experts: tuple[str, ...],
-    threads: int | None = None,
+    q: Floats, outcomes: DenseOutcomes, prior: Array, floor: float, experts: tuple[str, ...], threads: int | None = None
 ) -> Statistics | None:
     """Statistics of log-ratios of q, (T, N) or (T, N, K), in float64 or float32; None where rows are read instead.
 

@@ -96,11 +96,7 @@ def full_fit(
 
 
 def _check(
-    contrasts: Array,
-    outcomes: npt.NDArray[np.intp],
-    weight: Array,
-    names: list[str],
-    classes: tuple[object, ...],
+    contrasts: Array, outcomes: npt.NDArray[np.intp], weight: Array, names: list[str], classes: tuple[object, ...]
 ) -> None:
     """Raise `LearningError` unless every class and every pair of experts has enough events for the covariance."""
     (n, d), k = contrasts.shape[1:], len(classes)

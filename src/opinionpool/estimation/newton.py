@@ -148,11 +148,7 @@ class Mode:
         return Mode(basis @ self.coefficients, self.log_marginal_likelihood, self.precision, basis)
 
 
-def posterior_modes(
-    design: Design,
-    prior: Prior | None = None,
-    start: Array | None = None,
-) -> list[Mode]:
+def posterior_modes(design: Design, prior: Prior | None = None, start: Array | None = None) -> list[Mode]:
     """Modes of S regressions of one outcome on standard normal θ, (S, P), of which a prior makes coefficients (S, Q).
 
     >>> design = Design.of(np.ones((1, 1, 1)), np.array([1]))

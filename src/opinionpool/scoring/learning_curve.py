@@ -137,12 +137,7 @@ def _scored(
 
 
 def _curve(
-    totals: Array,
-    sizes: npt.NDArray[np.intp],
-    pool: str,
-    sample: Forecasts,
-    by: str | None,
-    rounds: int,
+    totals: Array, sizes: npt.NDArray[np.intp], pool: str, sample: Forecasts, by: str | None, rounds: int
 ) -> LearningCurve:
     scored = ~np.isnan(totals[-1, 0])
     fitted = ~np.isnan(totals[:, 0, scored]).any(axis=1)

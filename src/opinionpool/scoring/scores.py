@@ -57,10 +57,7 @@ class MeanScore:
 
 
 def log_score(
-    p: npt.ArrayLike,
-    y: npt.ArrayLike,
-    scoring_prior: npt.ArrayLike | None = None,
-    floor: float = POOL_FLOOR,
+    p: npt.ArrayLike, y: npt.ArrayLike, scoring_prior: npt.ArrayLike | None = None, floor: float = POOL_FLOOR
 ) -> Array:
     """Normalised log score: 0 for repeating the scoring prior, 1 expected for perfect knowledge. Higher is better.
 

@@ -130,12 +130,7 @@ class Splits:
 
     @classmethod
     def of(
-        cls,
-        by: str | None = None,
-        folds: int = 5,
-        repeats: int | None = None,
-        gap: object = 0,
-        seed: int = 0,
+        cls, by: str | None = None, folds: int = 5, repeats: int | None = None, gap: object = 0, seed: int = 0
     ) -> Splits:
         """Validated settings of the splits."""
         if repeats is not None:
@@ -218,12 +213,7 @@ class Plan:
 
     @classmethod
     def _forward(
-        cls,
-        forecasts: Forecasts,
-        usable: npt.NDArray[np.bool_],
-        folds: int,
-        gap: np.timedelta64,
-        notes: list[Note],
+        cls, forecasts: Forecasts, usable: npt.NDArray[np.bool_], folds: int, gap: np.timedelta64, notes: list[Note]
     ) -> Plan:
         times = forecasts.times
         if not usable.any():
