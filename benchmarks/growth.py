@@ -30,7 +30,7 @@ MISSING = (0.0, 0.01, 0.1, 0.3, 0.5, 0.8, 0.9, 0.95, 0.99)
 CLASSES = (2, 3, 5, 10, 20)
 # Where the default pool begins to learn from a sample: events, and forecasts.
 MOST_EVENTS, MOST_FORECASTS = 20_000, 2_000_000
-BUDGET = 3.0
+BUDGET = 1.0
 # The power with which seconds may grow, and how much longer than complete forecasts the default pool may take.
 POWERS, INCOMPLETE = {"events": 1.1, "experts": 2.2, "classes": 2.0}, 3.0
 FIGURE = Path(__file__).resolve().parents[1] / "docs" / "figures" / "growth.svg"
