@@ -17,10 +17,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from scipy.special import ndtr
 
 from opinionpool.arrays import Array
 from opinionpool.forecasts import Forecasts
-from opinionpool.learning.posterior import below
 from opinionpool.logodds import softmax, uncentred
 from opinionpool.pools.fit import fit_pool
 from opinionpool.tables.read import read_forecasts
@@ -49,7 +49,7 @@ def ordered(rng: np.random.Generator, t: int, *, narrow: float = 1.0, step: floa
     seen = x[:, None] + 0.6 * rng.normal(size=(t, 1)) + sd * rng.normal(size=(t, 8))
     variance = 0.36 + sd**2
     mean, spread = seen / (1.0 + variance), np.sqrt(variance / (1.0 + variance)) / narrow
-    under = below((cuts - mean[..., None]) / spread[:, None])
+    under = ndtr((cuts - mean[..., None]) / spread[:, None])
     ends = np.concatenate([np.zeros((t, 8, 1)), under, np.ones((t, 8, 1))], axis=-1)
     forecasts = np.diff(ends, axis=-1)
     if step:

@@ -98,9 +98,11 @@ INTERCEPT, SLOPE = 0.4, 0.35
 # sum, and of each, with probabilities. Reasoning: small ones are likelier.
 CLASS_SPREADS = ((0.1, 0.0), (0.3, 0.1), (0.3, 0.3), (1.0, 0.3), (1.0, 1.0))
 CLASS_PROBABILITIES = (0.3, 0.25, 0.2, 0.15, 0.1)
-# Probability that weights differ between classes at all; and that K > 2 classes are not alike, which would explain that
-# all experts seem biased towards some of them. Reasoning, and benchmarks/classes.py.
-DIFFER, UNLIKE_CLASSES = 0.5, 0.5
+# Probability that weights differ between classes at all. Reasoning, and benchmarks/classes.py.
+DIFFER = 0.5
+# Share of what all experts seem biased by towards some of K > 2 classes, mean and standard deviation, that is an error:
+# all of it, or none as classes are not alike, with even odds. Reasoning, and benchmarks/classes.py.
+COMMON_SHARE = (0.5, 0.5)
 # Log-odds. Probability that a scale of scores stands anywhere, standard deviations of its shift and of base rates. By
 # benchmarks/levels.py, judges with anchored and with arbitrary scales.
 ARBITRARY, SHIFT, BASE_RATE = 0.2, 1.0, 1.0

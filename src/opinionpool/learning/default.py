@@ -24,7 +24,7 @@ from opinionpool.blocks import in_order
 from opinionpool.errors import ArgumentError
 from opinionpool.estimation.newton import posterior_probabilities
 from opinionpool.learning.agreement import Agreement
-from opinionpool.learning.constants import LIMIT_PROBABILITIES, LIMITS
+from opinionpool.learning.constants import BIAS, COMMON_SHARE, LIMIT_PROBABILITIES, LIMITS
 from opinionpool.learning.duplicates import Duplicates
 from opinionpool.learning.laplace import Likelihood, by_quadratic, evidence, fit_all, fit_nodes
 from opinionpool.learning.members import Members
@@ -169,8 +169,9 @@ def _posterior_of_all(posterior: Posterior | None, duplicates: Duplicates, contr
 def _learned(rows: Rows, believed: Believed, *, answers_only: bool, every: AllRows | None) -> DefaultFit:
     limits, prior = (LIMITS, LIMIT_PROBABILITIES) if believed.limit is None else ((believed.limit,), (1.0,))
     d, n = rows.free, rows.contrasts.shape[1]
-    centre, fill = _centre(rows, believed, harmonic_mean(limits, prior)), believed.parts(believed.rho)
-    nodes = prior_nodes(believed, d, options=rows.absent is not None)
+    centre, common = _centre(rows, believed, harmonic_mean(limits, prior))
+    fill = believed.parts(believed.rho)
+    nodes = replace(prior_nodes(believed, d, options=rows.absent is not None), common=common)
     by_limit = Limits.one(limits[0])
     members = None if rows.absent is not None else Members.prior(believed)
     if len(limits) > 1:
@@ -224,14 +225,20 @@ def _compared(
     return again
 
 
-def _centre(rows: Rows, believed: Believed, limit: float) -> Array:
-    """Contrasts of the experts' null forecasts, (N, K - 1), by their marginal biases at a limit of extremes."""
+def _centre(rows: Rows, believed: Believed, limit: float) -> tuple[Array, Array | None]:
+    """Contrasts of the experts' null forecasts, (N, K - 1), by their marginal biases at a limit of extremes.
+
+    Where classes are not alike, as in order or rare, all experts seem biased against those that are far from the
+    others: a share of that is taken for an error, and how far that may be off, in `BIAS`, is returned, too, (K - 1,).
+    """
     plain = np.tile(-rows.base_intercept, (rows.contrasts.shape[1], 1))
     bias = believed.biases(rows.contrasts.shape[2])
     centre = plain + bias
     if rows.absent is not None:
-        return centre
+        return centre, None
+    bias, share = np.zeros_like(centre), 1.0 if rows.free == 1 else COMMON_SHARE[0]
     for _ in range(CENTRED):
         typical = Extremes(limit, centre).deviation(rows.contrasts) + (centre - plain)
-        centre = np.asarray(plain + marginal_bias(rows.evidence(typical), believed))
-    return centre
+        bias = marginal_bias(rows.evidence(typical), believed)
+        centre = plain + bias - (1.0 - share) * bias.mean(axis=0)
+    return centre, None if rows.free == 1 else COMMON_SHARE[1] / BIAS * bias.mean(axis=0)

@@ -88,6 +88,8 @@ class Nodes:
         τ in units of s₀/√N.
     own : ndarray or None, shape (B, N, N)
         Roots of covariances of the weights where beliefs about experts differ.
+    common : ndarray or None, shape (K - 1,)
+        What else is open about the intercept, in its standard deviations: the share that is an error of a common bias.
     """
 
     probability: Array
@@ -98,6 +100,7 @@ class Nodes:
     dependence: tuple[Dependent, ...]
     relative_sd: Array
     own: Array | None = None
+    common: Array | None = None
 
     @property
     def mean(self) -> Array:
@@ -106,7 +109,10 @@ class Nodes:
 
     def intercept(self, d: int) -> Array:
         """Root of the prior covariance of the intercept, (K - 1, K - 1), for d = K - 1."""
-        return intercept_root(self.intercept_sd, d)
+        root = intercept_root(1.0, d)
+        if self.common is not None:
+            root[:] = np.linalg.cholesky(root @ root.T + np.outer(self.common, self.common))
+        return self.intercept_sd * root
 
     def along(self, basis: Array | None) -> Nodes:
         """Return the prior of coordinates of the weights along a basis (N, R), whose span contains all directions."""

@@ -21,7 +21,6 @@ from opinionpool.learning.constants import (
     OWN_BIAS_EVENTS,
     PAIR_WORTH,
     PANEL_WORTH,
-    UNLIKE_CLASSES,
 )
 from opinionpool.learning.prior import Believed
 from opinionpool.model.correlation import CommonCorrelation, Dependence, MatrixCorrelation
@@ -79,12 +78,8 @@ def marginal_features(evidence: ResolvedEvents, believed: Believed) -> MarginalF
 
 
 def marginal_bias(evidence: ResolvedEvents, believed: Believed) -> Array:
-    """Biases of the experts from resolved contrasts, (N, K - 1); of K > 2 classes, less a share of the experts' mean.
-
-    Where classes are not alike, as in order or rare, experts seem biased against those that are far from the others.
-    """
-    bias = _marginal_means(evidence, _Centre.of(believed, evidence.classes))[0].bias
-    return bias if evidence.classes == 2 else bias - UNLIKE_CLASSES * bias.mean(axis=0)
+    """Biases of the experts from resolved contrasts, (N, K - 1)."""
+    return _marginal_means(evidence, _Centre.of(believed, evidence.classes))[0].bias
 
 
 def believed_correlations(features: MarginalFeatures, believed: Believed) -> Dependence:
