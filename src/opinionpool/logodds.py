@@ -263,8 +263,7 @@ def pooled_probabilities(ratios: Array, prior: Array, floor: float = POOL_FLOOR)
     """
     floors = class_floors(floor, prior, 1.0)
     if prior.shape[-1] == 2:
-        p = np.concatenate([expit(-ratios), expit(ratios)], axis=-1)
-        return np.asarray(np.clip(p, floors, 1.0 - floors[..., ::-1]))
+        return np.asarray(np.clip(softmax(ratios), floors, 1.0 - floors[..., ::-1]))
     p = softmax(ratios)
     if no_options(prior) is not None:
         p = np.where(prior > 0, p, 0.0)
@@ -274,7 +273,9 @@ def pooled_probabilities(ratios: Array, prior: Array, floor: float = POOL_FLOOR)
 def softmax(ratios: Array) -> Array:
     """Class probabilities (..., K) of finite log-ratios (..., K - 1), without floors."""
     if ratios.shape[-1] == 1:
-        return np.concatenate([expit(-ratios), expit(ratios)], axis=-1)
+        p = np.empty((*ratios.shape[:-1], 2))
+        p[..., 0], p[..., 1] = expit(-ratios[..., 0]), expit(ratios[..., 0])
+        return p
     full = np.concatenate([np.zeros((*ratios.shape[:-1], 1)), ratios], axis=-1)
     full -= full.max(axis=-1, keepdims=True)
     np.exp(full, out=full)

@@ -45,8 +45,8 @@ class Observations:
     def design_along(self, basis: Array | None) -> Design:
         """Design of intercept and weights, these along a basis; of two classes, the intercept is a column."""
         t, _, d = self.contrasts.shape
-        seen = np.swapaxes(self.contrasts, 1, 2)
-        seen = np.transpose(seen if basis is None else seen @ basis, (2, 1, 0))
+        seen = self.contrasts if basis is None else np.swapaxes(np.tensordot(self.contrasts, basis, (1, 0)), 1, 2)
+        seen = np.transpose(seen, (1, 2, 0))
         one = np.ones((1, t))
         columns, features = (np.concatenate([one[:, None], seen]), one[:0]) if d == 1 else (seen, one)
         offset = np.ascontiguousarray(self.offset.T)

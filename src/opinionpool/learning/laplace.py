@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -22,12 +23,11 @@ from opinionpool.learning.nodes import Nodes
 # Logarithm of a posterior probability, relative to the largest, below which a pair of node and sum is left out; and how
 # far off the quadratic function may be about that.
 NEGLIGIBLE, MARGIN = -7.0, 3.0
-# Log-ratios, each as often as it counts, from which on the quadratic function is enough, and how often it is made anew
-# about the mean.
-MANY, ANEW = 1000, 2
-# Standard deviations that a last step about all events may have, the next of which would have about 0.003; and how many
-# steps are made.
-SMALL, STEPS = 1.0, 10
+# Log-ratios, each as often as it counts, from which on the quadratic function about the mean is enough.
+MANY = 1000
+# Standard deviations that the last step of the mean may have, where events are at hand, and where each step reads all of
+# them again: the next one would have about 0.000001, and 0.003. How many steps are made.
+TINY, SMALL, STEPS = 0.01, 1.0, 10
 # Numbers in the Hessians of all pairs that are fitted.
 _FITTED = 1 << 19
 # Numbers in the covariances that are kept.
@@ -210,10 +210,10 @@ def by_quadratic(about: Quadratic, nodes: Nodes, d: int) -> Approximation:
     return Approximation(score, mean, deviations, along, scale[:, :, None] * left * scale[:, None, :], about)
 
 
-def approximate(design: Design, nodes: Nodes, *, anew: int = 0, start: Array | None = None) -> Approximation:
+def approximate(design: Design, nodes: Nodes, start: Array | None = None) -> Approximation:
     """Return the posterior by a quadratic function about the mode under a normal prior like the mixture.
 
-    The function is made anew about the posterior mean so many times; where the search starts changes nothing.
+    Where the search starts changes nothing.
     """
     d = design.columns.shape[-2]
     middle, sd, vector = nodes.moments
@@ -223,43 +223,45 @@ def approximate(design: Design, nodes: Nodes, *, anew: int = 0, start: Array | N
     if start is not None:
         begun[0, d:] = vector.T @ (start[d:] - middle) / sd
     (mode,) = posterior_modes(design, Prior(mean[None], root[None]), begun)
-    found = by_quadratic(Quadratic.at(design, mean + root @ mode.coefficients), nodes, d)
-    for _ in range(anew):
-        found = by_quadratic(Quadratic.at(design, found.centre), nodes, d)
-    return found
+    return by_quadratic(Quadratic.at(design, mean + root @ mode.coefficients), nodes, d)
 
 
 def evidence(observed: Observations, nodes: Nodes, start: Array | None = None) -> tuple[float, Array]:
     """Return the log marginal likelihood of observed events and the mean of coefficients, by the quadratic function."""
     basis = _basis(observed, nodes)
-    found = approximate(observed.design_along(basis), nodes.along(basis), start=start if basis is None else None)
+    start = _along(start, basis, observed.free)
+    found = approximate(observed.design_along(basis), nodes.along(basis), start)
     return found.log_marginal_likelihood, _whole(found.centre, basis, observed.free)
 
 
 def fit_nodes(observed: Observations, nodes: Nodes, *, covariances: bool = True, start: Array | None = None) -> Fit:
     """Return the posterior of the coefficients of observed events."""
     d, basis = observed.free, _basis(observed, nodes)
-    design, among = observed.design_along(basis), nodes.along(basis)
-    exact = float(observed.weight.sum()) * d < MANY
-    found = approximate(design, among, anew=0 if exact else ANEW, start=start if basis is None else None)
-    pairs = found.likely(NEGLIGIBLE - MARGIN * exact, covariances=covariances or exact)
-    if exact:
-        pairs = _modes(design, found.about, among, pairs, covariances=covariances)
-    return _averaged(pairs, nodes, basis)
+    design, among, start = observed.design_along(basis), nodes.along(basis), _along(start, basis, d)
+    if float(observed.weight.sum()) * d >= MANY:
+        near = approximate(design, among).centre if start is None else start
+        found = _about_mean(partial(Quadratic.at, design), among, d, near, TINY)
+        return _averaged(found.likely(NEGLIGIBLE, covariances=covariances), nodes, basis)
+    found = approximate(design, among, start)
+    pairs = found.likely(NEGLIGIBLE - MARGIN, covariances=True)
+    return _averaged(_modes(design, found.about, among, pairs, covariances=covariances), nodes, basis)
 
 
 def fit_all(likelihood: Likelihood, nodes: Nodes, d: int, start: Array, *, covariances: bool = True) -> Fit:
-    """Return the posterior by the likelihood of many events, from a mean that is near, such as that of a sample.
+    """Return the posterior by the likelihood of many events, from a mean that is near, such as that of a sample."""
+    found = _about_mean(likelihood, nodes, d, start, SMALL)
+    return _averaged(found.likely(NEGLIGIBLE, covariances=covariances), nodes, None)
 
-    Newton's method about the mean; it ends with a step of less than `SMALL` standard deviations.
-    """
+
+def _about_mean(likelihood: Likelihood, nodes: Nodes, d: int, start: Array, small: float) -> Approximation:
+    """Return the posterior by a quadratic function about its mean, by Newton's method to a step below `small`."""
     for _ in range(STEPS):
         about = likelihood(start)
         found = by_quadratic(about, nodes, d)
         step, start = found.centre - start, found.centre
-        if step @ about.curvature @ step < SMALL**2:
+        if step @ about.curvature @ step < small**2:
             break
-    return _averaged(found.likely(NEGLIGIBLE, covariances=covariances), nodes, None)
+    return found
 
 
 def _averaged(pairs: Pairs, nodes: Nodes, basis: Array | None) -> Fit:
@@ -354,6 +356,11 @@ def _expanded(normals: Normals, beyond: Array, basis: Array | None, d: int) -> N
     covariance = turn @ normals.covariance @ turn.T
     covariance[:, d:, d:] += beyond[:, None, None] * (np.eye(n) - basis @ basis.T)
     return Normals(normals.probability, normals.mean @ turn.T, covariance)
+
+
+def _along(values: Array | None, basis: Array | None, d: int) -> Array | None:
+    """Return coefficients along a basis from intercepts and weights, as far as they are along it."""
+    return values if values is None or basis is None else np.concatenate([values[:d], values[d:] @ basis])
 
 
 def _whole(values: Array, basis: Array | None, d: int) -> Array:
