@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from opinionpool.estimation.rows import ForecastRows, resolved_events
+from opinionpool.estimation.rows import DenseEvents, ForecastRows
 from opinionpool.estimation.statistics import Statistics
 from opinionpool.logodds import metric
 
@@ -22,21 +22,29 @@ seeds = st.integers(0, 10**6)
 
 
 @given(seeds, st.integers(1, 2), st.sampled_from([0.0, 0.4]))
-def test_both_agree(seed, d, missing):
-    moments, rows, (x, _, _) = both(seed, d, missing)
+def test_all_agree(seed, d, missing):
+    moments, rows, (x, y, w) = both(seed, d, missing)
     rng = np.random.default_rng(seed + 1)
     expected, spread = rng.normal(size=(d + 1, 4, d)), rng.uniform(0.5, 2, 4)
     spread[0] = np.inf
-    assert moments.classes == rows.classes == d + 1
-    assert moments.events == pytest.approx(rows.events)
-    assert moments.answered == pytest.approx(rows.answered)
-    assert moments.complete == rows.complete
-    assert moments.marginals.count == pytest.approx(rows.marginals.count)
-    assert moments.marginals.mean == pytest.approx(rows.marginals.mean, abs=1e-12)
-    assert moments.marginals.square == pytest.approx(rows.marginals.square, abs=1e-11)
-    assert moments.shared(expected, spread) == pytest.approx(rows.shared(expected, spread), abs=1e-9)
-    if rows.complete and not np.isnan(x).any():
-        assert moments.scatter() == pytest.approx(rows.scatter(), abs=1e-11)
+    for other in (rows, DenseEvents(x, y, w)):
+        assert moments.classes == other.classes == d + 1
+        assert moments.events == pytest.approx(other.events)
+        assert moments.answered == pytest.approx(other.answered)
+        assert moments.complete == other.complete
+        assert moments.marginals.count == pytest.approx(other.marginals.count)
+        assert moments.marginals.mean == pytest.approx(other.marginals.mean, abs=1e-12)
+        assert moments.marginals.square == pytest.approx(other.marginals.square, abs=1e-11)
+        assert moments.shared(expected, spread) == pytest.approx(other.shared(expected, spread), abs=1e-9)
+        if other.complete and not np.isnan(x).any():
+            assert moments.scatter() == pytest.approx(other.scatter(), abs=1e-11)
+
+
+def test_large_offsets_leave_the_digits_of_squares():
+    rng = np.random.default_rng(1)
+    x, y, w = rng.normal(size=(40, 3, 1)), rng.integers(0, 2, 40), np.ones(40)
+    near, far = (DenseEvents(values, y, w).marginals for values in (x, x + 1e6))
+    assert far.square == pytest.approx(near.square, rel=1e-8)
 
 
 @pytest.mark.parametrize("d", [1, 2])
@@ -54,11 +62,3 @@ def test_shared_products_against_a_loop(d):
                     total += w[t] * (a @ metric(d + 1) @ b)
                     pairs += w[t]
     assert rows.shared(expected, spread) == pytest.approx((total, pairs))
-
-
-def test_rows_are_for_what_is_missing():
-    x = np.zeros((3, 2, 1))
-    y, w = np.array([0, 1, -1]), np.ones(3)
-    assert isinstance(resolved_events(x, y, w, ("a", "b")), Statistics)
-    x[0, 0] = np.nan
-    assert isinstance(resolved_events(x, y, w, ("a", "b")), ForecastRows)

@@ -13,7 +13,7 @@ from typing import TypeAlias
 import numpy as np
 
 from opinionpool.arrays import Array, Index, Mask
-from opinionpool.estimation.statistics import Design, Marginals, Statistics, few_enough
+from opinionpool.estimation.statistics import Design, Marginals, Statistics
 from opinionpool.labels import UNRESOLVED
 from opinionpool.logodds import whitened
 
@@ -137,15 +137,94 @@ def _squares(values: Array) -> Array:
     return np.asarray(np.einsum("...d,...d->...", values, values))
 
 
+@dataclass(frozen=True, eq=False)
+class DenseEvents:
+    """The log-ratios of T events and N experts as an array."""
+
+    ratios: Array  # (T, N, K - 1); NaN where missing
+    outcomes: Index  # (T,); -1 where not resolved
+    weight: Array  # (T,); frequencies
+
+    @property
+    def classes(self) -> int:
+        """Number of classes, K."""
+        return int(self.ratios.shape[2]) + 1
+
+    @cached_property
+    def design(self) -> Design:
+        """Design of the expected log-ratios by outcome."""
+        return Design.by_outcome(self.classes)
+
+    @property
+    def events(self) -> Array:
+        """Weight of the resolved events by outcome, (K,)."""
+        return np.asarray(self._member[:-1].sum(axis=1))
+
+    @cached_property
+    def answered(self) -> Array:
+        """Weight of the resolved events with at least one forecast by outcome, (K,)."""
+        return np.asarray(self._member[:-1] @ self._known.any(axis=1))
+
+    @property
+    def complete(self) -> bool:
+        """Return True if every expert answered every resolved event with at least one forecast."""
+        known = self._known[(self.outcomes != UNRESOLVED) & (self.weight > 0)]
+        return bool((known.all(axis=1) | ~known.any(axis=1)).all())
+
+    @cached_property
+    def _known(self) -> Mask:
+        return ~np.isnan(self.ratios[..., 0])
+
+    @cached_property
+    def _member(self) -> Array:
+        """Weights of the events in the rows of their outcomes, (K + 1, T), the last one for unresolved events."""
+        member = np.zeros((self.classes + 1, len(self.weight)))
+        member[self.outcomes, np.arange(len(self.weight))] = self.weight
+        return member
+
+    @cached_property
+    def _count(self) -> Array:
+        """Weight of the forecasts of each expert by outcome, (K + 1, N)."""
+        return np.asarray(self._member @ self._known)
+
+    def _less(self, expected: Array) -> Array:
+        """Log-ratios less those expected by outcome, (K + 1, N, K - 1); 0 where missing."""
+        residual = self.ratios - expected[self.outcomes]
+        return residual if self._known.all() else np.where(self._known[..., None], residual, 0.0)
+
+    def _mean(self, values: Array) -> Array:
+        """Means of values (T, N, K - 1) by outcome, (K + 1, N, K - 1)."""
+        total = (self._member @ values.reshape(len(values), -1)).reshape(*self._count.shape, -1)
+        return np.asarray(total / np.where(self._count > 0, self._count, np.inf)[..., None])
+
+    @cached_property
+    def marginals(self) -> Marginals:
+        """Moments of each expert by itself."""
+        mean = self._mean(self._less(np.zeros((self.classes + 1, *self.ratios.shape[1:]))))
+        residual = self._less(mean)
+        # The residuals' own mean is what rounding left out of the mean.
+        left = self._mean(residual)
+        square = self._member @ _squares(whitened(residual)) - self._count * _squares(whitened(left))
+        return Marginals(self._count, mean + left, np.stack([square[:-1].sum(axis=0), square[-1]]))
+
+    def scatter(self) -> Array:
+        """Cross-products about the means of the outcomes, (N, N), of complete events."""
+        rows = np.swapaxes(whitened(self._less(self.marginals.mean)), 1, 2)
+        weight = np.where(self.outcomes != UNRESOLVED, self.weight, 0.0)
+        flat = (rows * np.sqrt(weight)[:, None, None]).reshape(-1, rows.shape[2])
+        return np.asarray(flat.T @ flat)
+
+    def shared(self, expected: Array, spread: Array) -> tuple[float, float]:
+        """Sum of the products of two experts' scaled residuals on one resolved event, and the number of such pairs."""
+        weight, scale = np.where(self.outcomes != UNRESOLVED, self.weight, 0.0), 1.0 / spread
+        scaled = whitened(self._less(np.append(expected, expected[:1], axis=0)) * scale[:, None])
+        number = self._known @ np.isfinite(spread).astype(np.float64)
+        products = _squares(scaled.sum(axis=1)) - _squares(scaled).sum(axis=1)
+        return float(weight @ products), float(weight @ (number * (number - 1.0)))
+
+
 # Resolved events, as far as the estimates of model.md, section 2.5, need them.
-ResolvedEvents: TypeAlias = Statistics | ForecastRows
-
-
-def resolved_events(ratios: Array, outcomes: Index, weight: Array, experts: tuple[str, ...]) -> ResolvedEvents:
-    """Log-ratios (T, N, K - 1) as statistics if every expert answered everything and they are smaller, else as rows."""
-    if np.isnan(ratios).any() or not few_enough(len(experts), len(ratios)):
-        return ForecastRows.of_array(ratios, outcomes, weight)
-    return Statistics.empty(experts, ratios.shape[2] + 1).add(ratios, outcomes, weight)
+ResolvedEvents: TypeAlias = Statistics | ForecastRows | DenseEvents
 
 
 def helmert(contrasts: Array, outcome: Index) -> Array:

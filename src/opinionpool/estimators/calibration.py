@@ -24,7 +24,7 @@ from opinionpool.errors import (
 )
 from opinionpool.estimation import averages as estimates
 from opinionpool.estimation.averages import Means
-from opinionpool.estimation.rows import resolved_events
+from opinionpool.estimation.rows import DenseEvents
 from opinionpool.estimators.given import Given, in_our_terms, labels_of
 from opinionpool.estimators.inputs import aligned, event_weights, row_keys
 from opinionpool.labels import Labels, classes_of, encode
@@ -288,5 +288,5 @@ def _means(
     centre = np.where(answered, np.nansum(d, axis=0) / number, 0.0)
     scale = np.where(answered, np.sqrt(np.nansum((d - centre) ** 2, axis=0) / number), 1.0)
     ratios = ((d - centre) / scale)[:, :, None]
-    evidence = resolved_events(ratios, codes, weight, tuple(f"x{i}" for i in range(x.shape[1])))
+    evidence = DenseEvents(ratios, codes, weight)
     return answered, estimates.sample_means(evidence, np.zeros(1)), scale, centre

@@ -13,7 +13,7 @@ import numpy as np
 from opinionpool.arrays import Array, Index, Mask
 from opinionpool.blocks import blocks, in_order
 from opinionpool.estimation.regression import Observations
-from opinionpool.estimation.rows import ResolvedEvents, option_rows, resolved_events
+from opinionpool.estimation.rows import DenseEvents, ResolvedEvents, option_rows
 from opinionpool.estimation.sampling import Draw
 from opinionpool.learning.constants import PRIOR_EVENTS
 from opinionpool.learning.laplace import Likelihood, Quadratic
@@ -39,8 +39,7 @@ class Rows(DenseContrasts):
             event, expert = np.nonzero(~np.isnan(contrasts[..., 0]))
             forecast = contrasts[event, expert]
             return option_rows(event, expert, forecast, self.outcomes, self.weight, sizes, contrasts.shape[1])
-        names = tuple(str(i) for i in range(contrasts.shape[1]))
-        return resolved_events(contrasts, self.outcomes, self.weight, names)
+        return DenseEvents(contrasts, self.outcomes, self.weight)
 
     def by_steps(self) -> Array:
         """Contrasts in which forecasts of 0 and 1 are moved inwards by a fourth of the expert's smallest step.
