@@ -25,8 +25,8 @@ from opinionpool.learning.nodes import Nodes
 NEGLIGIBLE, MARGIN = -7.0, 3.0
 # Log-ratios, each as often as it counts, from which on the quadratic function about the mean is enough.
 MANY = 1000
-# Standard deviations that the last step of the mean may have, where events are at hand, and where each step reads all of
-# them again: the next one would have about 0.000001, and 0.003. How many steps are made.
+# Standard deviations that the last step of the mean may have, where events are at hand, and where each step reads all
+# of them again: the next one would have about 0.000001, and 0.003. How many steps are made.
 TINY, SMALL, STEPS = 0.01, 1.0, 10
 # Numbers in the Hessians of all pairs that are fitted.
 _FITTED = 1 << 19
