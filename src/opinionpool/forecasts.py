@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from itertools import chain
+from itertools import chain, repeat
 from typing import Any
 
 import numpy as np
@@ -21,10 +21,21 @@ from opinionpool.arrays import Array, Index, Mask, end_to_end, pairs_increase
 from opinionpool.blocks import blocks
 from opinionpool.display import Tabular
 from opinionpool.errors import DuplicateError, ExpertError, Note, OutcomeError, ProbabilityError, ShapeError
-from opinionpool.labels import UNRESOLVED, classes_of, encode_outcomes, event_labels, halves, read_labels
+from opinionpool.labels import (
+    UNRESOLVED,
+    Options,
+    check_options,
+    classes_of,
+    encode_outcomes,
+    event_labels,
+    halves,
+    option_slots,
+    padded,
+    read_labels,
+    uniform_probabilities,
+)
 from opinionpool.logodds import LEAST, check_probabilities, normalised
 from opinionpool.names import check_distinct, numbered, places, repeated
-from opinionpool.option_sets import Options, check_options, encode_among, option_slots, padded, uniform_probabilities
 from opinionpool.scales import Scale, coded, own_scales, scales_given, towards, without_ties
 from opinionpool.text import listed, shown
 
@@ -272,7 +283,7 @@ class Forecasts(Tabular):
             event_index=rows,
             expert_index=columns,
             probabilities=cells,
-            outcomes=encode_outcomes(outcomes, classes, t) if sets is None else encode_among(outcomes, sets, names),
+            outcomes=encode_outcomes(outcomes, repeat(classes) if sets is None else sets, names),
             prior=prior,
             options=sets,
             topics=None if topics is None else event_labels(topics, t, "topics"),

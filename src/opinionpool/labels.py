@@ -1,23 +1,25 @@
-"""Labels: outcomes as positions among classes, and what events are about."""
+"""Labels: outcomes as positions among classes, or among an event's own options, and what events are about."""
 
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from opinionpool.arguments import brief
-from opinionpool.arrays import is_blank
-from opinionpool.errors import OutcomeError, ShapeError
+from opinionpool.arrays import Array, Index, is_blank
+from opinionpool.errors import OutcomeError, ProbabilityError, ShapeError
+from opinionpool.text import counted, listed, shown
 
 UNRESOLVED = -1
 
 
 Labels: TypeAlias = npt.NDArray[Any]
 Codes: TypeAlias = npt.NDArray[np.intp]
+Options: TypeAlias = tuple[tuple[object, ...], ...]  # labels of each event's own options
 
 # Pairs of classes that need no explanation: the second is the positive one.
 FAMILIES = (
@@ -183,30 +185,33 @@ def encode(labels: Labels, known: npt.NDArray[np.bool_], classes: Labels) -> Cod
 
 
 def encode_outcomes(
-    outcomes: Sequence[object] | npt.ArrayLike | None, classes: tuple[object, ...], events: int
-) -> npt.NDArray[np.intp]:
-    """Outcomes as positions in `classes`, -1 where None, NaN or, where it is no class, -1.
+    outcomes: Sequence[object] | npt.ArrayLike | None, options: Iterable[Sequence[object]], events: Sequence[str]
+) -> Codes:
+    """Outcomes as positions among each event's options, (T,), -1 where None, NaN or, where it is no option, -1.
 
-    An OutcomeError names the first outcome that is not a class.
+    An OutcomeError names the event whose outcome is none of its options. Raises ShapeError if there is not one outcome
+    for each event.
     """
+    encoded = np.full(len(events), UNRESOLVED)
     if outcomes is None:
-        return np.full(events, UNRESOLVED)
-    codes = {label: i for i, label in enumerate(classes)}
+        return encoded
     try:
         count = len(outcomes)  # type: ignore[arg-type]
     except TypeError:
         count = -1
     if count < 0 or isinstance(outcomes, (str, bytes)) or hasattr(outcomes, "columns"):
-        raise OutcomeError(f"outcomes must be a sequence, one for each of {events} events, and it is {brief(outcomes)}")
-    encoded = np.full(count, UNRESOLVED)
-    for i, outcome in enumerate(outcomes):  # type: ignore[arg-type]
-        if is_blank(outcome) or says_open(outcome, classes):
+        raise OutcomeError(f"outcomes must be a sequence, one for each event, and it is {brief(outcomes)}")
+    if count != len(events):
+        raise ShapeError(f"{len(events)} events need as many outcomes, not {count}")
+    for i, (outcome, labels) in enumerate(zip(outcomes, options, strict=False)):  # type: ignore[arg-type]
+        if is_blank(outcome) or says_open(outcome, labels):
             continue
         try:
-            encoded[i] = codes[outcome]
-        except (KeyError, TypeError):
-            names = ", ".join(repr(label) for label in classes[:10])
-            raise OutcomeError(f"each outcome must be one of {names}, and outcome {i} is {brief(outcome)}") from None
+            encoded[i] = labels.index(outcome)
+        except ValueError:
+            raise OutcomeError(
+                f"the outcome of event {shown(events[i])} is {brief(outcome)}, and its options are {listed(labels, 10)}"
+            ) from None
     return encoded
 
 
@@ -233,3 +238,53 @@ def event_labels(given: object, events: int, what: str) -> npt.NDArray[np.str_]:
     if labels.ndim > 1 or (labels.ndim == 1 and len(labels) != events):
         raise ShapeError(f"{events} events need one of the {what} each, and the shape of these is {labels.shape}")
     return np.array(["" if is_blank(each) else label_text(each) for each in np.broadcast_to(labels, events).tolist()])
+
+
+def option_slots(options: Options) -> tuple[str, ...]:
+    """Names of the positions that options take, as many as the largest set has, and two at least.
+
+    >>> option_slots((("yes", "no"), ("red", "blue", "green")))
+    ('option 1', 'option 2', 'option 3')
+    """
+    return tuple(f"option {i + 1}" for i in range(max([2, *map(len, options)])))
+
+
+def check_options(options: Options, events: Sequence[str]) -> None:
+    """Refuse sets that are no options of events.
+
+    Raises ShapeError unless there are two different labels or more for each event.
+    """
+    if len(options) != len(events):
+        raise ShapeError(f"{len(events)} events need as many sets of options, not {len(options)}")
+    for event, labels in zip(events, options, strict=True):
+        if len(labels) < 2:
+            one = f" only, {shown(labels[0])}," if labels else ""
+            raise ShapeError(f"event {shown(event)} has {counted(len(labels), 'option')}{one} and needs two or more")
+        if len(set(labels)) < len(labels):
+            raise ShapeError(f"event {shown(event)} has an option twice among {listed(labels)}")
+
+
+def uniform_probabilities(sizes: Index, classes: int) -> Array:
+    """Equal probabilities of each event's first so many options, and 0 for the other positions, (T, K).
+
+    >>> uniform_probabilities(np.array([2, 3]), 3).round(3)
+    array([[0.5  , 0.5  , 0.   ],
+           [0.333, 0.333, 0.333]])
+    """
+    return np.where(np.arange(classes) < sizes[:, None], 1.0 / sizes[:, None], 0.0)
+
+
+def padded(q: Array, sizes: Index, events: Sequence[str]) -> Array:
+    """Forecasts (T, N, K) with 0 in positions that an event does not use, where they may come as NaN too.
+
+    Raises ProbabilityError if a position that the event does not use has more.
+    """
+    beyond = (np.arange(q.shape[2]) >= sizes[:, None])[:, None, :]
+    strange = beyond & (q > 0)
+    if strange.any():
+        event, _, slot = (int(i) for i in np.argwhere(strange)[0])
+        raise ProbabilityError(
+            f"event {shown(events[event])} has {sizes[event]} options, and a forecast gives something to a {slot + 1}th"
+        )
+    missing = np.isnan(np.where(beyond, np.nan, q)).all(axis=2, keepdims=True)
+    return np.where(beyond, np.where(missing, np.nan, 0.0), q)

@@ -12,7 +12,7 @@ from opinionpool import logodds
 from opinionpool.arrays import Array, axes
 from opinionpool.errors import ArgumentError, Note, ProbabilityError, ShapeError
 from opinionpool.forecasts import Forecasts
-from opinionpool.option_sets import uniform_probabilities
+from opinionpool.labels import uniform_probabilities
 
 
 def laplace_prior(events: Array) -> Array:

@@ -20,8 +20,8 @@ from opinionpool.arguments import expect_type
 from opinionpool.arrays import Array, Index
 from opinionpool.estimation.rows import pair_products
 from opinionpool.forecasts import Forecasts
+from opinionpool.labels import uniform_probabilities
 from opinionpool.learning.fitted import FittedPanel
-from opinionpool.option_sets import uniform_probabilities
 from opinionpool.text import counted, shown
 
 # Of each family of tests.

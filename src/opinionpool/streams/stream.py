@@ -371,12 +371,13 @@ class Stream:
         if forecasts is not None:
             expect_type(forecasts, Mapping, "forecasts")
         weight = None if weight is None else number(weight, "weight", error=ArgumentError)
-        code = self._code(outcome)
+        name = _id(event)
+        code = self._code(name, outcome)
         if weight is not None and not frequencies([weight], 1)[0] > 0:
             raise ArgumentError("the weight of an event is its frequency, above 0")
         time = None if at is None else times_of([np.nan if is_blank(at) else at], 1)
         about = About.of(resolved_at, "resolved_at", group, topic)
-        state, name = self._state, _id(event)
+        state = self._state
         entry, current = state.entry(name), state.find_open(name)
         if entry is None and current is None and forecasts is None:
             raise ArgumentError(
@@ -566,12 +567,12 @@ class Stream:
             state = state._replace(clock=clock)
         self._state = state.changed(changes)
 
-    def _code(self, outcome: object) -> int:
-        """The position of an outcome among the classes, -1 if it is none."""
+    def _code(self, event: str, outcome: object) -> int:
+        """The position of the outcome of an event among the classes, -1 if it is none."""
         try:
             return self._codes[outcome]
         except (KeyError, TypeError):
-            return int(encode_outcomes([outcome], self.classes, 1)[0])
+            return int(encode_outcomes([outcome], [self.classes], [event])[0])
 
     def _settings(self) -> tuple[object, ...]:
         return self.classes, self.half_life, self.capacity, self.seed, self.floor, self.pool_floor

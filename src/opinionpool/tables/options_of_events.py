@@ -12,8 +12,8 @@ import numpy.typing as npt
 from opinionpool.arrays import Array, Index
 from opinionpool.errors import ArgumentError, Note, OpinionPoolError
 from opinionpool.findings import Place, Remedy, fault, finding
+from opinionpool.labels import Options
 from opinionpool.logodds import SUM_TOLERANCE
-from opinionpool.option_sets import Options
 from opinionpool.tables.classes import Asked, key
 from opinionpool.tables.layout import Layout
 from opinionpool.tables.melt import Melted

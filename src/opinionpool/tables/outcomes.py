@@ -13,8 +13,7 @@ import numpy.typing as npt
 from opinionpool.arrays import Index
 from opinionpool.errors import ArgumentError, Note, OpinionPoolError
 from opinionpool.findings import Remedy, fault, finding
-from opinionpool.labels import FAMILIES, UNRESOLVED
-from opinionpool.option_sets import Options, option_slots
+from opinionpool.labels import FAMILIES, UNRESOLVED, Options, option_slots
 from opinionpool.scales import Scale
 from opinionpool.tables.classes import (
     USUAL,
