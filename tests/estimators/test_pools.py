@@ -767,7 +767,7 @@ def test_what_a_mask_hides_is_missing():
         ([[0.5]], {"prior": 0}, op.ProbabilityError, "strictly between 0 and 1, and one is 0"),
         ([[0.5]], {"prior": "often"}, op.ProbabilityError, "each prior must be a number"),
         ([[0.5]], {"prior": [0.1, 0.2]}, op.ShapeError, r"one per event, \(1,\), and its shape is \(2,\)"),
-        ([[0.5]], {"outcomes": [[1]]}, op.OutcomeError, r"outcome 0 is \[1\]"),
+        ([[0.5]], {"outcomes": [[1]]}, op.OutcomeError, r"outcome of event 'event_1' is \[1\]"),
     ],
 )
 def test_forecasts_that_cannot_be(values, options, error, told):

@@ -6,7 +6,6 @@ import os
 from functools import cache
 from typing import Any
 
-from opinionpool.estimators.kinds import estimator_kinds
 from opinionpool.saving.codec import Kinds
 from opinionpool.saving.files import POOLS, read, write
 
@@ -69,5 +68,6 @@ def _kinds(*, estimators: bool) -> Kinds:
         return POOLS
     # They bring scikit-learn, for which nobody else should wait.
     from opinionpool.estimators import pools
+    from opinionpool.estimators.incremental import estimator_kinds
 
     return estimator_kinds(*(getattr(pools, name) for name in pools.__all__))

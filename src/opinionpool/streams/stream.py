@@ -29,12 +29,20 @@ from opinionpool.pools.fit import fit_from
 from opinionpool.pools.fitted_pool import Fitted
 from opinionpool.scales import Scale
 from opinionpool.streams.block import EventBlock
-from opinionpool.streams.changes import Changes, annulled, as_learned
-from opinionpool.streams.columns import Columns
-from opinionpool.streams.given import NOTHING, About, ExpertForecasts, check_in_time, event_given, facts_of_rows
+from opinionpool.streams.changes import (
+    NOTHING,
+    About,
+    Changes,
+    ExpertForecasts,
+    annulled,
+    as_learned,
+    check_in_time,
+    event_given,
+    facts_of_rows,
+)
+from opinionpool.streams.ledger import Columns
 from opinionpool.streams.sample import CAPACITY, EventSample
-from opinionpool.streams.source import StreamSource
-from opinionpool.streams.state import Change, StreamState
+from opinionpool.streams.state import Change, StreamSource, StreamState
 from opinionpool.streams.totals import Clock, Totals, times_of
 from opinionpool.text import shown
 
