@@ -11,6 +11,7 @@ from hypothesis import given, settings, strategies as st
 import opinionpool as op
 from opinionpool import logodds
 from opinionpool.errors import ArgumentError
+from opinionpool.estimation import sampling
 from opinionpool.estimation.regression import intercept_root
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning import class_model as classmodel
@@ -141,6 +142,23 @@ def test_more_outcomes_help_where_classes_have_an_order():
     least, few, some, many = np.mean(loss, axis=0)
     assert many < some < few - 0.01
     assert many < least + 0.03
+
+
+@pytest.mark.parametrize(("module", "name"), [(classmodel, "LARGE"), (sampling, "EVENTS")])
+def test_of_many_events_all_count(monkeypatch, module, name):
+    """From a sample, too few to learn weights by class, on to all events: the answers of one fit to an array of all."""
+    f = drawn(1, 3, 4, 3000, 0.4)[2]
+    prior = np.full(3, 1 / 3)
+    whole = learn(f, prior=prior, class_model="full")
+    size = whole.posterior.weights.size
+    monkeypatch.setattr(module, name, 300 * (2 * size if name == "LARGE" else 1))
+    again = learn(f, prior=prior, class_model="full")
+    some = learn(f.select_events(np.arange(300)), prior=prior, class_model="full")
+    off, far = (np.abs(each.pool(f.X) - whole.pool(f.X)).max() for each in (again, some))
+    assert off < 0.1 * far
+    width, same, wider = (np.median(np.subtract(*each.interval(f.X[:50]))) for each in (whole, again, some))
+    assert same == pytest.approx(width, rel=0.1)
+    assert wider / width == pytest.approx(np.sqrt(10), rel=0.25)
 
 
 def test_one_outcome_does_not_tell_how_weights_differ():

@@ -8,13 +8,15 @@ the symmetric panel is the likelihood of its own answers.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
+from functools import partial, reduce
 from typing import NamedTuple
 
 import numpy as np
 
-from opinionpool.arrays import Array, Index, Mask
-from opinionpool.blocks import blocks
+from opinionpool.arrays import Array, Index
+from opinionpool.blocks import blocks, in_order
 from opinionpool.errors import LearningError, Note
 from opinionpool.estimation.likelihood import Design, row_basis, value
 from opinionpool.estimation.newton import Mode, posterior_modes, posterior_probabilities
@@ -22,8 +24,20 @@ from opinionpool.estimation.sampling import spread_evenly
 from opinionpool.learning.class_weights import ClassPosterior, ClassWeights, Spreads
 from opinionpool.learning.constants import CLASS_PROBABILITIES, CLASS_SPREADS, DIFFER
 from opinionpool.learning.fitted import FittedPanel
-from opinionpool.learning.problem import DenseContrasts
+from opinionpool.learning.laplace import SMALL, STEPS, Quadratic
+from opinionpool.learning.problem import Block, DenseContrasts
 from opinionpool.model.panel import Panel
+
+# How far weights may differ between classes; averaged by how well each predicts the outcomes.
+SPREADS = tuple(Spreads(*each) for each in CLASS_SPREADS)
+# Posterior probability from which on they do: else one weight is what is more probable, and all features are known.
+PROBABLE = 0.5
+# One that is less probable than this is left out of the average.
+NEGLIGIBLE = 1e-3
+# Numbers in the largest array of features; of more events, each fit is one step from that to an evenly spread sample.
+LARGE = 1 << 23
+# Coefficients up to which the data are asked, and up to which they are learned.
+ASKED, MOST = 600, 2000
 
 
 class Found(NamedTuple):
@@ -33,6 +47,12 @@ class Found(NamedTuple):
     mode: Mode
     scale: Array
 
+    @classmethod
+    def of(cls, mode: Mode, roots: Array) -> Found:
+        """Posterior mode from one in units of the standard deviations that are not 0, which come first."""
+        scale = roots[: len(mode.coefficients)]
+        return cls(np.append(scale * mode.coefficients, np.zeros(len(roots) - len(scale))), mode, scale)
+
     def covariance(self) -> Array:
         """Posterior covariance of the coefficients, (P, P)."""
         p, kept = len(self.coefficients), len(self.scale)
@@ -41,53 +61,100 @@ class Found(NamedTuple):
         return found
 
 
+def fitted(design: Design, roots: Array, start: Array) -> Found:
+    """Posterior mode of coefficients with these standard deviations, (P,), whatever the start."""
+    kept, d = int(np.count_nonzero(roots)), design.free
+    scale = roots[:kept]
+    features, begun, basis = design.features[: kept // d] * scale[::d, None], start[:kept] / scale, None
+    if len(features) > features.shape[1]:
+        # Coefficients that no event sees stay at 0: solve among the others.
+        own = row_basis(features.T)
+        features, basis = own.T @ features, np.asarray(np.kron(own, np.eye(d)))
+        begun = begun @ basis
+    (mode,) = posterior_modes(replace(design, features=features), start=begun[None])
+    return Found.of(mode if basis is None else mode.among(basis), roots)
+
+
+def by_quadratic(about: Quadratic, roots: Array) -> Found:
+    """Posterior mode of coefficients with these standard deviations, (P,), by a quadratic log-likelihood."""
+    kept = int(np.count_nonzero(roots))
+    scale = roots[:kept]
+    precision = scale[:, None] * about.curvature[:kept, :kept] * scale + np.eye(kept)
+    slope = scale * about.slope[:kept]
+    mode = np.asarray(np.linalg.solve(precision, slope), dtype=np.float64)
+    score = about.constant + float(slope @ mode - np.linalg.slogdet(precision)[1]) / 2.0
+    return Found.of(Mode(mode, score, precision), roots)
+
+
+def _loss_alike(design: Design) -> float:
+    """Loss without differences between classes."""
+    return float(value(design, np.zeros((1, design.size)), curved=False).loss[0])
+
+
 @dataclass(frozen=True, eq=False)
-class ClassEvidence:
-    """Likelihood of resolved events as a function of P coefficients, of F features for K - 1 log-ratios.
+class Alternatives:
+    """Fits for each of `SPREADS`, and the log-likelihood of weights that do not differ between classes."""
 
-    Attributes
-    ----------
-    design : Design
-        Of T events, each of which counts for so many independent ones; offsets are log-ratios by the symmetric panel.
-    """
+    found: tuple[Found, ...]
+    alike: float
 
-    design: Design
+    @classmethod
+    def fitted(cls, weights: ClassWeights, design: Design) -> Alternatives:
+        """Fits to few events."""
+        found: list[Found] = []
+        for roots in map(weights.feature_roots, SPREADS):
+            found.append(fitted(design, roots, found[-1].coefficients if found else np.zeros(len(roots))))
+        return cls(tuple(found), -_loss_alike(design))
+
+    def of_all(self, weights: ClassWeights, designs: Callable[[], Iterator[Design]]) -> Alternatives:
+        """Fits to many events, in blocks, from these to some of them, by Newton's method about the mean."""
+        found, start = self.found, self.average()[0]
+        alike = -sum(in_order(_loss_alike, designs()))
+        for _ in range(STEPS):
+            about = reduce(Quadratic.and_of, in_order(partial(Quadratic.at, point=start), designs()))
+            found = tuple(by_quadratic(about, weights.feature_roots(each)) for each in SPREADS)
+            centre = Alternatives(found, alike).average()[0]
+            step, start = centre - start, centre
+            if step @ about.curvature @ step < SMALL**2:
+                break
+        return Alternatives(found, alike)
 
     @property
-    def alike(self) -> float:
-        """Log-likelihood without differences between classes."""
-        return -float(value(self.design, np.zeros((1, self.design.size))).loss[0])
+    def scores(self) -> list[float]:
+        """Log marginal likelihood for each of `SPREADS`."""
+        return [each.mode.log_marginal_likelihood for each in self.found]
 
-    def fit(self, roots: Array, start: Array | None = None) -> Found:
-        """Posterior mode of the coefficients, whatever the start."""
-        kept, d, coefficients = int(np.count_nonzero(roots)), self.design.free, np.zeros(len(roots))
-        scale = roots[:kept]
-        features = self.design.features[: kept // d] * scale[::d, None]
-        begun, basis = np.zeros(kept) if start is None else start[:kept] / scale, None
-        if len(features) > features.shape[1]:
-            # Coefficients that no event sees stay at 0: solve among the others.
-            own = row_basis(features.T)
-            features, basis = own.T @ features, np.asarray(np.kron(own, np.eye(d)))
-            begun = begun @ basis
-        (mode,) = posterior_modes(replace(self.design, features=features), start=begun[None])
-        mode = mode if basis is None else mode.among(basis)
-        coefficients[:kept] = scale * mode.coefficients
-        return Found(coefficients, mode, scale)
+    @property
+    def gain(self) -> float:
+        """Log of how much more probable the outcomes are with differences that may be, than without any."""
+        differ = np.logaddexp.reduce(np.array(self.scores) + np.log(CLASS_PROBABILITIES)) - self.alike
+        return float(np.logaddexp(np.log(DIFFER) + differ, np.log(1.0 - DIFFER)))
 
+    @property
+    def differ(self) -> float:
+        """Posterior probability that weights differ."""
+        return float(-np.expm1(np.log(1.0 - DIFFER) - self.gain))
 
-# How far weights may differ between classes; averaged by how well each predicts the outcomes.
-SPREADS = tuple(Spreads(*each) for each in CLASS_SPREADS)
-# Posterior probability from which on they do: else one weight is what is more probable, and all features are known.
-PROBABLE = 0.5
-# One that is less probable than this is left out of the average.
-NEGLIGIBLE = 1e-3
-# Numbers in the largest array; more events are thinned.
-LARGE = 1 << 23
-# Coefficients up to which the data are asked, and up to which they are learned.
-ASKED, MOST = 600, 2000
+    def average(self) -> tuple[Array, Array]:
+        """Coefficients averaged over how far weights differ, if they do, and their covariance."""
+        probability = posterior_probabilities(self.scores, CLASS_PROBABILITIES)
+        kept = np.flatnonzero(probability > NEGLIGIBLE)
+        share = probability[kept] / probability[kept].sum()
+        values = np.array([self.found[i].coefficients for i in kept])
+        mean = share @ values
+        covariance = np.einsum("s,si,sj->ij", share, values - mean, values - mean)
+        for part, i in zip(share, kept, strict=True):
+            covariance += part * self.found[i].covariance()
+        return mean, np.asarray(covariance)
 
 
-def with_class_model(learned: FittedPanel, panel: Panel, data: DenseContrasts, class_model: str) -> FittedPanel:
+def with_class_model(
+    learned: FittedPanel,
+    panel: Panel,
+    data: DenseContrasts,
+    class_model: str,
+    every: Callable[[Index, Array], Iterator[Block]] | None,
+) -> FittedPanel:
     """Return the fit, with weights that differ between classes if the data, or `class_model`, ask for it.
 
     Parameters
@@ -99,6 +166,9 @@ def with_class_model(learned: FittedPanel, panel: Panel, data: DenseContrasts, c
     data : DenseContrasts
         What it was learned from; weights say how many independent events each is worth.
     class_model : {"auto", "full"}
+    every : callable or None
+        Returns all resolved events in blocks where the data are a sample, given positions of experts and how far L° is
+        believed less.
 
     Raises
     ------
@@ -126,49 +196,22 @@ def with_class_model(learned: FittedPanel, panel: Panel, data: DenseContrasts, c
         return _with(learned, _too_many(needed))
     elif (data.outcomes[used] == data.outcomes[used][0]).all():
         return _with(learned, _one_outcome())
-    evidence = _evidence(weights, data, used)
-    if class_model == "auto":
-        return _chosen(learned, weights, evidence)
-    return _differing(learned, weights, *_average(*_fits(weights, evidence)))
+    found = _alternatives(weights, data, np.flatnonzero(used), every)
+    return _chosen(learned, weights, found) if class_model == "auto" else _differing(learned, weights, *found.average())
 
 
-def _chosen(learned: FittedPanel, weights: ClassWeights, evidence: ClassEvidence) -> FittedPanel:
+def _chosen(learned: FittedPanel, weights: ClassWeights, found: Alternatives) -> FittedPanel:
     """Fit whose weights differ between classes as far as that is probable, with a note."""
-    found, probability = _fits(weights, evidence)
-    scores = [evidence.alike, *(each.mode.log_marginal_likelihood for each in found)]
-    share = (1.0 - DIFFER, *(DIFFER * each for each in CLASS_PROBABILITIES))
-    differ = 1.0 - float(posterior_probabilities(scores, share)[0])
+    differ = found.differ
     if differ < PROBABLE:
         return _with(learned, _not_found(differ))
     if learned.members is not None:
-        gain = float(np.logaddexp.reduce(np.array(scores) + np.log(share))) - scores[0]
-        members = learned.members.favoured(gain)
+        members = learned.members.favoured(found.gain)
         posterior = learned.posterior and learned.posterior.mixed_with(members)
         learned = replace(learned, members=members, posterior=posterior)
-    mean, covariance = _average(found, probability)
+    mean, covariance = found.average()
     covariance = differ * (covariance + (1.0 - differ) * np.outer(mean, mean))
     return _with(_differing(learned, weights, differ * mean, covariance), _found(differ))
-
-
-def _fits(weights: ClassWeights, evidence: ClassEvidence) -> tuple[list[Found], Array]:
-    """Posterior mode of the coefficients for each of `SPREADS`, and the posterior probabilities of these."""
-    found: list[Found] = []
-    for spreads in SPREADS:
-        found.append(evidence.fit(weights.feature_roots(spreads), found[-1].coefficients if found else None))
-    score = [each.mode.log_marginal_likelihood for each in found]
-    return found, posterior_probabilities(score, CLASS_PROBABILITIES)
-
-
-def _average(found: list[Found], probability: Array) -> tuple[Array, Array]:
-    """Coefficients averaged over how far weights differ, and their covariance."""
-    kept = np.flatnonzero(probability > NEGLIGIBLE)
-    share = probability[kept] / probability[kept].sum()
-    values = np.array([found[i].coefficients for i in kept])
-    mean = share @ values
-    covariance = np.einsum("s,si,sj->ij", share, values - mean, values - mean)
-    for part, i in zip(share, kept, strict=True):
-        covariance += part * found[i].covariance()
-    return mean, np.asarray(covariance)
 
 
 def _differing(learned: FittedPanel, weights: ClassWeights, coefficients: Array, covariance: Array) -> FittedPanel:
@@ -184,20 +227,39 @@ def _with(learned: FittedPanel, note: Note) -> FittedPanel:
     return replace(learned, notes=(*learned.notes, note))
 
 
-def _evidence(weights: ClassWeights, data: DenseContrasts, used: Mask) -> ClassEvidence:
-    """Likelihood of the used events, thinned to an evenly spread sample where there are too many."""
-    rows = np.flatnonzero(used)
-    size, worth = _sizes(data.contrasts, rows), data.weight[rows]
-    most = max(1, LARGE // (weights.size * weights.free))
+def _alternatives(
+    weights: ClassWeights, data: DenseContrasts, rows: Index, every: Callable[[Index, Array], Iterator[Block]] | None
+) -> Alternatives:
+    """Fits to the used rows, or to all events; from an evenly spread sample where there are too many for an array."""
+    most, worth = max(1, LARGE // (weights.size * weights.free)), data.weight[rows]
+    some, part = rows, worth
     if len(rows) > most:
-        kept, parts = spread_evenly(size, worth, most)
-        worth = parts * (worth.sum() / most)
-        rows = rows[kept]
+        kept, parts = spread_evenly(_sizes(data.contrasts, rows), worth, most)
+        some, part = rows[kept], parts * (worth.sum() / most)
+    found = Alternatives.fitted(weights, _design(weights, data, some, part))
+    if every is None and some is rows:
+        return found
+
+    def designs() -> Iterator[Design]:
+        if every is None:
+            for at in (rows[each] for each in blocks(len(rows), weights.size)):
+                yield _design(weights, data, at, data.weight[at])
+        else:
+            for block in every(np.arange(len(weights.panel)), np.zeros(weights.free)):
+                # An array of many events has two classes.
+                assert isinstance(block, DenseContrasts)
+                yield _design(weights, block, np.arange(len(block.weight)), block.weight)
+
+    return found.of_all(weights, designs)
+
+
+def _design(weights: ClassWeights, data: DenseContrasts, rows: Index, worth: Array) -> Design:
+    """Design of some events, each of which counts for so many independent ones; offsets are by the symmetric panel."""
     believed = weights.panel.settings.extremes.believed(data.contrasts[rows])
     offset = data.reference[rows] + weights.pooled(believed)
     design = Design.of(np.empty((len(rows), 0, weights.free)), data.outcomes[rows], offset, worth)
     features = np.ascontiguousarray(weights.features(believed).T)
-    return ClassEvidence(replace(design, features=features, basis=weights.feature_turn))
+    return replace(design, features=features, basis=weights.feature_turn)
 
 
 def _sizes(contrasts: Array, rows: Index) -> Array:

@@ -220,7 +220,7 @@ def _learn_default(problem: Problem, beliefs: Beliefs, request: Request) -> Fitt
     # Loaded where there are more than two classes.
     from opinionpool.learning.class_model import with_class_model
 
-    return with_class_model(learned, panel, data, request.class_model)
+    return with_class_model(learned, panel, data, request.class_model, every)
 
 
 def _learn_full(problem: Problem, settings: Settings) -> FittedPanel:
