@@ -17,7 +17,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from threadpoolctl import threadpool_info
 from timing import Comparison, interleave
 
-from opinionpool.estimation.dense import DenseOutcomes, dense_statistics
+from opinionpool.estimation.dense import dense_statistics
 from opinionpool.estimators.pools import GaussianPool
 
 Array = npt.NDArray[np.float64]
@@ -107,9 +107,7 @@ def single_precision(what: str, q: Array, y: npt.NDArray[np.int64]) -> Iterator[
 def moments_of(q: Array, y: npt.NDArray[np.int64], threads: int | None) -> tuple[Array, Array]:
     """Counts and sums, as the reference loop gives them."""
     names = tuple(map(str, range(q.shape[1])))
-    outcomes = DenseOutcomes.of(y)
-    assert outcomes is not None
-    found = dense_statistics(q, outcomes, np.array([0.5, 0.5]), 1e-4, names, threads)
+    found = dense_statistics(q, y, np.array([0.5, 0.5]), 1e-4, names, threads)
     assert found is not None
     (part,) = found.patterns.values()
     return part.weight[:2], part.weight[:2, None] * part.mean[:2, :, 0]

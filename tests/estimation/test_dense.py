@@ -13,7 +13,7 @@ from opinionpool import blocks as blockwise, logodds
 from opinionpool.blocks import in_order
 from opinionpool.errors import LearningError, ProbabilityError
 from opinionpool.estimation import sampling
-from opinionpool.estimation.dense import DenseOutcomes, dense_statistics
+from opinionpool.estimation.dense import dense_statistics
 from opinionpool.estimation.statistics import Statistics
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.array import ArraySource
@@ -41,7 +41,7 @@ def names(n: int) -> tuple[str, ...]:
 
 
 def moments(q: np.ndarray, y: np.ndarray, floor: float = 1e-4, threads: int | None = None) -> Statistics:
-    found = dense_statistics(q, DenseOutcomes.of(y), EVEN, floor, names(q.shape[1]), threads)
+    found = dense_statistics(q, np.where(np.isnan(y), -1, y).astype(np.int8), EVEN, floor, names(q.shape[1]), threads)
     assert found is not None
     return found
 
@@ -157,14 +157,14 @@ def test_missing_forecasts_and_weights_take_the_other_way():
 @given(st.integers(1, 8), st.integers(0, 1000), st.sampled_from([2, 3, 5]), st.booleans())
 def test_missing_forecasts_are_added_up_by_who_answered(n, seed, k, some_open):
     rng = np.random.default_rng(seed)
-    t, classes = 200, 2 if k == 2 else k
+    t = 200
     q = rng.random((t, n)) if k == 2 else rng.dirichlet(np.ones(k), (t, n))
     q[seed % t] = 0.0 if k == 2 else np.eye(k)[seed % k]
     for _ in range(seed % 4):
         q[rng.integers(0, t) : rng.integers(0, t), rng.integers(0, n)] = np.nan
     y = rng.integers(-1 if some_open else 0, k, t)
     prior = rng.dirichlet(np.full(k, 5.0))
-    found = dense_statistics(q, DenseOutcomes.of_codes(y, classes), prior, 1e-3, names(n))
+    found = dense_statistics(q, y, prior, 1e-3, names(n))
     assert found is not None
     wanted = Statistics.empty(names(n), k).add(logodds.log_ratios(q, prior, 1e-3), y)
     check_equal(found, wanted, 1e-9)

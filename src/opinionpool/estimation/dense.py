@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from opinionpool import logodds
 from opinionpool.arrays import Array, Floats, Index, Mask, each_pattern
@@ -21,84 +22,20 @@ from opinionpool.estimation.statistics import RawSums, Statistics, enough_digits
 from opinionpool.labels import UNRESOLVED
 from opinionpool.logodds import SUM_TOLERANCE, check_probabilities, class_floors, metric, raise_to_floors
 
-# Events whose outcomes are looked at together.
-EVENTS = 1 << 16
+# Positions of classes, in integers of any size.
+Codes: TypeAlias = npt.NDArray[np.integer[Any]]
 # A mean of log-odds so close to 0 costs no digits.
 NEAR = 0.5
 # Events for each set of experts, on average, below which rows are faster; and numbers in all moments together.
 REPEATED, MOST_MOMENTS = 16, 1 << 22
 
 
-@dataclass(frozen=True, eq=False)
-class DenseOutcomes:
-    """Outcomes of T events: class positions, -1 where unresolved; or numbers 0 and 1, NaN where unresolved."""
-
-    y: Floats  # (T,)
-    counts: Array  # (K + 1,); events by outcome, and unresolved ones
-
-    @classmethod
-    def of(cls, y: Floats) -> DenseOutcomes | None:
-        """Outcomes of binary events from numbers 0, 1 and NaN; None if there are other labels."""
-        if y.dtype.kind not in "biuf":
-            return None
-        counts = np.zeros(3)
-        for start in range(0, len(y), EVENTS):
-            part = y[start : start + EVENTS]
-            counts += [np.count_nonzero(part == 0), np.count_nonzero(part == 1), np.count_nonzero(part != part)]
-        return cls(y, counts) if counts.sum() == len(y) else None
-
-    @classmethod
-    def of_codes(cls, codes: Index, classes: int) -> DenseOutcomes:
-        """Outcomes from positions of K classes."""
-        counts = np.bincount(np.where(codes < 0, classes, codes), minlength=classes + 1)
-        return cls(codes, counts.astype(np.float64))
-
-    @property
-    def classes(self) -> int:
-        """Number of classes, K."""
-        return len(self.counts) - 1
-
-    def codes(self, rows: slice | Index) -> Index:
-        """Class positions of the outcomes of some events, -1 where unresolved."""
-        part = self.y[rows]
-        if self.y.dtype.kind == "f":
-            return np.where(np.isnan(part), UNRESOLVED, part).astype(np.intp)
-        return part.astype(np.intp)
-
-    def member(self, rows: slice, kind: np.dtype[Any]) -> Floats:
-        """Indicators of the outcome groups of some events, (K + 1, T); the last group is the unresolved events."""
-        happened = self.y[rows]
-        found = np.zeros((self.classes + 1, len(happened)), kind)
-        for outcome in range(self.classes):
-            np.equal(happened, outcome, out=found[outcome])
-        if self.counts[-1]:
-            np.subtract(1.0, found[:-1].sum(axis=0), out=found[-1])
-        return found
-
-
 class _NotHereError(Exception):
     """Input that needs another method, or values that are no probabilities."""
 
 
-class _Levels(Protocol):
-    """Levels of forecasts by N experts, affine in the log-ratios, read in blocks."""
-
-    ratios: Array  # (K - 1, K - 1); from levels to log-ratios
-    origin: float  # what was subtracted from levels
-    kind: np.dtype[Any]
-
-    def buffer(self, events: int) -> Floats:
-        """Memory for a block of so many events."""
-
-    def read(self, rows: slice, buffer: Floats) -> Floats:
-        """The levels of some events, (K - 1, T, N), NaN where missing."""
-
-    def missing(self, rows: slice) -> Mask:
-        """Mask of missing forecasts, (T, N)."""
-
-
 class _LogOdds:
-    """Binary forecasts read as log-odds, clipped at the floor."""
+    """Binary forecasts (T, N) read in blocks as levels, affine in the log-ratios: log-odds clipped at the floor."""
 
     def __init__(self, q: Floats, prior: Array, floor: float, kind: np.dtype[Any]) -> None:
         self.q, self.bounds, self.kind, self.ratios = q, Bounds.of(prior, floor), kind, np.eye(1)
@@ -108,20 +45,23 @@ class _LogOdds:
         self.origin = origin if abs(origin) > NEAR else 0.0
 
     def buffer(self, events: int) -> Floats:
+        """Memory for a block of so many events."""
         return np.empty((events, self.q.shape[1]), self.kind)
 
     def read(self, rows: slice, buffer: Floats) -> Floats:
+        """The levels of some events, (1, T, N), NaN where missing, less `origin`."""
         ratios = floored_log_odds(self.q[rows], self.bounds, buffer[: rows.stop - rows.start])
         if self.origin:
             ratios -= self.kind.type(self.origin)
         return ratios[None]
 
     def missing(self, rows: slice) -> Mask:
+        """Mask of missing forecasts, (T, N)."""
         return np.asarray(np.isnan(self.q[rows]))
 
 
 class _ClassLevels:
-    """The levels of forecasts over K > 2 classes, (T, N, K)."""
+    """Forecasts over K > 2 classes, (T, N, K), read as K - 1 levels; `ratios` makes log-ratios of these."""
 
     origin = 0.0
     kind: np.dtype[Any] = np.dtype(np.float64)
@@ -156,35 +96,39 @@ class _ClassLevels:
         return np.asarray(np.isnan(self.q[rows]).all(axis=2))
 
 
+_Levels: TypeAlias = _LogOdds | _ClassLevels
+
+
 def dense_statistics(
-    q: Floats, outcomes: DenseOutcomes, prior: Array, floor: float, experts: tuple[str, ...], threads: int | None = None
+    q: Floats, outcomes: Codes, prior: Array, floor: float, experts: tuple[str, ...], threads: int | None = None
 ) -> Statistics | None:
     """Statistics of log-ratios of q, (T, N) or (T, N, K), in float64 or float32; None where rows are read instead.
 
-    That is where too many different sets of experts answered, or sums are off 1. The prior, (K,), sets only the floors.
+    That is where too many different sets of experts answered, or sums are off 1. Outcomes are positions of classes, -1
+    where unresolved, of any integers; the prior, (K,), sets only the floors.
     A ProbabilityError names the first value outside [0, 1]. The number of threads has no influence on the result.
 
-    >>> outcomes = DenseOutcomes.of(np.array([1, 0, 1, 0]))
-    >>> q = np.array([[0.6], [0.5], [0.7], [0.4]])
+    >>> q, outcomes = np.array([[0.6], [0.5], [0.7], [0.4]]), np.array([1, 0, 1, 0])
     >>> found = dense_statistics(q, outcomes, np.array([0.5, 0.5]), 1e-4, ("ann",))
     >>> found.patterns[0,].mean[:2, 0, 0].round(4)
     array([-0.2027,  0.6264])
     """
-    n = len(experts)
+    n, groups = len(experts), np.append(np.arange(len(prior)), UNRESOLVED)
     try:
         for levels in _levels(q, prior, floor):
-            sums = _summed(levels, outcomes, (len(q), n), threads)
+            sums = _summed(levels, outcomes, groups, n, threads)
             if enough_digits(sums, n, levels.kind):
                 moments = {columns: each.moments(levels.origin, levels.ratios) for columns, each in sums.items()}
-                return Statistics(experts, outcomes.classes, outcomes.counts, moments)
+                counts = [np.count_nonzero(outcomes == group) for group in groups]
+                return Statistics(experts, len(prior), np.array(counts, dtype=np.float64), moments)
     except _NotHereError:
         # What is missing goes another way, and what is wrong is reported here.
         check_probabilities(q)
         return None
-    found = Statistics.empty(experts, outcomes.classes)
+    found = Statistics.empty(experts, len(prior))
     for rows in blocks(len(q), q[0].size):
         ratios = logodds.log_ratios(np.asarray(q[rows], dtype=np.float64), prior, floor)
-        found = found.add(ratios, outcomes.codes(rows))
+        found = found.add(ratios, outcomes[rows].astype(np.intp))
     return found
 
 
@@ -214,13 +158,13 @@ class _Patterns:
 
 
 def _summed(
-    levels: _Levels, outcomes: DenseOutcomes, shape: tuple[int, int], threads: int | None
+    levels: _Levels, outcomes: Codes, groups: Index, n: int, threads: int | None
 ) -> dict[tuple[int, ...], RawSums]:
     """Sums of levels of T events and N experts, by pattern: positions of the experts who answered together."""
-    (t, n), k = shape, outcomes.classes
-    numbers, total = n * (k if k > 2 else 1), _Patterns(max(1, min(t // max(n, REPEATED), MOST_MOMENTS // n**2)))
+    t, numbers = len(outcomes), n * (1 if isinstance(levels, _LogOdds) else len(groups) - 1)
+    total = _Patterns(max(1, min(t // max(n, REPEATED), MOST_MOMENTS // n**2)))
     work = list(pieces(t, numbers))
-    found = partial(_sums, levels, outcomes, n, numbers, total.most)
+    found = partial(_sums, levels, outcomes, groups, n, numbers, total.most)
     for part in in_order(found, work, threads) if len(work) > 1 else map(found, work):
         for key, sums in part.items():
             total.include(key, sums)
@@ -229,13 +173,13 @@ def _summed(
 
 
 def _sums(
-    levels: _Levels, outcomes: DenseOutcomes, n: int, numbers: int, most: int, piece: slice
+    levels: _Levels, outcomes: Codes, groups: Index, n: int, numbers: int, most: int, piece: slice
 ) -> dict[bytes, RawSums]:
     """Sums over a piece of the events, by pattern."""
     buffer = levels.buffer(min(rows_of_block(numbers), piece.stop - piece.start))
     total, everyone = _Patterns(most), np.ones(n, dtype=bool).tobytes()
     for rows in blocks_of(piece, numbers):
-        block, member = levels.read(rows, buffer), outcomes.member(rows, levels.kind)
+        block, member = levels.read(rows, buffer), (outcomes[rows] == groups[:, None]).astype(levels.kind)
         sums = RawSums.of(block, member, None)
         if np.isfinite(sums.total).all():
             total.include(everyone, sums)

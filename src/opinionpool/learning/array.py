@@ -13,11 +13,12 @@ import numpy.typing as npt
 from opinionpool import logodds
 from opinionpool.arrays import Array, Floats, Index, Mask, axes
 from opinionpool.blocks import Bounds, blocks, floored_log_odds
-from opinionpool.estimation.dense import DenseOutcomes, dense_statistics
+from opinionpool.estimation.dense import Codes, dense_statistics
 from opinionpool.estimation.regression import Observations
 from opinionpool.estimation.sampling import Draw, Keys, given_keys, mixed, name_keys, rooms, row_contents, sample_note
 from opinionpool.estimation.statistics import few_enough
 from opinionpool.forecasts import Forecasts, cells_of
+from opinionpool.labels import UNRESOLVED
 from opinionpool.learning.leakage import leaked_columns
 from opinionpool.learning.problem import Problem, Seen, Sums
 from opinionpool.learning.request import Request
@@ -43,7 +44,7 @@ class ArraySource:
     """
 
     q: Floats  # (T, N); (T, N, K) for K > 2 classes; NaN where missing
-    happened: DenseOutcomes
+    outcomes: Codes  # (T,); positions of classes, -1 where unresolved
     prior: Array  # (K,)
     classes: tuple[object, ...]
     estimated: bool  # whether the prior is Laplace's estimate
@@ -73,10 +74,10 @@ class ArraySource:
         k = 2 if classes is None else len(classes)
         if not _fits(q, y, k) or (prior is not None and axes(prior, "prior") > (0 if k == 2 else 1)):
             return None
-        outcomes = DenseOutcomes.of(y) if classes is None else DenseOutcomes.of_codes(y, k)
+        outcomes = _zeros_and_ones(y) if classes is None else y
         if outcomes is None:
             return None
-        shared = laplace_prior(outcomes.counts[:-1]) if prior is None else class_probabilities(prior, k)
+        shared = laplace_prior(_counts(outcomes, k)) if prior is None else class_probabilities(prior, k)
         labels = np.array([0, 1], dtype=y.dtype).tolist() if classes is None else classes
         return cls(q, outcomes, shared, tuple(labels), prior is None)
 
@@ -94,7 +95,7 @@ class ArraySource:
 
     @property
     def _many(self) -> bool:
-        return bool((self.happened.counts[:2] > self._rooms[:2]).any())
+        return bool((_counts(self.outcomes, 2) > self._rooms[:2]).any())
 
     @property
     def _rooms(self) -> Index:
@@ -104,10 +105,10 @@ class ArraySource:
         """Sums over all events; None where too many different sets of experts answered."""
         floor = request.settings.floor
         if floor not in self._sums:
-            found = dense_statistics(self.q, self.happened, self.prior, floor, self.experts)
+            found = dense_statistics(self.q, self.outcomes, self.prior, floor, self.experts)
             self._sums[floor] = None
             if found is not None:
-                leaked = leaked_columns(self.q, self.happened)
+                leaked = leaked_columns(self.q, self.outcomes)
                 self._sums[floor] = Sums(found, self.prior, Sums.counted(found), leaked)
         return self._sums[floor]
 
@@ -124,8 +125,7 @@ class ArraySource:
         ProbabilityError
             Names the first value outside [0, 1] and its position.
         """
-        n, events = self.q.shape[1], self.happened.counts[:2]
-        outcomes = self.happened.codes(slice(0, len(self.q)))
+        n, events, outcomes = self.q.shape[1], _counts(self.outcomes, 2), self.outcomes.astype(np.intp)
         keys, counts, present = _looked_at(self.q, outcomes)
         drawn = Draw.of(
             keys, outcomes, np.ones(len(keys)), self._rooms, lambda: row_contents(self.q, name_keys(self.experts))
@@ -138,7 +138,7 @@ class ArraySource:
         return replace(
             problem,
             estimated=self.estimated,
-            whole=Seen(events.copy(), counts, present, (note,)),
+            whole=Seen(events, counts, present, (note,)),
             total=float(events.sum()),
             blocks=None if drawn.complete else partial(self._in_blocks, outcomes),
         )
@@ -149,9 +149,24 @@ class ArraySource:
         for rows in blocks(self.q.shape[0], self.q.shape[1], self.q.shape[1]):
             codes = outcomes[rows]
             q = np.asarray(self.q[rows] if len(first) == self.q.shape[1] else self.q[rows][:, first], dtype=np.float64)
-            if self.happened.counts[2]:
+            if (codes < 0).any():
                 q, codes = q[codes >= 0], codes[codes >= 0]
             yield _ArrayBlock(q, codes, bounds, float(reference[0]), reference - away)
+
+
+def _zeros_and_ones(y: npt.NDArray[Any]) -> Codes | None:
+    """Positions of two classes from numbers 0 and 1, -1 from NaN, (T,) in single bytes; None if there are others."""
+    if y.dtype.kind not in "biuf":
+        return None
+    happened, unknown = y == 1, y != y
+    found = happened.astype(np.int8)
+    found[unknown] = UNRESOLVED
+    return found if (happened | unknown | (y == 0)).all() else None
+
+
+def _counts(outcomes: Codes, classes: int) -> Array:
+    """Numbers of events by outcome, (K,)."""
+    return np.array([np.count_nonzero(outcomes == k) for k in range(classes)], dtype=np.float64)
 
 
 class _ArrayBlock(NamedTuple):

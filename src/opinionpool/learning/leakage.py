@@ -10,7 +10,7 @@ import numpy as np
 from opinionpool.arrays import Array, Floats, Index, Mask
 from opinionpool.blocks import blocks
 from opinionpool.errors import Note
-from opinionpool.estimation.dense import DenseOutcomes
+from opinionpool.estimation.dense import Codes
 from opinionpool.forecasts import Forecasts
 from opinionpool.logodds import expit
 from opinionpool.text import listed, shown
@@ -52,14 +52,14 @@ def _right(forecasts: Forecasts, cells: Index) -> tuple[Index, Index]:
     return np.bincount(expert, minlength=n), np.bincount(expert[given > SURE], minlength=n)
 
 
-def leaked_columns(q: Floats, outcomes: DenseOutcomes) -> Mask:
+def leaked_columns(q: Floats, outcomes: Codes) -> Mask:
     """Mask like `leaked_experts`, for an array (T, N) or (T, N, K), read only until no suspect is left."""
     n = q.shape[1]
     suspects, count = np.arange(n), np.zeros(n)
     for rows in blocks(len(q), q[0].size):
         if not len(suspects):
             break
-        codes = outcomes.codes(rows)
+        codes = outcomes[rows].astype(np.intp)
         known = codes >= 0
         block, happened = q[rows][known][:, suspects], codes[known][:, None]
         if q.ndim == 2:

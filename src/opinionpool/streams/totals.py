@@ -14,7 +14,7 @@ from opinionpool import logodds
 from opinionpool.arguments import brief
 from opinionpool.arrays import Array, Index, as_array
 from opinionpool.errors import ArgumentError, ProbabilityError, ShapeError
-from opinionpool.estimation.dense import DenseOutcomes, dense_statistics
+from opinionpool.estimation.dense import dense_statistics
 from opinionpool.estimation.statistics import Statistics
 from opinionpool.names import places
 from opinionpool.streams.block import EventBlock
@@ -195,8 +195,7 @@ class Totals:
     def _moments(self, q: Array, outcomes: Index, weight: Array, prior: Array | None) -> Statistics:
         k = len(self.events)
         if prior is None and (weight == 1.0).all():
-            known = DenseOutcomes.of_codes(outcomes, k)
-            found = dense_statistics(q, known, self._reference, self.floor, self.experts, threads=1)
+            found = dense_statistics(q, outcomes, self._reference, self.floor, self.experts, threads=1)
             if found is not None:
                 return found
         if prior is None:
