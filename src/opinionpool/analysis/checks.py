@@ -130,7 +130,7 @@ def not_normal(values: Array) -> float:
 
 
 def normality(residuals: Residuals) -> list[Check]:
-    """Test whether contrasts are normal within an outcome: D'Agostino and Pearson's test of skewness and kurtosis."""
+    """Test whether contrasts are normal within an outcome: Anderson and Darling's test."""
     tested = []
     for name, rows in residuals.each(ENOUGH):
         values = residuals.values[rows].ravel()

@@ -65,9 +65,7 @@ class BetaLinear(Pool):
     def fit(self, sample: TrainingEvents, weights: Weights | None, penalty: float) -> Parameters:
         """Weights and transform by penalised maximum likelihood; equal weights where the events are too few."""
         n = len(sample.experts)
-        if sample.classes != 2 or not sample.has_intercept:
-            have = f"have {sample.classes}" if sample.has_intercept else "are of events with options of their own"
-            raise ArgumentError(f"the beta-linear pool is for two classes, and these forecasts {have}")
+        sample.check_binary("beta-linear")
         penalty = number(penalty, "penalty", 0)
         shares = None if weights is None else check_shares(sample.given_weights(weights))
         if sample.nothing("the probabilities are averaged" if shares is None else "the linear pool is taken as it is"):

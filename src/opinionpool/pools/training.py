@@ -96,6 +96,12 @@ class TrainingEvents:
         """Log-ratios L° of the prior, (T, K - 1)."""
         return np.broadcast_to(logodds.prior_log_ratios(self.priors), (len(self.rows), self.classes - 1))
 
+    def check_binary(self, pool: str) -> None:
+        """Raise `ArgumentError` unless events share two classes."""
+        if self.classes != 2 or not self.has_intercept:
+            have = f"have {self.classes}" if self.has_intercept else "are of events with options of their own"
+            raise ArgumentError(f"the {pool} pool is for two classes, and these forecasts {have}")
+
     def nothing(self, assumed: str) -> bool:
         """Return True if there are no events to learn from, noting the assumption; notes a single outcome too."""
         if len(self.rows) == 0:

@@ -143,9 +143,7 @@ class DawidSkene(Pool):
 
     def fit(self, sample: TrainingEvents) -> Parameters:
         """EM over all events, resolved or not."""
-        if sample.classes != 2 or not sample.has_intercept:
-            have = f"have {sample.classes}" if sample.has_intercept else "are of events with options of their own"
-            raise ArgumentError(f"the dawid-skene pool is for two classes, and these forecasts {have}")
+        sample.check_binary("dawid-skene")
         f, n = sample.forecasts, len(sample.experts)
         weight = sample.problem.weight
         event, expert, voted = f.event_index, f.expert_index, votes(logodds.all_classes(f.probabilities, 2))[:, 1]
