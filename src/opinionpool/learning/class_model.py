@@ -20,7 +20,6 @@ from opinionpool.blocks import blocks, in_order
 from opinionpool.errors import LearningError, Note
 from opinionpool.estimation.likelihood import Design, row_basis, value
 from opinionpool.estimation.newton import Mode, posterior_modes, posterior_probabilities
-from opinionpool.estimation.sampling import spread_evenly
 from opinionpool.learning.class_weights import ClassPosterior, ClassWeights, Spreads
 from opinionpool.learning.constants import CLASS_PROBABILITIES, CLASS_SPREADS, DIFFER
 from opinionpool.learning.fitted import FittedPanel
@@ -34,10 +33,12 @@ SPREADS = tuple(Spreads(*each) for each in CLASS_SPREADS)
 PROBABLE = 0.5
 # One that is less probable than this is left out of the average.
 NEGLIGIBLE = 1e-3
-# Numbers in the largest array of features; of more events, each fit is one step from that to an evenly spread sample.
+# Numbers in the largest array of features; more events are taken in blocks.
 LARGE = 1 << 23
 # Coefficients up to which the data are asked, and up to which they are learned.
 ASKED, MOST = 600, 2000
+# How notes begin that say why they do not differ.
+ONE = "experts have one weight for all classes"
 
 
 class Found(NamedTuple):
@@ -106,18 +107,18 @@ class Alternatives:
             found.append(fitted(design, roots, found[-1].coefficients if found else np.zeros(len(roots))))
         return cls(tuple(found), -_loss_alike(design))
 
-    def of_all(self, weights: ClassWeights, designs: Callable[[], Iterator[Design]]) -> Alternatives:
-        """Fits to many events, in blocks, from these to some of them, by Newton's method about the mean."""
-        found, start = self.found, self.average()[0]
-        alike = -sum(in_order(_loss_alike, designs()))
+    @classmethod
+    def of_all(cls, weights: ClassWeights, designs: Callable[[], Iterator[Design]]) -> Alternatives:
+        """Fits to many events, in blocks, by Newton's method about the mean from no difference on."""
+        alike, start = -sum(in_order(_loss_alike, designs())), np.zeros(len(weights.feature_roots(SPREADS[0])))
         for _ in range(STEPS):
             about = reduce(Quadratic.and_of, in_order(partial(Quadratic.at, point=start), designs()))
-            found = tuple(by_quadratic(about, weights.feature_roots(each)) for each in SPREADS)
-            centre = Alternatives(found, alike).average()[0]
+            found = cls(tuple(by_quadratic(about, weights.feature_roots(each)) for each in SPREADS), alike)
+            centre = found.average()[0]
             step, start = centre - start, centre
             if step @ about.curvature @ step < SMALL**2:
                 break
-        return Alternatives(found, alike)
+        return found
 
     @property
     def scores(self) -> list[float]:
@@ -193,9 +194,10 @@ def with_class_model(
     elif nothing:
         return learned
     elif weights.size > ASKED:
-        return _with(learned, _too_many(needed))
+        return _with(learned, f"{ONE}: {needed:,} that differ between classes would be too many to learn")
     elif (data.outcomes[used] == data.outcomes[used][0]).all():
-        return _with(learned, _one_outcome())
+        # Otherwise weights would be preferred that call this class the likeliest whatever the forecasts.
+        return _with(learned, f"{ONE}: every resolved event has the same outcome")
     found = _alternatives(weights, data, np.flatnonzero(used), every)
     return _chosen(learned, weights, found) if class_model == "auto" else _differing(learned, weights, *found.average())
 
@@ -204,14 +206,15 @@ def _chosen(learned: FittedPanel, weights: ClassWeights, found: Alternatives) ->
     """Fit whose weights differ between classes as far as that is probable, with a note."""
     differ = found.differ
     if differ < PROBABLE:
-        return _with(learned, _not_found(differ))
+        return _with(learned, f"{ONE}: that weights differ has a probability of {differ:.0%}")
     if learned.members is not None:
         members = learned.members.favoured(found.gain)
         posterior = learned.posterior and learned.posterior.mixed_with(members)
         learned = replace(learned, members=members, posterior=posterior)
     mean, covariance = found.average()
     covariance = differ * (covariance + (1.0 - differ) * np.outer(mean, mean))
-    return _with(_differing(learned, weights, differ * mean, covariance), _found(differ))
+    text = f"weights differ between classes with a probability of {differ:.0%}, and count with that"
+    return _with(_differing(learned, weights, differ * mean, covariance), text)
 
 
 def _differing(learned: FittedPanel, weights: ClassWeights, coefficients: Array, covariance: Array) -> FittedPanel:
@@ -223,72 +226,35 @@ def _differing(learned: FittedPanel, weights: ClassWeights, coefficients: Array,
     return replace(learned, panel=weights.full_panel(turn @ coefficients), posterior=posterior)
 
 
-def _with(learned: FittedPanel, note: Note) -> FittedPanel:
-    return replace(learned, notes=(*learned.notes, note))
-
-
 def _alternatives(
     weights: ClassWeights, data: DenseContrasts, rows: Index, every: Callable[[Index, Array], Iterator[Block]] | None
 ) -> Alternatives:
-    """Fits to the used rows, or to all events; from an evenly spread sample where there are too many for an array."""
-    most, worth = max(1, LARGE // (weights.size * weights.free)), data.weight[rows]
-    some, part = rows, worth
-    if len(rows) > most:
-        kept, parts = spread_evenly(_sizes(data.contrasts, rows), worth, most)
-        some, part = rows[kept], parts * (worth.sum() / most)
-    found = Alternatives.fitted(weights, _design(weights, data, some, part))
-    if every is None and some is rows:
-        return found
+    """Fits to the used rows, or to all events, in blocks where there are too many for an array."""
+    if every is None and len(rows) <= LARGE // (weights.size * weights.free):
+        return Alternatives.fitted(weights, _design(weights, data, rows))
 
     def designs() -> Iterator[Design]:
         if every is None:
-            for at in (rows[each] for each in blocks(len(rows), weights.size)):
-                yield _design(weights, data, at, data.weight[at])
+            for some in blocks(len(rows), weights.size, weights.size):
+                yield _design(weights, data, rows[some])
         else:
             for block in every(np.arange(len(weights.panel)), np.zeros(weights.free)):
                 # An array of many events has two classes.
                 assert isinstance(block, DenseContrasts)
-                yield _design(weights, block, np.arange(len(block.weight)), block.weight)
+                yield _design(weights, block, np.arange(len(block.weight)))
 
-    return found.of_all(weights, designs)
+    return Alternatives.of_all(weights, designs)
 
 
-def _design(weights: ClassWeights, data: DenseContrasts, rows: Index, worth: Array) -> Design:
+def _design(weights: ClassWeights, data: DenseContrasts, rows: Index) -> Design:
     """Design of some events, each of which counts for so many independent ones; offsets are by the symmetric panel."""
     believed = weights.panel.settings.extremes.believed(data.contrasts[rows])
     offset = data.reference[rows] + weights.pooled(believed)
-    design = Design.of(np.empty((len(rows), 0, weights.free)), data.outcomes[rows], offset, worth)
+    design = Design.of(np.empty((len(rows), 0, weights.free)), data.outcomes[rows], offset, data.weight[rows])
     features = np.ascontiguousarray(weights.features(believed).T)
     return replace(design, features=features, basis=weights.feature_turn)
 
 
-def _sizes(contrasts: Array, rows: Index) -> Array:
-    """Sum of squares of the contrasts of each event, centred over the classes."""
-    size = np.empty(len(rows))
-    for block in blocks(len(rows), int(np.prod(contrasts.shape[1:]))):
-        part = np.nan_to_num(contrasts[rows[block]])
-        total = np.einsum("tnd->tn", part)
-        mean = np.einsum("tn,tn->t", total, total) / (part.shape[2] + 1)
-        size[block] = np.einsum("tnd,tnd->t", part, part) - mean
-    return size
-
-
-def _too_many(needed: int) -> Note:
-    text = f"experts have one weight for all classes: {needed:,} that differ between classes would be too many to learn"
-    return Note("class-model", text)
-
-
-def _one_outcome() -> Note:
-    # Otherwise weights would be preferred that call this class the likeliest whatever the forecasts.
-    text = "experts have one weight for all classes: every resolved event has the same outcome"
-    return Note("class-model", text)
-
-
-def _not_found(differ: float) -> Note:
-    text = f"experts have one weight for all classes: that weights differ has a probability of {differ:.0%}"
-    return Note("class-model", text)
-
-
-def _found(differ: float) -> Note:
-    text = f"weights differ between classes with a probability of {differ:.0%}, and count with that"
-    return Note("class-model", text)
+def _with(learned: FittedPanel, text: str) -> FittedPanel:
+    """Fit with a note on whether weights differ between classes."""
+    return replace(learned, notes=(*learned.notes, Note("class-model", text)))
