@@ -18,7 +18,7 @@ from hypothesis import settings
 ROOT = Path(__file__).resolve().parents[1]
 
 # The same examples each time; `make fuzz` draws new ones, and what it finds becomes an explicit example.
-settings.register_profile("same", deadline=None, derandomize=True, print_blob=True)
+settings.register_profile("same", deadline=None, derandomize=True, print_blob=True, max_examples=40)
 settings.register_profile("random", deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 

@@ -97,7 +97,6 @@ def refreshed(text, root, folder, run):
 def test_commands_and_examples_print_what_is_shown(root, tmp_path, terminal, page):
     text = (root / page).read_text(encoding="utf-8")
     assert "\n$ opinionpool " in text
-    assert "\n>>> " in text
     assert refreshed(text, root, tmp_path, terminal) == text
 
 

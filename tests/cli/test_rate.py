@@ -77,7 +77,7 @@ def test_pools_that_do_not_say_how_sure_they_are(systems, command):
 
 def test_the_report_has_them_by_topic(systems, command, tmp_path):
     page = tmp_path / "page.html"
-    command("report", systems, "--topic", "system", "-o", page)
+    command("report", systems, "--topic", "system", "--repeats", "1", "-o", page)
     text = page.read_text(encoding="utf-8")
     assert "Rates by topic" in text
     found = python(systems)

@@ -215,6 +215,6 @@ def test_half_lives_are_found_without_any_outcome(study):
         found = learn_recency(replace(drawn(60, half_life, rng), outcomes=np.full(60, -1)), even, np.ones(60))
         assert found.steady < 0.3
         assert low < found.half_life < high
-    found = learn_recency(replace(drawn(60, np.inf, rng), outcomes=np.full(60, -1)), even, np.ones(60))
-    assert found.steady > 0.7
+    unresolved = [replace(drawn(60, np.inf, rng), outcomes=np.full(60, -1)) for _ in range(4)]
+    assert np.mean([learn_recency(each, even, np.ones(60)).steady for each in unresolved]) > 0.7
     assert 0 < AGREEMENT < 1

@@ -323,7 +323,6 @@ def column(kind, rows):
     return cells[kind]
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     st.lists(st.tuples(HEADERS, CELLS), min_size=1, max_size=6, unique_by=lambda pair: normal(pair[0])),
     st.integers(2, 8),

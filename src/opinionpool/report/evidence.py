@@ -176,8 +176,8 @@ def _expert_figure(f: Findings, i: int) -> Figure:
         q = expit(np.linspace(-6.0, 6.0, 61))
         features, (floor, pool_floor, _) = f.learned.features, f.learned.panel.settings
         kappa, bias = features.calibration[i], np.ravel(features.bias[i])
-        alone = Panel([kappa / 2.0], [[1.0]], bias, floor=floor, pool_floor=pool_floor)
-        model = q, alone.pool(q[:, None], _middle_prior(f))
+        single = Panel([kappa / 2.0], [[1.0]], bias, floor=floor, pool_floor=pool_floor)
+        model = q, single.pool(q[:, None], _middle_prior(f))
         phrase = f"calibration {float(features.calibration[i]):.2f}, {phrase}"
     who = forecasts.experts[i]
     drawn = reliability_chart(curve, _says(who, curve), model, small=True)
