@@ -4,7 +4,7 @@ import io
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from opinionpool.errors import ArgumentError, LayoutError
 from opinionpool.tables.layout import find_layout
