@@ -25,7 +25,7 @@ from scipy.stats import norm, t as student
 from opinionpool.logodds import FLOOR
 from opinionpool.scoring.compare import compare_pools
 from opinionpool.scoring.comparison import AVERAGE, DEFAULT
-from opinionpool.scoring.intervals import FEWEST_CLUSTERS, Sums, difference_intervals
+from opinionpool.scoring.intervals import FEWEST_CLUSTERS, ClusterSums, difference_intervals
 from opinionpool.scoring.scores import log_score
 from opinionpool.tables.read import read_forecasts
 
@@ -92,7 +92,7 @@ def clustered(
 
 def by_bootstrap(values: Array, clusters: Index, rng: np.random.Generator) -> tuple[float, float]:
     """Deviations of resampled means over their error, as Student's t is wider than the normal."""
-    sums = Sums.of(values[:, None], clusters)
+    sums = ClusterSums.of(values[:, None], clusters)
     size, mean, error = len(sums.total), float(sums.mean[0]), float(sums.error[0])
     if size < 5 or error <= 1e-9:
         return mean, mean
@@ -104,7 +104,7 @@ def by_bootstrap(values: Array, clusters: Index, rng: np.random.Generator) -> tu
 
 def by_student(values: Array, clusters: Index) -> tuple[float, float]:
     """Student's interval over clusters."""
-    sums = Sums.of(values[:, None], clusters)
+    sums = ClusterSums.of(values[:, None], clusters)
     half = student.ppf(0.975, len(sums.total) - 1) * float(sums.error[0])
     return float(sums.mean[0]) - half, float(sums.mean[0]) + half
 

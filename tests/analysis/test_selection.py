@@ -1,4 +1,4 @@
-"""Clusters of experts: average linkage."""
+"""Dendrogram of experts: average linkage."""
 
 import itertools
 
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from opinionpool import Panel
-from opinionpool.analysis.near_duplicates import Clusters, redundant_groups
+from opinionpool.analysis.near_duplicates import Dendrogram, redundant_groups
 from opinionpool.errors import ArgumentError, ShapeError
 
 
@@ -28,7 +28,7 @@ def test_clusters_by_their_definition(seed, n, least):
             kept = [*members]
         heights.append(height)
         members = [group for k, group in enumerate(members) if k not in {i, j}] + [members[i] + members[j]]
-    found = Clusters.of(r)
+    found = Dendrogram.of(r)
     assert found.correlation == pytest.approx(np.array(heights))
     expected = {tuple(sorted(group)) for group in (members if kept is None else kept) if len(group) > 1}
     assert set(found.groups(least)) == expected
@@ -37,7 +37,7 @@ def test_clusters_by_their_definition(seed, n, least):
 
 @given(seed=st.integers(0, 100_000), n=st.integers(2, 20))
 def test_members_of_a_cluster_stand_together(seed, n):
-    found = Clusters.of(random_correlation(seed, n))
+    found = Dendrogram.of(random_correlation(seed, n))
     place = np.argsort(found.order)
     for least in found.correlation:
         for group in found.groups(least - 1e-12):
@@ -57,6 +57,6 @@ def test_groups_of_a_panel():
 def test_one_expert_and_bad_matrices():
     for few in ([[1.0]], [[1.0, 0.5]]):
         with pytest.raises(ShapeError):
-            Clusters.of(few)
+            Dendrogram.of(few)
     with pytest.raises(ArgumentError):
-        Clusters.of([[1.0, np.nan], [np.nan, 1.0]])
+        Dendrogram.of([[1.0, np.nan], [np.nan, 1.0]])

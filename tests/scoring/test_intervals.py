@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from scipy.stats import norm, sem, t as student
 
-from opinionpool.scoring.intervals import FEWEST_CLUSTERS, Sums, difference_intervals
+from opinionpool.scoring.intervals import FEWEST_CLUSTERS, ClusterSums, difference_intervals
 
 NAN = float("nan")
 seeds = st.integers(0, 10**6)
@@ -23,7 +23,7 @@ class TestSums:
         values = rng.normal(size=(20, 3))
         values[rng.random(values.shape) < 0.3] = NAN
         values[:2] = [[1.0], [2.0]]
-        found = Sums.of(values, rng.permutation(20))
+        found = ClusterSums.of(values, rng.permutation(20))
         assert found.mean == pytest.approx(np.nanmean(values, axis=0))
         assert found.error == pytest.approx(sem(values, axis=0, nan_policy="omit"))
         assert found.clusters.tolist() == (~np.isnan(values)).sum(axis=0).tolist()
@@ -32,14 +32,14 @@ class TestSums:
     def test_copies_in_a_cluster_add_nothing(self, seed, copies):
         values = np.random.default_rng(seed).normal(size=(12, 2))
         one, many = (
-            Sums.of(values, np.arange(12)),
-            Sums.of(np.repeat(values, copies, axis=0), np.repeat(range(12), copies)),
+            ClusterSums.of(values, np.arange(12)),
+            ClusterSums.of(np.repeat(values, copies, axis=0), np.repeat(range(12), copies)),
         )
         assert many.mean == pytest.approx(one.mean)
         assert many.error == pytest.approx(one.error)
 
     def test_no_value_at_all(self):
-        found = Sums.of(np.array([[NAN, 1.0], [NAN, 2.0]]), np.arange(2))
+        found = ClusterSums.of(np.array([[NAN, 1.0], [NAN, 2.0]]), np.arange(2))
         assert np.isnan(found.mean).tolist() == np.isnan(found.error).tolist() == [True, False]
 
 

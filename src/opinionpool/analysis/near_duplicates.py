@@ -20,10 +20,10 @@ REDUNDANT = 0.9
 
 
 @dataclass(frozen=True, eq=False)
-class Clusters:
+class Dendrogram:
     """Experts joined by average linkage (UPGMA) of correlations, (N, N), the most correlated clusters first.
 
-    >>> found = Clusters.of([[1.0, 0.1, 0.9], [0.1, 1.0, 0.2], [0.9, 0.2, 1.0]])
+    >>> found = Dendrogram.of([[1.0, 0.1, 0.9], [0.1, 1.0, 0.2], [0.9, 0.2, 1.0]])
     >>> found.order.tolist(), found.groups(0.8), found.correlation.round(2).tolist()
     ([1, 0, 2], [(0, 2)], [0.9, 0.15])
     """
@@ -31,8 +31,8 @@ class Clusters:
     tree: Array  # (N - 1, 4); SciPy's linkage of the distances 1 - r
 
     @classmethod
-    def of(cls, correlation: npt.ArrayLike) -> Clusters:
-        """Clusters by correlations, (N, N), of two experts at least."""
+    def of(cls, correlation: npt.ArrayLike) -> Dendrogram:
+        """Return the dendrogram of correlations, (N, N), of two experts at least."""
         from scipy.cluster.hierarchy import linkage
 
         near = np.array(correlation, dtype=np.float64)
@@ -87,7 +87,7 @@ def redundant_groups(panel: Panel, least: float = REDUNDANT) -> list[tuple[str, 
     correlation = panel.correlation[np.ix_(informative, informative)]
     if not (np.triu(correlation, 1) >= least).any():
         return []
-    found = Clusters.of(correlation).groups(least)
+    found = Dendrogram.of(correlation).groups(least)
     return [tuple(panel.names[informative[i]] for i in group) for group in found]
 
 

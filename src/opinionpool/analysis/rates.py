@@ -37,7 +37,7 @@ ROUNDING = 1e-6
 ASSUMPTION = "experts are taken to err in every group as in the others, given the outcome"
 
 
-class Difference(NamedTuple):
+class RateDifference(NamedTuple):
     """Difference between the shares of two groups, with an interval."""
 
     difference: float
@@ -59,7 +59,7 @@ class Rates(Tabular):
         Posterior means.
     interval_ : tuple of two ndarrays
         Equal-tailed credible intervals, whose ends are whole numbers of events.
-    total_ : Difference
+    total_ : RateDifference
         The share among all events, or None when K > 2.
     events_, resolved_ : ndarray, shape (G,)
         How many events there are, and how many of them are resolved.
@@ -77,7 +77,7 @@ class Rates(Tabular):
     classes: tuple[object, ...]
     rate_: Array
     interval_: tuple[Array, Array]
-    total_: Difference | None
+    total_: RateDifference | None
     events_: Index
     resolved_: Index
     rivals_: dict[str, Rate]
@@ -97,7 +97,7 @@ class Rates(Tabular):
         more = [f"... {len(rows) - SHOWN:,} more rows"] if len(rows) > SHOWN else []
         return "\n".join([f"Rates of {counted(len(self.groups_), 'group')}, {self.level:.0%} intervals", *lines, *more])
 
-    def difference(self, a: str, b: str, of: object = None) -> Difference:
+    def difference(self, a: str, b: str, of: object = None) -> RateDifference:
         """Difference between the shares of groups `a` and `b`; of class `of` when K > 2.
 
         Events of both that share a group of dependent events, such as an item, are paired.
@@ -118,7 +118,7 @@ class Rates(Tabular):
         if len(self.classes) == 2 and c == 0:
             factor = -factor
         share = self.shares[0 if len(self.classes) == 2 else c]
-        return Difference(*(float(each[0]) for each in share.sums(factor, self.level)))
+        return RateDifference(*(float(each[0]) for each in share.sums(factor, self.level)))
 
     def _table(self) -> dict[str, Sequence[Any]]:
         k = len(self.classes) if self.rate_.ndim > 1 else 1
@@ -244,7 +244,7 @@ def rates_of(
     all_ = None
     if not several:
         mean, least, most, above = shares[0].sums(size[None] / size.sum(), level)
-        all_ = Difference(*(float(part[0]) for part in (mean, *_whole(mean, least, most, size.sum()), above)))
+        all_ = RateDifference(*(float(part[0]) for part in (mean, *_whole(mean, least, most, size.sum()), above)))
     return Rates(
         groups_=names, classes=classes, rate_=rate, interval_=(low, high), total_=all_, events_=size,
         resolved_=sizes[1], rivals_=others, unlike_=unlike, level=level,

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool import logodds
-from opinionpool.analysis.near_duplicates import Clusters
+from opinionpool.analysis.near_duplicates import Dendrogram
 from opinionpool.arrays import Array
 from opinionpool.errors import LearningError
 from opinionpool.estimation.rows import helmert
@@ -141,7 +141,7 @@ def shared_errors(
     worth = PAIR_WORTH + len(kept)
     shrunken = (shared * found + worth * common) / (shared + worth)
     np.fill_diagonal(shrunken, 1.0)
-    order = Clusters.of(shrunken).order
+    order = Dendrogram.of(shrunken).order
     experts = tuple(forecasts.experts[kept[i]] for i in order.tolist())
     return SharedErrors(experts, shrunken[np.ix_(order, order)], common, len(informative) - len(kept))
 

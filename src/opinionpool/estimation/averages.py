@@ -10,7 +10,7 @@ import numpy as np
 from opinionpool.arrays import Array, Mask
 from opinionpool.errors import LearningError, Note
 from opinionpool.estimation.rows import ResolvedEvents
-from opinionpool.estimation.statistics import Design
+from opinionpool.estimation.statistics import MeanDesign
 from opinionpool.logodds import inner_products, metric
 from opinionpool.model.correlation import CommonCorrelation, MatrixCorrelation
 from opinionpool.model.features import Parts
@@ -30,7 +30,7 @@ class Means:
     contrast: Array  # (N,)
     square: Array  # (N,); residual sum of squares
     count: Array  # (K, N); weight of the forecasts by outcome
-    design: Design  # what is expected by outcome
+    design: MeanDesign  # what is expected by outcome
 
     @property
     def terms(self) -> Array:
@@ -48,7 +48,7 @@ def fit_means(
     count: Array,
     mean: Array,
     square: Array,
-    design: Design | None = None,
+    design: MeanDesign | None = None,
     *,
     bias: Array | float = 0.0,
     contrast: Array | float = 0.0,
@@ -59,7 +59,7 @@ def fit_means(
     Counts are (K, N), means of log-ratios less the reference (K, N, K - 1), squares about these (N,); where neither the
     data nor a worth determine a contrast, it is its centre, as is a bias that the design does not have.
     """
-    design = design or Design.by_outcome(len(count))
+    design = design or MeanDesign.by_outcome(len(count))
     shape, length = design.signature, design.length
     off = mean - bias
     total = count.sum(axis=0) + worth[0]

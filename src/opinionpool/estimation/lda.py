@@ -18,7 +18,7 @@ from opinionpool.errors import LearningError, Note, PanelError
 from opinionpool.estimation.averages import sample_means, uninformative_experts
 from opinionpool.estimation.em import NoMaximumError, NormalRegression, check_overlaps
 from opinionpool.estimation.rows import ForecastRows
-from opinionpool.estimation.statistics import Design, PatternMoments
+from opinionpool.estimation.statistics import MeanDesign, PatternMoments
 from opinionpool.labels import UNRESOLVED
 from opinionpool.model.full_panel import Discriminant
 
@@ -60,7 +60,7 @@ def full_fit(
     t, (n, d) = len(contrasts), contrasts.shape[1:]
     rows, k = contrasts[:, kept].reshape(t, -1, 1), len(classes)
     if np.isnan(rows).any():
-        cells = replace(ForecastRows.of_array(rows, outcomes, weight), groups=Design(np.zeros((k, 1))))
+        cells = replace(ForecastRows.of_array(rows, outcomes, weight), groups=MeanDesign(np.zeros((k, 1))))
         try:
             fit = NormalRegression.of(cells, np.arange(rows.shape[1]), np.eye(k)).fit()
         except NoMaximumError:

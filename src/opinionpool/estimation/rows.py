@@ -13,7 +13,7 @@ from typing import TypeAlias
 import numpy as np
 
 from opinionpool.arrays import Array, Index, Mask
-from opinionpool.estimation.statistics import Design, Marginals, Statistics
+from opinionpool.estimation.statistics import Marginals, MeanDesign, Statistics
 from opinionpool.labels import UNRESOLVED
 from opinionpool.logodds import whitened
 
@@ -29,7 +29,7 @@ class ForecastRows:
     outcomes: Index  # (T,); -1 where not resolved
     weight: Array  # (T,); frequencies
     experts: int  # N
-    groups: Design | None = None  # what `outcomes` number, if not K classes
+    groups: MeanDesign | None = None  # what `outcomes` number, if not K classes
 
     @classmethod
     def of_array(cls, ratios: Array, outcomes: Index, weight: Array) -> ForecastRows:
@@ -43,9 +43,9 @@ class ForecastRows:
         return int(self.ratios.shape[1]) + 1
 
     @cached_property
-    def design(self) -> Design:
-        """Design of the expected log-ratios by outcome."""
-        return self.groups or Design.by_outcome(self.classes)
+    def design(self) -> MeanDesign:
+        """MeanDesign of the expected log-ratios by outcome."""
+        return self.groups or MeanDesign.by_outcome(self.classes)
 
     @property
     def events(self) -> Array:
@@ -151,9 +151,9 @@ class DenseEvents:
         return int(self.ratios.shape[2]) + 1
 
     @cached_property
-    def design(self) -> Design:
-        """Design of the expected log-ratios by outcome."""
-        return Design.by_outcome(self.classes)
+    def design(self) -> MeanDesign:
+        """MeanDesign of the expected log-ratios by outcome."""
+        return MeanDesign.by_outcome(self.classes)
 
     @property
     def events(self) -> Array:
@@ -265,6 +265,6 @@ def option_rows(
     leading = np.arange(len(owner)) == first[owner]
     group = np.where(leading, 1 + np.searchsorted(counts, sizes[owner]), 0)
     signature = np.concatenate([[0.0], np.sqrt(2.0 * (1.0 - 1.0 / counts))])
-    design = Design(signature[:, None], biased=False)
+    design = MeanDesign(signature[:, None], biased=False)
     ratios = np.concatenate(values)[order, None]
     return ForecastRows(row[order], column[order], ratios, group, weight[owner], experts, design)

@@ -31,14 +31,14 @@ FEW_EXPERTS = 500
 
 
 @dataclass(frozen=True, eq=False)
-class Design:
+class MeanDesign:
     """Expected log-ratios at a contrast mean of 1, in each of G groups of events; G = K where events share classes."""
 
     signature: Array  # (G, K - 1)
     biased: bool = True  # whether experts may be biased towards one class
 
     @classmethod
-    def by_outcome(cls, classes: int) -> Design:
+    def by_outcome(cls, classes: int) -> MeanDesign:
         """The design of events that share K classes."""
         return cls(signature(classes))
 
@@ -306,9 +306,9 @@ class Statistics:
             raise ArgumentError(f"statistics of {self.classes} and of {other.classes} classes do not go together")
 
     @property
-    def design(self) -> Design:
+    def design(self) -> MeanDesign:
         """Expected log-ratios by outcome."""
-        return Design.by_outcome(self.classes)
+        return MeanDesign.by_outcome(self.classes)
 
     @property
     def events(self) -> Array:

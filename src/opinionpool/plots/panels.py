@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool.analysis.explanation import Explanation, of_class, steps
-from opinionpool.analysis.near_duplicates import Clusters
+from opinionpool.analysis.near_duplicates import Dendrogram
 from opinionpool.analysis.rates import Rates
 from opinionpool.analysis.residuals import SharedErrors
 from opinionpool.analysis.weights import WeightTable, weight_table
@@ -156,7 +156,7 @@ def _errors(panel: Any) -> SharedErrors:  # noqa: ANN401
             "correlations are those of a panel of two or more experts, such as a fitted GaussianPool has"
         )
     matrix = np.asarray(own.parts.matrix())
-    order = Clusters.of(matrix).order.tolist()
+    order = Dendrogram.of(matrix).order.tolist()
     names = tuple(own.names[i] for i in order)
     off = matrix[~np.eye(len(matrix), dtype=bool)]
     return SharedErrors(experts=names, correlation=matrix[np.ix_(order, order)], common=float(off.mean()), left_out=0)

@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from opinionpool.analysis.near_duplicates import REDUNDANT, Clusters, redundant_groups
+from opinionpool.analysis.near_duplicates import REDUNDANT, Dendrogram, redundant_groups
 from opinionpool.analysis.residuals import SharedErrors
 from opinionpool.analysis.selection import Gain, gain_from_one_more, subset_path
 from opinionpool.analysis.sensitivity import Effect
@@ -396,7 +396,7 @@ def redundant(errors: SharedErrors) -> list[list[str]]:
     """Names of the experts in each cluster of near-duplicates, by the correlation of their errors."""
     if len(errors.experts) < 2:
         return []
-    return [[errors.experts[i] for i in group] for group in Clusters.of(errors.correlation).groups(REDUNDANT)]
+    return [[errors.experts[i] for i in group] for group in Dendrogram.of(errors.correlation).groups(REDUNDANT)]
 
 
 def _redundant_words(errors: SharedErrors) -> str:

@@ -38,7 +38,7 @@ from opinionpool.scoring.comparison import (
     PoolScore,
 )
 from opinionpool.scoring.cross_validation import Occasions, Trial, run_trial
-from opinionpool.scoring.intervals import Intervals, Sums, difference_intervals
+from opinionpool.scoring.intervals import ClusterSums, Intervals, difference_intervals
 from opinionpool.scoring.leaderboard import own_scores
 from opinionpool.scoring.rivals import Rival
 from opinionpool.scoring.scores import at_floor
@@ -218,7 +218,7 @@ def _endless(occasions: Occasions) -> list[Note]:
 
 
 def _base(trial: Trial, clusters: Index) -> BaseRate:
-    sums = Sums.of(trial.base.log_score, clusters)
+    sums = ClusterSums.of(trial.base.log_score, clusters)
     loss, brier = np.nanmean(trial.base.log_loss), np.nanmean(trial.base.brier)
     return BaseRate(float(sums.mean[0]), float(sums.error[0]), float(loss), float(brier))
 
@@ -302,7 +302,7 @@ def _pool_scores(
     trial: Trial, pools: Mapping[str, Configured | Rival], clusters: Index, seed: int
 ) -> tuple[PoolScore, ...]:
     outside, names = trial.outside, trial.pools
-    sums = Sums.of(outside.log_score, clusters)
+    sums = ClusterSums.of(outside.log_score, clusters)
     score, error = sums.mean, sums.error
     order = np.argsort(-score, kind="stable")
     p, best, average = len(names), int(order[0]), names.index(AVERAGE)

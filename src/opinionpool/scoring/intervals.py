@@ -36,7 +36,7 @@ DRAWS, MOST_DRAWN = 20_000, 200
 
 
 @dataclass(frozen=True, eq=False)
-class Sums:
+class ClusterSums:
     """Values summed over clusters of events."""
 
     # total, count: (G, M); of M quantities, in each of G clusters
@@ -44,7 +44,7 @@ class Sums:
     count: Array
 
     @classmethod
-    def of(cls, values: Array, clusters: Index) -> Sums:
+    def of(cls, values: Array, clusters: Index) -> ClusterSums:
         """Sums of values (T, M), NaN where there is none, over the clusters (T,) that they belong to."""
         labels, member = np.unique(clusters, return_inverse=True)
         size = len(labels)
@@ -96,15 +96,15 @@ def difference_intervals(
     values: Array, clusters: Index, *, level: float = 0.95, each: bool = False, seed: int = 0
 ) -> Intervals:
     """Mean differences (T, M), NaN where none, with intervals that hold all at once, or `each` by itself."""
-    found = _intervals(Sums.of(values, clusters), level, each, seed)
+    found = _intervals(ClusterSums.of(values, clusters), level, each, seed)
     if len(np.unique(clusters)) == len(clusters):
         return found
     # By chance clusters may look more alike than independent events, but they never tell more.
-    events = _intervals(Sums.of(values, np.arange(len(values))), level, each, seed)
+    events = _intervals(ClusterSums.of(values, np.arange(len(values))), level, each, seed)
     return Intervals(found.mean, np.minimum(found.low, events.low), np.maximum(found.high, events.high))
 
 
-def _intervals(sums: Sums, level: float, each: bool, seed: int) -> Intervals:
+def _intervals(sums: ClusterSums, level: float, each: bool, seed: int) -> Intervals:
     mean, error = sums.mean, sums.error
     enough = sums.clusters >= FEWEST_CLUSTERS
     mean = np.where((error <= ROUNDING) & (np.abs(mean) <= ROUNDING), 0.0, mean)
