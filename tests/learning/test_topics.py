@@ -1,15 +1,18 @@
 """Intercepts, slopes and weights by topic: beside SciPy, at every door, and in simulation."""
 
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
 from scipy import linalg, optimize, stats
 
 import opinionpool as op
-from opinionpool.estimation.regression import intercept_root
-from opinionpool.learning.constants import TOPIC_PROBABILITIES, TOPICS
-from opinionpool.learning.topic_fit import TopicEvents, learn_topics
+from opinionpool.estimation.regression import ByTopic, Observations
+from opinionpool.learning import topic_fit
+from opinionpool.learning.constants import Dependent
+from opinionpool.learning.nodes import Nodes, Sums
+from opinionpool.learning.topic_fit import Arrow
 from opinionpool.logodds import expit, logit, softmax
 
 
@@ -26,58 +29,69 @@ def drawn(rng, topics, events, intercept=0.0, slope=0.0, experts=3):
     return expit(contrast), y, np.array([f"t{g}" for g in label]), true, a
 
 
-def by_scipy(events, root):
-    """Mode, covariance and log evidence (Laplace) of all coefficients in one vector, by a general optimizer.
-
-    `root` makes intercept and slope of the numbers of each topic.
-    """
-    names, (t, d) = sorted(set(events.topics.tolist()) - {""}), events.offset.shape
-    level = np.broadcast_to(np.eye(d), (t, d, d))
-    own = np.concatenate([level, events.beyond[:, :, None]], axis=2)
-    columns = [np.equal(events.topics, name)[:, None, None] * own @ root for name in names]
-    design, y = np.concatenate(columns, axis=2), np.eye(d + 1)[events.outcomes][:, 1:]
-
-    def probabilities(theta):
-        return softmax(events.offset + design @ theta)
+def by_scipy(design, offset, y, weight, centre, prior):
+    """Mode, covariance and log evidence (Laplace) of the coefficients of a design (T, P, K - 1)."""
+    t, _, d = design.shape
+    precision = np.linalg.inv(prior)
 
     def cost(theta):
-        p = probabilities(theta)
-        slope = np.einsum("t,td,tdp->p", events.weight, p[:, 1:] - y, design) + theta
-        return -events.weight @ np.log(p[np.arange(t), events.outcomes]) + theta @ theta / 2, slope
+        p = softmax(offset + np.einsum("tpd,p->td", design, theta))
+        away = theta - centre
+        slope = np.einsum("t,td,tpd->p", weight, p[:, 1:] - np.eye(d + 1)[y][:, 1:], design) + precision @ away
+        return -weight @ np.log(p[np.arange(t), y]) + away @ precision @ away / 2, slope
 
-    found = optimize.minimize(cost, np.zeros(design.shape[2]), jac=True, method="BFGS", options={"gtol": 1e-9})
-    p = probabilities(found.x)[:, 1:]
-    bent = p[:, :, None] * (np.eye(d) - p[:, None, :]) * events.weight[:, None, None]
-    curvature = np.einsum("tdp,tde,teq->pq", design, bent, design, optimize=True) + np.eye(len(found.x))
-    turn = linalg.block_diag(*[root] * len(names))
-    evidence = -found.fun - np.linalg.slogdet(curvature)[1] / 2
-    return turn @ found.x, turn @ np.linalg.inv(curvature) @ turn.T, evidence
-
-
-def root_of(level, d):
-    """Root of the covariance of intercept and slope of a topic."""
-    root = np.zeros((d + 1, d + 1))
-    root[:d, :d], root[d, d] = intercept_root(TOPICS[level][0], d), TOPICS[level][1]
-    return root
+    best = optimize.minimize(cost, centre, jac=True, method="BFGS", options={"gtol": 1e-9})
+    p = softmax(offset + np.einsum("tpd,p->td", design, best.x))[:, 1:]
+    bent = p[:, :, None] * (np.eye(d) - p[:, None, :]) * weight[:, None, None]
+    curvature = np.einsum("tpd,tde,tqe->pq", design, bent, design, optimize=True) + precision
+    evidence = -best.fun - np.linalg.slogdet(curvature)[1] / 2 - np.linalg.slogdet(prior)[1] / 2
+    return best.x, np.linalg.inv(curvature), evidence
 
 
+@pytest.mark.parametrize("few", [False, True])
 @pytest.mark.parametrize("k", [2, 3])
-def test_intercepts_and_slopes_are_those_of_a_general_optimizer(k):
-    rng = np.random.default_rng(3)
-    topics = np.repeat(["a", "b", "c"], [40, 15, 2])
-    beyond = rng.normal(size=(len(topics), k - 1))
-    y = rng.integers(0, k, len(topics))
-    y[:30] = k - 1
-    events = TopicEvents(topics, beyond - 0.3, beyond, y, np.ones(len(y)))
-    found = learn_topics(events)
-    each = [by_scipy(events, root_of(level, k - 1)) for level in range(4)]
-    evidence = np.array([own for _, _, own in each])
-    levels = np.exp(evidence - evidence.max()) * TOPIC_PROBABILITIES
-    levels /= levels.sum()
-    expected = np.tensordot(levels, [values.reshape(3, k) for values, _, _ in each], 1)
-    np.testing.assert_allclose(found.levels, levels, atol=1e-5)
-    np.testing.assert_allclose(found.intercept, expected[:, :-1], atol=1e-5)
-    np.testing.assert_allclose(found.slope, expected[:, -1], atol=1e-5)
+def test_all_coefficients_are_those_of_a_general_optimizer(k, few, monkeypatch):
+    """At one level of topics and one node of the prior: mode, covariance and evidence of all of them in one vector."""
+    rng, d, t, n = np.random.default_rng(3), k - 1, 60, 2
+    monkeypatch.setattr(topic_fit, "TOPICS", ((0.8, 0.6),))
+    monkeypatch.setattr(topic_fit, "TOPIC_PROBABILITIES", (1.0,))
+    monkeypatch.setattr(topic_fit, "SMALL", 1e-12)
+    monkeypatch.setattr(topic_fit, "STEPS", 30)
+    member, base = rng.choice([0, 1, 2, -1], t, p=[0.5, 0.3, 0.1, 0.1]), np.full(d, 0.2)
+    contrasts, offset, y = rng.normal(size=(t, n, d)), rng.normal(size=(t, d)), rng.integers(0, k, t)
+    weight = rng.integers(1, 4, t).astype(float)
+    observed = Observations(contrasts, offset, y, weight, ByTopic(("a", "b", "c"), member, base))
+    v = np.array([[0.7, 0.3]])
+    sums = Sums(np.array([1.2]), np.array([0.3]), np.ones(1))
+    nodes = Nodes(np.ones(1), v, np.array([0.4]), 0.3, sums, (Dependent("common", 0.6, 0.0, 1.0),), np.array([0.4]))
+    about = partial(Arrow.at, observed)
+    found = topic_fit.fit_topics(about, nodes, d, np.zeros(d + n), ("a", "b", "c"), few=observed if few else None)
+    # What slopes multiply is what is common in the answers, with these coefficients.
+    beyond = base + found.mean[:d] + np.einsum("tnd,n->td", contrasts, found.mean[d:])
+    own = np.zeros((t, 3, d + 1, d))
+    for row, g in enumerate(member):
+        if g >= 0:
+            own[row, g] = np.vstack([np.eye(d), beyond[row]])
+    design = np.concatenate([np.broadcast_to(np.eye(d), (t, d, d)), contrasts, own.reshape(t, 3 * (d + 1), d)], axis=1)
+    h = v[0] / np.linalg.norm(v[0])
+    level = topic_fit.topic_roots(d)[0]
+    prior = linalg.block_diag(
+        nodes.intercept(d) @ nodes.intercept(d).T,
+        0.3**2 * np.outer(v, v) + 0.4**2 * (np.eye(n) - np.outer(h, h)),
+        *[level @ level.T] * 3,
+    )
+    centre = np.concatenate([np.zeros(d), 1.2 * v[0], np.zeros(3 * (d + 1))])
+
+    best, covariance, evidence = by_scipy(design, offset, y, weight, centre, prior)
+    first = d + n
+    effects = np.concatenate([found.topics.intercept, found.topics.slope[:, None]], axis=1)
+    np.testing.assert_allclose(np.concatenate([found.mean, effects.ravel()]), best, atol=1e-4)
+    np.testing.assert_allclose(found.normals.covariance[0], covariance[:first, :first], atol=1e-4)
+    for g in range(3):
+        rows = slice(first + g * (d + 1), first + (g + 1) * (d + 1))
+        np.testing.assert_allclose(found.topics.covariance[g], covariance[rows, rows], atol=1e-4)
+        np.testing.assert_allclose(found.topics.cross[g], covariance[rows, :first], atol=1e-4)
+    assert found.evidence == pytest.approx(evidence, abs=1e-4)
 
 
 def test_weights_are_frequencies():
@@ -248,25 +262,29 @@ def test_topics_that_do_not_differ_cost_little_and_those_that_do_are_found():
     assert stats.ttest_1samp(gain, 0.01, alternative="greater").pvalue < 0.01
 
 
+def crowded(rng, accuracy, scale, shift, events):
+    """Outcomes, forecasts by a crowd of whom few answer, and topics that do not differ."""
+    y, experts = (rng.random(events) < 0.4).astype(int), len(accuracy)
+    errors = np.sqrt(0.4) * rng.normal(size=(events, 1)) + np.sqrt(0.6) * rng.normal(size=(events, experts))
+    contrast = ((2 * y[:, None] - 1) * accuracy + np.sqrt(2 * accuracy) * errors) * scale + shift
+    q = np.where(rng.random((events, experts)) < 0.012, expit(logit(0.4) + contrast).clip(0.002, 0.998), np.nan)
+    return y, q, rng.choice(["a", "b"], events)
+
+
 @pytest.mark.filterwarnings("ignore:.*right and nearly certain")
 def test_in_a_crowd_topics_that_do_not_differ_have_slopes_of_1():
     """Answers on events that features were learned from are too sure: the best slope for them is 1.3."""
     slopes, extra = [], []
     for seed in range(6):
-        rng, experts, known, t = np.random.default_rng(300 + seed), 620, 600, 1600
-        y, accuracy = (rng.random(t) < 0.4).astype(int), rng.lognormal(0, 0.8, experts)
-        errors = np.sqrt(0.4) * rng.normal(size=(t, 1)) + np.sqrt(0.6) * rng.normal(size=(t, experts))
-        contrast = (2 * y[:, None] - 1) * accuracy + np.sqrt(2 * accuracy) * errors
-        contrast = contrast * rng.lognormal(0, 0.4, experts) + 0.5 * rng.normal(size=experts)
-        q = np.where(rng.random((t, experts)) < 0.012, expit(logit(0.4) + contrast).clip(0.002, 0.998), np.nan)
-        topics = rng.choice(["a", "b"], t)
-        outcomes = np.where(np.arange(t) < known, y, np.nan)
+        rng, n, known = np.random.default_rng(300 + seed), 620, 600
+        crowd = rng.lognormal(0, 0.8, n), rng.lognormal(0, 0.4, n), 0.5 * rng.normal(size=n)
+        y, q, topics = crowded(rng, *crowd, 1600)
+        outcomes = np.where(np.arange(1600) < known, y, np.nan)
         state = op.GaussianPool().fit(q, outcomes, prior=0.4, topics=topics).state_
         assert state.structure == "crowd"
         slopes.append(1.0 + state.topics.slope.mean())
-        losses = [
-            -op.log_score(state.pool(q[known:], topics=about), y[known:]).mean() for about in (topics[known:], None)
-        ]
+        y, q, topics = crowded(rng, *crowd, 10_000)
+        losses = [-op.log_score(state.pool(q, topics=about), y).mean() for about in (topics, None)]
         extra.append(losses[0] - losses[1])
     assert np.abs(np.array(slopes) - 1.0).max() < 0.06
     assert np.mean(extra) < 0.001

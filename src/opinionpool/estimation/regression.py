@@ -4,12 +4,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool.arrays import Array
+from opinionpool.arrays import Array, Index, Mask
 from opinionpool.estimation.likelihood import Design, row_basis
+
+
+class ByTopic(NamedTuple):
+    """Topics of T events."""
+
+    names: tuple[str, ...]
+    member: Index  # (T,); the topic of each, -1 for none
+    base: Array  # (K - 1,); L* − L° where no contrast and no coefficient adds to it
+
+    def select(self, rows: Index | Mask) -> ByTopic:
+        """Topics of some of the events."""
+        return self._replace(member=self.member[rows])
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,6 +33,7 @@ class Observations:
     offset: Array  # (T, K - 1); L°
     outcomes: npt.NDArray[np.intp]  # (T,)
     weight: Array  # (T,); frequencies
+    topics: ByTopic | None = None
 
     @property
     def free(self) -> int:

@@ -25,6 +25,7 @@ from opinionpool.learning.constants import CLASS_PROBABILITIES, CLASS_SPREADS, D
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.learning.laplace import SMALL, STEPS, Quadratic
 from opinionpool.learning.problem import Block, DenseContrasts
+from opinionpool.learning.topics import TopicEffects
 from opinionpool.model.panel import Panel
 
 # How far weights may differ between classes; averaged by how well each predicts the outcomes.
@@ -198,7 +199,7 @@ def with_class_model(
     elif (data.outcomes[used] == data.outcomes[used][0]).all():
         # Otherwise weights would be preferred that call this class the likeliest whatever the forecasts.
         return _with(learned, f"{ONE}: every resolved event has the same outcome")
-    found = _alternatives(weights, data, np.flatnonzero(used), every)
+    found = _alternatives(weights, data, np.flatnonzero(used), every, learned.topics)
     return _chosen(learned, weights, found) if class_model == "auto" else _differing(learned, weights, *found.average())
 
 
@@ -227,29 +228,37 @@ def _differing(learned: FittedPanel, weights: ClassWeights, coefficients: Array,
 
 
 def _alternatives(
-    weights: ClassWeights, data: DenseContrasts, rows: Index, every: Callable[[Index, Array], Iterator[Block]] | None
+    weights: ClassWeights,
+    data: DenseContrasts,
+    rows: Index,
+    every: Callable[[Index, Array], Iterator[Block]] | None,
+    topics: TopicEffects | None,
 ) -> Alternatives:
     """Fits to the used rows, or to all events, in blocks where there are too many for an array."""
     if every is None and len(rows) <= LARGE // (weights.size * weights.free):
-        return Alternatives.fitted(weights, _design(weights, data, rows))
+        return Alternatives.fitted(weights, _design(weights, data, rows, topics))
 
     def designs() -> Iterator[Design]:
         if every is None:
             for some in blocks(len(rows), weights.size, weights.size):
-                yield _design(weights, data, rows[some])
+                yield _design(weights, data, rows[some], topics)
         else:
             for block in every(np.arange(len(weights.panel)), np.zeros(weights.free)):
                 # An array of many events has two classes.
                 assert isinstance(block, DenseContrasts)
-                yield _design(weights, block, np.arange(len(block.weight)))
+                yield _design(weights, block, np.arange(len(block.weight)), topics)
 
     return Alternatives.of_all(weights, designs)
 
 
-def _design(weights: ClassWeights, data: DenseContrasts, rows: Index) -> Design:
+def _design(weights: ClassWeights, data: DenseContrasts, rows: Index, topics: TopicEffects | None) -> Design:
     """Design of some events, each of which counts for so many independent ones; offsets are by the symmetric panel."""
     believed = weights.panel.settings.extremes.believed(data.contrasts[rows])
-    offset = data.reference[rows] + weights.pooled(believed)
+    beyond = weights.pooled(believed)
+    if topics is not None and data.topics is not None:
+        labels = np.array([*topics.topics, ""], dtype=object)[data.topics.member[rows]]
+        beyond = beyond + topics.shift(labels, beyond).ratios
+    offset = data.reference[rows] + beyond
     design = Design.of(np.empty((len(rows), 0, weights.free)), data.outcomes[rows], offset, data.weight[rows])
     features = np.ascontiguousarray(weights.features(believed).T)
     return replace(design, features=features, basis=weights.feature_turn)

@@ -78,7 +78,7 @@ COMMON, LARGEST = 0.05, 2.0
 LASTING, LASTING_PROBABILITIES = (0.0, 0.3, 0.6, 0.9), (0.25, 0.25, 0.25, 0.25)
 # Log-odds, and ratios. Standard deviations of intercepts and slopes of topics, with probabilities. By
 # benchmarks/topics.py: where topics do not differ this costs .001 at most from 20 events a topic on.
-TOPICS, TOPIC_PROBABILITIES = ((0.0, 0.0), (0.2, 0.15), (0.4, 0.3), (0.8, 0.6)), (0.55, 0.28, 0.13, 0.04)
+TOPICS, TOPIC_PROBABILITIES = ((0.0, 0.0), (0.2, 0.15), (0.4, 0.3), (0.8, 0.6)), (0.7, 0.2, 0.08, 0.02)
 # Ratios. Standard deviations of weights by topic, with probabilities, in files of release 0.1. By its
 # benchmarks/topics.py.
 DEVIATIONS, DEVIATION_PROBABILITIES = (0.0, 0.1, 0.25), (0.8, 0.14, 0.06)

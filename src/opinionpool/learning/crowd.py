@@ -18,16 +18,16 @@ far as answers are larger than they would be if experts were known from their ot
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import numpy.typing as npt
 
 from opinionpool import logodds
-from opinionpool.arrays import Array, Index, Mask
+from opinionpool.arrays import Array, Index
 from opinionpool.errors import Note
 from opinionpool.estimation.newton import posterior_probabilities
-from opinionpool.estimation.regression import Observations
+from opinionpool.estimation.regression import ByTopic, Observations
 from opinionpool.estimation.sampling import spread_evenly
 from opinionpool.labels import UNRESOLVED
 from opinionpool.learning.agreement import Agreement
@@ -51,6 +51,8 @@ from opinionpool.learning.prior import Believed, harmonic_mean
 from opinionpool.learning.problem import SparseContrasts
 from opinionpool.learning.rows import base_intercept, frequencies_by_cells
 from opinionpool.learning.shrinkage import MarginalFeatures
+from opinionpool.learning.topic_fit import Arrow, fit_topics
+from opinionpool.learning.topics import TopicEffects
 from opinionpool.model.contrasts import Extremes
 from opinionpool.model.features import Parts
 from opinionpool.model.mixed import MixedCorrelation
@@ -76,8 +78,7 @@ class CrowdFit:
     marginal: MarginalFeatures
     posterior: CrowdPosterior
     notes: tuple[Note, ...]
-    # (T, K - 1); L* − L° of resolved events, with experts as their other forecasts show them; NaN elsewhere
-    otherwise: Array
+    topics: TopicEffects | None
 
 
 def crowd_fit(data: SparseContrasts, believed: Believed) -> CrowdFit | None:
@@ -93,10 +94,9 @@ def crowd_fit(data: SparseContrasts, believed: Believed) -> CrowdFit | None:
         if found is None:
             return None
         parts, notes = duplicates.parts(found.parts), duplicates.notes + found.notes
-        otherwise = _of_all(data, np.isin(data.expert, duplicates.first), found.otherwise)
         bias, posterior = duplicates.rows(found.bias), found.posterior.of_all(duplicates)
         marginal = found.marginal.spread_over(duplicates.rows)
-        return CrowdFit(parts, bias, found.extremes, marginal, posterior, notes, otherwise)
+        return CrowdFit(parts, bias, found.extremes, marginal, posterior, notes, found.topics)
     resolved = (data.outcomes != UNRESOLVED)[data.event]
     used = data.weight[data.event] > 0
     if not (used & resolved).any():
@@ -104,7 +104,7 @@ def crowd_fit(data: SparseContrasts, believed: Believed) -> CrowdFit | None:
     away = np.zeros(data.reference.shape[1])
     if data.estimated is not None:
         away = base_intercept(data.reference[0], data.estimated, frequencies_by_cells(data))
-    moved = replace(data, reference=data.reference - away)
+    moved = replace(data, reference=data.reference - away, topics=data.topics and data.topics._replace(base=-away))
     task, unresolved = moved.among(used & resolved), moved.among(used & ~resolved)
     prior = _prior(moved.among(used), believed), Centre.of(believed)
     extremes, start = _extremes(task, prior, believed.limit)
@@ -114,8 +114,7 @@ def crowd_fit(data: SparseContrasts, believed: Believed) -> CrowdFit | None:
             start, supposed = fitted.crowd.start, fitted.supposed(unresolved)
             fitted = _AtLimit.at(task, extremes.limit, prior, start, supposed)
     parts, bias, posterior = fitted.panel(away)
-    otherwise = _of_all(data, used & resolved, fitted.answers - away)
-    return CrowdFit(parts, bias, extremes, fitted.marginal, posterior, (), otherwise)
+    return CrowdFit(parts, bias, extremes, fitted.marginal, posterior, (), fitted.fit[0].topics)
 
 
 def _prior(some: SparseContrasts, believed: Believed) -> Nodes:
@@ -125,13 +124,6 @@ def _prior(some: SparseContrasts, believed: Believed) -> Nodes:
         contrasts = logodds.levelled(contrasts, some.absent[some.event])
     agreement = Agreement.among_cells(some.event, some.expert, contrasts, weight, n, options=some.absent is not None)
     return prior_nodes(believed.agreeing(agreement), contrasts.shape[1], options=some.absent is not None)
-
-
-def _of_all(data: SparseContrasts, used: Mask, values: Array) -> Array:
-    """Values of the events that have a used forecast, as rows of all events, (T, K - 1); NaN elsewhere."""
-    found = np.full(data.reference.shape, np.nan)
-    found[np.unique(data.event[used])] = values
-    return found
 
 
 def _extremes(task: SparseContrasts, prior: tuple[Nodes, Centre], limit: float | None) -> tuple[Extremes, Start | None]:
@@ -197,6 +189,7 @@ class _Judged:
     outcomes: Index
     reference: Array
     weight: Array
+    topics: ByTopic | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,18 +228,13 @@ class _AtLimit:
     @cached_property
     def judged(self) -> _Judged:
         """Resolved events by which panels are judged, thinned to `JUDGING` if there are more."""
-        weight, cells = self.task.weight, self.cells
+        task, weight, cells = self.task, self.task.weight, self.cells
         if weight.sum() <= JUDGING:
-            return self.all_resolved
+            return _Judged(slice(len(task.event)), cells, task.outcomes, task.reference, weight, task.topics)
         events, weight = spread_evenly(_sizes(cells), weight, JUDGING)
         rows, cells = cells.on_events(events, weight)
-        return _Judged(rows, cells, self.task.outcomes[events], self.task.reference[events], weight)
-
-    @property
-    def all_resolved(self) -> _Judged:
-        """All resolved events."""
-        task = self.task
-        return _Judged(slice(len(task.event)), self.cells, task.outcomes, task.reference, task.weight)
+        topics = task.topics and task.topics.select(events)
+        return _Judged(rows, cells, task.outcomes[events], task.reference[events], weight, topics)
 
     @property
     def sum(self) -> float:
@@ -269,7 +257,7 @@ class _AtLimit:
     def observed(self, panels: list[Pooled], by: _Judged) -> Observations:
         """Observations of resolved events, with the contrasts of pooled panels as regressors."""
         contrasts = np.stack([each.contrasts for each in panels], axis=1)
-        return Observations(contrasts, by.reference, by.outcomes, by.weight)
+        return Observations(contrasts, by.reference, by.outcomes, by.weight, by.topics)
 
     def nodes(self, probability: Array, dependence: tuple[Dependent, ...] = ()) -> Nodes:
         """Prior nodes of B alternative panels, with the prior of the sum of their weights."""
@@ -322,13 +310,14 @@ class _AtLimit:
         kinds = tuple(self.prior.dependence[i] for i in first.tolist())
         more = (Dependent("common", 0.0, np.inf, FEATURES[0]), Dependent("nested", 0.0, np.inf, FEATURES[1]))
         nodes = self.nodes(np.append(agreeing, FEATURES), kinds + more)
-        return fit_nodes(self.observed(self.panels(self.judged), self.judged), nodes), nodes
-
-    @property
-    def answers(self) -> Array:
-        """Answers on resolved events beyond the prior, by leave-one-forecast-out features, (T, K - 1)."""
-        mean, d = self.fit[0].mean, self.cells.contrasts.shape[1]
-        return np.asarray(mean[:d] + _mixed(self.panels(self.all_resolved), mean[d:]))
+        observed = self.observed(self.panels(self.judged), self.judged)
+        fit = fit_nodes(observed, nodes)
+        if observed.topics is not None:
+            fit = fit_topics(
+                partial(Arrow.at, observed), nodes, observed.free, fit.mean, observed.topics.names, few=observed
+            )
+            fit = replace(fit, topics=fit.topics and replace(fit.topics, cross=None))
+        return fit, nodes
 
     def supposed(self, unresolved: SparseContrasts) -> _Open:
         """Open events, with class probabilities imputed for each forecast from the others, by one correlation."""

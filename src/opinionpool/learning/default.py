@@ -26,10 +26,10 @@ from opinionpool.estimation.newton import posterior_probabilities
 from opinionpool.learning.agreement import Agreement
 from opinionpool.learning.constants import BIAS, COMMON_SHARE, LIMIT_PROBABILITIES, LIMITS
 from opinionpool.learning.duplicates import Duplicates
-from opinionpool.learning.laplace import Likelihood, by_quadratic, evidence, fit_all, fit_nodes
+from opinionpool.learning.laplace import Fit, Likelihood, by_quadratic, evidence, fit_all, fit_nodes
 from opinionpool.learning.members import Members
 from opinionpool.learning.nodes import Nodes, prior_nodes
-from opinionpool.learning.posterior import Limits, Posterior
+from opinionpool.learning.posterior import Limits, Posterior, coefficients_of_all
 from opinionpool.learning.prior import OPEN, Believed, harmonic_mean
 from opinionpool.learning.problem import Block, DenseContrasts
 from opinionpool.learning.rows import (
@@ -40,8 +40,10 @@ from opinionpool.learning.rows import (
     forecast_frequencies,
     likelihood,
     rows_of,
+    topic_likelihood,
 )
 from opinionpool.learning.shrinkage import MarginalFeatures, marginal_bias, marginal_dependence, marginal_features
+from opinionpool.learning.topic_fit import fit_topics
 from opinionpool.learning.unlearned import (
     MOST_UNCERTAIN,
     DefaultFit,
@@ -130,6 +132,8 @@ def default_fit(
         found.learned,
         duplicates.notes + found.notes,
         members,
+        found.topics
+        and found.topics.spread_over(*coefficients_of_all(duplicates.source, data.free + len(duplicates.first))),
     )
 
 
@@ -190,11 +194,7 @@ def _learned(rows: Rows, believed: Believed, *, answers_only: bool, every: AllRo
     fill = Parts(np.zeros(n), shrunken.spread, marginal_dependence(resolved, shrunken, believed))
     uncertain = not answers_only and n <= MOST_UNCERTAIN
     near = by_limit.probability @ by_limit.mean if len(limits) > 1 else None
-    if every is None:
-        fit = fit_nodes(rows.observed(fill, extremes), nodes, covariances=uncertain, start=near)
-    else:
-        near = evidence(rows.observed(fill, extremes), nodes)[1] if near is None else near
-        fit = fit_all(likelihood(every, fill, extremes), nodes, d, near, covariances=uncertain)
+    fit = _fit(rows, every, (fill, extremes), nodes, near, covariances=uncertain)
     if members is not None:
         members = members.learned(rows.log_likelihoods(), fit.evidence if every is None else by_sample)
         if every is not None and not members.decided:
@@ -206,7 +206,29 @@ def _learned(rows: Rows, believed: Believed, *, answers_only: bool, every: AllRo
     marginal = None if answers_only else marginal_features(rows.evidence(rows.by_steps()), believed)
     by_limit = by_limit._replace(mean=fit.mean + by_limit.mean - by_limit.probability @ by_limit.mean)
     posterior = Posterior.of(fit, nodes, prior, by_limit) if uncertain else None
-    return DefaultFit(with_weights(fill, weights), bias, extremes, marginal, posterior, learned=True, members=members)
+    parts = with_weights(fill, weights)
+    return DefaultFit(parts, bias, extremes, marginal, posterior, learned=True, members=members, topics=fit.topics)
+
+
+def _fit(
+    rows: Rows,
+    every: AllRows | None,
+    seen: tuple[Parts, Extremes],
+    nodes: Nodes,
+    start: Array | None,
+    *,
+    covariances: bool,
+) -> Fit:
+    """Posterior by all events, as these are `seen`, searched from a mean that is near."""
+    observed, topics = rows.observed(*seen), rows.topics
+    if every is None and topics is None:
+        return fit_nodes(observed, nodes, covariances=covariances, start=start)
+    start = evidence(observed, nodes)[1] if start is None else start
+    if topics is None:
+        assert every is not None
+        return fit_all(likelihood(every, *seen), nodes, rows.free, start, covariances=covariances)
+    few, by_topic = None if every else observed, topic_likelihood(every or (lambda: iter((rows,))), *seen)
+    return fit_topics(by_topic, nodes, rows.free, start, topics.names, covariances=covariances, few=few)
 
 
 def _compared(

@@ -21,7 +21,6 @@ from opinionpool.learning.posterior import Posterior, answer_rows, debiased
 from opinionpool.learning.problem import Problem
 from opinionpool.learning.recency import Recency
 from opinionpool.learning.shrinkage import MarginalFeatures
-from opinionpool.learning.topic_fit import TopicEvents, learn_topics
 from opinionpool.learning.topics import TopicEffects, TopicShift
 from opinionpool.model.contrasts import AnswerParts, Batch
 from opinionpool.model.full_panel import FullPanel
@@ -177,14 +176,23 @@ class FittedPanel(Tabular):
             return both
         return logodds.pooled_probabilities(logodds.prior_log_ratios(both) + batch.shift, batch.prior, floor)
 
-    def topic_shift(self, p: Array, batch: Batch, base_rate: npt.ArrayLike | None, topics: npt.ArrayLike) -> TopicShift:
-        """Topic effects on the common answers `p` (T, K); none where nobody answered."""
+    def topic_shift(
+        self,
+        p: Array,
+        batch: Batch,
+        base_rate: npt.ArrayLike | None,
+        topics: npt.ArrayLike,
+        *,
+        uncertain: bool = False,
+    ) -> TopicShift:
+        """Topic effects on the common answers `p` (T, K); none where nobody answered. `uncertain`: for an interval."""
         assert self.topics is not None
         start = batch.prior if base_rate is None else spread_prior(base_rate, (len(p),), p.shape[1], "base rate")
         common = logodds.prior_log_ratios(p) - logodds.prior_log_ratios(start)
         labels = np.broadcast_to(np.ravel(np.asarray(topics, dtype=object)), len(p))
         labels = np.where(batch.answered_by(self.panel.informative), labels, "")
-        if not self.topics.needs_contrasts or not isinstance(self.panel, Panel):
+        needed = self.topics.needs_contrasts or (uncertain and self.topics.cross is not None)
+        if not needed or not isinstance(self.panel, Panel):
             return self.topics.shift(labels, common)
         full = np.empty((len(p), len(self.panel), p.shape[1] - 1))
         for rows in batch.blocks():
@@ -267,7 +275,7 @@ class FittedPanel(Tabular):
             return None
         batch = self.panel.read(q, prior)
         both = answer_rows(self.panel.pool(q, prior, base_rate), batch.classes)
-        return self.topic_shift(both, batch, base_rate, topics)
+        return self.topic_shift(both, batch, base_rate, topics, uncertain=True)
 
     def forecast_intervals(
         self,
@@ -296,40 +304,6 @@ class FittedPanel(Tabular):
             return forecasts
         reference = spread_prior(prior, (len(forecasts.events),), len(self.classes))
         return self.recency.forecasts(forecasts, reference, self.panel.settings.floor)
-
-    def with_topics(
-        self, forecasts: Forecasts, reference: Array, weight: Array, answers: Array | None = None
-    ) -> FittedPanel:
-        """Return the panel with topic effects of resolved events, if these have several topics and it has none yet.
-
-        Parameters
-        ----------
-        forecasts : Forecasts
-            What the panel was learned from.
-        reference : ndarray, shape (T, K)
-            The prior of each event.
-        weight : ndarray, shape (T,)
-            Frequencies.
-        answers : ndarray, shape (T, K - 1), optional
-            Log-ratios of the common answers on resolved events, less those of the prior. Without them, as they are with
-            these outcomes.
-        """
-        if self.topics is not None or forecasts.topics is None or forecasts.options is not None:
-            return self
-        informative = self.panel.informative[forecasts.expert_index]
-        answered = np.bincount(forecasts.event_index[informative], minlength=len(weight)) > 0
-        used = np.flatnonzero(forecasts.resolved & answered & (weight > 0))
-        if self.structure == "assumed" or len(np.unique(forecasts.topics[used])) < 2:
-            return self
-        some, prior = forecasts.select_events(used), reference[used]
-        start = logodds.prior_log_ratios(prior)
-        if answers is None:
-            common = self.pool_forecasts(replace(some, topics=None), logodds.public_probabilities(prior))
-            beyond = logodds.prior_log_ratios(answer_rows(common, prior.shape[1])) - start
-        else:
-            beyond = answers[used]
-        events = TopicEvents(forecasts.topics[used], start + beyond, beyond, some.outcomes, weight[used])
-        return replace(self, topics=learn_topics(events))
 
     def read(self, q: npt.ArrayLike, prior: npt.ArrayLike, base_rate: npt.ArrayLike | None = None) -> Batch:
         """Batch of forecasts by all experts, in the form that `pool` takes."""

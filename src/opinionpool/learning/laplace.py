@@ -14,11 +14,12 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from opinionpool.arrays import Array, Index
+from opinionpool.arrays import Array, Index, Mask
 from opinionpool.estimation.likelihood import Design, value
 from opinionpool.estimation.newton import Near, Prior, modes_near, posterior_modes
 from opinionpool.estimation.regression import Observations
 from opinionpool.learning.nodes import Nodes
+from opinionpool.learning.topics import TopicEffects
 
 # Logarithm of a posterior probability, relative to the largest, below which a pair of node and sum is left out; and how
 # far off the quadratic function may be about that.
@@ -29,7 +30,7 @@ MANY = 1000
 # of them again: the next one would have about 0.000001, and 0.003. How many steps are made.
 TINY, SMALL, STEPS = 0.01, 1.0, 10
 # Numbers in the Hessians of all pairs that are fitted.
-_FITTED = 1 << 19
+FITTED = 1 << 19
 # Numbers in the covariances that are kept.
 _KEPT = 1 << 20
 
@@ -55,12 +56,14 @@ class Fit:
     normals : Normals or None
     evidence : float
         Log marginal likelihood.
+    topics : TopicEffects or None
     """
 
     mean: Array
     joint: Array
     normals: Normals | None = None
     evidence: float = 0.0
+    topics: TopicEffects | None = None
 
 
 class Quadratic(NamedTuple):
@@ -95,6 +98,13 @@ class Pairs(NamedTuple):
     score: Array  # (M,); log of the prior probability times the marginal likelihood
     mean: Array  # (M, Q)
     covariance: Array | None  # (M, Q, Q)
+    level: Index  # (M,); how far topics differ, 0 where there are none
+
+    def some(self, which: Mask | Index) -> Pairs:
+        """Return some of the pairs."""
+        covariance = None if self.covariance is None else self.covariance[which]
+        known = self.node[which], self.total[which], self.score[which], self.mean[which]
+        return Pairs(*known, covariance, self.level[which])
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,14 +183,14 @@ class Approximation:
     def likely(self, least: float, *, covariances: bool) -> Pairs:
         """Return the pairs of a node and a sum whose log probability, relative to the largest, is above this."""
         node, total = np.nonzero(self.score > self.score.max() + least)
-        most = max(8, _FITTED // self.mean.shape[2] ** 2)
+        most = max(8, FITTED // self.mean.shape[2] ** 2)
         order = np.argsort(-self.score[node, total], kind="stable")[:most]
         node, total = node[order], total[order]
         along, covariance = self.along[node], None
         if covariances:
             covariance = self.deviations.whole(node, along.shape[1])
             covariance += along @ self.left[node, total] @ np.swapaxes(along, 1, 2)
-        return Pairs(node, total, self.score[node, total], self.mean[node, total], covariance)
+        return Pairs(node, total, self.score[node, total], self.mean[node, total], covariance, np.zeros_like(node))
 
 
 def by_quadratic(about: Quadratic, nodes: Nodes, d: int) -> Approximation:
@@ -241,16 +251,16 @@ def fit_nodes(observed: Observations, nodes: Nodes, *, covariances: bool = True,
     if float(observed.weight.sum()) * d >= MANY:
         near = approximate(design, among).centre if start is None else start
         found = _about_mean(partial(Quadratic.at, design), among, d, near, TINY)
-        return _averaged(found.likely(NEGLIGIBLE, covariances=covariances), nodes, basis)
+        return averaged(found.likely(NEGLIGIBLE, covariances=covariances), nodes, basis)
     found = approximate(design, among, start)
     pairs = found.likely(NEGLIGIBLE - MARGIN, covariances=True)
-    return _averaged(_modes(design, found.about, among, pairs, covariances=covariances), nodes, basis)
+    return averaged(modes_of(design, found.about, among, pairs, covariances=covariances), nodes, basis)
 
 
 def fit_all(likelihood: Likelihood, nodes: Nodes, d: int, start: Array, *, covariances: bool = True) -> Fit:
     """Return the posterior by the likelihood of many events, from a mean that is near, such as that of a sample."""
     found = _about_mean(likelihood, nodes, d, start, SMALL)
-    return _averaged(found.likely(NEGLIGIBLE, covariances=covariances), nodes, None)
+    return averaged(found.likely(NEGLIGIBLE, covariances=covariances), nodes, None)
 
 
 def _about_mean(likelihood: Likelihood, nodes: Nodes, d: int, start: Array, small: float) -> Approximation:
@@ -264,20 +274,20 @@ def _about_mean(likelihood: Likelihood, nodes: Nodes, d: int, start: Array, smal
     return found
 
 
-def _averaged(pairs: Pairs, nodes: Nodes, basis: Array | None) -> Fit:
+def averaged(pairs: Pairs, nodes: Nodes, basis: Array | None) -> Fit:
     """Return the average over pairs of a node and a sum, with weights along a basis if there is one."""
     d = pairs.mean.shape[1] - (nodes.direction.shape[1] if basis is None else basis.shape[1])
-    likely = pairs.score > pairs.score.max() + NEGLIGIBLE
-    node, total, score, means = (part[likely] for part in pairs[:4])
+    likely = pairs.some(pairs.score > pairs.score.max() + NEGLIGIBLE)
+    node, total, score, means, covariance, _ = likely
     share = np.exp(score - score.max())
     probability, marginal = share / share.sum(), float(score.max() + np.log(share.sum()))
     joint = np.zeros((len(nodes.probability), len(nodes.sums.value)))
     joint[node, total] = probability
     mean = _whole(probability @ means, basis, d)
-    if pairs.covariance is None:
+    if covariance is None:
         return Fit(mean, joint, evidence=marginal)
     group = _groups(probability, total if joint.shape[1] > 1 else node, max(1, _KEPT // len(mean) ** 2))
-    normals = _merged(probability, means, pairs.covariance[likely], group)
+    normals = _merged(probability, means, covariance, group)
     beyond = np.bincount(group, probability * nodes.weight_sd[node] ** 2) / normals.probability
     return Fit(mean, joint, _expanded(normals, beyond, basis, d), marginal)
 
@@ -309,7 +319,7 @@ def _basis(observed: Observations, nodes: Nodes) -> Array | None:
     return observed.basis_with(nodes.direction) if nodes.own is None else None
 
 
-def _modes(design: Design, about: Quadratic, nodes: Nodes, pairs: Pairs, *, covariances: bool) -> Pairs:
+def modes_of(design: Design, about: Quadratic, nodes: Nodes, pairs: Pairs, *, covariances: bool) -> Pairs:
     """Return the pairs with their modes, each by a search from its mean by the quadratic function."""
     assert pairs.covariance is not None
     prior = np.zeros_like(pairs.mean)
@@ -322,7 +332,7 @@ def _modes(design: Design, about: Quadratic, nodes: Nodes, pairs: Pairs, *, cova
     score = pairs.score + end - start - found.half_log_determinant
     likely = score > score.max() + NEGLIGIBLE
     covariance = found.covariance(likely) if covariances else None
-    return Pairs(pairs.node[likely], pairs.total[likely], score[likely], found.theta[likely], covariance)
+    return pairs._replace(score=score, mean=found.theta, covariance=None).some(likely)._replace(covariance=covariance)
 
 
 def _groups(probability: Array, label: Index, most: int) -> Index:

@@ -130,6 +130,7 @@ def _learn_by_beliefs(problem: Problem, beliefs: Beliefs, request: Request) -> F
     votes = LatentLevels.learned(problem)
     if votes is not None:
         problem = replace(problem, forecasts=votes.forecasts(problem.forecasts))
+    problem = replace(problem, topics=problem.learnable_topics)
     floor, recency, assessed = request.settings.floor, None, Believed.of(beliefs, problem.experts).assessed
     crowd = not assessed and is_crowd(problem.forecasts, problem.weight) and _by_features(problem, beliefs, request)
     timed = problem.forecasts.made is not None and not assessed
@@ -140,19 +141,20 @@ def _learn_by_beliefs(problem: Problem, beliefs: Beliefs, request: Request) -> F
     if recency is not None:
         problem = replace(problem, forecasts=recency.forecasts(problem.forecasts, problem.reference, floor))
     reduced, notes = independent_weight(problem.forecasts, problem.reference, problem.weight, floor)
-    fewer = some = replace(problem, weight=reduced)
-    found = _learn_crowd(fewer, beliefs, request.settings) if crowd else None
+    some = replace(problem, weight=reduced)
+    found = _learn_crowd(some, beliefs, request.settings) if crowd else None
     if found is None:
         if drawn is not None:
             some = sampled(problem, drawn, reduced)
         elif problem.parts is not None and (reduced == problem.weight).all():
             # How much dependent events tell shows where all are in memory only.
-            some = replace(problem, blocks=in_parts(problem.parts, partial(_as_they_count, votes, recency, floor)))
+            some = replace(
+                problem, blocks=in_parts(problem.parts, partial(_as_they_count, votes, recency, floor, problem.topics))
+            )
         if some.blocks is not None:
             resolved = problem.forecasts.resolved if drawn is not None else problem.seen.events
             notes = (*notes, _hyperparameters_note(int(some.forecasts.resolved.sum()), int(resolved.sum())))
         found = _learn_default(some, beliefs, request)
-        found = found.with_topics(fewer.forecasts, fewer.reference, fewer.weight)
     if found.posterior is not None and not request.answers_only:
         found = replace(found, known=replace(some, blocks=None, parts=None))
     about = () if found.topics is None else (found.topics.note(),)
@@ -160,11 +162,13 @@ def _learn_by_beliefs(problem: Problem, beliefs: Beliefs, request: Request) -> F
     return replace(found, recency=recency, votes=votes, notes=notes)
 
 
-def _as_they_count(votes: LatentLevels | None, recency: Recency | None, floor: float, part: Problem) -> Problem:
+def _as_they_count(
+    votes: LatentLevels | None, recency: Recency | None, floor: float, topics: tuple[str, ...], part: Problem
+) -> Problem:
     """Part whose forecasts account for levels of votes and scores, and for ages."""
     forecasts = part.forecasts if votes is None else votes.forecasts(part.forecasts)
     forecasts = forecasts if recency is None else recency.forecasts(forecasts, part.reference, floor)
-    return replace(part, forecasts=forecasts)
+    return replace(part, forecasts=forecasts, topics=topics)
 
 
 def _hyperparameters_note(used: int, resolved: int) -> Note:
@@ -213,7 +217,7 @@ def _learn_default(problem: Problem, beliefs: Beliefs, request: Request) -> Fitt
     panel = Panel.from_parts(found.parts, found.bias, problem.experts, problem.classes, settings)
     kind = "default" if counts.any() and not believed.assessed else "assumed"
     notes = found.notes + belief_notes(beliefs, problem.experts)
-    about = found.marginal, found.posterior
+    about = found.marginal, found.posterior, found.topics
     learned = FittedPanel(panel, problem.shared, kind, events, counts, present, notes, *about, members=found.members)
     if request.class_model == "symmetric":
         return learned
@@ -256,9 +260,8 @@ def _learn_crowd(problem: Problem, beliefs: Beliefs, settings: Settings) -> Fitt
     )
     notes = (Note("crowd", text), *found.notes)
     totals = problem.events, counts, problem.present
-    learned = FittedPanel(panel, problem.shared, "crowd", *totals, notes, found.marginal, found.posterior)
-    # With features that saw the outcomes, answers on the same events would be too sure.
-    return learned.with_topics(problem.forecasts, problem.reference, problem.weight, found.otherwise)
+    about = found.marginal, found.posterior, found.topics
+    return FittedPanel(panel, problem.shared, "crowd", *totals, notes, *about)
 
 
 def _learn_averages(sums: Sums, source: Source, request: Request) -> FittedPanel:

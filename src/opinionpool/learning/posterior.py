@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from opinionpool import logodds
 from opinionpool.arguments import number
-from opinionpool.arrays import Array
+from opinionpool.arrays import Array, Index
 from opinionpool.blocks import blocks
 from opinionpool.display import Tabular
 from opinionpool.learning.laplace import Fit
@@ -153,10 +153,7 @@ class Posterior(Tabular):
 
     def spread_over(self, source: npt.NDArray[np.intp]) -> Self:
         """Return the posterior of all experts; `source` is the distinct expert of each, -1 for uninformative ones."""
-        copies = np.bincount(source[source >= 0], minlength=int(source.max(initial=-1)) + 1)
-        d = self.mean.shape[1] - len(copies)
-        column = np.concatenate([np.arange(d), np.where(source < 0, 0, d + source)])
-        part = np.concatenate([np.ones(d), np.where(source < 0, 0.0, 1.0 / copies[np.maximum(source, 0)])])
+        column, part = coefficients_of_all(source, self.mean.shape[1])
         limits = self.limits and self.limits._replace(mean=self.limits.mean.take(column, 1) * part)
         covariance = self.covariance.take(column, 1).take(column, 2) * np.outer(part, part)
         return replace(self, mean=self.mean.take(column, 1) * part, covariance=covariance, limits=limits)
@@ -260,6 +257,14 @@ class Posterior(Tabular):
         intercept = np.broadcast_to(np.eye(d)[:, None, :], (d, len(full), d)).swapaxes(0, 1)
         answered = batch.some(rows).answered_by(panel.informative)
         return np.where(answered[:, None, None], np.concatenate([intercept, full], axis=1), 0.0)
+
+
+def coefficients_of_all(source: Index, size: int) -> tuple[Index, Array]:
+    """Return which of `size` coefficients is behind each of all experts' intercepts and weights, and its share."""
+    copies = np.bincount(source[source >= 0], minlength=int(source.max(initial=-1)) + 1)
+    d = size - len(copies)
+    column = np.concatenate([np.arange(d), np.where(source < 0, 0, d + source)])
+    return column, np.concatenate([np.ones(d), np.where(source < 0, 0.0, 1.0 / copies[np.maximum(source, 0)])])
 
 
 def _hyperparameters(fit: Fit, nodes: Nodes) -> list[tuple[str, str, float, float]]:

@@ -14,7 +14,7 @@ from opinionpool import logodds
 from opinionpool.arrays import Array, Index, Mask, frequencies
 from opinionpool.blocks import blocks
 from opinionpool.errors import Note
-from opinionpool.estimation.regression import Observations
+from opinionpool.estimation.regression import ByTopic, Observations
 from opinionpool.estimation.rows import ForecastRows, ResolvedEvents, option_rows
 from opinionpool.estimation.statistics import Statistics, few_enough
 from opinionpool.forecasts import Forecasts
@@ -39,6 +39,7 @@ class DenseContrasts:
     absent: Mask | None = None
     # Resolved events of which the reference is Laplace's estimate; None if it is not.
     estimated: float | None = None
+    topics: ByTopic | None = None  # None where none are learned
     certain: Mask | None = None  # (T, N); forecasts of 0 and 1 for two classes; None where there are none
 
     @property
@@ -68,9 +69,10 @@ class SparseContrasts:
     outcomes: Index  # (T,); -1 where not resolved
     weight: Array  # (T,); frequencies
     experts: tuple[str, ...]
-    # absent, estimated: as for `DenseContrasts`
+    # absent, estimated, topics: as for `DenseContrasts`
     absent: Mask | None = None
     estimated: float | None = None
+    topics: ByTopic | None = None
 
     def among(self, used: Mask) -> SparseContrasts:
         """Some of the forecasts (M,), and the events that have one."""
@@ -84,20 +86,7 @@ class SparseContrasts:
             outcomes=self.outcomes[kept],
             weight=self.weight[kept],
             absent=None if self.absent is None else self.absent[kept],
-        )
-
-    def and_then(self, other: SparseContrasts) -> SparseContrasts:
-        """Contrasts of these events and of others."""
-        absent = None if self.absent is None or other.absent is None else np.concatenate([self.absent, other.absent])
-        return replace(
-            self,
-            event=np.concatenate([self.event, other.event + len(self.outcomes)]),
-            expert=np.concatenate([self.expert, other.expert]),
-            contrasts=np.concatenate([self.contrasts, other.contrasts]),
-            reference=np.concatenate([self.reference, other.reference]),
-            outcomes=np.concatenate([self.outcomes, other.outcomes]),
-            weight=np.concatenate([self.weight, other.weight]),
-            absent=absent,
+            topics=self.topics and self.topics.select(kept),
         )
 
 
@@ -180,6 +169,7 @@ class Problem:
     total: float | None = None  # weight of all resolved events of which these are a sample
     blocks: Blocks | None = None  # all events of which these are a sample; None where this is as good
     parts: Callable[[], Iterator[Problem]] | None = None  # the same as they are, where they are not in memory
+    topics: tuple[str, ...] = ()  # names of the topics that are learned
 
     @classmethod
     def of(cls, forecasts: Forecasts, prior: npt.ArrayLike | None, sample_weight: npt.ArrayLike | None) -> Problem:
@@ -286,12 +276,26 @@ class Problem:
         return SparseContrasts(event, expert, beyond, *self._about)
 
     @property
-    def _about(self) -> tuple[Array, Index, Array, tuple[str, ...], Mask | None, float | None]:
-        """What contrasts have beside them; last, the number of events of Laplace's estimate, if that is the prior."""
+    def _about(self) -> tuple[Array, Index, Array, tuple[str, ...], Mask | None, float | None, ByTopic | None]:
+        """What contrasts have beside them, as `DenseContrasts` has it."""
         estimated = None
         if self.estimated and not self.has_options:
             estimated = float(self.events.sum()) if self.total is None else self.total
-        return self.expected, self.outcomes, self.weight, self.experts, self.absent, estimated
+        about = self.expected, self.outcomes, self.weight, self.experts, self.absent, estimated
+        if not self.topics or self.forecasts.topics is None:
+            return *about, None
+        place = {name: g for g, name in enumerate(self.topics)}
+        member = np.array([place.get(name, -1) for name in self.forecasts.topics.tolist()], dtype=np.intp)
+        return *about, ByTopic(self.topics, member, np.zeros(self.expected.shape[1]))
+
+    @property
+    def learnable_topics(self) -> tuple[str, ...]:
+        """Names of the topics of resolved events with forecasts; none where there are fewer than two kinds."""
+        forecasts = self.forecasts
+        if forecasts.topics is None or forecasts.options is not None:
+            return ()
+        names = np.unique(forecasts.topics[forecasts.resolved & (forecasts.crowd > 0) & (self.weight > 0)]).tolist()
+        return tuple(name for name in names if name) if len(names) > 1 else ()
 
     def sums(self, request: Request) -> Sums:
         """Sums over these events."""

@@ -18,6 +18,7 @@ from opinionpool.estimation.sampling import Draw
 from opinionpool.learning.constants import PRIOR_EVENTS
 from opinionpool.learning.laplace import Likelihood, Quadratic
 from opinionpool.learning.problem import Block, Blocks, DenseContrasts, Problem, SparseContrasts
+from opinionpool.learning.topic_fit import Arrow, TopicLikelihood
 from opinionpool.logodds import expit, logit, softmax
 from opinionpool.model.contrasts import Extremes
 from opinionpool.model.features import Parts
@@ -62,7 +63,8 @@ class Rows(DenseContrasts):
     def observed(self, fill: Parts, extremes: Extremes) -> Observations:
         """Observations for the logistic regression, with missing contrasts imputed by `fill`."""
         full = fill.fill(extremes.deviation(self.contrasts, each_expert(self.absent)))
-        return Observations(full, self.reference - self.base_intercept, self.outcomes, self.weight)
+        topics = self.topics and self.topics._replace(base=-self.base_intercept)
+        return Observations(full, self.reference - self.base_intercept, self.outcomes, self.weight, topics)
 
 
 def by_average_and_expert(given: Array, weight: Array) -> Array:
@@ -84,6 +86,17 @@ def likelihood(every: AllRows, fill: Parts, extremes: Extremes) -> Likelihood:
     return about
 
 
+def topic_likelihood(every: AllRows, fill: Parts, extremes: Extremes) -> TopicLikelihood:
+    """Return the likelihood of all events by common coefficients and those of topics."""
+
+    def about(point: Array, effects: Array) -> Arrow:
+        return reduce(
+            Arrow.and_of, in_order(lambda rows: Arrow.at(rows.observed(fill, extremes), point, effects), every())
+        )
+
+    return about
+
+
 def each_expert(absent: Mask | None) -> Mask | None:
     """Mask (T, K - 1) with an axis for the experts, (T, 1, K - 1)."""
     return None if absent is None else absent[:, None, :]
@@ -98,6 +111,7 @@ def rows_of(data: DenseContrasts, distinct: Array, first: Index, used: Mask, awa
         data.weight[used],
         data.experts,
         None if data.absent is None else data.absent[used],
+        topics=data.topics and data.topics.select(used),
         certain=None if data.certain is None else data.certain[np.ix_(used, first)],
         base_intercept=away,
     )

@@ -7,7 +7,7 @@ within each topic. How they are learned says `opinionpool.learning.topic_fit`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import Any, NamedTuple
 
@@ -149,7 +149,11 @@ class TopicEffects(Tabular):
     @property
     def needs_contrasts(self) -> bool:
         """Whether topic effects depend on contrasts, beside the common answers."""
-        return self.weights is not None or self.cross is not None or self.plain is not None
+        return self.weights is not None or self.plain is not None
+
+    def spread_over(self, column: Index, part: Array) -> TopicEffects:
+        """Effects beside coefficients of all experts, each a `part` of the `column` of those that there are."""
+        return self if self.cross is None else replace(self, cross=self.cross[..., column] * part)
 
     def shift(self, topics: npt.ArrayLike, common: Array, contrasts: Array | None = None) -> TopicShift:
         """Topic effects on the answers on T events.

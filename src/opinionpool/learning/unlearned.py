@@ -16,6 +16,7 @@ from opinionpool.learning.nodes import prior_nodes
 from opinionpool.learning.posterior import Posterior
 from opinionpool.learning.prior import Believed, harmonic_mean
 from opinionpool.learning.shrinkage import MarginalFeatures, believed_features
+from opinionpool.learning.topics import TopicEffects
 from opinionpool.model.contrasts import Extremes
 from opinionpool.model.features import Parts
 from opinionpool.text import shown
@@ -46,6 +47,7 @@ class DefaultFit:
     notes : tuple of Note
     members : Members or None
         What is mixed with the log pool; None for a panel that somebody assessed, and where events have options.
+    topics : TopicEffects or None
     """
 
     parts: Parts
@@ -56,6 +58,7 @@ class DefaultFit:
     learned: bool
     notes: tuple[Note, ...] = ()
     members: Members | None = None
+    topics: TopicEffects | None = None
 
 
 def assumed(believed: Believed, away: Array, *, options: bool, answers_only: bool = False) -> DefaultFit:
