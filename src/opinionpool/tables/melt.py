@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -349,58 +350,58 @@ def melt_columns(table: Table, layout: Layout, reading: Reading) -> Melted:
     names = [name for expert, _ in layout.cells for name in _names(expert, files, layout)]
     kept = choose(by_row.values if by_row else names, reading)
     position = {name: i for i, name in enumerate(kept)}
-    if by_row:
-        codes = np.array([position.get(name, BLANK) for name in by_row.values], dtype=np.intp)
-        by_expert = by_row.expand(codes, BLANK)
     classes = list(dict.fromkeys(label for _, label in layout.cells if label is not None))
-    parts: list[tuple[Index, Index, Index, Index, Index, Array]] = []
     plain = reading.numbers(table, layout.forecasts)
     if layout.wide:
         _check_columns(table, layout, plain, position if files is None else None, reading)
+    nobody = np.broadcast_to(np.intp(0), table.rows)
+    # The arrays of `LongRows`, column by column; many rows of many columns are short of memory.
+    found: dict[str, list[npt.NDArray[Any]]] = {name: [] for name in ("rows", "column", "expert", "label", "event")}
+    found["value"] = []
     for i, (column, (expert, label)) in enumerate(zip(layout.forecasts, layout.cells, strict=True)):
-        own = np.array([position.get(name, BLANK) for name in _names(expert, files, layout)], dtype=np.intp)
-        if by_row is None and (own == BLANK).all():
+        who = by_row or Words(nobody if files is None else files.codes, _names(expert, files, layout))
+        of_row = who.expand(np.array([position.get(name, BLANK) for name in who.values], dtype=np.intp), BLANK)
+        if by_row is None and (of_row == BLANK).all():
             continue
         named = str(expert) if layout.wide and files is None else None
-        names, codes = (by_row.values, by_row.codes) if by_row else ([str(expert)], np.zeros(table.rows, np.intp))
-        levels = None if label else _levels(table, column, names, codes, reading)
-        if levels is None:
+        names, codes = (by_row.values, by_row.codes) if by_row else ([str(expert)], nobody)
+        value = None if label else _levels(table, column, names, codes, reading)
+        if value is None:
             other = by_row or expert != table.names[column]
             units = units_of_rows(names, codes, reading.rules) if other else None
-            levels = reading.probabilities(table, column, plain[i], named, units)
-        present = ~np.isnan(levels)
-        of_row = by_expert if by_row else own[np.zeros(table.rows, np.intp) if files is None else files.codes]
-        event = np.full(table.rows, i) if layout.events else events.codes
+            value = reading.probabilities(table, column, plain[i], named, units)
+        present, plain[i] = ~np.isnan(value), None
+        event = np.broadcast_to(np.intp(i), table.rows) if layout.events else events.codes
         # Who is left out has no code, as who is not named.
         checked = [("event", event)] if by_row is None or reading.chosen else [("event", event), ("expert", of_row)]
         for what, codes in checked:
             lacking = present & (codes == BLANK)
             if lacking.any():
                 raise _nameless(table, layout, column, int(lacking.argmax()), what, int(lacking.sum()))
-        rows = np.flatnonzero(present & (of_row != BLANK))
-        label_code = classes.index(label) if label else 0
-        parts.append(
-            (rows, np.full(len(rows), column), of_row[rows], np.full(len(rows), label_code), event[rows], levels[rows])
-        )
-    row, column_of, expert_of, label_of, event_of = (
-        np.concatenate([np.empty(0, np.intp), *(part[i] for part in parts)]) for i in range(5)
-    )
+        rows = np.flatnonzero(present & (of_row != BLANK)).astype(np.int32)
+        label_code = np.int32(classes.index(label) if label else 0)
+        own = (rows, np.full(len(rows), np.int32(column)), of_row[rows], np.full(len(rows), label_code))
+        for of, added in zip(found.values(), (*own, event[rows], value[rows]), strict=True):
+            of.append(added)
+    arrays = {name: _joined(of) for name, of in found.items()}
     _note_ids(reading, events if not layout.events else None, by_row)
     long_rows = LongRows(
         table=table,
         events=events.values,
         experts=kept,
         classes=classes if len(classes) > 1 else (),
-        event=event_of,
-        expert=expert_of,
-        label=label_of,
-        value=np.concatenate([np.empty(0), *(part[5] for part in parts)]),
-        rows=row,
-        column=column_of,
-        time=reading.times(table, layout, row),
-        expires=reading.times(table, layout, row, "expires"),
+        time=reading.times(table, layout, arrays["rows"]),
+        expires=reading.times(table, layout, arrays["rows"], "expires"),
+        **arrays,
     )
-    return Melted(long_rows, events.codes, np.zeros(table.rows, np.intp), classes)
+    return Melted(long_rows, events.codes, nobody, classes)
+
+
+def _joined(parts: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    """Return arrays one after the other; the list is emptied."""
+    found = np.concatenate(parts) if parts else np.empty(0, dtype=np.intp)
+    parts.clear()
+    return found
 
 
 def _column_cells(layout: Layout, events: Words) -> list[tuple[Index, int]]:
