@@ -215,7 +215,9 @@ def _both(one: Any, other: Any) -> Any:  # noqa: ANN401 - numbers, names, or tex
         return one + other
     if isinstance(one, float):
         return max(one, other)
-    return one if isinstance(one, str | bool) else tuple(dict.fromkeys([*one, *other]))
+    if isinstance(one, str | bool):
+        return one
+    return tuple(dict.fromkeys([*one, *other])) if isinstance(one, Sequence) else one + other
 
 
 def _count(params: Mapping[str, object]) -> int:

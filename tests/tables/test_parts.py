@@ -20,7 +20,7 @@ from opinionpool.learning.parts import PartsSource
 from opinionpool.logodds import expit
 from opinionpool.pools.fit import fit_from, fit_pool
 from opinionpool.tables import engine, parts
-from opinionpool.tables.event_facts import TimesNote
+from opinionpool.tables.event_facts import Spans
 from opinionpool.tables.options import ReadOptions
 from opinionpool.tables.parts import PartNotes, open_parts
 from opinionpool.tables.read import read_forecasts
@@ -305,8 +305,8 @@ def test_parts_without_a_note_count_among_all():
 def test_spans_of_time_on_parts_are_joined():
     notes = PartNotes()
     made = "forecasts made"
-    notes.add([TimesNote.spanning([(made, "2020-03-01", "2020-05-01"), ("resolved", "2021-01-01", "2021-01-01")])])
-    notes.add([TimesNote.spanning([(made, "2020-01-01", "2020-04-01"), ("resolved", "2021-02-01", "2021-02-01")])])
+    for first, last, day in (("2020-03-01", "2020-05-01", "2021-01-01"), ("2020-01-01", "2020-04-01", "2021-02-01")):
+        notes.add([finding("times", spans=Spans({made: (first, last), "resolved": (day, day)}))])
     assert notes.all()[0].text == "forecasts made 2020-01-01 to 2020-05-01; resolved 2021-01-01 to 2021-02-01"
 
 

@@ -277,7 +277,7 @@ def finding_facts(findings: Findings) -> dict[str, object]:
         for fault in findings.faults
     ]
     if forecasts is not None:
-        first, last = (None, None) if forecasts.times is None else span(forecasts.times)
+        first, last = (None if forecasts.times is None else span(forecasts.times)) or (None, None)
         checks = [asdict(check) for check in findings.checks]
         known = facts(forecasts) | agreement_facts(forecasts)
         known |= {"first_time": first, "last_time": last, "checks": checks}

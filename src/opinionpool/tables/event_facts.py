@@ -141,35 +141,27 @@ class Facts(Ends):
 
 
 @dataclass(frozen=True)
-class TimesNote(Note):
-    """Note on the first and last times of forecasts, closings and resolutions."""
+class Spans:
+    """The first and the last time of several things, by what these do; of two parts, the first and last of both."""
 
-    spans: tuple[tuple[str, str, str], ...] = ()  # what, the first time and the last
+    ends: Mapping[str, tuple[str, str]]
 
-    @classmethod
-    def spanning(cls, spans: Sequence[tuple[str, str, str]]) -> TimesNote:
-        """The note on some spans."""
-        phrase = [f"{what} {first}" + ("" if last == first else f" to {last}") for what, first, last in spans]
-        return cls("times", "; ".join(phrase), spans=tuple(spans))
+    def __str__(self) -> str:
+        return "; ".join(
+            f"{what} {first}{f' to {last}' * (last != first)}" for what, (first, last) in self.ends.items()
+        )
 
-    @property
-    def kind(self) -> str:
-        """All times are of one kind."""
-        return "times"
-
-    def __add__(self, other: Note) -> Note:
-        ends: dict[str, list[str]] = {}
-        for what, *times in (*self.spans, *(other.spans if isinstance(other, TimesNote) else ())):
-            ends.setdefault(what, []).extend(times)
-        return TimesNote.spanning([(what, min(times), max(times)) for what, times in ends.items()])
+    def __add__(self, other: Spans) -> Spans:
+        ends = {what: [*self.ends.get(what, ()), *other.ends.get(what, ())] for what in {**self.ends, **other.ends}}
+        return Spans({what: (min(times), max(times)) for what, times in ends.items()})
 
 
 def time_notes(long_rows: LongRows, facts: Facts) -> list[Note]:
     """Return the note on the first and last times of forecasts, closings and resolutions; empty if none is known."""
     kinds = [("forecasts made", long_rows.time), ("events close", facts.closes), ("resolved", facts.resolved_at)]
-    spans = [(what, *span(times)) for what, times in kinds if times is not None]
-    known = [(what, first, last) for what, first, last in spans if first is not None and last is not None]
-    return [TimesNote.spanning(known)] if known else []
+    spans = {what: span(times) for what, times in kinds if times is not None}
+    known = Spans({what: ends for what, ends in spans.items() if ends is not None})
+    return [finding("times", spans=known)] if known.ends else []
 
 
 def read_facts(layout: Layout, melted: Melted, joined: Joined | None, ends: Ends, prior: Array | None) -> Facts:

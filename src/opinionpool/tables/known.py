@@ -51,17 +51,13 @@ def known_by(cutoff: np.datetime64 | None, outcomes: Index, facts: Facts) -> tup
         return outcomes, []
     if not facts.dated:
         ahead = (facts.closes > cutoff) & (outcomes != UNRESOLVED)
-        hidden = _counted(ahead, "closed after the time of --as-of, taken as not resolved")
+        hidden = _counted(ahead, "as-of-closes")
         undated = finding("as-of-undated", other="other " if ahead.any() else "")
         return np.where(ahead, UNRESOLVED, outcomes), [*hidden, undated]
     later = (facts.resolved_at > cutoff) & (outcomes != UNRESOLVED)
     undated = np.isnat(facts.resolved_at) & (outcomes != UNRESOLVED)
-    notes = _counted(later, "resolved after the time of --as-of, taken as not resolved")
-    notes += _counted(
-        undated,
-        "resolved, nobody knows when, taken as not resolved at the time of --as-of; --column resolved_at= takes every "
-        "outcome as known",
-    )
+    notes = _counted(later, "as-of-outcomes")
+    notes += _counted(undated, "as-of-no-date")
     return np.where(later | undated, UNRESOLVED, outcomes), notes
 
 
@@ -79,14 +75,14 @@ def void_by(cutoff: np.datetime64 | None, settled: Settled, facts: Facts) -> tup
     void = settled.void & ~later & ~undated
     notes = [note for note in settled.notes if note.code != "void"]
     notes += [void_note(int(void.sum()))] if void.any() else []
-    notes += _counted(later, "annulled after the time of --as-of, taken as open")
-    notes += _counted(undated, "annulled, nobody knows when, and not closed at the time of --as-of, taken as open")
+    notes += _counted(later, "as-of-void")
+    notes += _counted(undated, "as-of-void-no-date")
     return void, notes
 
 
-def _counted(events: npt.NDArray[np.bool_], what: str) -> list[Note]:
+def _counted(events: npt.NDArray[np.bool_], code: str) -> list[Note]:
     """A note on some events; none if there are none."""
-    return [finding("as-of-outcomes", count=int(events.sum()), what=what)] if events.any() else []
+    return [finding(code, count=int(events.sum()))] if events.any() else []
 
 
 def without_void(found: tuple[Forecasts, npt.NDArray[np.bool_]]) -> Forecasts:

@@ -333,27 +333,13 @@ def _remedy(choice: Choice, reading: Reading, others: Sequence[Reading]) -> Mapp
         for role in roles
         if any(role not in columns[p].roles for p in reading.roles.get(role, ())) or role in differing
     ]
-    plain = [role for role in roles if role != PROBABILITY or not reading.shape.columns]
-    for some in (
-        guessed,
-        [*dict.fromkeys([*guessed, "event"])],
-        plain,
-        [*dict.fromkeys([*guessed, PROBABILITY])],
-        roles,
-    ):
-        remedy = {role: named[role] for role in some if role in named}
-        if remedy and _leads(choice, remedy, reading):
-            return {"columns": _least(choice, remedy, reading)}
-    return None
-
-
-def _least(choice: Choice, remedy: Mapping[str, Named], reading: Reading) -> Mapping[str, Named]:
-    """Return the remedy without roles that are not needed to arrive at the reading."""
-    for role in sorted(remedy, key=lambda role: remedy[role] is not None):
-        fewer = {other: names for other, names in remedy.items() if other != role}
+    # Without what names say already, if the rest leads to the reading; then without what no column plays.
+    for role in sorted(roles, key=lambda role: (role in guessed, role == "event", named[role] is not None)):
+        fewer = {other: of for other, of in named.items() if other in roles and other != role}
         if fewer and _leads(choice, fewer, reading):
-            remedy = fewer
-    return remedy
+            roles.remove(role)
+    remedy = {role: named[role] for role in roles}
+    return {"columns": remedy} if _leads(choice, remedy, reading) else None
 
 
 def _leads(choice: Choice, remedy: Mapping[str, Named], reading: Reading) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -26,19 +25,6 @@ _NEARLY = 0.1
 _LEAST = 0.5
 
 
-class Slots(Protocol):
-    """Interface for the positions of classes in forecasts."""
-
-    def expected(self, event: Index) -> Index | int:
-        """Return the number of rows of a complete forecast on each event."""
-
-    def table(self, long_rows: LongRows, counts: Index) -> Array:
-        """Return rows as forecasts, (forecasts, K), `counts` rows each; 0 where an event has no option."""
-
-    def lacking(self, long_rows: LongRows, start: int, count: int) -> OpinionPoolError:
-        """Return the error for the incomplete forecast that begins at row `start`, one of `count`."""
-
-
 @dataclass(frozen=True)
 class SharedClasses:
     """Classes that all events share, in the order wanted."""
@@ -54,23 +40,16 @@ class SharedClasses:
         """Return rows as forecasts over all classes, (forecasts, K)."""
         return np.ascontiguousarray(long_rows.value.reshape(len(counts), len(self.order))[:, list(self.order)])
 
-    def lacking(self, long_rows: LongRows, start: int, count: int) -> OpinionPoolError:
-        """Return the error for an incomplete forecast, with the first class that it lacks."""
-        about = {"lacking": class_lacking(long_rows, start), "classes": len(long_rows.classes)}
-        return fault(
-            "class-lacks", None, [Remedy({"drop_incomplete": True})], count=count, **long_rows.about(start), **about
-        )
 
-
-def class_lacking(long_rows: LongRows, start: int) -> str:
-    """The first class for which the forecast of a row has no probability."""
-    present = long_rows.label[long_rows.pair == long_rows.pair[start]]
-    return next(name for i, name in enumerate(long_rows.classes) if i not in present)
+def class_lacking(long_rows: LongRows, start: int, labels: Sequence[object] | None = None) -> str:
+    """The first of some labels, by default of all classes, for which the forecast of a row has no probability."""
+    present = {long_rows.classes[code] for code in long_rows.label[long_rows.pair == long_rows.pair[start]]}
+    return next(str(label) for label in labels or long_rows.classes if label not in present)
 
 
 def fold_rows(
     long_rows: LongRows,
-    slots: Slots,
+    slots: SharedClasses | EventOptions,
     half_units: Callable[[LongRows], Array],
     drop_incomplete: bool = False,
     normalise: bool = False,
@@ -85,7 +64,7 @@ def fold_rows(
     dropped: list[Note] = []
     if short.any():
         if not drop_incomplete:
-            raise slots.lacking(long_rows, int(starts[short.argmax()]), int(short.sum()))
+            raise _lacking(long_rows, slots, int(starts[short.argmax()]), int(short.sum()))
         long_rows, starts, counts, dropped = _without_incomplete(long_rows, counts, short)
     table = slots.table(long_rows, counts)
     total = table.sum(axis=1)
@@ -103,6 +82,14 @@ def fold_rows(
     if uneven.any():
         table = np.where(uneven[:, None], table / np.where(total > 0, total, 1.0)[:, None], table)
     return long_rows.select(starts), table, [*dropped, *_normalised_note(total, uneven, normalise)]
+
+
+def _lacking(long_rows: LongRows, slots: SharedClasses | EventOptions, start: int, count: int) -> OpinionPoolError:
+    """Return the error for the incomplete forecast that begins at a row, one of `count`, with a class that it lacks."""
+    labels = slots.of_events[long_rows.event[start]] if isinstance(slots, EventOptions) else long_rows.classes
+    code = "option-lacks" if isinstance(slots, EventOptions) else "class-lacks"
+    about = {"lacking": class_lacking(long_rows, start, labels), "size": len(labels), **long_rows.about(start)}
+    return fault(code, None, [Remedy({"drop_incomplete": True})], count=count, **about)
 
 
 def _without_incomplete(
@@ -179,14 +166,6 @@ class EventOptions:
         table = np.zeros((len(counts), max(2, int(self.sizes.max(initial=2)))))
         table[np.repeat(np.arange(len(counts)), counts), self.slot(long_rows)] = long_rows.value
         return table
-
-    def lacking(self, long_rows: LongRows, start: int, count: int) -> OpinionPoolError:
-        """Return the error for a forecast that lacks an option, one of `count`."""
-        event = int(long_rows.event[start])
-        present = {long_rows.classes[code] for code in long_rows.label[long_rows.pair == long_rows.pair[start]]}
-        lacking = next(label for label in self.of_events[event] if label not in present)
-        about = {"lacking": lacking, "size": int(self.sizes[event]), **long_rows.about(start)}
-        return fault("option-lacks", None, [Remedy({"drop_incomplete": True})], count=count, **about)
 
     @property
     def note(self) -> Note:

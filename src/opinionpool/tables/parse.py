@@ -51,7 +51,7 @@ from opinionpool.tables.remarks import ForecastCounts, alike_event_notes, alike_
 from opinionpool.tables.roles import UserRoles
 from opinionpool.tables.statements import LongRows, UnnamedTimes, drop_expired, latest_of_pair, one_each
 from opinionpool.tables.table import Table, Words, cell_fault
-from opinionpool.tables.units import NumberRules, check_percent, small_percent_notes
+from opinionpool.tables.units import NumberRules
 from opinionpool.text import suggestion
 
 # Rows that are looked at before all of so many more.
@@ -410,8 +410,7 @@ def as_asked(observed: Sequence[Observed], request: ReadOptions) -> list[Observe
 
 def forecast_notes(counts: ForecastCounts, layout: Layout, rules: NumberRules) -> list[Note]:
     """Return the notes on extreme forecasts, small percentages, and columns of only 0 and 1."""
-    check_percent(counts.experts, counts.above, counts.inside, counts.exact, counts.every, rules)
-    small = small_percent_notes(counts.experts, counts.above, counts.inside, rules)
+    small = counts.check_percent(rules)
     return [*small, *counts.extreme_notes(), *([] if layout.long else counts.vote_notes("outcome" in layout.roles))]
 
 

@@ -154,11 +154,6 @@ class Column:
         return self.is_two and not self.roles and "unsure" in self.says and "never" not in self.says
 
     @property
-    def numbers_rows(self) -> bool:
-        """Whether it counts the rows."""
-        return len(self.values) > 2 and bool((np.diff(self.values) == 1).all())
-
-    @property
     def distinct(self) -> int:
         """How many different words it holds."""
         return len(self.words.values)
@@ -358,7 +353,7 @@ def _with_levels(column: Column, scales: Mapping[str, Scale]) -> Column:
     able = [scale] if scale is not None else list(scales.values()) if found.scored else []
     if not able or (not named and (column.roles - {PROBABILITY, "verdict"} or found.is_label)):
         return column
-    if not named and column.kind == "number" and (column.numbers_rows or not looks_numeric(able[0].levels[0])):
+    if not named and column.kind == "number" and (column.counts or not looks_numeric(able[0].levels[0])):
         return column
     levels = [
         next((p for own in able if (p := own.probability(own.place(word))) == p), np.nan)

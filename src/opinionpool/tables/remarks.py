@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from unicodedata import normalize
 
 import numpy as np
@@ -19,13 +19,15 @@ from opinionpool.tables.layout import Layout
 from opinionpool.tables.roles import names_total, normal
 from opinionpool.tables.statements import LongRows, condition
 from opinionpool.tables.table import BLANK, Table, Words, place
-from opinionpool.tables.units import looks_numeric
+from opinionpool.tables.units import NumberRules, looks_numeric
 from opinionpool.text import FORMULAS, is_formula, quoted, shown, typed
 
 # On fewer events, a column of only 0 and 1 means nothing.
 _VOTES = 5
 # Numbers that are looked at together, so that they stay in the cache.
 _BLOCK = 1 << 16
+# So many numbers of exactly 1%, and none above, are no percentages where those of others are.
+_ONES = 3
 # A number up to 1, read as a percentage.
 _LOW = 0.01 + 1e-9
 
@@ -84,18 +86,26 @@ class ForecastCounts:
 
     def __add__(self, other: ForecastCounts) -> ForecastCounts:
         """Return the sum of the counts on two sets of events with equal experts."""
-        return replace(
-            self,
-            events=self.events + other.events,
-            halves=self.halves + other.halves,
-            every=self.every + other.every,
-            zeros=self.zeros + other.zeros,
-            ones=self.ones + other.ones,
-            extreme=self.extreme + other.extreme,
-            above=self.above + other.above,
-            inside=self.inside + other.inside,
-            exact=self.exact + other.exact,
+        own = ((each.name, getattr(self, each.name), getattr(other, each.name)) for each in fields(self))
+        return replace(self, **{name: one + more for name, one, more in own if name not in {"experts", "by_class"}})
+
+    def check_percent(self, rules: NumberRules) -> list[Note]:
+        """Return the note on experts no more of whose percentages are above 1% than within 0 and 1%.
+
+        Raises CellError if all percentages of an expert are at most 1%, and those of another are not.
+        """
+        if not rules.percent or not (self.above > 0).any():
+            return []
+        tiny = (self.every > 0) & (self.above == 0) & ((self.inside > 0) | (self.exact >= _ONES))
+        mixed = (self.above > 0) & (self.inside >= self.above)
+        odd, small = (
+            [name for name, has in zip(self.experts, some.tolist(), strict=True) if has and name not in rules.units]
+            for some in (tiny, mixed)
         )
+        if odd:
+            ways = [Remedy({"units": dict.fromkeys(odd, unit)}) for unit in ("fraction", "percent")]
+            raise fault("tiny-percentages", None, ways, names=odd, one=quoted(odd[0]) if len(odd) == 1 else "NAME")
+        return [finding("small-percentages", names=small)] if small else []
 
     def extreme_notes(self) -> list[Note]:
         """Return notes on many forecasts of exactly 0, 1 or one half, and on zeros that may mean "no answer"."""

@@ -261,7 +261,7 @@ def _of_days(word: str) -> datetime:
     return _SHEETS + timedelta(milliseconds=round(float(word) * units) * (86_400_000 // units))
 
 
-def span(times: Times) -> tuple[str | None, str | None]:
+def span(times: Times) -> tuple[str, str] | None:
     """The first and the last of some times, in UTC, without the clock where all are midnights; None if none is known.
 
     >>> span(np.array(["2025-03-02", "NaT", "2025-03-01"], dtype="datetime64[us]"))
@@ -269,7 +269,7 @@ def span(times: Times) -> tuple[str | None, str | None]:
     """
     known = times[~np.isnat(times)]
     if not len(known):
-        return None, None
+        return None
     dates = bool(midnights(known).all())
     ends = (known.min().astype("datetime64[s]"), known.max().astype("datetime64[s]"))
     first, last = (str(end.astype("datetime64[D]")) if dates else f"{end}Z" for end in ends)

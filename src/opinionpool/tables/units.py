@@ -30,8 +30,6 @@ GAP = r"\s\u00a0\u2007-\u2009\u202f"
 NUMBER = re.compile(rf"([+-]?(?:[0-9]+[.,]?[0-9]*|[.,][0-9]+)(?:[eE][+-]?[0-9]{{1,5}})?)[{GAP}]*(%?)", re.ASCII)
 # What rounding to single precision may add to 1: softmax outputs say 1.0000001.
 OVERSHOOT = 1e-6
-# So many numbers of exactly 1, and none above, are no percentages where those of others are.
-_ONES = 3
 # Few of the odds in a column are above this.
 _LONG_ODDS = 20
 # The last levels of usual scales.
@@ -320,29 +318,6 @@ def check_experts(table: Table, column: int, written: Array, experts: Words, rul
     found.check(columns=False)
 
 
-def check_percent(
-    experts: Sequence[str], above: Index, inside: Index, ones: Index, every: Index, rules: NumberRules
-) -> None:
-    """Raise if an expert's percentages are all at most 1% and another expert's are not.
-
-    Numbers above 1%, within 0 and 1%, of exactly 1%, and all, by expert.
-    """
-    if not rules.percent or not (above > 0).any():
-        return
-    tiny = (every > 0) & (above == 0) & ((inside > 0) | (ones >= _ONES))
-    odd = [experts[i] for i in np.flatnonzero(tiny).tolist() if experts[i] not in rules.units]
-    if odd:
-        ways = [Remedy({"units": dict.fromkeys(odd, unit)}) for unit in ("fraction", "percent")]
-        raise fault("tiny-percentages", None, ways, names=odd, one=_one(odd))
-
-
-def small_percent_notes(experts: Sequence[str], above: Index, inside: Index, rules: NumberRules) -> list[Note]:
-    """A note on experts no more of whose percentages are above 1% than between 0 and 1%; arguments as above."""
-    mixed = np.flatnonzero((above > 0) & (inside >= above)).tolist() if rules.percent else []
-    names = [experts[i] for i in mixed if experts[i] not in rules.units]
-    return [finding("small-percentages", names=names)] if names else []
-
-
 def check_prior(table: Table, column: int, written: Array) -> None:
     """Refuse priors that are percentages beside forecasts that have been read as they are; NaN where there is none."""
     known = Spread.of(written)
@@ -389,18 +364,11 @@ class Coerced:
 
     def notes(self) -> list[Note]:
         """Return one note for each kind of conversion."""
-        found: list[Note] = []
-        if self.percent:
-            found.append(finding("percent", names=self.percent))
-        if self.comma:
-            found.append(finding("decimal-comma", names=self.comma))
-        if self.missing:
-            found.append(finding("missing-words", count=self.missing))
-        if self.overshoot:
-            found.append(finding("overshoot", count=self.overshoot))
-        if self.tiny:
-            found.append(finding("percent-tiny", names=self.tiny))
-        return found
+        names = {"percent": self.percent, "decimal-comma": self.comma}
+        counts = {"missing-words": self.missing, "overshoot": self.overshoot}
+        found = [finding(code, names=of) for code, of in names.items() if of]
+        found += [finding(code, count=count) for code, count in counts.items() if count]
+        return [*found, *([finding("percent-tiny", names=self.tiny)] if self.tiny else [])]
 
 
 def looks_numeric(word: str) -> bool:
@@ -512,33 +480,14 @@ def _within_bounds(table: Table, column: int, values: Array, percent: bool, log:
     return np.clip(values, 0.0, 1.0)
 
 
-@dataclass
-class _Marks:
-    """Code of the first word in each number format: per cent sign, no sign, comma, point; None if there is none."""
-
-    percent: int | None = None
-    plain: int | None = None
-    comma: int | None = None
-    point: int | None = None
-
-    def see(self, code: int, text: str, sign: str) -> None:
-        if sign:
-            self.percent = code if self.percent is None else self.percent
-        else:
-            self.plain = code if self.plain is None else self.plain
-        if "," in text:
-            self.comma = code if self.comma is None else self.comma
-        if "." in text:
-            self.point = code if self.point is None else self.point
-
-
 def _read_words(table: Table, column: int, rules: NumberRules, log: Coerced, named: str | None) -> tuple[Array, bool]:
     """The numbers as written, and whether they carry per cent signs."""
     words = table.words(column)
     missing = rules.missing_words
     numbers = np.full(len(words.values), np.nan)
     absent = np.zeros(len(words.values) + 1, dtype=bool)
-    marks = _Marks()
+    # The first word in each way of writing: with a per cent sign or without, with a comma, with a point.
+    marks: dict[str, int] = {}
     for code, word in enumerate(words.values):
         if word.lower() in missing:
             absent[code] = True
@@ -546,17 +495,19 @@ def _read_words(table: Table, column: int, rules: NumberRules, log: Coerced, nam
         match = NUMBER.fullmatch(word)
         if match is None:
             raise _not_a_number(table, column, words, missing, named)
-        marks.see(code, match[1], match[2])
+        for way in (match[2] or "plain", *{",", "."} & {*match[1]}):
+            marks.setdefault(way, code)
         numbers[code] = float(match[1].replace(",", "."))
     _check_marks(table, column, words, marks, rules)
     unit = rules.units.get(table.names[column])
-    if unit == "fraction" and marks.percent is not None and marks.plain is not None:
+    percent = "%" in marks
+    if unit == "fraction" and {"%", "plain"} <= {*marks}:
         signed = np.array([word.endswith("%") for word in words.values])
-        numbers, marks.percent = np.where(signed, numbers / 100.0, numbers), None
-    if marks.comma is not None:
+        numbers, percent = np.where(signed, numbers / 100.0, numbers), False
+    if "," in marks:
         log.comma.append(table.names[column])
     log.missing += int(absent[words.codes].sum())
-    return words.expand(numbers, np.nan), marks.percent is not None
+    return words.expand(numbers, np.nan), percent
 
 
 def _not_a_number(
@@ -580,20 +531,21 @@ def _not_a_number(
     return cell_fault("no-number", table, row, column, ways, count, what=what, short=word[:60], out=out)
 
 
-def _check_marks(table: Table, column: int, words: Words, marks: _Marks, rules: NumberRules) -> None:
+def _check_marks(table: Table, column: int, words: Words, marks: Mapping[str, int], rules: NumberRules) -> None:
     """Raise unless the column is written in one way."""
     name = table.names[column]
 
-    def cells(*codes: int) -> dict[str, Any]:
+    def cells(*ways: str) -> dict[str, Any]:
+        codes = [marks[way] for way in ways]
         places = [f"{shown(words.values[code])} ({place(table, int(words.rows(code)[0]))})" for code in codes]
         return {"name": name, "one": places[0], "other": places[1]}
 
-    if marks.percent is not None and marks.plain is not None and name not in rules.units:
+    if {"%", "plain"} <= {*marks} and name not in rules.units:
         ways = [Remedy({"units": {name: unit}}) for unit in ("percent", "fraction")]
-        raise fault("mixed-signs", None, ways, **cells(marks.percent, marks.plain))
-    if marks.comma is not None and marks.point is not None:
-        raise fault("mixed-decimals", None, (), **cells(marks.comma, marks.point))
-    wrong = {".": marks.comma, ",": marks.point, None: None}[rules.decimal]
+        raise fault("mixed-signs", None, ways, **cells("%", "plain"))
+    if {",", "."} <= {*marks}:
+        raise fault("mixed-decimals", None, (), **cells(",", "."))
+    wrong = marks.get({".": ",", ",": "."}.get(rules.decimal or "", ""))
     if wrong is not None:
         row = int(words.rows(wrong)[0])
         raise cell_fault("other-decimal", table, row, column, [{"decimal": None}], mark=rules.decimal)
