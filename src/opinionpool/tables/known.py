@@ -51,13 +51,13 @@ def known_by(cutoff: np.datetime64 | None, outcomes: Index, facts: Facts) -> tup
         return outcomes, []
     if not facts.dated:
         ahead = (facts.closes > cutoff) & (outcomes != UNRESOLVED)
-        hidden = _counted(ahead, "as-of-closes")
+        hidden = [finding("as-of-closes", count=int(ahead.sum()))] if ahead.any() else []
         undated = finding("as-of-undated", other="other " if ahead.any() else "")
         return np.where(ahead, UNRESOLVED, outcomes), [*hidden, undated]
     later = (facts.resolved_at > cutoff) & (outcomes != UNRESOLVED)
     undated = np.isnat(facts.resolved_at) & (outcomes != UNRESOLVED)
-    notes = _counted(later, "as-of-outcomes")
-    notes += _counted(undated, "as-of-no-date")
+    notes: list[Note] = [finding("as-of-outcomes", count=int(later.sum()))] if later.any() else []
+    notes += [finding("as-of-no-date", count=int(undated.sum()))] if undated.any() else []
     return np.where(later | undated, UNRESOLVED, outcomes), notes
 
 
@@ -75,14 +75,9 @@ def void_by(cutoff: np.datetime64 | None, settled: Settled, facts: Facts) -> tup
     void = settled.void & ~later & ~undated
     notes = [note for note in settled.notes if note.code != "void"]
     notes += [void_note(int(void.sum()))] if void.any() else []
-    notes += _counted(later, "as-of-void")
-    notes += _counted(undated, "as-of-void-no-date")
+    notes += [finding("as-of-void", count=int(later.sum()))] if later.any() else []
+    notes += [finding("as-of-void-no-date", count=int(undated.sum()))] if undated.any() else []
     return void, notes
-
-
-def _counted(events: npt.NDArray[np.bool_], code: str) -> list[Note]:
-    """A note on some events; none if there are none."""
-    return [finding(code, count=int(events.sum()))] if events.any() else []
 
 
 def without_void(found: tuple[Forecasts, npt.NDArray[np.bool_]]) -> Forecasts:

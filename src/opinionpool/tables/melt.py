@@ -355,9 +355,7 @@ def melt_columns(table: Table, layout: Layout, reading: Reading) -> Melted:
     if layout.wide:
         _check_columns(table, layout, plain, position if files is None else None, reading)
     nobody = np.broadcast_to(np.intp(0), table.rows)
-    # The arrays of `LongRows`, column by column; many rows of many columns are short of memory.
-    found: dict[str, list[npt.NDArray[Any]]] = {name: [] for name in ("rows", "column", "expert", "label", "event")}
-    found["value"] = []
+    parts: list[dict[str, npt.NDArray[Any]]] = []
     for i, (column, (expert, label)) in enumerate(zip(layout.forecasts, layout.cells, strict=True)):
         who = by_row or Words(nobody if files is None else files.codes, _names(expert, files, layout))
         of_row = who.expand(np.array([position.get(name, BLANK) for name in who.values], dtype=np.intp), BLANK)
@@ -379,11 +377,10 @@ def melt_columns(table: Table, layout: Layout, reading: Reading) -> Melted:
             if lacking.any():
                 raise _nameless(table, layout, column, int(lacking.argmax()), what, int(lacking.sum()))
         rows = np.flatnonzero(present & (of_row != BLANK)).astype(np.int32)
-        label_code = np.int32(classes.index(label) if label else 0)
-        own = (rows, np.full(len(rows), np.int32(column)), of_row[rows], np.full(len(rows), label_code))
-        for of, added in zip(found.values(), (*own, event[rows], value[rows]), strict=True):
-            of.append(added)
-    arrays = {name: _joined(of) for name, of in found.items()}
+        code = np.int32(classes.index(label) if label else 0)
+        part = {"rows": rows, "expert": of_row[rows], "event": event[rows], "value": value[rows]}
+        parts.append({**part, "column": np.full(len(rows), np.int32(column)), "label": np.full(len(rows), code)})
+    arrays = {name: _joined(parts, name) for name in ("rows", "expert", "event", "value", "column", "label")}
     _note_ids(reading, events if not layout.events else None, by_row)
     long_rows = LongRows(
         table=table,
@@ -397,11 +394,10 @@ def melt_columns(table: Table, layout: Layout, reading: Reading) -> Melted:
     return Melted(long_rows, events.codes, nobody, classes)
 
 
-def _joined(parts: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
-    """Return arrays one after the other; the list is emptied."""
-    found = np.concatenate(parts) if parts else np.empty(0, dtype=np.intp)
-    parts.clear()
-    return found
+def _joined(parts: Sequence[dict[str, npt.NDArray[Any]]], name: str) -> npt.NDArray[Any]:
+    """Return an array of all parts, one after the other, and take it out of these, as all together may be large."""
+    found = [part.pop(name) for part in parts]
+    return np.concatenate(found) if found else np.empty(0, dtype=np.intp)
 
 
 def _column_cells(layout: Layout, events: Words) -> list[tuple[Index, int]]:

@@ -86,10 +86,11 @@ def fold_rows(
 
 def _lacking(long_rows: LongRows, slots: SharedClasses | EventOptions, start: int, count: int) -> OpinionPoolError:
     """Return the error for the incomplete forecast that begins at a row, one of `count`, with a class that it lacks."""
+    own, ways = isinstance(slots, EventOptions), [Remedy({"drop_incomplete": True})]
     labels = slots.of_events[long_rows.event[start]] if isinstance(slots, EventOptions) else long_rows.classes
-    code = "option-lacks" if isinstance(slots, EventOptions) else "class-lacks"
     about = {"lacking": class_lacking(long_rows, start, labels), "size": len(labels), **long_rows.about(start)}
-    return fault(code, None, [Remedy({"drop_incomplete": True})], count=count, **about)
+    about["count"] = count
+    return fault("option-lacks", None, ways, **about) if own else fault("class-lacks", None, ways, **about)
 
 
 def _without_incomplete(

@@ -364,11 +364,13 @@ class Coerced:
 
     def notes(self) -> list[Note]:
         """Return one note for each kind of conversion."""
-        names = {"percent": self.percent, "decimal-comma": self.comma}
-        counts = {"missing-words": self.missing, "overshoot": self.overshoot}
-        found = [finding(code, names=of) for code, of in names.items() if of]
-        found += [finding(code, count=count) for code, count in counts.items() if count]
-        return [*found, *([finding("percent-tiny", names=self.tiny)] if self.tiny else [])]
+        return [
+            *([finding("percent", names=self.percent)] if self.percent else []),
+            *([finding("decimal-comma", names=self.comma)] if self.comma else []),
+            *([finding("missing-words", count=self.missing)] if self.missing else []),
+            *([finding("overshoot", count=self.overshoot)] if self.overshoot else []),
+            *([finding("percent-tiny", names=self.tiny)] if self.tiny else []),
+        ]
 
 
 def looks_numeric(word: str) -> bool:
