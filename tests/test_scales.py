@@ -663,3 +663,87 @@ def test_levels_in_place_of_probabilities_are_refused_where_no_scale_is_given():
     pool = op.GaussianPool().fit(op.Forecasts.from_array(levels, [1, 0, 1, 0] * 5, scale="1-5"))
     with pytest.raises(op.ProbabilityError, match=r"must lie in \[0, 1\]"):
         pool.predict_proba([[1, 1], [5, 5]])
+
+
+class TestConflicts:
+    """Scales that contradict other options, or what a saved pool learned from."""
+
+    def test_a_scale_of_nobody_and_percentages_beside_a_scale_of_all_are_errors(self):
+        with pytest.raises(
+            LayoutError, match="--scale is of an expert or a column, and none is called 'ant'"
+        ) as caught:
+            read(WIDE, scale={"ann": "1-5", "bob": "1-10", "cy": "no,yes", "ant": "1-5"})
+        assert "did you mean 'ann'?" in str(caught.value)
+        with pytest.raises(ArgumentError, match="percent says that numbers are percentages, and scale"):
+            read(LONG, scale="1-5", percent=True)
+        text = LONG.replace("y,5", "y,80").replace("y,2", "y,30").replace("y,4", "y,25%")
+        f = read(text, scale={"x": "1-5"}, columns={"probability": "score"}, percent=True)
+        np.testing.assert_allclose(f.X, [[0.7, 0.8], [0.1, 0.3], [0.5, 0.25]])
+
+    def test_a_saved_pool_goes_by_its_scales_and_grades(self, tmp_path, monkeypatch, capsys):
+        monkeypatch.chdir(tmp_path)
+        grades = GRADES.replace(",-1", ",")
+        (tmp_path / "f.csv").write_text(grades)
+        (tmp_path / "open.csv").write_text("\n".join(line.rpartition(",")[0] for line in grades.splitlines()) + "\n")
+        column = ["--column", "probability=score"]
+        for more, least in (([], None), (["--at-least", "2"], "2")):
+            assert cli.run(["pool", "f.csv", *column, "--scale", "0-3", *more, "--save", "p.json", "-q"]) == 0
+            assert op.load("p.json").at_least == least
+            answers = []
+            for name in ("f.csv", "open.csv"):
+                capsys.readouterr()
+                assert cli.run(["pool", name, *column, "--model", "p.json", "--format", "csv", "-q"]) == 0
+                rows = [line.split(",") for line in capsys.readouterr().out.splitlines()[1:]]
+                answers.append([row[1:3] if least is None else row[1:2] for row in rows])
+            assert answers[0] == answers[1]
+            assert cli.run(["pool", "f.csv", *column, "--model", "p.json", "--scale", "y=1-4"]) == 2
+            assert "--scale says 1-4 of 'y', and the pool in p.json learned from 0-3" in capsys.readouterr().err
+        assert cli.run(["pool", "f.csv", *column, "--model", "p.json", "--at-least", "1"]) == 2
+        assert "the pool in p.json learned from events of 2 or more" in capsys.readouterr().err
+        (tmp_path / "one.csv").write_text("item,judge,score\na,x,3\nb,x,0\n")
+        assert cli.run(["pool", "one.csv", *column, "--model", "p.json", "-q"]) == 0
+
+    def test_errors_in_python_say_what_options_are_there(self):
+        with pytest.raises(CellError) as caught:
+            read("event,ann,outcome\na,4,1\nb,1,0\nc,5,1\n")
+        (note,) = caught.value.__notes__
+        assert note == "In Python: scale='1-5'"
+        with pytest.raises(LayoutError) as caught:
+            read("item,who_knows,x\na,b,c\n")
+        assert caught.value.__notes__ == ["In Python: columns={'ROLE': 'NAME'}"]
+
+
+class TestStreamsOfLevels:
+    """Streams that take levels themselves."""
+
+    def test_a_stream_takes_levels(self, tmp_path):
+        rng = np.random.default_rng(0)
+        y = rng.random(60) < 0.5
+        levels = np.clip(np.round(3 + 1.2 * (2 * y[:, None] - 1) + rng.normal(size=(60, 3))), 1, 5).astype(int)
+        known = [int(each) if t < 40 else None for t, each in enumerate(y)]
+        f = op.Forecasts.from_array(
+            levels, known, scale="1-5", experts=["a", "b", "c"], events=[f"e{t}" for t in range(60)]
+        )
+        other, stream = op.Stream(), op.Stream(scale="1-5")
+        other.add(f)
+        for t, row in enumerate(levels.tolist()):
+            stream.forecast(f"e{t}", dict(zip("abc", row, strict=True)))
+            stream.resolve(f"e{t}", known[t]) if t < 40 else None
+        op.save(stream, tmp_path / "s.json")
+        for each in (stream, op.load(tmp_path / "s.json")):
+            assert each.fingerprint == other.fingerprint
+            p = each.learn().pool_forecasts(each.forecasts())
+            np.testing.assert_allclose(p, other.learn().pool_forecasts(other.forecasts()), atol=1e-12)
+            with pytest.raises(ProbabilityError, match="'7' by a is no level of the scale 1-5"):
+                each.forecast("new", {"a": 7})
+
+    def test_rows_of_levels(self):
+        stream = op.Stream(scale={"a": "1-5", "b": "no,yes"})
+        stream.add_rows([[5, "yes"], [1, "no"], [2, None]], [1, 0, 0], experts=["a", "b"])
+        np.testing.assert_allclose(np.sort(stream.sample()[0].X, 0), [[0.1, 0.25], [0.3, 0.75], [0.9, np.nan]])
+        grades = op.Stream((0, 1, 2, 3), scale="0-3")
+        grades.add_rows([[3, 2], [0, 0], [1, 2]], [3, 0, 1])
+        f = op.Forecasts.from_array([[3, 2], [0, 0], [1, 2]], [3, 0, 1], scale="0-3", classes=(0, 1, 2, 3))
+        np.testing.assert_allclose(grades.learn().pool_forecasts(f), learn(f).pool_forecasts(f), atol=1e-9)
+        with pytest.raises(ArgumentError, match="of more than two classes levels are these"):
+            op.Stream(("a", "b", "c"), scale="0-3")

@@ -282,6 +282,11 @@ def towards(
     return (np.where(turned, 1.0 - p, p) if any(turned) else p), classes, faced
 
 
+def in_classes(values: object, experts: Sequence[str], scales: Mapping[str, Scale], classes: Sequence[object]) -> Array:
+    """Probabilities of the upper of two classes, (T, N), or of all K, (T, N, K), that stand for levels (T, N)."""
+    return towards(coded(values, experts, scales), experts, scales, classes)[0]
+
+
 def without_ties(outcomes: Any, scales: Mapping[str, Scale]) -> tuple[Any, Mask | None]:  # noqa: ANN401 - as they are given
     """Outcomes with None for ties of preferences, and the mask of these, (T,); None if there are none."""
     preferences = [scale for scale in scales.values() if scale.is_tie("tie")]

@@ -260,10 +260,12 @@ def _whole(rate: Array, low: Array, high: Array, size: npt.NDArray[Any]) -> tupl
 
 def _of_table(pool: Any, table: Any, by: object) -> tuple[Forecasts, object]:  # noqa: ANN401
     """Forecasts of a file or table, on the pool's scales, with the columns `by` as their topics, and what to go by."""
-    from opinionpool.tables.read import read_forecasts
+    from opinionpool.scales import scales_given
+    from opinionpool.tables.options import ReadOptions
+    from opinionpool.tables.read import read_with
 
     names: list[Any] = []
-    named: dict[str, Any] = {"scale": getattr(pool, "scales", None) or getattr(pool, "scale", None) or {}}
+    named: dict[str, Any] = {}
     if not (by is None or (isinstance(by, str) and by in ("topic", "group"))):
         names = [by] if isinstance(by, str) else list(by) if isinstance(by, list | tuple) else []
         if not names or not all(isinstance(name, str) for name in names):
@@ -272,7 +274,8 @@ def _of_table(pool: Any, table: Any, by: object) -> tuple[Forecasts, object]:  #
                 "event goes with forecasts: op.rates(pool, op.read_forecasts(table), labels)"
             )
         named["columns"], by = {"topic": by}, "topic"
-    forecasts = read_forecasts(table, **named)
+    scales = scales_given(getattr(pool, "scales", None) or getattr(pool, "scale", None))
+    forecasts = read_with(table, None, ReadOptions(**named, known_scales=scales))
     check_groups(forecasts, names)
     return forecasts, by
 

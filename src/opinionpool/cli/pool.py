@@ -44,6 +44,7 @@ from opinionpool.text import counted, listed
 if TYPE_CHECKING:
     # Loaded where a pool is saved or was.
     from opinionpool.streams.trained import TrainedPool
+    from opinionpool.tables.options import ReadOptions
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,8 +207,8 @@ def pool_files(reading: Reading, listing: Listing, writing: Writing) -> None:
         )
         options = listing.options(believed.beliefs)
         if parts is None:
-            learning, rule = listing.save is not None, reading.options.duplicates
-            kept = keep(first, listing.pool, prior, options, model, learning=learning, duplicates=rule)
+            learning = listing.save is not None
+            kept = keep(first, listing.pool, prior, options, model, learning=learning, how=reading.options)
             file = _InParts(first, kept, believed, rate, listing.save)
         else:
             name = listing.pool if model is None else model[1].name
@@ -338,7 +339,7 @@ def keep(
     model: tuple[str, TrainedPool] | None,
     *,
     learning: bool,
-    duplicates: str | None = None,
+    how: ReadOptions | None = None,
 ) -> Kept:
     """The pool that answers: fitted to these forecasts, one from a file as it is, or one that goes on learning."""
     if learning and forecasts.options is not None:
@@ -352,15 +353,17 @@ def keep(
         # What a pool needs to go on learning is loaded where it is to be saved.
         from opinionpool.streams.trained import TrainedPool
 
-        trained = replace(TrainedPool.fit(name, forecasts, prior=prior, **options), duplicates=duplicates)
+        trained = TrainedPool.fit(name, forecasts, prior=prior, **options)
+        if how is not None:
+            trained = replace(trained, duplicates=how.duplicates, at_least=how.at_least)
         learned = trained.learned
         return Kept(name, learned, forecasts, prior, prior is not None, trained, None, learned.notes)
     file, trained = model[0], model[1] if learning else model[1].named(forecasts.classes)
     if learning:
-        before = trained.duplicates
+        before, now = trained.duplicates, None if how is None else how.duplicates
         trained, new = trained.updated(forecasts)
-        trained = replace(trained, duplicates=before or duplicates)
-        notes = (*trained.learned.notes, *new, *_other_rule(before, duplicates))
+        trained = replace(trained, duplicates=before or now)
+        notes = (*trained.learned.notes, *new, *_other_rule(before, now))
     else:
         strange = unknown_names(forecasts.experts, trained.experts)
         if strange and len(strange) == len(forecasts.experts):

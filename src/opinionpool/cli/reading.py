@@ -16,7 +16,7 @@ from opinionpool.errors import ArgumentError, OpinionPoolError, TableError
 from opinionpool.findings import option_name
 from opinionpool.report.listing import printable
 from opinionpool.tables.options import OPTIONS, Option, ReadOptions, read_options
-from opinionpool.text import typed
+from opinionpool.text import shown, typed
 
 if TYPE_CHECKING:
     from opinionpool.forecasts import Forecasts
@@ -241,10 +241,24 @@ def _reading(files: tuple[str, ...], file: str | None, own: dict[str, Any], topi
 
 
 def options_for(reading: Reading, model: tuple[str, TrainedPool] | None) -> ReadOptions:
-    """Read options, with the classes and scales of a saved pool if there is one."""
+    """Read options, with the classes, grades and scales of a saved pool if there is one."""
     if model is None:
         return reading.options
-    options = replace(reading.options, scale={**(model[1].scales or {}), **reading.options.scale})
+    from opinionpool.scales import scale_of, scales_given
+
+    options, file, trained = reading.options, *model
+    scales, given = scales_given(trained.scales), scales_given(options.scale)
+    for name, scale in scales.items():
+        other = scale_of(given, name)
+        if other is not None and other.facing(trained.classes) != scale:
+            raise click.UsageError(
+                f"--scale says {other} of {shown(name)}, and the pool in {file} learned from {scale}"
+            )
+    grade, own = trained.at_least, options.at_least
+    if grade is not None and own not in {None, grade}:
+        raise click.UsageError(f"--at-least says {own}, and the pool in {file} learned from events of {grade} or more")
+    learned = {name: scale for name, scale in scales.items() if scale_of(given, name) is None}
+    options = replace(options, known_scales=learned, at_least=own or grade)
     if model[1].unnamed:
         return options
     from opinionpool.labels import label_text

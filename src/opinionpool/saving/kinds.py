@@ -481,5 +481,7 @@ KINDS = (
     *PARTS,
     *OLD,
     *STREAMS,
-    replace(Kind.of("trained-pool", TrainedPool, _check_trained), optional=("release", "duplicates", "scales")),
+    replace(
+        Kind.of("trained-pool", TrainedPool, _check_trained), optional=("release", "duplicates", "scales", "at_least")
+    ),
 )

@@ -180,6 +180,7 @@ def _take(stream: Stream) -> Mapping[str, Any]:
         "resolved": _Learned(*(np.ascontiguousarray(entries[name]) for name in ENTRY.names or ())),
         "rows": state.rows,
         "scales": {name: str(scale) for name, scale in stream.scales.items()} or None,
+        "levels": {name: str(scale) for name, scale in stream.levels.items()} or None,
     }
 
 
@@ -193,6 +194,7 @@ def _make(
     pool_floor: float,
     rows: int,
     scales: Mapping[str, Any] | None,
+    levels: Mapping[str, Any] | None,
     **parts: Any,  # noqa: ANN401 - as `_FIELDS` says
 ) -> Stream:
     k = len(classes)
@@ -201,7 +203,7 @@ def _make(
     stream = Stream(
         classes,
         prior=None if prior is None else logodds.public_probabilities(prior),
-        half_life=half_life, capacity=capacity, seed=seed, floor=floor, pool_floor=pool_floor,
+        half_life=half_life, capacity=capacity, seed=seed, floor=floor, pool_floor=pool_floor, scale=levels,
     )  # fmt: skip
     stream.scales = scales_given(scales)
     stream.older = parts["priorities"] is None
@@ -282,7 +284,7 @@ _FIELDS: Mapping[str, Any] = {
     "events": Array, "number": Whole, "counts": Array, "cells": Whole, "lowest": Array, "origin": float,
     "moments": _Moments | None, "moments_of_contrasts": _Moments | None, "sample": EventBlock, "beyond": Array,
     "priorities": Array | None, "open": EventBlock, "resolved": _Learned, "rows": int,
-    "scales": Mapping[str, Any] | None,
+    "scales": Mapping[str, Any] | None, "levels": Mapping[str, Any] | None,
 }  # fmt: skip
 
 STREAMS = (
@@ -290,5 +292,13 @@ STREAMS = (
     Kind.of("moments-of-pattern", _Pattern, _nothing),
     Kind.of("moments", _Moments, _nothing),
     Kind.of("events-learned", _Learned, _nothing),
-    Kind("stream", Stream, _FIELDS, _take, _make, ("priorities", "scales"), ("fingerprint", "next_row", "numbers")),
+    Kind(
+        "stream",
+        Stream,
+        _FIELDS,
+        _take,
+        _make,
+        ("priorities", "scales", "levels"),
+        ("fingerprint", "next_row", "numbers"),
+    ),
 )

@@ -16,6 +16,7 @@ from opinionpool.errors import ArgumentError, Note, ShapeError
 from opinionpool.forecasts import Forecasts
 from opinionpool.labels import UNRESOLVED, event_labels
 from opinionpool.names import check_distinct, unknown_names
+from opinionpool.scales import Scale, in_classes
 from opinionpool.streams.block import Event, EventBlock, Times, event_key
 from opinionpool.streams.ledger import Entry
 from opinionpool.streams.state import Change, StreamState
@@ -81,6 +82,17 @@ def event_given(
     made = None if time is None else np.full(len(columns), as_time(time, "time"))
     when, settled, group, topic = about
     return state, Event(event, columns, array, own, UNRESOLVED, 1.0, 0.0, when, group, settled, topic, made)
+
+
+def without_levels(
+    forecasts: ExpertForecasts, scales: Mapping[str, Scale], classes: Sequence[object]
+) -> ExpertForecasts:
+    """Forecasts by expert, levels of scales as probabilities."""
+    if not scales or not isinstance(forecasts, Mapping):
+        return forecasts
+    names = list(map(str, forecasts))
+    levels = np.array([list(forecasts.values())], dtype=object)
+    return dict(zip(names, in_classes(levels, names, scales, classes)[0], strict=True))
 
 
 def _given(forecasts: Iterable[npt.ArrayLike | None], k: int) -> Array:

@@ -22,7 +22,7 @@ from opinionpool.learning.leakage import SURE, SURE_EVENTS
 from opinionpool.learning.problem import Problem, Seen, Sums
 from opinionpool.learning.request import Request
 from opinionpool.priors import laplace_prior
-from opinionpool.scales import Scale
+from opinionpool.scales import Scale, scale_of
 from opinionpool.streams.block import Event, EventBlock, Times, event_key
 from opinionpool.streams.ledger import Columns, Entry, Ledger
 from opinionpool.streams.sample import EventSample
@@ -375,7 +375,7 @@ class StreamSource:
         counts = own > 0
         least = 1.0 if state.sample.complete else float((stands[counts] / own[counts]).min(initial=np.inf))
         found = EventBlock.joined([*kept, opened]).forecasts(state.experts, state.classes)
-        found = replace(found, scales=self.scales)
+        found = replace(found, scales={name: of for name in state.experts if (of := scale_of(self.scales, name))})
         return found, np.concatenate([stands, opened.weights]), least
 
     def _seen(self, *notes: Note) -> Seen:

@@ -27,7 +27,7 @@ from opinionpool.model.pooling import Settings
 from opinionpool.names import check_distinct, numbered
 from opinionpool.pools.fit import fit_from
 from opinionpool.pools.fitted_pool import Fitted
-from opinionpool.scales import Scale
+from opinionpool.scales import Scale, in_classes, scales_given
 from opinionpool.streams.block import EventBlock
 from opinionpool.streams.changes import (
     NOTHING,
@@ -39,12 +39,13 @@ from opinionpool.streams.changes import (
     check_in_time,
     event_given,
     facts_of_rows,
+    without_levels,
 )
 from opinionpool.streams.ledger import Columns
 from opinionpool.streams.sample import CAPACITY, EventSample
 from opinionpool.streams.state import Change, StreamSource, StreamState
 from opinionpool.streams.totals import Clock, Totals, times_of
-from opinionpool.text import shown
+from opinionpool.text import listed, shown
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -100,6 +101,9 @@ class Stream:
         Of the sample.
     floor, pool_floor : float
         Floors (model.md, section 4).
+    scale : str, sequence or mapping, optional
+        What levels `forecast`, `resolve` and `add_rows` take instead of probabilities, such as "1-5", or for each
+        expert, as for `opinionpool.read_forecasts`.
 
     Examples
     --------
@@ -122,6 +126,7 @@ class Stream:
         seed: int = 0,
         floor: float = FLOOR,
         pool_floor: float = POOL_FLOOR,
+        scale: object = None,
     ) -> None:
         capacity, seed = whole_number(capacity, "capacity", 1), whole_number(seed, "seed", 0, (1 << 63) - 1)
         floor, pool_floor = number(floor, "floor", 0, 1), number(pool_floor, "pool_floor", 0, 1)
@@ -139,7 +144,11 @@ class Stream:
         logodds.class_floors(floor, np.full(len(labels), 1.0 / len(labels)), 100.0)
         self.capacity, self.seed = int(capacity), int(seed)
         self.floor, self.pool_floor = float(floor), float(pool_floor)
-        self.scales: Mapping[str, Scale] = {}  # of experts who give levels
+        # The scales of levels that are given, and of all experts who give levels.
+        self.levels: Mapping[str, Scale] = {name: own.facing(labels) for name, own in scales_given(scale).items()}
+        if len(labels) > 2 and any(own.as_classes(labels) != labels for own in self.levels.values()):
+            raise ArgumentError(f"of more than two classes levels are these, in their order: {listed(labels)}")
+        self.scales: Mapping[str, Scale] = self.levels
         self.older = False  # whether it comes from a file of release 0.1, which learned by another method
         self._codes = {label: code for code, label in enumerate(labels)}
         totals = Totals.empty(len(labels), self.floor, given, clock.pace)
@@ -311,6 +320,7 @@ class Stream:
                 "were entered wrongly, take the outcome back first: resolve(event, None)"
             )
         about = About.of(closes, "closes", group, topic)
+        forecasts = without_levels(forecasts, self.levels, self.classes)
         state, given = event_given(state, name, forecasts, prior, about, time)
         new = (state.find_open(name) or given).revised(given, by_time=True)
         check_in_time(new, state.experts)
@@ -395,7 +405,9 @@ class Stream:
         if current is not None and forecasts is None and prior is None and about is NOTHING:
             given = new = current
         else:
-            state, given = event_given(state, name, forecasts or {}, prior, about)
+            state, given = event_given(
+                state, name, without_levels(forecasts or {}, self.levels, self.classes), prior, about
+            )
             new = (current or given).revised(given)
         if entry is None:
             check_in_time(new, state.experts)
@@ -522,6 +534,9 @@ class Stream:
         ShapeError, ArgumentError
             If the arguments do not fit together or are out of range.
         """
+        if self.levels:
+            names = numbered(np.shape(probabilities)[-1]) if experts is None else experts
+            probabilities = in_classes(probabilities, names, self.levels, self.classes)
         q, facts, made = facts_of_rows(probabilities, outcomes, sample_weight, prior, len(self.classes), topics, times)
         n, state = q.shape[1], self._state
         names = numbered(n) if experts is None else experts

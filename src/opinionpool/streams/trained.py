@@ -39,6 +39,8 @@ class TrainedPool:
         By which rule one of several forecasts was chosen in the files that it learned from, if that is known.
     scales : mapping of str to str, or None
         The scales of experts who gave levels, as they are written.
+    at_least : str or None
+        From which grade on an event happened, if outcomes were grades.
     """
 
     name: str
@@ -48,6 +50,7 @@ class TrainedPool:
     release: str | None = __version__
     duplicates: str | None = None
     scales: Mapping[str, Any] | None = None
+    at_least: str | None = None
 
     @classmethod
     def fit(

@@ -214,7 +214,11 @@ def _levels(table: Table, column: int, experts: Sequence[str], codes: Index, rea
         return None
     values, scaled = found
     words = table.words(column)
-    numbers = np.where(scaled, np.nan, written_numbers(words))
+    numbers, signed = written_numbers(words), np.array([word.endswith("%") for word in words.values], dtype=bool)
+    units = units_of_rows(experts, codes, reading.rules)
+    percent = np.full(table.rows, unmarked_percent(table.names[column], reading.rules))
+    percent = (percent if units is None else np.where(units < 0, percent, units == 1)) | words.expand(signed, False)
+    numbers = np.where(scaled, np.nan, np.where(percent, numbers / 100.0, numbers))
     missing = [word.lower() in reading.rules.missing_words for word in words.values]
     absent = words.expand(np.array(missing, dtype=bool), True)
     wrong = ~scaled & ~absent & ~((numbers >= 0) & (numbers <= 1))

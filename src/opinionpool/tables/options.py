@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
@@ -26,6 +27,9 @@ UNITS = ("percent", "fraction")
 
 # What is done one after the other when a table is read.
 STAGES = ("opening", "columns", "roles", "cells", "times", "choice")
+
+# An option in a message, with its value.
+_FLAG = re.compile(r"--([a-z][a-z-]*)(?: '([^']*)'| (?!-)(\S+))?")
 
 Values: TypeAlias = Sequence[object]
 Documented = TypeVar("Documented", bound=Callable[..., object])
@@ -303,11 +307,19 @@ class ReadOptions:
         stage="times",
     )
 
+    # What judges gave from whom a saved pool learned, who need not be here.
+    known_scales: Mapping[str, Any] = field(default_factory=dict)
+
     def __post_init__(self) -> None:
         for name, option in OPTIONS.items():
             object.__setattr__(self, name, option.value(getattr(self, name), name))
         if self.horizon is not None and self.history:
             raise ArgumentError("a horizon is one moment, and time-averaged scores are of all: give one of the two")
+        if self.percent and "*" in self.scale:
+            raise ArgumentError(
+                "percent says that numbers are percentages, and scale that they are levels: leave one away, or name "
+                "the judges who give levels, as in --scale judge_a=1-5 (in Python scale={'judge_a': '1-5'})"
+            )
         if self.columns.get("order") and self.duplicates is None:
             object.__setattr__(self, "duplicates", "samples")
         if self.as_of is not None:
@@ -342,7 +354,8 @@ class ReadOptions:
         from opinionpool.tables.units import NumberRules
 
         missing = tuple(map(str, self.missing_values))
-        return NumberRules(self.percent, self.decimal, missing, self.units, scales_given(self.scale))
+        scales = scales_given({**self.known_scales, **self.scale})
+        return NumberRules(self.percent, self.decimal, missing, self.units, scales)
 
     @property
     def no_outcome(self) -> NoOutcome:
@@ -398,7 +411,26 @@ class ReadOptions:
 
 
 # The options by their names in Python, in order.
-OPTIONS: dict[str, Option] = {each.name: each.metadata["option"] for each in fields(ReadOptions)}
+OPTIONS: dict[str, Option] = {
+    each.name: option for each in fields(ReadOptions) if (option := each.metadata.get("option"))
+}
+
+
+def in_python(text: str) -> str:
+    """Return what options of the command line in a message are in Python, one example of each; "" without any.
+
+    >>> in_python("say --scale gpt=1-5, --percent or --exclude 'no judge'; --column ROLE=NAME gives a role")
+    "In Python: scale={'gpt': '1-5'}, percent=True, exclude=['no judge'], columns={'ROLE': 'NAME'}"
+    """
+    names, found = {option_name(name, option.repeated): name for name, option in OPTIONS.items()}, dict[str, str]()
+    for flag, quoted, plain in _FLAG.findall(text):
+        name, value = names.get(flag, ""), quoted or plain.rstrip(".,;:)")
+        if name and name not in found and (value or OPTIONS[name].kind == "flag"):
+            key, sign, of = value.partition("=") if name == "columns" else value.rpartition("=")
+            given: object = {key: of or None} if sign and OPTIONS[name].kind == "pairs" else value
+            given = [value] if OPTIONS[name].kind == "list" else True if OPTIONS[name].kind == "flag" else given
+            found[name] = f"{name}={given!r}"
+    return f"In Python: {', '.join(found.values())}" if found else ""
 
 
 def options_given(given: Mapping[str, Any]) -> ReadOptions:
@@ -413,13 +445,12 @@ def options_given(given: Mapping[str, Any]) -> ReadOptions:
 def documented(function: Documented) -> Documented:
     """Return a function with the options in its docstring, where that says {options}."""
     lines = []
-    for each in fields(ReadOptions):
-        option: Option = each.metadata["option"]
+    for name, option in OPTIONS.items():
         kind = {"flag": "bool, default False", "pairs": "mapping, optional"}.get(option.kind, "optional")
         kind = "sequence, optional" if option.kind in {"list", "classes"} else kind
         if option.choices:
             kind = "{" + ", ".join(f'"{word}"' for word in option.choices) + "}, optional"
-        lines += [f"    {each.name} : {kind}", f"        {option.help}"]
+        lines += [f"    {name} : {kind}", f"        {option.help}"]
     if function.__doc__:
         function.__doc__ = function.__doc__.replace("    {options}", "\n".join(lines))
     return function

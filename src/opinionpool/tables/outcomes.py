@@ -223,7 +223,7 @@ def _levels_seen(cells: Sequence[_Outcome], scale: Scale, asked: Asked) -> tuple
     ordered = (
         len(scale.levels) > 2
         and not scale.is_tie("tie")
-        and keys - {*FAMILIES[0]}
+        and (keys - {*FAMILIES[0]} or asked.classes == scale.levels)
         and all(scale.place(word) >= 0 for word in words)
     )
     return scale.levels if ordered else None

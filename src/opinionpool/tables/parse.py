@@ -74,7 +74,7 @@ def read_table(table: Table, other: Table | None, request: ReadOptions) -> Forec
 
 def with_verdicts(profile: Profile, request: ReadOptions) -> ReadOptions:
     """The options, with a scale for verdicts such as yes and no, or A, B and tie, in place of forecasts."""
-    found = None if request.scale else profile.verdicts(request.columns)
+    found = None if request.rules.scales else profile.verdicts(request.columns)
     if found is None:
         return request
     columns = {role: name for role, name in request.columns.items() if role != "verdict"}
@@ -200,10 +200,13 @@ class TableReader:
         if self.whole is None:
             refuse_totals(table, layout, self.events, [each.words for each in self.observed if each.table is table])
         found = (melt_long if layout.long else melt_columns)(table, layout, self.reading)
+        # Of the experts in a part of a table nothing follows.
+        units, scales = self.request.units, () if self.whole else self.request.scale
         known = list(dict.fromkeys([*found.long_rows.experts, *names, *map(str, self.request.exclude)]))
-        for name in self.request.units:
-            if name not in known:
-                raise fault("unit-of-nobody", Place(table.name), name=name, near=suggestion(name, known, "there are"))
+        for option, name in [*(("unit", name) for name in units), *(("scale", name) for name in scales)]:
+            if name not in (ALL, *known):
+                near = suggestion(name, known, "there are")
+                raise fault("option-of-nobody", Place(table.name), option=f"--{option}", name=name, near=near)
         return found
 
     @cached_property

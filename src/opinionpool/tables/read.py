@@ -7,11 +7,11 @@ from contextlib import ExitStack, contextmanager
 from os import PathLike
 from typing import Any
 
-from opinionpool.errors import LayoutError
+from opinionpool.errors import LayoutError, OpinionPoolError
 from opinionpool.findings import fault
 from opinionpool.forecasts import Forecasts
 from opinionpool.progress import Progress, advancing
-from opinionpool.tables.options import ReadOptions, documented, options_given
+from opinionpool.tables.options import ReadOptions, documented, in_python, options_given
 from opinionpool.tables.parse import read_table
 from opinionpool.tables.roles import BETWEEN, KEYED, UserRoles, position
 from opinionpool.tables.table import Table
@@ -65,9 +65,9 @@ def read_forecasts(
     without a zone are UTC, dates are midnight. Probabilities over classes may be off a sum of 1 by half a unit of the
     last digit written for each class, or 1e-4; then they are normalised.
 
-    Errors and notes name options as the command line has them. Here ``--column ROLE=NAME`` is
-    ``columns={"ROLE": "NAME"}``, ``--column ROLE=`` is ``columns={"ROLE": None}``, ``--missing-value V`` is
-    ``missing_values=["V"]``, and every other option is the argument of its name.
+    Errors and notes name options as the command line has them, and errors end with what these are in Python (a note of
+    the exception): ``--column ROLE=NAME`` is ``columns={"ROLE": "NAME"}``, ``--column ROLE=`` is
+    ``columns={"ROLE": None}``, and ``--missing-value V`` is ``missing_values=["V"]``.
 
     Examples
     --------
@@ -79,11 +79,20 @@ def read_forecasts(
     >>> f.classes, f.outcomes.tolist()
     (('no', 'yes'), [1, -1])
     """
-    found = options_given(options)
-    with ExitStack() as stack:
-        advance = stack.enter_context(advancing(progress, "reading forecasts"))
-        table, other = stack.enter_context(open_tables(source, outcomes, found, advance))
-        return read_table(table, other, found)
+    return read_with(source, outcomes, options_given(options), progress)
+
+
+def read_with(source: object, outcomes: object, options: ReadOptions, progress: Progress = None) -> Forecasts:
+    """Forecasts read by options; errors have a note that says what their options are in Python."""
+    try:
+        with ExitStack() as stack:
+            advance = stack.enter_context(advancing(progress, "reading forecasts"))
+            table, other = stack.enter_context(open_tables(source, outcomes, options, advance))
+            return read_table(table, other, options)
+    except OpinionPoolError as error:
+        if python := in_python(str(error)):
+            error.add_note(python)
+        raise
 
 
 @contextmanager
