@@ -15,7 +15,7 @@ from opinionpool.arguments import brief, labels_given
 from opinionpool.arrays import Array, Mask, unmasked
 from opinionpool.errors import ArgumentError, ProbabilityError, ShapeError
 from opinionpool.labels import FAMILIES, label_text
-from opinionpool.text import shown
+from opinionpool.text import listed, shown
 
 _RANGE = re.compile(r"\s*(-?\d+)\s*(?:-|\.\.|to)\s*(-?\d+)\s*")
 # A scale has so many levels at most; more are numbers.
@@ -212,6 +212,17 @@ def scales_given(given: object) -> dict[str, Scale]:
         return {}
     pairs = given.items() if isinstance(given, Mapping) else [(ALL, given)]
     return {str(name): Scale.of(scale) for name, scale in pairs}
+
+
+def scales_about(given: object, classes: Sequence[object]) -> Mapping[str, Scale]:
+    """Scales by expert, whose levels speak of two classes in their order, or are all of several classes.
+
+    Raises ArgumentError if they are others than these.
+    """
+    found = {name: scale.facing(classes) for name, scale in scales_given(given).items()}
+    if len(classes) > 2 and any(scale.as_classes(classes) != tuple(classes) for scale in found.values()):
+        raise ArgumentError(f"of more than two classes levels are these, in their order: {listed(list(classes))}")
+    return found
 
 
 def written(given: object) -> object:

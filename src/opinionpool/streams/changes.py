@@ -55,6 +55,7 @@ def event_given(
     prior: npt.ArrayLike | None,
     about: About = NOTHING,
     time: object = None,
+    levels: Mapping[str, Scale] | None = None,
 ) -> tuple[StreamState, Event]:
     """State with the experts of `forecasts` among its own, and the event, checked and not resolved.
 
@@ -67,7 +68,11 @@ def event_given(
             f"{type(forecasts).__name__}"
         )
     k = len(state.classes)
-    array = _given(forecasts.values(), k)
+    values: Iterable[npt.ArrayLike | None] = forecasts.values()
+    if levels:
+        table = np.array([list(values)], dtype=object)
+        values = in_classes(table, list(map(str, forecasts)), levels, state.classes)[0]
+    array = _given(values, k)
     own = None
     if prior is not None:
         own = logodds.public_probabilities(logodds.class_probabilities(prior, k))
@@ -82,17 +87,6 @@ def event_given(
     made = None if time is None else np.full(len(columns), as_time(time, "time"))
     when, settled, group, topic = about
     return state, Event(event, columns, array, own, UNRESOLVED, 1.0, 0.0, when, group, settled, topic, made)
-
-
-def without_levels(
-    forecasts: ExpertForecasts, scales: Mapping[str, Scale], classes: Sequence[object]
-) -> ExpertForecasts:
-    """Forecasts by expert, levels of scales as probabilities."""
-    if not scales or not isinstance(forecasts, Mapping):
-        return forecasts
-    names = list(map(str, forecasts))
-    levels = np.array([list(forecasts.values())], dtype=object)
-    return dict(zip(names, in_classes(levels, names, scales, classes)[0], strict=True))
 
 
 def _given(forecasts: Iterable[npt.ArrayLike | None], k: int) -> Array:

@@ -27,7 +27,7 @@ from opinionpool.model.pooling import Settings
 from opinionpool.names import check_distinct, numbered
 from opinionpool.pools.fit import fit_from
 from opinionpool.pools.fitted_pool import Fitted
-from opinionpool.scales import Scale, in_classes, scales_given
+from opinionpool.scales import in_classes, scales_about
 from opinionpool.streams.block import EventBlock
 from opinionpool.streams.changes import (
     NOTHING,
@@ -39,13 +39,12 @@ from opinionpool.streams.changes import (
     check_in_time,
     event_given,
     facts_of_rows,
-    without_levels,
 )
 from opinionpool.streams.ledger import Columns
 from opinionpool.streams.sample import CAPACITY, EventSample
 from opinionpool.streams.state import Change, StreamSource, StreamState
 from opinionpool.streams.totals import Clock, Totals, times_of
-from opinionpool.text import listed, shown
+from opinionpool.text import shown
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -102,8 +101,7 @@ class Stream:
     floor, pool_floor : float
         Floors (model.md, section 4).
     scale : str, sequence or mapping, optional
-        What levels `forecast`, `resolve` and `add_rows` take instead of probabilities, such as "1-5", or for each
-        expert, as for `opinionpool.read_forecasts`.
+        What levels are given instead of probabilities, but in `add`; as for `opinionpool.read_forecasts`.
 
     Examples
     --------
@@ -144,11 +142,7 @@ class Stream:
         logodds.class_floors(floor, np.full(len(labels), 1.0 / len(labels)), 100.0)
         self.capacity, self.seed = int(capacity), int(seed)
         self.floor, self.pool_floor = float(floor), float(pool_floor)
-        # The scales of levels that are given, and of all experts who give levels.
-        self.levels: Mapping[str, Scale] = {name: own.facing(labels) for name, own in scales_given(scale).items()}
-        if len(labels) > 2 and any(own.as_classes(labels) != labels for own in self.levels.values()):
-            raise ArgumentError(f"of more than two classes levels are these, in their order: {listed(labels)}")
-        self.scales: Mapping[str, Scale] = self.levels
+        self.levels = self.scales = scales_about(scale, labels)  # of what is given, and of all experts
         self.older = False  # whether it comes from a file of release 0.1, which learned by another method
         self._codes = {label: code for code, label in enumerate(labels)}
         totals = Totals.empty(len(labels), self.floor, given, clock.pace)
@@ -320,8 +314,7 @@ class Stream:
                 "were entered wrongly, take the outcome back first: resolve(event, None)"
             )
         about = About.of(closes, "closes", group, topic)
-        forecasts = without_levels(forecasts, self.levels, self.classes)
-        state, given = event_given(state, name, forecasts, prior, about, time)
+        state, given = event_given(state, name, forecasts, prior, about, time, levels=self.levels)
         new = (state.find_open(name) or given).revised(given, by_time=True)
         check_in_time(new, state.experts)
         self._state = state.changed([Change(name, None, new)])
@@ -405,9 +398,7 @@ class Stream:
         if current is not None and forecasts is None and prior is None and about is NOTHING:
             given = new = current
         else:
-            state, given = event_given(
-                state, name, without_levels(forecasts or {}, self.levels, self.classes), prior, about
-            )
+            state, given = event_given(state, name, forecasts or {}, prior, about, levels=self.levels)
             new = (current or given).revised(given)
         if entry is None:
             check_in_time(new, state.experts)
@@ -535,8 +526,8 @@ class Stream:
             If the arguments do not fit together or are out of range.
         """
         if self.levels:
-            names = numbered(np.shape(probabilities)[-1]) if experts is None else experts
-            probabilities = in_classes(probabilities, names, self.levels, self.classes)
+            own = numbered(np.shape(probabilities)[-1]) if experts is None else experts
+            probabilities = in_classes(probabilities, own, self.levels, self.classes)
         q, facts, made = facts_of_rows(probabilities, outcomes, sample_weight, prior, len(self.classes), topics, times)
         n, state = q.shape[1], self._state
         names = numbered(n) if experts is None else experts
@@ -563,7 +554,7 @@ class Stream:
         """
         if not isinstance(other, Stream):
             raise ArgumentError(f"a stream is merged with another one, and not with a {type(other).__name__}")
-        if self._settings() != other._settings() or not _same(self.prior, other.prior):
+        if self._settings() != other._settings():
             raise ArgumentError(
                 "streams can be merged if they have the same classes, prior, half-life, capacity, seed and floors"
             )
@@ -598,11 +589,8 @@ class Stream:
             return int(encode_outcomes([outcome], [self.classes], [event])[0])
 
     def _settings(self) -> tuple[object, ...]:
-        return self.classes, self.half_life, self.capacity, self.seed, self.floor, self.pool_floor
-
-
-def _same(one: Array | None, other: Array | None) -> bool:
-    return one is other or (one is not None and other is not None and np.array_equal(one, other))
+        prior = None if self.prior is None else self.prior.tolist()
+        return self.classes, prior, self.half_life, self.capacity, self.seed, self.floor, self.pool_floor
 
 
 def _id(event: object) -> str:
