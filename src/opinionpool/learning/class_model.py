@@ -152,7 +152,6 @@ class Alternatives:
 
 def with_class_model(
     learned: FittedPanel,
-    panel: Panel,
     data: DenseContrasts,
     class_model: str,
     every: Callable[[Index, Array], Iterator[Block]] | None,
@@ -163,8 +162,6 @@ def with_class_model(
     ----------
     learned : FittedPanel
         The default pool.
-    panel : Panel
-        Its panel.
     data : DenseContrasts
         What it was learned from; weights say how many independent events each is worth.
     class_model : {"auto", "full"}
@@ -177,7 +174,8 @@ def with_class_model(
     LearningError
         If "full" would have too many weights.
     """
-    weights = ClassWeights(panel)
+    assert isinstance(learned.panel, Panel)
+    weights = ClassWeights(learned.panel)
     if not len(weights.informative):
         return learned
     used = data.resolved & (data.weight > 0) & ~np.isnan(data.contrasts[:, weights.informative, 0]).all(axis=1)

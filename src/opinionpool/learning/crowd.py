@@ -25,7 +25,6 @@ import numpy.typing as npt
 
 from opinionpool import logodds
 from opinionpool.arrays import Array, Index
-from opinionpool.errors import Note
 from opinionpool.estimation.newton import posterior_probabilities
 from opinionpool.estimation.regression import ByTopic, Observations
 from opinionpool.estimation.sampling import spread_evenly
@@ -52,7 +51,7 @@ from opinionpool.learning.problem import SparseContrasts
 from opinionpool.learning.rows import base_intercept, frequencies_by_cells
 from opinionpool.learning.shrinkage import MarginalFeatures
 from opinionpool.learning.topic_fit import Arrow, fit_topics
-from opinionpool.learning.topics import TopicEffects
+from opinionpool.learning.unlearned import DefaultFit
 from opinionpool.model.contrasts import Extremes
 from opinionpool.model.features import Parts
 from opinionpool.model.mixed import MixedCorrelation
@@ -68,20 +67,7 @@ JUDGING = 4096
 CONSTANT = 10
 
 
-@dataclass(frozen=True, eq=False)
-class CrowdFit:
-    """Hierarchical fit of N experts: parts, biases, marginal features, posterior and notes."""
-
-    parts: Parts
-    bias: Array  # (N, K - 1)
-    extremes: Extremes
-    marginal: MarginalFeatures
-    posterior: CrowdPosterior
-    notes: tuple[Note, ...]
-    topics: TopicEffects | None
-
-
-def crowd_fit(data: SparseContrasts, believed: Believed) -> CrowdFit | None:
+def crowd_fit(data: SparseContrasts, believed: Believed) -> DefaultFit | None:
     """Learn from the forecasts of a crowd; None if nobody who says anything forecast a resolved event.
 
     Where events have options of their own, nobody has a bias.
@@ -93,10 +79,15 @@ def crowd_fit(data: SparseContrasts, believed: Believed) -> CrowdFit | None:
         found = crowd_fit(_distinct(data, duplicates), distinct)
         if found is None:
             return None
-        parts, notes = duplicates.parts(found.parts), duplicates.notes + found.notes
-        bias, posterior = duplicates.rows(found.bias), found.posterior.of_all(duplicates)
-        marginal = found.marginal.spread_over(duplicates.rows)
-        return CrowdFit(parts, bias, found.extremes, marginal, posterior, notes, found.topics)
+        assert isinstance(found.posterior, CrowdPosterior)
+        return replace(
+            found,
+            parts=duplicates.parts(found.parts),
+            bias=duplicates.rows(found.bias),
+            marginal=found.marginal and found.marginal.spread_over(duplicates.rows),
+            posterior=found.posterior.of_all(duplicates),
+            notes=duplicates.notes + found.notes,
+        )
     resolved = (data.outcomes != UNRESOLVED)[data.event]
     used = data.weight[data.event] > 0
     if not (used & resolved).any():
@@ -114,7 +105,8 @@ def crowd_fit(data: SparseContrasts, believed: Believed) -> CrowdFit | None:
             start, supposed = fitted.crowd.start, fitted.supposed(unresolved)
             fitted = _AtLimit.at(task, extremes.limit, prior, start, supposed)
     parts, bias, posterior = fitted.panel(away)
-    return CrowdFit(parts, bias, extremes, fitted.marginal, posterior, (), fitted.fit[0].topics)
+    topics = fitted.fit[0].topics
+    return DefaultFit(parts, bias, extremes, fitted.marginal, posterior, learned=True, topics=topics)
 
 
 def _prior(some: SparseContrasts, believed: Believed) -> Nodes:

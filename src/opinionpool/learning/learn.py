@@ -25,7 +25,7 @@ from opinionpool.learning.problem import Problem, Source, Sums
 from opinionpool.learning.recency import Recency, learn_recency
 from opinionpool.learning.request import Request
 from opinionpool.learning.rows import in_parts, sampled
-from opinionpool.learning.unlearned import MOST_UNCERTAIN
+from opinionpool.learning.unlearned import MOST_UNCERTAIN, DefaultFit
 from opinionpool.logodds import FLOOR, POOL_FLOOR
 from opinionpool.model.contrasts import contrasts
 from opinionpool.model.full_panel import FullPanel
@@ -205,26 +205,32 @@ def _dense_size(forecasts: Forecasts) -> int:
 
 def _learn_default(problem: Problem, beliefs: Beliefs, request: Request) -> FittedPanel:
     """Fitted panel by the default pool, for any number of resolved events."""
-    events, counts, present = problem.events, problem.counts, problem.present
+    some = problem
     if _dense_size(problem.forecasts) > LARGE:
         # Open events tell little here, and may be too many for an array.
-        problem = problem.select(problem.forecasts.resolved)
-    data = problem.dense(request.settings.floor)
-    believed = Believed.of(beliefs, problem.experts)
+        some = problem.select(problem.forecasts.resolved)
+    data, believed = some.dense(request.settings.floor), Believed.of(beliefs, problem.experts)
     every = problem.blocks and partial(problem.blocks, request.settings.floor)
     found = default_fit(data, believed, answers_only=request.answers_only, every=every)
-    settings = request.settings._replace(extremes=found.extremes)
-    panel = Panel.from_parts(found.parts, found.bias, problem.experts, problem.classes, settings)
-    kind = "default" if counts.any() and not believed.assessed else "assumed"
-    notes = found.notes + belief_notes(beliefs, problem.experts)
-    about = found.marginal, found.posterior, found.topics
-    learned = FittedPanel(panel, problem.shared, kind, events, counts, present, notes, *about, members=found.members)
+    kind = "default" if problem.counts.any() and not believed.assessed else "assumed"
+    learned = _with_fit(problem, kind, found, request.settings, belief_notes(beliefs, problem.experts))
     if request.class_model == "symmetric":
         return learned
     # Loaded where there are more than two classes.
     from opinionpool.learning.class_model import with_class_model
 
-    return with_class_model(learned, panel, data, request.class_model, every)
+    return with_class_model(learned, data, request.class_model, every)
+
+
+def _with_fit(
+    problem: Problem, kind: str, found: DefaultFit, settings: Settings, notes: tuple[Note, ...]
+) -> FittedPanel:
+    """Fitted panel with a fit of symmetric weights."""
+    settings = settings._replace(extremes=found.extremes)
+    panel = Panel.from_parts(found.parts, found.bias, problem.experts, problem.classes, settings)
+    totals = problem.events, problem.counts, problem.present
+    about = found.marginal, found.posterior, found.topics
+    return FittedPanel(panel, problem.shared, kind, *totals, (*found.notes, *notes), *about, members=found.members)
 
 
 def _learn_full(problem: Problem, settings: Settings) -> FittedPanel:
@@ -244,24 +250,17 @@ def _learn_crowd(problem: Problem, beliefs: Beliefs, settings: Settings) -> Fitt
     # Most panels are no crowd, and should not wait for its learner.
     from opinionpool.learning.crowd import crowd_fit
 
-    data, believed = problem.sparse(settings.floor), Believed.of(beliefs, problem.experts)
-    found = crowd_fit(data, believed)
-    if found is None:
+    found = crowd_fit(problem.sparse(settings.floor), Believed.of(beliefs, problem.experts))
+    if found is None or found.posterior is None:
         return None
-    settings = settings._replace(extremes=found.extremes)
-    panel = Panel.from_parts(found.parts, found.bias, problem.experts, problem.classes, settings)
-    counts = problem.counts
-    answered = int((counts > 0).sum())
-    rows = zip(found.posterior.hyperparameter, found.posterior.value, found.posterior.posterior.tolist(), strict=True)
+    answered, posterior = int((problem.counts > 0).sum()), found.posterior
+    rows = zip(posterior.hyperparameter, posterior.value, posterior.posterior.tolist(), strict=True)
     shares = "; ".join(f"{value} ({p:.0%} probable)" for name, value, p in rows if name == "weights" and p > LEAST)
     text = (
-        f"{answered:,} experts gave {counts.sum() / answered:.3g} forecasts each on resolved events, so they were "
-        f"learned as a crowd, whose weights go with {shares}"
+        f"{answered:,} experts gave {problem.counts.sum() / answered:.3g} forecasts each on resolved events, so they "
+        f"were learned as a crowd, whose weights go with {shares}"
     )
-    notes = (Note("crowd", text), *found.notes)
-    totals = problem.events, counts, problem.present
-    about = found.marginal, found.posterior, found.topics
-    return FittedPanel(panel, problem.shared, "crowd", *totals, notes, *about)
+    return _with_fit(problem, "crowd", found, settings, (Note("crowd", text),))
 
 
 def _learn_averages(sums: Sums, source: Source, request: Request) -> FittedPanel:
