@@ -9,7 +9,7 @@ import webbrowser
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -24,7 +24,6 @@ from opinionpool.cli.options import (
     given,
     load_pool,
     option,
-    prior_option,
 )
 from opinionpool.cli.output import destination, progress, tell
 from opinionpool.cli.reading import Reading, optional_reading, read, reading, typed_again
@@ -36,7 +35,7 @@ from opinionpool.text import typed
 
 if TYPE_CHECKING:
     from opinionpool.analysis.diff import Diff
-    from opinionpool.arrays import Array
+    from opinionpool.cli.pool import Asked
     from opinionpool.forecasts import Forecasts
     from opinionpool.page.answer import Material
     from opinionpool.page.assessment import Assessment
@@ -89,6 +88,7 @@ def report(reading: Reading, pooling: Reporting, splitting: Splitting, output: s
     for, measures the pool on events that it has not learned from, and ends with details for statisticians. The same
     file and options give the same page on the same day.
     """
+    from opinionpool.cli.pool import Asked
     from opinionpool.pools.fit import Configured, FitOptions
     from opinionpool.report.findings import ReportOptions, Since, find
     from opinionpool.report.page import report_page
@@ -101,14 +101,12 @@ def report(reading: Reading, pooling: Reporting, splitting: Splitting, output: s
     check_output(path, inputs)
     believed, model = pooling.begin()
     forecasts = read(reading, model)
-    prior, own = prior_option("--prior", pooling.prior, forecasts), pooling.options(believed.beliefs)
-    since = None
+    asked, since = Asked.of(pooling, forecasts, believed, model), None
     if pooling.since is not None:
-        changes = _changes(pooling.since, forecasts, pooling.pool, prior, own, model)
-        since = Since(os.path.basename(pooling.since), changes)
-    chosen, fit, saved = Configured(pooling.pool, own), FitOptions(prior, believed.beliefs), None
+        since = Since(os.path.basename(pooling.since), _changes(pooling.since, forecasts, asked))
+    chosen, fit, saved = Configured(asked.name, asked.options), FitOptions(asked.prior, believed.beliefs), None
     if model is not None:
-        forecasts, chosen, fit, saved = _saved_pool(forecasts, prior, model)
+        forecasts, chosen, fit, saved = _saved_pool(forecasts, asked, *model)
     options = ReportOptions(_source(pooling.title, reading, [*inputs, output], inputs), pooling.sort, saved, since)
     try:
         with progress("computing the report", log=True) as advance:
@@ -123,16 +121,14 @@ def report(reading: Reading, pooling: Reporting, splitting: Splitting, output: s
 
 
 def _saved_pool(
-    forecasts: Forecasts, prior: float | Array | None, model: tuple[str, TrainedPool]
+    forecasts: Forecasts, asked: Asked, file: str, trained: TrainedPool
 ) -> tuple[Forecasts, Configured, FitOptions, Saved]:
     """The forecasts, the pool and its fit options, and the saved state, of a pool from a file."""
-    from opinionpool.cli.pool import keep
     from opinionpool.logodds import public_probabilities
     from opinionpool.pools.fit import Configured, FitOptions
     from opinionpool.report.findings import Saved
 
-    file, trained = model
-    kept, options = keep(forecasts, trained.name, prior, {}, model, learning=False), dict(trained.options)
+    kept, options = asked.on(forecasts), dict(trained.options)
     reference = kept.reference
     if reference is None and kept.given and kept.state.prior is not None:
         reference = public_probabilities(kept.state.prior)
@@ -140,14 +136,7 @@ def _saved_pool(
     return kept.forecasts, Configured(trained.name, options), FitOptions(reference, options.get("beliefs")), saved
 
 
-def _changes(
-    since: str,
-    forecasts: Forecasts,
-    pool: str,
-    prior: float | Array | None,
-    options: dict[str, Any],
-    model: tuple[str, TrainedPool] | None,
-) -> Diff:
+def _changes(since: str, forecasts: Forecasts, asked: Asked) -> Diff:
     """Difference between the pool saved in `since` and the pool of the report."""
     from opinionpool.analysis.diff import diff
     from opinionpool.estimators.files import load
@@ -155,8 +144,9 @@ def _changes(
 
     if forecasts.options is not None:
         raise click.UsageError("--since compares pools of events that share their classes, and these have options")
-    new = TrainedPool.fit(pool, forecasts, prior=prior, **options) if model is None else model[1]
-    return diff(load(since), new)
+    if asked.model is not None:
+        return diff(load(since), asked.model[1])
+    return diff(load(since), TrainedPool.fit(asked.name, forecasts, prior=asked.prior, **asked.options))
 
 
 def _source(title: str | None, reading: Reading, paths: list[str], inputs: list[str]) -> Source:
@@ -249,7 +239,7 @@ def _material(reading: Reading | None, panel: str | None, model: str | None) -> 
 
 def _saved(reading: Reading | None, model: str) -> Material:
     """A saved pool, with the forecasts of a file if there is one."""
-    from opinionpool.cli.pool import keep as kept_for
+    from opinionpool.cli.pool import Asked
     from opinionpool.learning.fitted import FittedPanel
     from opinionpool.page.answer import Material, Source
 
@@ -262,7 +252,7 @@ def _saved(reading: Reading | None, model: str) -> Material:
         )
     if reading is None:
         return Material(trained=state, source=Source(model=model))
-    kept = kept_for(read(reading, trained), "gaussian", None, {}, trained, learning=False)
+    kept = Asked("gaussian", None, {}, trained).on(read(reading, trained))
     return Material(kept.forecasts, state, kept.reference, Source(reading.files, reading.words, model))
 
 

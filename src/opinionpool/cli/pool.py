@@ -146,10 +146,9 @@ class PooledFile:
         writing.check([*reading.inputs, *pooling.inputs])
         believed, model = pooling.begin()
         forecasts = read(reading, model)
-        prior, options = prior_option("--prior", pooling.prior, forecasts), pooling.options(believed.beliefs)
         rate = prior_option("--base-rate", pooling.base_rate, forecasts) if isinstance(pooling, Answering) else None
         some = forecasts if topics else replace(forecasts, topics=None)
-        return cls(forecasts, keep(some, pooling.pool, prior, options, model, learning=False), believed, rate)
+        return cls(forecasts, Asked.of(pooling, forecasts, believed, model).on(some), believed, rate)
 
     def facts(self) -> dict[str, object]:
         """Return facts on the forecasts, the pool and its beliefs, for JSON."""
@@ -201,47 +200,31 @@ def pool_files(reading: Reading, listing: Listing, writing: Writing) -> None:
 
             first = matched(first, model[1], model[0])
             model = model[0], model[1].named(first.classes)
-        prior, rate = (
-            prior_option(name, typed, first)
-            for name, typed in (("--prior", listing.prior), ("--base-rate", listing.base_rate))
-        )
-        options = listing.options(believed.beliefs)
+        asked, rate = Asked.of(listing, first, believed, model), prior_option("--base-rate", listing.base_rate, first)
         if parts is None:
-            learning = listing.save is not None
-            kept = keep(first, listing.pool, prior, options, model, learning=learning, how=reading.options)
+            kept = asked.on(first, learning=listing.save is not None, how=reading.options)
             file = _InParts(first, kept, believed, rate, listing.save)
         else:
-            name = listing.pool if model is None else model[1].name
-            file = _in_parts(parts, first, name, prior, options, model, believed, rate)
+            file = _in_parts(parts, first, asked, believed, rate)
         _write(file, listing, writing)
 
 
 def _in_parts(
-    parts: Parts,
-    first: Forecasts,
-    name: str,
-    prior: float | Array | None,
-    options: dict[str, Any],
-    model: tuple[str, TrainedPool] | None,
-    believed: BeliefFile,
-    rate: float | Array | None,
+    parts: Parts, first: Forecasts, asked: Asked, believed: BeliefFile, rate: float | Array | None
 ) -> _InParts:
     """A pool fitted in one pass over all parts, or a pool from a file without further learning."""
-    if model is None:
-        source = PartsSource.of(parts.forecasts(), prior)
-        state = fit_from(source, name, **options)
-        kept = Kept(name, state, source.sample, prior, prior is not None, None, None, state.notes)
+    if asked.model is None:
+        source = PartsSource.of(parts.forecasts(), asked.prior)
+        kept = asked.fitted(fit_from(source, asked.name, **asked.options), source.sample)
         return _InParts(
             source.sample, kept, believed, rate, None, parts.forecasts(), lambda part: replace(kept, forecasts=part),
             parts,
         )  # fmt: skip
     from opinionpool.streams.trained import matched
 
-    def on(part: Forecasts) -> Kept:
-        return keep(part, name, prior, {}, model, learning=False)
-
-    every = (matched(part, model[1], model[0]) for part in parts.forecasts())
-    return _InParts(first, on(first), believed, rate, None, every, on, parts)
+    file, trained = asked.model
+    every = (matched(part, trained, file) for part in parts.forecasts())
+    return _InParts(first, asked.on(first), believed, rate, None, every, asked.on, parts)
 
 
 @dataclass(eq=False)
@@ -331,56 +314,72 @@ def _write(file: _InParts, listing: Listing, writing: Writing) -> None:
     conclude(kind, size_line(found.size), *file.lines(), *notes)
 
 
-def keep(
-    forecasts: Forecasts,
-    name: str,
-    prior: float | Array | None,
-    options: dict[str, Any],
-    model: tuple[str, TrainedPool] | None,
-    *,
-    learning: bool,
-    how: ReadOptions | None = None,
-) -> Kept:
-    """The pool that answers: fitted to these forecasts, one from a file as it is, or one that goes on learning."""
-    if learning and forecasts.options is not None:
-        raise ArgumentError(
-            "--save keeps pools of events that share their classes, and these have options of their own; leave it out"
-        )
-    if model is None:
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """The pool that is asked for: by its name, prior and options, or one from a file."""
+
+    name: str
+    prior: float | Array | None
+    options: dict[str, Any]
+    model: tuple[str, TrainedPool] | None
+
+    @classmethod
+    def of(
+        cls, pooling: Pooling, forecasts: Forecasts, believed: BeliefFile, model: tuple[str, TrainedPool] | None
+    ) -> Asked:
+        """The pool of a command for these forecasts."""
+        prior = prior_option("--prior", pooling.prior, forecasts)
+        return cls(pooling.pool, prior, pooling.options(believed.beliefs), model)
+
+    def fitted(self, state: Fitted, forecasts: Forecasts, trained: TrainedPool | None = None) -> Kept:
+        """The pool with what was learned from these forecasts."""
+        return Kept(self.name, state, forecasts, self.prior, self.prior is not None, trained, None, state.notes)
+
+    def on(self, forecasts: Forecasts, *, learning: bool = False, how: ReadOptions | None = None) -> Kept:
+        """The pool that answers: fitted to these forecasts, one from a file as it is, or one that goes on learning."""
+        if learning and forecasts.options is not None:
+            raise ArgumentError(
+                "--save keeps pools of events that share their classes, and these have options of their own; leave it "
+                "out"
+            )
+        if self.model is not None:
+            return self._from_file(forecasts, *self.model, learning=learning, how=how)
         if not learning:
-            state = fit_pool(name, forecasts, prior=prior, **options)
-            return Kept(name, state, forecasts, prior, prior is not None, None, None, state.notes)
+            return self.fitted(fit_pool(self.name, forecasts, prior=self.prior, **self.options), forecasts)
         # What a pool needs to go on learning is loaded where it is to be saved.
         from opinionpool.streams.trained import TrainedPool
 
-        trained = TrainedPool.fit(name, forecasts, prior=prior, **options)
+        trained = TrainedPool.fit(self.name, forecasts, prior=self.prior, **self.options)
         if how is not None:
             trained = replace(trained, duplicates=how.duplicates, at_least=how.at_least)
-        learned = trained.learned
-        return Kept(name, learned, forecasts, prior, prior is not None, trained, None, learned.notes)
-    file, trained = model[0], model[1] if learning else model[1].named(forecasts.classes)
-    if learning:
-        before, now = trained.duplicates, None if how is None else how.duplicates
-        trained, new = trained.updated(forecasts)
-        trained = replace(trained, duplicates=before or now)
-        notes = (*trained.learned.notes, *new, *_other_rule(before, now))
-    else:
-        strange = unknown_names(forecasts.experts, trained.experts)
-        if strange and len(strange) == len(forecasts.experts):
-            raise ExpertError(
-                f"no expert is known to the pool in {file}, which is of {listed(trained.experts, 4)}: there are "
-                f"{listed(strange, 4)} here. Was it made with another --column expert=NAME?"
-            )
-        if strange:
-            verb = "is" if len(strange) == 1 else "are"
-            raise ExpertError(
-                f"{listed(strange)} {verb} unknown to the pool in {file}: leave out with --exclude, or say "
-                "--save NEW to go on learning"
-            )
-        notes = (*trained.learned.notes, *_unlearned(forecasts, trained))
-    given = prior is not None or (trained.stream is not None and trained.stream.prior is not None)
-    aligned = forecasts.by_experts(trained.experts)
-    return Kept(trained.name, trained.learned, aligned, prior, given, trained, file, notes)
+        return self.fitted(trained.learned, forecasts, trained)
+
+    def _from_file(
+        self, forecasts: Forecasts, file: str, trained: TrainedPool, *, learning: bool, how: ReadOptions | None
+    ) -> Kept:
+        trained = trained if learning else trained.named(forecasts.classes)
+        if learning:
+            before, now = trained.duplicates, None if how is None else how.duplicates
+            trained, new = trained.updated(forecasts)
+            trained = replace(trained, duplicates=before or now)
+            notes = (*trained.learned.notes, *new, *_other_rule(before, now))
+        else:
+            strange = unknown_names(forecasts.experts, trained.experts)
+            if strange and len(strange) == len(forecasts.experts):
+                raise ExpertError(
+                    f"no expert is known to the pool in {file}, which is of {listed(trained.experts, 4)}: there are "
+                    f"{listed(strange, 4)} here. Was it made with another --column expert=NAME?"
+                )
+            if strange:
+                verb = "is" if len(strange) == 1 else "are"
+                raise ExpertError(
+                    f"{listed(strange)} {verb} unknown to the pool in {file}: leave out with --exclude, or say "
+                    "--save NEW to go on learning"
+                )
+            notes = (*trained.learned.notes, *_unlearned(forecasts, trained))
+        given = self.prior is not None or (trained.stream is not None and trained.stream.prior is not None)
+        aligned = forecasts.by_experts(trained.experts)
+        return Kept(trained.name, trained.learned, aligned, self.prior, given, trained, file, notes)
 
 
 def _other_rule(before: str | None, now: str | None) -> tuple[Note, ...]:
