@@ -99,7 +99,7 @@ def ridge(sample: Forecasts) -> Array:
 def _regression(sample: Forecasts, x: Array, **beliefs: float) -> Array:
     known = sample.resolved
     found = logistic_fit(x[known], sample.outcomes[known], **beliefs)
-    return found.log_ratios(x)[:, 0]
+    return x @ found.weights + found.intercept[0]
 
 
 RULES: dict[str, Callable[[Forecasts], Array]] = {"default": by_default, "recalibrated": recalibrated, "ridge": ridge}

@@ -272,7 +272,6 @@ def test_a_fit_that_was_stopped_says_so():
     assert fit.gap > 1e-2
     stopped = simplex_weights(q, max_iterations=1)
     assert not stopped.converged
-    assert stopped.iterations == 1
     assert loss(q, stopped.weights) < loss(q, fit.weights)
 
 

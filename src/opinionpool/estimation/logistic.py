@@ -45,20 +45,12 @@ SEPARATED_PENALTY = 1.0
 
 @dataclass(frozen=True, eq=False)
 class LogisticFit:
-    """Coefficients of a logistic regression, with convergence and penalties."""
+    """Coefficients of a logistic regression: log-ratios are offset + intercept + Σ weight · contrast."""
 
     intercept: Array  # (K - 1,); log-ratios that are added to the prior's; 0 where none was asked for
     weights: Array  # (N,); one per expert
     converged: bool  # whether a further step would change nothing
     separated: bool  # whether the coefficients asked for are infinite, and these are the finite ones given instead
-    penalty: float  # λ, the penalty used on the weights
-    intercept_penalty: float  # λ₀, that on the intercept
-    center: float  # c, what the penalty drew the weights to
-
-    def log_ratios(self, x: npt.ArrayLike, offset: npt.ArrayLike | None = None) -> Array:
-        """Pooled log-ratios (T, K - 1) of contrasts (T, N), or (T, N, K - 1), and the prior's log-ratios."""
-        x, offset = _contrasts(x), _offsets(offset, len(self.intercept))
-        return np.asarray(np.einsum("tnk,n->tk", x, self.weights) + self.intercept + offset)
 
 
 def logistic_fit(
@@ -85,13 +77,14 @@ def logistic_fit(
     >>> fit.weights.round(3).item(), fit.separated
     (1.492, True)
     """
-    contrasts = _contrasts(x)
-    (_, n, d), weight = contrasts.shape, np.ones(len(contrasts))
-    if sample_weight is not None:
-        weight = np.asarray(sample_weight, dtype=np.float64)
+    contrasts, outcomes = np.asarray(x, dtype=np.float64), np.asarray(s, dtype=np.intp)
+    contrasts = contrasts[..., None] if contrasts.ndim == 2 else contrasts
+    t, n, d = contrasts.shape
+    weight = np.ones(t) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    start = np.zeros(d) if offset is None else np.asarray(offset, dtype=np.float64)
+    start = np.broadcast_to(start.reshape(-1, 1) if d == 1 and start.ndim < 2 else start, (t, d))
     kept = slice(None) if weight.all() else weight > 0
-    offset, outcomes = np.broadcast_to(_offsets(offset, d), (len(contrasts), d)), np.asarray(s, dtype=np.intp)
-    design = Design.of(contrasts[kept], outcomes[kept], offset[kept], weight[kept], intercept=intercept)
+    design = Design.of(contrasts[kept], outcomes[kept], start[kept], weight[kept], intercept=intercept)
     center = 1.0 / max(n, 1) if center is None else float(center)
     problem = _Problem(design, float(penalty), float(intercept_penalty), center)
     found, separated = problem.minimum(), False
@@ -100,14 +93,9 @@ def logistic_fit(
         problem = _Problem(design, penalty or full * n, intercept_penalty or full, center)
         found = problem.newton()
     values = problem.mean + problem.root @ found.theta[0]
+    first = len(values) - n
     return LogisticFit(
-        intercept=values[: -n or None] if intercept else np.zeros(d),
-        weights=values[len(values) - n :],
-        converged=bool(found.converged[0]),
-        separated=separated,
-        penalty=problem.penalty,
-        intercept_penalty=problem.intercept_penalty,
-        center=center,
+        values[:first] if intercept else np.zeros(d), values[first:], bool(found.converged[0]), separated
     )
 
 
@@ -293,15 +281,3 @@ class _Problem:
         length = np.linalg.norm(gains, axis=1)
         some = length > _ROUNDING * length.max(initial=0.0)
         return np.asarray(gains[some] / length[some, None])
-
-
-def _contrasts(x: npt.ArrayLike) -> Array:
-    """Return contrasts as (T, N, K - 1)."""
-    x = np.asarray(x, dtype=np.float64)
-    return x[..., None] if x.ndim == 2 else x
-
-
-def _offsets(offset: npt.ArrayLike | None, d: int) -> Array:
-    """Return offsets as (1, K - 1) or (T, K - 1)."""
-    array = np.zeros(d) if offset is None else np.asarray(offset, dtype=np.float64)
-    return array.reshape(-1, 1) if d == 1 and array.ndim < 2 else np.atleast_2d(array)

@@ -47,7 +47,6 @@ class SimplexFit:
 
     weights: Array  # (N,); at least 0, and 1 together to a rounding. 0 is exact.
     gap: float  # the certificate: the largest derivative of the mean log-likelihood from here towards a single expert
-    iterations: int  # Newton steps on the whole array
     passes: float  # reads of the array. Reading every k-th row counts 1/k.
     converged: bool  # whether `gap` is within the tolerance. If it is not, whoever uses the weights must say so.
 
@@ -80,22 +79,22 @@ def simplex_weights(
     mask = None if present is None else np.asarray(present, dtype=bool)
     if mask is None or mask.all():
         likelihood = _Likelihood(q, share / share.sum(), None)
-        here, iterations = _maximum(likelihood, tolerance, max_iterations)
+        here = _maximum(likelihood, tolerance, max_iterations)
         if here.gap <= tolerance:
             here = _shortest(likelihood, here, tolerance)
-        return SimplexFit(here.v, here.gap, iterations, likelihood.passes, here.gap <= tolerance)
+        return SimplexFit(here.v, here.gap, likelihood.passes, here.gap <= tolerance)
     size, total = q.shape[1], share[mask.any(axis=1)].sum()
     rows = (mask.sum(axis=1) > 1) & (share > 0)
     answered = mask[rows].any(axis=0)
     weights = np.full(size, 1.0 / size)
     if not rows.any():
-        return SimplexFit(weights, 0.0, 0, 1.0, converged=True)
+        return SimplexFit(weights, 0.0, 1.0, converged=True)
     cells = np.ix_(rows, answered)
     likelihood = _Likelihood(q[cells], share[rows] / total, mask[cells])
-    here, iterations = _maximum(likelihood, tolerance, max_iterations)
+    here = _maximum(likelihood, tolerance, max_iterations)
     v = _averaged(likelihood, here.v)
     weights[answered] = likelihood.spread(v) * (answered.sum() / size)
-    return SimplexFit(weights, here.gap, iterations, likelihood.passes, here.gap <= tolerance)
+    return SimplexFit(weights, here.gap, likelihood.passes, here.gap <= tolerance)
 
 
 class _Point(NamedTuple):
@@ -210,19 +209,19 @@ def _start(likelihood: _Likelihood) -> _Point:
     size, (some, _) = likelihood.q.shape[1], likelihood.sample
     if some is likelihood:
         return likelihood.read(np.full(size, 1.0 / size))
-    found, _ = _maximum(some, 0.1 / float(np.sqrt(len(some.q))), STRIDE)
+    found = _maximum(some, 0.1 / float(np.sqrt(len(some.q))), STRIDE)
     likelihood.passes += some.passes * len(some.q) / len(likelihood.q)
     there = likelihood.read(found.v)
     equal = there if likelihood.present is None else likelihood.read(np.full(size, 1.0 / size))
     return min(there, equal, key=lambda point: point.loss)
 
 
-def _maximum(likelihood: _Likelihood, tolerance: float, max_iterations: int) -> tuple[_Point, int]:
-    """Final point of Newton's method, and its number of steps."""
+def _maximum(likelihood: _Likelihood, tolerance: float, max_iterations: int) -> _Point:
+    """Final point of Newton's method."""
     here, (some, rows) = _start(likelihood), likelihood.sample
-    for step in range(max_iterations):
+    for _ in range(max_iterations):
         if here.within(tolerance):
-            return here, step
+            return here
         near = (here.v > 0) | (here.score > 0)
         target = np.zeros(len(near))
         target[near] = _cone_minimum(*some.hessian(here.pooled[:, rows], near), here.v[near], here.score[near])
@@ -230,11 +229,11 @@ def _maximum(likelihood: _Likelihood, tolerance: float, max_iterations: int) -> 
             target = np.eye(len(near))[here.score.argmax()]
         there = _search(likelihood, here, target)
         if there is here and some is likelihood:
-            return here, step
+            return here
         if there.gap > FAST * here.gap:
             some, rows = likelihood, slice(None)
         here = there
-    return here, max_iterations
+    return here
 
 
 def _cone_minimum(exact: Array, convex: Array, v: Array, score: Array) -> Array:
