@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -167,49 +168,41 @@ class Plan:
             raise ArgumentError('a gap is for splits forward in time: by="time" (on the command line --by-time)')
         if by == "time":
             return cls._forward(forecasts, usable, wanted.folds, gap, notes)
-        rows = np.flatnonzero(usable)
+        return cls._folded(forecasts, np.flatnonzero(usable), wanted, notes)
+
+    @classmethod
+    def _folded(cls, forecasts: Forecasts, rows: Index, wanted: Splits, notes: list[Note]) -> Plan:
+        """Folds of all events with outcomes spread evenly, which do not share a group if this is wanted."""
         # Options of their own do not make events alike.
         outcomes = forecasts.outcomes[rows] if forecasts.options is None else np.zeros(len(rows), dtype=np.intp)
-        folded = cls._at_random if by is None else cls._by_group
-        return folded(forecasts, rows, outcomes, wanted, notes)
-
-    @classmethod
-    def _at_random(cls, forecasts: Forecasts, rows: Index, outcomes: Index, wanted: Splits, notes: list[Note]) -> Plan:
-        """Folds of all events, with outcomes spread evenly."""
-        folds = possible_folds(wanted.folds, len(rows), "events", notes)
         grouped = by_group(forecasts)
-        if grouped is not None and len(np.unique(grouped.member[rows])) < len(rows):
-            text = (
-                "the events come in groups, and random folds learn from the scored events' own groups; --by-group "
-                '(in Python by="group") does not'
-            )
-            notes.append(Note("random-folds", text))
-        dates = np.array([], dtype="datetime64[D]") if forecasts.times is None else forecasts.times[rows]
-        if len(np.unique(dates[~np.isnat(dates)].astype("datetime64[D]"))) > 1:
-            text = (
-                "the events are dated, and random folds learn from later ones too; --by-time "
-                '(in Python by="time") learns only from the past'
-            )
-            notes.append(Note("random-folds", text))
-        keys = event_contents(forecasts.select_events(rows))
-        return cls(
-            rows, lambda number: random_splits(outcomes, folds, _generator(wanted.seed, number), keys), tuple(notes)
-        )
-
-    @classmethod
-    def _by_group(cls, forecasts: Forecasts, rows: Index, outcomes: Index, wanted: Splits, notes: list[Note]) -> Plan:
-        """Folds that do not share a group."""
-        grouped = by_group(forecasts)
-        if grouped is None:
-            raise ArgumentError(
-                "there are no groups to split by: no column says which events belong together; name it "
-                "with --column group=NAME (in Python, Forecasts.groups)"
-            )
-        groups = grouped.member[rows]
-        folds = possible_folds(wanted.folds, len(np.unique(groups)), "groups", notes)
-        return cls(
-            rows, lambda number: group_splits(outcomes, groups, folds, _generator(wanted.seed, number)), tuple(notes)
-        )
+        if wanted.by == "group":
+            if grouped is None:
+                raise ArgumentError(
+                    "there are no groups to split by: no column says which events belong together; name it "
+                    "with --column group=NAME (in Python, Forecasts.groups)"
+                )
+            member = grouped.member[rows]
+            folds = possible_folds(wanted.folds, len(np.unique(member)), "groups", notes)
+            deal = partial(group_splits, outcomes, member, folds)
+        else:
+            folds = possible_folds(wanted.folds, len(rows), "events", notes)
+            if grouped is not None and len(np.unique(grouped.member[rows])) < len(rows):
+                text = (
+                    "the events come in groups, and random folds learn from the scored events' own groups; --by-group "
+                    '(in Python by="group") does not'
+                )
+                notes.append(Note("random-folds", text))
+            dates = np.array([], dtype="datetime64[D]") if forecasts.times is None else forecasts.times[rows]
+            if len(np.unique(dates[~np.isnat(dates)].astype("datetime64[D]"))) > 1:
+                text = (
+                    "the events are dated, and random folds learn from later ones too; --by-time "
+                    '(in Python by="time") learns only from the past'
+                )
+                notes.append(Note("random-folds", text))
+            keys = event_contents(forecasts.select_events(rows))
+            deal = partial(random_splits, outcomes, folds, keys=keys)
+        return cls(rows, lambda number: deal(np.random.default_rng([wanted.seed, number])), tuple(notes))
 
     @classmethod
     def _forward(
@@ -294,11 +287,6 @@ def possible_folds(folds: int, units: int, what: str, notes: list[Note]) -> int:
     if units < folds:
         notes.append(Note("fewer-folds", f"{units} folds instead of {folds}: there are no more {what}", units))
     return min(folds, units)
-
-
-def _generator(seed: int, number: int) -> np.random.Generator:
-    """Random generator of round `number`, independent of preceding rounds."""
-    return np.random.default_rng([seed, number])
 
 
 def clusters_of(sample: Forecasts, scored: npt.NDArray[np.bool_], by: str | None) -> tuple[Index, str, list[Note]]:
