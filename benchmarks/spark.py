@@ -45,8 +45,7 @@ def generate(folder: Path, forecasts: int) -> None:
 def without_spark(folder: str) -> dict[str, float]:
     """The partition function fed from the files, by one core."""
     from opinionpool.spark.layout import Layout
-    from opinionpool.spark.summary import Summary
-    from opinionpool.spark.tree import _merged, state_of
+    from opinionpool.spark.summary import Summary, _merged, state_of
 
     layout = Layout(NAMES, (0, 1), False, False, ("event", "outcome"), ())
     start, used = time.perf_counter(), time.process_time()

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC
 from decimal import Decimal
 from numbers import Real
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ Array: TypeAlias = npt.NDArray[np.float64]
 Floats: TypeAlias = npt.NDArray[Any]  # float32 or float64
 Index: TypeAlias = npt.NDArray[np.intp]
 Mask: TypeAlias = npt.NDArray[np.bool_]
+Scalar = TypeVar("Scalar", bound=np.generic)
 # Rows that are compared at once, so that they stay in the cache.
 _ROWS = 1 << 14
 
@@ -80,6 +81,12 @@ def as_numbers(values: object, what: str = "probability", error: type[ArgumentEr
     if None in numbers:
         raise _not_a_number(cells, numbers.index(None), what, error)
     return np.array(numbers, dtype=np.float64).reshape(cells.shape)
+
+
+def read_only(values: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
+    """Return the array, which nobody may write to any more."""
+    values.flags.writeable = False
+    return values
 
 
 def as_array(values: object, what: str) -> npt.NDArray[Any]:

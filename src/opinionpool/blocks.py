@@ -63,28 +63,20 @@ def within(values: Floats, low: float | Array, high: float | Array) -> Floats:
     return np.minimum(values, high, out=values)
 
 
-def pieces(events: int, experts: int) -> Iterator[slice]:
-    """Slices of events, `PIECE` blocks each."""
-    size = PIECE * rows_of_block(experts)
-    for start in range(0, events, size):
-        yield slice(start, min(start + size, events))
-
-
-def blocks_of(piece: slice, experts: int) -> Iterator[slice]:
-    """Slices of events, one for each block of a piece."""
-    size = rows_of_block(experts)
-    for start in range(piece.start, piece.stop, size):
-        yield slice(start, min(start + size, piece.stop))
-
-
-def blocks(events: int, numbers: int, least: int = 1) -> Iterator[slice]:
-    """Slices of events, one for each block of at least so many, where an event takes so many numbers.
+def blocks(events: int | slice, numbers: int, least: int = 1) -> Iterator[slice]:
+    """Slices of a run of events, or the first so many, one for each block of at least so many.
 
     >>> list(blocks(5, 1 << 15))
     [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
     """
+    first, last = (0, events) if isinstance(events, int) else (events.start, events.stop)
     size = max(least, rows_of_block(numbers))
-    return (slice(start, min(start + size, events)) for start in range(0, events, size))
+    return (slice(start, min(start + size, last)) for start in range(first, last, size))
+
+
+def pieces(events: int, experts: int) -> Iterator[slice]:
+    """Slices of events, `PIECE` blocks each."""
+    return blocks(events, experts, PIECE * rows_of_block(experts))
 
 
 def rows_of_block(experts: int) -> int:

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool.arguments import brief, expect_type, labels_given, names_given
-from opinionpool.arrays import Array, Index, Mask, end_to_end, pairs_increase
+from opinionpool.arrays import Array, Index, Mask, end_to_end, pairs_increase, read_only
 from opinionpool.blocks import blocks
 from opinionpool.display import Tabular
 from opinionpool.errors import DuplicateError, ExpertError, Note, OutcomeError, ProbabilityError, ShapeError
@@ -347,9 +347,7 @@ class Forecasts(Tabular):
     @cached_property
     def counts(self) -> npt.NDArray[np.intp]:
         """Forecasts of each expert, (N,)."""
-        found = np.bincount(self.expert_index, minlength=len(self.experts))
-        found.flags.writeable = False
-        return found
+        return read_only(np.bincount(self.expert_index, minlength=len(self.experts)))
 
     @cached_property
     def resolved_counts(self) -> npt.NDArray[np.intp]:
@@ -359,15 +357,12 @@ class Forecasts(Tabular):
         for cells in blocks(len(self.event_index), 1):
             expert = self.expert_index[cells][resolved[self.event_index[cells]]]
             found += np.bincount(expert, minlength=len(found))
-        found.flags.writeable = False
-        return found
+        return read_only(found)
 
     @cached_property
     def crowd(self) -> npt.NDArray[np.intp]:
         """Forecasts on each event, (T,)."""
-        found = np.bincount(self.event_index, minlength=len(self.events))
-        found.flags.writeable = False
-        return found
+        return read_only(np.bincount(self.event_index, minlength=len(self.events)))
 
     @property
     def starts(self) -> npt.NDArray[np.intp]:
@@ -390,9 +385,7 @@ class Forecasts(Tabular):
     @cached_property
     def X(self) -> Array:
         """Dense forecasts, (T, N), or (T, N, K) when K > 2; NaN where missing."""
-        dense = self.dense()
-        dense.flags.writeable = False
-        return dense
+        return read_only(self.dense())
 
     def dense(self, rows: slice = slice(None), experts: Sequence[str] | None = None) -> Array:
         """Return the array (T, N) or (T, N, K) of a run of events, by all experts or the given ones."""

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool.arguments import brief
-from opinionpool.arrays import Array, as_numbers
+from opinionpool.arrays import Array, as_numbers, read_only
 from opinionpool.errors import ProbabilityError, ShapeError
 
 FLOOR = 1e-4
@@ -311,7 +311,7 @@ def uncentred(full: Array) -> Array:
 @lru_cache(maxsize=16)
 def metric(classes: int) -> Array:
     """The (K - 1) x (K - 1) matrix 2 (I - 11'/K) of inner products between log-ratios."""
-    return _constant(2.0 * (np.eye(classes - 1) - 1.0 / classes))
+    return read_only(2.0 * (np.eye(classes - 1) - 1.0 / classes))
 
 
 def inner_products(a: Array, b: Array) -> Array:
@@ -339,7 +339,7 @@ def whitened(ratios: Array) -> Array:
 
 @lru_cache(maxsize=16)
 def _metric_root(classes: int) -> Array:
-    return _constant(np.asarray(np.linalg.cholesky(metric(classes)), dtype=np.float64))
+    return read_only(np.asarray(np.linalg.cholesky(metric(classes)), dtype=np.float64))
 
 
 @lru_cache(maxsize=16)
@@ -349,10 +349,4 @@ def signature(classes: int) -> Array:
     >>> signature(2).ravel()
     array([-1.,  1.])
     """
-    return _constant(uncentred(np.eye(classes)))
-
-
-def _constant(values: Array) -> Array:
-    """Return the array, read-only."""
-    values.flags.writeable = False
-    return values
+    return read_only(uncentred(np.eye(classes)))

@@ -9,8 +9,8 @@ import pytest
 
 import opinionpool as op
 from opinionpool.spark.layout import Layout
+from opinionpool.spark.summary import merge_states, state_of
 from opinionpool.spark.tally import Tally
-from opinionpool.spark.tree import merge_states, state_of
 
 EXPERTS = ("ann", "bob", "cy")
 

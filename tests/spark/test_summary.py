@@ -11,8 +11,7 @@ import pytest
 import opinionpool as op
 from opinionpool.spark.functions import _answers, _check_about
 from opinionpool.spark.layout import Layout
-from opinionpool.spark.summary import Summary
-from opinionpool.spark.tree import Failure, merge_states, state_of
+from opinionpool.spark.summary import Summary, merge_states, state_of
 from opinionpool.streams import sample as samples
 
 EXPERTS = ("ann", "bob", "cy", "dee")
@@ -86,8 +85,8 @@ def merged(states):
             (row,) = merge_states([rows])
             numbered.append((len(numbered), row.column("state")[0].as_py()))
     found = pickle.loads(numbered[0][1])
-    if isinstance(found, Failure):
-        raise found.error()
+    if isinstance(found, op.OpinionPoolError):
+        raise found
     return found
 
 

@@ -457,16 +457,6 @@ class TestRows:
         same(stream.learn("common", None), learn(batch, structure="common", beliefs=None))
         same(stream.learn(), learn(batch), 1e-8)
 
-    def test_moments_that_are_known_are_taken(self):
-        from opinionpool.estimation.statistics import Statistics
-        from opinionpool.logodds import log_ratios
-
-        f = simulated(40)
-        moments = Statistics.empty(f.experts).add(log_ratios(f.X, np.ones(2)), f.outcomes)
-        stream = Stream()
-        stream.add_rows(f.X, f.outcomes, experts=f.experts, moments=moments)
-        same(stream.learn("full", None), learn(f, structure="full", beliefs=None))
-
     def test_errors_state_the_rule(self):
         stream = Stream()
         with pytest.raises(ShapeError, match="do not fit"):

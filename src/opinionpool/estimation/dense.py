@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from opinionpool import logodds
 from opinionpool.arrays import Array, Floats, Index, Mask, each_pattern
-from opinionpool.blocks import Bounds, blocks, blocks_of, floored_log_odds, in_order, pieces, rows_of_block
+from opinionpool.blocks import Bounds, blocks, floored_log_odds, in_order, pieces, rows_of_block
 from opinionpool.estimation.statistics import RawSums, Statistics, enough_digits
 from opinionpool.labels import UNRESOLVED
 from opinionpool.logodds import SUM_TOLERANCE, check_probabilities, class_floors, metric, raise_to_floors
@@ -178,7 +178,7 @@ def _sums(
     """Sums over a piece of the events, by pattern."""
     buffer = levels.buffer(min(rows_of_block(numbers), piece.stop - piece.start))
     total, everyone = _Patterns(most), np.ones(n, dtype=bool).tobytes()
-    for rows in blocks_of(piece, numbers):
+    for rows in blocks(piece, numbers):
         block, member = levels.read(rows, buffer), (outcomes[rows] == groups[:, None]).astype(levels.kind)
         sums = RawSums.of(block, member, None)
         if np.isfinite(sums.total).all():

@@ -22,8 +22,8 @@ from opinionpool.estimators.inputs import (
     aligned,
     column_names,
     event_weights,
+    experts_by_class,
     flattened,
-    named_classes,
     pair_notes,
     row_keys,
     settled_classes,
@@ -336,7 +336,7 @@ class BasePool(ClassifierMixin, FittedAttributes):  # type: ignore[misc]
         y, ties = without_ties(aligned(y, keys, "y"), scales)
         labels, known = labels_of(y, len(columns), who, given if begun is None else begun.classes)
         classes = settled_classes(labels, given, names, columns) if begun is None else begun.classes
-        pairs = begun is None and not scales and len(classes) == 2 and not named_classes(names)
+        pairs = begun is None and not scales and len(classes) == 2 and not experts_by_class(names)[1]
         notes = pair_notes(columns) if pairs else ()
         names, columns, classes, faced = self._towards(names, columns, classes)
         flat, deep = flattened(columns, len(classes))

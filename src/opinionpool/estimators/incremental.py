@@ -203,17 +203,6 @@ class IncrementalPool(BasePool):
             "rounded": fitted.rounded,
         }
 
-    def _check(self) -> None:
-        """Refuse a pool from a file that gives no answer."""
-        fitted, learned = self._learned()
-        k = len(fitted.classes)
-        if not fitted.layout.own:
-            even = 0.5 if k == 2 else np.full(k, 1.0 / k)
-            q = np.full((1, len(fitted.layout.experts), k), 1.0 / k)
-            learned.pool(q[..., 1] if k == 2 else q, even)
-        if self._begun is not None:
-            self._begun.sample()
-
     @classmethod
     def _restored(
         cls,

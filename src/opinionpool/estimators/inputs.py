@@ -101,8 +101,8 @@ class ExpertColumns:
         classes = tuple(label_text(label) for label in labels.tolist())
         k = len(classes)
         if names is not None:
-            named = _experts_by_class(names, classes)
-            if named:
+            named, found = experts_by_class(names)
+            if {*found} == {*classes}:
                 return cls(named, tuple(f"{expert}:{label}" for expert in named for label in classes), classes, k)
         if k == 2 and not deep:
             return cls(numbered(count) if names is None else names, names, classes, 1)
@@ -189,14 +189,17 @@ class ExpertColumns:
         return forecasts.dense(experts=self.experts)
 
 
-def named_classes(names: tuple[str, ...] | None) -> tuple[str, ...]:
-    """Classes in column names ``expert:class`` if every expert has each of two or more; else ()."""
+def experts_by_class(names: tuple[str, ...] | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Experts and classes in column names ``expert:class`` if each expert has each of two or more classes; else none.
+
+    >>> experts_by_class(("ann:no", "ann:yes", "bob:no", "bob:yes")), experts_by_class(("ann", "bob"))
+    ((('ann', 'bob'), ('no', 'yes')), ((), ()))
+    """
     split = [name.rpartition(":") for name in names or ()]
-    classes = tuple(dict.fromkeys(label for _, _, label in split))
-    experts = {expert for expert, _, _ in split}
+    experts, classes = (tuple(dict.fromkeys(each[i] for each in split)) for i in (0, 2))
     if len(classes) < 2 or "" in experts or len(split) != len(experts) * len(classes):
-        return ()
-    return classes
+        return (), ()
+    return experts, classes
 
 
 def settled_classes(labels: Labels, given: Anything, names: tuple[str, ...] | None, q: Array) -> Labels:
@@ -205,7 +208,7 @@ def settled_classes(labels: Labels, given: Anything, names: tuple[str, ...] | No
     Raises OutcomeError if the outcomes do not say what the classes are, or the forecasts, (T, C) or (T, N, K), are on
     more of them.
     """
-    columns = named_classes(names)
+    columns = experts_by_class(names)[1]
     if given is not None:
         return _given_classes(given, q.ndim == 2 and bool(columns))
     typed = _typed(columns, labels)
@@ -310,12 +313,3 @@ def without(value: Anything, name: str, what: str) -> None:
     """Refuse an argument beside `op.Forecasts`, which bring it."""
     if value is not None:
         raise ArgumentError(f"op.Forecasts bring their own {what}; leave out {name}")
-
-
-def _experts_by_class(names: tuple[str, ...], classes: tuple[str, ...]) -> tuple[str, ...]:
-    """Experts, where the columns are called ``expert:class``, one for every class; else none."""
-    split = [name.rpartition(":") for name in names]
-    experts = tuple(dict.fromkeys(expert for expert, _, _ in split))
-    if len(names) != len(experts) * len(classes) or any(not e or c not in classes for e, _, c in split):
-        return ()
-    return experts

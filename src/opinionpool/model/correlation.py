@@ -14,7 +14,7 @@ from typing import Protocol
 
 import numpy as np
 
-from opinionpool.arrays import Array, Index, Mask, distinct_rows
+from opinionpool.arrays import Array, Index, Mask, distinct_rows, read_only
 from opinionpool.errors import PanelError
 
 # Below this share of its own variance an expert is taken to be determined by the others: sums over many events,
@@ -200,8 +200,7 @@ def matrix_correlation(array: Array, what: str = "correlation") -> MatrixCorrela
     smallest = float(np.linalg.eigvalsh(array)[0])
     if smallest < -len(array) * 1e-9:
         raise PanelError(f"a {what} must be positive definite, and its smallest eigenvalue is {smallest:.3g}")
-    array.flags.writeable = False
-    return MatrixCorrelation(array, GIVEN)
+    return MatrixCorrelation(read_only(array), GIVEN)
 
 
 def least_pivot(covariance: Array) -> float:

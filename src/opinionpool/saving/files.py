@@ -16,7 +16,7 @@ from opinionpool.arguments import file_path
 from opinionpool.atomic import replacing
 from opinionpool.errors import SavedPoolError
 from opinionpool.saving.codec import Kinds
-from opinionpool.saving.kinds import KINDS, check_answers
+from opinionpool.saving.kinds import KINDS
 from opinionpool.text import shown
 from opinionpool.version import __version__
 
@@ -92,8 +92,7 @@ def _read(data: bytes, kinds_of: Callable[[str], Kinds]) -> Any:  # noqa: ANN401
 def _made(content: object, kinds: Kinds) -> Any:  # noqa: ANN401 - whatever was saved
     """Return the saved object from its JSON content; SavedPoolError if parts do not fit or it gives no answers."""
     try:
-        made = kinds.decode(content, Any, "content")
-        check_answers(made)
+        return kinds.decode(content, Any, "content")
     except SavedPoolError:
         raise
     except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError, AssertionError) as error:
@@ -101,7 +100,6 @@ def _made(content: object, kinds: Kinds) -> Any:  # noqa: ANN401 - whatever was 
         raise SavedPoolError(f"content: its parts do not fit together ({error})") from None
     except MemoryError:
         raise SavedPoolError("content: it says that it is larger than what fits into memory") from None
-    return made
 
 
 def _dumped(content: object) -> str:

@@ -35,7 +35,6 @@ from opinionpool.pools.fitted_pool import FittedPool
 from opinionpool.pools.registry import POOLS
 from opinionpool.saving.codec import Kind, Label, shaped
 from opinionpool.saving.streams import STREAMS
-from opinionpool.streams.stream import Stream
 from opinionpool.streams.trained import TrainedPool
 
 # How far a covariance may be from positive, relative to its variances, by rounding.
@@ -271,7 +270,9 @@ def _panel(kind: type[Panel] | type[FullPanel]) -> Any:  # noqa: ANN401 - a func
             shaped(parts.contrast, (n,), "the contrasts")
         else:
             shaped(parts.means, (d + 1, n, d), "the means")
-        return kind.from_parts(parts, bias, names, classes, settings)
+        panel = kind.from_parts(parts, bias, names, classes, settings)
+        _check_answer(panel, n, d + 1)
+        return panel
 
     return make
 
@@ -377,28 +378,12 @@ def _check_pool_state(learned: FittedPool) -> None:
         raise SavedPoolError(f"the parameters do not fit the {learned.rule} pool: {error}") from None
 
 
-def _check_answer(learned: FittedPanel | FittedPool, n: int, k: int) -> None:
+def _check_answer(pool: FittedPanel | FittedPool | Panel | FullPanel, n: int, k: int) -> None:
     """Raise a SavedPoolError if the pool gives no finite probability for a test forecast."""
     even: Any = 0.5 if k == 2 else np.full(k, 1.0 / k)
     q = np.full(n, 0.6) if k == 2 else np.full((n, k), 1.0 / k)
-    if not np.isfinite(learned.pool(q, even)).all():
+    if not np.isfinite(pool.pool(q, even)).all():
         raise SavedPoolError("this pool gives no answer")
-
-
-def check_answers(made: Any) -> None:  # noqa: ANN401 - whatever was saved
-    """Raise an error if a loaded stream gives no sample, or a loaded panel or estimator no answer."""
-    made = getattr(made, "stream", None) if isinstance(made, TrainedPool) else made
-    if isinstance(made, Stream):
-        if made.experts:
-            made.sample()
-    elif isinstance(made, Panel | FullPanel):
-        n, k = len(made.names), len(made.classes)
-        even: Any = 0.5 if k == 2 else np.full(k, 1.0 / k)
-        answer = made.pool(np.full(n, 0.6) if k == 2 else np.full((n, k), 1.0 / k), even)
-        if not np.isfinite(answer).all():
-            raise SavedPoolError("this panel gives no answer")
-    elif hasattr(made, "_check"):
-        made._check()
 
 
 def _nothing(_: object) -> None:

@@ -136,34 +136,28 @@ class _Moments:
         return Statistics(experts, k, self.events, found)
 
 
-@dataclass(frozen=True, eq=False)
-class _Learned:
-    """`Ledger` as saved, by column."""
+def _take_ledger(ledger: Ledger) -> Mapping[str, Any]:
+    """Columns of a ledger as saved."""
+    entries = ledger.array()
+    return {saved: np.ascontiguousarray(entries[name]) for saved, name in zip(_LEARNED, ENTRY.names or (), strict=True)}
 
-    keys: npt.NDArray[np.uint64]
-    contents: npt.NDArray[np.uint64]
-    outcomes: Whole
-    weights: Array
-    at: Array
 
-    def ledger(self, k: int) -> Ledger:
-        t = len(self.keys)
-        if len(np.unique(self.keys)) < t or {len(self.contents), len(self.outcomes)} != {t}:
-            raise SavedPoolError("resolved events should have different keys, and a content and an outcome each")
-        if t and not (self.outcomes.min() >= 0 and self.outcomes.max() < k):
-            raise SavedPoolError(f"outcomes should lie between 0 and {k - 1}")
-        shaped(self.weights, (t,), "the weights", least=0.0)
-        shaped(self.at, (t,), "the times")
-        entries = np.empty(t, ENTRY)
-        for name, column in zip(ENTRY.names or (), (getattr(self, each.name) for each in fields(self)), strict=True):
-            entries[name] = column
-        return Ledger().added(entries)
+def _make_ledger(**columns: Any) -> Ledger:  # noqa: ANN401 - as `_LEARNED` says
+    """Ledger from its saved columns; SavedPoolError if they do not fit together."""
+    t = len(columns["keys"])
+    if len(np.unique(columns["keys"])) < t or any(len(column) != t for column in columns.values()):
+        raise SavedPoolError("resolved events should have different keys, and a content and an outcome each")
+    shaped(columns["weights"], (t,), "the weights", least=0.0)
+    shaped(columns["at"], (t,), "the times")
+    entries = np.empty(t, ENTRY)
+    for name, saved in zip(ENTRY.names or (), _LEARNED, strict=True):
+        entries[name] = columns[saved]
+    return Ledger().added(entries)
 
 
 def _take(stream: Stream) -> Mapping[str, Any]:
     state = stream._settled()
     totals, sample, k = state.totals, state.sample, len(state.classes)
-    entries = state.ledger.array()
     parts = sample.parts or ((np.empty(0), EventBlock.of_events((), k)),)
     return {
         "classes": tuple(label.item() if isinstance(label, np.generic) else label for label in stream.classes),
@@ -177,7 +171,7 @@ def _take(stream: Stream) -> Mapping[str, Any]:
         "priorities": parts[0][0],
         "beyond": sample.beyond,
         "open": EventBlock.of_events(list(state.open.values()), k),
-        "resolved": _Learned(*(np.ascontiguousarray(entries[name]) for name in ENTRY.names or ())),
+        "resolved": state.ledger,
         "rows": state.rows,
         "scales": {name: str(scale) for name, scale in stream.scales.items()} or None,
         "levels": {name: str(scale) for name, scale in stream.levels.items()} or None,
@@ -211,8 +205,11 @@ def _make(
     state, _ = stream._state.joined(experts)
     # What is divided by its sum again may differ in its last bit.
     totals = replace(_totals(state.totals, experts, parts), prior=prior)
-    sample, opened, ledger = _sample(state.sample, len(experts), parts), parts["open"], parts["resolved"].ledger(k)
-    latest = max(block.at.max(initial=-np.inf) for block in (parts["sample"], parts["resolved"]))
+    sample, opened, ledger = _sample(state.sample, len(experts), parts), parts["open"], parts["resolved"]
+    learned = ledger.array()
+    if len(learned) and not (learned["outcome"].min() >= 0 and learned["outcome"].max() < k):
+        raise SavedPoolError(f"outcomes should lie between 0 and {k - 1}")
+    latest = max(each.max(initial=-np.inf) for each in (parts["sample"].at, learned["at"]))
     if half_life is not None and latest > totals.origin:
         raise SavedPoolError(f"an event should not be later than the latest time, {totals.origin:g}")
     _check_events(opened, len(experts), k, resolved=False)
@@ -226,6 +223,8 @@ def _make(
         open={str(event.id): event for event in opened},
         rows=rows,
     )
+    if experts:
+        stream.sample()
     return stream
 
 
@@ -278,12 +277,14 @@ _EVENTS: Mapping[str, Any] = {
     "outcomes": Whole, "weights": Array, "at": Array, "times": Texts, "groups": Texts,
     "settled": tuple[bool, ...] | None, "topics": Texts, "made": Texts, "asked": Texts,
 }  # fmt: skip
+_KEYS = npt.NDArray[np.uint64]
+_LEARNED: Mapping[str, Any] = {"keys": _KEYS, "contents": _KEYS, "outcomes": Whole, "weights": Array, "at": Array}
 _FIELDS: Mapping[str, Any] = {
     "classes": tuple[Label, ...], "prior": Array | None, "half_life": float | None, "capacity": int, "seed": int,
     "floor": float, "pool_floor": float, "timed": bool | None, "clock": int, "experts": tuple[str, ...],
     "events": Array, "number": Whole, "counts": Array, "cells": Whole, "lowest": Array, "origin": float,
     "moments": _Moments | None, "moments_of_contrasts": _Moments | None, "sample": EventBlock, "beyond": Array,
-    "priorities": Array | None, "open": EventBlock, "resolved": _Learned, "rows": int,
+    "priorities": Array | None, "open": EventBlock, "resolved": Ledger, "rows": int,
     "scales": Mapping[str, Any] | None, "levels": Mapping[str, Any] | None,
 }  # fmt: skip
 
@@ -291,7 +292,7 @@ STREAMS = (
     Kind("events", EventBlock, _EVENTS, _take_events, _make_events, tuple(_EVENTS)[10:], ("earlier", "earlier_made")),
     Kind.of("moments-of-pattern", _Pattern, _nothing),
     Kind.of("moments", _Moments, _nothing),
-    Kind.of("events-learned", _Learned, _nothing),
+    Kind("events-learned", Ledger, _LEARNED, _take_ledger, _make_ledger),
     Kind(
         "stream",
         Stream,

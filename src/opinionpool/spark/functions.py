@@ -109,8 +109,7 @@ def summarize(  # noqa: PLR0913 - each names a column
         scale=scale,
     )
     table, layout = lay_out(df, asked, labels)
-    from opinionpool.spark.summary import Summary
-    from opinionpool.spark.tree import merged_over
+    from opinionpool.spark.summary import Summary, merged_over
 
     summary = merged_over(table, layout, partial(Summary, layout.experts or (), settings))
     stream = summary.stream(by_name=layout.experts is None)

@@ -1,4 +1,4 @@
-"""What a partition says: the state of a stream that has learned from it, which merges and travels as bytes.
+"""What a partition says, the state of a stream that has learned from it; states are merged in stages by workers.
 
 It depends on the rows of the partition alone, so that a task that is run twice, or twice at once, gives the same; and
 merging depends on nothing but what is merged: sums to rounding, the sample to the last bit.
@@ -7,17 +7,26 @@ merging depends on nothing but what is merged: sums to rounding, the sample to t
 from __future__ import annotations
 
 import pickle
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from opinionpool.errors import DuplicateError
+from opinionpool.errors import DuplicateError, OpinionPoolError
 from opinionpool.names import repeated
-from opinionpool.spark.blocks import Block
+from opinionpool.spark.blocks import Batch, Block, read_blocks
+from opinionpool.spark.layout import Layout
 from opinionpool.streams.stream import Stream
 from opinionpool.text import shown
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+# States that one task merges, about, and those that the driver merges at most.
+FAN, LAST = 16, 16
+
+Found = TypeVar("Found")  # a `Summary` or a `Tally`: blocks are added, others merged, and it is pickled
 
 
 class Summary:
@@ -44,10 +53,9 @@ class Summary:
         """Merge another summary into this one."""
         self.state = self.state.settled().merge(other.state.settled())
 
-    def to_bytes(self) -> bytes:
-        """Pickle of the summary, for transfer between workers."""
-        self.state = self.state.settled()
-        return pickle.dumps(self, pickle.HIGHEST_PROTOCOL)
+    def __getstate__(self) -> dict[str, Any]:
+        """What travels between workers: a sample without events for which there is no room."""
+        return {"settings": self.settings, "state": self.state.settled()}
 
     def stream(self, *, by_name: bool) -> Stream:
         """Stream with these events, its experts in the order of their names if `by_name`.
@@ -62,3 +70,86 @@ class Summary:
         names = sorted(state.experts) if by_name else state.experts
         stream._state = stream._state.joined(names)[0].merge(state)
         return stream
+
+
+def merged_over(table: DataFrame, layout: Layout, make: Callable[[], Found]) -> Found:
+    """Merged state of all partitions of a table that `lay_out` gave, each begun by `make`.
+
+    Raises the OpinionPoolError that a worker met first, in the order of the partitions.
+    """
+    from pyspark.sql import functions as f
+
+    def partition(batches: Iterable[Batch]) -> Iterator[Batch]:
+        return summed(batches, layout, make)
+
+    schema = "part long, state binary"
+    states = table.mapInArrow(partition, schema)
+    group = f.floor(f.col("part") / FAN)
+    states = states.repartition(group).mapInArrow(merge_states, schema)
+    tasks = int(str(table.sparkSession.conf.get("spark.sql.shuffle.partitions")))
+    while tasks > LAST:
+        tasks = -(-tasks // FAN)
+        states = states.repartition(tasks, group).mapInArrow(merge_states, schema)
+    rows = sorted(states.collect())
+    found = _merged(bytes(row["state"]) for row in rows)
+    if isinstance(found, OpinionPoolError):
+        raise found
+    return make() if found is None else found
+
+
+def summed(batches: Iterable[Batch], layout: Layout, make: Callable[[], Any]) -> Iterator[Batch]:
+    """The state of a partition, as one row with its number; none if the partition has no rows."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    state = state_of(batches, layout, make)
+    if state is not None:
+        yield _row(0 if context is None else context.partitionId(), state)
+
+
+def state_of(batches: Iterable[Batch], layout: Layout, make: Callable[[], Any]) -> bytes | None:
+    """State of the rows of a partition, or the error met, as bytes; None if there are no rows.
+
+    Errors of this package travel too, as Spark would try again, in vain.
+    """
+    state: Any = None
+    try:
+        for block in read_blocks(batches, layout):
+            state = make() if state is None else state
+            state.add(block)
+        return None if state is None else pickle.dumps(state, pickle.HIGHEST_PROTOCOL)
+    except OpinionPoolError as error:
+        return pickle.dumps(error)
+
+
+def merge_states(batches: Iterable[Batch]) -> Iterator[Batch]:
+    """Yield the merged state of several partitions, as one row."""
+    rows = [row for batch in batches for row in zip(*(batch.column(i).to_pylist() for i in (0, 1)), strict=True)]
+    # In the order of the partitions, so that the same partitions give the same bits.
+    rows.sort()
+    found = _merged(state for _, state in rows)
+    if found is not None:
+        yield _row(rows[0][0] // FAN, pickle.dumps(found, pickle.HIGHEST_PROTOCOL))
+
+
+def _merged(states: Iterable[bytes]) -> Any:  # noqa: ANN401 - a state, an error or None
+    """Merged state, or the first error; None if there are no states."""
+    total: Any = None
+    for state in states:
+        found = pickle.loads(state)
+        if isinstance(found, OpinionPoolError):
+            return found
+        if total is None:
+            total = found
+            continue
+        try:
+            total.merge(found)
+        except OpinionPoolError as error:
+            return error
+    return total
+
+
+def _row(part: int, state: bytes) -> Any:  # noqa: ANN401 - a pyarrow.RecordBatch
+    import pyarrow as pa
+
+    return pa.RecordBatch.from_arrays([pa.array([part], pa.int64()), pa.array([state], pa.binary())], ["part", "state"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
@@ -67,10 +66,6 @@ class Tally:
         """Merge another tally into this one."""
         self._join(other.names, other.parts)
 
-    def to_bytes(self) -> bytes:
-        """Pickle of the tally, for transfer between workers."""
-        return pickle.dumps(self, pickle.HIGHEST_PROTOCOL)
-
     def rates(self, labels: str, level: float) -> Rates:
         """Share of events that happen in each group, by name, with intervals of probability `level`."""
         order = np.argsort(self.names)
@@ -130,6 +125,6 @@ def rates(
     names = trained.experts if experts is None else experts
     asked = Asked(names, outcome, event, probability, group=by, scale=trained.scales)
     table, layout = lay_out(df, asked, trained.classes)
-    from opinionpool.spark.tree import merged_over
+    from opinionpool.spark.summary import merged_over
 
     return merged_over(table, layout, partial(Tally, state, prior)).rates(labels, level)

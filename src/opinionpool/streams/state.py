@@ -15,7 +15,6 @@ from opinionpool import logodds
 from opinionpool.arrays import LEAST, Array, Index, Mask
 from opinionpool.blocks import blocks
 from opinionpool.errors import ArgumentError, LearningError, Note, ProbabilityError
-from opinionpool.estimation.statistics import Statistics
 from opinionpool.forecasts import Forecasts
 from opinionpool.labels import UNRESOLVED
 from opinionpool.learning.leakage import SURE, SURE_EVENTS
@@ -185,16 +184,16 @@ class StreamState(NamedTuple):
             state, left = state._with_rows(_Rows.joined(alike)), left[len(alike) :]
         return state
 
-    def _with_rows(self, rows: _Rows, moments: Statistics | None = None) -> StreamState:
-        """State with the totals and sample of further events that stay out of the ledger; `moments` if precomputed."""
+    def _with_rows(self, rows: _Rows) -> StreamState:
+        """State with the totals and sample of further events that stay out of the ledger."""
         q, columns, facts, made = rows
         totals, wide = self.totals.over(self.experts), q
         if len(columns) < len(self.experts) or (columns[1:] < columns[:-1]).any():
-            wide, moments = np.full((len(q), len(self.experts), *q.shape[2:]), np.nan), None
+            wide = np.full((len(q), len(self.experts), *q.shape[2:]), np.nan)
             wide[:, columns] = q
         at = facts.at if totals.pace else None
         return self._replace(
-            totals=totals.add_rows(wide, facts.outcomes, facts.weights, facts.priors, at, moments=moments),
+            totals=totals.add_rows(wide, facts.outcomes, facts.weights, facts.priors, at),
             sample=self.sample.add_rows(q, columns, facts, made, self.rows),
             rows=self.rows + len(q),
         )
@@ -204,13 +203,10 @@ class StreamState(NamedTuple):
         state = self.added_up()
         return state if state.sample.tidy else state._replace(sample=state.sample.thinned())
 
-    def with_rows(
-        self, q: Array, experts: Sequence[str], facts: EventBlock, made: Times | None, moments: Statistics | None = None
-    ) -> StreamState:
+    def with_rows(self, q: Array, experts: Sequence[str], facts: EventBlock, made: Times | None) -> StreamState:
         """State with further events that stay out of the ledger, their forecasts in an array (T, N) or (T, N, K).
 
-        `facts` are the events without forecasts, of which the unresolved ones are left out; `made` are times, (T, N);
-        `moments` are those of the resolved events, if they are known.
+        `facts` are the events without forecasts, of which the unresolved ones are left out; `made` are times, (T, N).
         """
         state, columns = self.joined(experts)
         state = state._replace(version=self.version + 1)
@@ -224,8 +220,6 @@ class StreamState(NamedTuple):
             q, made = q.copy(), None if made is None else made.copy()
         rows = _Rows(q, columns, facts, made)
         state._check_prior(facts.ids[0], own=facts.priors is not None)
-        if moments is not None:
-            return state.added_up()._with_rows(rows, moments)
         state = state._replace(waiting=(*self.waiting, rows))
         return state if sum(part.q.size for part in state.waiting) < BLOCK else state.added_up()
 

@@ -15,7 +15,6 @@ from opinionpool import logodds
 from opinionpool.arguments import expect_type, labels_given, names_given, number, whole_number
 from opinionpool.arrays import Array, frequencies, is_blank
 from opinionpool.errors import ArgumentError, ExpertError, LearningError, Note, ShapeError
-from opinionpool.estimation.statistics import Statistics
 from opinionpool.forecasts import Forecasts
 from opinionpool.labels import encode_outcomes
 from opinionpool.learning.beliefs import Beliefs
@@ -495,7 +494,6 @@ class Stream:
         prior: npt.ArrayLike | None = None,
         at: npt.ArrayLike | None = None,
         experts: Sequence[str] | None = None,
-        moments: Statistics | None = None,
         topics: npt.ArrayLike | None = None,
         times: npt.ArrayLike | None = None,
     ) -> None:
@@ -513,8 +511,6 @@ class Stream:
         at : array_like, shape (T,), optional
         experts : sequence of str, optional
             ``expert_1`` ... if not given.
-        moments : Statistics, optional
-            Those of the resolved rows, if they are known: of log-ratios with the floors of this stream.
         topics : array_like of str, shape (T,), optional
             What the events are about.
         times : array_like of datetime64, shape (T, N), optional
@@ -541,7 +537,7 @@ class Stream:
             given = None if at is None else times_of(at, len(q))[known]
             clock, facts.at[known] = state.clock.tell(int(known.sum()), given)
             state = state._replace(clock=clock)
-        self._state = state.with_rows(q, names, facts, made, moments)
+        self._state = state.with_rows(q, names, facts, made)
 
     def merge(self, other: Stream) -> Stream:
         """Stream of the events of both; their order and how they were divided between the two do not matter.

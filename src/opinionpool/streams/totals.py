@@ -92,7 +92,6 @@ class Totals:
         prior: Array | None = None,
         at: Array | None = None,
         sign: int = 1,
-        moments: Statistics | None = None,
     ) -> Totals:
         """The sums with resolved events of an array, (T, N) or (T, N, K), or with sign -1 without them."""
         faded = self if at is None else self.faded(float(at.max(initial=self.origin)))
@@ -106,7 +105,7 @@ class Totals:
         counts = faded.counts + sign * (weight.sum() if whole else weight @ answered)
         shared, own = faded.shared, faded.own
         if shared is not None and own is not None:
-            found = self._moments(q, outcomes, weight, prior) if moments is None else moments
+            found = self._moments(q, outcomes, weight, prior)
             current = own if prior is not None else shared
             current = current.merge(found) if sign > 0 else current.remove(found)
             shared, own = (shared, current) if prior is not None else (current, own)
