@@ -42,7 +42,7 @@ class Optimum(NamedTuple):
         return np.asarray(self.decrement < _TOLERANCE)
 
 
-def newton(loss: Loss, penalty: Array, start: Array, steps: int = STEPS) -> Optimum:
+def newton(loss: Loss, penalty: Array, start: Array, steps: int = STEPS, tolerance: float = _TOLERANCE) -> Optimum:
     """Minimise S convex losses plus quadratic penalties (S, P, P) from coefficients (S, P), which the answer forgets.
 
     A LinAlgError says that a Hessian is singular: directions without curvature must be left out beforehand.
@@ -54,7 +54,7 @@ def newton(loss: Loss, penalty: Array, start: Array, steps: int = STEPS) -> Opti
         precision = at.value.hessian + at.penalty
         step = np.asarray(np.linalg.solve(precision, at.gradient[..., None])[..., 0], dtype=np.float64)
         decrement = np.asarray((at.gradient * step).sum(axis=1))
-        near = decrement < _TOLERANCE
+        near = decrement < tolerance
         if near.all():
             at.end(found, step, decrement)
             return found
@@ -148,8 +148,12 @@ class Mode:
         return Mode(basis @ self.coefficients, self.log_marginal_likelihood, self.precision, basis)
 
 
-def posterior_modes(design: Design, prior: Prior | None = None, start: Array | None = None) -> list[Mode]:
+def posterior_modes(
+    design: Design, prior: Prior | None = None, start: Array | None = None, tolerance: float = _TOLERANCE
+) -> list[Mode]:
     """Modes of S regressions of one outcome on standard normal θ, (S, P), of which a prior makes coefficients (S, Q).
+
+    The tolerance is what the cost would fall by in a last step; precisions and likelihoods are off by its root.
 
     >>> design = Design.of(np.ones((1, 1, 1)), np.array([1]))
     >>> (mode,) = posterior_modes(design)
@@ -161,7 +165,7 @@ def posterior_modes(design: Design, prior: Prior | None = None, start: Array | N
         design, prior = design.through(prior.mean, prior.root), None
     size, s = (design.size, design.sets) if prior is None else (prior.root.shape[2], len(prior.root))
     begun = np.zeros((s, size)) if start is None else start
-    found = newton(loss_along(design, prior), np.tile(np.eye(size), (s, 1, 1)), begun)
+    found = newton(loss_along(design, prior), np.tile(np.eye(size), (s, 1, 1)), begun, tolerance=tolerance)
     precision = found.hessian + np.eye(size)
     half_log_determinant = np.log(np.einsum("spp->sp", np.linalg.cholesky(precision))).sum(axis=1)
     score = -found.loss - (found.theta**2).sum(axis=1) / 2.0 - half_log_determinant

@@ -26,6 +26,8 @@ from opinionpool.learning.topics import TopicEffects
 NEGLIGIBLE, MARGIN = -7.0, 3.0
 # Log-ratios, each as often as it counts, from which on the quadratic function about the mean is enough.
 MANY = 1000
+# What the cost would fall by in the last step to the point of the quadratic function, which is a step itself.
+ROUGH = 1e-9
 # Standard deviations that the last step of the mean may have, where events are at hand, and where each step reads all
 # of them again: the next one would have about 0.000001, and 0.003. How many steps are made.
 TINY, SMALL, STEPS = 0.01, 1.0, 10
@@ -232,7 +234,7 @@ def approximate(design: Design, nodes: Nodes, start: Array | None = None) -> App
     begun = np.zeros((1, design.size))
     if start is not None:
         begun[0, d:] = vector.T @ (start[d:] - middle) / sd
-    (mode,) = posterior_modes(design, Prior(mean[None], root[None]), begun)
+    (mode,) = posterior_modes(design, Prior(mean[None], root[None]), begun, ROUGH)
     return by_quadratic(Quadratic.at(design, mean + root @ mode.coefficients), nodes, d)
 
 

@@ -57,8 +57,12 @@ class Rows(DenseContrasts):
 
     def log_likelihoods(self) -> Array:
         """Log-likelihoods of what happened by the average and by each expert, (1 + N,)."""
-        forecasts = softmax(self.contrasts + self.reference[:, None, :])
-        return by_average_and_expert(forecasts[np.arange(len(forecasts)), :, self.outcomes], self.weight)
+        ratios, t = self.contrasts + self.reference[:, None, :], np.arange(len(self.weight))
+        if self.free == 1:
+            given = expit(ratios[..., 0] * np.where(self.outcomes == 1, 1.0, -1.0)[:, None])
+        else:
+            given = softmax(ratios)[t, :, self.outcomes]
+        return by_average_and_expert(given, self.weight)
 
     def observed(self, fill: Parts, extremes: Extremes) -> Observations:
         """Observations for the logistic regression, with missing contrasts imputed by `fill`."""
@@ -139,11 +143,12 @@ def forecast_frequencies(data: DenseContrasts, contrasts: Array) -> Array:
     """Sum over events of the mean probabilities of the experts with contrasts (T, N, K - 1), (K,)."""
     found = np.zeros(data.free + 1)
     for rows in blocks(len(contrasts), contrasts[0].size):
-        p = softmax(contrasts[rows] + data.reference[rows, None])
-        known = ~np.isnan(p[..., 0])
-        number = known.sum(axis=1)
-        total = np.where(known[..., None], p, 0.0).sum(axis=1)
-        found += (data.weight[rows] / np.maximum(number, 1)) @ total
+        each = contrasts[rows] + data.reference[rows, None]
+        number = np.count_nonzero(~np.isnan(each[..., 0]), axis=1)
+        total = np.nansum(expit(each) if data.free == 1 else softmax(each)[..., 1:], axis=1)
+        share = data.weight[rows] / np.maximum(number, 1)
+        found[1:] += share @ total
+        found[0] += share @ (number - total.sum(axis=1))
     return found
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -111,26 +112,25 @@ class NestedCorrelation:
 
     def _smoothed(self, decay: Array, gap: Array, value: Array, *, strict: bool) -> Array:
         """Smoothed disturbances of the process by place, (m, T), from its decay and its new variance at each."""
-        noise = max(1.0 - self.rho, _LEAST)
-        error, spread = np.empty(value.shape), np.empty(value.shape)
-        mean, variance = np.zeros(value.shape[1]), np.zeros(value.shape[1])
-        for i in range(len(value)):
-            spread[i] = decay[i] ** 2 * variance + self.rho * gap[i]
-            error[i] = value[i] - decay[i] * mean
-            gain = spread[i] / (spread[i] + noise)
-            mean = decay[i] * mean + gain * error[i]
-            variance = spread[i] * (1.0 - gain)
+        noise, mean, variance = max(1.0 - self.rho, _LEAST), 0.0, 0.0
+        errors, spreads = [], []
+        for step, own, seen in zip(*map(_by_row, (decay, gap, value)), strict=True):
+            spreads.append(step * step * variance + self.rho * own)
+            errors.append(seen - step * mean)
+            gain = spreads[-1] / (spreads[-1] + noise)
+            mean = step * mean + gain * errors[-1]
+            variance = spreads[-1] * (1.0 - gain)
+        error, spread = (np.array(x).reshape(value.shape) for x in (errors, spreads))
         # Where nothing is open, as it may be without noise, nothing is gained.
         total = spread + noise
         nothing = total <= _LEAST
         if strict and (np.abs(error[nothing]) > CONSISTENT * np.abs(value).max(initial=0.0)).any():
             raise PanelError(NO_LIMIT)
-        scaled, gain = np.where(nothing, 0.0, error) / total, spread / total
-        solved, after = np.empty(value.shape), np.zeros(value.shape[1])
-        for i in range(len(value) - 1, -1, -1):
-            solved[i] = scaled[i] - gain[i] * after
-            after = decay[i] * (solved[i] + after)
-        return solved
+        scaled, after, solved = np.where(nothing, 0.0, error) / total, 0.0, []
+        for own, part, step in zip(*(_by_row(x[::-1]) for x in (scaled, spread / total, decay)), strict=True):
+            solved.append(own - part * after)
+            after = step * (solved[-1] + after)
+        return np.array(solved[::-1]).reshape(value.shape)
 
     def pairs(self, event: Index, expert: Index, values: Array, events: int) -> tuple[Array, Array]:
         """Σ (R_ij / ρ) values_i · values_j over the pairs of M forecasts (M, d) on each event, and Σ (R_ij / ρ)²."""
@@ -160,6 +160,11 @@ class NestedCorrelation:
             gain = spread / total if total > 0 else 0.0
             mean, variance = decay[i] * mean + gain * innovation, spread * (1.0 - gain)
         return correlated
+
+
+def _by_row(values: Array) -> Any:  # noqa: ANN401 - both can be calculated with
+    """Rows of values (m, T): arrays, or floats, which are faster, where T is 1."""
+    return values[:, 0].tolist() if values.shape[1] == 1 else values
 
 
 def _steps(level: Array) -> tuple[Array, Array]:
