@@ -11,6 +11,7 @@ from opinionpool.scales import Scale
 from opinionpool.spark import blocks
 from opinionpool.spark.blocks import read_blocks
 from opinionpool.spark.layout import Layout
+from opinionpool.spark.summary import Summary
 
 WIDE = Layout(("ann", "bob"), (0, 1), False, False, ("event", "outcome"), ())
 LONG = Layout(None, (0, 1), False, False, ("event", "outcome"), ("league",))
@@ -56,6 +57,28 @@ def test_levels():
     one, two = read_blocks([pa.RecordBatch.from_pydict(columns)], replace(LONG, scales=SCALES))
     assert (one.experts, two.experts) == (("ann", "cy"), ("bob", "cy"))
     np.testing.assert_array_equal(np.concatenate([one.probabilities, two.probabilities]), [[0.7, 0.3], [0.25, np.nan]])
+
+
+def test_a_tie_is_half_an_event_of_either_outcome():
+    words = [["A", "tie"], ["B", "B"], ["A", "A"], ["tie", "B"]]
+    happened = ["A", "tie", "B", None]
+    scale = Scale.of("B,tie,A")
+    layout = Layout(("ann", "bob"), ("B", "A"), False, False, ("event", "outcome"), (), {"*": scale})
+    batch = {"p": words, "event": list("abcd"), "outcome": happened}
+    (block,) = read_blocks([pa.RecordBatch.from_pydict(batch)], layout)
+    assert block.ties.tolist() == [False, True, False, False]
+    assert block.facts.outcomes.tolist() == [1, -1, 0, -1]
+    summary = Summary(("ann", "bob"), {"classes": ("B", "A")})
+    summary.add(block)
+    f = op.Forecasts.from_array(
+        words, happened, experts=["ann", "bob"], events=list("abcd"), scale=scale, classes=["B", "A"]
+    )
+    stream = op.Stream(("B", "A"))
+    stream.add(f)
+    found = summary.stream(by_name=True)
+    assert found.events.tolist() == stream.events.tolist() == [1.5, 1.5]
+    expected = stream.fit("recalibrated").pool_forecasts(f)
+    np.testing.assert_allclose(found.fit("recalibrated").pool_forecasts(f), expected, atol=1e-9)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -10,11 +11,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from opinionpool.arrays import Array, Index
+from opinionpool.arrays import Array, Index, Mask
 from opinionpool.errors import CellError, DuplicateError, LayoutError, OpinionPoolError, OutcomeError, ProbabilityError
-from opinionpool.labels import UNRESOLVED, label_text
+from opinionpool.labels import UNRESOLVED, halves, label_text
 from opinionpool.logodds import normalised
-from opinionpool.scales import Scale, scale_of
+from opinionpool.scales import Scale, scale_of, without_ties
 from opinionpool.spark.layout import Layout
 from opinionpool.streams.block import EventBlock
 from opinionpool.text import listed, shown
@@ -32,6 +33,16 @@ class Block(NamedTuple):
     probabilities: Array  # (T, N), or (T, N, K) when K > 2; NaN where missing
     facts: EventBlock  # the events, without their forecasts
     kept: Batch  # the columns that are handed on, a row for each event
+    ties: Mask | None = None  # (T,), events whose outcome is half of each class; None without preferences
+
+    def halved(self) -> tuple[EventBlock, Array]:
+        """The events and their forecasts, each tie as two halves of an event."""
+        if self.ties is None or not self.ties.any():
+            return self.facts, self.probabilities
+        event, outcomes, share = halves(self.facts.outcomes, self.ties)
+        ids, second = self.facts.ids[event], np.append(False, event[1:] == event[:-1])
+        ids[second] = [each and f"{each} ½" for each in ids[second].tolist()]
+        return replace(self.facts.take(event), ids=ids, outcomes=outcomes, weights=share), self.probabilities[event]
 
 
 def read_blocks(batches: Iterable[Batch], layout: Layout) -> Iterator[Block]:
@@ -146,10 +157,15 @@ def _block(
 ) -> Block:
     """Block of events with their outcomes, times, groups, topics and priors; `event` is the event of each row."""
     t = len(starts)
-    outcomes, columns = np.full(t, UNRESOLVED), dict[str, Any]()
+    outcomes, ties, columns = np.full(t, UNRESOLVED), None, dict[str, Any]()
     if "outcome" in layout.roles:
-        codes = _codes(rows.column("outcome"), layout.classes, [ids[i] for i in event] if ids else [], "outcome")
+        given, tied = without_ties(rows.column("outcome"), layout.scales)
+        given = given if tied is None else pa.array(given.tolist(), pa.string())
+        codes = _codes(given, layout.classes, [ids[i] for i in event] if ids else [], "outcome")
+        codes = codes if tied is None else np.where(tied, len(layout.classes), codes)
         outcomes = codes[_one_per_event(codes, codes == UNRESOLVED, event, starts, ids, "outcomes")]
+        ties = None if tied is None else outcomes == len(layout.classes)
+        outcomes = outcomes if ties is None else np.where(ties, UNRESOLVED, outcomes)
     if "time" in layout.roles:
         stamps = rows.column("time").cast(pa.timestamp("us")).to_numpy(zero_copy_only=False)
         stamps = stamps.astype("datetime64[us]")
@@ -162,7 +178,7 @@ def _block(
     names_of = np.array(ids, dtype=object) if ids else np.full(t, None, dtype=object)
     facts = EventBlock.facts(names_of, outcomes, np.ones(t), q, **columns)
     kept = [_alike(rows.column(f"k{i}"), event, starts, ids, name) for i, name in enumerate(layout.kept)]
-    return Block(names, q, facts, pa.RecordBatch.from_arrays(kept, [f"k{i}" for i in range(len(kept))]))
+    return Block(names, q, facts, pa.RecordBatch.from_arrays(kept, [f"k{i}" for i in range(len(kept))]), ties)
 
 
 def _priors(column: Any, layout: Layout, ids: list[str], event: Index, starts: Index) -> Array:  # noqa: ANN401

@@ -38,14 +38,15 @@ class Summary:
 
     def add(self, block: Block) -> None:
         """Add the resolved events of a block."""
-        facts, t = block.facts, len(block.facts)
+        facts, all_given = block.halved()
+        t = len(facts)
         own = np.zeros(t, dtype=bool)
         if facts.priors is not None:
             own[:] = ~np.isnan(facts.priors.reshape(t, -1)[:, 0])
         for mine, priors in ((np.flatnonzero(~own), False), (np.flatnonzero(own), True)):
             if len(mine):
                 some = facts if len(mine) == t else facts.take(mine)
-                q = block.probabilities if len(mine) == t else block.probabilities[mine]
+                q = all_given if len(mine) == t else all_given[mine]
                 some = some if priors else replace(some, priors=None)
                 self.state = self.state.with_rows(q, block.experts, some, None)
 

@@ -196,7 +196,7 @@ def _one_each(event: Index, label: Index) -> bool:
 
 def _long_values(table: Table, column: int, experts: Words, reading: Reading) -> Array:
     """A column of probabilities by several experts, each in the unit of who gave it, (rows,)."""
-    levels = _levels(table, column, experts.values, experts.codes, reading)
+    levels = read_levels(table, column, experts.values, experts.codes, reading.rules)
     if levels is not None:
         return levels
     plain = reading.numbers(table, [column])[0]
@@ -205,27 +205,6 @@ def _long_values(table: Table, column: int, experts: Words, reading: Reading) ->
         check_experts(table, column, written, experts, reading.rules)
     units = units_of_rows(experts.values, experts.codes, reading.rules)
     return reading.probabilities(table, column, plain, units=units)
-
-
-def _levels(table: Table, column: int, experts: Sequence[str], codes: Index, reading: Reading) -> Array | None:
-    """Levels of a column as probabilities, (rows,), and fractions of experts without a scale; None without any."""
-    found = read_levels(table, column, experts, codes, reading.rules)
-    if found is None:
-        return None
-    values, scaled = found
-    words = table.words(column)
-    numbers, signed = written_numbers(words), np.array([word.endswith("%") for word in words.values], dtype=bool)
-    units = units_of_rows(experts, codes, reading.rules)
-    percent = np.full(table.rows, unmarked_percent(table.names[column], reading.rules))
-    percent = (percent if units is None else np.where(units < 0, percent, units == 1)) | words.expand(signed, False)
-    numbers = np.where(scaled, np.nan, np.where(percent, numbers / 100.0, numbers))
-    missing = [word.lower() in reading.rules.missing_words for word in words.values]
-    absent = words.expand(np.array(missing, dtype=bool), True)
-    wrong = ~scaled & ~absent & ~((numbers >= 0) & (numbers <= 1))
-    if wrong.any():
-        row = int(wrong.argmax())
-        raise cell_fault("no-level-of-any", table, row, column, count=int(wrong.sum()))
-    return np.where(scaled, values, numbers)
 
 
 def _files(table: Table, layout: Layout, reading: Reading, cells: Sequence[tuple[Index, int]]) -> Words | None:
@@ -367,7 +346,7 @@ def melt_columns(table: Table, layout: Layout, reading: Reading) -> Melted:
             continue
         named = str(expert) if layout.wide and files is None else None
         names, codes = (by_row.values, by_row.codes) if by_row else ([str(expert)], nobody)
-        value = None if label else _levels(table, column, names, codes, reading)
+        value = None if label else read_levels(table, column, names, codes, reading.rules)
         if value is None:
             other = by_row or expert != table.names[column]
             units = units_of_rows(names, codes, reading.rules) if other else None

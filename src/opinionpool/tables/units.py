@@ -98,11 +98,10 @@ class Spread:
         return cls(len(known), above, inside, long, float(known.min()), float(known.max()), whole, levels, none)
 
     def __add__(self, other: Spread) -> Spread:
-        low, high = min(self.low, other.low), max(self.high, other.high)
-        every, above = self.every + other.every, self.above + other.above
-        inside, long = self.inside + other.inside, self.long + other.long
+        low, high, whole = min(self.low, other.low), max(self.high, other.high), self.whole and other.whole
+        every, above, inside = self.every + other.every, self.above + other.above, self.inside + other.inside
         levels = tuple(a + b for a, b in zip(self.levels, other.levels, strict=True))
-        return Spread(every, above, inside, long, low, high, self.whole and other.whole, levels, self.none + other.none)
+        return Spread(every, above, inside, self.long + other.long, low, high, whole, levels, self.none + other.none)
 
     @property
     def kind(self) -> str:
@@ -114,7 +113,7 @@ class Spread:
         """
         if not self.above:
             return "none" if not self.every else "fractions" if self.low >= 0 else "other"
-        if self._strays <= self._few and any(self.levels[2:]):
+        if self._room >= 0 and any(self.levels[2:]):
             return "scale"
         if self.every > 1 and not self.whole and self.low >= 1 and self.long <= 0.1 * self.every:
             return "odds"
@@ -123,20 +122,16 @@ class Spread:
         return "percentages" if self.above > self.inside else "fractions and more"
 
     @property
-    def _strays(self) -> int:
-        """How many numbers are no levels."""
-        return self.every - self.none - sum(self.levels)
-
-    @property
-    def _few(self) -> int:
-        """How many numbers may be mistakes."""
-        return min(self.every // 20, max(1, self.every // 100))
+    def _room(self) -> int:
+        """How many levels may be mistakes, as few numbers may, beside those that are no levels; negative if too many."""
+        few = min(self.every // 20, max(1, self.every // 100))
+        return few - (self.every - self.none - sum(self.levels))
 
     @property
     def ends(self) -> tuple[int, int]:
         """The lowest and the highest level, without a few beyond one that nobody uses."""
         used = [level for level, count in enumerate(self.levels) if count]
-        left = [each for each in used if sum(self.levels[each:]) + self._strays > self._few]
+        left = [each for each in used if sum(self.levels[each:]) > self._room]
         last = max(left, default=used[0])
         return used[0], next((level - 1 for level in range(last, used[-1]) if level not in used), used[-1])
 
@@ -429,39 +424,44 @@ def read_probabilities(
     return _within_bounds(table, column, values, percent, log, named)
 
 
-def read_levels(
-    table: Table, column: int, experts: Sequence[str], codes: Index, rules: NumberRules
-) -> tuple[Array, Mask] | None:
-    """Return probabilities of the levels in a column, and the mask of rows with a scale, (rows,); None without any.
+def read_levels(table: Table, column: int, experts: Sequence[str], codes: Index, rules: NumberRules) -> Array | None:
+    """Return levels in a column as probabilities, and numbers of experts without a scale as fractions, (rows,).
 
-    Codes are those of experts, -1 for nobody.
+    None where nobody has a scale; codes are those of experts, -1 for nobody.
     """
-    scales = [scale_of(rules.scales, name) for name in experts]
-    if not any(scales):
+    ways = [(scale_of(rules.scales, name), rules.units.get(name)) for name in experts]
+    if not any(scale for scale, _ in ways):
         return None
-    words, missing = table.words(column), rules.missing_words
-    values, scaled = np.full(table.rows, np.nan), np.zeros(table.rows, dtype=bool)
-    for scale in dict.fromkeys(each for each in scales if each is not None):
-        own = np.append(np.array([each == scale for each in scales]), False)[codes]
-        absent = [word.strip().lower() in missing for word in words.values]
-        each = [-1 if none else scale.place(word) for word, none in zip(words.values, absent, strict=True)]
-        places = np.array(each, dtype=np.intp)
-        wrong = own & words.expand((places < 0) & ~np.array(absent, dtype=bool), False)
+    words, found = table.words(column), np.full(table.rows, np.nan)
+    absent = np.array([word.lower() in rules.missing_words for word in words.values], dtype=bool)
+    numbers = written_numbers(Words(np.arange(len(absent)), words.values))
+    signed = np.array([word.endswith("%") for word in words.values], dtype=bool)
+    for way in dict.fromkeys([*ways, (None, None)]):
+        scale, unit = way
+        if scale is None:
+            percent = unmarked_percent(table.names[column], rules) if unit is None else unit == "percent"
+            p = np.where(signed | percent, numbers / 100.0, numbers)
+            p = np.where((p >= 0) & (p <= 1), p, np.nan)
+        else:
+            p = scale.probability([scale.place(word) for word in words.values])
+        own = np.append(np.array([each == way for each in ways]), way == (None, None))[codes]
+        wrong = own & words.expand(np.isnan(p) & ~absent, False)
         if wrong.any():
-            raise _no_level(table, column, wrong, str(scale), experts[int(codes[int(wrong.argmax())])])
-        values = np.where(own, words.expand(scale.probability(places), np.nan), values)
-        scaled |= own
-    return values, scaled
+            raise _no_level(table, column, wrong, scale, experts[int(codes[int(wrong.argmax())])])
+        found = np.where(own, words.expand(np.where(absent, np.nan, p), np.nan), found)
+    return found
 
 
-def _no_level(table: Table, column: int, wrong: Mask, scale: str, name: str) -> OpinionPoolError:
+def _no_level(table: Table, column: int, wrong: Mask, scale: Scale | None, name: str) -> OpinionPoolError:
     """The error for cells that are no levels; words among them, and a number that comes again, stand for no answer."""
     words, row, count = table.words(column), int(wrong.argmax()), int(wrong.sum())
+    if scale is None:
+        return cell_fault("no-level-of-any", table, row, column, count=count)
     bad = np.unique(words.codes[wrong]).tolist()
     none = [words.values[code] for code in bad if not looks_numeric(words.values[code]) or len(bad) == 1 < count]
     few = len(none) == len(bad) <= 5 and 4 * count <= words.counts.sum()
     ways = [{"missing_values": tuple(none)}] if few else []
-    return cell_fault("no-level", table, row, column, ways, count, scale=scale, name=name)
+    return cell_fault("no-level", table, row, column, ways, count, scale=str(scale), name=name)
 
 
 def unmarked_percent(name: str, rules: NumberRules) -> bool:
