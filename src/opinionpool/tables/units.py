@@ -123,7 +123,7 @@ class Spread:
 
     @property
     def _room(self) -> int:
-        """How many levels may be mistakes, as few numbers may, beside those that are no levels; negative if too many."""
+        """How many levels may be mistakes, few of all numbers, less those that are no levels."""
         few = min(self.every // 20, max(1, self.every // 100))
         return few - (self.every - self.none - sum(self.levels))
 
