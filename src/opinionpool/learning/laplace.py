@@ -256,7 +256,8 @@ def fit_nodes(observed: Observations, nodes: Nodes, *, covariances: bool = True,
         return averaged(found.likely(NEGLIGIBLE, covariances=covariances), nodes, basis)
     found = approximate(design, among, start)
     pairs = found.likely(NEGLIGIBLE - MARGIN, covariances=True)
-    return averaged(modes_of(design, found.about, among, pairs, covariances=covariances), nodes, basis)
+    prior = prior_means(among, pairs)
+    return averaged(modes_of(design, found.about, prior, pairs, covariances=covariances), nodes, basis)
 
 
 def fit_all(likelihood: Likelihood, nodes: Nodes, d: int, start: Array, *, covariances: bool = True) -> Fit:
@@ -321,11 +322,16 @@ def _basis(observed: Observations, nodes: Nodes) -> Array | None:
     return observed.basis_with(nodes.direction) if nodes.own is None else None
 
 
-def modes_of(design: Design, about: Quadratic, nodes: Nodes, pairs: Pairs, *, covariances: bool) -> Pairs:
-    """Return the pairs with their modes, each by a search from its mean by the quadratic function."""
+def prior_means(nodes: Nodes, pairs: Pairs) -> Array:
+    """Return the prior means of the coefficients in pairs, (M, Q)."""
+    found = np.zeros_like(pairs.mean)
+    found[:, -nodes.direction.shape[1] :] = nodes.sums.value[pairs.total, None] * nodes.direction[pairs.node]
+    return found
+
+
+def modes_of(design: Design, about: Quadratic, prior: Array, pairs: Pairs, *, covariances: bool) -> Pairs:
+    """Return the pairs with their modes, each by a search from its mean; `prior` (M, Q) are prior means."""
     assert pairs.covariance is not None
-    prior = np.zeros_like(pairs.mean)
-    prior[:, -nodes.direction.shape[1] :] = nodes.sums.value[pairs.total, None] * nodes.direction[pairs.node]
     pull = about.slope - pairs.mean @ about.curvature
     # Log-likelihood and log prior at the start, by the quadratic function, and at the mode.
     start = about.constant + ((about.slope + pull) * pairs.mean - pull * (pairs.mean - prior)).sum(axis=1) / 2.0

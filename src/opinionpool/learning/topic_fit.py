@@ -33,6 +33,7 @@ from opinionpool.learning.laplace import (
     averaged,
     by_quadratic,
     modes_of,
+    prior_means,
 )
 from opinionpool.learning.nodes import Nodes
 from opinionpool.learning.topics import TopicEffects
@@ -230,38 +231,32 @@ def _by_modes(about: Expansion, few: Observations, start: Joint, nodes: Nodes, *
     assert few.topics is not None
     assert start.pairs.covariance is not None
     arrow, d, (g, size, q), m = about.arrow, few.free, about.arrow.cross.shape, len(start.effects)
-    # Intercept, topics, weights.
-    own, common = d + np.arange(g * size), np.concatenate([np.arange(d), g * size + np.arange(d, q)])
-    curvature, wide = np.zeros((g * size + q, g * size + q)), arrow.cross.reshape(g * size, q)
-    curvature[np.ix_(common, common)], curvature[np.ix_(own, common)] = arrow.common.curvature, wide
-    curvature[np.ix_(common, own)], curvature[np.ix_(own, own)] = wide.T, _block_diagonal(arrow.curvature)
-    slope, mean = np.empty(g * size + q), np.empty((m, g * size + q))
-    slope[common], slope[own] = arrow.common.slope, arrow.slope.ravel()
-    mean[:, common], mean[:, own] = start.pairs.mean, start.effects.reshape(m, -1)
-    covariance = np.empty((m, *curvature.shape))
+    wide = arrow.cross.reshape(g * size, q)
+    curvature = np.block([[arrow.common.curvature, wide.T], [wide, _block_diagonal(arrow.curvature)]])
+    slope = np.concatenate([arrow.common.slope, arrow.slope.ravel()])
+    mean, covariance = np.hstack([start.pairs.mean, start.effects.reshape(m, -1)]), np.empty((m, *curvature.shape))
     for i, level in enumerate(about.levels):
-        rows, follow = np.flatnonzero(start.pairs.level == i)[:, None, None], level.follow.reshape(g * size, q)
-        among = start.pairs.covariance[rows[:, 0, 0]]
+        (rows,) = np.nonzero(start.pairs.level == i)
+        follow, among = level.follow.reshape(g * size, q), start.pairs.covariance[rows]
         beside = follow @ among
-        covariance[rows, common[:, None], common], covariance[rows, own[:, None], common] = among, beside
-        covariance[rows, common[:, None], own] = np.swapaxes(beside, 1, 2)
-        covariance[rows, own[:, None], own] = beside @ follow.T + _block_diagonal(level.gain)
+        own = beside @ follow.T + _block_diagonal(level.gain)
+        covariance[rows] = np.block([[among, np.swapaxes(beside, 1, 2)], [beside, own]])
     design, there = few.design(), few.topics.member == np.arange(g)[:, None]
     beyond = design.ratios(about.point[None])[0] - few.offset.T + few.topics.base[:, None]
     columns = np.concatenate([np.broadcast_to(np.eye(d)[..., None], (d, d, len(few.weight))), beyond[None]])
     columns = (there[:, None, None] * columns).reshape(g * size, d, -1)
-    design = replace(design, columns=np.concatenate([columns, design.columns]))
-    pairs = start.pairs._replace(mean=mean, covariance=covariance)
+    design = replace(design, columns=np.concatenate([design.columns, columns]))
+    pairs, prior = start.pairs._replace(mean=mean, covariance=covariance), np.zeros_like(mean)
+    prior[:, :q] = prior_means(nodes, start.pairs)
     quadratic = Quadratic(arrow.common.constant, slope, curvature)
-    found = modes_of(design, quadratic, nodes, pairs, covariances=covariances)
-    effects, whole = found.mean[:, own].reshape(-1, g, size), found.covariance
+    found = modes_of(design, quadratic, prior, pairs, covariances=covariances)
+    effects, whole = found.mean[:, q:].reshape(-1, g, size), found.covariance
     if whole is None:
-        return start._replace(pairs=found._replace(mean=found.mean[:, common]), effects=effects)
+        return start._replace(pairs=found._replace(mean=found.mean[:, :q]), effects=effects)
     mixed = np.einsum("m,mij->ij", _shares(found), whole)
-    within = mixed[np.ix_(own, own)].reshape(g, size, g, size)[np.arange(g), :, np.arange(g)]
-    pairs = found._replace(mean=found.mean[:, common], covariance=whole[:, common[:, None], common])
-    cross = mixed[np.ix_(own, common)].reshape(g, size, q)
-    return Joint(pairs, effects, within, cross)
+    within = mixed[q:, q:].reshape(g, size, g, size)[np.arange(g), :, np.arange(g)]
+    pairs = found._replace(mean=found.mean[:, :q], covariance=whole[:, :q, :q])
+    return Joint(pairs, effects, within, mixed[q:, :q].reshape(g, size, q))
 
 
 def _block_diagonal(blocks: Array) -> Array:
