@@ -60,7 +60,7 @@ def covered(rng: np.random.Generator, events: int, n: int, rho: float) -> float:
     limit = rng.choice(believed.LIMITS, p=believed.LIMIT_PROBABILITIES)
     total = events + NEW
     contrasts = 1.5 * (np.sqrt(rho) * rng.normal(size=(total, 1)) + np.sqrt(1 - rho) * rng.normal(size=(total, n)))
-    intercept = believed.BIAS * believed_slope(n) * rng.normal()
+    intercept = rng.choice(believed.BIASES, p=believed.BIAS_PROBABILITIES) * believed_slope(n) * rng.normal()
     truth = expit(intercept + Extremes(limit).believed(contrasts[..., None])[..., 0] @ weights)
     y = (rng.random(total) < truth).astype(int)
     learned = learn(Forecasts.from_array(expit(contrasts[:events]), y[:events]), prior=0.5)

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from scipy.linalg import block_diag
 
 from opinionpool.estimation.regression import Observations
-from opinionpool.learning.constants import BIAS, DEPENDENCE, SLOPE_SD
+from opinionpool.learning.constants import BIASES, DEPENDENCE, SLOPE_SD
 from opinionpool.learning.laplace import Fit, fit_nodes
 from opinionpool.learning.nodes import Nodes, Sums
 from opinionpool.learning.prior import believed_slope
@@ -43,17 +43,17 @@ class Task(NamedTuple):
         (h,), (across,) = self.nodes.across()
         along = self.nodes.sums.sd[0] * np.linalg.norm(self.nodes.direction[0])
         weights = across * np.eye(len(h)) + (along - across) * np.outer(h, h)
-        return np.append(0.0, self.nodes.mean), block_diag(self.nodes.intercept(1), weights)
+        return np.append(0.0, self.nodes.mean), block_diag(self.nodes.intercept_sd, weights)
 
 
 def simulated(t: int, n: int, apart: float, rng: np.random.Generator) -> Task:
     """Events whose outcomes follow from weights that are drawn from what is believed of them."""
     total = believed_slope(n)
-    sums = Sums(np.array([total]), np.array([SLOPE_SD * total]), np.ones(1))
+    sums = Sums(np.array([total]), np.array([SLOPE_SD * total]), np.ones(1), np.array([BIASES[0] * total]))
     even = np.full((1, n), 1.0 / n)
     task = Task(
         Observations(np.zeros((0, n, 1)), np.zeros((0, 1)), np.zeros(0, dtype=np.intp), np.zeros(0)),
-        Nodes(np.ones(1), even, np.array([apart]), BIAS * total, sums, DEPENDENCE[:1], np.ones(1)),
+        Nodes(np.ones(1), even, np.array([apart]), sums, DEPENDENCE[:1], np.ones(1)),
     )
     mean, root = task.prior
     drawn = mean + root @ rng.normal(size=root.shape[1])

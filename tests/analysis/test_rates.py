@@ -181,7 +181,7 @@ class TestSimulated:
             rogan_gladen.append(rates(learn(resolved), both).rivals_["Rogan-Gladen"].rate[0] - y.mean())
         assert sum(inside) >= 4
         # Outcomes of one class leave open which experts tell the classes apart, too.
-        assert np.sqrt(np.mean(np.square(errors))) < (0.15 if happened else 0.2 if same else 0.3)
+        assert np.sqrt(np.mean(np.square(errors))) < (0.15 if happened else 0.2)
         if happened:
             assert np.square(errors).mean() < np.square(rogan_gladen).mean()
 

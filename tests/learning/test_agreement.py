@@ -192,7 +192,7 @@ class TestForecastsWithoutOutcomes:
         rng = np.random.default_rng(3)
         q = expit(logit(0.1) + 0.7 * rng.normal(size=(200, 1)) + 0.7 * rng.normal(size=(200, 4)))
         free, even = learn(Forecasts.from_array(q)), learn(Forecasts.from_array(q), prior=0.5)
-        assert even.pool(q, prior=0.5).mean() < 0.75 * q.mean()
+        assert even.panel.pool(q, 0.5).mean() < 0.75 * q.mean()
         assert free.pool(q, prior=0.5).mean() == pytest.approx(q.mean(), rel=0.1)
         assert free.weights == pytest.approx(even.weights)
         one = learn(Forecasts.from_array(q[:1]))

@@ -16,7 +16,7 @@ from opinionpool.estimation.regression import intercept_root
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning import class_model as classmodel
 from opinionpool.learning.class_weights import ClassPosterior, ClassWeights, Spreads
-from opinionpool.learning.constants import BIAS
+from opinionpool.learning.constants import BIASES
 from opinionpool.learning.learn import learn
 from opinionpool.learning.prior import believed_slope
 from opinionpool.model.contrasts import read_batch
@@ -225,7 +225,7 @@ def design(weights, contrasts):
     level, (t, n, d) = full.mean(axis=1), full.shape
     common = np.einsum("td,pdk->tpk", believed_slope(n) * level, weights.shapes)
     differing = np.einsum("tnd,pdk->tnpk", full - level[:, None], weights.shapes).reshape(t, -1, d)
-    intercept = intercept_root(BIAS, d).T * np.ones((t, 1, 1))
+    intercept = intercept_root(BIASES[0], d).T * np.ones((t, 1, 1))
     parts = (common, differing, intercept) if n > 1 else (common, intercept)
     return np.concatenate(parts, axis=1) * answered[:, None, None]
 

@@ -12,6 +12,7 @@ from opinionpool.errors import ExpertError, ProbabilityError
 from opinionpool.estimators.pools import GaussianPool
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.beliefs import Beliefs
+from opinionpool.learning.constants import MEMBERS
 from opinionpool.learning.crowd import crowd_fit
 from opinionpool.learning.hierarchy import Cells, Hierarchy, Regressions
 from opinionpool.learning.learn import learn
@@ -252,11 +253,30 @@ class TestThroughLearning:
         x = np.random.default_rng(0).uniform(0.1, 0.9, (50, 600))
         assert not learning.is_crowd(Forecasts.from_array(x, [0, 1] * 25), np.ones(50))
 
-    def test_few_events_are_no_crowd_unless_an_array_would_be_too_large(self, crowd, monkeypatch):
-        few = np.where(np.arange(len(crowd.y)) < 39, crowd.y, -1)
-        assert not learning.is_crowd(crowd.forecasts(few), np.ones(4000))
-        monkeypatch.setattr(learning, "LARGE", 10**6)
-        assert learning.is_crowd(crowd.forecasts(few), np.ones(4000))
+    def test_a_crowd_is_one_from_the_first_outcome_on(self, crowd):
+        for resolved in (0, 1, 39):
+            few = np.where(np.arange(len(crowd.y)) < resolved, crowd.y, -1)
+            assert learning.is_crowd(crowd.forecasts(few), np.ones(4000)) == (resolved > 0)
+
+    def test_the_average_is_a_member_of_a_crowd(self):
+        rng = np.random.default_rng(4)
+        y = (rng.random(160) < 0.5).astype(float)
+        noise = rng.normal(size=(160, 1)) + 1.4 * rng.normal(size=(160, 100))
+        q = np.where(rng.random(noise.shape) < 0.15, expit(0.4 * (2 * y - 1)[:, None] + noise), np.nan)
+        f = Forecasts.from_array(q, [*y[:60].tolist(), *[None] * 100], classes=(0, 1))
+        learned = learn(f)
+        assert learned.structure == "crowd"
+        given = np.where(y[:60, None] == 1, q[:60], 1.0 - q[:60])
+        average = np.nanmean(given, axis=1)
+        each = np.log(np.where(np.isnan(given), average[:, None], given)).sum(axis=0)
+        found = learned.posterior.shares_
+        odds = found["simple average"] / found["one expert"]
+        expected = MEMBERS[1] / MEMBERS[2] * np.exp(np.log(average).sum()) / np.exp(each).mean()
+        assert odds == pytest.approx(expected)
+        log_pool = learned.panel.pool_forecasts(f, learned.reference())
+        mixed = learned.members.shares[0] * log_pool + learned.members.shares[1] * np.nanmean(q, axis=1)
+        follow = np.where(np.isnan(q), np.nanmean(q, axis=1, keepdims=True), q) @ learned.members.follow
+        assert learned.pool_forecasts(f) == pytest.approx(mixed + learned.members.shares[2] * follow)
 
     def test_one_expert_more_moves_answers_little(self):
         """Neither at the number from which weights follow from features, nor where all were learned alike before."""

@@ -30,7 +30,7 @@ def root_of(nodes, b, j, d):
     """Root of the prior covariance of intercept and weights of a node with a sum."""
     n = nodes.direction.shape[1]
     covariance = np.zeros((d + n, d + n))
-    covariance[:d, :d] = nodes.intercept(d) @ nodes.intercept(d).T
+    covariance[:d, :d] = nodes.sums.intercept[j] ** 2 * nodes.intercept(d) @ nodes.intercept(d).T
     covariance[d:, d:] = nodes.deviations[b] + nodes.sums.sd[j] ** 2 * np.outer(nodes.direction[b], nodes.direction[b])
     size, vector = np.linalg.eigh(covariance)
     return vector * np.sqrt(np.maximum(size, 0.0))

@@ -8,7 +8,7 @@ from scipy.special import expit, logit
 
 import opinionpool as op
 from opinionpool.forecasts import Forecasts
-from opinionpool.learning.constants import MEMBERS
+from opinionpool.learning.constants import MEMBER_SLOPE_SD, MEMBERS
 from opinionpool.learning.learn import learn
 from opinionpool.model.panel import Panel
 
@@ -49,7 +49,8 @@ def test_shares_go_by_the_likelihood_of_the_outcomes(k):
     average = np.nanmean(given, axis=1)
     each = np.where(np.isnan(given), average[:, None], given).prod(axis=0)
     found = learned.posterior.shares_
-    assert found["simple average"] / found["one expert"] == pytest.approx(average.prod() / each.mean())
+    odds = MEMBERS[1] * average.prod() / (MEMBERS[2] * each.mean())
+    assert found["simple average"] / found["one expert"] == pytest.approx(odds)
     assert learned.members.follow == pytest.approx(each / each.sum())
     assert sum(found.values()) == pytest.approx(1)
     assert list(found.values()) == learned.members.shares.tolist()
@@ -143,7 +144,10 @@ def test_intervals_are_quantiles_of_all_members(k):
     low, high = ends(0.0, 0.0, 1.0)
     odds, follow = logit(full)[..., shown], learned.members.follow
     mean = np.einsum("i,tik->tk", follow, odds)
-    sd = np.sqrt(np.einsum("i,tik->tk", follow, (odds - mean[:, None]) ** 2))
+    # How far a member is from the prior is uncertain, as its slope is.
+    start = logit(np.asarray(learned.reference()))
+    variance = np.einsum("i,tik->tk", follow, (odds - mean[:, None]) ** 2) + (MEMBER_SLOPE_SD * (mean - start)) ** 2
+    sd = np.sqrt(variance)
     np.testing.assert_allclose([low, high], [mean - 1.6448536 * sd, mean + 1.6448536 * sd], rtol=1e-5, atol=1e-7)
     # A member that is far off moves an end only.
     (low, high), (_, most) = ends(1.0, 0.0, 0.0), ends(0.9, 0.1, 0.0)

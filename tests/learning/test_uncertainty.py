@@ -114,7 +114,9 @@ def covered_classes(study, rng, events, n, k):
     limit = rng.choice(believed.LIMITS, p=believed.LIMIT_PROBABILITIES)
     noise = rng.normal(size=(events + 100, 1, k)) + rng.normal(size=(events + 100, n, k))
     contrasts = logodds.uncentred(0.75 * noise)
-    intercept = intercept_root(believed.BIAS * slope, d) @ rng.normal(size=d)
+    intercept = intercept_root(rng.choice(believed.BIASES, p=believed.BIAS_PROBABILITIES) * slope, d) @ rng.normal(
+        size=d
+    )
     truth = logodds.softmax(intercept + np.einsum("tnd,n->td", Extremes(limit).believed(contrasts), weights))
     y = (rng.random((events + 100, 1)) > truth.cumsum(axis=1)[:, :-1]).sum(axis=1)
     said = logodds.softmax(contrasts)

@@ -19,7 +19,7 @@ import numpy as np
 from opinionpool.arrays import Array, Index
 from opinionpool.estimation.averages import DUPLICATE
 from opinionpool.estimation.regression import intercept_root
-from opinionpool.learning.constants import BIAS
+from opinionpool.learning.constants import BIASES
 from opinionpool.learning.posterior import Posterior
 from opinionpool.learning.prior import believed_slope
 from opinionpool.logodds import metric, uncentred, whitened
@@ -127,7 +127,7 @@ class ClassWeights:
         (t, n, d), moved = full.shape, whitened(full)
         features = np.empty((t, 1 + n * d))
         features[:, :d] = believed_slope(n) * moved.mean(axis=1)
-        features[:, d] = BIAS
+        features[:, d] = BIASES[0]
         np.matmul(self._differences.T, moved, out=features[:, d + 1 :].reshape(t, n - 1, d))
         return features if answered.all() else features * answered[:, None]
 
@@ -175,7 +175,7 @@ class ClassWeights:
         means = np.concatenate([np.zeros((1, n * d)), ratios.T])
         parts = Discriminant((means - means.mean(axis=0)).reshape(k, n, d), covariance)
         # Contrasts are measured from where they make up for the constant and leave the intercept.
-        intercept = intercept_root(BIAS, d) @ coefficients[len(coefficients) - d :]
+        intercept = intercept_root(BIASES[0], d) @ coefficients[len(coefficients) - d :]
         owed = intercept + uncentred(parts.rule(np.arange(n)).constant.sum(axis=0))
         shift = ratios @ np.linalg.pinv(weights.T @ ratios, hermitian=True) @ owed
         return self._among_all(parts.subset(self.source), self.bias - shift.reshape(n, d)[self.source])

@@ -31,9 +31,12 @@ CORRELATIONS, CORRELATION_PROBABILITIES = (0.3, CORRELATION, 0.8, 0.92), (0.15, 
 # Standard deviation of ln Σw about that: where calibrations are about as believed, and where they are not, and the
 # probability of the latter. Simulated.
 SLOPE_SD, DIFFUSE_SD, DIFFUSE_PROBABILITY = 0.25, 0.8, 0.2
-# Log-odds, and events. Standard deviation of the intercept per unit of Σw; and what it is worth to believe that experts
-# have no common bias, and that none has another than all, which is a standard deviation of about 0.2 each. Reasoning.
-BIAS, COMMON_BIAS_EVENTS, OWN_BIAS_EVENTS = 0.15, 40.0, 50.0
+# Log-odds. Standard deviations of the intercept per unit of Σw, with probabilities: where all outcomes are of one class
+# that was likely not to happen, experts have a bias rather than weights below 0. Reasoning; simulated one-sided panels.
+BIASES, BIAS_PROBABILITIES = (0.15, 1.0), (0.95, 0.05)
+# Events. What it is worth to believe that experts have no common bias, and that none has another than all, which is a
+# standard deviation of about 0.2 each. Reasoning.
+COMMON_BIAS_EVENTS, OWN_BIAS_EVENTS = 40.0, 50.0
 # In Σw/√N. Standard deviations of weights about those of the believed panel, and probabilities. Simulated.
 WEIGHT_SD, WEIGHT_SD_PROBABILITIES = (0.1, 0.4, 1.0, 2.5), (0.5, 0.25, 0.16, 0.09)
 # Correlation, exponent, probability. How experts depend on each other, and how good guides agreement and sharpness
@@ -56,8 +59,10 @@ FURTHEST = 4.0
 # Events, and an exponent. What the panel's agreement counts as beside an expert's own, and how far accuracies go with
 # agreement, from not at all, 0, to as in a model of one factor, 1. Simulated.
 AGREEMENT_WORTH, GUIDE = 40.0, 0.5
-# Probabilities of the log pool, the simple average and one expert to follow, which are mixed (10.6). Simulated.
-MEMBERS = (0.7, 0.15, 0.15)
+# Probabilities of the log pool, the simple average and one expert to follow, which are mixed (10.6), and the standard
+# deviation of the slopes of the latter two, a ratio. Reasoning: that what is believed of panels holds of this one is as
+# probable as not; simulated, hard kinds too, and benchmarks/coverage.py.
+MEMBERS, MEMBER_SLOPE_SD = (0.5, 0.35, 0.15), 0.65
 # Events that it is worth to believe how often events happen before outcomes tell: L° is T / (T + n) of Laplace's
 # estimate. It is believed to be E / (E + n) of the mean of what is forecast of E events. Reasoning; simulated.
 PRIOR_EVENTS = 20.0
@@ -115,6 +120,6 @@ SHARES, SHARE_PROBABILITIES, FEATURES = (0.0, 0.2, 0.5, 1.0), (0.1, 0.2, 0.3, 0.
 # Times. What is open about features counts in a crowd's intervals, as how far experts differ is open too. By the
 # coverage of benchmarks/crowd.py.
 UNKNOWN = 2.0
-# Experts, a share and events. More experts than this with less than this share of the forecasts are a crowd, from so
-# many resolved events on. By benchmarks/crowd.py.
-CROWD, SPARSE, SEVERAL = 30, 0.25, 40
+# Experts, and a share. More experts than this with less than this share of the forecasts are a crowd. By
+# benchmarks/crowd.py.
+CROWD, SPARSE = 30, 0.25

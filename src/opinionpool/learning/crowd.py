@@ -45,6 +45,7 @@ from opinionpool.learning.crowd_posterior import CrowdPosterior
 from opinionpool.learning.duplicates import ROUNDING, Duplicates
 from opinionpool.learning.hierarchy import Centre, Differences, Features, Hierarchy, Start, nested_correlation
 from opinionpool.learning.laplace import Fit, evidence, fit_nodes
+from opinionpool.learning.members import Members
 from opinionpool.learning.nodes import Nodes, prior_nodes
 from opinionpool.learning.prior import Believed, harmonic_mean
 from opinionpool.learning.problem import SparseContrasts
@@ -87,6 +88,7 @@ def crowd_fit(data: SparseContrasts, believed: Believed) -> DefaultFit | None:
             marginal=found.marginal and found.marginal.spread_over(duplicates.rows),
             posterior=found.posterior.of_all(duplicates),
             notes=duplicates.notes + found.notes,
+            members=found.members and found.members.spread_over(duplicates),
         )
     resolved = (data.outcomes != UNRESOLVED)[data.event]
     used = data.weight[data.event] > 0
@@ -105,8 +107,11 @@ def crowd_fit(data: SparseContrasts, believed: Believed) -> DefaultFit | None:
             start, supposed = fitted.crowd.start, fitted.supposed(unresolved)
             fitted = _AtLimit.at(task, extremes.limit, prior, start, supposed)
     parts, bias, posterior = fitted.panel(away)
-    topics = fitted.fit[0].topics
-    return DefaultFit(parts, bias, extremes, fitted.marginal, posterior, learned=True, topics=topics)
+    members = None if data.absent is not None else Members.prior(believed)
+    if members is not None:
+        members = members.learned(fitted.log_likelihoods(away), fitted.fit[0].evidence)
+    about = fitted.marginal, posterior.mixed_with(members)
+    return DefaultFit(parts, bias, extremes, *about, learned=True, topics=fitted.fit[0].topics, members=members)
 
 
 def _prior(some: SparseContrasts, believed: Believed) -> Nodes:
@@ -255,7 +260,7 @@ class _AtLimit:
         """Prior nodes of B alternative panels, with the prior of the sum of their weights."""
         b = len(probability)
         prior, none = self.prior, np.zeros(b)
-        return Nodes(probability, np.eye(b), none, prior.intercept_sd, prior.sums, dependence, none)
+        return Nodes(probability, np.eye(b), none, prior.sums, dependence, none)
 
     def of_shares(self, kinds: tuple[bool, ...]) -> tuple[Observations, Nodes]:
         """Observations by panels of each share of differences and kind of dependence, and the prior of these panels."""
@@ -310,6 +315,14 @@ class _AtLimit:
             )
             fit = replace(fit, topics=fit.topics and replace(fit.topics, cross=None))
         return fit, nodes
+
+    def log_likelihoods(self, away: Array) -> Array:
+        """Log-likelihoods of what happened by the average and by each expert, (1 + N,), if L° is larger by `away`."""
+        by, event = self.judged, self.judged.cells.event
+        forecasts = logodds.softmax(self.task.contrasts[by.rows] + (by.reference + away)[event])
+        given = forecasts[np.arange(len(event)), by.outcomes[event]]
+        average = np.log(by.cells.by_event(given) / by.cells.number)
+        return np.asarray(by.weight @ average + np.append(0.0, by.cells.by_expert(np.log(given) - average[event])))
 
     def supposed(self, unresolved: SparseContrasts) -> _Open:
         """Open events, with class probabilities imputed for each forecast from the others, by one correlation."""

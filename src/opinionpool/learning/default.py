@@ -24,7 +24,7 @@ from opinionpool.blocks import in_order
 from opinionpool.errors import ArgumentError
 from opinionpool.estimation.newton import posterior_probabilities
 from opinionpool.learning.agreement import Agreement
-from opinionpool.learning.constants import BIAS, COMMON_SHARE, LIMIT_PROBABILITIES, LIMITS
+from opinionpool.learning.constants import BIASES, COMMON_SHARE, LIMIT_PROBABILITIES, LIMITS
 from opinionpool.learning.duplicates import Duplicates
 from opinionpool.learning.laplace import Fit, Likelihood, by_quadratic, evidence, fit_all, fit_nodes
 from opinionpool.learning.members import Members
@@ -251,7 +251,7 @@ def _centre(rows: Rows, believed: Believed, limit: float) -> tuple[Array, Array 
     """Contrasts of the experts' null forecasts, (N, K - 1), by their marginal biases at a limit of extremes.
 
     Where classes are not alike, as in order or rare, all experts seem biased against those that are far from the
-    others: a share of that is taken for an error, and how far that may be off, in `BIAS`, is returned, too, (K - 1,).
+    others: a share of that is taken for an error, and how far that may be off, in `BIASES`, is returned, too, (K - 1,).
     """
     plain = np.tile(-rows.base_intercept, (rows.contrasts.shape[1], 1))
     bias = believed.biases(rows.contrasts.shape[2])
@@ -263,4 +263,4 @@ def _centre(rows: Rows, believed: Believed, limit: float) -> tuple[Array, Array 
         typical = Extremes(limit, centre).deviation(rows.contrasts) + (centre - plain)
         bias = marginal_bias(rows.evidence(typical), believed)
         centre = plain + bias - (1.0 - share) * bias.mean(axis=0)
-    return centre, None if rows.free == 1 else COMMON_SHARE[1] / BIAS * bias.mean(axis=0)
+    return centre, None if rows.free == 1 else COMMON_SHARE[1] / BIASES[0] * bias.mean(axis=0)

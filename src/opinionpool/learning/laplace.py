@@ -210,7 +210,7 @@ def by_quadratic(about: Quadratic, nodes: Nodes, d: int) -> Approximation:
     constant = about.constant + pulled @ about.slope / 2.0 - deviations.half_log_determinant
     j = len(sums.value)
     start, scale = np.zeros((j, d + 1)), np.ones((j, d + 1))
-    start[:, d], scale[:, d] = sums.value, sums.sd
+    start[:, d], scale[:, :d], scale[:, d] = sums.value, sums.intercept[:, None], sums.sd
     precision = scale[:, :, None] * curvature[:, None] * scale[:, None, :] + np.eye(d + 1)
     right = scale * (slope[:, None] - start @ curvature)
     left = np.linalg.inv(precision)
@@ -230,7 +230,7 @@ def approximate(design: Design, nodes: Nodes, start: Array | None = None) -> App
     d = design.columns.shape[-2]
     middle, sd, vector = nodes.moments
     mean, root = np.concatenate([np.zeros(d), middle]), np.zeros((design.size, design.size))
-    root[:d, :d], root[d:, d:] = nodes.intercept(d), vector * sd
+    root[:d, :d], root[d:, d:] = nodes.intercept_sd * nodes.intercept(d), vector * sd
     begun = np.zeros((1, design.size))
     if start is not None:
         begun[0, d:] = vector.T @ (start[d:] - middle) / sd
@@ -289,7 +289,8 @@ def averaged(pairs: Pairs, nodes: Nodes, basis: Array | None) -> Fit:
     mean = _whole(probability @ means, basis, d)
     if covariance is None:
         return Fit(mean, joint, evidence=marginal)
-    group = _groups(probability, total if joint.shape[1] > 1 else node, max(1, _KEPT // len(mean) ** 2))
+    label = node if nodes.sums.certain else nodes.sums.value[total]
+    group = _groups(probability, label, max(1, _KEPT // len(mean) ** 2))
     normals = _merged(probability, means, covariance, group)
     beyond = np.bincount(group, probability * nodes.weight_sd[node] ** 2) / normals.probability
     return Fit(mean, joint, _expanded(normals, beyond, basis, d), marginal)
@@ -298,12 +299,12 @@ def averaged(pairs: Pairs, nodes: Nodes, basis: Array | None) -> Fit:
 def prior_fit(nodes: Nodes, d: int, *, covariances: bool = True) -> Fit:
     """Return the prior as a fit, without any outcome."""
     joint, sums, v = np.outer(nodes.probability, nodes.sums.probability), nodes.sums, nodes.direction
-    n, j = v.shape[1], len(sums.value)
+    n = v.shape[1]
     mean = np.concatenate([np.zeros(d), nodes.mean])
     if not covariances:
         return Fit(mean, joint)
-    intercept = nodes.intercept(d)
-    if j > 1:
+    intercept = nodes.intercept_sd * nodes.intercept(d)
+    if not sums.certain:
         probability, weights = sums.probability, sums.value[:, None] * (nodes.probability @ v)
         second = (v.T * nodes.probability) @ v
         square = sums.value**2 + sums.sd**2
@@ -343,7 +344,7 @@ def modes_of(design: Design, about: Quadratic, prior: Array, pairs: Pairs, *, co
     return pairs._replace(score=score, mean=found.theta, covariance=None).some(likely)._replace(covariance=covariance)
 
 
-def _groups(probability: Array, label: Index, most: int) -> Index:
+def _groups(probability: Array, label: Array | Index, most: int) -> Index:
     """Return 0 .. G - 1 for each different label, the less probable ones together where there are more than `most`."""
     _, group = np.unique(label, return_inverse=True)
     order = np.argsort(-np.bincount(group, probability), kind="stable")

@@ -14,7 +14,7 @@ import numpy as np
 
 from opinionpool import logodds
 from opinionpool.arrays import Array
-from opinionpool.learning.constants import MEMBERS
+from opinionpool.learning.constants import MEMBER_SLOPE_SD, MEMBERS
 from opinionpool.learning.duplicates import Duplicates
 from opinionpool.learning.prior import OPEN, Believed
 from opinionpool.model.contrasts import Batch
@@ -112,7 +112,8 @@ class Members:
     def log_odds(self, batch: Batch) -> tuple[Array, Array]:
         """Mean and standard deviation of each class's log-odds by the average and by experts to follow, (2, T, K).
 
-        Both are those of the prior, or base rate, where nobody answered.
+        Where they are right, nothing that is believed of weights holds, and their distance from the prior may be off by
+        a factor of 1 ± `MEMBER_SLOPE_SD`. Both are those of the prior, or base rate, where nobody answered.
         """
         mean, sd = np.empty((2, 2, len(batch.q), batch.classes))
         for rows in batch.blocks():
@@ -126,6 +127,8 @@ class Members:
             mean[0, rows], sd[0, rows] = _class_log_odds(common + some.shift), AVERAGE_SD * answered[:, None]
             mean[1, rows] = np.einsum("i,tik->tk", self.follow, odds)
             sd[1, rows] = np.sqrt(np.einsum("i,tik->tk", self.follow, (odds - mean[1, rows][:, None]) ** 2))
+            start = _class_log_odds(logodds.prior_log_ratios(some.prior) + some.shift)
+            sd[:, rows] = np.hypot(sd[:, rows], MEMBER_SLOPE_SD * (mean[:, rows] - start))
         return mean, sd
 
 

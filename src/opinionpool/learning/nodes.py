@@ -2,11 +2,11 @@
 
 A node says how experts depend on each other, how far agreement tells who is better, and how far weights differ:
 
-    w = s v + τ (I − v v'/v'v) ζ,   ζ ~ N(0, I),   a ~ N(0, (BIAS · s₀)²)    (10.3)
+    w = s v + τ (I − v v'/v'v) ζ,   ζ ~ N(0, I),   a ~ N(0, (β s₀)²)    (10.3)
 
-v are the weights of a believed panel (Theorem 3.1) that add up to 1, s their sum, and s₀ its prior mean. ln s has a
-heavy-tailed prior; that is written as a mixture too, of normals about values `Sums.value`, so that sums between these
-are possible.
+β is one of `BIASES`, v are the weights of a believed panel (Theorem 3.1) that add up to 1, s their sum, and s₀ its
+prior mean. ln s has a heavy-tailed prior; that is written as a mixture too, of normals about values `Sums.value`, so
+that sums between these are possible.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import numpy as np
 from opinionpool.arrays import Array
 from opinionpool.estimation.regression import intercept_root
 from opinionpool.learning.constants import (
+    BIAS_PROBABILITIES,
     DEPENDENCE,
     DIFFUSE_PROBABILITY,
     DIFFUSE_SD,
@@ -34,7 +35,7 @@ from opinionpool.model.correlation import CommonCorrelation, Dependence
 from opinionpool.model.features import Parts, believed_dependence
 
 # Values of the sum of the weights; how wide the normal about each is, in distances between them; how they are spread.
-SUMS, OVERLAP, SINH = 15, 0.6, 1.5
+SUMS, OVERLAP, SINH = 11, 0.6, 1.5
 # Standard deviations of the prior of ln s that the values reach to.
 REACH = 3.0
 # A standard deviation of ln s below which its value is known.
@@ -42,19 +43,30 @@ KNOWN = 1e-6
 
 
 class Sums(NamedTuple):
-    """Normals whose mixture is the prior of the sum of the weights."""
+    """Normals whose mixture is the prior of the sum of the weights, each with a standard deviation of the intercept."""
 
     value: Array  # (J,)
     sd: Array  # (J,)
     probability: Array  # (J,)
+    intercept: Array  # (J,); standard deviations of the intercept
 
     @classmethod
-    def of(cls, mean: float, centres: Array, probability: Array, spreads: tuple[tuple[float, float], ...]) -> Sums:
-        """Return the mixture for log-normal sums about `centres`, with (sd, probability) of logarithms and a mean."""
+    def of(
+        cls,
+        mean: float,
+        centres: Array,
+        probability: Array,
+        spreads: tuple[tuple[float, float], ...],
+        intercepts: tuple[tuple[float, float], ...],
+    ) -> Sums:
+        """Return the mixture for log-normal sums about `centres`, with (sd, probability) of logarithms and a mean.
+
+        The intercept has one of several standard deviations, with probabilities.
+        """
         widest, centre = max(sd for sd, _ in spreads), np.log(centres)
         low, high = centre.min() - REACH * widest, centre.max() + REACH * widest
         if high - low < KNOWN:
-            return cls(np.array([mean]), np.zeros(1), np.ones(1))
+            return cls.known(mean, intercepts)
         at = np.linspace(-1.0, 1.0, SUMS)
         x = (low + high) / 2.0 + (high - low) / 2.0 * np.sinh(SINH * at) / np.sinh(SINH)
         width = np.gradient(x)
@@ -66,7 +78,24 @@ class Sums(NamedTuple):
                 density += share * part * np.exp(-0.5 * ((x - own + sd**2 / 2.0) / wide) ** 2) / wide
         share = density * width / (density @ width)
         value = np.exp(x) * mean / float(share @ np.exp(x))
-        return cls(value, OVERLAP * width * value, share)
+        return cls(value, OVERLAP * width * value, share, np.zeros(SUMS)).with_intercepts(intercepts)
+
+    @classmethod
+    def known(cls, value: float, intercepts: tuple[tuple[float, float], ...]) -> Sums:
+        """Return a known sum."""
+        return cls(np.array([value]), np.zeros(1), np.ones(1), np.zeros(1)).with_intercepts(intercepts)
+
+    @property
+    def certain(self) -> bool:
+        """Whether the sum is known."""
+        return bool(np.ptp(self.value) == 0)
+
+    def with_intercepts(self, intercepts: tuple[tuple[float, float], ...]) -> Sums:
+        """Return each normal with each standard deviation of the intercept, (sd, probability)."""
+        sd, share = zip(*intercepts, strict=True)
+        m, j = len(sd), len(self.value)
+        probability = np.outer(share, self.probability).ravel()
+        return Sums(np.tile(self.value, m), np.tile(self.sd, m), probability, np.repeat(np.array(sd), j))
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +109,6 @@ class Nodes:
         v, which add up to 1.
     weight_sd : ndarray, shape (B,)
         τ; 0 where `own` says how weights differ.
-    intercept_sd : float
     sums : Sums
     dependence : tuple of Dependent
         Of each node.
@@ -95,7 +123,6 @@ class Nodes:
     probability: Array
     direction: Array
     weight_sd: Array
-    intercept_sd: float
     sums: Sums
     dependence: tuple[Dependent, ...]
     relative_sd: Array
@@ -108,11 +135,16 @@ class Nodes:
         return np.asarray(float(self.sums.probability @ self.sums.value) * (self.probability @ self.direction))
 
     def intercept(self, d: int) -> Array:
-        """Root of the prior covariance of the intercept, (K - 1, K - 1), for d = K - 1."""
+        """Root of the covariance of an intercept with a spread of 1, (K - 1, K - 1), for d = K - 1."""
         root = intercept_root(1.0, d)
         if self.common is not None:
             root[:] = np.linalg.cholesky(root @ root.T + np.outer(self.common, self.common))
-        return self.intercept_sd * root
+        return root
+
+    @property
+    def intercept_sd(self) -> float:
+        """Prior standard deviation of the intercept."""
+        return float(np.sqrt(self.sums.probability @ self.sums.intercept**2))
 
     def along(self, basis: Array | None) -> Nodes:
         """Return the prior of coordinates of the weights along a basis (N, R), whose span contains all directions."""
@@ -170,22 +202,28 @@ def prior_nodes(believed: Believed, d: int, *, options: bool) -> Nodes:
     centres = np.array([_sum_of(believed, rho) for rho in correlations.tolist()])
     least = 0.0 if believed.agreement is None or believed.correlation else believed.agreement.least
     middle = _sum_of(believed, max(believed.rho, least))
-    sums = Sums.of(middle, centres, prior, ((narrow, 1.0 - DIFFUSE_PROBABILITY), (wide, DIFFUSE_PROBABILITY)))
+    spreads = ((narrow, 1.0 - DIFFUSE_PROBABILITY), (wide, DIFFUSE_PROBABILITY))
+    sums = Sums.of(middle, centres, prior, spreads, _intercepts(assumed[0], middle / total))
     kinds = _dependences(believed)
-    spreads, share = _weight_sds(n)
+    sds, share = _weight_sds(n)
     unit = middle / np.sqrt(n)
-    tau = np.array([assumed[0].deviation(each * unit) for each in spreads])
+    tau = np.array([assumed[0].deviation(each * unit) for each in sds])
     direction = np.array([_direction(believed, kind) for kind in kinds])
-    b, c = len(kinds), len(spreads)
+    b, c = len(kinds), len(sds)
     return Nodes(
         probability=np.outer([kind.probability for kind in kinds], share).ravel(),
         direction=np.repeat(direction, c, axis=0),
         weight_sd=np.tile(tau, b),
-        intercept_sd=assumed[0].intercept_spread * middle / total,
         sums=sums,
-        dependence=tuple(kind for kind in kinds for _ in spreads),
-        relative_sd=np.tile(spreads, b),
+        dependence=tuple(kind for kind in kinds for _ in sds),
+        relative_sd=np.tile(sds, b),
     )
+
+
+def _intercepts(beliefs: WeightBeliefs, factor: float) -> tuple[tuple[float, float], ...]:
+    """Return standard deviations of the intercept, with probabilities."""
+    pairs = zip(beliefs.intercept_spreads, BIAS_PROBABILITIES, strict=True)
+    return tuple((sd * factor, share) for sd, share in pairs)
 
 
 def _unlike(believed: Believed, d: int, *, options: bool) -> Nodes:
@@ -202,8 +240,7 @@ def _unlike(believed: Believed, d: int, *, options: bool) -> Nodes:
         probability=np.outer([p for _, p in chosen], share).ravel(),
         direction=np.tile(mean / total, (m, 1)),
         weight_sd=np.zeros(m),
-        intercept_sd=each[0].intercept_spread,
-        sums=Sums(np.array([total]), np.zeros(1), np.ones(1)),
+        sums=Sums.known(total, _intercepts(each[0], 1.0)),
         dependence=(Dependent("nested", believed.rho, 0.0, 1.0),) * m,
         relative_sd=np.tile(spreads, len(chosen)),
         own=np.array(own),

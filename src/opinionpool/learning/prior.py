@@ -6,7 +6,7 @@ Believed of any panel, with the values of `opinionpool.learning.constants`:
   which puts the answer near the average of their log-odds; ln Σw is off by `SLOPE_SD`, or by `DIFFUSE_SD`;
 * who agrees more with the others is more accurate (`opinionpool.learning.agreement`), or who says more, or nobody is
   known to be, and evidence is nested, or errors have one correlation (`DEPENDENCE`);
-* they are unbiased, give or take `BIAS` in log-odds together, and a little more each;
+* they are unbiased, give or take `BIASES` in log-odds together, and a little more each;
 * weights differ from those of such a panel by `WEIGHT_SD`, small differences being likelier;
 * extreme statements are believed up to a contrast of about `LIMITS` (`opinionpool.model.contrasts`).
 

@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from opinionpool.arrays import Array
-from opinionpool.learning.constants import BIAS, CORRELATION_PROBABILITIES, CORRELATIONS, LEVEL, SLOPE_SD
+from opinionpool.learning.constants import BIASES, CORRELATION_PROBABILITIES, CORRELATIONS, LEVEL, SLOPE_SD
 from opinionpool.learning.prior import Believed
 from opinionpool.model.nested import NestedCorrelation
 
@@ -25,7 +25,8 @@ class WeightBeliefs(NamedTuple):
 
     mean: Array  # (N,)
     slope_spread: float  # standard deviation of the sum of the weights as they move in proportion
-    intercept_spread: float  # in log-odds, class-symmetric when K > 2; 0 where there is no intercept
+    # in log-odds, class-symmetric when K > 2; for each of `BIASES`, 0 where there is no intercept
+    intercept_spreads: tuple[float, ...]
     # From how much weights would differ without beliefs to how they do: a number where all do so alike, about their
     # mean; else a root of their covariance, (N, N).
     deviation: Callable[[float], float | Array]
@@ -40,7 +41,7 @@ def weight_beliefs(
     own, it is worth one binary event, and nobody can be biased towards one of them.
     """
     open_ = _Open(believed, rho, believed.weights(rho), 1 if options else d, slope)
-    mean, intercept = open_.mean, 0.0 if options else open_.intercept_spread()
+    mean, intercept = open_.mean, tuple(0.0 if options else open_.intercept_spread(bias) for bias in BIASES)
     if believed.alike:
         own = open_.deviation_alike if any(open_.worths[:2]) else _as_it_is
         return WeightBeliefs(mean, open_.together(), intercept, own)
@@ -74,11 +75,11 @@ class _Open:
         both = 2.0 * noise + squared
         return (noise + squared, both), (both, 4.0 * noise + squared)
 
-    def intercept_spread(self) -> float:
-        """Standard deviation of Σ w_i b_i, with biases that are off together."""
+    def intercept_spread(self, bias: float) -> float:
+        """Standard deviation of Σ w_i b_i, with biases that are off together by `bias`."""
         n, spread = len(self.mean), self.believed.parts(self.rho).spread
         per_event = float((spread**2).mean()) * (1.0 + (n - 1) * self.rho) / n
-        each = BIAS / np.sqrt(1.0 + BIAS**2 * self.believed.bias.worth / per_event)
+        each = bias / np.sqrt(1.0 + bias**2 * self.believed.bias.worth / per_event)
         return float(np.abs(self.mean @ each))
 
     @property
