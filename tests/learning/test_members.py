@@ -5,11 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.special import expit, logit
+from scipy.stats import norm
 
 import opinionpool as op
 from opinionpool.forecasts import Forecasts
-from opinionpool.learning.constants import MEMBER_SLOPE_SD, MEMBERS
+from opinionpool.learning.constants import MEMBER_SLOPE_SD, MEMBERS, SLOPE_SD
 from opinionpool.learning.learn import learn
+from opinionpool.learning.members import AVERAGE_SD
 from opinionpool.model.panel import Panel
 
 NAN, INF = float("nan"), float("inf")
@@ -139,16 +141,21 @@ def test_intervals_are_quantiles_of_all_members(k):
         return found[..., None] if k == 2 else found
 
     shown = slice(1, 2) if k == 2 else slice(None)
-    low, high = ends(0.0, 1.0, 0.0)
-    np.testing.assert_allclose((low + high) / 2, logit(full.mean(axis=1))[:, shown], rtol=1e-6, atol=1e-9)
-    low, high = ends(0.0, 0.0, 1.0)
-    odds, follow = logit(full)[..., shown], learned.members.follow
-    mean = np.einsum("i,tik->tk", follow, odds)
-    # How far a member is from the prior is uncertain, as its slope is.
     start = logit(np.asarray(learned.reference()))
-    variance = np.einsum("i,tik->tk", follow, (odds - mean[:, None]) ** 2) + (MEMBER_SLOPE_SD * (mean - start)) ** 2
-    sd = np.sqrt(variance)
-    np.testing.assert_allclose([low, high], [mean - 1.6448536 * sd, mean + 1.6448536 * sd], rtol=1e-5, atol=1e-7)
+    slopes = np.exp(np.sqrt(3 * (MEMBER_SLOPE_SD**2 - SLOPE_SD**2)) * np.array([-1.0, 0.0, 1.0]))
+
+    def below(ends, mean, sd):
+        """Probability that the member's log-odds are below: slopes are about log-normal."""
+        away = slopes[:, None, None] * (mean - start)
+        return np.array([1, 4, 1]) / 6 @ norm.cdf((ends - start - away) / np.hypot(sd, SLOPE_SD * away)).swapaxes(0, 1)
+
+    average, odds, follow = logit(full.mean(axis=1))[:, shown], logit(full)[..., shown], learned.members.follow
+    mean = np.einsum("i,tik->tk", follow, odds)
+    sd = np.sqrt(np.einsum("i,tik->tk", follow, (odds - mean[:, None]) ** 2))
+    for shares, centre, own in (((0.0, 1.0, 0.0), average, AVERAGE_SD), ((0.0, 0.0, 1.0), mean, sd)):
+        low, high = ends(*shares)
+        np.testing.assert_allclose(below(low, centre, own), 0.05, atol=2e-4)
+        np.testing.assert_allclose(below(high, centre, own), 0.95, atol=2e-4)
     # A member that is far off moves an end only.
     (low, high), (_, most) = ends(1.0, 0.0, 0.0), ends(0.9, 0.1, 0.0)
     assert (np.abs(most - high) < (high - low)).all()

@@ -60,9 +60,9 @@ FURTHEST = 4.0
 # agreement, from not at all, 0, to as in a model of one factor, 1. Simulated.
 AGREEMENT_WORTH, GUIDE = 40.0, 0.5
 # Probabilities of the log pool, the simple average and one expert to follow, which are mixed (10.6), and the standard
-# deviation of the slopes of the latter two, a ratio. Reasoning: that what is believed of panels holds of this one is as
-# probable as not; simulated, hard kinds too, and benchmarks/coverage.py.
-MEMBERS, MEMBER_SLOPE_SD = (0.5, 0.35, 0.15), 0.65
+# deviation of logarithms of slopes of the latter two. Reasoning: that what is believed of panels holds of this one is
+# as probable as not; simulated, hard kinds too, and benchmarks/coverage.py.
+MEMBERS, MEMBER_SLOPE_SD = (0.5, 0.35, 0.15), 0.6
 # Events that it is worth to believe how often events happen before outcomes tell: L° is T / (T + n) of Laplace's
 # estimate. It is believed to be E / (E + n) of the mean of what is forecast of E events. Reasoning; simulated.
 PRIOR_EVENTS = 20.0

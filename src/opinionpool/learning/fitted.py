@@ -264,7 +264,7 @@ class FittedPanel(Tabular):
         shift, beside = self._shift(q, prior, base_rate, topics), None
         if self.members is not None:
             batch = self.panel.read(q, prior, base_rate)
-            beside = (self.members.shares, *self.members.log_odds(batch))
+            beside = self.members.normals(batch)
         return self.posterior.interval(self.panel, q, prior, base_rate, level, shift, beside)
 
     def _shift(

@@ -14,7 +14,7 @@ import numpy as np
 
 from opinionpool import logodds
 from opinionpool.arrays import Array
-from opinionpool.learning.constants import MEMBER_SLOPE_SD, MEMBERS
+from opinionpool.learning.constants import MEMBER_SLOPE_SD, MEMBERS, SLOPE_SD
 from opinionpool.learning.duplicates import Duplicates
 from opinionpool.learning.prior import OPEN, Believed
 from opinionpool.model.contrasts import Batch
@@ -23,6 +23,10 @@ from opinionpool.model.contrasts import Batch
 NAMES = ("log pool", "simple average", "one expert")
 # Standard deviation, in log-odds, by which the simple average, which has no parameters, is smoothed.
 AVERAGE_SD = 0.05
+# Values of slopes of the average and of experts to follow, each the centre of a normal with the relative standard
+# deviation `SLOPE_SD`, and their probabilities (Gauss-Hermite).
+SLOPES = np.exp(np.array([-1.0, 0.0, 1.0]) * np.sqrt(3.0 * (MEMBER_SLOPE_SD**2 - SLOPE_SD**2)))
+SLOPE_PROBABILITIES = np.array([1.0, 4.0, 1.0]) / 6.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,13 +113,14 @@ class Members:
             return logodds.all_classes(average[:, 0], 2), logodds.all_classes(follow[:, 0], 2)
         return average, follow
 
-    def log_odds(self, batch: Batch) -> tuple[Array, Array]:
-        """Mean and standard deviation of each class's log-odds by the average and by experts to follow, (2, T, K).
+    def normals(self, batch: Batch) -> tuple[Array, Array, Array]:
+        """Shares of the log pool and of M normals, (1 + M,), and their means and sds of log-odds, (M, T, K) each.
 
-        Where they are right, nothing that is believed of weights holds, and their distance from the prior may be off by
-        a factor of 1 ± `MEMBER_SLOPE_SD`. Both are those of the prior, or base rate, where nobody answered.
+        The normals are of the average and of experts to follow. Where these are right, nothing that is believed of
+        weights holds, and they may be further from the prior, or nearer, by a log-normal factor. They are at the prior,
+        or base rate, where nobody answered.
         """
-        mean, sd = np.empty((2, 2, len(batch.q), batch.classes))
+        mean, sd, from_prior = np.empty((3, 2, len(batch.q), batch.classes))
         for rows in batch.blocks():
             some = batch.some(rows)
             average = self._answers(some)[0]
@@ -128,8 +133,11 @@ class Members:
             mean[1, rows] = np.einsum("i,tik->tk", self.follow, odds)
             sd[1, rows] = np.sqrt(np.einsum("i,tik->tk", self.follow, (odds - mean[1, rows][:, None]) ** 2))
             start = _class_log_odds(logodds.prior_log_ratios(some.prior) + some.shift)
-            sd[:, rows] = np.hypot(sd[:, rows], MEMBER_SLOPE_SD * (mean[:, rows] - start))
-        return mean, sd
+            from_prior[:, rows] = mean[:, rows] - start
+        own = np.repeat(np.arange(2), len(SLOPES))
+        moved = np.tile(SLOPES, 2)[:, None, None] * from_prior[own]
+        share = np.append(self.shares[0], self.shares[1:][own] * np.tile(SLOPE_PROBABILITIES, 2))
+        return share, mean[own] - from_prior[own] + moved, np.hypot(sd[own], SLOPE_SD * moved)
 
 
 def _posterior(prior: Array, log_likelihood: Array) -> Array:
