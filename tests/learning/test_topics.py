@@ -62,8 +62,8 @@ def test_all_coefficients_are_those_of_a_general_optimizer(k, few, monkeypatch):
     weight = rng.integers(1, 4, t).astype(float)
     observed = Observations(contrasts, offset, y, weight, ByTopic(("a", "b", "c"), member, base))
     v = np.array([[0.7, 0.3]])
-    sums = Sums(np.array([1.2]), np.array([0.3]), np.ones(1))
-    nodes = Nodes(np.ones(1), v, np.array([0.4]), 0.3, sums, (Dependent("common", 0.6, 0.0, 1.0),), np.array([0.4]))
+    sums = Sums(np.array([1.2]), np.array([0.3]), np.ones(1), np.array([0.3]))
+    nodes = Nodes(np.ones(1), v, np.array([0.4]), sums, (Dependent("common", 0.6, 0.0, 1.0),), np.array([0.4]))
     about = partial(Arrow.at, observed)
     found = topic_fit.fit_topics(about, nodes, d, np.zeros(d + n), ("a", "b", "c"), few=observed if few else None)
     # What slopes multiply is what is common in the answers, with these coefficients.
@@ -76,7 +76,7 @@ def test_all_coefficients_are_those_of_a_general_optimizer(k, few, monkeypatch):
     h = v[0] / np.linalg.norm(v[0])
     level = topic_fit.topic_roots(d)[0]
     prior = linalg.block_diag(
-        nodes.intercept(d) @ nodes.intercept(d).T,
+        0.3**2 * nodes.intercept(d) @ nodes.intercept(d).T,
         0.3**2 * np.outer(v, v) + 0.4**2 * (np.eye(n) - np.outer(h, h)),
         *[level @ level.T] * 3,
     )
