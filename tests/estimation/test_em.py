@@ -40,9 +40,9 @@ def moments_of(x, y, weight=None):
 
 
 def fit(evidence):
-    n, d = evidence.marginals.count.shape[1], evidence.classes - 1
-    means = estimates.sample_means(evidence, np.zeros(d))
-    return maximum_likelihood(evidence, means.bias, means.square > 0, np.zeros(d), tuple(f"e{i}" for i in range(n)))
+    n = evidence.marginals.count.shape[1]
+    means = estimates.sample_means(evidence)
+    return maximum_likelihood(evidence, means.bias, means.square > 0, tuple(f"e{i}" for i in range(n)))
 
 
 def regression(evidence, k=2):
@@ -187,8 +187,8 @@ class TestMaximum:
         """The routes by rows, by moments, and by maximum likelihood are one."""
         x, y, w = sample(seed, t=40, k=k, missing=0.0)
         rows = rows_of(x, y, w)
-        means = estimates.sample_means(rows, np.zeros(k - 1))
-        parts, _ = estimates.full_parts(rows, means, np.zeros(k - 1))
+        means = estimates.sample_means(rows)
+        parts, _ = estimates.full_parts(rows, means)
         covariance = parts.dependence.matrix() * np.outer(parts.spread, parts.spread)
         for evidence in (rows, moments_of(x, y, w)):
             found = fit(evidence)

@@ -113,7 +113,7 @@ class TestSampleAverages:
         weight = np.random.default_rng(0).integers(0, 3, len(y)).astype(float)
         shared = logodds.class_probabilities(prior, k)
         event, expert = np.nonzero(np.ones(x.shape[:2]))
-        ratios = logodds.log_ratios(x, shared)[event, expert]
+        ratios = (logodds.log_ratios(x, shared) - logodds.prior_log_ratios(shared))[event, expert]
         rows = ForecastRows(event, expert, ratios, y, weight, x.shape[1])
         from_rows = learn_from(Rows(rows, shared, panel.names, panel.classes), Request(structure, None))
         forecasts = Forecasts.from_array(x, y, classes=panel.classes)

@@ -38,10 +38,11 @@ class Means:
         rows = self.design.signature.shape[1] * self.count.sum(axis=0)
         return np.asarray(rows - self.design.coefficients)
 
-    def expected(self, reference: Array) -> Array:
-        """Log-ratios expected given each outcome, (K, N, K - 1)."""
+    @property
+    def expected(self) -> Array:
+        """Contrasts expected given each outcome, (K, N, K - 1)."""
         shape = self.design.signature
-        return np.asarray(reference + self.bias + self.contrast[:, None] * shape[:, None, :])
+        return np.asarray(self.bias + self.contrast[:, None] * shape[:, None, :])
 
 
 def fit_means(
@@ -54,9 +55,9 @@ def fit_means(
     contrast: Array | float = 0.0,
     worth: tuple[Array | float, Array | float] = (0.0, 0.0),
 ) -> Means:
-    """Means of log-odds by outcome as bias and contrast, by least squares shrunken to centres worth `worth` events.
+    """Means by outcome as bias and contrast, by least squares shrunken to centres worth `worth` events.
 
-    Counts are (K, N), means of log-ratios less the reference (K, N, K - 1), squares about these (N,); where neither the
+    Counts are (K, N), means of contrasts (K, N, K - 1), squares about these (N,); where neither the
     data nor a worth determine a contrast, it is its centre, as is a bias that the design does not have.
     """
     design = design or MeanDesign.by_outcome(len(count))
@@ -78,10 +79,10 @@ def fit_means(
     return Means(b, mu, square + between, count, design)
 
 
-def sample_means(evidence: ResolvedEvents, reference: Array) -> Means:
+def sample_means(evidence: ResolvedEvents) -> Means:
     """Least squares for each expert from its own forecasts."""
     marginals = evidence.marginals
-    return fit_means(marginals.count[:-1], marginals.mean[:-1] - reference, marginals.square[0], evidence.design)
+    return fit_means(marginals.count[:-1], marginals.mean[:-1], marginals.square[0], evidence.design)
 
 
 def still(evidence: ResolvedEvents, means: Means) -> Mask:
@@ -106,9 +107,9 @@ def _rounding(level: Array, count: Array) -> Array:
     return np.asarray(ROUNDING**2 * count * (1.0 + (level**2).sum(axis=-1)))
 
 
-def residual_products(evidence: ResolvedEvents, means: Means, reference: Array) -> Array:
+def residual_products(evidence: ResolvedEvents, means: Means) -> Array:
     """S, the residual cross-products of complete evidence, (N, N)."""
-    misfit = evidence.marginals.mean[:-1] - means.expected(reference)
+    misfit = evidence.marginals.mean[:-1] - means.expected
     n = misfit.shape[1]
     weighed = means.count[:, :1, None] * (misfit @ metric(evidence.classes))
     between = np.swapaxes(weighed, 0, 1).reshape(n, -1) @ np.swapaxes(misfit, 0, 1).reshape(n, -1).T
@@ -132,12 +133,12 @@ def spreads(means: Means) -> Array:
     return np.sqrt(np.where(means.terms > 0, means.square / np.where(means.terms > 0, means.terms, 1.0), 0.0))
 
 
-def common_correlation(evidence: ResolvedEvents, means: Means, reference: Array) -> float:
+def common_correlation(evidence: ResolvedEvents, means: Means) -> float:
     """Mean off-diagonal correlation, weighted by shared events and kept inside its range."""
     n = len(means.contrast)
     active = means.square > 0
     spread = np.where(active, np.sqrt(means.square / np.where(active, means.count.sum(axis=0), 1.0)), np.inf)
-    total, pairs = evidence.shared(means.expected(reference), spread)
+    total, pairs = evidence.shared(means.expected, spread)
     return keep_in_range(total / pairs if pairs > 0 else 0.0, n)
 
 
@@ -150,9 +151,9 @@ def keep_in_range(rho: float, n: int) -> float:
     return max(rho, -(1.0 - DUPLICATE) / (n - 1))
 
 
-def full_parts(evidence: ResolvedEvents, means: Means, reference: Array) -> tuple[Parts, Array]:
+def full_parts(evidence: ResolvedEvents, means: Means) -> tuple[Parts, Array]:
     """Parts with a correlation for each pair, from complete evidence; and R. A LearningError if events are too few."""
-    r = correlations(residual_products(evidence, means, reference))
+    r = correlations(residual_products(evidence, means))
     different = len(distinct(r))
     terms = int(means.terms[0])
     if different > terms:
@@ -181,21 +182,21 @@ def distinct(r: Array) -> list[list[int]]:
     return groups
 
 
-def exchangeable_parts(evidence: ResolvedEvents, reference: Array) -> tuple[Parts, Array]:
+def exchangeable_parts(evidence: ResolvedEvents) -> tuple[Parts, Array]:
     """One bias, contrast, spread and correlation for all; and the bias, (N, K - 1)."""
     marginals = evidence.marginals
     n = marginals.count.shape[1]
     if evidence.complete:
-        means, variance, rho = _exchangeable_complete(evidence, reference)
+        means, variance, rho = _exchangeable_complete(evidence)
     else:
-        means, variance, rho = _exchangeable_cells(evidence, reference)
+        means, variance, rho = _exchangeable_cells(evidence)
     parts = Parts(
         np.full(n, means.contrast[0]), np.full(n, np.sqrt(variance)), CommonCorrelation(n, keep_in_range(rho, n))
     )
     return parts, np.tile(means.bias[0], (n, 1))
 
 
-def _exchangeable_complete(evidence: ResolvedEvents, reference: Array) -> tuple[Means, float, float]:
+def _exchangeable_complete(evidence: ResolvedEvents) -> tuple[Means, float, float]:
     """The variances between and within row means, V1 and V2 of model.md, section 2.5."""
     marginals = evidence.marginals
     n = marginals.count.shape[1]
@@ -203,7 +204,7 @@ def _exchangeable_complete(evidence: ResolvedEvents, reference: Array) -> tuple[
     level = marginals.mean[:-1].mean(axis=1, keepdims=True)
     products = evidence.scatter()
     rows = products.sum() / n**2
-    means = fit_means(count, level - reference, np.array([rows]), evidence.design)
+    means = fit_means(count, level, np.array([rows]), evidence.design)
     v1 = n * float(means.square[0] / means.terms[0])
     if n == 1:
         return means, v1, 0.0
@@ -214,14 +215,14 @@ def _exchangeable_complete(evidence: ResolvedEvents, reference: Array) -> tuple[
     return means, float(total / n), float((v1 - v2) / total) if total > 0 else 0.0
 
 
-def _exchangeable_cells(evidence: ResolvedEvents, reference: Array) -> tuple[Means, float, float]:
+def _exchangeable_cells(evidence: ResolvedEvents) -> tuple[Means, float, float]:
     """Means, variance and correlation of exchangeable experts, from cells and from pairs on shared events."""
     count, mean, square = pooled_cells(evidence)
-    means = fit_means(count, mean - reference, square, evidence.design)
+    means = fit_means(count, mean, square, evidence.design)
     n = evidence.marginals.count.shape[1]
     cells = float(count.sum())
     spread = np.full(n, np.sqrt(means.square[0] / cells) if means.square[0] > 0 else np.inf)
-    total, pairs = evidence.shared(np.repeat(means.expected(reference), n, axis=1), spread)
+    total, pairs = evidence.shared(np.repeat(means.expected, n, axis=1), spread)
     return means, float(means.square[0] / means.terms[0]), total / pairs if pairs else 0.0
 
 
@@ -236,18 +237,18 @@ def pooled_cells(evidence: ResolvedEvents) -> tuple[Array, Array, Array]:
 
 
 def sample_parts(
-    evidence: ResolvedEvents, reference: Array, experts: tuple[str, ...], classes: tuple[object, ...], kind: str
+    evidence: ResolvedEvents, experts: tuple[str, ...], classes: tuple[object, ...], kind: str
 ) -> tuple[Parts, Array, list[Note]]:
     """Sample averages in a structure, for the informative experts."""
     _check_events(evidence, classes)
     if kind == "exchangeable":
-        parts, bias = exchangeable_parts(evidence, reference)
+        parts, bias = exchangeable_parts(evidence)
         if not parts.spread[0] > 0:
             raise LearningError(
                 "forecasts never vary within an outcome; more resolved events would show how far to trust them"
             )
         return parts, bias, []
-    means = sample_means(evidence, reference)
+    means = sample_means(evidence)
     uninformative, notes = _uninformative(evidence, means, experts, classes)
     means = replace(
         means, contrast=np.where(uninformative, 0.0, means.contrast), square=np.where(uninformative, 0.0, means.square)
@@ -256,16 +257,16 @@ def sample_parts(
         # Loaded where forecasts are missing: nobody else should wait for it.
         from opinionpool.estimation.em import maximum_likelihood
 
-        likeliest = maximum_likelihood(evidence, means.bias, means.square > 0, reference, experts)
+        likeliest = maximum_likelihood(evidence, means.bias, means.square > 0, experts)
         means = replace(means, bias=likeliest.bias, contrast=likeliest.contrast)
         among, spread = MatrixCorrelation(correlations(likeliest.covariance)), np.sqrt(np.diag(likeliest.covariance))
         parts = Parts(likeliest.contrast, spread, among)
         notes.append(likeliest.fit.note)
     elif kind == "full":
-        parts, r = full_parts(evidence, means, reference)
+        parts, r = full_parts(evidence, means)
         notes += _duplicate_notes(r, experts, uninformative)
     else:
-        rho = common_correlation(evidence, means, reference) if kind == "common" else 0.0
+        rho = common_correlation(evidence, means) if kind == "common" else 0.0
         parts = Parts(means.contrast, spreads(means), CommonCorrelation(len(experts), rho))
     unknown = means.count.sum(axis=0) == 0
     spread = np.where(unknown, np.nan, np.where(uninformative, 0.0, parts.spread))

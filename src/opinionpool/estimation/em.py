@@ -257,10 +257,8 @@ class Likeliest(NamedTuple):
     fit: NormalFit
 
 
-def maximum_likelihood(
-    evidence: ResolvedEvents, bias: Array, varies: Mask, reference: Array, experts: tuple[str, ...]
-) -> Likeliest:
-    """The regression D = b + mu [k = Y] + noise with a full covariance, less a reference (K - 1,).
+def maximum_likelihood(evidence: ResolvedEvents, bias: Array, varies: Mask, experts: tuple[str, ...]) -> Likeliest:
+    """The regression D = b + mu [k = Y] + noise with a full covariance.
 
     Experts who do not vary keep their `bias`, (N, K - 1), and get a contrast of 0 and no covariance. A LearningError
     says that two experts never, or hardly, answered the same event, or that the likelihood has no maximum.
@@ -287,7 +285,7 @@ def maximum_likelihood(
     n, rows = len(experts), float(regression.weight.sum())
     bias, contrast, covariance = bias.copy(), np.zeros(n), np.zeros((n, n))
     if design.biased:
-        bias[kept] = fit.coefficients[:, :d] @ np.linalg.inv(whitened(np.eye(d))) - reference
+        bias[kept] = fit.coefficients[:, :d] @ np.linalg.inv(whitened(np.eye(d)))
     contrast[kept] = fit.coefficients[:, -1]
     covariance[np.ix_(kept, kept)] = fit.covariance * rows / (rows - design.coefficients)
     return Likeliest(bias, contrast, covariance, fit)

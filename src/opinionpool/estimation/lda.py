@@ -54,7 +54,7 @@ def full_fit(
             f"estimated from the data alone; {_WAYS_OUT}"
         )
     cells = ForecastRows.of_array(contrasts, outcomes, weight)
-    uninformative, notes = uninformative_experts(cells, sample_means(cells, np.zeros(len(classes) - 1)), experts)
+    uninformative, notes = uninformative_experts(cells, sample_means(cells), experts)
     kept = np.flatnonzero(~uninformative)
     _check(contrasts[:, kept], outcomes, weight, [experts[i] for i in kept], classes)
     t, (n, d) = len(contrasts), contrasts.shape[1:]

@@ -25,7 +25,7 @@ class ForecastRows:
     # event, expert: (M,)
     event: Index
     expert: Index
-    ratios: Array  # (M, K - 1); less their reference where it differs from event to event
+    ratios: Array  # (M, K - 1); less the prior's
     outcomes: Index  # (T,); -1 where not resolved
     weight: Array  # (T,); frequencies
     experts: int  # N
@@ -44,7 +44,7 @@ class ForecastRows:
 
     @cached_property
     def design(self) -> MeanDesign:
-        """MeanDesign of the expected log-ratios by outcome."""
+        """What is expected by outcome."""
         return self.groups or MeanDesign.by_outcome(self.classes)
 
     @property
@@ -152,7 +152,7 @@ class DenseEvents:
 
     @cached_property
     def design(self) -> MeanDesign:
-        """MeanDesign of the expected log-ratios by outcome."""
+        """What is expected by outcome."""
         return MeanDesign.by_outcome(self.classes)
 
     @property

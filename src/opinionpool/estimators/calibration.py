@@ -289,4 +289,4 @@ def _means(
     scale = np.where(answered, np.sqrt(np.nansum((d - centre) ** 2, axis=0) / number), 1.0)
     ratios = ((d - centre) / scale)[:, :, None]
     evidence = DenseEvents(ratios, codes, weight)
-    return answered, estimates.sample_means(evidence, np.zeros(1)), scale, centre
+    return answered, estimates.sample_means(evidence), scale, centre

@@ -109,6 +109,7 @@ class ArraySource:
             self._sums[floor] = None
             if found is not None:
                 leaked = leaked_columns(self.q, self.outcomes)
+                found = found.shift(logodds.prior_log_ratios(self.prior))
                 self._sums[floor] = Sums(found, self.prior, Sums.counted(found), leaked)
         return self._sums[floor]
 

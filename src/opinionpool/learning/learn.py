@@ -8,7 +8,6 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool import logodds
 from opinionpool.arrays import Array
 from opinionpool.errors import ArgumentError, LearningError, Note, PanelError
 from opinionpool.estimation.sampling import sample_of
@@ -267,8 +266,7 @@ def _learn_averages(sums: Sums, source: Source, request: Request) -> FittedPanel
     from opinionpool.estimation.averages import sample_parts
 
     evidence, prior, experts, classes = sums.evidence, sums.prior, source.experts, source.classes
-    reference = np.zeros(evidence.classes - 1) if prior is None else logodds.prior_log_ratios(prior)
-    parts, bias, notes = sample_parts(evidence, reference, experts, classes, request.kind)
+    parts, bias, notes = sample_parts(evidence, experts, classes, request.kind)
     panel = Panel.from_parts(parts, bias if evidence.design.biased else None, experts, classes, request.settings)
     _check_weights(panel, evidence.events.sum())
     seen = sums.seen

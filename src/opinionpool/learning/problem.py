@@ -122,8 +122,8 @@ class Seen:
 class Sums:
     """Sums over all events of a source, where these decide."""
 
-    evidence: ResolvedEvents
-    prior: Array | None  # (K,); what is still to be subtracted; None if that was done
+    evidence: ResolvedEvents  # log-ratios less the prior's
+    prior: Array | None  # (K,); that all events share, None if each has its own
     seen: Seen
     leaked: Mask  # (N,); who was right and nearly certain on every resolved event, see `opinionpool.learning.leakage`
 
@@ -302,16 +302,15 @@ class Problem:
         return Sums(self._evidence(request.settings.floor), self.shared, self.seen, self.leaked)
 
     def _evidence(self, floor: float) -> ResolvedEvents:
-        """Statistics where every expert answered everything, else rows; a shared prior is not subtracted yet."""
+        """Statistics of contrasts where every expert answered everything, else their rows."""
         forecasts = self.forecasts
         event, expert = forecasts.event_index, forecasts.expert_index
         t, n = forecasts.shape
         order = np.lexsort((expert, event))
 
         def ratios_of(cells: Index) -> Array:
-            if self.shared is not None:
-                return logodds.log_ratios(forecasts.probabilities[cells], self.reference[:1], floor)
-            return contrasts(forecasts.probabilities[cells], self.reference[event[cells]], floor)
+            prior = self.reference[:1] if self.shared is not None else self.reference[event[cells]]
+            return contrasts(forecasts.probabilities[cells], prior, floor)
 
         rows = event[order], expert[order]
         if forecasts.options is not None:

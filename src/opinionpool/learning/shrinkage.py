@@ -98,7 +98,7 @@ def marginal_dependence(evidence: ResolvedEvents, features: MarginalFeatures, be
     if not evidence.complete or not 2 < n <= MOST_PAIRED:
         return common
     each, _ = _marginal_means(evidence, _Centre.of(believed, evidence.classes))
-    found = estimates.correlations(estimates.residual_products(evidence, each, np.zeros(evidence.classes - 1)))
+    found = estimates.correlations(estimates.residual_products(evidence, each))
     events = evidence.design.events(evidence.answered)
     share = events / (events + PAIR_WORTH + n + believed.correlation_worth)
     return MatrixCorrelation(share * found + (1.0 - share) * common.matrix())
@@ -178,7 +178,7 @@ def _pulled(contrast: Array, spread: Array, believed: Believed, counted: Array, 
 def _common(evidence: ResolvedEvents, each: estimates.Means, spread: Array, believed: Believed) -> float:
     if len(spread) == 1:
         return 0.0
-    total, pairs = evidence.shared(each.expected(np.zeros(evidence.classes - 1)), spread)
+    total, pairs = evidence.shared(each.expected, spread)
     events = evidence.design.events(evidence.answered) if pairs else 0.0
     found = total / ((evidence.classes - 1) * pairs) if pairs else 0.0
     worth, rho = PANEL_WORTH + believed.correlation_worth, believed.rho

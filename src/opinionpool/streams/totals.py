@@ -161,7 +161,7 @@ class Totals:
         )
 
     def evidence(self, prior: Array) -> tuple[Statistics, Array | None] | None:
-        """Statistics, and the prior (K,) still to be subtracted, or None; None if sums do not suffice to learn from.
+        """Statistics of contrasts, and the prior (K,) that events share, or None; None if sums do not suffice.
 
         Raises ProbabilityError if some events have a prior of their own, others not, and none was given for these.
         """
@@ -169,8 +169,9 @@ class Totals:
             return None
         if self.shared.totals.any() and not self._floors_hold(prior):
             return None
+        contrasts = self.shared.shift(logodds.prior_log_ratios(prior))
         if not self.own.totals.any():
-            return self.shared, prior
+            return contrasts, prior
         if not self.shared.totals.any():
             return self.own, None
         if self.prior is None:
@@ -178,7 +179,7 @@ class Totals:
                 f"{int(self.shared.totals.sum())} events have no prior while others have one; give the stream prior= "
                 "to fill the blanks"
             )
-        return self.own.merge(self.shared.shift(logodds.prior_log_ratios(prior))), None
+        return self.own.merge(contrasts), None
 
     def _floors_hold(self, prior: Array) -> bool:
         """Return True if floors computed from this prior would leave all forecasts so far unchanged."""
