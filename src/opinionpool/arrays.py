@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import fields
 from datetime import UTC
 from decimal import Decimal
+from itertools import chain
 from numbers import Real
 from typing import Any, TypeAlias, TypeVar
 
@@ -286,17 +288,53 @@ def times_of_cells(times: object, shape: tuple[int, ...]) -> npt.NDArray[np.date
 _MISSING: dict[str, Any] = {"f": np.nan, "M": np.datetime64("NaT", "us"), "b": False, "U": "", "O": None}
 
 
-def end_to_end(columns: Sequence[npt.NDArray[Any] | None], lengths: Sequence[int]) -> Any:  # noqa: ANN401 - an array or None
-    """Concatenation of columns, None being a column of missing values of its length; None if all are.
+EVENT, CELL = {"axis": "event"}, {"axis": "cell"}  # metadata of fields: along what they have their values
 
-    >>> end_to_end([np.array([0.5]), None], [1, 2]).tolist()
-    [0.5, nan, nan]
+
+def cells_at(sizes: Index, events: Index) -> Index:
+    """Positions of the forecasts on some events, from the number of forecasts on each of all events, (T,).
+
+    >>> cells_at(np.array([2, 1, 3]), np.array([2, 0]))
+    array([3, 4, 5, 0, 1])
     """
-    like = next((column for column in columns if column is not None), None)
-    if like is None:
-        return None
-    filled = [
-        np.full((length, *like.shape[1:]), _MISSING[like.dtype.kind], like.dtype) if column is None else column
-        for column, length in zip(columns, lengths, strict=True)
-    ]
-    return np.concatenate(filled)
+    chosen, starts = sizes[events], np.cumsum(sizes) - sizes
+    return np.repeat(starts[events] - (np.cumsum(chosen) - chosen), chosen) + np.arange(chosen.sum())
+
+
+def taken(block: Any, **index: Index | Mask) -> dict[str, Any]:  # noqa: ANN401 - a dataclass
+    """Fields along some axes, by name, at the given positions of each axis; None stays None."""
+    found = {}
+    for each in fields(block):
+        at, values = index.get(each.metadata.get("axis", "")), getattr(block, each.name)
+        if at is None:
+            continue
+        if isinstance(values, tuple):
+            values = tuple(map(values.__getitem__, at.tolist()))
+        elif values is not None:
+            values = values.select(at) if hasattr(values, "select") else values[at]
+        found[each.name] = values
+    return found
+
+
+def end_to_end(parts: Sequence[Any], **lengths: Sequence[int]) -> dict[str, Any]:
+    """Fields along axes of several dataclasses, by name, one after the other; `lengths` are those of each axis.
+
+    Arrays that some parts do not have are filled with missing values; tuples that some do not have become None.
+    """
+    found: dict[str, Any] = {}
+    for each in fields(parts[0]):
+        values = [getattr(part, each.name) for part in parts]
+        like = next((value for value in values if value is not None), None)
+        if "axis" not in each.metadata:
+            continue
+        if not isinstance(like, np.ndarray):
+            whole = isinstance(like, tuple) and None not in values
+            found[each.name] = tuple(chain.from_iterable(values)) if whole else None
+            continue
+        found[each.name] = np.concatenate(
+            [
+                np.full((length, *like.shape[1:]), _MISSING[like.dtype.kind], like.dtype) if value is None else value
+                for value, length in zip(values, lengths[each.metadata["axis"]], strict=True)
+            ]
+        )
+    return found

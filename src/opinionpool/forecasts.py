@@ -8,16 +8,16 @@ where a forecast is missing, is made on demand.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import chain, repeat
+from itertools import repeat
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from opinionpool.arguments import brief, expect_type, labels_given, names_given
-from opinionpool.arrays import Array, Index, Mask, end_to_end, pairs_increase, read_only
+from opinionpool.arrays import CELL, EVENT, Array, Index, Mask, cells_at, end_to_end, pairs_increase, read_only, taken
 from opinionpool.blocks import blocks
 from opinionpool.display import Tabular
 from opinionpool.errors import DuplicateError, ExpertError, Note, OutcomeError, ProbabilityError, ShapeError
@@ -44,9 +44,6 @@ BLOCK = 1 << 21
 
 # The outcome that is half of each of two.
 TIE = "tie"
-
-# Along what a field has its values; `select_events` and `select_experts` go by it.
-_EVENT, _CELL = {"axis": "event"}, {"axis": "cell"}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -109,28 +106,28 @@ class Forecasts(Tabular):
     ((2, 2), [True, False], [2, 1])
     """
 
-    events: tuple[str, ...] = field(metadata=_EVENT)
+    events: tuple[str, ...] = field(metadata=EVENT)
     experts: tuple[str, ...]
     classes: tuple[object, ...]
-    event_index: Index = field(metadata=_CELL)
-    expert_index: Index = field(metadata=_CELL)
-    probabilities: Array = field(metadata=_CELL)
-    outcomes: npt.NDArray[np.intp] = field(metadata=_EVENT)
-    prior: Array | None = field(default=None, metadata=_EVENT)
-    times: npt.NDArray[np.datetime64] | None = field(default=None, metadata=_EVENT)
-    groups: npt.NDArray[np.str_] | None = field(default=None, metadata=_EVENT)
+    event_index: Index = field(metadata=CELL)
+    expert_index: Index = field(metadata=CELL)
+    probabilities: Array = field(metadata=CELL)
+    outcomes: npt.NDArray[np.intp] = field(metadata=EVENT)
+    prior: Array | None = field(default=None, metadata=EVENT)
+    times: npt.NDArray[np.datetime64] | None = field(default=None, metadata=EVENT)
+    groups: npt.NDArray[np.str_] | None = field(default=None, metadata=EVENT)
     notes: tuple[Note, ...] = field(default=())
-    options: Options | None = field(default=None, metadata=_EVENT)
-    settled: npt.NDArray[np.bool_] | None = field(default=None, metadata=_EVENT)
-    closes: npt.NDArray[np.datetime64] | None = field(default=None, metadata=_EVENT)
+    options: Options | None = field(default=None, metadata=EVENT)
+    settled: npt.NDArray[np.bool_] | None = field(default=None, metadata=EVENT)
+    closes: npt.NDArray[np.datetime64] | None = field(default=None, metadata=EVENT)
     void: Forecasts | None = None
-    texts: tuple[str, ...] | None = field(default=None, metadata=_EVENT)
-    topics: npt.NDArray[np.str_] | None = field(default=None, metadata=_EVENT)
-    history: History | None = field(default=None, metadata=_EVENT)
-    made: npt.NDArray[np.datetime64] | None = field(default=None, metadata=_CELL)
-    asked: npt.NDArray[np.datetime64] | None = field(default=None, metadata=_EVENT)
+    texts: tuple[str, ...] | None = field(default=None, metadata=EVENT)
+    topics: npt.NDArray[np.str_] | None = field(default=None, metadata=EVENT)
+    history: History | None = field(default=None, metadata=EVENT)
+    made: npt.NDArray[np.datetime64] | None = field(default=None, metadata=CELL)
+    asked: npt.NDArray[np.datetime64] | None = field(default=None, metadata=EVENT)
     scales: Mapping[str, Scale] = field(default_factory=dict)
-    ties: Mask | None = field(default=None, metadata=_EVENT)
+    ties: Mask | None = field(default=None, metadata=EVENT)
 
     def __post_init__(self) -> None:
         if not self.experts:
@@ -437,18 +434,11 @@ class Forecasts(Tabular):
     @classmethod
     def joined(cls, parts: Sequence[Forecasts]) -> Forecasts:
         """Concatenation of forecasts by the same experts on different events, without void events and histories."""
-        lengths = {"event": [len(part.events) for part in parts], "cell": [len(part.event_index) for part in parts]}
-        found: dict[str, Any] = {"void": None, "notes": (), "history": None}
-        for each in fields(cls):
-            values = [getattr(part, each.name) for part in parts]
-            if each.name in found or "axis" not in each.metadata:
-                continue
-            if any(isinstance(value, tuple) for value in values):
-                found[each.name] = None if None in values else tuple(chain.from_iterable(values))
-            else:
-                found[each.name] = end_to_end(values, lengths[each.metadata["axis"]])
-        starts = np.repeat(np.cumsum([0, *lengths["event"][:-1]]), lengths["cell"])
-        return replace(parts[0], **found | {"event_index": found["event_index"] + starts})
+        events, cells = ([len(part.events) for part in parts], [len(part.event_index) for part in parts])
+        found = end_to_end(parts, event=events, cell=cells)
+        starts = np.repeat(np.cumsum([0, *events[:-1]]), cells)
+        found |= {"event_index": found["event_index"] + starts, "void": None, "notes": ()}
+        return replace(parts[0], **found)
 
     def select_events(self, keep: npt.ArrayLike) -> Forecasts:
         """The forecasts on some events: a mask, or positions in the order wanted."""
@@ -456,12 +446,9 @@ class Forecasts(Tabular):
 
     def _on(self, positions: Index, **changes: Any) -> Forecasts:  # noqa: ANN401 - fields
         """The forecasts on the events at some positions, with other fields changed."""
-        starts = self.starts
-        lengths = starts[positions + 1] - starts[positions]
-        first = np.repeat(starts[positions] - np.concatenate([[0], np.cumsum(lengths)[:-1]]), lengths)
-        cells = first + np.arange(len(first))
-        chosen = self._taken("event", positions) | self._taken("cell", cells)
-        return replace(self, **chosen | {"event_index": np.repeat(np.arange(len(positions)), lengths)} | changes)
+        chosen = taken(self, event=positions, cell=cells_at(self.crowd, positions))
+        index = np.repeat(np.arange(len(positions)), self.crowd[positions])
+        return replace(self, **chosen | {"event_index": index} | changes)
 
     def select_experts(self, names: Sequence[str]) -> Forecasts:
         """The forecasts of some experts, in the order of `names`; every event stays.
@@ -476,12 +463,8 @@ class Forecasts(Tabular):
         new[places(names, self.experts)] = np.arange(len(names))
         kept = new[self.expert_index] >= 0
         history = self.history and replace(self.history, forecasts=self.history.forecasts.select_experts(names))
-        chosen = self._taken("cell", kept) | {"expert_index": new[self.expert_index[kept]]}
+        chosen = taken(self, cell=kept) | {"expert_index": new[self.expert_index[kept]]}
         return replace(self, experts=tuple(names), history=history, **chosen)
-
-    def _taken(self, axis: str, index: Index | Mask) -> dict[str, Any]:
-        """The fields along an axis, for some of its events or cells."""
-        return {f.name: _take(getattr(self, f.name), index) for f in fields(self) if f.metadata.get("axis") == axis}
 
     def by_experts(self, names: Sequence[str]) -> Forecasts:
         """Return the forecasts with more experts, in the order of `names`."""
@@ -518,15 +501,6 @@ class History:
         kept = kept[np.argsort(place[self.event[kept]], kind="stable")]
         forecasts = self.forecasts.select_events(kept)
         return History(forecasts, place[self.event[kept]], self.share[kept], self.begin[kept])
-
-
-def _take(values: object, index: Index | Mask) -> object:
-    """The values at some positions; None stays None."""
-    if values is None:
-        return None
-    if isinstance(values, tuple):
-        return tuple(map(values.__getitem__, index.tolist()))
-    return values.select(index) if isinstance(values, History) else values[index]  # type: ignore[arg-type, index]
 
 
 def cells_of(array: Array) -> tuple[Index, Index, Array]:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool.arrays import Array, Index, Mask, end_to_end
+from opinionpool.arrays import CELL, EVENT, Array, Index, Mask, cells_at, end_to_end, taken
 from opinionpool.forecasts import Forecasts
 
 Times = npt.NDArray[np.datetime64]
@@ -108,9 +108,6 @@ def event_key(event: str, seed: int) -> int:
     return int.from_bytes(mixed.digest(), "little")
 
 
-_EVENT, _CELL = {"axis": "event"}, {"axis": "cell"}
-
-
 @dataclass(frozen=True, eq=False)
 class EventBlock:
     """Columns of T events and of their M forecasts, which are in the order of the events.
@@ -126,21 +123,21 @@ class EventBlock:
     ([1, 2], [1, -1])
     """
 
-    ids: Objects = field(metadata=_EVENT)  # (T,), None for a row without one
-    sizes: Index = field(metadata=_EVENT)  # (T,), forecasts on each
-    experts: Index = field(metadata=_CELL)  # (M,), positions
-    probabilities: Array = field(metadata=_CELL)  # (M,), or (M, K) when K > 2
-    priors: Array | None = field(metadata=_EVENT)  # (T,), or (T, K) when K > 2
-    outcomes: Index = field(metadata=_EVENT)  # (T,), -1 where not resolved
-    weights: Array = field(metadata=_EVENT)  # (T,), frequencies
-    at: Array = field(metadata=_EVENT)  # (T,), when each was resolved, in the unit of the half-life
+    ids: Objects = field(metadata=EVENT)  # (T,), None for a row without one
+    sizes: Index = field(metadata=EVENT)  # (T,), forecasts on each
+    experts: Index = field(metadata=CELL)  # (M,), positions
+    probabilities: Array = field(metadata=CELL)  # (M,), or (M, K) when K > 2
+    priors: Array | None = field(metadata=EVENT)  # (T,), or (T, K) when K > 2
+    outcomes: Index = field(metadata=EVENT)  # (T,), -1 where not resolved
+    weights: Array = field(metadata=EVENT)  # (T,), frequencies
+    at: Array = field(metadata=EVENT)  # (T,), when each was resolved, in the unit of the half-life
     # the rest as in `opinionpool.forecasts.Forecasts`
-    times: Times | None = field(default=None, metadata=_EVENT)
-    groups: Objects | None = field(default=None, metadata=_EVENT)
-    settled: Mask | None = field(default=None, metadata=_EVENT)
-    topics: Objects | None = field(default=None, metadata=_EVENT)
-    made: Times | None = field(default=None, metadata=_CELL)
-    asked: Times | None = field(default=None, metadata=_EVENT)
+    times: Times | None = field(default=None, metadata=EVENT)
+    groups: Objects | None = field(default=None, metadata=EVENT)
+    settled: Mask | None = field(default=None, metadata=EVENT)
+    topics: Objects | None = field(default=None, metadata=EVENT)
+    made: Times | None = field(default=None, metadata=CELL)
+    asked: Times | None = field(default=None, metadata=EVENT)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -235,24 +232,15 @@ class EventBlock:
     def take(self, rows: Index | Mask) -> EventBlock:
         """Block of the events at some positions, in this order, or of a mask."""
         rows = np.arange(len(self))[rows]
-        sizes, starts = self.sizes[rows], np.cumsum(self.sizes) - self.sizes
-        cells = np.repeat(starts[rows] - (np.cumsum(sizes) - sizes), sizes) + np.arange(sizes.sum())
-        index = {"event": rows, "cell": cells}
-        found: dict[str, Any] = {}
-        for each in fields(self):
-            column = getattr(self, each.name)
-            found[each.name] = None if column is None else column[index[each.metadata["axis"]]]
-        return EventBlock(**found)
+        return EventBlock(**taken(self, event=rows, cell=cells_at(self.sizes, rows)))
 
     @classmethod
     def joined(cls, parts: Sequence[EventBlock]) -> EventBlock:
         """Concatenation of several blocks."""
         if len(parts) == 1:
             return parts[0]
-        lengths = {"event": [len(part) for part in parts], "cell": [len(part.experts) for part in parts]}
-        columns = {each.name: [getattr(part, each.name) for part in parts] for each in fields(cls)}
-        axes = {each.name: each.metadata["axis"] for each in fields(cls)}
-        return cls(**{name: end_to_end(values, lengths[axes[name]]) for name, values in columns.items()})
+        sizes = {"event": [len(part) for part in parts], "cell": [len(part.experts) for part in parts]}
+        return cls(**end_to_end(parts, **sizes))
 
     def __iter__(self) -> Iterator[Event]:
         """The events one by one."""
