@@ -214,26 +214,6 @@ def numbered_records(source: FileSource) -> Iterator[tuple[int, list[str]]]:
             raise fault("quotes", Place(source.name), line=line, error=str(error)) from None
 
 
-def csv_short_rows(source: FileSource) -> int:
-    """How many rows of a CSV file end before the header does; 0 where some are longer, or not well formed."""
-    width, short, cut = len(source.header), 0, (0, 0)
-    try:
-        for line, record in numbered_records(source):
-            cut = (line, len(record))
-            if len(record) > width:
-                return 0
-            # A record of one cell is more likely a line that is no record.
-            if 1 < len(record) < width:
-                short += 1
-            elif len(record) == 1 < width:
-                return 0
-    except (TableError, UnicodeDecodeError):
-        return 0
-    if short == 1 and cut[1] < width and not _ends_a_line(source):
-        raise _cut_off(source, *cut)
-    return short
-
-
 def _ends_a_line(source: FileSource) -> bool:
     """Whether the last line of a text has a line end."""
     last = ""
@@ -243,36 +223,33 @@ def _ends_a_line(source: FileSource) -> bool:
     return last.endswith(("\n", "\r"))
 
 
-def _cut_off(source: FileSource, line: int, cells: int) -> OpinionPoolError:
-    """The error for a file whose last row is not complete."""
-    return fault("cut-off", file=source.name, line=line, cells=cells, width=len(source.header))
-
-
-def csv_fault(source: FileSource) -> OpinionPoolError | None:
-    """Return the error for a CSV file that the engine could not read, None if no fault is found."""
+def csv_fault(source: FileSource) -> OpinionPoolError | int:
+    """Return the error for a CSV file that the engine could not read, or how many rows end before the header does."""
     with source.open() as file:
         wrong = bad_encoding(source.name, file)
     if wrong:
         return wrong
     width = len(source.header)
-    short = [name if len(name) <= 30 else name[:27] + "..." for name in source.header[:6]]
-    names = ", ".join(short) + (", ..." if width > 6 else "")
-    last = 0
+    last, odd, short, others = 0, (0, 0), 0, False
     try:
-        for last, _ in numbered_records(source):  # noqa: B007 - the last one is used
-            pass
-        for line, record in numbered_records(source):
-            if line == last and 0 < len(record) < width and not _ends_a_line(source):
-                return _cut_off(source, line, len(record))
-            if len(record) != width and record:
-                way = f"a cell that holds a {source.delimiter!r} must stand in double quotes"
-                if len(record) == 1:
-                    way = "if it is a remark, and no row, take it out"
-                about = {"fields": len(record), "width": width, "names": names, "way": way}
-                return fault("other-width", Place(source.name, (line,)), (), **about)
+        for last, record in numbered_records(source):
+            if record and len(record) != width:
+                odd = odd if odd[0] else (last, len(record))
+                short += 1
+                # A record of one cell is more likely a line that is no record.
+                others |= not 1 < len(record) < width
     except TableError as error:
         return error
-    return None
+    line, cells = odd
+    if line == last and 0 < cells < width and not _ends_a_line(source):
+        return fault("cut-off", file=source.name, line=line, cells=cells, width=width)
+    if not others:
+        return short
+    names = ", ".join(name if len(name) <= 30 else name[:27] + "..." for name in source.header[:6])
+    names += ", ..." if width > 6 else ""
+    way = f"a cell that holds a {source.delimiter!r} must stand in double quotes"
+    way = "if it is a remark, and no row, take it out" if cells == 1 else way
+    return fault("other-width", Place(source.name, (line,)), (), fields=cells, width=width, names=names, way=way)
 
 
 def json_fault(source: FileSource) -> OpinionPoolError | None:

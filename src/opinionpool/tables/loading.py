@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opinionpool.errors import LayoutError, Note
+from opinionpool.errors import LayoutError, Note, OpinionPoolError
 from opinionpool.findings import Place, fault, finding
-from opinionpool.tables.delimited import csv_fault, csv_short_rows, json_fault, with_line_feeds
+from opinionpool.tables.delimited import csv_fault, json_fault, with_line_feeds
 from opinionpool.tables.engine import (
     FileSource,
     Progress,
@@ -150,16 +150,15 @@ def _read_file(
         connection.close()
         if interrupted(error):
             raise KeyboardInterrupt from None
-        short = csv_short_rows(source) if source.format == "csv" and not source.padded else 0
-        if short:
-            note = finding("short-rows", Place(source.name), count=short)
+        wrong = csv_fault(source) if source.format == "csv" else json_fault(source) if source.format == "json" else None
+        if isinstance(wrong, int) and wrong and not source.padded:
+            note = finding("short-rows", Place(source.name), count=wrong)
             padded = replace(source, padded=True, notes=(*source.notes, note))
             return _read_file(padded, workspace, progress, on_disk, again)
-        wrong = {"csv": csv_fault, "json": json_fault}.get(source.format, lambda _: None)(source)
-        if wrong is None and source.format == "csv" and not again:
+        if isinstance(wrong, int) and not again:
             # Well formed after all: its lines do not all end in the same way.
             return _read_file(with_line_feeds(source, workspace), workspace, progress, on_disk, again=True)
-        raise wrong or unreadable(source, error) from None
+        raise wrong if isinstance(wrong, OpinionPoolError) else unreadable(source, error) from None
 
 
 def _create(connection: duckdb.DuckDBPyConnection, query: str, path: str) -> int:

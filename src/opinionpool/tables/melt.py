@@ -233,11 +233,11 @@ def _experts_of_files(
     return experts if files is None else _of_files(experts, files)
 
 
-def _of_files(experts: Words, files: Words) -> Words:
-    """Return the expert of each row, one for each combination of file and expert."""
+def _of_files(experts: Words, files: Words, single: bool = False) -> Words:
+    """Return the expert of each row, one for each combination of file and expert; called as the file if `single`."""
     codes = np.where(experts.codes == BLANK, BLANK, files.codes * len(experts.values) + experts.codes)
     used = np.unique(codes[codes != BLANK])
-    names = [f"{file} {expert}" for file in files.values for expert in experts.values]
+    names = [file if single else f"{file} {expert}" for file in files.values for expert in experts.values]
     position = np.full(len(names) + 1, BLANK)
     position[used] = np.arange(len(used))
     return Words(position[codes], [names[code] for code in used.tolist()], experts.trimmed)
@@ -328,28 +328,25 @@ def _other_of(word: str) -> str:
 def melt_columns(table: Table, layout: Layout, reading: Reading) -> Melted:
     """Return the long form of a table with one column of forecasts per expert, class or event."""
     events = row_events(table, layout)
-    by_row = _expert_words(table, layout.roles["expert"], reading) if "expert" in layout.roles else None
-    files = None if by_row or not layout.wide else _files(table, layout, reading, _column_cells(layout, events))
-    names = [name for expert, _ in layout.cells for name in _names(expert, files, layout)]
-    kept = choose(by_row.values if by_row else names, reading)
+    experts, own = _experts_of_columns(table, layout, reading, events)
+    by_row = experts[0] if "expert" in layout.roles else None
+    kept = choose([name for each in experts for name in each.values], reading)
     position = {name: i for i, name in enumerate(kept)}
     classes = list(dict.fromkeys(label for _, label in layout.cells if label is not None))
-    plain = reading.numbers(table, layout.forecasts)
+    plain, nobody = reading.numbers(table, layout.forecasts), np.broadcast_to(np.intp(0), table.rows)
     if layout.wide:
-        _check_columns(table, layout, plain, position if files is None else None, reading)
-    nobody = np.broadcast_to(np.intp(0), table.rows)
+        _check_columns(table, layout, plain, position if own else None, reading)
     parts: list[dict[str, npt.NDArray[Any]]] = []
     for i, (column, (expert, label)) in enumerate(zip(layout.forecasts, layout.cells, strict=True)):
-        who = by_row or Words(nobody if files is None else files.codes, _names(expert, files, layout))
-        of_row = who.expand(np.array([position.get(name, BLANK) for name in who.values], dtype=np.intp), BLANK)
+        codes = np.array([position.get(name, BLANK) for name in experts[i].values], dtype=np.intp)
+        of_row = experts[i].expand(codes, BLANK)
         if by_row is None and (of_row == BLANK).all():
             continue
-        named = str(expert) if layout.wide and files is None else None
-        names, codes = (by_row.values, by_row.codes) if by_row else ([str(expert)], nobody)
-        value = None if label else read_levels(table, column, names, codes, reading.rules)
+        named, who = str(expert) if own else None, by_row or Words(nobody, [str(expert)])
+        value = None if label else read_levels(table, column, who.values, who.codes, reading.rules)
         if value is None:
             other = by_row or expert != table.names[column]
-            units = units_of_rows(names, codes, reading.rules) if other else None
+            units = units_of_rows(who.values, who.codes, reading.rules) if other else None
             value = reading.probabilities(table, column, plain[i], named, units)
         present, plain[i] = ~np.isnan(value), None
         event = np.broadcast_to(np.intp(i), table.rows) if layout.events else events.codes
@@ -377,24 +374,24 @@ def melt_columns(table: Table, layout: Layout, reading: Reading) -> Melted:
     return Melted(long_rows, events.codes, nobody, classes)
 
 
+def _experts_of_columns(table: Table, layout: Layout, reading: Reading, events: Words) -> tuple[list[Words], bool]:
+    """Return the expert of each row, by column of forecasts, and whether each column is one expert's."""
+    if "expert" in layout.roles:
+        return [_expert_words(table, layout.roles["expert"], reading)] * len(layout.forecasts), False
+    nobody = np.broadcast_to(np.intp(0), table.rows)
+    experts = [Words(nobody, [str(expert)]) for expert, _ in layout.cells]
+    columns = {expert: column for column, (expert, _) in zip(layout.forecasts, layout.cells, strict=True)}
+    cells = [(events.codes, column) for column in columns.values()]
+    files = _files(table, layout, reading, cells) if layout.wide else None
+    if files is None:
+        return experts, layout.wide
+    return [_of_files(each, files, single=len(columns) == 1) for each in experts], False
+
+
 def _joined(parts: Sequence[dict[str, npt.NDArray[Any]]], name: str) -> npt.NDArray[Any]:
     """Return an array of all parts, one after the other, and take it out of these, as all together may be large."""
     found = [part.pop(name) for part in parts]
     return np.concatenate(found) if found else np.empty(0, dtype=np.intp)
-
-
-def _column_cells(layout: Layout, events: Words) -> list[tuple[Index, int]]:
-    """Return the event of each row with one column of each expert."""
-    columns = {expert: column for column, (expert, _) in zip(layout.forecasts, layout.cells, strict=True)}
-    return [(events.codes, column) for column in columns.values()]
-
-
-def _names(expert: str | None, files: Words | None, layout: Layout) -> list[str]:
-    """Return the name of a column's expert, or its names by file if there is one expert for each file."""
-    if files is None:
-        return [str(expert)]
-    single = len({expert for expert, _ in layout.cells}) == 1
-    return [file if single else f"{file} {expert}" for file in files.values]
 
 
 def _check_columns(

@@ -348,20 +348,27 @@ def _taken_back(long_rows: LongRows, blank: npt.NDArray[np.bool_]) -> npt.NDArra
     return ~answered & np.isin(pairs, pairs[latest & blank & timed])
 
 
+def _starts(long_rows: LongRows) -> Index:
+    """The first row of each expert, event and class; rows are in the order of their keys."""
+    return np.flatnonzero(np.append(True, np.diff(long_rows.key) != 0)[: len(long_rows.value)])
+
+
 def _mean(long_rows: LongRows) -> LongRows:
     """The average of each expert's numbers on each event and class; statements are in the order of their keys."""
-    starts = np.flatnonzero(np.append(True, np.diff(long_rows.key) != 0))
-    counts = np.diff(np.append(starts, len(long_rows.key)))
-    low, high = np.minimum.reduceat(long_rows.value, starts), np.maximum.reduceat(long_rows.value, starts)
+    starts = _starts(long_rows)
     # Sums of numbers in the order of their size are the same, to the last bit, in whichever order rows come.
     value = long_rows.value[np.lexsort((long_rows.value, long_rows.key))]
+    return _averaged(long_rows, np.add.reduceat(value, starts) / np.diff(np.append(starts, len(value))))
+
+
+def _averaged(long_rows: LongRows, means: Array) -> LongRows:
+    """Return one row of each expert, event and class with their mean, which is of no one time."""
+    starts = _starts(long_rows)
     # Rounding must not carry an average beyond what was averaged.
-    means = np.clip(np.add.reduceat(value, starts) / counts, low, high)
-    time = None
-    if long_rows.time is not None:
-        # A mean is of no one time.
-        time = np.where(counts > 1, np.datetime64("NaT", "us"), long_rows.time[starts])
-    return replace(long_rows.select(starts), value=means, time=time)
+    low, high = np.minimum.reduceat(long_rows.value, starts), np.maximum.reduceat(long_rows.value, starts)
+    found, several = long_rows.select(starts), np.diff(np.append(starts, len(long_rows.value))) > 1
+    time = None if found.time is None else np.where(several, np.datetime64("NaT", "us"), found.time)
+    return replace(found, value=np.clip(means, low, high), time=time)
 
 
 def _samples(long_rows: LongRows) -> LongRows:
@@ -374,8 +381,8 @@ def _samples(long_rows: LongRows) -> LongRows:
     means = _mean(long_rows)
     if long_rows.classes:
         return means
-    starts = np.flatnonzero(np.append(True, np.diff(long_rows.key) != 0))
-    counts = np.diff(np.append(starts, len(long_rows.key)))
+    starts = _starts(long_rows)
+    counts = np.diff(np.append(starts, len(long_rows.value)))
     odds = logit(np.clip(long_rows.value, FLOOR, 1.0 - FLOOR))
     mean = np.add.reduceat(odds, starts) / counts
     within = np.square(odds - np.repeat(mean, counts)).sum() / (len(odds) - len(starts))
@@ -410,19 +417,13 @@ def _over_time(
     ends = newest if until is None else np.where(np.isnat(until), newest, until)
     following = np.where(last, ends[ordered.event], np.append(ordered.time[1:], ordered.time[-1:]))
     stood = np.maximum((following - ordered.time).astype(np.int64), 0).astype(np.float64)
-    starts = np.flatnonzero(np.append(True, last[:-1]))
+    starts = _starts(ordered)
     total = np.add.reduceat(stood, starts)
     group = np.cumsum(np.append(True, last[:-1])) - 1
     last_rows = latest_rows(ordered, time_column, unused) if (total == 0).any() else None
     weight = np.where(total[group] > 0, stood / np.where(total > 0, total, 1.0)[group], last)
-    low, high = np.minimum.reduceat(ordered.value, starts), np.maximum.reduceat(ordered.value, starts)
-    # Rounding must not carry an average beyond what was averaged.
-    means = np.clip(np.add.reduceat(weight * ordered.value, starts), low, high)
-    value = means if last_rows is None else np.where(total > 0, means, last_rows.value)
-    counts = np.diff(np.append(starts, len(last)))
-    # A mean over time is of no one time.
-    time = np.where(counts > 1, np.datetime64("NaT", "us"), ordered.time[starts])
-    return replace(ordered.select(starts), value=value, time=time)
+    means = np.add.reduceat(weight * ordered.value, starts)
+    return _averaged(ordered, means if last_rows is None else np.where(total > 0, means, last_rows.value))
 
 
 def latest_rows(long_rows: LongRows, time_column: str | None, unused: Sequence[int]) -> LongRows:
@@ -433,7 +434,7 @@ def latest_rows(long_rows: LongRows, time_column: str | None, unused: Sequence[i
     ordered = long_rows.select(order)
     last = np.append(np.diff(ordered.key) != 0, True)
     if time_column is not None:
-        starts = np.flatnonzero(np.append(True, last[:-1]))
+        starts = _starts(ordered)
         low, high = np.minimum.reduceat(ordered.value, starts), np.maximum.reduceat(ordered.value, starts)
         if (low < high).any():
             raise _tied(ordered, starts, low < high, time_column, unused)
@@ -507,6 +508,5 @@ def _duplicates(
 
 def _groups(long_rows: LongRows) -> list[Index]:
     """The rows of each expert, event and class that there are several of."""
-    order = np.argsort(long_rows.key, kind="stable")
-    starts = np.flatnonzero(np.append(True, np.diff(long_rows.key[order]) != 0))
-    return [rows for rows in np.split(long_rows.row[order], starts[1:]) if len(rows) > 1]
+    ordered = long_rows.select(np.argsort(long_rows.key, kind="stable"))
+    return [rows for rows in np.split(ordered.row, _starts(ordered)[1:]) if len(rows) > 1]

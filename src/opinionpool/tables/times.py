@@ -122,25 +122,32 @@ def read_times(
     if plain is not None:
         return plain
     words = table.words(column)
-    known = [word.lower() not in missing and word != "NaT" for word in words.values]
-    cells = [word for word, there in zip(words.values, known, strict=True) if there]
+    cells = [word for word in words.values if word.lower() not in missing and word != "NaT"]
     try:
         read, how = _reader(cells, dates)
-        found = [read(word) if there else None for word, there in zip(words.values, known, strict=True)]
     except _TwoWaysError as error:
-        row = int(words.rows(words.values.index(error.word))[0])
+        row = int(words.rows(words.values.index(str(error)))[0])
         raise cell_fault("two-dates", table, row, column, [{"dates": order} for order in ORDERS], role=role) from None
-    except _NoTimeError as error:
-        row = int(words.rows(words.values.index(error.word))[0])
-        bad = [word for word in cells if _fails(read_one := error.read, word) and read_one is not None]
-        few = 0 < len(bad) <= 5 and 2 * len(bad) <= len(cells)
-        blank = f"; if it stands for no time, say --missing-value {quoted(error.word)}" if few else ""
+    times = {word: _or_none(read, word) for word in cells}
+    bad = [word for word, time in times.items() if time is None]
+    if bad:
+        rows = words.rows(words.values.index(bad[0]))
+        few = len(bad) <= 5 and 2 * len(bad) <= len(cells)
+        blank = f"; if it stands for no time, say --missing-value {quoted(bad[0])}" if few else ""
         way: Mapping[str, object] = {"missing_values": tuple(bad)} if few else {"columns": {role: None}}
-        count = int(sum(words.counts[words.values.index(word)] for word in bad)) or 1
-        raise cell_fault("no-time-there", table, row, column, [way], count, role=role, blank=blank) from None
+        count = int(sum(words.counts[words.values.index(word)] for word in bad))
+        raise cell_fault("no-time-there", table, int(rows[0]), column, [way], count, role=role, blank=blank)
     if how and notes is not None and cells:
         notes.append(finding("dates", column=table.names[column], how=how))
-    return words.expand(np.array(found, dtype="datetime64[us]"), "NaT")
+    return words.expand(np.array(list(map(times.get, words.values)), dtype="datetime64[us]"), "NaT")
+
+
+def _or_none(read: Callable[[str], datetime], word: str) -> datetime | None:
+    """The time that a word is read as, None if it is none."""
+    try:
+        return read(word)
+    except (ValueError, OverflowError):
+        return None
 
 
 def are_times(words: Sequence[str]) -> bool:
@@ -153,39 +160,20 @@ def are_times(words: Sequence[str]) -> bool:
     return bool(words) and all(any(shape.fullmatch(word) for shape in shapes) for word in words)
 
 
-class _TwoWaysError(Exception):
-    """Dates of which nobody can tell whether days or months come first."""
-
-    def __init__(self, word: str) -> None:
-        super().__init__(word)
-        self.word = word
-
-
-class _NoTimeError(Exception):
-    """A word that is not a time, with the function that failed to read it."""
-
-    def __init__(self, word: str, read: Callable[[str], datetime] | None) -> None:
-        super().__init__(word)
-        self.word, self.read = word, read
-
-
-def _fails(read: Callable[[str], datetime] | None, word: str) -> bool:
-    try:
-        return read is None or read(word) is None
-    except (_NoTimeError, ValueError, OverflowError):
-        return True
+class _TwoWaysError(ValueError):
+    """A date of which nobody can tell whether days or months come first."""
 
 
 def _reader(cells: Sequence[str], dates: str | None) -> tuple[Callable[[str], datetime], str]:
     """Return the function that reads the cells of a column, and a description if it is not the usual one."""
     if dates is not None and "%" in dates:
-        return _guarded(lambda word: _formatted(word, dates)), f"dates written as {dates}"
+        return (lambda word: _formatted(word, dates)), f"dates written as {dates}"
     numbers = [word for word in cells if _NUMBER.fullmatch(word)]
     if cells and 2 * len(numbers) > len(cells):
         return _counted(numbers)
     either = [match for match in map(_EITHER.fullmatch, cells) if match is not None]
     if not either:
-        return _guarded(_moment), ""
+        return _moment, ""
     order = dates or _order(either)
     what = "days" if order == "dmy" else "months"
 
@@ -197,7 +185,7 @@ def _reader(cells: Sequence[str], dates: str | None) -> tuple[Callable[[str], da
         year = int(match[3]) + (2000 if len(match[3]) == 2 else 0)
         return _placed(year, month, day, match[4], match[5], match[6])
 
-    return _guarded(read), f"dates with {what} first"
+    return read, f"dates with {what} first"
 
 
 def _order(either: Sequence[re.Match[str]]) -> str:
@@ -212,18 +200,6 @@ def _order(either: Sequence[re.Match[str]]) -> str:
     return possible[0] if possible else "dmy"
 
 
-def _guarded(read: Callable[[str], datetime]) -> Callable[[str], datetime]:
-    """Return `read` with its errors for words that are not times replaced by `_NoTimeError`."""
-
-    def guarded(word: str) -> datetime:
-        try:
-            return read(word)
-        except (ValueError, OverflowError):
-            raise _NoTimeError(word, read) from None
-
-    return guarded
-
-
 def _formatted(word: str, form: str) -> datetime:
     moment = datetime.strptime(word, form)
     return moment if moment.tzinfo is None else moment.astimezone(UTC).replace(tzinfo=None)
@@ -232,14 +208,14 @@ def _formatted(word: str, form: str) -> datetime:
 def _counted(numbers: Sequence[str]) -> tuple[Callable[[str], datetime], str]:
     """How a column of numbers is read: all on one scale, or dates without separators."""
     if all(len(word) == 8 and "19000101" <= word <= "21001231" for word in numbers):
-        return _guarded(lambda word: datetime.strptime(word, "%Y%m%d")), "dates written as year, month, day"
+        return (lambda word: datetime.strptime(word, "%Y%m%d")), "dates written as year, month, day"
     values = [float(word) for word in numbers]
     middle = sorted(values)[len(values) // 2]
     for low, high, units, what in _COUNTS:  # noqa: B007 - used below
         if low <= middle < high:
             break
     else:
-        return _guarded(_moment), ""
+        return _moment, ""
 
     def read(word: str) -> datetime:
         value = float(word)
@@ -247,7 +223,7 @@ def _counted(numbers: Sequence[str]) -> tuple[Callable[[str], datetime], str]:
             raise ValueError(word)
         return _of_days(word) if units is None else _ORIGIN + timedelta(seconds=value / units)
 
-    return _guarded(read), what
+    return read, what
 
 
 def _of_days(word: str) -> datetime:
@@ -311,7 +287,7 @@ def as_time(value: object, what: str, dates: str | None = None) -> np.datetime64
                 f"{what} can be read in two ways, and it is {value!r}: say --dates dmy if days come first, or --dates "
                 "mdy if months do"
             ) from None
-        except (_NoTimeError, ValueError, OverflowError):
+        except (ValueError, OverflowError):
             pass
     if dates is not None and isinstance(value, str):
         try:
