@@ -18,7 +18,7 @@ from opinionpool.labels import UNRESOLVED
 from opinionpool.tables.engine import check_cells
 from opinionpool.tables.event_facts import Ends, Facts
 from opinionpool.tables.options import ReadOptions
-from opinionpool.tables.outcomes import Settled, void_note
+from opinionpool.tables.outcomes import Settled
 from opinionpool.tables.statements import LongRows, UnnamedTimes, drop_late
 from opinionpool.tables.times import Times, span_text
 
@@ -74,7 +74,7 @@ def void_by(cutoff: np.datetime64 | None, settled: Settled, facts: Facts) -> tup
     undated = settled.void & np.isnat(facts.resolved_at) & ~closed
     void = settled.void & ~later & ~undated
     notes = [note for note in settled.notes if note.code != "void"]
-    notes += [void_note(int(void.sum()))] if void.any() else []
+    notes += [finding("void", count=int(void.sum()))] if void.any() else []
     notes += [finding("as-of-void", count=int(later.sum()))] if later.any() else []
     notes += [finding("as-of-void-no-date", count=int(undated.sum()))] if undated.any() else []
     return void, notes

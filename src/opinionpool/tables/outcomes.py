@@ -137,23 +137,46 @@ def settle(
     without: NoOutcome = USUAL,
     classes: tuple[object, ...] | None = None,
     scale: Scale | None = None,
+    options: Options | None = None,
 ) -> Settled:
     """Classes and outcomes of all events.
 
     `written` are the classes that forecasts were given for, empty where a forecast is one probability; `classes` those
-    of the whole, if they are known.
+    of the whole, if they are known; `options` those of each event, where events do not share their classes.
     """
-    without = coded(without, observed, written, asked, classes or ())
-    if classes is None:
+    without = without if options else coded(without, observed, written, asked, classes or ())
+    if options is not None:
+        classes = option_slots(options)
+    elif classes is None:
         classes = find_classes(observed, written, asked, without, scale)
-    _refuse_void_classes(classes, without)
-    tied = _preference(observed, scale) if len(classes) == 2 else None
-    encoded = _encode(observed, [classes], True, without, lambda column, code, _: _unknown(column, code, classes), tied)
+    shared = classes if options is None else ()
+    # A word that the user names as void is no class.
+    void_class = next((word for word in sorted(without.own) if Matcher(shared).find(word) is not None), None)
+    if void_class is not None:
+        raise fault("void-is-class", word=void_class, classes=[str(label) for label in shared])
+    tied = _preference(observed, scale) if len(shared) == 2 else None
+
+    def strange(column: Observed, code: int, event: int) -> OpinionPoolError:
+        return (
+            _no_option(column, code, event, events[event], options[event])
+            if options
+            else _unknown(column, code, shared)
+        )
+
+    encoded = _encode(observed, options or [shared], options is None, without, strange, tied)
     outcomes, void = _one_each(encoded.values, observed, events)
     known = Matcher(written)
-    usual = sorted({word for word in encoded.met if word.lower() in without.void and known.find(word) is None})
-    notes = [*_notes(classes, outcomes, void, encoded), *map(_usually_void, usual)]
-    return Settled(classes, outcomes, void, tuple(notes))
+    usual = {word for word in encoded.met if word.lower() in without.void and known.find(word) is None}
+    notes = [finding("void-class", word=word) for word in sorted(usual if options is None else ())]
+    return Settled(classes, outcomes, void, (*_notes(shared, outcomes, void, encoded), *notes))
+
+
+def _no_option(column: Observed, code: int, event: int, name: str, labels: Sequence[object]) -> OpinionPoolError:
+    """The error for a word that is no option of its event."""
+    word = column.words.values[code]
+    row = int(np.flatnonzero((column.words.codes == code) & (column.row_events == event))[0])
+    about = {"event": name, "options": [str(label) for label in labels], "none": none_text(word)}
+    return cell_fault("no-option", column.table, row, column.column, none_remedies(word), 1, **about)
 
 
 def coded(
@@ -167,18 +190,6 @@ def coded(
     if len(written) > 1 or "-1" in asked.classes:
         return without
     return without.coded({word for column in observed for word in column.words.values} | {*map(str, classes)})
-
-
-def _refuse_void_classes(classes: Sequence[object], without: NoOutcome) -> None:
-    """Raise if a word that the user names as void is a class."""
-    matcher = Matcher(classes)
-    for word in sorted(without.own):
-        if matcher.find(word) is not None:
-            raise fault("void-is-class", word=word, classes=[str(label) for label in classes])
-
-
-def _usually_void(word: str) -> Note:
-    return finding("void-class", word=word)
 
 
 def absent_void_notes(observed: Sequence[Observed], without: NoOutcome) -> list[Note]:
@@ -248,23 +259,6 @@ def _outcomes_among(
         if known.find(word) is not None
         or not (word.lower() in without.every or (preference is not None and preference.is_tie(word)))
     ]
-
-
-def settle_among(
-    observed: Sequence[Observed], events: Sequence[str], options: Options, without: NoOutcome = USUAL
-) -> Settled:
-    """Outcomes of events that have options of their own; arguments as for `settle`."""
-
-    def strange(column: Observed, code: int, event: int) -> OpinionPoolError:
-        word = column.words.values[code]
-        row = int(np.flatnonzero((column.words.codes == code) & (column.row_events == event))[0])
-        about = {"event": events[event], "options": [str(label) for label in options[event]], "none": none_text(word)}
-        return cell_fault("no-option", column.table, row, column.column, none_remedies(word), 1, **about)
-
-    encoded = _encode(observed, options, False, without, strange)
-    outcomes, void = _one_each(encoded.values, observed, events)
-    notes = _notes((), outcomes, void, encoded, "options of their events")
-    return Settled(option_slots(options), outcomes, void, tuple(notes))
 
 
 def _spellings(cells: Sequence[_Outcome]) -> dict[str, str]:
@@ -415,14 +409,14 @@ def _notes(
     outcomes: Index,
     void: npt.NDArray[np.bool_],
     encoded: _Encoded,
-    names: str = "",
 ) -> list[Note]:
+    """The notes on outcomes; there are no classes where events have options of their own."""
     notes: list[Note] = []
     words = sorted(encoded.unsettled)
     if len(classes) == 2:
         notes.append(finding("positive", one=str(classes[1]), other=str(classes[0])))
     if void.any():
-        notes.append(void_note(int(void.sum())))
+        notes.append(finding("void", count=int(void.sum())))
     if (outcomes == TIED).any():
         notes.append(finding("ties", count=int((outcomes == TIED).sum())))
     count = int((outcomes[~void] == UNRESOLVED).sum())
@@ -430,13 +424,9 @@ def _notes(
         marked = f" (blank, or marked {listed(words)})" if words else ""
         notes.append(finding("unresolved", count=count, total=int((~void).sum()), marked=marked))
     if encoded.respelled:
-        notes.append(finding("outcome-spelling", count=encoded.respelled, names=names or listed(classes)))
+        names = listed(classes) if classes else "options of their events"
+        notes.append(finding("outcome-spelling", count=encoded.respelled, names=names))
     return notes
-
-
-def void_note(count: int) -> Note:
-    """Return the note on the number of void events."""
-    return finding("void", count=count)
 
 
 def _unknown(column: Observed, code: int, classes: tuple[object, ...]) -> OpinionPoolError:

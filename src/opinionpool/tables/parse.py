@@ -44,7 +44,6 @@ from opinionpool.tables.outcomes import (
     graded,
     in_levels,
     settle,
-    settle_among,
 )
 from opinionpool.tables.profile import Profile
 from opinionpool.tables.remarks import ForecastCounts, alike_event_notes, alike_notes, formula_notes, refuse_totals
@@ -247,12 +246,10 @@ class TableReader:
         """Classes and outcomes."""
         request, observed, written = self.request, self.observed, self.melted.written
         without, events = request.no_outcome, self.events.values
-        if self.options is not None:
-            found = settle_among(observed, events, self.options.of_events, without)
-        else:
-            classes = None if self.whole is None else self.whole.classes
-            listed_ones = as_listed(request.asked, written, long=self.layout.long)
-            found = settle(observed, events, written, listed_ones, without, classes, request.rules.scale)
+        classes = None if self.whole is None else self.whole.classes
+        asked = as_listed(request.asked, written, long=self.layout.long)
+        options = None if self.options is None else self.options.of_events
+        found = settle(observed, events, written, asked, without, classes, request.rules.scale, options)
         check_classes(self.table.name, len(found.classes))
         absent = absent_void_notes(observed, without) if self.whole is None else []
         return replace(found, notes=(*found.notes, *absent))
