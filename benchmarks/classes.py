@@ -6,7 +6,9 @@ Of a panel's resolved events, as many as the head of the column says are drawn a
 draw; the mean log loss, in nats, is that of at most 400 others. Forecasts on the others are not given. The simulated
 kinds, a new panel for each draw: classes alike, as the class-symmetric model has it; the same with unequal base rates,
 one of .01; with experts biased by class; classes in order, of which each expert sees a blurred place; the same with
-experts who are overconfident and round; and experts who tell some classes better than others.
+experts who are overconfident and round; experts who tell some classes better than others; and places that are seen by
+twenty experts, unlike and off, week after week with a surprise in common, by ten in twelve classes of which many are
+rare, and by two who are as coarse as they are sure.
 """
 
 from __future__ import annotations
@@ -14,10 +16,11 @@ from __future__ import annotations
 import argparse
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
 
 from opinionpool.arrays import Array
 from opinionpool.forecasts import Forecasts
@@ -25,6 +28,8 @@ from opinionpool.logodds import softmax, uncentred
 from opinionpool.pools.fit import fit_pool
 from opinionpool.tables.read import read_forecasts
 
+# Cuts between twelve classes whose frequencies fall from .3 to .01.
+SPARSE = tuple(ndtri(np.cumsum([0.3, 0.2, 0.14, 0.1, 0.08, 0.06, 0.04, 0.03, 0.02, 0.01, 0.01])).tolist())
 PANELS, SIZES, TEST, DRAWS = ("tampere_pop", "flusight"), (10, 40, 160), 400, 10
 
 
@@ -41,21 +46,39 @@ def symmetric(
     return Forecasts.from_array(forecasts, y, classes=range(k))
 
 
-def ordered(rng: np.random.Generator, t: int, *, narrow: float = 1.0, step: float = 0.0) -> Forecasts:
-    """Forecasts of eight experts of the place of a standard normal number between -1.5, -.5, .5 and 1.5."""
-    cuts = np.array([-1.5, -0.5, 0.5, 1.5])
-    x = rng.normal(size=t)
-    sd = np.exp(0.3 * rng.normal(size=8))
-    seen = x[:, None] + 0.6 * rng.normal(size=(t, 1)) + sd * rng.normal(size=(t, 8))
+def ordered(
+    rng: np.random.Generator,
+    t: int,
+    *,
+    cuts: tuple[float, ...] = (-1.5, -0.5, 0.5, 1.5),
+    experts: int = 8,
+    narrow: float = 1.0,
+    step: float = 0.0,
+    off: float = 0.0,
+    weeks: int = 0,
+) -> Forecasts:
+    """Forecasts of the place of a standard normal number between cuts; by weeks with surprises, a fifth is missing."""
+    week = np.sort(rng.integers(weeks, size=t)) if weeks else np.arange(t)
+    x, shared = rng.normal(size=t), rng.normal(size=(t, 1))
+    if weeks:
+        x, shared = (np.sqrt(0.5) * (each + rng.normal(size=(weeks, *each.shape[1:]))[week]) for each in (x, shared))
+    sd = np.exp(0.3 * rng.normal(size=experts))
+    seen = x[:, None] + 0.6 * shared + sd * rng.normal(size=(t, experts))
     variance = 0.36 + sd**2
-    mean, spread = seen / (1.0 + variance), np.sqrt(variance / (1.0 + variance)) / narrow
-    under = ndtr((cuts - mean[..., None]) / spread[:, None])
-    ends = np.concatenate([np.zeros((t, 8, 1)), under, np.ones((t, 8, 1))], axis=-1)
-    forecasts = np.diff(ends, axis=-1)
+    mean = seen / (1.0 + variance) + off * rng.normal(size=experts)
+    spread = np.sqrt(variance / (1.0 + variance)) / (narrow * np.exp(off * rng.normal(size=experts)))
+    under = ndtr((np.array(cuts) - mean[..., None]) / spread[:, None])
+    forecasts = np.diff(under, axis=-1, prepend=0.0, append=1.0)
     if step:
         forecasts = np.round(forecasts / step) * step
         forecasts /= forecasts.sum(axis=-1, keepdims=True)
-    return Forecasts.from_array(forecasts, np.searchsorted(cuts, x), classes=range(5))
+    if weeks:
+        forecasts[rng.random((t, experts)) < 0.2] = np.nan
+    found = Forecasts.from_array(forecasts, np.searchsorted(cuts, x), classes=range(len(cuts) + 1))
+    if not weeks:
+        return found
+    times = np.datetime64("2025-01-01", "us") + week * np.timedelta64(7, "D")
+    return replace(found, times=times, settled=np.ones(t, dtype=bool))
 
 
 KINDS: dict[str, Callable[[np.random.Generator, int], Forecasts]] = {
@@ -67,6 +90,11 @@ KINDS: dict[str, Callable[[np.random.Generator, int], Forecasts]] = {
     "by class": lambda rng, t: symmetric(
         rng, t, base=np.array([0.4, 0.3, 0.2, 0.1]), accuracy=np.array([3.0, 1.0, 0.5, 0.2])
     ),
+    "weeks": lambda rng, t: ordered(
+        rng, t, cuts=(-1.1, -0.35, 0.4, 1.1), experts=20, narrow=1.4, step=0.01, off=0.2, weeks=40
+    ),
+    "sparse": lambda rng, t: ordered(rng, t, cuts=SPARSE, experts=10, narrow=1.3),
+    "two": lambda rng, t: ordered(rng, t, cuts=(0.7, 1.6), experts=2, narrow=1.5, step=0.1, off=0.3),
 }
 
 
