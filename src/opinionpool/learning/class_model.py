@@ -2,8 +2,8 @@
 
 Both kinds have half of the prior probability, and are averaged where the outcomes speak for the first; members (10.6)
 are then weighed by the evidence of both. What the full model adds to the symmetric panel's answers has normal
-coefficients (`opinionpool.learning.class_weights`), whose evidence is averaged over how far weights may differ; that of
-the symmetric panel is the likelihood of its own answers.
+coefficients (`opinionpool.learning.class_weights`), whose evidence is averaged over how far weights may differ, an
+intercept being there in any case.
 """
 
 from __future__ import annotations
@@ -18,14 +18,15 @@ import numpy as np
 from opinionpool.arrays import Array, Index
 from opinionpool.blocks import blocks, in_order
 from opinionpool.errors import LearningError, Note
-from opinionpool.estimation.likelihood import Design, row_basis, value
+from opinionpool.estimation.likelihood import Design, row_basis
 from opinionpool.estimation.newton import Mode, posterior_modes, posterior_probabilities
 from opinionpool.learning.class_weights import ClassPosterior, ClassWeights, Spreads
-from opinionpool.learning.constants import CLASS_PROBABILITIES, CLASS_SPREADS, DIFFER
+from opinionpool.learning.constants import CLASS_PROBABILITIES, CLASS_SPREADS
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.learning.laplace import SMALL, STEPS, Quadratic
 from opinionpool.learning.problem import Block, DenseContrasts
 from opinionpool.learning.topics import TopicEffects
+from opinionpool.logodds import TINY
 from opinionpool.model.panel import Panel
 
 # How far weights may differ between classes; averaged by how well each predicts the outcomes.
@@ -88,17 +89,11 @@ def by_quadratic(about: Quadratic, roots: Array) -> Found:
     return Found.of(Mode(mode, score, precision), roots)
 
 
-def _loss_alike(design: Design) -> float:
-    """Loss without differences between classes."""
-    return float(value(design, np.zeros((1, design.size)), curved=False).loss[0])
-
-
 @dataclass(frozen=True, eq=False)
 class Alternatives:
-    """Fits for each of `SPREADS`, and the log-likelihood of weights that do not differ between classes."""
+    """Fits for each of `SPREADS`, the first of which is that weights do not differ between classes."""
 
     found: tuple[Found, ...]
-    alike: float
 
     @classmethod
     def fitted(cls, weights: ClassWeights, design: Design) -> Alternatives:
@@ -106,15 +101,15 @@ class Alternatives:
         found: list[Found] = []
         for roots in map(weights.feature_roots, SPREADS):
             found.append(fitted(design, roots, found[-1].coefficients if found else np.zeros(len(roots))))
-        return cls(tuple(found), -_loss_alike(design))
+        return cls(tuple(found))
 
     @classmethod
     def of_all(cls, weights: ClassWeights, designs: Callable[[], Iterator[Design]]) -> Alternatives:
         """Fits to many events, in blocks, by Newton's method about the mean from no difference on."""
-        alike, start = -sum(in_order(_loss_alike, designs())), np.zeros(len(weights.feature_roots(SPREADS[0])))
+        start = np.zeros(len(weights.feature_roots(SPREADS[0])))
         for _ in range(STEPS):
             about = reduce(Quadratic.and_of, in_order(partial(Quadratic.at, point=start), designs()))
-            found = cls(tuple(by_quadratic(about, weights.feature_roots(each)) for each in SPREADS), alike)
+            found = cls(tuple(by_quadratic(about, weights.feature_roots(each)) for each in SPREADS))
             centre = found.average()[0]
             step, start = centre - start, centre
             if step @ about.curvature @ step < SMALL**2:
@@ -122,25 +117,14 @@ class Alternatives:
         return found
 
     @property
-    def scores(self) -> list[float]:
-        """Log marginal likelihood for each of `SPREADS`."""
-        return [each.mode.log_marginal_likelihood for each in self.found]
+    def probability(self) -> Array:
+        """Posterior probabilities of `SPREADS`."""
+        return posterior_probabilities([each.mode.log_marginal_likelihood for each in self.found], CLASS_PROBABILITIES)
 
-    @property
-    def gain(self) -> float:
-        """Log of how much more probable the outcomes are with differences that may be, than without any."""
-        differ = np.logaddexp.reduce(np.array(self.scores) + np.log(CLASS_PROBABILITIES)) - self.alike
-        return float(np.logaddexp(np.log(DIFFER) + differ, np.log(1.0 - DIFFER)))
-
-    @property
-    def differ(self) -> float:
-        """Posterior probability that weights differ."""
-        return float(-np.expm1(np.log(1.0 - DIFFER) - self.gain))
-
-    def average(self) -> tuple[Array, Array]:
-        """Coefficients averaged over how far weights differ, if they do, and their covariance."""
-        probability = posterior_probabilities(self.scores, CLASS_PROBABILITIES)
-        kept = np.flatnonzero(probability > NEGLIGIBLE)
+    def average(self, *, differ: bool = False) -> tuple[Array, Array]:
+        """Coefficients averaged over how far weights differ, or if they do, and their covariance."""
+        probability = self.probability * (np.arange(len(self.found)) >= differ)
+        kept = np.flatnonzero(probability > NEGLIGIBLE * probability.sum())
         share = probability[kept] / probability[kept].sum()
         values = np.array([self.found[i].coefficients for i in kept])
         mean = share @ values
@@ -198,22 +182,23 @@ def with_class_model(
         # Otherwise weights would be preferred that call this class the likeliest whatever the forecasts.
         return _with(learned, f"{ONE}: every resolved event has the same outcome")
     found = _alternatives(weights, data, np.flatnonzero(used), every, learned.topics)
-    return _chosen(learned, weights, found) if class_model == "auto" else _differing(learned, weights, *found.average())
+    if class_model == "auto":
+        return _chosen(learned, weights, found)
+    return _differing(learned, weights, *found.average(differ=True))
 
 
 def _chosen(learned: FittedPanel, weights: ClassWeights, found: Alternatives) -> FittedPanel:
     """Fit whose weights differ between classes as far as that is probable, with a note."""
-    differ = found.differ
+    alike = float(found.probability[0])
+    differ = 1.0 - alike
     if differ < PROBABLE:
         return _with(learned, f"{ONE}: that weights differ has a probability of {differ:.0%}")
     if learned.members is not None:
-        members = learned.members.favoured(found.gain)
+        members = learned.members.favoured(float(np.log(CLASS_PROBABILITIES[0] / max(alike, TINY))))
         posterior = learned.posterior and learned.posterior.mixed_with(members)
         learned = replace(learned, members=members, posterior=posterior)
-    mean, covariance = found.average()
-    covariance = differ * (covariance + (1.0 - differ) * np.outer(mean, mean))
     text = f"weights differ between classes with a probability of {differ:.0%}, and count with that"
-    return _with(_differing(learned, weights, differ * mean, covariance), text)
+    return _with(_differing(learned, weights, *found.average()), text)
 
 
 def _differing(learned: FittedPanel, weights: ClassWeights, coefficients: Array, covariance: Array) -> FittedPanel:

@@ -113,12 +113,12 @@ class ClassWeights:
     def feature_roots(self, spreads: Spreads) -> Array:
         """Standard deviations of the coefficients of `features`, alike for all K - 1 of a feature, (F (K - 1),)."""
         d, own = self.free, (len(self.first) - 1) * self.free
-        return np.repeat([spreads.together, 1.0, spreads.deviation], [d * d, d, own * d])
+        return np.repeat([1.0, spreads.together, spreads.deviation], [d, d * d, own * d])
 
     def features(self, contrasts: Array) -> Array:
         """Features in which log-ratios are linear, (T, F); 0 where nobody answered.
 
-        Coefficients are a matrix (F, K - 1), times `feature_turn`: what the experts say on average, an intercept, and
+        Coefficients are a matrix (F, K - 1), times `feature_turn`: an intercept, what the experts say on average, and
         how they differ in V - 1 orthonormal directions.
         """
         own = contrasts[:, self.informative]
@@ -126,8 +126,8 @@ class ClassWeights:
         answered = np.asarray(~np.isnan(own[..., 0]).all(axis=1))
         (t, n, d), moved = full.shape, whitened(full)
         features = np.empty((t, 1 + n * d))
-        features[:, :d] = believed_slope(n) * moved.mean(axis=1)
-        features[:, d] = BIASES[0]
+        features[:, 0] = BIASES[0]
+        features[:, 1 : d + 1] = believed_slope(n) * moved.mean(axis=1)
         np.matmul(self._differences.T, moved, out=features[:, d + 1 :].reshape(t, n - 1, d))
         return features if answered.all() else features * answered[:, None]
 
@@ -148,8 +148,8 @@ class ClassWeights:
         turn, p = whitened(np.eye(d)), d * d
         even = (np.linalg.inv(turn) @ self.shapes @ turn).reshape(p, p)
         matrix = np.zeros((self.size, (1 + n * d) * d))
-        matrix[:p, :p] = even
-        matrix[self.size - d :, p : p + d] = np.linalg.solve(intercept_root(1.0, d), self.feature_turn.T)
+        matrix[:p, d : d + p] = even
+        matrix[self.size - d :, :d] = np.linalg.solve(intercept_root(1.0, d), self.feature_turn.T)
         if n > 1:
             matrix[p : p + n * p, p + d :] = np.kron(self._differences, even)
         return matrix

@@ -100,11 +100,9 @@ TOGETHER = (0.98, 0.9, 0.75, 0.5, 0.25)
 # benchmarks/recency.py.
 INTERCEPT, SLOPE = 0.4, 0.35
 # Ratios. Standard deviations of differences between classes in the weight of all experts together, as a share of their
-# sum, and of each, with probabilities. Reasoning: small ones are likelier.
-CLASS_SPREADS = ((0.1, 0.0), (0.3, 0.1), (0.3, 0.3), (1.0, 0.3), (1.0, 1.0))
-CLASS_PROBABILITIES = (0.3, 0.25, 0.2, 0.15, 0.1)
-# Probability that weights differ between classes at all. Reasoning, and benchmarks/classes.py.
-DIFFER = 0.5
+# sum, and of each, with probabilities; the first is that there are none. Reasoning: small ones are likelier.
+CLASS_SPREADS = ((0.0, 0.0), (0.1, 0.0), (0.3, 0.1), (0.3, 0.3), (1.0, 0.3), (1.0, 1.0))
+CLASS_PROBABILITIES = (0.5, 0.15, 0.125, 0.1, 0.075, 0.05)
 # Share of what all experts seem biased by towards some of K > 2 classes, mean and standard deviation, that is an error:
 # all of it, or none as classes are not alike, with even odds. Reasoning, and benchmarks/classes.py.
 COMMON_SHARE = (0.5, 0.5)
