@@ -269,8 +269,8 @@ def loss_along(design: Design, prior: Prior | None) -> Loss:
     return loss
 
 
-def posterior_probabilities(log_marginal_likelihood: npt.ArrayLike, prior: npt.ArrayLike, rate: float = 1.0) -> Array:
-    """Return posterior probabilities of alternatives, proportional to prior · exp(rate · log marginal likelihood)."""
-    score = rate * np.asarray(log_marginal_likelihood) + np.log(prior)
+def posterior_probabilities(log_marginal_likelihood: npt.ArrayLike, prior: npt.ArrayLike) -> Array:
+    """Return posterior probabilities of alternatives, proportional to prior · exp(log marginal likelihood)."""
+    score = np.asarray(log_marginal_likelihood) + np.log(prior)
     posterior = np.exp(score - score.max())
     return np.asarray(posterior / posterior.sum())

@@ -127,7 +127,6 @@ def beta_fit(
     sample_weight: npt.ArrayLike | None = None,
     weights: npt.ArrayLike | Literal["auto", "learned"] = "auto",
     penalty: float = PENALTY,
-    tolerance: float = TOLERANCE,
 ) -> BetaFit:
     """Fit the beta-transformed linear pool to forecasts (T, N) and outcomes 0 or 1 by penalised maximum likelihood.
 
@@ -156,7 +155,7 @@ def beta_fit(
         x = _minimum(loss, np.concatenate([x, np.zeros(experts)]))
     norm = float(np.abs(loss(x)[1]).max())
     a, b = np.exp(x[:2]).tolist()
-    return BetaFit(loss.weights(x), a, b, learned, norm, norm <= tolerance)
+    return BetaFit(loss.weights(x), a, b, learned, norm, norm <= TOLERANCE)
 
 
 @dataclass(frozen=True, eq=False)
