@@ -37,11 +37,14 @@ _PREFERENCES = {
 PLACES = {"first": "a", "left": "a", "second": "b", "right": "b"}
 # Pairs of words for the lower and the upper of two levels; I and C are inspect_ai's for incorrect and correct.
 _VERDICTS = (*FAMILIES, ("incorrect", "correct"), ("i", "c"), ("fail", "pass"))
+# What makes the lower word of the upper one, as in irrelevant and not safe.
+_NOT = re.compile(r"(?:in|im|ir|un|dis|not[ _-]|non[ _-]?)(?=.{4})")
 # Words for what is between the two, and grades in order.
 _BETWEEN = frozenset(
     {"unsure", "maybe", "unclear", "neutral", "p", "partial", "partially", "partially correct", "partly"}
 )
 _GRADES = (("f", "e", "d", "c", "b", "a"), ("low", "medium", "high"), ("bad", "poor", "fair", "good", "excellent"))
+_AGREEMENT = ("strongly disagree", "disagree", "neutral", "agree", "strongly agree")
 # Stands for the names of all experts without a scale of their own.
 ALL = "*"
 
@@ -101,11 +104,14 @@ class Scale:
         written = {_key(word): word.strip() if len(keys) == len(words) else _key(word) for word in words}
         if keys <= {"a", "b", "tie"} and keys != {"tie"}:
             return cls(("B", "tie", "A") if "tie" in keys else ("B", "A"))
-        for low, high in _VERDICTS:
+        negated = [
+            (word, bare) for word in sorted(keys) if (bare := _NOT.sub("", word, count=1)) != word and bare in keys
+        ]
+        for low, high in (*_VERDICTS, *negated):
             between = keys - {low, high}
             if not between or (len(between) == 1 < len(keys) and between <= _BETWEEN):
                 return cls(tuple(written.get(level, level) for level in (low, *between, high)))
-        order = next((each for each in _GRADES if grades and keys <= {*each}), ())
+        order = next((each for each in (_AGREEMENT, *(_GRADES if grades else ())) if keys <= {*each}), ())
         return cls(tuple(written[level] for level in order if level in keys)) if order and len(keys) > 1 else None
 
     def __str__(self) -> str:

@@ -178,6 +178,23 @@ KINDS = {
         ),
         {"columns": {"probability": ("gpt_score", "claude_score", "gemini_score")}, "scale": "1-5"},
     ),
+    "half points": (
+        long("item,judge,score,label", lambda t, j: f"i{t},{j},{score(t, 5, 1) - 0.5 * (t % 3 == 1)},{int(GOLD[t])}"),
+        {"columns": {"probability": "score"}, "scale": ",".join(f"{half / 2:g}" for half in range(11))},
+    ),
+    "a word and what negates it": (
+        table(
+            "id,judge_gpt,judge_claude,human",
+            lambda t: ",".join(
+                [
+                    f"i{t}",
+                    *(words(t, "irrelevant", "relevant", "partial") for _ in "ab"),
+                    "ir" * (not GOLD[t]) + "relevant",
+                ]
+            ),
+        ),
+        {"scale": dict.fromkeys(("judge_gpt", "judge_claude"), "irrelevant,partial,relevant")},
+    ),
     "a scale for each judge": (
         long("task,evaluator,score,gold", lambda t, j: f"k{t},{j},{score(t, 5 if j == 'gpt' else 10)},{int(GOLD[t])}"),
         {"columns": {"probability": "score"}, "scale": {"gpt": "1-5", "claude": "1-10", "llama": "1-10"}},
@@ -238,6 +255,12 @@ def test_words_in_an_order_that_nobody_knows_are_asked_without_one():
     text = long(
         "item,judge,verdict,gold", lambda t, j: f"t{t},{j},{['red', 'green', 'blue'][score(t, 3) - 1]},{int(GOLD[t])}"
     )
+    agreement = long(
+        "item,judge,answer,outcome",
+        lambda t, j: f"t{t},{j},{['Disagree', 'Neutral', 'Agree'][score(t, 3) - 1]},{int(GOLD[t])}",
+    )
+    (fault,) = diagnose(io.BytesIO(agreement.encode())).faults
+    assert "--scale answer=Disagree,Neutral,Agree" in fault.text
     found = diagnose(io.BytesIO(text.encode()))
     assert not found.readable
     assert "--scale verdict=LOWEST,...,HIGHEST" in found.faults[0].text

@@ -15,9 +15,10 @@ from opinionpool.findings import typed_options
 from opinionpool.labels import FAMILIES
 from opinionpool.scales import Scale, scale_of
 from opinionpool.tables.roles import BETWEEN, FACTS, PROBABILITY, is_never, normal, roles_of, words_of
+from opinionpool.tables.spread import Spread
 from opinionpool.tables.table import BLANK, Table, Words
 from opinionpool.tables.times import are_times
-from opinionpool.tables.units import MISSING, Spread, looks_numeric, written_numbers
+from opinionpool.tables.units import MISSING, looks_numeric, written_numbers
 from opinionpool.text import counted, listed, shown, typed
 
 # Cells that are looked at, and from how many places of a large table.
@@ -267,18 +268,22 @@ class Profile:
         """Scales of columns of verdicts or grades, by name."""
         return {name: scale for name, scale in self._few_words().items() if scale is not None}
 
-    def _few_words(self) -> dict[str, Scale | None]:
-        """Columns of few words, which may be verdicts or grades, with their scales, None where no order is known."""
+    def _few_words(self, own: Collection[str] = ()) -> dict[str, Scale | None]:
+        """Columns of few words, which may be verdicts or grades, with their scales, None where no order is known.
+
+        Their names are words for no other role than `own`, and not for what happened unless that is among these.
+        """
         return {
             column.name: Scale.of_verdicts(column.words.values, "score" in column.says)
             for column in self.columns
             if column.kind == "text" and 1 < len(column.folded) < 7 and 2 * len(column.folded) <= self.rows
-            if not column.roles - {PROBABILITY, "verdict"} and not column.is_label and "never" not in column.says
+            if not column.roles - {PROBABILITY, "verdict", *own}
+            and not ("never" in column.says or (column.is_label and not own))
         }
 
     def hint(self, names: Collection[str], known: bool = False) -> str:
         """How to name levels of columns of few words, as verdicts are; with `known` only words that always are."""
-        able = self.recognised() if known else self._few_words()
+        able = self.recognised() if known else self._few_words(("outcome", "other"))
         scales = {name: scale for name, scale in able.items() if name in names}
         if not scales:
             return ""

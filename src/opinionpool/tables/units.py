@@ -20,6 +20,7 @@ from opinionpool.arrays import Array, Index, Mask
 from opinionpool.errors import ArgumentError, Note, OpinionPoolError
 from opinionpool.findings import Place, Remedy, fault, finding
 from opinionpool.scales import ALL, Scale, scale_of
+from opinionpool.tables.spread import OVERSHOOT, Spread, shared_scales
 from opinionpool.tables.table import Numbers, Table, Words, cell_fault, place
 from opinionpool.text import listed, quoted, shown
 
@@ -28,12 +29,6 @@ MISSING = frozenset({"", "na", "n/a", "#n/a", "nan", "null", "none", "-", "--", 
 # No-break and thin blanks stand before per cent signs in French and German.
 GAP = r"\s\u00a0\u2007-\u2009\u202f"
 NUMBER = re.compile(rf"([+-]?(?:[0-9]+[.,]?[0-9]*|[.,][0-9]+)(?:[eE][+-]?[0-9]{{1,5}})?)[{GAP}]*(%?)", re.ASCII)
-# What rounding to single precision may add to 1: softmax outputs say 1.0000001.
-OVERSHOOT = 1e-6
-# Few of the odds in a column are above this.
-_LONG_ODDS = 20
-# The last levels of usual scales.
-_TOPS = (1, 2, 3, 4, 5, 7, 10)
 # A level written with the last one, such as 4/5.
 _OF = re.compile(r"([0-9]{1,2})\s*(?:/|of|out of)\s*([0-9]{1,2})", re.ASCII | re.IGNORECASE)
 
@@ -68,95 +63,6 @@ class NumberRules:
         """The numbers in `missing`."""
         matches = (NUMBER.fullmatch(word.strip()) for word in self.missing)
         return [float(match[1].replace(",", ".")) for match in matches if match]
-
-
-@dataclass(frozen=True)
-class Spread:
-    """Summary of written numbers: their count, how many are above 1, within 0 and 1 and long odds, and their range."""
-
-    every: int = 0
-    above: int = 0
-    inside: int = 0
-    long: int = 0
-    low: float = np.inf
-    high: float = -np.inf
-    whole: bool = True  # whether all are integers
-    levels: tuple[int, ...] = (0,) * 11  # how many are 0, 1, ... 10
-    none: int = 0  # how many are -1, which stands for no answer in many tables
-
-    @classmethod
-    def of(cls, values: Array) -> Spread:
-        """Return the spread of numbers, (N,); NaN where there is none."""
-        known = values[~np.isnan(values)]
-        if not len(known):
-            return cls()
-        above, inside = int((known > 1 + OVERSHOOT).sum()), int(((known > 0) & (known < 1)).sum())
-        integers = known[known == np.round(known)]
-        small = integers[(integers >= 0) & (integers <= 10)].astype(np.intp)
-        levels, none = tuple(np.bincount(small, minlength=11).tolist()), int((known == -1).sum())
-        whole, long = len(integers) == len(known), int((known > _LONG_ODDS).sum())
-        return cls(len(known), above, inside, long, float(known.min()), float(known.max()), whole, levels, none)
-
-    def __add__(self, other: Spread) -> Spread:
-        low, high, whole = min(self.low, other.low), max(self.high, other.high), self.whole and other.whole
-        every, above, inside = self.every + other.every, self.above + other.above, self.inside + other.inside
-        levels = tuple(a + b for a, b in zip(self.levels, other.levels, strict=True))
-        return Spread(every, above, inside, self.long + other.long, low, high, whole, levels, self.none + other.none)
-
-    @property
-    def kind(self) -> str:
-        """Kind of numbers, by their spread.
-
-        {"none", "fractions", "scale": levels from 0 or 1 to 10 at most but for strays, "odds": decimal ones,
-        "percentages": more than half of those that are not whole fractions are above 1, "fractions and more": some are
-        beyond 1, "other"}
-        """
-        if not self.above:
-            return "none" if not self.every else "fractions" if self.low >= 0 else "other"
-        if self._room >= 0 and any(self.levels[2:]):
-            return "scale"
-        if self.every > 1 and not self.whole and self.low >= 1 and self.long <= 0.1 * self.every:
-            return "odds"
-        if self.low < 0 or self.high > 100:
-            return "other"
-        return "percentages" if self.above > self.inside else "fractions and more"
-
-    @property
-    def _room(self) -> int:
-        """How many levels may be mistakes, few of all numbers, less those that are no levels."""
-        few = min(self.every // 20, max(1, self.every // 100))
-        return few - (self.every - self.none - sum(self.levels))
-
-    @property
-    def ends(self) -> tuple[int, int]:
-        """The lowest and the highest level, without a few beyond one that nobody uses."""
-        used = [level for level, count in enumerate(self.levels) if count]
-        left = [each for each in used if sum(self.levels[each:]) > self._room]
-        last = max(left, default=used[0])
-        return used[0], next((level - 1 for level in range(last, used[-1]) if level not in used), used[-1])
-
-    @property
-    def scale(self) -> str:
-        """The shortest usual scale that has all levels."""
-        low, high = self.ends
-        return f"{min(low, 1)}-{next(top for top in _TOPS if top >= high and top > low)}"
-
-
-def shared_scales(spreads: Mapping[str, Spread]) -> dict[str, str]:
-    """The scale of each judge: the shortest usual one of all who use a level beyond its middle.
-
-    >>> spreads = {"ann": Spread.of(np.array([1.0, 5.0])), "bob": Spread.of(np.array([2.0, 3.0]))}
-    >>> shared_scales({**spreads, "cyd": Spread.of(np.array([2.0, 9.0]))})
-    {'ann': '1-5', 'bob': '1-5', 'cyd': '1-10'}
-    """
-    found: dict[str, str] = {}
-    left = dict(spreads)
-    while left:
-        scale = sum(left.values(), Spread()).scale
-        own = [name for name, each in left.items() if 2 * each.ends[1] > int(scale.partition("-")[2])]
-        found |= dict.fromkeys(own or list(left), scale)
-        left = {name: each for name, each in left.items() if name not in found}
-    return {name: found[name] for name in spreads}
 
 
 def beyond_bounds(table: Table, column: int, values: Array, percent: bool, named: str | None) -> OpinionPoolError:
@@ -204,7 +110,8 @@ def a_scale(
     who = {scale: listed([name for name, own in of.items() if own == scale], 4) for scale in scales}
     levels = scales[0] if len(scales) == 1 else " and ".join(f"{scale} ({who[scale]})" for scale in scales)
     out = f"; {exclude_way(table.names[column], next(iter(of)))}" if columns and ALL not in of else ""
-    return cell_fault("a-scale", table, row, column, [{"scale": of}], low=ends[0], high=ends[1], scale=levels, out=out)
+    halves, (low, high), ways = " and halves" if "." in levels else "", ends, [{"scale": of}]
+    return cell_fault("a-scale", table, row, column, ways, low=low, high=high, halves=halves, scale=levels, out=out)
 
 
 def out_of(table: Table, column: int, named: str | None) -> OpinionPoolError | None:
