@@ -22,7 +22,7 @@ from opinionpool.estimation.likelihood import Design, Value, value
 # the root of this. Then what rounding may hide of a cost that falls, and how many steps are made.
 _TOLERANCE, _ROUNDING, STEPS = 1e-16, 1e-13, 50
 # The same tolerance of steps with a Hessian from elsewhere, and by how much each must bring the next down.
-_NEAR, _FAST = 1e-20, 16.0
+_NEAR, _FAST = 1e-16, 16.0
 
 # Values at vectors of coefficients (s, P) of some of the searches, by their number.
 Loss: TypeAlias = Callable[[Index, Array], Value]
