@@ -188,11 +188,15 @@ class Approximation:
         most = max(8, FITTED // self.mean.shape[2] ** 2)
         order = np.argsort(-self.score[node, total], kind="stable")[:most]
         node, total = node[order], total[order]
-        along, covariance = self.along[node], None
-        if covariances:
-            covariance = self.deviations.whole(node, along.shape[1])
-            covariance += along @ self.left[node, total] @ np.swapaxes(along, 1, 2)
+        covariance = self.covariances(node, total) if covariances else None
         return Pairs(node, total, self.score[node, total], self.mean[node, total], covariance, np.zeros_like(node))
+
+    def covariances(self, node: Index, total: Index) -> Array:
+        """Return the covariances of coefficients of M pairs of a node and a sum, (M, Q, Q)."""
+        along = self.along[node]
+        found = along @ self.left[node, total] @ np.swapaxes(along, 1, 2)
+        found += self.deviations.whole(node, along.shape[1])
+        return found
 
 
 def by_quadratic(about: Quadratic, nodes: Nodes, d: int) -> Approximation:

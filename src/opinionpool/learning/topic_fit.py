@@ -167,8 +167,7 @@ def fit_topics(
     if few is None or float(few.weight.sum()) * d >= MANY or most < FEWEST:
         found = _joint(levels, _pairs(levels, NEGLIGIBLE, covariances=covariances))
     else:
-        pairs = _pairs(levels, NEGLIGIBLE - MARGIN, covariances=True)
-        begun = _joint(levels, pairs.some(np.argsort(-pairs.score)[:most]))
+        begun = _joint(levels, _pairs(levels, NEGLIGIBLE - MARGIN, covariances=True, most=most))
         found = _by_modes(Expansion(about, before, levels), few, begun, nodes, covariances=covariances)
     p, roots = _shares(found.pairs), topic_roots(d)
     share = np.bincount(found.pairs.level, p, len(levels)).astype(np.float64)
@@ -194,15 +193,22 @@ def _level(about: Arrow, root: Array, nodes: Nodes, d: int) -> Level:
     return Level(by_quadratic(quadratic, nodes, d), gain, own, -gain @ about.cross)
 
 
-def _pairs(levels: list[Level], least: float, *, covariances: bool) -> Pairs:
-    """The likely pairs of all levels, with the logarithms of these levels' prior probabilities."""
-    every = [each.found.likely(least, covariances=covariances) for each in levels]
+def _pairs(levels: list[Level], least: float, *, covariances: bool, most: int | None = None) -> Pairs:
+    """The `most` likely pairs of all levels, with the logarithms of these levels' prior probabilities."""
+    every = [each.found.likely(least, covariances=False) for each in levels]
     score = np.concatenate([each.score + np.log(p) for each, p in zip(every, TOPIC_PROBABILITIES, strict=True)])
     node, total, _, mean = (np.concatenate(part) for part in zip(*(each[:4] for each in every), strict=True))
-    covariance = np.concatenate([each.covariance for each in every if each.covariance is not None] or [mean])
     level = np.repeat(np.arange(len(levels)), [len(each.node) for each in every])
-    found = Pairs(node, total, score, mean, covariance if covariances else None, level)
-    return found.some(score > score.max() + least)
+    found = Pairs(node, total, score, mean, None, level).some(score > score.max() + least)
+    if most is not None:
+        found = found.some(np.argsort(-found.score)[:most])
+    if not covariances:
+        return found
+    covariance = np.empty((*found.mean.shape, mean.shape[1]))
+    for i, each in enumerate(levels):
+        (rows,) = np.nonzero(found.level == i)
+        covariance[rows] = each.found.covariances(found.node[rows], found.total[rows])
+    return found._replace(covariance=covariance)
 
 
 def _shares(pairs: Pairs) -> Array:
