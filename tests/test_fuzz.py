@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from opinionpool.errors import OpinionPoolError, OpinionPoolWarning
 from opinionpool.estimators.files import load, save
 from opinionpool.forecasts import Forecasts
+from opinionpool.learning.beliefs import read_beliefs
 from opinionpool.learning.learn import learn
-from opinionpool.learning.panel_file import read_beliefs
 from opinionpool.model.panel import Panel
 from opinionpool.pools.fit import fit_pool
 from opinionpool.pools.registry import POOLS

@@ -9,8 +9,7 @@ from opinionpool.version import __version__ as __version__
 
 # The public names, by the module that defines them; `__init__.pyi` tells type checkers and editors the same.
 _NAMES = {
-    "learning.beliefs": ("Belief", "Beliefs", "ExpertBeliefs"),
-    "learning.panel_file": ("read_beliefs",),
+    "learning.beliefs": ("Belief", "Beliefs", "ExpertBeliefs", "read_beliefs"),
     "estimators.calibration": ("LogOddsTransformer", "calibration_curve", "recalibrate"),
     "analysis.selection": ("best_subset", "gain_from", "gain_from_one_more", "subset_path"),
     "analysis.near_duplicates": ("redundant_groups",),

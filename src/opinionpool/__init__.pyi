@@ -58,8 +58,8 @@ from opinionpool.learning.beliefs import (
     Belief as Belief,
     Beliefs as Beliefs,
     ExpertBeliefs as ExpertBeliefs,
+    read_beliefs as read_beliefs,
 )
-from opinionpool.learning.panel_file import read_beliefs as read_beliefs
 from opinionpool.model.full_panel import FullPanel as FullPanel
 from opinionpool.model.panel import Panel as Panel
 from opinionpool.report.page import make_report as make_report

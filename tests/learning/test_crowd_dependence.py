@@ -7,8 +7,7 @@ import pytest
 
 from opinionpool.errors import PanelError
 from opinionpool.forecasts import Forecasts
-from opinionpool.learning.believed_answers import Model, Pooled
-from opinionpool.learning.crowd import _together
+from opinionpool.learning.crowd import Model, Pooled, _together
 from opinionpool.learning.crowd_cells import Cells, Regressions
 from opinionpool.learning.duplicates import CONSTANT, NEW, Duplicates
 from opinionpool.learning.hierarchy import Features, Hierarchy, _shared, nested_correlation

@@ -8,9 +8,8 @@ from hypothesis import given, settings, strategies as st
 
 from opinionpool.errors import ArgumentError, OpinionPoolError
 from opinionpool.forecasts import Forecasts
-from opinionpool.learning.beliefs import Beliefs, beliefs_of_mapping
+from opinionpool.learning.beliefs import LARGEST, Beliefs, beliefs_of_mapping, read_beliefs
 from opinionpool.learning.learn import learn
-from opinionpool.learning.panel_file import LARGEST, read_beliefs
 
 
 @pytest.fixture

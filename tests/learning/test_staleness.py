@@ -8,8 +8,7 @@ from scipy import stats
 
 import opinionpool as op
 from opinionpool.learning.constants import AGREEMENT, TOGETHER
-from opinionpool.learning.recency import learn_recency
-from opinionpool.learning.staleness import WRITTEN, Pairs, agreement, informed
+from opinionpool.learning.recency import WRITTEN, Pairs, agreement, informed, learn_recency
 from opinionpool.logodds import expit
 
 NOW = np.datetime64("2025-06-01", "us")

@@ -280,7 +280,7 @@ class BeliefFile:
         """Return the beliefs in the file of --panel; empty if the option is not given."""
         if panel is None:
             return cls()
-        from opinionpool.learning.panel_file import read_beliefs
+        from opinionpool.learning.beliefs import read_beliefs
 
         return cls(panel, read_beliefs(panel))
 

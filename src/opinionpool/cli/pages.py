@@ -216,7 +216,7 @@ def open_page(
 
 def _material(reading: Reading | None, panel: str | None, model: str | None) -> tuple[Material, Assessment | None]:
     """The data source of the page, and its first assessment; None if the page itself makes one."""
-    from opinionpool.learning.panel_file import read_beliefs
+    from opinionpool.learning.beliefs import read_beliefs
     from opinionpool.page.actions import with_beliefs
     from opinionpool.page.answer import Material, Source
     from opinionpool.page.assessment import blank
