@@ -149,23 +149,18 @@ def toml(values: Mapping[str, object]) -> str:
     [column]
     event = "race"
     """
-    lines = [f"{_toml_key(name)} = {_toml(value)}" for name, value in values.items() if not isinstance(value, Mapping)]
-    for name, table in values.items():
-        if isinstance(table, Mapping):
-            lines += [f"\n[{_toml_key(name)}]", *(f"{_toml_key(key)} = {_toml(value)}" for key, value in table.items())]
-    return "".join(f"{line}\n" for line in lines)
+    lines = []
+    for name, value in sorted(values.items(), key=lambda item: isinstance(item[1], Mapping)):
+        key = name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else toml_value(name)
+        if isinstance(value, Mapping):
+            lines.append(f"\n[{key}]\n{toml(value)}")
+        else:
+            lines.append(f"{key} = {toml_value(value)}\n")
+    return "".join(lines)
 
 
-def _toml_key(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _toml(name)
-
-
-def _toml(value: object) -> str:
+def toml_value(value: object) -> str:
+    """A text, number, boolean or list of them as TOML, which is as JSON but for one control character."""
     import json
 
-    if isinstance(value, str):
-        # JSON's escapes are TOML's too, but it leaves this control character as it is.
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    if isinstance(value, tuple | list):
-        return f"[{', '.join(map(_toml, value))}]"
-    return str(value).lower()
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

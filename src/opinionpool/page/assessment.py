@@ -5,7 +5,6 @@ An assessment never changes; an action makes a new one, so that undoing is going
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,6 +18,7 @@ from opinionpool.learning.beliefs import Belief, Beliefs, ExpertBeliefs, beliefs
 from opinionpool.learning.constants import ACCURACY, CALIBRATION
 from opinionpool.report.listing import printable
 from opinionpool.report.view import belief_facts
+from opinionpool.text import toml_value
 
 # The ways to say how accurate an expert is; one at a time.
 ACCURACIES = ("auc", "hit_rate", "score", "accuracy", "relative_accuracy")
@@ -273,7 +273,7 @@ def to_toml(beliefs: Beliefs, assumed: Mapping[str, object] = MappingProxyType({
     ]
     for name, own in beliefs.experts.items():
         if own.given:
-            lines += ["", f"[experts.{_quoted(name)}]", *(_line(key, belief) for key, belief in own.given.items())]
+            lines += ["", f"[experts.{toml_value(name)}]", *(_line(key, belief) for key, belief in own.given.items())]
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -284,8 +284,3 @@ def _line(name: str, belief: Belief) -> str:
 def _exact(x: float) -> str:
     """Return the shortest text that parses to the same number."""
     return f"{x:.0f}" if x == round(x, 0) and abs(x) < 1e15 else repr(x)
-
-
-def _quoted(name: str) -> str:
-    # JSON's escapes are TOML's too, but it leaves this control character as it is.
-    return json.dumps(name, ensure_ascii=False).replace("\x7f", "\\u007f")
