@@ -36,7 +36,7 @@ from opinionpool.logodds import FLOOR, POOL_FLOOR, all_classes, check_probabilit
 from opinionpool.names import numbered
 from opinionpool.pools.fit import fit_pool
 from opinionpool.pools.fitted_pool import Fitted
-from opinionpool.priors import event_priors, own_priors
+from opinionpool.priors import own_priors
 from opinionpool.scales import Scale, own_scales, scales_given, towards, without_ties
 from opinionpool.scoring.scores import log_score, mean_score
 from opinionpool.streams.stream import Stream
@@ -525,14 +525,11 @@ class BasePool(ClassifierMixin, FittedAttributes):  # type: ignore[misc]
 
 def _own_priors(forecasts: Forecasts, prior: npt.ArrayLike | None, learned: Fitted) -> npt.ArrayLike | None:
     """Priors of the events of `forecasts`, blanks filled by `prior` or that of the fit; `prior` if they have none."""
-    if forecasts.options is not None:
-        return own_priors(forecasts, prior)
-    if forecasts.prior is None:
+    if forecasts.options is None and forecasts.prior is None:
         return prior
-    if prior is None and learned.prior is not None:
+    if forecasts.options is None and prior is None and learned.prior is not None:
         prior = public_probabilities(learned.prior)
-    each = event_priors(forecasts, prior)
-    return None if each is None else public_probabilities(each)
+    return own_priors(forecasts, prior)
 
 
 def _pool_in_parts(state: Fitted, q: Array, prior: npt.ArrayLike | None, base_rate: npt.ArrayLike | None) -> Array:
