@@ -226,7 +226,7 @@ def test_weeks_of_53_places_are_ahead_of_the_average_by_more_than_chance(weekly_
     assert np.mean(weekly_scores["gaussian"]) > np.mean(weekly_scores["geometric"])
 
 
-@pytest.mark.xfail(reason="0.0115 behind the linear pool", strict=True)
+@pytest.mark.xfail(reason="0.037 behind the linear pool, as the simple average keeps half of the mixture", strict=True)
 def test_weeks_of_53_places_are_hardly_behind_the_best_other(weekly_scores):
     means = {name: np.mean(each) for name, each in weekly_scores.items()}
     assert max(means.values()) - means["gaussian"] <= 0.01
