@@ -252,6 +252,8 @@ def _scores(
         what = "the simple average" if name == AVERAGE else "a pool with given weights"
         return comparison, Missing(f"{what} does not learn")
     known = None if isinstance(comparison, Missing) else comparison
+    # No more often than the comparison needed, until luck in dealing hardly mattered.
+    rounds = rounds if known is None else min(rounds, known.rounds)
     dealt, advance = replace(splits, repeats=rounds), lambda share: tell(0.5 + 0.45 * share)
     return comparison, _tried(lambda: learning_curve(forecasts, name, dealt, fit, known, advance))
 
