@@ -1,8 +1,8 @@
-"""Topics: an intercept, a slope and weights for the events of each, as far as outcomes show that topics differ.
+"""Topics: an intercept and a slope for the events of each, as far as outcomes show that topics differ.
 
-To the common answer of an event on topic g comes a_g + s_g (L* − L°) + Σ v_gi u_i, u_i the debiased contrast of
-expert i and L* the answer if topics did not differ: L° stays the reference, so that the pool is externally Bayesian
-within each topic. How they are learned says `opinionpool.learning.topic_fit`.
+To the common answer of an event on topic g comes a_g + s_g (L* − L°), L* the answer if topics did not differ, and in
+pools of release 0.1 Σ v_gi u_i, u_i the debiased contrast of expert i: L° stays the reference, so that the pool is
+externally Bayesian within each topic. How they are learned says `opinionpool.learning.topic_fit`.
 """
 
 from __future__ import annotations
