@@ -85,7 +85,7 @@ class Spread:
 
     @property
     def halved(self) -> bool:
-        """Whether levels are half points apart."""
+        """Whether levels come in half points."""
         return self._few < self.halves <= sum(self.levels)
 
     @property
