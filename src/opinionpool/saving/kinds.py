@@ -330,18 +330,14 @@ def _check_panel_state(learned: FittedPanel) -> None:
         known = posterior.contrast.shape[1] if isinstance(posterior, CrowdPosterior) else posterior.mean.shape[1]
         if known < n:
             raise SavedPoolError(f"what is open about {n} weights is of {known}")
-    if learned.topics is not None and learned.topics.intercept.shape[1] != k - 1:
-        raise SavedPoolError(f"topics of {k} classes should have {k - 1} intercepts each")
-    if learned.topics is not None and learned.topics.weights is not None and learned.topics.weights.shape[1] != n:
-        raise SavedPoolError(f"topics of {n} experts should have {n} weights each")
-    if learned.topics is not None and learned.topics.cross is not None and learned.topics.cross.shape[2] != k - 1 + n:
-        raise SavedPoolError(f"topics of {n} experts and {k} classes should vary with {k - 1 + n} common coefficients")
-    if learned.topics is not None and learned.topics.plain is not None and learned.topics.plain.size != k - 1 + n:
-        raise SavedPoolError(f"slopes of {n} experts and {k} classes should multiply {k - 1 + n} coefficients")
-    if learned.left_out is not None and learned.left_out.null.shape != (k - 1,):
-        raise SavedPoolError(f"resolved events of {k} classes should have {k - 1} ratios each")
-    if learned.members is not None and learned.members.follow.shape != (n,):
-        raise SavedPoolError(f"shares of {n} experts have the shape {learned.members.follow.shape}")
+    topics, common = learned.topics, k - 1 + n
+    for part, name, axis, size in (
+        *((topics, "intercept", 1, k - 1), (topics, "weights", 1, n), (topics, "cross", 2, common)),
+        *((topics, "plain", 0, common), (learned.left_out, "null", 0, k - 1), (learned.members, "follow", 0, n)),
+    ):
+        array = getattr(part, name, None)
+        if array is not None and array.shape[axis] != size:
+            raise SavedPoolError(f"{name} should be of {n} experts and {k} classes, and has the shape {array.shape}")
     _check_answer(learned, n, k)
 
 
