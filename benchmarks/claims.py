@@ -111,8 +111,8 @@ def by_student(values: Array, clusters: Index) -> tuple[float, float]:
 
 def verdicts(values: Array, clusters: Index, rng: np.random.Generator) -> Array:
     """Whether each rule says better, and worse, (rules, 2)."""
-    found = difference_intervals(values[:, None], clusters)
-    limits = [by_bootstrap(values, clusters, rng), by_student(values, clusters), (found.low[0], found.high[0])]
+    (found,) = difference_intervals(values[:, None], clusters)
+    limits = [by_bootstrap(values, clusters, rng), by_student(values, clusters), (found.low, found.high)]
     return np.array([[low > 1e-12, high < -1e-12] for low, high in limits], dtype=float)
 
 

@@ -9,7 +9,8 @@ import pytest
 
 from opinionpool.pools.registry import POOLS
 from opinionpool.report.comparison import verdict_lines
-from opinionpool.scoring.comparison import Comparison, Difference, ExpertScore, PoolScore
+from opinionpool.scoring.comparison import Comparison, ExpertScore, PoolScore
+from opinionpool.scoring.intervals import Difference
 
 # Without times and levels.
 USUAL = {name for name, pool in POOLS.items() if not (pool.timed or pool.of_levels)}

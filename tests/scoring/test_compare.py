@@ -20,7 +20,7 @@ from opinionpool.pools.fit import fit_pool
 from opinionpool.pools.registry import POOLS
 from opinionpool.report.comparison import verdict_lines
 from opinionpool.scoring.compare import compare_pools
-from opinionpool.scoring.comparison import Difference
+from opinionpool.scoring.intervals import Difference
 from opinionpool.scoring.scores import brier_score, log_loss, log_score
 from opinionpool.scoring.splits import random_splits, time_splits
 

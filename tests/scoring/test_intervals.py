@@ -1,5 +1,7 @@
 """Intervals that hold all at once, against closed forms and by how often they hold."""
 
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -11,9 +13,18 @@ NAN = float("nan")
 seeds = st.integers(0, 10**6)
 
 
+class Arrays(NamedTuple):
+    """Means and limits of several differences."""
+
+    mean: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+
 def intervals(values, clusters=None, **options):
     clusters = np.arange(len(values)) if clusters is None else clusters
-    return difference_intervals(np.asarray(values, dtype=float), clusters, **options)
+    found = difference_intervals(np.asarray(values, dtype=float), clusters, **options)
+    return Arrays(*np.array([(each.mean, each.low, each.high) for each in found]).reshape(-1, 3).T)
 
 
 class TestSums:

@@ -33,12 +33,11 @@ from opinionpool.scoring.comparison import (
     LEVEL,
     BaseRate,
     Comparison,
-    Difference,
     ExpertScore,
     PoolScore,
 )
 from opinionpool.scoring.cross_validation import Occasions, Trial, run_trial
-from opinionpool.scoring.intervals import ClusterSums, Intervals, difference_intervals
+from opinionpool.scoring.intervals import ClusterSums, Difference, difference_intervals
 from opinionpool.scoring.leaderboard import own_scores
 from opinionpool.scoring.rivals import Rival
 from opinionpool.scoring.scores import at_floor
@@ -186,7 +185,7 @@ def _single(trial: Trial, pool: str, clusters: Index) -> Difference | None:
     if len(trial.pools) < 3 or pool == AVERAGE:
         return None
     own, average = (trial.outside.log_score[:, [trial.pools.index(name)]] for name in (pool, AVERAGE))
-    return _spread(difference_intervals(own - average, clusters, level=LEVEL, each=True))[0]
+    return difference_intervals(own - average, clusters, level=LEVEL, each=True)[0]
 
 
 def _tried(
@@ -307,12 +306,12 @@ def _pool_scores(
     order = np.argsort(-score, kind="stable")
     p, best, average = len(names), int(order[0]), names.index(AVERAGE)
     beside = np.delete(outside.log_score, average, axis=1) - outside.log_score[:, [average]]
-    over_average = _spread(difference_intervals(beside, clusters, level=LEVEL, seed=seed))
+    over_average = difference_intervals(beside, clusters, level=LEVEL, seed=seed)
     over_average.insert(average, Difference(0.0, 0.0, 0.0))
     # The best is known in hindsight only, so these hold for every pair of pools at once.
     first, second = np.triu_indices(p, 1)
     between = outside.log_score[:, first] - outside.log_score[:, second]
-    pairs = _spread(difference_intervals(between, clusters, level=LEVEL, seed=seed))
+    pairs = difference_intervals(between, clusters, level=LEVEL, seed=seed)
     over_best = [Difference(0.0, 0.0, 0.0)] * p
     for i, j, pair in zip(first.tolist(), second.tolist(), pairs, strict=True):
         if j == best:
@@ -339,11 +338,6 @@ def _pool_scores(
     )
 
 
-def _spread(intervals: Intervals) -> list[Difference]:
-    rows = zip(intervals.mean.tolist(), intervals.low.tolist(), intervals.high.tolist(), strict=True)
-    return [Difference(*row) for row in rows]
-
-
 def _expert_scores(occasions: Occasions, own: Array, clusters: Index, seed: int) -> tuple[ExpertScore, ...]:
     """Scores of each expert with scored forecasts, relative to a pool whose scores are `own`, (S,)."""
     sample, n = occasions.forecasts, len(occasions.forecasts.experts)
@@ -361,7 +355,7 @@ def _expert_scores(occasions: Occasions, own: Array, clusters: Index, seed: int)
         scores, beside = (occasions.sums(np.where(answered, x, 0.0)) / time for x in (scores, beside))
     else:
         covered = answered.astype(np.float64)
-    differences = _spread(difference_intervals(scores - beside, clusters, level=LEVEL, seed=seed))
+    differences = difference_intervals(scores - beside, clusters, level=LEVEL, seed=seed)
     number = (~np.isnan(scores)).sum(axis=0)
     mean, pool = (np.nansum(x, axis=0) / np.maximum(number, 1) for x in (scores, beside))
     coverage = np.nansum(covered, axis=0) / max(len(np.unique(occasions.event[scored])), 1)

@@ -11,38 +11,12 @@ import numpy.typing as npt
 from opinionpool.arrays import Array
 from opinionpool.display import Tabular
 from opinionpool.errors import Note
+from opinionpool.scoring.intervals import Difference
 
 LEVEL = 0.95
 AVERAGE, DEFAULT = "average", "gaussian"
 # Pools that are printed.
 SHOWN = 20
-
-
-@dataclass(frozen=True)
-class Difference:
-    """A mean difference of normalised log scores, above 0 where the first of two is better.
-
-    Attributes
-    ----------
-    mean : float
-    low, high : float
-        Between which it lies; NaN where there are too few independent events to say.
-    """
-
-    mean: float
-    low: float
-    high: float
-
-    @property
-    def verdict(self) -> str:
-        """``"better"``, ``"worse"``, ``"the same"`` on every event, ``"unclear"``, or ``"too few events"``."""
-        if np.isnan(self.low):
-            return "too few events"
-        if self.low > 0:
-            return "better"
-        if self.high < 0:
-            return "worse"
-        return "the same" if self.high - self.low < 1e-12 else "unclear"
 
 
 @dataclass(frozen=True)

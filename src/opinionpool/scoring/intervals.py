@@ -81,30 +81,47 @@ class ClusterSums:
         return np.asarray(np.where(size > 1, np.sqrt(variance), np.nan))
 
 
-@dataclass(frozen=True, eq=False)
-class Intervals:
-    """Mean differences, and between which limits they lie."""
+@dataclass(frozen=True)
+class Difference:
+    """A mean difference of normalised log scores, above 0 where the first of two is better.
 
-    # mean, low, high: (M,); the limits are NaN where there are too few clusters; equal to the mean where no event
-    # differs
-    mean: Array
-    low: Array
-    high: Array
+    Attributes
+    ----------
+    mean : float
+    low, high : float
+        Between which it lies; NaN where there are too few independent events to say.
+    """
+
+    mean: float
+    low: float
+    high: float
+
+    @property
+    def verdict(self) -> str:
+        """``"better"``, ``"worse"``, ``"the same"`` on every event, ``"unclear"``, or ``"too few events"``."""
+        if np.isnan(self.low):
+            return "too few events"
+        if self.low > 0:
+            return "better"
+        if self.high < 0:
+            return "worse"
+        return "the same" if self.high - self.low < 1e-12 else "unclear"
 
 
 def difference_intervals(
     values: Array, clusters: Index, *, level: float = 0.95, each: bool = False, seed: int = 0
-) -> Intervals:
+) -> list[Difference]:
     """Mean differences (T, M), NaN where none, with intervals that hold all at once, or `each` by itself."""
-    found = _intervals(ClusterSums.of(values, clusters), level, each, seed)
-    if len(np.unique(clusters)) == len(clusters):
-        return found
-    # By chance clusters may look more alike than independent events, but they never tell more.
-    events = _intervals(ClusterSums.of(values, np.arange(len(values))), level, each, seed)
-    return Intervals(found.mean, np.minimum(found.low, events.low), np.maximum(found.high, events.high))
+    mean, low, high = _intervals(ClusterSums.of(values, clusters), level, each, seed)
+    if len(np.unique(clusters)) < len(clusters):
+        # By chance clusters may look more alike than independent events, but they never tell more.
+        _, least, most = _intervals(ClusterSums.of(values, np.arange(len(values))), level, each, seed)
+        low, high = np.minimum(low, least), np.maximum(high, most)
+    return [Difference(*row) for row in zip(mean.tolist(), low.tolist(), high.tolist(), strict=True)]
 
 
-def _intervals(sums: ClusterSums, level: float, each: bool, seed: int) -> Intervals:
+def _intervals(sums: ClusterSums, level: float, each: bool, seed: int) -> tuple[Array, Array, Array]:
+    """Means, and limits that are NaN where clusters are too few, and the mean where no event differs, (M,) each."""
     mean, error = sums.mean, sums.error
     enough = sums.clusters >= FEWEST_CLUSTERS
     mean = np.where((error <= ROUNDING) & (np.abs(mean) <= ROUNDING), 0.0, mean)
@@ -117,7 +134,7 @@ def _intervals(sums: ClusterSums, level: float, each: bool, seed: int) -> Interv
         sign = np.sign(np.where(np.abs(sums.total[present, i]) > ROUNDING, sums.total[present, i], 0.0))
         low[i] = _low(value, int((sign < 0).sum()), tail)
         high[i] = -_low(-value, int((sign > 0).sum()), tail)
-    return Intervals(mean, low, high)
+    return mean, low, high
 
 
 def _low(values: Array, against: int, tail: float) -> float:

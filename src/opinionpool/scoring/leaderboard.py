@@ -11,8 +11,8 @@ from opinionpool.clusters import by_group, by_settlement
 from opinionpool.forecasts import Forecasts
 from opinionpool.logodds import FLOOR
 from opinionpool.priors import laplace_prior
-from opinionpool.scoring.comparison import LEVEL, Difference
-from opinionpool.scoring.intervals import difference_intervals
+from opinionpool.scoring.comparison import LEVEL
+from opinionpool.scoring.intervals import Difference, difference_intervals
 from opinionpool.scoring.scores import brier, event_scores
 
 
@@ -54,7 +54,7 @@ def leaderboard(forecasts: Forecasts) -> list[Standing]:
             float(np.nanmean(scores[:, i])),
             float(np.nanmean(briers[:, i])),
             float(1.0 - lost[i] / worst[i]) if worst[i] > 0 else np.nan,
-            Difference(float(gains.mean[i]), float(gains.low[i]), float(gains.high[i])),
+            gains[i],
         )
         for i in np.flatnonzero(events).tolist()
     ]
