@@ -46,7 +46,7 @@ from opinionpool.learning.hierarchy import Centre, Differences, Features, Hierar
 from opinionpool.learning.laplace import Fit, evidence, fit_nodes
 from opinionpool.learning.members import Members
 from opinionpool.learning.nodes import Nodes, prior_nodes
-from opinionpool.learning.prior import Believed, harmonic_mean
+from opinionpool.learning.prior import OPEN, Believed, harmonic_mean
 from opinionpool.learning.problem import SparseContrasts
 from opinionpool.learning.rows import base_intercept, frequencies_by_cells
 from opinionpool.learning.shrinkage import MarginalFeatures
@@ -170,6 +170,8 @@ def crowd_fit(data: SparseContrasts, believed: Believed) -> DefaultFit | None:
     members = None if data.absent is not None else Members.prior(believed)
     if members is not None:
         members = members.learned(fitted.log_likelihoods(away), fitted.fit[0].evidence)
+        # Other members' answers need an array of events x experts.
+        members = None if members.shares[0] > 1.0 - OPEN else members
     about = fitted.marginal, posterior.mixed_with(members)
     return DefaultFit(parts, bias, extremes, *about, learned=True, topics=fitted.fit[0].topics, members=members)
 
