@@ -135,12 +135,10 @@ class TableReader:
     @cached_property
     def layout(self) -> Layout:
         """The columns by their roles."""
-        if self.whole is not None:
-            return self.whole.layout
-        found = layout_of(self.profile, self.other, self.request)
-        if self.table.rows > _HEAD * _MORE and found.long and self.request.duplicates is None:
-            self._refuse_repeats(Whole(found, None, self.profile))
-        return found
+        whole = self.whole or Whole(layout_of(self.profile, self.other, self.request), None, self.profile)
+        if self.table.rows > _HEAD * _MORE and whole.layout.long and self.request.duplicates is None:
+            self._refuse_repeats(whole)
+        return whole.layout
 
     def _refuse_repeats(self, whole: Whole) -> None:
         """Raise where experts repeat themselves in the first rows of very many, before all are taken into memory."""
