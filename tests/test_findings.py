@@ -60,10 +60,6 @@ def test_a_sentence_on_a_remedy_that_is_not_offered_is_left_out():
     assert str(fault("not-utf-8", Place("f.csv", (3,), value="0xe9"))) == "f.csv, line 3: the byte 0xe9 is not UTF-8."
 
 
-def test_a_remedy_says_how_many_cells_it_changes():
-    assert str(Remedy({"missing_values": ("no idea",)}, 3)) == "--missing-value 'no idea' (which changes 3 cells)"
-
-
 @pytest.mark.parametrize("message", messages().values(), ids=list(messages()))
 def test_templates_are_well_formed_and_kinds_are_classes_of_errors(message):
     assert message.text

@@ -65,14 +65,12 @@ class Place:
 
 @dataclass(frozen=True)
 class Remedy:
-    """Remedy of a finding: options of `opinionpool.read_forecasts` by name, and the number of cells they change."""
+    """Remedy of a finding: options of `opinionpool.read_forecasts` by name."""
 
     options: Mapping[str, object]
-    cells: int = 0
 
     def __str__(self) -> str:
-        changed = f" (which changes {counted(self.cells, 'cell')})" if self.cells else ""
-        return " ".join(map(quoted, typed_options(self.options))) + changed
+        return " ".join(map(quoted, typed_options(self.options)))
 
 
 def typed_options(options: Mapping[str, object]) -> list[str]:

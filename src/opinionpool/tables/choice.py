@@ -64,10 +64,12 @@ class Choice:
         taken = {place for places in self.given.values() for place in places}
         aside = {at[name] for name in given_roles.parts if name in at}
         self.free = [c for c in profile.columns if c.place not in taken | aside and (c.name or c.kind or not c.place)]
-        self._roles = {column.place: self._able(column) for column in self.free}
+        # The roles that names say and contents allow, without those that the user gives to others.
+        self._roles = {column.place: column.roles - column.ruled_out - {*self.given} for column in self.free}
         # An expert whose name is a word for one role may be one where it cannot play that role.
+        emptied = {role for role, places in self.given.items() if not places}
         self._plain = [
-            c for c in self.free if not self.roles(c) and (self._named(c) <= {"expert"} or len(normal(c.name)) == 1)
+            c for c in self.free if not self.roles(c) and (c.roles - emptied <= {"expert"} or len(normal(c.name)) == 1)
         ]
         named = {*given_roles.include, *given_roles.exclude}
         self.numbers = [
@@ -85,13 +87,6 @@ class Choice:
     def roles(self, column: Column) -> frozenset[str]:
         """The roles that a column's name says and its contents allow."""
         return self._roles.get(column.place, frozenset())
-
-    def _named(self, column: Column) -> frozenset[str]:
-        return frozenset(role for role in column.roles if self.given.get(role) != ())
-
-    def _able(self, column: Column) -> frozenset[str]:
-        """Return the roles in a column's header, without roles given by the user and roles ruled out by contents."""
-        return frozenset(role for role in column.roles - column.ruled_out if role not in self.given)
 
     def called(self, role: str) -> list[int]:
         """Columns whose names are words for one role only."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opinionpool.errors import LayoutError, Note, OpinionPoolError
+from opinionpool.errors import LayoutError, OpinionPoolError
 from opinionpool.findings import Place, fault, finding
 from opinionpool.tables.delimited import csv_fault, json_fault, with_line_feeds
 from opinionpool.tables.engine import (
@@ -128,13 +128,9 @@ def matching(table: Table, where: str) -> Table:
         table.changed(f"SELECT {columns}, {place} AS place FROM t WHERE {found.query}", found.parameters)
     number = table.connection.execute("SELECT count(*) FROM t").fetchone()
     rows = int(number[0]) if number else 0
-    source = replace(table.source, notes=(*table.notes, *_left_out(table.rows - rows, table.rows)))
+    left = [finding("where", count=table.rows - rows, total=table.rows)] if rows < table.rows else []
+    source = replace(table.source, notes=(*table.notes, *left))
     return replace(table, source=source, rows=rows, copied=True, moved=True, seen={})
-
-
-def _left_out(count: int, rows: int) -> tuple[Note, ...]:
-    """A note on rows that do not meet a condition."""
-    return (finding("where", count=count, total=rows),) if count else ()
 
 
 def _read_file(

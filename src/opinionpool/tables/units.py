@@ -478,12 +478,6 @@ def half_units(words: Words, percent: bool = False) -> Array:
     return words.expand(units, 0.0)
 
 
-def is_text(words: Words) -> bool:
-    """Whether a column holds words, none of which was meant as a number."""
-    meant = [word for word in words.values if word.lower() not in MISSING]
-    return bool(meant) and not any(map(looks_numeric, meant))
-
-
 def written_numbers(words: Words) -> Array:
     """Return the number in each cell, (rows,), whatever its unit; NaN if it is not a number.
 
