@@ -139,6 +139,15 @@ DELPHI = "Expert,Question,Lowest,Highest,Best,Confidence\n" + "".join(
 PREFERENCES = "example_id,judge,verdict,logprob,people\n" + "".join(
     f"e{i},{name},{'AB'[(i + k) % 2]},-{i + k}.25,{'AB'[i % 3 % 2]}\n" for i in range(6) for k, name in enumerate("gc")
 )
+ANSWERS = "question,model,answer_prob,answer,gold\n" + "".join(
+    f"q{i},{name},.{5 + i}5,{WORDS[(i + k) % 2]},{WORDS[i % 2]}\n" for i in range(5) for k, name in enumerate("ab")
+)
+STAGES = "item,participant,stage,probability,truth\n" + "".join(
+    f"i{i},{name},{stage},.{i + 1 + k}5,{i % 2}\n"
+    for i in range(4)
+    for name in "ab"
+    for k, stage in enumerate(("pre", "post"))
+)
 
 
 @pytest.mark.parametrize(

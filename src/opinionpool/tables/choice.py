@@ -186,8 +186,8 @@ class Choice:
             names = [c for c in self.labels if c.kind == "text" and c.place in label[:_GUESSED]]
             yield from ((c.place,) for c in names if c.distinct > 1 or self.profile.rows == 1)
         elif role == "class":
-            able = [c for c in self.free if c in self.labels or "outcome" in self.roles(c)]
-            yield from ((c.place,) for c in able if c.kind == "text" and c.distinct > 1 and c.present == 1)
+            able = [c for c in self.free if "outcome" in self.roles(c) and c.kind == "text"]
+            yield from ((c.place,) for c in able if c.distinct > 1 and c.present == 1)
         elif role == PROBABILITY:
             scores = [c for c in self._plain if "score" in c.says and c.forecasts]
             yield from ((c.place,) for c in [*self.numbers, *scores][:_GUESSED] if c.kind and not c.binary)
@@ -465,8 +465,12 @@ class Choice:
             yield from self._column_caveats(reading) if shape.columns else self._number_caveats(reading)
 
     def _sure(self, reading: Reading) -> bool:
-        """Whether a forecast may say how sure somebody is of a verdict."""
-        return any("sureness" in self.profile.columns[place].roles for place in reading.forecasts)
+        """Whether a forecast may say how sure somebody is of a verdict, by its name or as each gave one."""
+        columns = [self.profile.columns[place] for place in reading.forecasts]
+        if reading.shape.columns or any(PROBABILITY in c.roles for c in columns):
+            return any("sureness" in c.roles for c in columns)
+        verdicts = [c for c in self.free if "verdict" in self.roles(c) and c.place not in reading.used]
+        return any(self._differs(c, reading) for c in verdicts)
 
     def votes(self, reading: Reading) -> list[Column]:
         """Return the unused columns that may be verdicts."""
