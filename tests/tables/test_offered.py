@@ -189,6 +189,10 @@ STAGES = "item,participant,stage,probability,truth\n" + "".join(
         (DELPHI, None, [{"probability": "Best"}, {"probability": "Confidence"}]),
         # Beside verdicts, the same word throughout each event may be what happened.
         (PREFERENCES, None, [{"outcome": "people"}]),
+        # A probability beside the answer of each may be that of the answer.
+        (ANSWERS, None, [{"probability": "answer_prob"}]),
+        # What comes again may be an event by its name, whatever distinguishes its rows.
+        (STAGES, None, [{"event": "item"}, {"event": "stage"}, {"event": ("item", "stage")}]),
     ],
 )
 def test_what_is_offered_has_each_column_in_a_role_that_it_may_play(text, outcomes, offered):
