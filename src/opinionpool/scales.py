@@ -231,9 +231,14 @@ def scales_about(given: object, classes: Sequence[object]) -> Mapping[str, Scale
     return found
 
 
+def scale_texts(given: object) -> dict[str, str]:
+    """Scales by expert, or of all as "*", as they are written."""
+    return {name: str(scale) for name, scale in scales_given(given).items()}
+
+
 def written(given: object) -> object:
     """One scale, or scales by expert, as text that `scales_given` reads; text and None as they are."""
-    texts = {name: str(scale) for name, scale in scales_given(given).items()}
+    texts = scale_texts(given)
     return given if given is None or isinstance(given, str) else texts.get(ALL, "") if {*texts} == {ALL} else texts
 
 

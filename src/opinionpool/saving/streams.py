@@ -16,7 +16,7 @@ from opinionpool.estimation.sampling import priorities, row_keys
 from opinionpool.estimation.statistics import PatternMoments, Statistics
 from opinionpool.names import expert_names
 from opinionpool.saving.codec import Kind, Label, shaped
-from opinionpool.scales import scales_given
+from opinionpool.scales import scale_texts, scales_given
 from opinionpool.streams.block import EventBlock, event_key
 from opinionpool.streams.ledger import ENTRY, Ledger
 from opinionpool.streams.sample import EventSample
@@ -173,8 +173,8 @@ def _take(stream: Stream) -> Mapping[str, Any]:
         "open": EventBlock.of_events(list(state.open.values()), k),
         "resolved": state.ledger,
         "rows": state.rows,
-        "scales": {name: str(scale) for name, scale in stream.scales.items()} or None,
-        "levels": {name: str(scale) for name, scale in stream.levels.items()} or None,
+        "scales": scale_texts(stream.scales) or None,
+        "levels": scale_texts(stream.levels) or None,
     }
 
 

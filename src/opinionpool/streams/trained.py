@@ -14,7 +14,7 @@ from opinionpool.forecasts import Forecasts
 from opinionpool.labels import label_text
 from opinionpool.pools.fit import fit_pool
 from opinionpool.pools.fitted_pool import Fitted
-from opinionpool.scales import scales_given
+from opinionpool.scales import scale_texts
 from opinionpool.streams.stream import NEWER, Stream
 from opinionpool.text import listed
 from opinionpool.version import __version__
@@ -83,8 +83,8 @@ class TrainedPool:
         """
         stream = Stream(forecasts.classes, prior=prior)
         stream.add(forecasts)
-        scales = {expert: str(scale) for expert, scale in forecasts.scales.items()}
-        return cls(name, fit_pool(name, forecasts, prior=prior, **options), stream, options, scales=scales or None)
+        learned, scales = fit_pool(name, forecasts, prior=prior, **options), scale_texts(forecasts.scales)
+        return cls(name, learned, stream, options, scales=scales or None)
 
     @classmethod
     def of(cls, saved: object) -> TrainedPool:
@@ -98,15 +98,14 @@ class TrainedPool:
         if isinstance(saved, cls):
             return saved
         if isinstance(saved, Stream):
-            scales = {name: str(scale) for name, scale in saved.scales.items()}
-            return cls("gaussian", saved.learn(), saved, scales=scales or None)
+            return cls("gaussian", saved.learn(), saved, scales=scale_texts(saved.scales) or None)
         if isinstance(saved, Fitted):
             return cls(saved.rule, saved)
         learned, rule = getattr(saved, "state_", None), getattr(saved, "rule", None)
         if learned is None or not isinstance(rule, str):
             raise SavedPoolError(f"a {type(saved).__name__} is saved there, which has not learned from any events")
         options = saved._options()  # type: ignore[attr-defined]
-        scales = {name: str(scale) for name, scale in scales_given(getattr(saved, "scale", None)).items()}
+        scales = scale_texts(getattr(saved, "scale", None))
         return cls(rule, learned, getattr(saved, "stream_", None), options, scales=scales or None)
 
     @property

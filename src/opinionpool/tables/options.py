@@ -91,10 +91,9 @@ def _units(units: object) -> dict[str, str]:
 
 
 def _scales(given: object) -> dict[str, str]:
-    """Return scales by expert, or of all as "*", as they are written."""
-    from opinionpool.scales import scales_given
+    from opinionpool.scales import scale_texts
 
-    return {name: str(scale) for name, scale in scales_given(given).items()}
+    return scale_texts(given)
 
 
 def _grade(value: object) -> str:
