@@ -253,10 +253,11 @@ class TestThroughLearning:
         x = np.random.default_rng(0).uniform(0.1, 0.9, (50, 600))
         assert not learning.is_crowd(Forecasts.from_array(x, [0, 1] * 25), np.ones(50))
 
-    def test_a_crowd_is_one_from_the_first_outcome_on(self, crowd):
-        for resolved in (0, 1, 39):
-            few = np.where(np.arange(len(crowd.y)) < resolved, crowd.y, -1)
-            assert learning.is_crowd(crowd.forecasts(few), np.ones(4000)) == (resolved > 0)
+    def test_few_events_are_no_crowd_unless_an_array_would_be_too_large(self, crowd, monkeypatch):
+        few = np.where(np.arange(len(crowd.y)) < 39, crowd.y, -1)
+        assert not learning.is_crowd(crowd.forecasts(few), np.ones(4000))
+        monkeypatch.setattr(learning, "LARGE", 10**6)
+        assert learning.is_crowd(crowd.forecasts(few), np.ones(4000))
 
     def test_the_average_is_a_member_of_a_crowd(self):
         rng = np.random.default_rng(4)

@@ -118,6 +118,6 @@ SHARES, SHARE_PROBABILITIES, FEATURES = (0.0, 0.2, 0.5, 1.0), (0.1, 0.2, 0.3, 0.
 # Times. What is open about features counts in a crowd's intervals, as how far experts differ is open too. By the
 # coverage of benchmarks/crowd.py.
 UNKNOWN = 2.0
-# Experts, and a share. More experts than this with less than this share of the forecasts are a crowd. By
-# benchmarks/crowd.py.
-CROWD, SPARSE = 30, 0.25
+# Experts, a share and events. More experts than this with less than this share of the forecasts are a crowd, from so
+# many resolved events on. By benchmarks/crowd.py.
+CROWD, SPARSE, SEVERAL = 30, 0.25, 40

@@ -13,7 +13,7 @@ from opinionpool.errors import ArgumentError, LearningError, Note, PanelError
 from opinionpool.estimation.sampling import sample_of
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.beliefs import Beliefs
-from opinionpool.learning.constants import CROWD, SPARSE
+from opinionpool.learning.constants import CROWD, SEVERAL, SPARSE
 from opinionpool.learning.default import default_fit
 from opinionpool.learning.dependent_events import independent_weight
 from opinionpool.learning.fitted import FittedPanel
@@ -32,7 +32,7 @@ from opinionpool.model.panel import Panel
 from opinionpool.model.pooling import Settings
 from opinionpool.priors import one_outcome_notes
 
-# Numbers in a dense array beyond which open events are not looked at.
+# Numbers in a dense array beyond which experts are a crowd, however many forecasts are there.
 LARGE = 1 << 26
 # What is less probable is not named.
 LEAST = 0.01
@@ -181,8 +181,9 @@ def _hyperparameters_note(used: int, resolved: int) -> Note:
 def is_crowd(forecasts: Forecasts, weight: Array) -> bool:
     """Whether there are so many experts, and so few forecasts of each, that a weight of its own makes no sense.
 
-    That is so for more than `CROWD` experts, less than `SPARSE` of whose forecasts are there, if any forecast is on a
-    resolved event.
+    That is so for more than `CROWD` experts, less than `SPARSE` of whose forecasts are there, from `SEVERAL` resolved
+    events on: before, features by which a crowd could be known are too uncertain. With fewer it is so if an array of
+    events x experts would have more than `LARGE` numbers, and any forecast is on a resolved event.
     """
     if len(forecasts.experts) <= CROWD:
         return False
@@ -192,7 +193,8 @@ def is_crowd(forecasts: Forecasts, weight: Array) -> bool:
     if not (experts > CROWD and counted.sum() < SPARSE * events * experts):
         return False
     known = counted & forecasts.resolved[forecasts.event_index]
-    return bool(known.any())
+    resolved = np.count_nonzero(np.bincount(forecasts.event_index[known]))
+    return bool(resolved >= SEVERAL or (resolved > 0 and _dense_size(forecasts) > LARGE))
 
 
 def _dense_size(forecasts: Forecasts) -> int:
