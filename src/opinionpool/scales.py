@@ -96,7 +96,7 @@ class Scale:
         """Scale of verdicts, such as yes and no or A, B and tie, or of `grades`; None for other words.
 
         >>> [str(Scale.of_verdicts(words)) for words in (["no", "Yes", "YES"], ["A>B", "tie"], ["I", "P", "C"], ["7"])]
-        ['no,Yes', 'B,tie,A', 'I,P,C', 'None']
+        ['no,yes', 'B,tie,A', 'I,P,C', 'None']
         >>> str(Scale.of_verdicts(["A", "C", "B"], grades=True))
         'C,B,A'
         """
