@@ -21,7 +21,7 @@ PEAK = "import resource, sys; print(resource.getrusage(resource.RUSAGE_SELF).ru_
 POOL = """
 from opinionpool.cli import app
 from opinionpool.tables import engine
-sources.LARGE = 0
+engine.LARGE = 0
 app.run(["pool", {file!r}, "--output", {output!r}])
 """
 # The same modules, the same engine with the same file, gone through in the same parts, and nothing else done.

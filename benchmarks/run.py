@@ -24,7 +24,8 @@ def measured(name: str) -> Iterator[Row]:
     try:
         yield from module.rows()
     except subprocess.CalledProcessError as error:
-        said = error.stderr.decode(errors="replace").strip().splitlines() or [""]
+        text = error.stderr if isinstance(error.stderr, str) else error.stderr.decode(errors="replace")
+        said = text.strip().splitlines() or [""]
         yield Row(f"{name}: a command failed", "", "", said[-1], kept=False)
 
 

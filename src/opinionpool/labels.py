@@ -208,7 +208,7 @@ def encode_outcomes(
             continue
         try:
             encoded[i] = labels.index(outcome)
-        except ValueError:
+        except (TypeError, ValueError):
             raise OutcomeError(
                 f"the outcome of event {shown(events[i])} is {brief(outcome)}, and its options are {listed(labels, 10)}"
             ) from None

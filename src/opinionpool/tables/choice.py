@@ -411,7 +411,7 @@ class Choice:
             yield "it may as well be a verdict of each"
         if event and look.varies_within(column.place, event):
             others = [c.place for c in self.free if "outcome" in self.roles(c) and c is not column]
-            own = called or ("outcome" in column.roles and not _many(*self._differing(reading, column)))
+            own = called or ("outcome" in column.roles and not self._differing(reading, column)[2])
             if not own or not all(look.varies_within(place, event) for place in others):
                 yield "it differs within an event"
         named = "outcome" in self.roles(column) and "other" not in self.roles(column)
@@ -432,17 +432,18 @@ class Choice:
 
     def _outcome_caveats(self, reading: Reading, column: Column) -> Iterator[str]:
         """Yield a caveat if the outcome column differs within many events."""
-        differing, events = self._differing(reading, column)
-        if _many(differing, events) or (differing and reading.shape.numbered and 2 * differing > events > 1):
+        differing, events, many = self._differing(reading, column)
+        if many or (differing and reading.shape.numbered and 2 * differing > events > 1):
             yield f"{shown(column.name)} is what happened, though it differs within {counted(differing, 'event')}"
 
-    def _differing(self, reading: Reading, column: Column) -> tuple[int, int]:
-        """Return the number of events within which a column differs, and the number of events."""
+    def _differing(self, reading: Reading, column: Column) -> tuple[int, int, bool]:
+        """Return in how many events a column differs, the number of events, and whether these are no mistakes."""
         key, codes = self.profile.key(reading.roles.get("event", ())), column.words.codes
         there = (key != BLANK) & (codes != BLANK)
         pairs = np.unique(np.stack([key[there], codes[there]]), axis=1)[0]
         events, outcomes = np.unique(pairs, return_counts=True)
-        return int((outcomes > 1).sum()), len(events)
+        some = int((outcomes > 1).sum())
+        return some, len(events), some > max(_FEW, _SHARE * len(events))
 
     def _caveats(self, reading: Reading) -> Iterator[str]:
         """Yield the reasons against a reading that the user can overrule."""
@@ -597,8 +598,3 @@ class Choice:
             (role, self.profile.key(places).tobytes() if places else b"") for role, places in sorted(played.items())
         )
         return (reading.shape.key, "verdict" in played, reading.forecasts, *groups)
-
-
-def _many(some: int, of: int) -> bool:
-    """Return True if `some` of `of` cases are too many to be mistakes."""
-    return some > max(_FEW, _SHARE * of)

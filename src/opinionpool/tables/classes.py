@@ -205,13 +205,13 @@ class NoOutcome:
         return replace(self, void=self.void - (VOID - ALWAYS_VOID - self.own))
 
     def coded(self, words: Collection[str]) -> NoOutcome:
-        """Return the words for a column of `words`, -1 among the missing ones if its other words are 0 and 1.
+        """Return the words for a column of `words`, -1 among the missing ones if its other words are 0 and 1, or 0.
 
-        >>> ["-1" in USUAL.coded(words).missing for words in ({"0", "1", "-1"}, {"-1", "1", "2"}, {"yes", "-1"})]
-        [True, False, False]
+        >>> ["-1" in USUAL.coded(words).missing for words in ({"0", "1", "-1"}, {"0", "-1"}, {"-1", "1"}, {"yes", "-1"})]
+        [True, True, False, False]
         """
         others = {key(word) for word in words} - self.every - _CODES
-        return replace(self, missing=self.missing | _CODES) if others and others <= {*FAMILIES[0]} else self
+        return replace(self, missing=self.missing | _CODES) if FAMILIES[0][0] in others <= {*FAMILIES[0]} else self
 
     @property
     def every(self) -> frozenset[str]:

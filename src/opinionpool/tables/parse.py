@@ -46,7 +46,7 @@ from opinionpool.tables.outcomes import (
     settle,
 )
 from opinionpool.tables.profile import Profile
-from opinionpool.tables.remarks import ForecastCounts, alike_event_notes, alike_notes, formula_notes, refuse_totals
+from opinionpool.tables.remarks import ForecastCounts, alike_event_notes, alike_notes, formula_notes, refuse_summaries, refuse_totals
 from opinionpool.tables.roles import UserRoles
 from opinionpool.tables.statements import LongRows, UnnamedTimes, drop_expired, latest_of_pair, one_each
 from opinionpool.tables.table import Table, Words, cell_fault
@@ -197,6 +197,7 @@ class TableReader:
         if self.whole is None:
             refuse_totals(table, layout, self.events, [each.words for each in self.observed if each.table is table])
         found = (melt_long if layout.long else melt_columns)(table, layout, self.reading)
+        refuse_summaries(layout, found.long_rows.experts, self.request.include)
         # Of the experts in a part of a table nothing follows.
         units, scales = self.request.units, () if self.whole else self.request.scale
         known = list(dict.fromkeys([*found.long_rows.experts, *names, *map(str, self.request.exclude)]))

@@ -195,6 +195,13 @@ def formula_notes(names: Sequence[str]) -> list[Note]:
 _COUNTS = frozenset({"n", "count", "number"})
 
 
+def refuse_summaries(layout: Layout, experts: Sequence[str], included: Sequence[str]) -> None:
+    """Refuse rows whose expert is called as a summary of the others, unless the user includes such names."""
+    names = [] if layout.wide or included else [name for name in experts if names_total(name)]
+    if names:
+        raise fault("totals-of-experts", None, [Remedy({"exclude": tuple(names)})], names=names, count=len(names))
+
+
 def refuse_totals(table: Table, layout: Layout, events: Words, outcomes: Sequence[Words]) -> None:
     """Refuse a wide table that ends with rows of totals or averages, which would be pooled as events.
 

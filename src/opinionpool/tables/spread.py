@@ -16,6 +16,8 @@ OVERSHOOT = 1e-6
 _LONG_ODDS = 20
 # The last levels of usual scales.
 _TOPS = (1, 2, 3, 4, 5, 6, 7, 10)
+# The last level of a scale on both sides of 0, which then has eleven.
+_BOTH = 5
 
 
 @dataclass(frozen=True)
@@ -58,10 +60,12 @@ class Spread:
     def kind(self) -> str:
         """Kind of numbers, by their spread.
 
-        {"none", "fractions", "scale": levels from 0 or 1 to 10 at most but for strays, "odds": decimal ones,
+        {"none", "fractions", "scale": levels from 0 or 1 to 10 at most but for strays, or from below -1 to 5 at most, "odds": decimal ones,
         "percentages": more than half of those that are not whole fractions are above 1, "fractions and more": some are
         beyond 1, "other"}
         """
+        if self.signed:
+            return "scale"
         if not self.above:
             return "none" if not self.every else "fractions" if self.low >= 0 else "other"
         if self._room >= 0 and any(self.levels[2:]):
@@ -71,6 +75,12 @@ class Spread:
         if self.low < 0 or self.high > 100:
             return "other"
         return "percentages" if self.above > self.inside else "fractions and more"
+
+    @property
+    def signed(self) -> bool:
+        """Whether numbers are levels on both sides of 0; -1 as the only one below stands for no answer."""
+        within = self.whole and -_BOTH <= self.low < -1 and self.high <= _BOTH
+        return within and self.every - self.none - sum(self.levels) > self._few
 
     @property
     def _room(self) -> int:
@@ -91,6 +101,8 @@ class Spread:
     @property
     def ends(self) -> tuple[int, int]:
         """The lowest and the highest level, without a few beyond one that nobody uses."""
+        if self.signed:
+            return int(self.low), int(self.high)
         used = [level for level, count in enumerate(self.levels) if count]
         left = [each for each in used if sum(self.levels[each:]) > self._room]
         last = max(left, default=used[0])
@@ -100,6 +112,8 @@ class Spread:
     def scale(self) -> str:
         """The shortest usual scale that has all levels."""
         low, high = self.ends
+        if self.signed:
+            return f"{min(low, -high)}-{max(-low, high)}"
         first, last = (
             int(low > 0 and not (self.halved and self.low < 1)),
             next(top for top in _TOPS if top >= high and top > low),
