@@ -16,13 +16,13 @@ import numpy as np
 
 with atheris.instrument_imports(include=["opinionpool"]):
     from opinionpool.errors import OpinionPoolError, OpinionPoolWarning
+    from opinionpool.estimators.files import load, save
     from opinionpool.forecasts import Forecasts
     from opinionpool.learning.beliefs import read_beliefs
     from opinionpool.learning.learn import learn
     from opinionpool.model.panel import Panel
     from opinionpool.pools.fit import fit_pool
     from opinionpool.pools.registry import POOLS
-    from opinionpool.saving.files import load, save
     from opinionpool.streams.stream import Stream
 
 FOLDER = Path(tempfile.mkdtemp(dir="/dev/shm" if os.path.isdir("/dev/shm") else None))

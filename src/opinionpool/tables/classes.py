@@ -207,7 +207,7 @@ class NoOutcome:
     def coded(self, words: Collection[str]) -> NoOutcome:
         """Return the words for a column of `words`, -1 among the missing ones if its other words are 0 and 1, or 0.
 
-        >>> ["-1" in USUAL.coded(words).missing for words in ({"0", "1", "-1"}, {"0", "-1"}, {"-1", "1"}, {"yes", "-1"})]
+        >>> ["-1" in USUAL.coded(words).missing for words in ({"0", "1", "-1"}, {"0", "-1"}, {"-1", "1"}, {"yes"})]
         [True, True, False, False]
         """
         others = {key(word) for word in words} - self.every - _CODES

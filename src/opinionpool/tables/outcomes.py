@@ -272,7 +272,7 @@ def _spellings(cells: Sequence[_Outcome]) -> dict[str, str]:
 
 
 def _check_binary(cells: Sequence[_Outcome]) -> None:
-    """Raise for numbers other than 0 and 1, or 1 and one other, and for words among 0 and 1, yes and no, and the like."""
+    """Raise for numbers other than 0 and 1, or 1 and one other, and words among 0 and 1, yes and no, and the like."""
     keys = {key(word) for *_, word in cells}
     if len(keys) == 2 and "1" in keys and "0" not in keys and all(each.removeprefix("-").isdigit() for each in keys):
         return

@@ -46,7 +46,14 @@ from opinionpool.tables.outcomes import (
     settle,
 )
 from opinionpool.tables.profile import Profile
-from opinionpool.tables.remarks import ForecastCounts, alike_event_notes, alike_notes, formula_notes, refuse_summaries, refuse_totals
+from opinionpool.tables.remarks import (
+    ForecastCounts,
+    alike_event_notes,
+    alike_notes,
+    formula_notes,
+    refuse_summaries,
+    refuse_totals,
+)
 from opinionpool.tables.roles import UserRoles
 from opinionpool.tables.statements import LongRows, UnnamedTimes, drop_expired, latest_of_pair, one_each
 from opinionpool.tables.table import Table, Words, cell_fault

@@ -195,7 +195,7 @@ def formula_notes(names: Sequence[str]) -> list[Note]:
 _COUNTS = frozenset({"n", "count", "number"})
 
 
-def refuse_summaries(layout: Layout, experts: Sequence[str], included: Sequence[str]) -> None:
+def refuse_summaries(layout: Layout, experts: Sequence[str], included: Sequence[object]) -> None:
     """Refuse rows whose expert is called as a summary of the others, unless the user includes such names."""
     names = [] if layout.wide or included else [name for name in experts if names_total(name)]
     if names:
