@@ -60,7 +60,8 @@ class Spread:
     def kind(self) -> str:
         """Kind of numbers, by their spread.
 
-        {"none", "fractions", "scale": levels from 0 or 1 to 10 at most but for strays, or from below -1 to 5 at most, "odds": decimal ones,
+        {"none", "fractions", "scale": levels from 0 or 1 to 10 at most but for strays, or from below -1 to 5 at most,
+        "odds": decimal ones,
         "percentages": more than half of those that are not whole fractions are above 1, "fractions and more": some are
         beyond 1, "other"}
         """
