@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from opinionpool import read_forecasts
+from opinionpool import OpinionPoolError, read_forecasts
 from opinionpool.tables.diagnosis import diagnose
 
 RNG = np.random.default_rng(36)
@@ -272,3 +272,39 @@ def test_a_scale_may_name_the_column_of_a_long_table():
     by_column = read_forecasts(io.BytesIO(text.encode()), scale={"verdict": "no,yes"})
     assert {name: str(scale) for name, scale in by_column.scales.items()} == dict.fromkeys(JUDGES, "no,yes")
     np.testing.assert_array_equal(by_column.X, read_forecasts(io.BytesIO(text.encode()), scale="no,yes").X)
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "expected"),
+    [
+        # Labels of machine learning, and of questionnaires: 1 and another number are two classes.
+        ("id,a,b,label\n0,0.1,0.2,-1\n1,0.6,0.7,1\n2,0.2,0.3,-1\n", {"positive": "1"}, [0, 1, 0]),
+        ("id,a,b,label\n0,0.1,0.2,2\n1,0.6,0.7,1\n2,0.2,0.3,\n", {"positive": "1"}, [0, 1, -1]),
+        ("id,a,b,label\n0,0.1,0.2,-1\n1,0.6,0.7,1\n2,0.2,0.3,-1\n", {"missing_values": ["-1"]}, [-1, 1, -1]),
+        ("id,a,b,label\n0,0.1,0.2,-1\n1,0.6,0.7,1\n2,0.2,0.3,0\n", {}, [-1, 1, 0]),
+        # Verdicts in any capitals, and 0 and 1 for what they were.
+        (
+            "item,judge,verdict,confidence,label\na,x,No,0.6,0\na,y,no,0.8,0\nb,x,YES,0.9,1\nb,y,yes,0.7,1\nc,x,no,0.8,-1\n",
+            {},
+            [0, 1, -1],
+        ),
+    ],
+)
+def test_outcomes_in_two_numbers(text, options, expected):
+    assert read_forecasts(io.BytesIO(text.encode()), **options).outcomes.tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "remedy"),
+    [
+        ("id,a,b,label\n0,0.1,0.2,-1\n1,0.6,0.7,1\n2,0.2,0.3,-1\n", None, {"positive": "-1"}),
+        ("q,user,prob\nx,kim,0.5\nx,lou,0.6\nx,TOTAL,0.55\n", "totals-of-experts", {"exclude": ("TOTAL",)}),
+        ("event,ann,ann_conf,bob,bob_conf,outcome\nx,0.5,0.9,0.4,0.8,1\ny,0.3,0.7,0.2,0.6,0\n", None, None),
+        ("id,a,b,label\nx,-2,2,1\ny,-1,0,0\nz,1,1,1\nw,-2,-1,0\n", None, {"scale": {"*": "-2-2"}}),
+    ],
+)
+def test_what_is_asked(text, code, remedy):
+    with pytest.raises(OpinionPoolError) as raised:
+        read_forecasts(io.BytesIO(text.encode()))
+    assert code is None or raised.value.finding.code == code
+    assert remedy is None or remedy in raised.value.remedies

@@ -49,13 +49,16 @@ def key(word: str) -> str:
 
 
 class Matcher:
-    """Finds a class by what somebody wrote: exactly, or else in any case where that is unambiguous."""
+    """Finds a class by what somebody wrote: exactly, in any case where that is unambiguous, or 0 for no and 1 for yes."""
 
     def __init__(self, classes: Sequence[object]) -> None:
         self._exact = {str(label): i for i, label in enumerate(classes)}
         self._folded: dict[str, int] = {}
         for i, label in enumerate(classes):
             self._folded[key(str(label))] = i if key(str(label)) not in self._folded else -1
+        family = next((family for family in FAMILIES if set(family) == set(self._folded)), ())
+        for digit, word in zip(FAMILIES[0], family, strict=False):
+            self._folded.setdefault(digit, self._folded[word])
 
     def find(self, word: str) -> int | None:
         """The position of a class, None if the word is none."""

@@ -251,6 +251,10 @@ def melt_long(table: Table, layout: Layout, reading: Reading) -> Melted:
         experts = _expert_words(table, layout.roles["expert"], reading)
     about = layout.roles.get("class", layout.roles.get("verdict"))
     labels = Words(np.broadcast_to(0, table.rows), []) if about is None else table.words(about)
+    if "verdict" in layout.roles and "class" not in layout.roles:
+        # Verdicts are the same in any capitals.
+        spelled: dict[str, str] = {}
+        labels = labels.rewritten([spelled.setdefault(word.lower(), word) for word in labels.values])
     experts = _experts_of_files(table, layout, reading, events, experts, labels)
     value = _long_values(table, column, experts, reading)
     present = ~np.isnan(value)

@@ -186,8 +186,8 @@ def coded(
     asked: Asked,
     classes: Sequence[object] = (),
 ) -> NoOutcome:
-    """Return the words for no outcome, with -1 if all others are 0 and 1 and `written` has no two classes."""
-    if len(written) > 1 or "-1" in asked.classes:
+    """Return the words for no outcome, with -1 if all others are 0 and 1 and it is no class."""
+    if "-1" in {*written, *asked.classes}:
         return without
     return without.coded({word for column in observed for word in column.words.values} | {*map(str, classes)})
 

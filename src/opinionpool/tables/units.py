@@ -158,15 +158,15 @@ class Written:
 
     def __init__(self, table: Table) -> None:
         self._table = table
-        self._first: dict[str, tuple[int, int]] = {}  # the cell of the first number above 1
+        self._first: dict[str, tuple[int, int]] = {}  # the cell of the first number beyond -1 and 1
         self._spreads: dict[str, Spread] = {}
 
     def add(self, name: str, values: Array, column: int, rows: Index | None = None) -> None:
         """Take in numbers of a column, NaN where there is none, in some rows, or in all."""
         self._spreads[name] = self._spreads.get(name, Spread()) + Spread.of(values)
-        above = np.flatnonzero(values > 1 + OVERSHOOT)
-        if len(above):
-            self._first.setdefault(name, (int(above[0] if rows is None else rows[above].min()), column))
+        beyond = np.flatnonzero(np.abs(values) > 1 + OVERSHOOT)
+        if len(beyond):
+            self._first.setdefault(name, (int(beyond[0] if rows is None else rows[beyond].min()), column))
 
     def check(self, *, columns: bool, every: bool = True) -> None:
         """Refuse levels of scales, and percentages of some beside fractions of others.
