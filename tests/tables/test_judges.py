@@ -284,7 +284,8 @@ def test_a_scale_may_name_the_column_of_a_long_table():
         ("id,a,b,label\n0,0.1,0.2,-1\n1,0.6,0.7,1\n2,0.2,0.3,0\n", {}, [-1, 1, 0]),
         # Verdicts in any capitals, and 0 and 1 for what they were.
         (
-            "item,judge,verdict,confidence,label\na,x,No,0.6,0\na,y,no,0.8,0\nb,x,YES,0.9,1\nb,y,yes,0.7,1\nc,x,no,0.8,-1\n",
+            "item,judge,verdict,confidence,label\na,x,No,0.6,0\na,y,no,0.8,0\nb,x,YES,0.9,1\nb,y,yes,0.7,1\n"
+            "c,x,no,0.8,-1\n",
             {},
             [0, 1, -1],
         ),

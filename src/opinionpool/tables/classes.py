@@ -49,7 +49,7 @@ def key(word: str) -> str:
 
 
 class Matcher:
-    """Finds a class by what somebody wrote: exactly, in any case where that is unambiguous, or 0 for no and 1 for yes."""
+    """Finds a class by what was written: exactly, in any case where that is unambiguous, or 0 for no and 1 for yes."""
 
     def __init__(self, classes: Sequence[object]) -> None:
         self._exact = {str(label): i for i, label in enumerate(classes)}
