@@ -243,6 +243,16 @@ def _of_files(experts: Words, files: Words, single: bool = False) -> Words:
     return Words(position[codes], [names[code] for code in used.tolist()], experts.trimmed)
 
 
+def _labels_of_rows(table: Table, layout: Layout, about: int | None) -> Words:
+    """Return the class or the verdict of each row; verdicts are the same in any capitals."""
+    if about is None:
+        return Words(np.broadcast_to(0, table.rows), [])
+    words, spelled = table.words(about), dict[str, str]()
+    if "class" in layout.roles:
+        return words
+    return words.rewritten([spelled.setdefault(word.lower(), word) for word in words.values])
+
+
 def melt_long(table: Table, layout: Layout, reading: Reading) -> Melted:
     """Return the long form of a table with a row per forecast, per forecast and class, or per verdict."""
     events, column = table.words(layout.roles["event"]), layout.roles["probability"]
@@ -250,11 +260,7 @@ def melt_long(table: Table, layout: Layout, reading: Reading) -> Melted:
     if "expert" in layout.roles:
         experts = _expert_words(table, layout.roles["expert"], reading)
     about = layout.roles.get("class", layout.roles.get("verdict"))
-    labels = Words(np.broadcast_to(0, table.rows), []) if about is None else table.words(about)
-    if "verdict" in layout.roles and "class" not in layout.roles:
-        # Verdicts are the same in any capitals.
-        spelled: dict[str, str] = {}
-        labels = labels.rewritten([spelled.setdefault(word.lower(), word) for word in labels.values])
+    labels = _labels_of_rows(table, layout, about)
     experts = _experts_of_files(table, layout, reading, events, experts, labels)
     value = _long_values(table, column, experts, reading)
     present = ~np.isnan(value)
