@@ -488,6 +488,8 @@ def _duplicates(
     left = len(pairs) - len(examples)
     _, by_time = ("", []) if unnamed is None else unnamed.ways("last")
     able, ways = ([], []) if time_column or by_time else distinguishing(long_rows.table, unused, _groups(long_rows))
+    if able and len(long_rows.experts) == 1 and not {"never", "again"} & words_of(able[0]):
+        ways = [Remedy({"columns": {"expert": able[0]}}), *ways]
     if not (ways or able) and (again or levels) and not (time_column or by_time):
         ways = [Remedy({"duplicates": rule}) for rule in ("samples", "mean")]
     elif not (ways or able):
