@@ -199,8 +199,8 @@ class Choice:
 
     def _repeats_outcomes(self, column: Column) -> bool:
         """Return True if a text column has exactly the distinct words of an outcome column."""
-        happened = [c for c in self.free if "outcome" in self.roles(c)]
-        return any(column.kind == c.kind == "text" and column.folded == c.folded for c in happened)
+        texts = (c for c in self.free if c.kind == "text" and "outcome" in self.roles(c))
+        return column.kind == "text" and any(column.folded == c.folded for c in texts)
 
     def _counter(self, column: Column) -> bool:
         """Return True if a column numbers rounds: whole numbers, each of which comes often, by name no forecasts."""
