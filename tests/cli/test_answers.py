@@ -258,10 +258,10 @@ def test_nothing_is_said_of_experts_when_nothing_was_learned(file, answers):
 def test_an_expert_who_is_worse_than_guessing_has_an_area_below_a_half(file, answers, command):
     happened = [i % 2 for i in range(80)]
     rows = [f"e{i},{0.3 + 0.4 * y + i % 5 / 50},{0.7 - 0.4 * y + i % 3 / 30},{y}" for i, y in enumerate(happened)]
-    file("\n".join(["event,good,bad,outcome", *rows]))
+    file("\n".join(["event,strong,weak,outcome", *rows]))
     records = {record["expert"]: record for record in answers("experts", "forecasts.csv")}
-    assert float(records["good"]["auc"]) > 0.5 > float(records["bad"]["auc"])
-    assert float(records["bad"]["calibration"]) < 0
+    assert float(records["strong"]["auc"]) > 0.5 > float(records["weak"]["auc"])
+    assert float(records["weak"]["calibration"]) < 0
     assert "1 expert with a calibration below 0" in command("experts", "forecasts.csv").err
 
 
