@@ -18,12 +18,6 @@ Written by `make bench`, which measures what is compared in alternation, takes m
 took and what is not promised as well. A line that ends in **broken** falls short of the promise. {date}, on {machine},
 with {versions}.
 """
-COMPILED = """## What a compiler would add
-
-Nothing here is compiled. The loop of a fit over a million events was measured with numba 0.68 (`njit`, `fastmath`,
-one thread): 6.0 ns a forecast for 20 experts and 8.6 for 100, where NumPy in blocks takes 2.5 and 3.3,
-and a loop in C 2.4 and 5.4.
-"""
 
 
 def write_page(path: Path, found: Mapping[str, Sequence[Row]]) -> None:
@@ -38,7 +32,6 @@ def write_page(path: Path, found: Mapping[str, Sequence[Row]]) -> None:
             got = cell(row.got) + ("" if row.kept else " **broken**")
             lines.append(f"| {cell(row.what)} | {cell(row.needed)} | {got} |")
         lines.append("")
-    lines.append(COMPILED)
     path.write_text("\n".join(lines), encoding="utf-8")
 
 
