@@ -48,6 +48,11 @@ def key(word: str) -> str:
     return _CERTAIN.get(match[1], word) if match[2] else match[1]
 
 
+def _family(words: Collection[str]) -> tuple[str, str] | None:
+    """Return the pair of classes that need no explanation, in their order, if these are the words."""
+    return next((family for family in FAMILIES if set(family) == set(words)), None)
+
+
 class Matcher:
     """Finds a class by what was written: exactly, in any case where that is unambiguous, or 0 for no and 1 for yes."""
 
@@ -56,9 +61,8 @@ class Matcher:
         self._folded: dict[str, int] = {}
         for i, label in enumerate(classes):
             self._folded[key(str(label))] = i if key(str(label)) not in self._folded else -1
-        family = next((family for family in FAMILIES if set(family) == set(self._folded)), ())
-        for digit, word in zip(FAMILIES[0], family, strict=False):
-            self._folded.setdefault(digit, self._folded[word])
+        for digit, word in zip(FAMILIES[0], _family(self._folded) or (), strict=False):
+            self._folded[digit] = self._folded[word]
 
     def find(self, word: str) -> int | None:
         """The position of a class, None if the word is none."""
@@ -150,7 +154,7 @@ def _way(word: str) -> str:
 def _with_positive(labels: Sequence[str], asked: Asked, first: str | None = None) -> tuple[object, ...]:
     """Return two classes, the positive one last; `first` is positive if neither the user nor the words decide."""
     keys = [key(label) for label in labels]
-    family = next((family for family in FAMILIES if set(keys) == set(family)), None)
+    family = _family(keys)
     if asked.positive is not None:
         positive = key(asked.positive)
     elif asked.classes:

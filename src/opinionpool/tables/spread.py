@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -80,14 +79,17 @@ class Spread:
     @property
     def signed(self) -> bool:
         """Whether numbers are levels on both sides of 0; -1 as the only one below stands for no answer."""
-        within = self.whole and -_BOTH <= self.low < -1 and self.high <= _BOTH
-        return within and self.every - self.none - sum(self.levels) > self._few
+        return self.whole and -_BOTH <= self.low < -1 and self.high <= _BOTH and self._others > self._few
 
     @property
     def _room(self) -> int:
         """How many levels may be mistakes, few of all numbers, less those that are no levels."""
-        halves = self.halves if self.halved else 0
-        return self._few - (self.every - self.none - sum(self.levels) - halves)
+        return self._few - self._others + (self.halves if self.halved else 0)
+
+    @property
+    def _others(self) -> int:
+        """How many numbers are neither a level from 0 to 10 nor -1."""
+        return self.every - self.none - sum(self.levels)
 
     @property
     def _few(self) -> int:
@@ -110,18 +112,22 @@ class Spread:
         return used[0], next((level - 1 for level in range(last, used[-1]) if level not in used), used[-1])
 
     @property
-    def scale(self) -> str:
-        """The shortest usual scale that has all levels."""
+    def bounds(self) -> tuple[int, int]:
+        """The first and the last level of the shortest usual scale that has all levels."""
         low, high = self.ends
         if self.signed:
-            return f"{min(low, -high)}-{max(-low, high)}"
-        first, last = (
-            int(low > 0 and not (self.halved and self.low < 1)),
-            next(top for top in _TOPS if top >= high and top > low),
+            return min(low, -high), max(-low, high)
+        return int(low > 0 and not (self.halved and self.low < 1)), next(
+            top for top in _TOPS if top >= high and top > low
         )
-        return (
-            ",".join(f"{half / 2:g}" for half in range(2 * first, 2 * last + 1)) if self.halved else f"{first}-{last}"
-        )
+
+    @property
+    def scale(self) -> str:
+        """That scale, as `scale=` takes it."""
+        first, last = self.bounds
+        if self.halved:
+            return ",".join(f"{half / 2:g}" for half in range(2 * first, 2 * last + 1))
+        return f"{first}-{last}"
 
 
 def shared_scales(spreads: Mapping[str, Spread]) -> dict[str, str]:
@@ -134,9 +140,8 @@ def shared_scales(spreads: Mapping[str, Spread]) -> dict[str, str]:
     found: dict[str, str] = {}
     left = dict(spreads)
     while left:
-        scale = sum(left.values(), Spread()).scale
-        last = float(re.split("[-,]", scale)[-1])
-        own = [name for name, each in left.items() if 2 * each.ends[1] > last]
-        found |= dict.fromkeys(own or list(left), scale)
+        whole = sum(left.values(), Spread())
+        own = [name for name, each in left.items() if 2 * each.ends[1] > whole.bounds[1]]
+        found |= dict.fromkeys(own or list(left), whole.scale)
         left = {name: each for name, each in left.items() if name not in found}
     return {name: found[name] for name in spreads}
