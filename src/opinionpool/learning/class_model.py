@@ -23,7 +23,7 @@ from opinionpool.estimation.newton import Mode, posterior_modes, posterior_proba
 from opinionpool.learning.class_weights import ClassPosterior, ClassWeights, Spreads
 from opinionpool.learning.constants import CLASS_PROBABILITIES, CLASS_SPREADS
 from opinionpool.learning.fitted import FittedPanel
-from opinionpool.learning.laplace import SMALL, STEPS, Quadratic
+from opinionpool.learning.laplace import SMALL, Quadratic, about_mean
 from opinionpool.learning.problem import Block, DenseContrasts
 from opinionpool.learning.topics import TopicEffects
 from opinionpool.logodds import TINY
@@ -106,15 +106,20 @@ class Alternatives:
     @classmethod
     def of_all(cls, weights: ClassWeights, designs: Callable[[], Iterator[Design]]) -> Alternatives:
         """Fits to many events, in blocks, by Newton's method about the mean from no difference on."""
-        start = np.zeros(len(weights.feature_roots(SPREADS[0])))
-        for _ in range(STEPS):
-            about = reduce(Quadratic.and_of, in_order(partial(Quadratic.at, point=start), designs()))
-            found = cls(tuple(by_quadratic(about, weights.feature_roots(each)) for each in SPREADS))
-            centre = found.average()[0]
-            step, start = centre - start, centre
-            if step @ about.curvature @ step < SMALL**2:
-                break
-        return found
+        roots = [weights.feature_roots(each) for each in SPREADS]
+
+        def likelihood(point: Array) -> Quadratic:
+            return reduce(Quadratic.and_of, in_order(partial(Quadratic.at, point=point), designs()))
+
+        def posterior(about: Quadratic) -> Alternatives:
+            return cls(tuple(by_quadratic(about, each) for each in roots))
+
+        return about_mean(likelihood, posterior, np.zeros(len(roots[0])), SMALL)
+
+    @property
+    def centre(self) -> Array:
+        """Coefficients averaged over how far weights differ."""
+        return self.average()[0]
 
     @property
     def probability(self) -> Array:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -90,6 +90,18 @@ class Quadratic(NamedTuple):
 
 # Returns the quadratic function about a point (Q,).
 Likelihood: TypeAlias = Callable[[Array], Quadratic]
+
+
+class Centred(Protocol):
+    """A posterior that has a mean."""
+
+    @property
+    def centre(self) -> Array:
+        """Its mean."""
+        ...
+
+
+P = TypeVar("P", bound=Centred)
 
 
 class Pairs(NamedTuple):
@@ -256,7 +268,7 @@ def fit_nodes(observed: Observations, nodes: Nodes, *, covariances: bool = True,
     design, among, start = observed.design_along(basis), nodes.along(basis), _along(start, basis, d)
     if float(observed.weight.sum()) * d >= MANY:
         near = approximate(design, among).centre if start is None else start
-        found = _about_mean(partial(Quadratic.at, design), among, d, near, TINY)
+        found = about_mean(partial(Quadratic.at, design), partial(by_quadratic, nodes=among, d=d), near, TINY)
         return averaged(found.likely(NEGLIGIBLE, covariances=covariances), nodes, basis)
     found = approximate(design, among, start)
     pairs = found.likely(NEGLIGIBLE - MARGIN, covariances=True)
@@ -266,15 +278,15 @@ def fit_nodes(observed: Observations, nodes: Nodes, *, covariances: bool = True,
 
 def fit_all(likelihood: Likelihood, nodes: Nodes, d: int, start: Array, *, covariances: bool = True) -> Fit:
     """Return the posterior by the likelihood of many events, from a mean that is near, such as that of a sample."""
-    found = _about_mean(likelihood, nodes, d, start, SMALL)
+    found = about_mean(likelihood, partial(by_quadratic, nodes=nodes, d=d), start, SMALL)
     return averaged(found.likely(NEGLIGIBLE, covariances=covariances), nodes, None)
 
 
-def _about_mean(likelihood: Likelihood, nodes: Nodes, d: int, start: Array, small: float) -> Approximation:
-    """Return the posterior by a quadratic function about its mean, by Newton's method to a step below `small`."""
+def about_mean(likelihood: Likelihood, posterior: Callable[[Quadratic], P], start: Array, small: float) -> P:
+    """Return the posterior by a quadratic function about its centre, by Newton's method to a step below `small`."""
     for _ in range(STEPS):
         about = likelihood(start)
-        found = by_quadratic(about, nodes, d)
+        found = posterior(about)
         step, start = found.centre - start, found.centre
         if step @ about.curvature @ step < small**2:
             break
