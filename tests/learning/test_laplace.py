@@ -8,9 +8,10 @@ from scipy.special import logsumexp
 from opinionpool.estimation.regression import Observations
 from opinionpool.learning import laplace
 from opinionpool.learning.beliefs import Beliefs
-from opinionpool.learning.laplace import Quadratic, by_quadratic, fit_nodes, prior_fit
+from opinionpool.learning.laplace import fit_nodes, prior_fit
 from opinionpool.learning.nodes import prior_nodes
 from opinionpool.learning.prior import Believed
+from opinionpool.learning.quadratic import Arrow, Levels, Quadratic
 from opinionpool.logodds import signature
 
 
@@ -84,8 +85,8 @@ def test_the_quadratic_function_is_exact_where_the_likelihood_is_one():
     rng, nodes = np.random.default_rng(1), nodes_of(4)
     root = rng.normal(size=(5, 7))
     hessian, slope = root @ root.T, 3.0 * rng.normal(size=5)
-    found = by_quadratic(Quadratic(0.3, slope, hessian), nodes, 1)
-    pairs = found.likely(-np.inf, covariances=True)
+    levels = Levels.of(Arrow.plain(Quadratic(0.3, slope, hessian), 1), nodes, 1)
+    found, pairs = levels.each[0].found, levels.likely(-np.inf, 5, covariances=True)
     for b, j in ((0, 3), (2, 7), (3, 12)):
         own = root_of(nodes, b, j, 1)
         covariance, mean = own @ own.T, np.append(0.0, nodes.sums.value[j] * nodes.direction[b])

@@ -9,10 +9,10 @@ from scipy import linalg, optimize, stats
 
 import opinionpool as op
 from opinionpool.estimation.regression import ByTopic, Observations
-from opinionpool.learning import topic_fit
+from opinionpool.learning import laplace, quadratic
 from opinionpool.learning.constants import Dependent
 from opinionpool.learning.nodes import Nodes, Sums
-from opinionpool.learning.topic_fit import Arrow
+from opinionpool.learning.quadratic import Arrow
 from opinionpool.logodds import expit, logit, softmax
 
 
@@ -53,10 +53,11 @@ def by_scipy(design, offset, y, weight, centre, prior):
 def test_all_coefficients_are_those_of_a_general_optimizer(k, few, monkeypatch):
     """At one level of topics and one node of the prior: mode, covariance and evidence of all of them in one vector."""
     rng, d, t, n = np.random.default_rng(3), k - 1, 60, 2
-    monkeypatch.setattr(topic_fit, "TOPICS", ((0.8, 0.6),))
-    monkeypatch.setattr(topic_fit, "TOPIC_PROBABILITIES", (1.0,))
-    monkeypatch.setattr(topic_fit, "SMALL", 1e-12)
-    monkeypatch.setattr(topic_fit, "STEPS", 30)
+    monkeypatch.setattr(quadratic, "TOPICS", ((0.8, 0.6),))
+    monkeypatch.setattr(quadratic, "TOPIC_PROBABILITIES", (1.0,))
+    monkeypatch.setattr(laplace, "SMALL", 1e-6)
+    monkeypatch.setattr(laplace, "TINY", 1e-6)
+    monkeypatch.setattr(laplace, "STEPS", 30)
     member, base = rng.choice([0, 1, 2, -1], t, p=[0.5, 0.3, 0.1, 0.1]), np.full(d, 0.2)
     contrasts, offset, y = rng.normal(size=(t, n, d)), rng.normal(size=(t, d)), rng.integers(0, k, t)
     weight = rng.integers(1, 4, t).astype(float)
@@ -64,8 +65,8 @@ def test_all_coefficients_are_those_of_a_general_optimizer(k, few, monkeypatch):
     v = np.array([[0.7, 0.3]])
     sums = Sums(np.array([1.2]), np.array([0.3]), np.ones(1), np.array([0.3]))
     nodes = Nodes(np.ones(1), v, np.array([0.4]), sums, (Dependent("common", 0.6, 0.0, 1.0),), np.array([0.4]))
-    about = partial(Arrow.at, observed)
-    found = topic_fit.fit_topics(about, nodes, d, np.zeros(d + n), ("a", "b", "c"), few=observed if few else None)
+    about = partial(Arrow.at, observed, observed.design())
+    found = laplace.fit_nodes(observed, nodes) if few else laplace.fit_all(about, nodes, d, np.zeros(d + n), "abc")
     # What slopes multiply is what is common in the answers, with these coefficients.
     beyond = base + found.mean[:d] + np.einsum("tnd,n->td", contrasts, found.mean[d:])
     own = np.zeros((t, 3, d + 1, d))
@@ -74,7 +75,7 @@ def test_all_coefficients_are_those_of_a_general_optimizer(k, few, monkeypatch):
             own[row, g] = np.vstack([np.eye(d), beyond[row]])
     design = np.concatenate([np.broadcast_to(np.eye(d), (t, d, d)), contrasts, own.reshape(t, 3 * (d + 1), d)], axis=1)
     h = v[0] / np.linalg.norm(v[0])
-    level = topic_fit.topic_roots(d)[0]
+    level = quadratic.topic_roots(d)[0]
     prior = linalg.block_diag(
         0.3**2 * nodes.intercept(d) @ nodes.intercept(d).T,
         0.3**2 * np.outer(v, v) + 0.4**2 * (np.eye(n) - np.outer(h, h)),

@@ -23,8 +23,9 @@ from opinionpool.estimation.newton import Mode, posterior_modes, posterior_proba
 from opinionpool.learning.class_weights import ClassPosterior, ClassWeights, Spreads
 from opinionpool.learning.constants import CLASS_PROBABILITIES, CLASS_SPREADS
 from opinionpool.learning.fitted import FittedPanel
-from opinionpool.learning.laplace import SMALL, Quadratic, about_mean
+from opinionpool.learning.laplace import SMALL, about_mean
 from opinionpool.learning.problem import Block, DenseContrasts
+from opinionpool.learning.quadratic import Quadratic
 from opinionpool.learning.topics import TopicEffects
 from opinionpool.logodds import TINY
 from opinionpool.model.panel import Panel

@@ -18,7 +18,7 @@ far as answers are larger than they would be if experts were known from their ot
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -50,7 +50,6 @@ from opinionpool.learning.prior import OPEN, Believed, harmonic_mean
 from opinionpool.learning.problem import SparseContrasts
 from opinionpool.learning.rows import base_intercept, frequencies_by_cells
 from opinionpool.learning.shrinkage import MarginalFeatures
-from opinionpool.learning.topic_fit import Arrow, fit_topics
 from opinionpool.learning.unlearned import DefaultFit
 from opinionpool.model.contrasts import Extremes
 from opinionpool.model.correlation import CommonCorrelation
@@ -316,7 +315,7 @@ class _AtLimit:
     def observed(self, panels: list[Pooled], by: _Judged) -> Observations:
         """Observations of resolved events, with the contrasts of pooled panels as regressors."""
         contrasts = np.stack([each.contrasts for each in panels], axis=1)
-        return Observations(contrasts, by.reference, by.outcomes, by.weight, by.topics)
+        return Observations(contrasts, by.reference, by.outcomes, by.weight)
 
     def nodes(self, probability: Array, dependence: tuple[Dependent, ...] = ()) -> Nodes:
         """Prior nodes of B alternative panels, with the prior of the sum of their weights."""
@@ -369,13 +368,10 @@ class _AtLimit:
         kinds = tuple(self.prior.dependence[i] for i in first.tolist())
         more = (Dependent("common", 0.0, np.inf, FEATURES[0]), Dependent("nested", 0.0, np.inf, FEATURES[1]))
         nodes = self.nodes(np.append(agreeing, FEATURES), kinds + more)
-        observed = self.observed(self.panels(self.judged), self.judged)
+        observed = replace(self.observed(self.panels(self.judged), self.judged), topics=self.judged.topics)
         fit = fit_nodes(observed, nodes)
-        if observed.topics is not None:
-            fit = fit_topics(
-                partial(Arrow.at, observed), nodes, observed.free, fit.mean, observed.topics.names, few=observed
-            )
-            fit = replace(fit, topics=fit.topics and replace(fit.topics, cross=None))
+        if fit.topics is not None:
+            fit = replace(fit, topics=replace(fit.topics, cross=None))
         return fit, nodes
 
     def log_likelihoods(self, away: Array) -> Array:

@@ -26,12 +26,13 @@ from opinionpool.estimation.newton import posterior_probabilities
 from opinionpool.learning.agreement import Agreement
 from opinionpool.learning.constants import BIASES, COMMON_SHARE, LIMIT_PROBABILITIES, LIMITS
 from opinionpool.learning.duplicates import Duplicates
-from opinionpool.learning.laplace import Fit, Likelihood, by_quadratic, evidence, fit_all, fit_nodes
+from opinionpool.learning.laplace import Fit, Likelihood, evidence, fit_all, fit_nodes
 from opinionpool.learning.members import Members
 from opinionpool.learning.nodes import Nodes, prior_nodes
 from opinionpool.learning.posterior import Limits, Posterior, coefficients_of_all
 from opinionpool.learning.prior import OPEN, Believed, harmonic_mean
 from opinionpool.learning.problem import Block, DenseContrasts
+from opinionpool.learning.quadratic import Levels
 from opinionpool.learning.rows import (
     AllRows,
     Rows,
@@ -40,10 +41,8 @@ from opinionpool.learning.rows import (
     forecast_frequencies,
     likelihood,
     rows_of,
-    topic_likelihood,
 )
 from opinionpool.learning.shrinkage import MarginalFeatures, marginal_bias, marginal_dependence, marginal_features
-from opinionpool.learning.topic_fit import fit_topics
 from opinionpool.learning.unlearned import (
     MOST_UNCERTAIN,
     DefaultFit,
@@ -220,15 +219,12 @@ def _fit(
     covariances: bool,
 ) -> Fit:
     """Posterior by all events, as these are `seen`, searched from a mean that is near."""
-    observed, topics = rows.observed(*seen), rows.topics
-    if every is None and topics is None:
+    observed = rows.observed(*seen)
+    if every is None:
         return fit_nodes(observed, nodes, covariances=covariances, start=start)
     start = evidence(observed, nodes)[1] if start is None else start
-    if topics is None:
-        assert every is not None
-        return fit_all(likelihood(every, *seen), nodes, rows.free, start, covariances=covariances)
-    few, by_topic = None if every else observed, topic_likelihood(every or (lambda: iter((rows,))), *seen)
-    return fit_topics(by_topic, nodes, rows.free, start, topics.names, covariances=covariances, few=few)
+    names = () if rows.topics is None else rows.topics.names
+    return fit_all(likelihood(every, *seen), nodes, rows.free, start, names, covariances=covariances)
 
 
 def _compared(
@@ -242,7 +238,7 @@ def _compared(
     again = [(-np.inf, mean) for _, mean in found]
     for i in np.flatnonzero(still).tolist():
         mean = found[i][1]
-        by_all = by_quadratic(likelihoods[i](mean), nodes, len(mean) - nodes.direction.shape[1])
+        by_all = Levels.of(likelihoods[i](mean), nodes, len(mean) - nodes.direction.shape[1])
         again[i] = by_all.log_marginal_likelihood, by_all.centre
     return again
 

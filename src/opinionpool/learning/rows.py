@@ -16,9 +16,9 @@ from opinionpool.estimation.regression import Observations
 from opinionpool.estimation.rows import DenseEvents, ResolvedEvents, option_rows
 from opinionpool.estimation.sampling import Draw
 from opinionpool.learning.constants import PRIOR_EVENTS
-from opinionpool.learning.laplace import Likelihood, Quadratic
+from opinionpool.learning.laplace import Likelihood
 from opinionpool.learning.problem import Block, Blocks, DenseContrasts, Problem, SparseContrasts
-from opinionpool.learning.topic_fit import Arrow, TopicLikelihood
+from opinionpool.learning.quadratic import Arrow
 from opinionpool.logodds import expit, logit, softmax
 from opinionpool.model.contrasts import Extremes
 from opinionpool.model.features import Parts
@@ -81,22 +81,12 @@ def by_average_and_expert(given: Array, weight: Array) -> Array:
 def likelihood(every: AllRows, fill: Parts, extremes: Extremes) -> Likelihood:
     """Return the likelihood of all events, as a function that expands it about a point."""
 
-    def about(point: Array) -> Quadratic:
-        def some(rows: Block) -> Quadratic:
-            return Quadratic.at(rows.observed(fill, extremes).design(), point)
+    def about(point: Array) -> Arrow:
+        def some(rows: Block) -> Arrow:
+            observed = rows.observed(fill, extremes)
+            return Arrow.at(observed, observed.design(), point)
 
-        return reduce(Quadratic.and_of, in_order(some, every()))
-
-    return about
-
-
-def topic_likelihood(every: AllRows, fill: Parts, extremes: Extremes) -> TopicLikelihood:
-    """Return the likelihood of all events by common coefficients and those of topics."""
-
-    def about(point: Array, effects: Array) -> Arrow:
-        return reduce(
-            Arrow.and_of, in_order(lambda rows: Arrow.at(rows.observed(fill, extremes), point, effects), every())
-        )
+        return reduce(Arrow.and_of, in_order(some, every()))
 
     return about
 
