@@ -10,10 +10,9 @@ from opinionpool.analysis.checks import correlations, normality, placeholders, s
 from opinionpool.analysis.explanation import explain_event
 from opinionpool.analysis.residuals import Residuals
 from opinionpool.errors import ArgumentError, LearningError, OutcomeError, ProbabilityError, ShapeError
-from opinionpool.estimation.rows import ForecastRows, helmert, option_rows
 from opinionpool.estimators.pools import AveragePool, GaussianPool, LogPool
 from opinionpool.learning.learn import learn
-from opinionpool.logodds import levelled, log_ratios, metric, no_options, prior_log_ratios, signature, softmax
+from opinionpool.logodds import softmax
 from opinionpool.model.contrasts import Extremes
 from opinionpool.pools.fit import fit_pool
 from opinionpool.pools.registry import POOLS
@@ -96,51 +95,6 @@ def test_options_that_are_none(options, outcomes, error, match):
 def test_an_event_gives_nothing_to_an_option_that_it_has_not():
     with pytest.raises(ProbabilityError, match="has 2 options, and a forecast gives something to a 3th"):
         op.Forecasts.from_array([[[0.5, 0.4, 0.1]], [[0.5, 0.4, 0.1]]], options=[["a", "b"], ["a", "b", "c"]])
-
-
-# Log-ratios, extremes and rows.
-
-
-@given(st.integers(2, 7), st.integers(0, 6), st.integers(0, 2**32 - 1))
-def test_turned_contrasts_keep_inner_products_and_point_to_the_outcome(k, outcome, seed):
-    outcome %= k
-    rng = np.random.default_rng(seed)
-    pair = rng.normal(size=(2, k - 1))
-    z = helmert(pair, np.array([outcome, outcome]))
-    np.testing.assert_allclose(z @ z.T, pair @ metric(k) @ pair.T, atol=1e-12)
-    told = helmert(signature(k)[[outcome]], np.array([outcome]))[0]
-    np.testing.assert_allclose(told, [np.sqrt(2 * (1 - 1 / k)), *np.zeros(k - 2)], atol=1e-12)
-
-
-def test_what_is_no_option_has_contrast_zero_once_centred():
-    prior = np.array([[0.2, 0.5, 0.3, 0.0]])
-    q = np.array([[0.1, 0.6, 0.3, 0.0]])
-    contrast = log_ratios(q, prior) - prior_log_ratios(prior)
-    full = np.concatenate([np.zeros((1, 1)), contrast], axis=1)
-    centred = full - full.mean(axis=1, keepdims=True)
-    alone = np.log(q[0, :3] / prior[0, :3])
-    np.testing.assert_allclose(centred[0], [*(alone - alone.mean()), 0.0], atol=1e-12)
-
-
-def test_extremes_are_believed_as_if_there_were_no_other_options():
-    rng = np.random.default_rng(0)
-    prior = np.where(np.arange(6) < 3, 1 / 3, 0.0)[None, :]
-    absent = no_options(prior)
-    contrasts = levelled(np.pad(4 * rng.normal(size=(8, 2)), ((0, 0), (0, 3))), absent)
-    held = Extremes(3.0).believed(contrasts, absent)
-    np.testing.assert_allclose(held[:, :2], Extremes(3.0).believed(contrasts[:, :2]), rtol=1e-12)
-
-
-def test_rows_hold_every_option_but_one():
-    f = simulated(40, missing=0.2, unresolved=5)
-    ratios = log_ratios(f.probabilities, f.even[f.event_index]) - prior_log_ratios(f.even)[f.event_index]
-    rows = option_rows(f.event_index, f.expert_index, ratios, f.outcomes, np.ones(40), f.sizes, 3)
-    assert isinstance(rows, ForecastRows)
-    assert len(rows.outcomes) == (f.sizes[5:] - 1).sum()
-    assert rows.design.events(rows.events) == 35
-    cells = f.resolved[f.event_index]
-    squares = np.einsum("md,de,me->", ratios[cells], metric(5), ratios[cells])
-    assert (rows.ratios**2).sum() == pytest.approx(squares, rel=1e-12)
 
 
 # Learning.

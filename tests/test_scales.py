@@ -323,7 +323,7 @@ class TestVerdicts:
             assert [line[5] for line in lines] == happened.tolist()
         assert answers[1] == pytest.approx(answers[0], abs=1e-9)
         assert answers[2] == pytest.approx([1 - p for p in answers[0]], abs=1e-6)
-        assert cli.run(["report", "f.csv", "-o", "r.html"]) == 0
+        assert cli.run(["report", "f.csv", "--repeats", "1", "-o", "r.html"]) == 0
 
     def test_first_and_second_are_told_by_the_order_shown(self):
         rows = ["m,x,first,AB,A", "m,x,second,BA,A", "n,x,first,AB,B", "n,x,left,BA,B", "o,x,right,AB,B"]

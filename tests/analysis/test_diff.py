@@ -50,7 +50,7 @@ def answer(learned, event, forecasts):
     return learned.pool_forecasts(forecasts.select_events([forecasts.events.index(event)]))[0]
 
 
-@settings(max_examples=10)
+@settings(max_examples=6)
 @given(st.integers(0, 2**32 - 1), st.sampled_from([2, 3]))
 def test_parts_are_those_of_the_steps_and_add_up(seed, classes):
     rng = np.random.default_rng(seed)

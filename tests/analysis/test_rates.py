@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 from scipy.sparse import eye_array
+from scipy.stats import norm
 
 import opinionpool as op
 from opinionpool.analysis import shares
@@ -66,21 +67,20 @@ class TestPosterior:
     @pytest.mark.parametrize("random", [True, False])
     def test_one_group(self, resolved, random):
         score = np.array([-2.0, -0.5, 0.3, 1.1, 2.4, 0.0, -1.2])
-        rng = np.random.default_rng(0)
-        # Log-odds of shares as the prior has them.
-        deviation = shares.DEVIATIONS
+        # Log-odds of shares as the prior has them, on a fine grid.
+        deviation, x = shares.DEVIATIONS, np.linspace(-25.0, 25.0, 4001)
         p = deviation * np.exp(-0.5 * (deviation / shares.WIDTH) ** 2)
-        s = rng.choice(deviation, size=400_000, p=p / p.sum())
-        x = s * rng.normal(size=len(s)) + shares.WIDTH * rng.normal(size=len(s))
-        known = np.prod([expit(x if y else -x) for y in resolved], axis=0) * np.ones(len(x))
+        prior = norm.pdf(x[:, None], scale=np.hypot(deviation, shares.WIDTH)) @ p
+        prior /= prior.sum()
+        known = np.prod([expit(x if y else -x) for y in resolved], axis=0) * prior
         count = np.zeros((len(score) + 1, len(x)))
         for outcomes in product((0, 1), repeat=len(score)):
             y = np.array(outcomes)
             count[y.sum()] += np.exp(y @ score + y.sum() * np.log(expit(x)) + (len(y) - y.sum()) * np.log(expit(-x)))
         # Base rates follow from scores, or from outcomes alone, averaged by how probable these are either way.
         said = count.sum(axis=0)
-        by_scores, by_outcomes = said * (known if random else 1.0), known
-        gain = np.log(known.mean()) - np.log((said * known).sum() / said.sum())
+        by_scores, by_outcomes = said * (known if random else prior), known
+        gain = np.log(known.sum()) - np.log((said * known).sum() / (said @ prior))
         other = random * expit(gain - shares.DISBELIEF)
         weight = (1.0 - other) * by_scores / by_scores.sum() + other * by_outcomes / by_outcomes.sum()
         chance = count / said @ weight
@@ -174,11 +174,14 @@ class TestSimulated:
             both = Forecasts.from_array([*known, *open_], [*labels.tolist(), *[None] * 600], classes=(0, 1))
             f = both if same else Forecasts.from_array(open_, [None] * 600, classes=(0, 1))
             by = ["open"] * 600 if not same else ["fit"] * len(labels) + ["open"] * 600
-            found = rates(learn(both if same else resolved), f, by, labels="selected" if same else "random")
+            of_labels = learn(resolved)
+            state = learn(both) if same else of_labels
+            found = rates(state, f, by, labels="selected" if same else "random")
             rate, low, high = found.rate_[-1], found.interval_[0][-1], found.interval_[1][-1]
             inside.append(low <= y.mean() <= high)
             errors.append(rate - y.mean())
-            rogan_gladen.append(rates(learn(resolved), both).rivals_["Rogan-Gladen"].rate[0] - y.mean())
+            if happened:
+                rogan_gladen.append(rates(of_labels, both).rivals_["Rogan-Gladen"].rate[0] - y.mean())
         assert sum(inside) >= 4
         # Outcomes of one class leave open which experts tell the classes apart, too.
         assert np.sqrt(np.mean(np.square(errors))) < (0.15 if happened else 0.2)
@@ -193,13 +196,13 @@ class TestSimulated:
         found = rates(learn(f), f)
         assert found.interval_[0][0] < y.mean() < found.interval_[1][0]
 
-    def test_a_group_with_better_experts_is_noted(self):
+    def test_a_group_with_better_experts_is_noted(self, panels):
         noted = []
         for seed in range(6):
             f, labels, _ = drawn(seed, better=6.0)
             noted.append([note.code for note in rates(learn(f), f, labels).notes])
         assert noted.count(["unlike-groups"]) >= 4
-        assert not any(found.notes for found, _ in [(rates(learn(f), f, g), t) for f, g, t in map(drawn, range(3))])
+        assert not any(found.notes for found, _ in panels[:3])
 
     def test_outcomes_decide_where_groups_differ_in_how_much_is_known(self):
         # What is forecast is calibrated everywhere, and of half of the groups next to nothing is known.

@@ -77,17 +77,6 @@ def test_no_small_probability_is_shown_as_zero(smaller, command):
     assert all(0 < percent < 100 for percent in shown)
 
 
-def test_five_classes(shared, command):
-    path = shared / "data" / "flusight.csv.gz"
-    if not path.exists():
-        pytest.skip(f"there is no {path.name}")
-    page = json.loads(command("pool", path, "--format", "json").out)
-    assert len(page["events"]) == page["summary"]["events"] == 1484
-    for event in page["events"]:
-        assert sum(event["probabilities"].values()) == pytest.approx(1, abs=1e-9)
-        assert event["outcome"] in event["probabilities"]
-
-
 def test_check_looks_at_beliefs_too(file, command):
     name = file("event,ann,bob\nx,0.3,0.4\ny,0.6,0.7\n")
     file("[experts.anne]\nauc = 0.9\n", "panel.toml")

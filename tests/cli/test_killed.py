@@ -42,8 +42,7 @@ def run(root, *arguments):
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="there is no SIGKILL here")
-@pytest.mark.parametrize("lines", [1, 20])
-@pytest.mark.parametrize("number", ["SIGKILL", "SIGTERM", "SIGINT"])
+@pytest.mark.parametrize(("number", "lines"), [("SIGKILL", 1), ("SIGKILL", 20), ("SIGTERM", 20), ("SIGINT", 1)])
 def test_killed_while_it_writes(root, tmp_path, command, forecasts, lines, number):
     target = tmp_path / "pooled.csv"
     target.write_text("what was there\n")

@@ -57,18 +57,6 @@ def check_equal(found: Statistics, wanted: Statistics, rtol: float) -> None:
         np.testing.assert_allclose(part.scatter, other.scatter, rtol=rtol, atol=rtol * size)
 
 
-@given(st.integers(2, 60), st.integers(1, 12), st.integers(0, 1000), st.booleans())
-def test_moments_are_those_about_the_means(t, n, seed, some_open):
-    q, y = panel(t, n, seed)
-    q[seed % t, 0] = seed % 2
-    outcomes = y.astype(float)
-    if some_open:
-        outcomes[:: 1 + seed % 4] = np.nan
-    codes = np.where(np.isnan(outcomes), -1, outcomes).astype(int)
-    wanted = Statistics.empty(names(n)).add(logodds.log_ratios(q, EVEN, 1e-4), codes)
-    check_equal(moments(q, outcomes), wanted, 1e-10)
-
-
 @pytest.mark.parametrize("kind", [np.int8, np.uint16, np.bool_, np.float32, np.float64])
 def test_outcomes_of_any_type(kind):
     q, y = panel(50, 3)

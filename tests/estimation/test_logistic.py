@@ -204,8 +204,8 @@ class TestStability:
 
     def test_hundreds_of_classes(self):
         rng = np.random.default_rng(2)
-        q, y = rng.dirichlet(np.ones(400), size=(4, 1)), rng.integers(400, size=4)
-        learned = fit_pool("log", Forecasts.from_array(q, y, classes=range(400)))
+        q, y = rng.dirichlet(np.ones(200), size=(4, 1)), rng.integers(200, size=4)
+        learned = fit_pool("log", Forecasts.from_array(q, y, classes=range(200)))
         assert learned.pool(q).sum(axis=1) == pytest.approx(1.0)
 
 
@@ -304,7 +304,7 @@ class TestSeparation:
     def test_surprising_priors(self):
         rng = np.random.default_rng(23)
         seen = set()
-        for _ in range(150):
+        for _ in range(60):
             t, n, k = rng.integers(1, 30), rng.integers(1, 4), rng.choice([2, 3])
             x = np.round(rng.normal(size=(t, n, k - 1)) * 3, 1) * (rng.random((t, n, 1)) < 0.3)
             s, frequency = rng.integers(0, k, t), rng.integers(0, 3, t)

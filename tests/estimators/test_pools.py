@@ -208,24 +208,6 @@ def test_zero_weight_is_no_event_and_weight_two_is_the_event_twice():
     assert twice.n_events_ == 12
 
 
-@every_pool()
-def test_frequencies_repeat_events(pool):
-    X, y = data(events=40, missing=0.2)
-    repeat = np.random.default_rng(1).integers(0, 3, 40)
-    weighted = clone(pool).fit(X, y, sample_weight=repeat)
-    repeated = clone(pool).fit(np.repeat(X, repeat, axis=0), np.repeat(y, repeat))
-    np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), rtol=1e-5)
-    assert weighted.n_events_ == repeated.n_events_ == repeat.sum()
-
-
-@every_pool()
-def test_a_base_rate_shifts_the_log_odds_of_the_answer(pool):
-    X, y = data()
-    fitted = pool.fit(X, y, prior=0.3)
-    shift = logit(fitted.predict_proba(X, base_rate=0.01)[:, 1]) - logit(fitted.predict_proba(X)[:, 1])
-    np.testing.assert_allclose(shift, logit(0.01) - logit(0.3), rtol=1e-7)
-
-
 def test_a_base_rate_of_one_per_cent_turns_80_into_4():
     pool = op.GaussianPool(beliefs=None).fit(expit(np.array([-2.0, -1, 0, 0, 1, 2])), Y, prior=0.5)
     q = [expit(logit(0.8) / 2)]
@@ -602,19 +584,6 @@ def test_after_a_prior_for_each_event_pooling_needs_one_too():
         pool.predict_proba(X, prior)[:, 1], expit(logit(prior) + (d - bias) @ weights), rtol=1e-9
     )
     assert pool.score(X, y, prior=prior) > 0
-
-
-@pytest.mark.parametrize(
-    "pool", [op.GaussianPool(), op.IndependentPool(), op.LogPool(weights=[0.3] * 3), op.ExtremizedPool()]
-)
-def test_updating_the_prior_before_or_after_pooling_agrees(pool):
-    X, y = data()
-    fitted = pool.fit(X, y, prior=0.4)
-    moved = expit(logit(X) + 0.7)
-    # Of the default pool, the part that is a logarithmic pool.
-    pooled = fitted.panel_ if isinstance(pool, op.GaussianPool) else fitted.state_
-    before, after = pooled.pool(moved, expit(logit(0.4) + 0.7)), pooled.pool(X, 0.4)
-    np.testing.assert_allclose(logit(before), logit(after) + 0.7, rtol=1e-9, atol=1e-9)
 
 
 # Forecasts instead of X and y

@@ -165,16 +165,16 @@ class TestLearns:
         assert np.isfinite(learned.weights).all()
 
     def test_more_events_than_experts_are_not_worse_than_fewer(self):
-        """A thousand experts with shared errors, together all but certain; asked about events not learned from."""
+        """Five hundred experts with shared errors, together all but certain; asked about events not learned from."""
         rng = np.random.default_rng(1000)
-        signal, loadings = rng.lognormal(-0.7, 0.5, 1000), rng.normal(0.3, 0.6, (3, 1000))
-        y = rng.integers(0, 2, 1700)
-        errors = rng.normal(size=(1700, 1000)) + rng.normal(size=(1700, 3)) @ loadings
+        signal, loadings = rng.lognormal(-0.4, 0.5, 500), rng.normal(0.3, 0.6, (3, 500))
+        y = rng.integers(0, 2, 900)
+        errors = rng.normal(size=(900, 500)) + rng.normal(size=(900, 3)) @ loadings
         x = expit(errors + np.where(y[:, None] == 1, signal, -signal))
         loss = []
-        for events in (500, 1200):
-            answers = learn(Forecasts.from_array(x[:events], y[:events])).pool(x[1200:])
-            loss.append(-np.log(np.where(y[1200:] == 1, answers, 1 - answers)).mean())
+        for events in (250, 600):
+            answers = learn(Forecasts.from_array(x[:events], y[:events])).pool(x[600:])
+            loss.append(-np.log(np.where(y[600:] == 1, answers, 1 - answers)).mean())
         assert loss[1] < loss[0] < 0.02
 
     def test_clones_add_nothing(self):

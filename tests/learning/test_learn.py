@@ -8,14 +8,14 @@ from scipy.special import expit, logit
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from opinionpool import logodds
-from opinionpool.errors import ArgumentError, LearningError, ProbabilityError
+from opinionpool.errors import ArgumentError, LearningError
 from opinionpool.estimation.rows import ForecastRows
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.learn import learn, learn_from
 from opinionpool.learning.problem import Sums
 from opinionpool.learning.request import Request
 from opinionpool.model.panel import Panel
-from opinionpool.priors import event_priors, laplace_prior
+from opinionpool.priors import event_priors
 
 A = [0.2, 0.3, 0.6, 0.4, 0.7, 0.8]
 B = [0.3, 0.2, 0.5, 0.6, 0.4, 0.9]
@@ -56,17 +56,6 @@ def simulated(seed, t=200, n=4, k=2):
 
 
 class TestSampleAverages:
-    def test_against_plain_sample_averages(self):
-        _, x, y, prior = simulated(1)
-        learned = learn(Forecasts.from_array(x, y), prior=prior, beliefs=None)
-        ratios = logit(np.clip(x, 1e-4, 1 - 1e-4)) - logit(prior)
-        m1, m0 = ratios[y == 1].mean(axis=0), ratios[y == 0].mean(axis=0)
-        residual = ratios - np.where(y[:, None] == 1, m1, m0)
-        panel = learned.panel
-        assert panel.bias == pytest.approx((m1 + m0) / 2, rel=1e-10)
-        assert panel.contrast == pytest.approx((m1 - m0) / 2, rel=1e-10)
-        assert panel.covariance == pytest.approx(residual.T @ residual / (len(y) - 2), rel=1e-10)
-
     def test_weights_are_those_of_lda_up_to_its_divisor(self):
         _, x, y, _ = simulated(2)
         ratios = logit(np.clip(x, 1e-4, 1 - 1e-4))
@@ -148,58 +137,7 @@ class TestSampleAverages:
         assert learned.panel.bias == pytest.approx(truth.bias, abs=0.04)
 
 
-class TestWorkedNumbers:
-    """Small inputs with answers worked out by hand."""
-
-    def test_single_expert(self):
-        learned = fit([A])
-        assert learned.panel.calibration == pytest.approx([1.44221], abs=5e-6)
-        assert learned.panel.bias == pytest.approx([0], abs=1e-12)
-        assert learned.pool([0.7]) == pytest.approx(0.77241, abs=5e-6)
-
-    def test_exact_zeros_and_ones(self):
-        learned = fit([[0, 0.2, 0.6, 1]], [0, 0, 1, 1])
-        assert learned.weights == pytest.approx([0.29137], abs=5e-6)
-        assert learned.panel.covariance == pytest.approx(np.array([[34.6845]]), abs=5e-5)
-        assert learned.pool([[0.5], [0.9]]) == pytest.approx([0.51785, 0.67077], abs=5e-6)
-
-    def test_divisor_is_events_less_two(self):
-        learned = fit([expit([-2.0, -1, 0, 0, 1, 2])])
-        assert learned.weights == pytest.approx([2.0])
-        assert learned.pool([expit(0.5)]) == pytest.approx(0.73106, abs=5e-6)
-
-    def test_weights_are_frequencies(self):
-        columns, y = [expit([-2.0, -1, 0, 0, 1, 2, 5])], [0, 0, 0, 1, 1, 1, 0]
-        assert fit(columns, y, sample_weight=[1, 1, 1, 1, 1, 1, 0]).weights == pytest.approx([2.0])
-        assert fit(columns, y, sample_weight=[2, 2, 2, 2, 2, 2, 0]).weights == pytest.approx([2.5])
-        assert fit(columns, y, prior=None, sample_weight=[1, 1, 1, 1, 1, 1, 0]).prior.tolist() == [0.5, 0.5]
-
-    def test_absent_expert_is_left_out_exactly(self):
-        learned = fit([A, B])
-        assert learned.weights[0] == pytest.approx(0.86914, abs=5e-6)
-        assert learned.pool([0.7, NAN]) == pytest.approx(0.77241, abs=5e-6)
-        assert learned.pool([0.7, 0.6]) == pytest.approx(0.75043, abs=5e-6)
-
-    def test_laplace(self):
-        assert laplace_prior(np.array([0.0, 5.0]))[1] == pytest.approx(6 / 7)
-        assert laplace_prior(np.array([9.0, 1.0]))[1] == pytest.approx(2 / 12)
-        assert laplace_prior(np.array([0.0, 2.0, 1.0])) == pytest.approx([1 / 6, 3 / 6, 2 / 6])
-
-
 class TestWhatTheDataCannotSay:
-    def test_clones_share_equally(self):
-        learned = fit([A, A])
-        assert learned.weights == pytest.approx([0.72111, 0.72111], abs=5e-6)
-        assert learned.pool([0.7, 0.7]) == pytest.approx(0.77241, abs=5e-6)
-        assert [note.code for note in learned.notes] == ["clones"]
-        assert fit([A, np.array(A) + 1e-12]).weights == pytest.approx(learned.weights, abs=1e-6)
-
-    def test_complements_share_with_opposite_signs(self):
-        learned = fit([A, 1 - np.array(A)])
-        assert learned.weights == pytest.approx([0.72111, -0.72111], abs=5e-6)
-        assert learned.pool([0.7, 0.3]) == pytest.approx(0.77241, abs=5e-6)
-        assert "its complement" in learned.notes[0].text
-
     def test_clones_beside_others_add_nothing(self):
         _, x, y, _ = simulated(8)
         one, two = fit(x.T, y), fit([*x.T, x[:, 1]], y)
@@ -240,22 +178,14 @@ class TestWhatTheDataCannotSay:
             ([[0.2, 0.8, 0.8]], [0, 1, 1], {}, "within-outcome variation for expert 'expert_1'"),
             ([[0.2, 0.8, 0.7]], [1, 1, 1], {}, "no resolved events with outcome 0"),
             ([[0.2, 0.8]], [None, None], {}, "no resolved events with forecasts"),
-            (
-                [[0.2, 0.3, 0.7, 0.8], [0.4, 0.1, 0.6, 0.9], [0.3, 0.2, 0.9, 0.6]],
-                [0, 0, 1, 1],
-                {},
-                "rank 2 < 3 experts; 4 events: a full covariance needs at least 5 resolved events",
-            ),
+            ([[0.2, 0.3, 0.7, 0.8], [0.4, 0.1, 0.6, 0.9], [0.3, 0.2, 0.9, 0.6]], [0, 0, 1, 1], {},
+             "rank 2 < 3 experts; 4 events: a full covariance needs at least 5 resolved events"),
             ([[0.5] * 6], Y, {}, "no expert has forecasts that vary"),
             ([[0.5] * 6], Y, {"structure": "exchangeable"}, "never vary within an outcome"),
-            (
-                [A, [NAN] * 5 + [0.3]],
-                Y,
-                {"structure": "common"},
-                r"too few forecasts .* \(0 with outcome 0, 1 with outcome 1\)",
-            ),
+            ([A, [NAN] * 5 + [0.3]], Y, {"structure": "common"},
+             r"too few forecasts .* \(0 with outcome 0, 1 with outcome 1\)"),
         ],
-    )
+    )  # fmt: skip
     def test_errors_name_the_cause_and_the_way_out(self, columns, y, options, told):
         with pytest.raises(LearningError, match=told):
             fit(columns, y, **options)
@@ -291,20 +221,6 @@ class TestWhatTheDataCannotSay:
 
 
 class TestPriors:
-    def test_prior_of_each_event_is_taken_off_first(self):
-        rng = np.random.default_rng(0)
-        prior = rng.uniform(0.1, 0.9, 300)
-        truth = Panel([1.0, 0.8], [[2.0, 0.5], [0.5, 1.5]], bias=[0.2, -0.1])
-        x, y = truth.simulate(300, prior=prior, seed=1)
-        learned = learn(Forecasts.from_array(x, y), prior=prior, beliefs=None)
-        ratios = logit(x) - logit(prior)[:, None]
-        m1, m0 = ratios[y == 1].mean(axis=0), ratios[y == 0].mean(axis=0)
-        assert learned.panel.contrast == pytest.approx((m1 - m0) / 2, rel=1e-6)
-        assert learned.prior is None
-        with pytest.raises(ProbabilityError, match="pooling needs one too"):
-            learned.pool(x)
-        assert learned.pool(x, prior=prior).shape == (300,)
-
     def test_constant_prior_as_one_or_one_per_event(self):
         _, x, y, _ = simulated(10)
         once = learn(Forecasts.from_array(x, y), prior=0.3, beliefs=None)
@@ -312,34 +228,12 @@ class TestPriors:
         assert once.panel.bias == pytest.approx(each.panel.bias, abs=1e-10)
         assert once.pool(x) == pytest.approx(each.pool(x, prior=0.3), rel=1e-9)
 
-    def test_own_priors_win_and_blanks_are_filled_when_asked(self):
-        _, x, y, _ = simulated(11, t=40)
-        own = np.full(40, 0.3)
-        own[5] = NAN
-        forecasts = Forecasts.from_array(x, y, prior=own)
-        with pytest.raises(ProbabilityError, match=r"1 of 40 events have no prior .* 'event_6'"):
-            learn(forecasts, beliefs=None)
-        own[5] = 0.6
-        filled = learn(forecasts, prior=0.6, beliefs=None)
-        assert filled.weights == pytest.approx(learn(Forecasts.from_array(x, y), prior=own, beliefs=None).weights)
-
     def test_a_column_of_priors_that_is_all_blank_is_none(self):
         _, x, y, _ = simulated(12)
         blank, plain = (Forecasts.from_array(x, y, prior=prior) for prior in (NAN, None))
         for prior in (None, 0.3):
             assert event_priors(blank, prior) is None
             assert learn(blank, prior=prior).weights == pytest.approx(learn(plain, prior=prior).weights, rel=1e-12)
-
-    def test_base_rate_moves_the_answer_alone(self):
-        learned = fit([A])
-        shifted = logit(learned.pool([0.7], base_rate=0.01))
-        assert shifted == pytest.approx(logit(learned.pool([0.7])) + logit(0.01))
-
-    def test_unresolved_events_never_count(self):
-        _, x, y, _ = simulated(12, t=50)
-        open_ = np.where(np.arange(50) < 10, np.nan, y.astype(float))
-        rest = learn(Forecasts.from_array(x[10:], y[10:]), beliefs=None)
-        assert learn(Forecasts.from_array(x, open_), beliefs=None).weights == pytest.approx(rest.weights)
 
 
 def test_tiny_panels_that_are_fitted_answer():

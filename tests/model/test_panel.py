@@ -281,19 +281,6 @@ def test_contributions_add_up_before_the_floor(seed):
     assert (added.sum(axis=1) + logit(0.3))[inside] == pytest.approx(logit(answer[inside]), rel=1e-6, abs=1e-6)
 
 
-def test_extreme_prior_is_bayes():
-    panel = Panel.exchangeable(3)
-    contrast = 10.0
-    q = 1 / (1 + np.exp(-(logit(1e-12) + contrast)))
-    assert panel.pool([q] * 3, prior=1e-12) == pytest.approx(0.91443, abs=5e-6)
-
-
-def test_base_rate_shifts_the_answer_alone():
-    single = Panel.exchangeable(1)
-    assert single.pool([0.8], base_rate=0.01) == pytest.approx(0.03883, abs=5e-6)
-    assert single.pool([0.8], prior=0.2, base_rate=0.2) == pytest.approx(single.pool([0.8], prior=0.2))
-
-
 def test_shapes_of_batches():
     panel = Panel.exchangeable(3)
     q = np.full((2, 5, 3), 0.6)
@@ -380,11 +367,8 @@ def test_learned_zero_keeps_its_weight():
         (lambda: Panel.exchangeable(0), PanelError, "from 1 to .* and it is 0"),
         (lambda: Panel.exchangeable(2.5), PanelError, "whole number.* and it is 2.5"),
         (lambda: Panel([1, 1], [[1, 2], [2, 1]]), PanelError, r"must lie in \[-1, 1\], and it has 2"),
-        (
-            lambda: Panel([1, 1, 1], np.array([[1, 0.9, -0.9], [0.9, 1, 0.9], [-0.9, 0.9, 1]])),
-            PanelError,
-            "positive definite, and its smallest eigenvalue is -0.8",
-        ),
+        (lambda: Panel([1, 1, 1], np.array([[1, 0.9, -0.9], [0.9, 1, 0.9], [-0.9, 0.9, 1]])), PanelError,
+         "positive definite, and its smallest eigenvalue is -0.8"),
         (lambda: Panel([1, 1], [[1, 0.5], [0.2, 1]]), PanelError, "must be symmetric"),
         (lambda: Panel([1, 1], [[1, 0], [0, -1]]), PanelError, "variances above 0"),
         (lambda: Panel([1, 1], [[1, 0], [0, 0]]), PanelError, "an expert without variance must have contrast 0"),
@@ -401,30 +385,18 @@ def test_learned_zero_keeps_its_weight():
         (lambda: Panel([1, 1], np.eye(2)).simulate(-1), ArgumentError, "whole number, at least 0, and it is -1"),
         (lambda: Panel([1, 1], np.eye(2)).simulate(2.5), ArgumentError, "whole number, at least 0, and it is 2.5"),
         (lambda: Panel([1, 1], np.eye(2)).simulate(3, prior=[0.1, 0.2]), ShapeError, "one value or one per event"),
-        (
-            lambda: Panel([1], [[2]], classes="abc").pool([[0.5, 0.5, 0.5]], prior=[0.2, 0.3, 0.5]),
-            ProbabilityError,
-            "must sum to 1 up to rounding, and in one row they sum to 1.5",
-        ),
-        (
-            lambda: Panel([1], [[2]], classes="abc").contributions([[0, 0, 0]], prior=[0.2, 0.3, 0.5]),
-            ProbabilityError,
-            "must sum to 1 up to rounding, and in one row they sum to 0",
-        ),
+        (lambda: Panel([1], [[2]], classes="abc").pool([[0.5, 0.5, 0.5]], prior=[0.2, 0.3, 0.5]), ProbabilityError,
+         "must sum to 1 up to rounding, and in one row they sum to 1.5"),
+        (lambda: Panel([1], [[2]], classes="abc").contributions([[0, 0, 0]], prior=[0.2, 0.3, 0.5]), ProbabilityError,
+         "must sum to 1 up to rounding, and in one row they sum to 0"),
         (lambda: Panel([1, 1], np.eye(3)), ShapeError, r"need a covariance of shape \(2, 2\), not \(3, 3\)"),
         (lambda: Panel.from_features([1, -0.1], 0.5), PanelError, "calibration must be at least 0, and one is -0.1"),
         (lambda: Panel.from_features([1, 1], 0.5, relative_accuracy=[1, 0]), PanelError, "above 0, and one is 0"),
-        (
-            lambda: Panel.from_features([1, 1], 0.5, accuracy=-1),
-            PanelError,
-            "an accuracy must be above 0, and one is -1",
-        ),
+        (lambda: Panel.from_features([1, 1], 0.5, accuracy=-1), PanelError,
+         "an accuracy must be above 0, and one is -1"),
         (lambda: Panel.from_features([1, 1], 0.5, relative_accuracy=[1, 2], accuracy=[1, 2]), PanelError, "not both"),
-        (
-            lambda: Panel.from_features([1, 1], 0.5, relative_accuracy=[1, 2, 3]),
-            ShapeError,
-            "calibration 2, relative accuracy 3",
-        ),
+        (lambda: Panel.from_features([1, 1], 0.5, relative_accuracy=[1, 2, 3]), ShapeError,
+         "calibration 2, relative accuracy 3"),
         (lambda: Panel.from_features(1, 0.5), ShapeError, "does not say how many experts"),
         (lambda: Panel.from_features([1, 1], np.eye(3)), ShapeError, "calibration 2, correlation 3"),
         (lambda: Panel.from_features([1, 1], [[1, 0.2], [0.2, 2]]), PanelError, "ones on its diagonal"),
@@ -435,11 +407,8 @@ def test_learned_zero_keeps_its_weight():
         (lambda: Panel.exchangeable(2).pool([0.5]), ShapeError, r"need forecasts of shape \(..., 2\), not \(1,\)"),
         (lambda: Panel.exchangeable(2).pool([0.5, 1.2]), ProbabilityError, "position 1 it is 1.2"),
         (lambda: Panel.exchangeable(2).pool([0.5, 0.5], prior=1), ProbabilityError, "the prior must lie strictly"),
-        (
-            lambda: Panel.exchangeable(2).pool([0.5, 0.5], base_rate=0),
-            ProbabilityError,
-            "the base rate must lie strictly",
-        ),
+        (lambda: Panel.exchangeable(2).pool([0.5, 0.5], base_rate=0), ProbabilityError,
+         "the base rate must lie strictly"),
         (lambda: Panel.exchangeable(2).pool([[0.5, 0.5]], prior=[0.5, 0.5]), ShapeError, "one value or one per event"),
         (lambda: Panel.exchangeable(2).subset(["nobody"]), ExpertError, "no expert is called 'nobody'"),
         (lambda: Panel.exchangeable(np.nan), PanelError, "whole number.* and it is nan"),
@@ -450,7 +419,7 @@ def test_learned_zero_keeps_its_weight():
         (lambda: Panel.exchangeable(2).subset([0, 0]), ExpertError, "each of them once"),
         (lambda: Panel.exchangeable(2).subset([2]), ExpertError, "experts 0 to 1, and no 2"),
     ],
-)
+)  # fmt: skip
 def test_errors_state_the_rule_and_the_value(call, error, rule):
     with pytest.raises(error, match=rule):
         call()
@@ -511,13 +480,6 @@ class TestManyClasses:
         for low, high in ((0, 0.1), (0.1, 0.3), (0.3, 0.6), (0.6, 0.9), (0.9, 1)):
             inside = (answer >= low) & (answer < high)
             assert happened[inside].mean() == pytest.approx(answer[inside].mean(), abs=0.01)
-
-    def test_two_classes_with_log_probability_bias_agree_with_log_odds_bias(self):
-        x = np.array([0.3, 0.8])
-        binary = Panel([1.0, 0.7], [[2.0, 0.6], [0.6, 1.5]], bias=[0.4, -0.2])
-        assert binary.bias.tolist() == [0.4, -0.2]
-        exact = 2 * np.linalg.solve(binary.covariance, binary.contrast) @ (logit(x) - logit(0.4) - binary.bias)
-        assert logit(binary.pool(x, prior=0.4)) == pytest.approx(exact + logit(0.4))
 
     def test_half_a_forecast_is_refused(self):
         with pytest.raises(ShapeError, match="for every class or for none"):

@@ -2,7 +2,6 @@
 
 import importlib.util
 import itertools
-import pickle
 import re
 
 import numpy as np
@@ -14,10 +13,8 @@ from sklearn.linear_model import LogisticRegression
 
 from opinionpool.errors import ArgumentError, ExpertError, ProbabilityError, ShapeError
 from opinionpool.forecasts import Forecasts
-from opinionpool.learning.learn import FittedPanel
 from opinionpool.model.panel import Panel
 from opinionpool.pools.fit import fit_pool
-from opinionpool.pools.fitted_pool import FittedPool
 from opinionpool.pools.registry import POOLS
 from opinionpool.priors import laplace_prior
 
@@ -74,41 +71,6 @@ class TestProtocol:
         assert state.pool(q[7]) == pytest.approx(p[7], rel=1e-13)
 
     @every
-    def test_it_survives_pickling(self, name):
-        q, y = made_up()
-        state = fit_pool(name, table(q, y))
-        assert pickle.loads(pickle.dumps(state)).pool(q).tolist() == state.pool(q).tolist()
-
-    def test_the_gaussian_pool_is_a_panel(self):
-        q, y = made_up()
-        assert isinstance(fit_pool("gaussian", table(q, y), structure="common"), FittedPanel)
-        assert fit_pool("gaussian", table(q, y), structure="common").structure == "common"
-
-    @rivals
-    def test_others_are_a_name_and_arguments_of_a_function(self, name):
-        q, y = made_up()
-        state = fit_pool(name, table(q, y), prior=0.3)
-        assert isinstance(state, FittedPool)
-        function = POOLS[name].pool
-        assert state.pool(q).tolist() == function(q, **state.parameters, prior=0.3).tolist()
-
-    @every
-    def test_floors_reach_the_answer(self, name):
-        q, y = made_up()
-        state = fit_pool(name, table(q, y), prior=0.5, floor=1e-12, pool_floor=0.2)
-        low = state.pool(np.full(4, 1e-9))
-        assert low == pytest.approx(0.2) or name in {
-            "gaussian",
-            "log",
-            "recalibrated",
-            "beta-linear",
-            "majority",
-            "dawid-skene",
-            "vote-share",
-        }
-        assert low >= 0.2 - 1e-12
-
-    @every
     def test_the_registry_describes_what_a_fit_takes(self, name):
         q, y = made_up()
         assert POOLS[name].title
@@ -155,16 +117,6 @@ class TestWorkedNumbers:
         assert gaussian.weights == pytest.approx([2.24421], abs=5e-6)
         assert gaussian.pool([[0.5], [0.7]]) == pytest.approx([0.56166, 0.89561], abs=5e-6)
 
-    def test_one_expert(self):
-        f = table([0.2, 0.3, 0.6, 0.4, 0.7, 0.8], [0, 0, 0, 1, 1, 1])
-        state = fit_pool("gaussian", f, prior=0.5, beliefs=None)
-        assert state.panel.calibration == pytest.approx([1.44221], abs=5e-6)
-        assert state.pool([0.7]) == pytest.approx(0.77241, abs=5e-6)
-        assert fit_pool("linear", f).pool([0.7]) == pytest.approx(0.7, rel=1e-13)
-        assert fit_pool("linear", f).weights.tolist() == [1.0]
-        fitted = LogisticRegression(C=np.inf, tol=1e-10).fit(logit(f.X), f.outcomes)
-        assert fit_pool("log", f).pool([0.7]) == pytest.approx(fitted.predict_proba([[logit(0.7)]])[0, 1], rel=1e-6)
-
     def test_one_of_two_experts_is_missing(self):
         q = np.column_stack([[0.2, 0.3, 0.6, 0.4, 0.7, 0.8], [0.3, 0.2, 0.5, 0.6, 0.4, 0.9]])
         f = table(q, [0, 0, 0, 1, 1, 1])
@@ -181,9 +133,6 @@ class TestWorkedNumbers:
         assert not state.learned
         with pytest.raises(ExpertError, match=r"there are 2 experts \(A, C\), and 3 weights"):
             fit_pool("linear", f, weights=[0.5, 0.3, 0.2])
-
-    def test_repeated_forecasts_collapsed_first(self):
-        assert fit_pool("average", table([[0.1, 0.9]], [None])).pool([0.1, 0.9]) == pytest.approx(0.5, rel=1e-13)
 
     @rivals
     def test_a_base_rate_leaves_the_weights_alone(self, name):
@@ -609,18 +558,14 @@ def test_the_independent_pool_says_when_errors_are_correlated(shared, told):
     ("q", "count"),
     [
         (np.full((1, 21), 0.55), 21),
-        (
-            np.array(
-                [[0.2, 0.2, 0.4], [NAN, NAN, 0.4], [0.6, 0.6, 0.9], [0.7, 0.7, 0.9], [0.1, 0.1, 0.9], [0, 0, 0.1]]
-            ),
-            2,
-        ),
+        (np.array([[0.2, 0.2, 0.4], [NAN, NAN, 0.4], [0.6, 0.6, 0.9], [0.7, 0.7, 0.9], [0.1, 0.1, 0.9], [0, 0, 0.1]]),
+         2),
         (np.array([[0.55, 0.55]]), None),
         (np.array([[0.2, 0.2]] * 6 + [[0.3, NAN]]), None),
         (np.stack([np.full((3, 3), p) for p in (0.2, 0.3, 0.5)], axis=2), 3),
         (np.linspace(0.1, 0.9, 30).reshape(10, 3), None),
     ],
-)
+)  # fmt: skip
 def test_the_independent_pool_says_who_says_the_same_without_any_outcome(q, count):
     f = Forecasts.from_array(q, [None] * len(q), classes=(0, 1) if q.ndim == 2 else "abc")
     counts = [note.count for note in fit_pool("independent", f).notes if note.code == "equal-experts"]

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import numpy as np
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from opinionpool.errors import ArgumentError, CellError, TableError
 from opinionpool.tables.read import read_forecasts
@@ -136,7 +136,8 @@ def test_rounding_beyond_the_ends_is_forgiven_and_said():
     assert codes(log) == ["overshoot"]
 
 
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=20), st.sampled_from(["plain", "comma", "percent"]))
+@settings(max_examples=20)
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=40), st.sampled_from(["plain", "comma", "percent"]))
 def test_numbers_come_back_as_they_were_written(numbers, style):
     written = [repr(number) for number in numbers]
     if style == "comma":

@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import numpy as np
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from opinionpool.errors import CellError, LayoutError
 from opinionpool.tables.classes import Asked, NoOutcome, order_classes, two_classes
@@ -142,6 +142,7 @@ def test_an_event_has_one_outcome_whichever_table_says_it():
         settle([first, second], ["q", "r"], (), Asked())
 
 
+@settings(max_examples=15)
 @given(st.permutations(["No", "no", "YES", "Yes", "yes", "no", "annulled"]))
 def test_the_order_of_rows_does_not_matter(outcomes):
     classes, codes, _ = settled(outcomes)

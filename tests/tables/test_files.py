@@ -14,8 +14,6 @@ from hypothesis import given, settings, strategies as st
 
 from opinionpool.errors import LayoutError, TableError
 from opinionpool.report.listing import Column, write_csv
-from opinionpool.tables.engine import Workspace
-from opinionpool.tables.files import prepare
 from opinionpool.tables.loading import open_file
 from opinionpool.tables.read import read_forecasts
 from opinionpool.tables.units import MISSING
@@ -286,15 +284,6 @@ def test_progress_is_reported_to_its_end(tmp_path):
     assert all(0 < share <= 1 for share in seen)
 
 
-def test_many_columns():
-    values = [i % 11 / 10 for i in range(1000)]
-    text = ",".join(["id", *map(str, range(1000))]) + "\n" + ",".join(["q", *map(str, values)]) + "\n"
-    with open_file(io.BytesIO(text.encode()), None, None) as opened:
-        columns = opened.numbers(range(1001), frozenset())
-    assert columns[0] is None
-    assert [column.values.tolist() for column in columns[1:]] == [[value] for value in values]
-
-
 CELL = st.text(st.characters(codec="utf-8", exclude_characters="\r\0", exclude_categories=("Cs",)), max_size=8)
 
 
@@ -314,14 +303,6 @@ def test_every_table_comes_back_as_the_csv_module_wrote_it(rows, delimiter, end,
     assert names == ("first name", "B")
     expected = [[cell.strip() or None for cell in row] for row in [*rows, ("last", "1")]]
     assert [[cell and cell.replace("\r\n", "\n") for cell in row] for row in cells] == expected
-
-
-def test_preparing_decides_everything_before_the_engine_starts():
-    workspace = Workspace()
-    source = prepare(io.BytesIO(b"sep=;\nid;A,B;C\n1;2;3\n"), None, workspace)
-    workspace.close()
-    assert (source.format, source.delimiter, source.header, source.skip) == ("csv", ";", ("id", "A,B", "C"), 1)
-    assert not os.path.exists(source.path)
 
 
 def test_apostrophes_before_formulas_are_taken_off():

@@ -4,7 +4,7 @@ import io
 
 import numpy as np
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from opinionpool.errors import ArgumentError, LayoutError
 from opinionpool.tables.layout import find_layout
@@ -39,95 +39,42 @@ PAIR = "q1,a,.5,{0}\nq1,b,.25,{1}\nq2,a,.75,{2}"
 @pytest.mark.parametrize(
     ("text", "shape", "roles", "forecasts"),
     [
-        (
-            "event,expert,probability\nq1,a,.5\nq1,b,.25",
-            LONG,
-            {"event": "event", "expert": "expert", "probability": "probability"},
-            [],
-        ),
-        (
-            "QuestionID,Forecaster,Prob(%),resolution,created-at,closeTime\n1,a,50,yes,2025-01-01,2025-02-01\n1,b,25,yes,"
-            "2025-01-02,2025-02-01",
-            LONG,
-            {
-                "event": "QuestionID",
-                "expert": "Forecaster",
-                "probability": "Prob(%)",
-                "outcome": "resolution",
-                "time": "created-at",
-                "closes": "closeTime",
-            },
-            [],
-        ),
-        (
-            "question,ann,bob,y,prior\nq1,.5,.2,1,.3\nq2,.1,.4,0,.3",
-            WIDE,
-            {"event": "question", "outcome": "y", "prior": "prior"},
-            ["ann", "bob"],
-        ),
+        ("event,expert,probability\nq1,a,.5\nq1,b,.25", LONG,
+         {"event": "event", "expert": "expert", "probability": "probability"}, []),
+        ("QuestionID,Forecaster,Prob(%),resolution,created-at,closeTime\n1,a,50,yes,2025-01-01,2025-02-01\n1,b,25,yes,"
+          "2025-01-02,2025-02-01", LONG,
+         {"event": "QuestionID", "expert": "Forecaster", "probability": "Prob(%)", "outcome": "resolution",
+          "time": "created-at", "closes": "closeTime"}, []),
+        ("question,ann,bob,y,prior\nq1,.5,.2,1,.3\nq2,.1,.4,0,.3", WIDE,
+         {"event": "question", "outcome": "y", "prior": "prior"}, ["ann", "bob"]),
         # The exception: experts without a name for anything, and the one column of unique words.
         ("what,ann,bob\nrain,.5,.2\nsnow,.1,.4", WIDE, {"event": "what"}, ["ann", "bob"]),
         ("ann,bob,y\n.5,.2,1\n.1,.4,0", WIDE, {"outcome": "y"}, ["ann", "bob"]),
         (",ann,y\n17,.5,1\n3,.1,0", WIDE, {"event": "", "outcome": "y"}, ["ann"]),
         ("event,forecast,outcome\nq1,.5,1\nq2,.1,0", ONE, {"event": "event", "outcome": "outcome"}, ["forecast"]),
-        (
-            "match,x:home,x:away,z:home,z:away\nm,.5,.5,.2,.8\nn,.1,.9,.4,.6",
-            "a row per event, a column per expert and class",
-            {"event": "match"},
-            ["x:home", "x:away", "z:home", "z:away"],
-        ),
-        (
-            "match,bookie,home,away,result\nm,x,.5,.5,home\nm,y,.1,.9,home",
-            "a row per forecast, a column per class",
-            {"event": "match", "expert": "bookie", "outcome": "result"},
-            ["home", "away"],
-        ),
-        (
-            "race,model,candidate,prob\nr,m,a,.5\nr,m,b,.5",
-            "a row per forecast and class",
-            {"event": "race", "expert": "model", "probability": "prob", "class": "candidate"},
-            [],
-        ),
-        (
-            "respondent,age,q1,q2\nann,34,.5,.2\nbob,51,.1,.4",
-            "a row per expert, a column per event",
-            {"expert": "respondent"},
-            ["q1", "q2"],
-        ),
-        (
-            "item,judge,label,confidence,gold\n1,a,yes,.9,yes\n1,b,no,.6,yes",
-            "a row per forecast, sure of a verdict",
-            {"event": "item", "expert": "judge", "probability": "confidence", "verdict": "label", "outcome": "gold"},
-            [],
-        ),
+        ("match,x:home,x:away,z:home,z:away\nm,.5,.5,.2,.8\nn,.1,.9,.4,.6",
+         "a row per event, a column per expert and class", {"event": "match"},
+         ["x:home", "x:away", "z:home", "z:away"]),
+        ("match,bookie,home,away,result\nm,x,.5,.5,home\nm,y,.1,.9,home", "a row per forecast, a column per class",
+         {"event": "match", "expert": "bookie", "outcome": "result"}, ["home", "away"]),
+        ("race,model,candidate,prob\nr,m,a,.5\nr,m,b,.5", "a row per forecast and class",
+         {"event": "race", "expert": "model", "probability": "prob", "class": "candidate"}, []),
+        ("respondent,age,q1,q2\nann,34,.5,.2\nbob,51,.1,.4", "a row per expert, a column per event",
+         {"expert": "respondent"}, ["q1", "q2"]),
+        ("item,judge,label,confidence,gold\n1,a,yes,.9,yes\n1,b,no,.6,yes", "a row per forecast, sure of a verdict",
+         {"event": "item", "expert": "judge", "probability": "confidence", "verdict": "label", "outcome": "gold"}, []),
         # Words that are never forecasts, and columns that no number fits.
-        (
-            "event,ann,stake,week,price_id,sales\nq1,.5,30,1,9,1200\nq2,.1,55,2,8,1700",
-            WIDE,
-            {"event": "event"},
-            ["ann"],
-        ),
+        ("event,ann,stake,week,price_id,sales\nq1,.5,30,1,9,1200\nq2,.1,55,2,8,1700", WIDE, {"event": "event"},
+         ["ann"]),
         # A word of several roles: where a question comes from, or who forecasts.
-        (
-            "id,label,source,m-x,m-y\n1,1,quiz,.8,.7\n2,0,law,.2,.4",
-            WIDE,
-            {"event": "id", "outcome": "label"},
-            ["m-x", "m-y"],
-        ),
-        (
-            "question_id,question,user,p\n1,Rain?,a,.5\n1,Rain?,b,.2",
-            LONG,
-            {"event": "question_id", "expert": "user", "probability": "p", "text": "question"},
-            [],
-        ),
-        (
-            "trade_id,event,expert,p\n1,q,a,.5\n2,q,b,.2",
-            LONG,
-            {"event": "event", "expert": "expert", "probability": "p"},
-            [],
-        ),
+        ("id,label,source,m-x,m-y\n1,1,quiz,.8,.7\n2,0,law,.2,.4", WIDE, {"event": "id", "outcome": "label"},
+         ["m-x", "m-y"]),
+        ("question_id,question,user,p\n1,Rain?,a,.5\n1,Rain?,b,.2", LONG,
+         {"event": "question_id", "expert": "user", "probability": "p", "text": "question"}, []),
+        ("trade_id,event,expert,p\n1,q,a,.5\n2,q,b,.2", LONG,
+         {"event": "event", "expert": "expert", "probability": "p"}, []),
     ],
-)
+)  # fmt: skip
 def test_names_choose(text, shape, roles, forecasts):
     assert found(text) == (shape, roles, forecasts)
     # What is read so is read so if the user says just that.
@@ -167,20 +114,16 @@ def asked(text, columns=None):
         ("event,ann,flag\nq1,.5,1\nq2,.2,0\nq3,.3,1\nq4,.1,0\nq5,.4,.5", {"outcome": "flag"}),
         ("Frage,Mia,Ole,Richtig?\nA,.7,.5,ja\nB,.2,.1,nein", {"outcome": "Richtig?"}),
         # Those who play are no events and experts, as what happened is of the rows.
-        (
-            "favorite,underdog,favorite_probability,favorite_win_flag\na,b,.6,1\na,c,.8,0\nd,b,.7,1",
-            {"event": None, "outcome": "favorite_win_flag"},
-        ),
+        ("favorite,underdog,favorite_probability,favorite_win_flag\na,b,.6,1\na,c,.8,0\nd,b,.7,1",
+         {"event": None, "outcome": "favorite_win_flag"}),
         ("q_id,run_min,run_max,run_final\nq1,.1,.3,.2\nq2,.4,.7,.5", {"probability": "run_final"}),
         # What happened, and no forecast, beside means of the others.
-        (
-            "Company,A1,A2,Mean,Defaulted\nx,.1,.2,.15,0\ny,.6,.4,.5,1\nz,.2,.2,.2,0",
-            {"outcome": "Defaulted", "probability": ("A1", "A2")},
-        ),
+        ("Company,A1,A2,Mean,Defaulted\nx,.1,.2,.15,0\ny,.6,.4,.5,1\nz,.2,.2,.2,0",
+         {"outcome": "Defaulted", "probability": ("A1", "A2")}),
         # Ids before other words.
         ("side,finding_id,trader,price\nb,1,a,.5\ns,1,b,.2\nb,2,a,.4\ns,2,b,.6", {"event": "finding_id"}),
     ],
-)
+)  # fmt: skip
 def test_what_is_offered_first(text, first):
     assert asked(text)[0] == first
 
@@ -203,21 +146,15 @@ def test_amounts_are_no_outcomes():
         # A flag beside probabilities.
         ("event,ann,flag\nq1,.5,1\nq2,.2,0", [{"outcome": "flag"}, {"outcome": None, "probability": "ann"}]),
         # Three of a kind.
-        (
-            "event,run_min,run_max,run_final\nq1,.1,.3,.2\nq2,.4,.7,.5",
-            [{"probability": ("run_min", "run_max", "run_final")}, {"probability": "run_final"}],
-        ),
+        ("event,run_min,run_max,run_final\nq1,.1,.3,.2\nq2,.4,.7,.5",
+         [{"probability": ("run_min", "run_max", "run_final")}, {"probability": "run_final"}]),
         # A mean beside those it is of.
-        (
-            "event,ann,bob,mean\nq1,.2,.4,.3\nq2,.5,.7,.6",
-            [{"probability": ("ann", "bob", "mean")}, {"probability": ("ann", "bob")}],
-        ),
+        ("event,ann,bob,mean\nq1,.2,.4,.3\nq2,.5,.7,.6",
+         [{"probability": ("ann", "bob", "mean")}, {"probability": ("ann", "bob")}]),
         # Keys of two columns.
         ("Week,Q,ann\n1,Rain,.5\n1,Snow,.2\n2,Rain,.4\n2,Snow,.1", [{"event": "Q"}, {"event": ("Week", "Q")}]),
-        (
-            "project,finding_id,forecaster,p\nx,1,a,.5\nx,1,b,.2\ny,1,a,.4\ny,2,a,.1",
-            [{"event": ("project", "finding_id")}],
-        ),
+        ("project,finding_id,forecaster,p\nx,1,a,.5\nx,1,b,.2\ny,1,a,.4\ny,2,a,.1",
+         [{"event": ("project", "finding_id")}]),
         ("state,pollster,dem\nOH,x,.4\nOH,y,.2\nPA,x,.7", [{"event": "state", "probability": "dem"}]),
         ("claim,rater,rating\nc,a,5\nc,b,4", [{"probability": "rating"}]),
         ("Name,Anna,Bernd\nx,.2,.4\ny,.1,.3", [{"event": "Name"}, {"expert": "Name"}]),
@@ -225,7 +162,7 @@ def test_amounts_are_no_outcomes():
         ("event,expert,decision,confidence\nq,a,x,.9\nr,a,y,.3", [{"verdict": None}, {"verdict": "decision"}]),
         ("question,ann\nRain?,.2\nRain?,.3", [{"event": "question"}, {"event": None}]),
     ],
-)
+)  # fmt: skip
 def test_what_names_leave_open_is_asked(text, remedies):
     offered = asked(text)
     for remedy in remedies:
@@ -323,6 +260,7 @@ def column(kind, rows):
     return cells[kind]
 
 
+@settings(max_examples=20)
 @given(
     st.lists(st.tuples(HEADERS, CELLS), min_size=1, max_size=6, unique_by=lambda pair: normal(pair[0])),
     st.integers(2, 8),

@@ -36,7 +36,7 @@ def known_at(rows, event, moment):
     return {expert: float(p) for expert, p in last.items() if p}
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(st.integers(0, 2**32 - 1))
 @example(433958)
 def test_at_every_moment_it_is_what_was_known_then(seed):
@@ -114,7 +114,7 @@ def test_expired_forecasts_stand_until_then():
     assert np.array_equal(found.forecasts.X, [[0.2, np.nan], [0.2, 0.6], [np.nan, 0.6]], equal_nan=True)
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(st.integers(0, 2**32 - 1), st.integers(0, 40))
 def test_a_horizon_is_a_time_of_its_own_for_each_event(seed, ahead):
     rng = np.random.default_rng(seed)

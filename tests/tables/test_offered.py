@@ -172,14 +172,9 @@ STAGES = "item,participant,stage,probability,truth\n" + "".join(
         # Beside confidence, 0 and 1 that differ within events are verdicts.
         (TOXIC, None, [{"event": "tweet_id", "verdict": "toxic", "outcome": "gold_toxic"}]),
         # Flags beside scores are no experts.
-        (
-            FRAUD,
-            None,
-            [
-                {"outcome": "is_fraud", "probability": ("score_v1", "score_v2")},
-                {"outcome": "reviewed", "probability": ("score_v1", "score_v2")},
-            ],
-        ),
+        (FRAUD, None,
+         [{"outcome": "is_fraud", "probability": ("score_v1", "score_v2")}, {"outcome": "reviewed",
+          "probability": ("score_v1", "score_v2")}]),
         # Log-odds and odds are recognised, and are no probabilities.
         (LOGITS, None, []),
         (ODDS, None, [{"event": ("HomeTeam", "AwayTeam")}]),
@@ -194,7 +189,7 @@ STAGES = "item,participant,stage,probability,truth\n" + "".join(
         # What comes again may be an event by its name, whatever distinguishes its rows.
         (STAGES, None, [{"event": "item"}, {"event": "stage"}, {"event": ("item", "stage")}]),
     ],
-)
+)  # fmt: skip
 def test_what_is_offered_has_each_column_in_a_role_that_it_may_play(text, outcomes, offered):
     with pytest.raises(LayoutError) as raised:
         read(text, outcomes)

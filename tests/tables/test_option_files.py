@@ -185,8 +185,8 @@ def test_options_may_look_like_numbers():
     assert f.happened[1] == "03"
 
 
-def test_three_hundred_options():
-    size = 300
+def test_very_many_options():
+    size = 150
     p = [round(0.4 / (size - 1), 6)] * (size - 1)
     many = "".join(f"long,ann,x{i},{q},x0\n" for i, q in enumerate([round(1 - sum(p), 6), *p]))
     f = read(SITE + many)

@@ -277,18 +277,13 @@ def test_the_sample_does_not_depend_on_the_parts(monkeypatch):
     ("code", "parts", "together"),
     [
         ("no-event", [{"count": 1}, {"count": 1}], "2 rows without an event left out"),
-        (
-            "unresolved",
-            [{"count": 1200, "total": 1500, "marked": ""}, {"count": 3, "total": 40, "marked": ""}],
-            "1,203 of 1,540 events not resolved",
-        ),
-        (
-            "normalised",
-            [{"count": 1, "total": 5, "worst": 0.1, "why": ""}, {"count": 2, "total": 6, "worst": 0.3, "why": ""}],
-            "3 of 11 forecasts did not add up to 1 (0.3 at most): normalised",
-        ),
+        ("unresolved", [{"count": 1200, "total": 1500, "marked": ""}, {"count": 3, "total": 40, "marked": ""}],
+         "1,203 of 1,540 events not resolved"),
+        ("normalised",
+         [{"count": 1, "total": 5, "worst": 0.1, "why": ""}, {"count": 2, "total": 6, "worst": 0.3, "why": ""}],
+         "3 of 11 forecasts did not add up to 1 (0.3 at most): normalised"),
     ],
-)
+)  # fmt: skip
 def test_notes_on_parts_add_up(code, parts, together):
     notes = PartNotes()
     for part in parts:

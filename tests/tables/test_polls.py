@@ -273,18 +273,6 @@ def test_dates_with_dots_have_days_first():
         read("event,expert,p,time\na,x,0.2,03/11/2026\na,x,0.6,04/10/2026\n", duplicates="last")
 
 
-def test_multiple_choice_with_a_column_of_options():
-    text = "Teilnehmer;Frage;Option;Wahrscheinlichkeit;Datum\n"
-    text += "".join(
-        f"{who};F1;{label};{p};03.11.2026\n"
-        for who, ps in (("Anna", (50, 30, 20)), ("Bernd", (60, 30, 10)))
-        for label, p in zip("ABC", ps, strict=True)
-    )
-    found = read(text, percent=True)
-    assert found.classes == ("A", "B", "C")
-    np.testing.assert_allclose(found.probabilities, [[0.5, 0.3, 0.2], [0.6, 0.3, 0.1]])
-
-
 @pytest.mark.parametrize("question", ["Regen für München?", '"Regen?\nStichtag: März"'])
 def test_a_file_that_excel_saved_is_read_by_the_command_that_is_proposed(question, tmp_path):
     path = tmp_path / "umfrage.csv"
@@ -368,11 +356,6 @@ def test_units_of_classes_and_of_nobody():
         read("event,ann,bob\nq,0.5,0.4\n", units={"bod": "percent"})
     with pytest.raises(ArgumentError, match=r"a unit is percent or fraction, and that of 'ann' is 'odds'"):
         ReadOptions(units={"ann": "odds"})
-
-
-def test_rare_events_in_whole_per_cent_are_percentages():
-    text = "event,expert,probability\nq1,ann,1\nq1,bob,3\nq2,ann,0\nq2,bob,5\n"
-    same(read(text, percent=True), [[0.01, 0.03], [0.0, 0.05]])
 
 
 PEOPLE = "Name,Q1,Q2,Q3\nAnna,0.65,0.2,0.05\nBernd,0.7,,0.1\nCara,0.4,0.35,\n"

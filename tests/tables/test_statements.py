@@ -15,6 +15,8 @@ from opinionpool.tables.table import read_frame
 
 EVENTS, EXPERTS = ["q0", "q1", "q2"], ["a", "b"]
 NAT = np.datetime64("NaT", "us")
+# What says where a statement stood.
+TABLE = read_frame({"event": ["q"] * 20})
 
 
 def statements(rows, classes=(), times=True):
@@ -23,7 +25,7 @@ def statements(rows, classes=(), times=True):
     event, expert, label = (column.astype(np.intp) for column in columns[:3])
     hours = [NAT if row[4] is None else np.datetime64(int(row[4]), "h").astype("M8[us]") for row in rows]
     return LongRows(
-        table=read_frame({"event": ["q"] * max(len(rows), 1)}),
+        table=TABLE,
         events=EVENTS,
         experts=EXPERTS,
         classes=classes,
