@@ -227,7 +227,8 @@ def _experts_of_files(
     """Return the expert of each row, one per file if rows of several files share event, expert and class."""
     if len(table.pieces) < 2:
         return experts
-    key = (events.codes * len(experts.values) + experts.codes) * max(len(labels.values), 1) + labels.codes
+    key = events.codes.astype(np.intp) * len(experts.values) + experts.codes
+    key = key * max(len(labels.values), 1) + labels.codes
     key = np.where((events.codes == BLANK) | (experts.codes == BLANK), BLANK, key)
     files = _files(table, layout, reading, [(key, layout.roles["probability"])])
     return experts if files is None else _of_files(experts, files)

@@ -370,7 +370,8 @@ def _pairs(column: Observed, shared: bool) -> tuple[Index, list[tuple[int, int]]
     if shared:
         return codes, [(0, code) for code in range(len(words.values))], words.counts.tolist()
     there = (codes >= 0) & (events >= 0)
-    keys, inverse = np.unique(events[there] * max(len(words.values), 1) + codes[there], return_inverse=True)
+    keys = events[there].astype(np.intp) * max(len(words.values), 1) + codes[there]
+    keys, inverse = np.unique(keys, return_inverse=True)
     pair = np.full(len(codes), BLANK)
     pair[there] = inverse
     pairs = list(zip(*(part.tolist() for part in np.divmod(keys, max(len(words.values), 1))), strict=True))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cached_property
@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool.arrays import Array, Index, has_boolean, unmasked
+from opinionpool.blocks import blocks
 from opinionpool.errors import Note, OpinionPoolError
 from opinionpool.findings import Place, Remedy, fault
 from opinionpool.tables.delimited import lines_of
@@ -46,7 +47,7 @@ _NUMERIC = (*_WHOLE, "FLOAT", "DOUBLE", "DECIMAL")
 class Words:
     """A column of text."""
 
-    codes: Index  # (rows,); the position of each row's cell in `values`, -1 where it is blank
+    codes: Index  # (rows,); the position of each row's cell in `values`, -1 where blank; of the least type for these
     values: list[str]  # the distinct cells in order of first appearance, trimmed
     trimmed: int = 0  # cells that had white space around them
 
@@ -62,7 +63,10 @@ class Words:
     @cached_property
     def counts(self) -> Index:
         """How many rows hold each word."""
-        return np.bincount(self.codes + 1, minlength=len(self.values) + 1)[1:]
+        found = np.zeros(len(self.values) + 1, np.intp)
+        for cells in blocks(len(self.codes), 1):
+            found += np.bincount(self.codes[cells] + 1, minlength=len(found))
+        return found[1:]
 
     def texts(self) -> list[str | None]:
         """The cells, None where blank."""
@@ -72,18 +76,24 @@ class Words:
     def rewritten(self, words: Sequence[str]) -> Words:
         """Return the column with other words; words that become equal are merged."""
         values = list(dict.fromkeys(words))
-        return Words(self.expand(np.array(list(map(values.index, words)), np.intp), BLANK), values, self.trimmed)
+        found = np.array(list(map(values.index, words)), code_type(values))
+        return Words(self.expand(found, BLANK), values, self.trimmed)
 
     def among(self, values: Sequence[str]) -> Words:
         """Return the column with codes that refer to a longer list of words."""
         position = {word: i for i, word in enumerate(values)}
-        found = np.array([position[word] for word in self.values], dtype=np.intp)
+        found = np.array([position[word] for word in self.values], dtype=code_type(values))
         return Words(self.expand(found, BLANK), list(values), self.trimmed)
 
     def expand(self, values: npt.NDArray[Any], blank: object, rows: Index | None = None) -> npt.NDArray[Any]:
         """One value per word to one per row, or to one for some rows, `blank` where the cell is."""
         codes = self.codes if rows is None else self.codes[rows]
         return np.append(values, np.array([blank], dtype=values.dtype)).take(codes)
+
+
+def code_type(words: Sized) -> np.dtype[Any]:
+    """The least type of integers that are positions of words, 1 more, or -1."""
+    return np.dtype(np.min_scalar_type(-len(words) - 2))
 
 
 class Numbers(NamedTuple):
@@ -192,7 +202,7 @@ class Table:
                     f"SELECT c, hash(c) AS h, min(r) AS r FROM ({rows}) GROUP BY c ORDER BY r"
                 ).fetchnumpy()
             cells = distinct["c"].tolist()
-            place = np.arange(self.rows)
+            place = np.arange(self.rows, dtype=code_type(cells))
             if len(cells) < self.rows:
                 place = self._places(cell, np.asarray(distinct["h"]))
         if place is None:
@@ -209,7 +219,7 @@ class Table:
         if shift is None:
             return _positions(np.asarray(self.select(f"hash({cell}) AS h")["h"]), keys)
         rows = self.select(f"CAST((hash({cell}) >> {shift}) & 65535 AS USMALLINT) AS h")["h"]
-        place = np.empty(1 << 16, dtype=np.intp)
+        place = np.empty(1 << 16, dtype=code_type(keys))
         place[slots.astype(np.intp)] = np.arange(len(keys))
         return np.asarray(place.take(rows))
 
@@ -342,15 +352,19 @@ def _positions(hashes: npt.NDArray[np.uint64], keys: npt.NDArray[np.uint64]) -> 
     """Return the position of each hash in `keys`, which has all of them; None if keys are equal.
 
     >>> _positions(np.array([7, 7, 5, 7], np.uint64), np.array([7, 5], np.uint64))
-    array([0, 0, 1, 0])
+    array([0, 0, 1, 0], dtype=int8)
     """
-    order = np.argsort(keys)
-    keys = keys[order]
-    if (keys[1:] == keys[:-1]).any():
-        return None
     # Rows with one word often follow each other, and are looked up once.
     starts = np.flatnonzero(np.append(True, hashes[1:] != hashes[:-1]))
-    found = order[np.searchsorted(keys, hashes[starts])]
+    order = np.argsort(keys).astype(code_type(keys))
+    ordered = keys[order]
+    if (ordered[1:] == ordered[:-1]).any():
+        return None
+    if np.array_equal(hashes[starts], keys):
+        # The words stand together, in the order of the keys.
+        found = np.arange(len(keys), dtype=code_type(keys))
+    else:
+        found = order[np.searchsorted(ordered, hashes[starts])]
     return found if len(starts) == len(hashes) else np.repeat(found, np.diff(starts, append=len(hashes)))
 
 
@@ -378,11 +392,11 @@ def encode(cells: Iterable[str | None]) -> Words:
     """Cells as coded words.
 
     >>> encode(["b", None, "a ", "b", ""])
-    Words(codes=array([ 0, -1,  1,  0, -1]), values=['b', 'a'], trimmed=1)
+    Words(codes=array([ 0, -1,  1,  0, -1], dtype=int8), values=['b', 'a'], trimmed=1)
     """
     cells = list(cells)
     distinct = {cell: i for i, cell in enumerate(dict.fromkeys(cells))}
-    return tidied(list(distinct), np.fromiter(map(distinct.__getitem__, cells), np.intp, len(cells)))
+    return tidied(list(distinct), np.fromiter(map(distinct.__getitem__, cells), code_type(distinct), len(cells)))
 
 
 def tidied(cells: list[str | None], place: Index) -> Words:
@@ -390,7 +404,7 @@ def tidied(cells: list[str | None], place: Index) -> Words:
     if None not in cells and "" not in cells and list(map(str.strip, cast("Sequence[str]", cells))) == cells:
         return Words(place, cast("list[str]", cells))
     words: dict[str, int] = {}
-    codes = np.full(len(cells) + 1, BLANK)
+    codes = np.full(len(cells) + 1, BLANK, dtype=code_type(cells))
     untidy = np.zeros(len(cells) + 1, dtype=bool)
     for i, cell in enumerate(cells):
         word = "" if cell is None else cell.strip()
