@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import exp
+from math import exp, sqrt
 from typing import TypeAlias
 
 import numpy as np
@@ -99,13 +99,29 @@ def holm(p: Array, tests: int = 0) -> Array:
 
 def welch(one: Array, two: Array) -> float:
     """Two-sided p-value of Welch's t test; 1 where neither sample varies."""
-    from scipy.stats import ttest_ind_from_stats
-
     if np.ptp(one) == np.ptp(two) == 0:
         return 1.0
-    # Of samples that hardly vary SciPy warns if it gets them, and not if it gets their moments.
-    moments = [value for x in (one, two) for value in (x.mean(), x.std(ddof=1), len(x))]
-    return float(ttest_ind_from_stats(*moments, equal_var=False).pvalue)
+    a, b = (float(x.var(ddof=1)) / len(x) for x in (one, two))
+    freedom = (a + b) ** 2 / (a**2 / (len(one) - 1) + b**2 / (len(two) - 1))
+    return two_sided(float(one.mean() - two.mean()) / sqrt(a + b), freedom)
+
+
+def two_sided(t: float, freedom: float) -> float:
+    """P-value of a value of Student's t distribution."""
+    from scipy.special import stdtr
+
+    return 2.0 * float(stdtr(freedom, -abs(t)))
+
+
+def spearman(values: Array) -> tuple[float, float]:
+    """Rank correlation of values with their positions, 0 where all are equal, and its two-sided p-value by t."""
+    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    if len(counts) == 1:
+        return 0.0, 1.0
+    ranks = (np.cumsum(counts) - (counts - 1) / 2.0)[place]
+    r = float(np.corrcoef(np.arange(len(values)), ranks)[0, 1])
+    freedom = len(values) - 2
+    return r, two_sided(r * sqrt(freedom / max((1.0 + r) * (1.0 - r), 1e-300)), freedom)
 
 
 def at_least(successes: int, trials: int, probability: float) -> float:
@@ -210,8 +226,6 @@ def correlations(residuals: Residuals) -> list[Check]:
 
 def drift(residuals: Residuals) -> list[Check]:
     """Test whether an expert's bias or score has a trend: Spearman's correlation with dates, whose events are one."""
-    from scipy.stats import spearmanr
-
     times = residuals.forecasts.times
     if times is None:
         return [_in_order("drift", "whether experts change over time: the forecasts have no times")]
@@ -227,7 +241,7 @@ def drift(residuals: Residuals) -> list[Check]:
             continue
         for what, values in series.items():
             by_date = np.bincount(index, values[rows][known]) / np.bincount(index)
-            r, p = map(float, spearmanr(np.arange(len(dates)), by_date) if np.ptp(by_date) else (0.0, 1.0))
+            r, p = spearman(by_date)
             tested.append(Check("drift", name, r, p, _trend(name, what, r, len(dates)), True))
     count = counted(len({each.expert for each in tested}), "expert")
     idle = f"too few dates to say whether an expert changes: {DATES} are needed, and {ENOUGH} outcomes by one expert"

@@ -234,9 +234,8 @@ class _Answers:
     file: _InParts
     listing: Listing
     totals: Totals | None = None
-    read: PartNotes = field(default_factory=PartNotes)
     answered: PartNotes = field(default_factory=PartNotes)
-    one_part: tuple[Sequence[Note], Sequence[Note]] | None = None
+    last: Sequence[Note] = ()  # on the answers in the last part
     void: dict[str, int] = field(default_factory=dict)  # void events, and how many forecast each
 
     def each(self) -> Iterator[Pooled]:
@@ -248,10 +247,8 @@ class _Answers:
             pooled, unlisted = self._chosen(kept.pooled(self.file.rate))
             # Those of a single part stand among what was learned.
             own = [] if self.file.parts is None else [note for note in kept.notes if note.code == "not-learned"]
-            notes = [*own, *answers.answer_notes(pooled), *unlisted]
-            self.one_part = (forecasts.notes, notes) if self.totals is None else None
-            self.read.add(forecasts.notes)
-            self.answered.add(notes)
+            self.last = [*own, *answers.answer_notes(pooled), *unlisted]
+            self.answered.add(self.last)
             size = Totals.of(forecasts)
             self.totals = size if self.totals is None else self.totals + size
             yield pooled
@@ -275,13 +272,14 @@ class _Answers:
     def notes(self) -> tuple[Note, ...]:
         """Return all notes from reading, learning and answering."""
         file, parts, size = self.file, self.file.parts, self.size
-        read: Sequence[Note] = self.read.all(unresolved=size.events, normalised=size.cells)
-        answered: Sequence[Note] = self.answered.all(**{"in-sample": size.events})
-        if self.one_part is not None:
-            read, answered = self.one_part
-        over = () if parts is None else (*parts.standing_out(), *parts.notes)
+        read, answered = file.forecasts.notes, self.last
+        if parts is not None:
+            read, answered = (
+                parts.notes_of_all(size.events, size.cells),
+                self.answered.all(**{"in-sample": size.events}),
+            )
         rate = base_rate_notes(file.kept.state, file.kept.given, file.rate)
-        return (*read, *over, *file.notes, *answered, *rate)
+        return (*read, *file.notes, *answered, *rate)
 
 
 def _write(file: _InParts, listing: Listing, writing: Writing) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -313,12 +313,18 @@ def typed_again(reading: Reading, way: ReadOptions) -> list[str]:
 
 def find(reading: Reading, panel: str | None = None, model: tuple[str, TrainedPool] | None = None) -> Findings:
     """Result of examining the files, with the beliefs or the saved pool, and all obstacles to pooling."""
-    from opinionpool.report.check import examine
+    from opinionpool.report.check import examine, examined_in_parts
     from opinionpool.tables.diagnosis import diagnose
+    from opinionpool.tables.parts import open_parts, wants_parts
 
+    options, contents, found = options_for(reading, model), None, None
     try:
         with progress(f"reading {reading.name}") as advance:
-            diagnosis = diagnose(reading.source, reading.outcomes, options_for(reading, model), advance)
+            if model is None and reading.outcomes is None and wants_parts(reading.source, options):
+                with suppress(TableError), open_parts(reading.source, options, advance) as parts:
+                    found = None if parts is None else examined_in_parts(parts, options)
+            # What stands in the way is looked for in all of the file.
+            diagnosis, contents = found or (diagnose(reading.source, reading.outcomes, options, advance), None)
     except ArgumentError as error:
         raise click.UsageError(str(error)) from None
     beside = {"--panel": panel, "--model": None if model is None else model[0]}
@@ -329,9 +335,9 @@ def find(reading: Reading, panel: str | None = None, model: tuple[str, TrainedPo
     try:
         beliefs = BeliefFile.of(panel).beliefs
     except OpinionPoolError as error:
-        found = examine(diagnosis, commands)
-        return replace(found, obstacles=(*found.obstacles, str(error)))
-    return examine(diagnosis, commands, beliefs, model)
+        findings = examine(diagnosis, commands, contents=contents)
+        return replace(findings, obstacles=(*findings.obstacles, str(error)))
+    return examine(diagnosis, commands, beliefs, model, contents)
 
 
 def _typed() -> tuple[str, list[str], list[str]]:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from functools import reduce
+from operator import add
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from opinionpool.analysis.checks import Check, check_model
-from opinionpool.errors import Note, OpinionPoolError
+from opinionpool.arrays import Array, Index
+from opinionpool.errors import Note, OpinionPoolError, TableError
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.beliefs import Beliefs
 from opinionpool.learning.fitted import FittedPanel
@@ -23,18 +27,20 @@ from opinionpool.report.view import (
     agreement_line,
     facts,
     missing,
-    option_counts,
     remarkable,
     size_line,
 )
 from opinionpool.streams.trained import TrainedPool, matched
-from opinionpool.tables.diagnosis import Diagnosis, Fault
+from opinionpool.tables.diagnosis import Diagnosis, Fault, Way
 from opinionpool.tables.options import ReadOptions
-from opinionpool.tables.times import span
+from opinionpool.tables.times import Times, midnights, span
 from opinionpool.text import counted, listed
 
-# Forecasts on which the model is checked, about.
-_CHECKED = 200_000
+if TYPE_CHECKING:
+    from opinionpool.tables.parts import Parts
+
+# Forecasts on which the model is checked, on events with an outcome and on others, at most; events, at least.
+_CHECKED, _LEAST = 200_000, 1_000
 # What each check looks for, where it finds nothing.
 LOOKED_FOR = {
     "normality": "long tails",
@@ -69,10 +75,107 @@ def check_lines(checks: Sequence[Check]) -> list[str]:
 
 
 @dataclass(frozen=True, eq=False)
-class Findings:
-    """Result of examining a file: forecasts, notes, obstacles, model checks and the commands that read it."""
+class Contents:
+    """Counts of some forecasts, which add up over the parts of a file."""
 
-    forecasts: Forecasts | None  # as the first of `commands` reads them; None if they could not be read
+    totals: Totals
+    void: int
+    blank: int  # events without a forecast
+    priors: tuple[int, float, float]  # events without a prior of their own; the least and the largest prior
+    times: Times  # a few of those known: the first, the last, and one that is no midnight if there is one
+    counts: dict[str, Index]  # (N,); forecasts of each expert, those on resolved events, and those of exactly 0, .5, 1
+
+    @classmethod
+    def of(cls, forecasts: Forecasts) -> Contents:
+        """The counts of forecasts in memory."""
+        t = len(forecasts.events)
+        priors = np.full((t, 1), np.nan) if forecasts.prior is None else forecasts.prior.reshape(t, -1)
+        known = priors[~np.isnan(priors)]
+        return cls(
+            Totals.of(forecasts),
+            0 if forecasts.void is None else len(forecasts.void.events),
+            int((forecasts.crowd == 0).sum()),
+            (int(np.isnan(priors).any(axis=1).sum()), *_ends(known)),
+            np.empty(0, "datetime64[us]") if forecasts.times is None else _telling(forecasts.times),
+            _counts(forecasts),
+        )
+
+    def __add__(self, other: Contents) -> Contents:
+        """The counts of two parts."""
+        (blank, *ends), (more, *others) = self.priors, other.priors
+        return Contents(
+            self.totals + other.totals,
+            self.void + other.void,
+            self.blank + other.blank,
+            (blank + more, *_ends(np.array([*ends, *others]))),
+            _telling(np.concatenate([self.times, other.times])),
+            {key: own + other.counts[key] for key, own in self.counts.items()},
+        )
+
+
+def _ends(values: Array) -> tuple[float, float]:
+    """The least and the largest of some numbers, infinities if there are none."""
+    return float(values.min(initial=np.inf)), float(values.max(initial=-np.inf))
+
+
+def _telling(times: Times) -> Times:
+    """The first and the last of some times, and one that is no midnight if there is one."""
+    known = np.sort(times[~np.isnat(times)])
+    return np.concatenate([known[:1], known[-1:], known[~midnights(known)][:1]])
+
+
+def _counts(forecasts: Forecasts) -> dict[str, Index]:
+    """How many forecasts each expert made, on resolved events, and how many are exactly 0, a half and 1, (N,) each."""
+    p, who, n = forecasts.probabilities, forecasts.expert_index, len(forecasts.experts)
+    binary = p.ndim == 1
+    # An event with fewer classes leaves the last positions at 0.
+    own = True if binary else np.arange(p.shape[1]) < forecasts.sizes[forecasts.event_index, None]
+
+    def exactly(value: float) -> Index:
+        cells = (p == value) & own
+        return np.bincount(who[cells if binary else cells.any(axis=1)], minlength=n)
+
+    found = {"forecasts": forecasts.counts, "resolved": forecasts.resolved_counts, "zeros": exactly(0)}
+    return found | ({"halves": exactly(0.5)} if binary else {}) | {"ones": exactly(1)}
+
+
+class Drawn:
+    """Forecasts that come in parts: on all events, or on a share of those with an outcome, or of the others."""
+
+    def __init__(self) -> None:
+        self._parts: list[tuple[Forecasts, Array]] = []
+        self._share = np.ones(2)  # of events without and with an outcome
+        self._chance = np.random.default_rng(0)
+
+    def add(self, part: Forecasts) -> None:
+        """Take in a part; a share is halved for as long as it has too many forecasts."""
+        self._parts.append((part, self._chance.random(len(part.events))))
+        for known in (0, 1):
+            while self._too_many(known):
+                self._share[known] /= 2
+        for i, (each, chance) in enumerate(self._parts):
+            kept = chance < self._share[each.resolved.astype(np.intp)]
+            if not kept.all():
+                self._parts[i] = each.select_events(kept), chance[kept]
+
+    def _too_many(self, known: int) -> bool:
+        share = self._share[known]
+        sizes = [part.crowd[(part.resolved == known) & (chance < share)] for part, chance in self._parts]
+        return sum(int(size.sum()) for size in sizes) > _CHECKED and sum(map(len, sizes)) > _LEAST
+
+    @property
+    def forecasts(self) -> Forecasts:
+        """The forecasts on these events."""
+        parts = [part for part, _ in self._parts]
+        return parts[0] if len(parts) == 1 else Forecasts.joined(parts)
+
+
+@dataclass(frozen=True, eq=False)
+class Findings:
+    """Result of examining a file: contents, notes, obstacles, model checks and the commands that read it."""
+
+    contents: Contents | None  # as the first of `commands` reads it; None if it could not be read
+    forecasts: Forecasts | None = None  # all of them, or some
     notes: tuple[Note, ...] = ()  # what was coerced or dropped in reading, and what learning from it would say
     obstacles: tuple[str, ...] = ()  # what keeps it from being pooled, the most harmful first
     checks: tuple[Check, ...] = ()  # whether forecasts are as the model takes them to be
@@ -86,8 +189,12 @@ def examine(
     commands: Sequence[str] = (),
     beliefs: Beliefs | None = None,
     model: tuple[str, TrainedPool] | None = None,
+    contents: Contents | None = None,
 ) -> Findings:
-    """Examine a file: fit the default pool to its forecasts and beliefs, or apply a saved one, and collect findings."""
+    """Examine a file: fit the default pool to its forecasts and beliefs, or apply a saved one, and collect findings.
+
+    `contents` are those of a file some of whose forecasts the diagnosis has.
+    """
     faults = diagnosis.faults
     obstacles = [fault.text for fault in faults if not fault.proposed]
     if not diagnosis.readable:
@@ -96,32 +203,49 @@ def examine(
     assert forecasts is not None
     notes = tuple(note for note in forecasts.notes if note.code not in {"duplicates"} or not obstacles)
     checks: list[Check] = []
+    contents = contents or Contents.of(forecasts)
     try:
-        whole = forecasts
+        drawn, whole = Drawn(), forecasts
         if model is not None:
             model = model[0], model[1].named(forecasts.classes)
             whole, new = _beside(forecasts, *model)
             notes += new
+        drawn.add(whole)
+        some, every = drawn.forecasts, contents.totals.events
         if model is not None and isinstance(model[1].learned, FittedPanel):
             state = model[1].learned
         else:
-            state = learn(whole, beliefs=beliefs or Beliefs())
+            state = learn(some, beliefs=beliefs or Beliefs())
             # The checks of the model look for leakage themselves, and outcomes are looked at below, pool or not.
             notes += tuple(note for note in state.notes if note.code not in {"leakage", "one-outcome"})
-        # Evenly spread events, where there are very many.
-        every = len(whole.event_index) // _CHECKED
-        some = whole if every < 2 else whole.select_events(np.arange(len(whole.events)) % every == 0)
         checks = check_model(some, state)
-        if some is not whole:
-            total = counted(len(forecasts.events), "event")
-            text = f"the model is checked on {len(some.events):,} of {total}, evenly spread"
+        if len(some.events) < every:
+            text = f"learning and the model are checked on {len(some.events):,} of {every:,} events, drawn by chance"
             notes += (Note("checked-sample", text, len(some.events)),)
     except OpinionPoolError as error:
         obstacles.append(str(error))
-    notes += _shortcomings(forecasts)
-    return Findings(
-        forecasts, notes, tuple(obstacles), tuple(checks), faults, tuple(commands), diagnosis.readable[0].options
-    )
+    notes += _shortcomings(contents, forecasts)
+    options = diagnosis.readable[0].options
+    return Findings(contents, forecasts, notes, tuple(obstacles), tuple(checks), faults, tuple(commands), options)
+
+
+def examined_in_parts(parts: Parts, options: ReadOptions) -> tuple[Diagnosis, Contents] | None:
+    """The diagnosis of a file that is read in parts, with some of its forecasts, and what it holds.
+
+    None if something about it is to be asked, for which it is read as a whole.
+    """
+    drawn, contents = Drawn(), list[Contents]()
+    try:
+        for part in parts.forecasts():
+            drawn.add(part)
+            contents[:] = [reduce(add, (*contents, Contents.of(part)))]
+    except TableError:
+        return None
+    totals = contents[0].totals
+    notes = parts.notes_of_all(totals.events, totals.cells)
+    if any(note.code == "similar-names" for note in notes):
+        return None
+    return Diagnosis((Way(options, (), replace(drawn.forecasts, notes=notes)),)), contents[0]
 
 
 def _beside(forecasts: Forecasts, file: str, trained: TrainedPool) -> tuple[Forecasts, tuple[Note, ...]]:
@@ -149,23 +273,21 @@ def _beside(forecasts: Forecasts, file: str, trained: TrainedPool) -> tuple[Fore
     return forecasts.select_experts(known).by_experts(trained.experts), tuple(notes)
 
 
-def _shortcomings(forecasts: Forecasts) -> tuple[Note, ...]:
+def _shortcomings(contents: Contents, forecasts: Forecasts) -> tuple[Note, ...]:
     """Notes on data missing from forecasts that can be pooled nevertheless."""
     notes = []
-    resolved = forecasts.resolved
-    if not resolved.any():
+    if not contents.totals.resolved:
         text = (
             "outcomes would show whom to believe: in a column outcome, or any that --column outcome=NAME names, or in "
             "a file of their own with --outcomes"
         )
         notes.append(Note("no-outcomes", text))
     if forecasts.options is None:
-        notes += one_outcome_notes(forecasts.classes, np.array(Totals.of(forecasts).outcomes))
-    blank = int((forecasts.crowd == 0).sum())
-    if blank:
-        text = f"{counted(blank, 'event')} without a forecast will get the prior"
-        notes.append(Note("no-forecast", text, blank))
-    answered = int(np.count_nonzero(forecasts.resolved_counts))
+        notes += one_outcome_notes(forecasts.classes, np.array(contents.totals.outcomes))
+    if contents.blank:
+        text = f"{counted(contents.blank, 'event')} without a forecast will get the prior"
+        notes.append(Note("no-forecast", text, contents.blank))
+    answered = int(np.count_nonzero(contents.counts["resolved"]))
     unknown = len(forecasts.experts) - answered
     if unknown and answered:
         text = f"{counted(unknown, 'expert')} without a forecast on a resolved event, about whom nothing is learned"
@@ -175,23 +297,22 @@ def _shortcomings(forecasts: Forecasts) -> tuple[Note, ...]:
 
 def topics(findings: Findings, name: str) -> list[tuple[str, str]]:
     """The findings for people, as topics and texts."""
-    forecasts = findings.forecasts
-    if forecasts is None:
+    forecasts, contents = findings.forecasts, findings.contents
+    if forecasts is None or contents is None:
         return [("file", name), *_in_the_way(findings)]
     shown = {note.code: note.text for note in findings.notes}
-    t, n = forecasts.shape
-    cells = len(forecasts.event_index)
-    resolved = int(forecasts.resolved.sum())
-    void = "" if forecasts.void is None else f", and {whole(len(forecasts.void.events))} void"
+    size = contents.totals
+    resolved = "all" if size.resolved == size.events else whole(size.resolved)
+    void = f", and {whole(contents.void)} void" if contents.void else ""
     rows = [
         ("file", name + (f": {shown['format']}" if "format" in shown else "")),
         ("layout", shown.get("layout", "")),
-        ("events", f"{whole(t)}, {'all' if resolved == t else whole(resolved)} resolved{void}"),
-        ("outcomes", _outcomes(forecasts)),
-        ("experts", whole(n)),
-        ("forecasts", f"{whole(cells)}, {missing(forecasts)}"),
+        ("events", f"{whole(size.events)}, {resolved} resolved{void}"),
+        ("outcomes", _outcomes(size)),
+        ("experts", whole(size.experts)),
+        ("forecasts", f"{whole(size.cells)}, {missing(size)}"),
         ("agreement", agreement_line(forecasts)),
-        ("prior", _priors(forecasts)),
+        ("prior", _priors(contents)),
         ("time", shown.get("times", "")),
     ]
     notes = [note for note in findings.notes if note.code != "layout" and remarkable(forecasts, note)]
@@ -212,74 +333,59 @@ def _in_the_way(findings: Findings) -> list[tuple[str, str]]:
     return [("" if i else "in the way", line) for i, line in lines]
 
 
-def _outcomes(forecasts: Forecasts) -> str:
-    if forecasts.options is not None:
-        shown = ", ".join(f"{counted(count, 'event')} with {size}" for size, count in option_counts(forecasts))
-        return f"options that are the event's own: {shown}"
-    counts = Totals.of(forecasts).outcomes
+def _outcomes(size: Totals) -> str:
+    if size.options:
+        sizes = [f"{counted(count, 'event')} with {k}" for k, count in sorted(size.options.items())]
+        return f"options that are the event's own: {', '.join(sizes)}"
     shown = ", ".join(
-        f"{str(label)!r} {counted(count, 'time')}" for label, count in zip(forecasts.classes, counts, strict=True)
+        f"{str(label)!r} {counted(count, 'time')}" for label, count in zip(size.classes, size.outcomes, strict=True)
     )
-    shown = shown if any(counts) else "none known"
-    if len(forecasts.classes) == 2:
-        shown += f"; forecasts are probabilities of {str(forecasts.classes[1])!r}"
+    shown = shown if size.resolved else "none known"
+    if len(size.classes) == 2:
+        shown += f"; forecasts are probabilities of {str(size.classes[1])!r}"
     return shown
 
 
-def _priors(forecasts: Forecasts) -> str:
-    if forecasts.prior is None:
+def _priors(contents: Contents) -> str:
+    blank, low, high = contents.priors
+    if blank == contents.totals.events:
         return ""
-    prior = forecasts.prior.reshape(len(forecasts.events), -1)
-    blank = int(np.isnan(prior).any(axis=1).sum())
-    if blank == len(prior):
-        return ""
-    return f"given for each event, from {percent(float(np.nanmin(prior)))} to {percent(float(np.nanmax(prior)))}" + (
-        f"; blank for {counted(blank, 'event')}" if blank else ""
-    )
+    without = f"; blank for {counted(blank, 'event')}" if blank else ""
+    return f"given for each event, from {percent(low)} to {percent(high)}{without}"
 
 
-def duplicate_columns(forecasts: Forecasts) -> list[Column]:
+_TITLES = {"forecasts": "forecasts", "resolved": "resolved", "zeros": "at 0%", "halves": "at 50%", "ones": "at 100%"}
+
+
+def _expert_columns(findings: Findings) -> list[Column]:
     """How many forecasts each expert made, and how many of them are exactly 0, a half and 1."""
-    p, who, n = forecasts.probabilities, forecasts.expert_index, len(forecasts.experts)
-    binary = p.ndim == 1
-    # An event with fewer classes leaves the last positions at 0.
-    own = True if binary else np.arange(p.shape[1]) < forecasts.sizes[forecasts.event_index, None]
-
-    def exactly(value: float) -> list[int]:
-        cells = (p == value) & own
-        return [int(x) for x in np.bincount(who[cells if binary else cells.any(axis=1)], minlength=n)]
-
-    columns = [
-        Column("expert", forecasts.experts, "expert"),
-        Column("forecasts", forecasts.counts.tolist(), "forecasts", whole),
-        Column("resolved", forecasts.resolved_counts.tolist(), "resolved", whole),
-        Column("zeros", exactly(0), "at 0%", whole),
-    ]
-    if binary:
-        columns.append(Column("halves", exactly(0.5), "at 50%", whole))
-    return [*columns, Column("ones", exactly(1), "at 100%", whole)]
+    if findings.contents is None or findings.forecasts is None:
+        return []
+    counts = findings.contents.counts.items()
+    columns = [Column(key, count.tolist(), _TITLES[key], whole) for key, count in counts]
+    return [Column("expert", findings.forecasts.experts, "expert"), *columns]
 
 
 def check_view(findings: Findings, name: str) -> View:
     """View of an examined file: contents and obstacles, a table of the experts, and the commands that read it."""
-    columns = [] if findings.forecasts is None else duplicate_columns(findings.forecasts)
+    columns = _expert_columns(findings)
     choice = "To read it, type one of these:" if len(findings.commands) > 1 else "To read it, type"
     below = ["", choice, *(f"  {command}" for command in findings.commands)] if findings.commands else []
-    size = [] if findings.forecasts is None else [size_line(findings.forecasts)]
+    size = [] if findings.contents is None else [size_line(findings.contents.totals)]
     return View("experts", columns, finding_facts(findings), size, findings.notes, below, above=topics(findings, name))
 
 
 def finding_facts(findings: Findings) -> dict[str, object]:
     """The findings for JSON."""
-    forecasts, known = findings.forecasts, dict[str, object]()
+    forecasts, contents, known = findings.forecasts, findings.contents, dict[str, object]()
     faults = [
         {"text": fault.text, "count": fault.count, "options": fault.options(), "proposed": fault.proposed}
         for fault in findings.faults
     ]
-    if forecasts is not None:
-        first, last = (None if forecasts.times is None else span(forecasts.times)) or (None, None)
+    if forecasts is not None and contents is not None:
+        first, last = span(contents.times) or (None, None)
         checks = [asdict(check) for check in findings.checks]
-        known = facts(forecasts) | agreement_facts(forecasts)
+        known = facts(contents.totals) | agreement_facts(forecasts)
         known |= {"first_time": first, "last_time": last, "checks": checks}
     return known | {
         "obstacles": list(findings.obstacles), "faults": faults, "commands": list(findings.commands)

@@ -44,7 +44,7 @@ class Totals:
     --------
     >>> f = Forecasts.from_array([[0.9, 0.7], [0.2, float("nan")]], [1, None])
     >>> Totals.of(f) + Totals.of(f)
-    Totals(classes=(0, 1), events=4, experts=2, cells=6, outcomes=(0, 2))
+    Totals(classes=(0, 1), events=4, experts=2, cells=6, outcomes=(0, 2), options=Counter())
     """
 
     classes: tuple[object, ...]
@@ -52,6 +52,7 @@ class Totals:
     experts: int
     cells: int
     outcomes: tuple[int, ...]  # resolved events by class
+    options: Counter[int] = field(default_factory=Counter)  # events by how many options of their own they have
 
     @classmethod
     def of(cls, forecasts: Forecasts | Totals) -> Totals:
@@ -61,12 +62,14 @@ class Totals:
         t, n = forecasts.shape
         known = forecasts.outcomes[forecasts.resolved]
         counts = np.bincount(known, minlength=len(forecasts.classes)).tolist()
-        return cls(forecasts.classes, t, n, len(forecasts.event_index), tuple(counts))
+        options = Counter[int]() if forecasts.options is None else Counter(forecasts.sizes.tolist())
+        return cls(forecasts.classes, t, n, len(forecasts.event_index), tuple(counts), options)
 
     def __add__(self, other: Totals) -> Totals:
         """Return the sums of two totals, by the same experts on different events."""
         counts = tuple(a + b for a, b in zip(self.outcomes, other.outcomes, strict=True))
-        return Totals(self.classes, self.events + other.events, self.experts, self.cells + other.cells, counts)
+        events, cells = self.events + other.events, self.cells + other.cells
+        return Totals(self.classes, events, self.experts, cells, counts, self.options + other.options)
 
     @property
     def resolved(self) -> int:
@@ -85,8 +88,8 @@ def facts(forecasts: Forecasts | Totals) -> dict[str, object]:
     }
     if len(labels) == 2:
         classes["positive"] = labels[1]
-    if isinstance(forecasts, Forecasts) and forecasts.options is not None:
-        classes = {"options": {str(k): count for k, count in option_counts(forecasts)}}
+    if size.options:
+        classes = {"options": {str(k): count for k, count in sorted(size.options.items())}}
     return {
         "events": size.events,
         "resolved": size.resolved,
@@ -95,11 +98,6 @@ def facts(forecasts: Forecasts | Totals) -> dict[str, object]:
         "forecasts": size.cells,
         "missing": 1.0 - size.cells / most if most else None,
     }
-
-
-def option_counts(forecasts: Forecasts) -> list[tuple[int, int]]:
-    """Pairs of a number of options and the number of events with it."""
-    return sorted(Counter(forecasts.sizes.tolist()).items())
 
 
 def pool_facts(forecasts: Forecasts, pool: str, state: Fitted, base_rate: float | Array | None) -> dict[str, object]:

@@ -301,7 +301,7 @@ def _by_class(
     long_rows, size, rows = melted.long_rows, len(melted.written), melted.long_rows.table.rows
     values = np.concatenate([value for _, value, _ in parts])
     labels = np.concatenate([label for *_, label in parts])
-    events = np.tile(melted.row_events, len(parts))
+    events = np.tile(melted.row_events, len(parts)).astype(np.intp)
     keys = np.where((events >= 0) & (labels >= 0), events * size + labels, -1)
     first, clash = one_per_key(values, ~np.isnan(values), keys, len(long_rows.events) * size)
     if clash is not None:

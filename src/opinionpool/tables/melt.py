@@ -301,8 +301,8 @@ def melt_long(table: Table, layout: Layout, reading: Reading) -> Melted:
         events=events.values,
         experts=kept,
         classes=labels.values if len(labels.values) > 1 else (),
-        event=events.codes[chosen],
-        expert=expert[chosen],
+        event=events.codes[chosen].astype(np.intp),
+        expert=expert[chosen].astype(np.intp),
         label=np.broadcast_to(0, count) if about is None else np.maximum(labels.codes[chosen], 0),
         value=value[chosen],
         rows=rows,
@@ -369,7 +369,7 @@ def melt_columns(table: Table, layout: Layout, reading: Reading) -> Melted:
                 raise _nameless(table, layout, column, int(lacking.argmax()), what, int(lacking.sum()))
         rows = np.flatnonzero(present & (of_row != BLANK)).astype(np.int32)
         code = np.int32(classes.index(label) if label else 0)
-        part = {"rows": rows, "expert": of_row[rows], "event": event[rows], "value": value[rows]}
+        part = {"rows": rows, "expert": of_row[rows], "event": event[rows].astype(np.intp), "value": value[rows]}
         parts.append({**part, "column": np.full(len(rows), np.int32(column)), "label": np.full(len(rows), code)})
     arrays = {name: _joined(parts, name) for name in ("rows", "expert", "event", "value", "column", "label")}
     _note_ids(reading, events if not layout.events else None, by_row)

@@ -137,7 +137,7 @@ class EventOptions:
     @classmethod
     def of(cls, labels: Sequence[str], event: Index, label: Index, events: int) -> EventOptions:
         """Options from pairs of event and label, in the order of the table."""
-        keys, first = np.unique(event.astype(np.intp) * len(labels) + label, return_index=True)
+        keys, first = np.unique(event * len(labels) + label, return_index=True)
         owner = keys // max(len(labels), 1)
         sizes = np.bincount(owner, minlength=events)
         order = np.lexsort((first, owner))
@@ -156,9 +156,7 @@ class EventOptions:
 
     def slot(self, long_rows: LongRows) -> Index:
         """Return the position of each row's option among the options of its event, (M,)."""
-        return self.slots[
-            np.searchsorted(self.keys, long_rows.event.astype(np.intp) * len(self.labels) + long_rows.label)
-        ]
+        return self.slots[np.searchsorted(self.keys, long_rows.event * len(self.labels) + long_rows.label)]
 
     def expected(self, event: Index) -> Index:
         """How many options each of these events has."""

@@ -96,20 +96,27 @@ class Parts:
     notes: tuple[Note, ...] = ()  # on the whole, beside those that the forecasts of a part have
     percent: dict[int, tuple[bool, int]] = field(default_factory=dict)
     counted: list[ForecastCounts] = field(default_factory=list)
+    read: list[PartNotes] = field(default_factory=list)
 
     def forecasts(self, threads: int | None = None) -> Iterator[Forecasts]:
         """The forecasts of each part, in order."""
         self.counted.clear()
+        self.read[:] = [PartNotes()]
         for (first, _), reader in zip(self.spans, in_order(self._read, self.spans, threads), strict=True):
             self._check_units(reader.reading.percent, first)
             self.counted[:] = [reduce(add, (*self.counted, reader.counts))]
+            self.read[0].add(reader.forecasts.notes)
             yield reader.forecasts
         # Whether all numbers of an expert are fractions shows when all have been read.
-        self.standing_out()
+        self._standing_out()
 
-    def standing_out(self) -> list[Note]:
-        """Return the notes on unusual forecasts, once all parts have been read."""
+    def _standing_out(self) -> list[Note]:
+        """Return the notes on unusual forecasts."""
         return forecast_notes(self.counted[0], self.whole.layout, self.request.rules)
+
+    def notes_of_all(self, events: int, cells: int) -> tuple[Note, ...]:
+        """The notes on all parts, which have so many events and forecasts, once they have been read."""
+        return (*self.read[0].all(unresolved=events, normalised=cells), *self._standing_out(), *self.notes)
 
     def _read(self, span: tuple[int, int]) -> TableReader:
         part = self.table.rows_from(*span, self.known)

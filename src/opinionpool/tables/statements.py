@@ -177,7 +177,7 @@ class LongRows:
     @property
     def pair(self) -> Index:
         """One number for each expert on each event, (M,)."""
-        return self.event.astype(np.intp, copy=False) * max(len(self.experts), 1) + self.expert
+        return self.event * max(len(self.experts), 1) + self.expert
 
     @property
     def key(self) -> Index:
