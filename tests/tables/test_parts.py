@@ -103,6 +103,19 @@ def compare_lists(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert [line.split(",")[0] for line in divided] == [line.split(",")[0] for line in whole]
 
 
+def compare_checks(path: str, monkeypatch: pytest.MonkeyPatch, told: set[str]) -> None:
+    """Check that what is in the file is the same both ways, and what is said of the model on all of so few events."""
+    with monkeypatch.context() as patch:
+        patch.setattr(engine, "LARGE", 1 << 60)
+        whole = json.loads(run("check", path, "--format", "json")[1])
+    # The whole is not read, so that memory is bounded.
+    monkeypatch.setattr("opinionpool.tables.diagnosis.diagnose", None)
+    divided = json.loads(run("check", path, "--format", "json")[1])
+    notes = [each["summary"].pop("notes") for each in (divided, whole)]
+    assert divided == whole
+    assert {note["code"] for note in notes[0]} - told == {note["code"] for note in notes[1]}
+
+
 def compare(path: str, monkeypatch: pytest.MonkeyPatch, *options: str, told: set[str] = frozenset()) -> dict:
     """Check that the command says the same both ways; what it says at once."""
     with monkeypatch.context() as patch:
@@ -140,7 +153,9 @@ def test_files_of_every_form(layout, kind, prior, tmp_path, monkeypatch, small_p
         target = tmp_path / "forecasts.parquet"
         duckdb.sql(f"COPY (SELECT * FROM read_csv('{path}')) TO '{target}'")
         path = target
-    compare(str(path), monkeypatch, told={"sorted"} if layout == "shuffled" else set())
+    told = {"sorted"} if layout == "shuffled" else set()
+    compare(str(path), monkeypatch, told=told)
+    compare_checks(str(path), monkeypatch, told)
     if not prior:
         compare_lists(str(path), monkeypatch)
 
