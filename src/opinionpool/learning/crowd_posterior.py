@@ -110,7 +110,7 @@ class CrowdPosterior(Posterior):
     def _gradient(self, panel: Panel, batch: Batch, rows: slice, extremes: Extremes) -> Array:
         """Return derivatives of log-ratios of events by intercept and slopes, (T, K - 1 + B, K - 1)."""
         beyond, d = self._beyond_bias(panel, batch, rows, extremes), batch.classes - 1
-        each = np.stack([part.total(beyond) for part in self._panels], axis=1)
+        each = np.stack([part.total(beyond, np.zeros((1, 1, 1))) for part in self._panels], axis=1)
         intercept = np.broadcast_to(np.eye(d), (len(each), d, d))
         answered = batch.some(rows).answered_by(panel.informative)
         return np.where(answered[:, None, None], np.concatenate([intercept, each], axis=1), 0.0)

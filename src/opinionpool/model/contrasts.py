@@ -136,8 +136,7 @@ class Batch:
         if self.classes > 2:
             return logodds.log_ratios(self.q, self.base.prior[:, None, :], self.base.floor)
         ratios = floored_log_odds(self.q, self.base.bounds, np.empty(self.q.shape))
-        none = np.isnan(ratios)
-        if none.any() and not np.isnan(self.q[none]).all():
+        if np.isnan(ratios.min(initial=0.0)):
             self.check()
         return np.asarray(ratios[..., None])
 
@@ -324,20 +323,21 @@ class Extremes:
         options = 1 + (~absent).sum(axis=-1)
         return levelled(_softened_classes(np.where(absent, -np.inf, deviation), odds, options), absent)
 
-    def deviation_of(self, q: Array, bounds: Bounds, reference: float) -> Array:
-        """Deviations (T, N) of binary forecasts whose log-odds are kept within bounds, from the prior's.
+    def deviation_of(self, q: Array, bounds: Bounds, reference: Array | float) -> Array:
+        """Deviations (T, N) of binary forecasts whose log-odds are kept within bounds, from the prior's, (T or 1, 1).
 
         The mixture is one of probabilities: exp(D − m) is proportional to q / (1 − q).
         """
+        origin = reference if self.centre is None else reference + self.centre[..., 0]
         if np.isinf(self.limit):
-            deviation = floored_log_odds(q, bounds, np.empty(q.shape)) - reference
-            return deviation if self.centre is None else deviation - self.centre[:, 0]
+            return np.asarray(floored_log_odds(q, bounds, np.empty(q.shape)) - origin)
         even = 1.0 / (math.expm1(min(self.limit, 700.0)) + 2.0)
-        scale = np.exp(-reference - (np.zeros(q.shape[1]) if self.centre is None else self.centre[:, 0]))
-        found = np.clip(q, *logodds.expit(np.array(bounds)).tolist())
+        scale = np.exp(-origin)
+        found = np.clip(q, *map(logodds.expit, bounds), out=np.empty(q.shape))
         # (1 − e) r + e and (1 − e) + e r of r = scale · q / (1 − q), times 1 − q.
-        below = found * (even * scale - (1.0 - even))
-        below += 1.0 - even
+        below = 1.0 - found
+        below *= (1.0 - even) - even * scale
+        below += even * scale
         found *= (1.0 - even) * scale - even
         found += even
         found /= below

@@ -102,12 +102,13 @@ class Parts:
         weights = self.weights if experts is None and present.all() else self.weights_for(present, experts)
         return np.asarray(weights[..., None] * np.where(present[..., None], debiased, 0.0))
 
-    def total(self, debiased: Array, experts: Index | None = None) -> Array:
-        """Σ_i w_i C_i, (T, K - 1)."""
-        if experts is None and not np.isnan(debiased).any():
-            (t, m, d), weights = debiased.shape, self.weights
-            return (debiased.swapaxes(1, 2).reshape(t * d, m) @ weights).reshape(t, d)
-        return np.asarray(self.added(debiased, experts).sum(axis=1))
+    def total(self, levels: Array, origin: Array, experts: Index | None = None) -> Array:
+        """Σ_i w_i C_i for contrasts that are levels less origins, (T, K - 1)."""
+        if experts is None and not np.isnan(levels.min(initial=0.0)):
+            (t, m, d), weights = levels.shape, self.weights
+            total = (levels.swapaxes(1, 2).reshape(t * d, m) @ weights).reshape(t, d)
+            return np.asarray(total - np.einsum("tnd,n->td", origin, weights))
+        return np.asarray(self.added(levels - origin, experts).sum(axis=1))
 
     def expected(self, values: Array, present: Mask) -> Array:
         """Values / σ (T, N) where present, elsewhere R R_SS⁻¹ of the values present, the conditional mean."""

@@ -107,9 +107,9 @@ class Discriminant:
             full[cells] = logodds.uncentred(np.einsum("tnd,ndk->tnk", debiased[cells], rule.direction) - rule.constant)
         return full
 
-    def total(self, debiased: Array, experts: Index | None = None) -> Array:
+    def total(self, levels: Array, origin: Array, experts: Index | None = None) -> Array:
         """Sum of the contributions of contrasts over the experts, (T, K - 1)."""
-        return np.asarray(self.added(debiased, experts).sum(axis=1))
+        return np.asarray(self.added(levels - origin, experts).sum(axis=1))
 
     def drawn(self, outcomes: Index, classes: int, rng: np.random.Generator) -> Array:
         """Contrasts (T, N, K - 1) without bias, given the outcomes (T,)."""

@@ -23,8 +23,19 @@ class Settings(NamedTuple):
 
     def contrasts(self, batch: Batch) -> Array:
         """Robust contrasts L − L°, bounded by the contamination limit, NaN where missing, (T, N, K - 1)."""
+        return np.asarray(np.subtract(*self.levels(batch)))
+
+    def levels(self, batch: Batch) -> tuple[Array, Array]:
+        """What robust contrasts are the differences of: levels (T, N, K - 1), and origins (T or 1, N or 1, K - 1)."""
         extremes = self.extremes if batch.experts is None else self.extremes.subset(batch.experts)
-        return extremes.believed(batch.contrasts(), batch.base.absent)
+        if batch.classes > 2:
+            return extremes.believed(batch.contrasts(), batch.base.absent), np.zeros((1, 1, 1))
+        if math.isinf(extremes.limit):
+            return batch.log_ratios(), batch.base.ratios[:, None, :]
+        batch.check()
+        deviation = extremes.deviation_of(batch.q, batch.base.bounds, batch.base.ratios)[..., None]
+        centre = np.zeros((1, 1)) if extremes.centre is None else extremes.centre
+        return deviation, -centre.reshape(-1, *centre.shape[-2:])
 
 
 class Solver(Protocol):
@@ -47,8 +58,8 @@ class Solver(Protocol):
     def added(self, debiased: Array, experts: Index | None = None) -> Array:
         """Contributions of contrasts (T, m, K - 1) to the log-ratios, (T, m, K - 1), 0 where a contrast is NaN."""
 
-    def total(self, debiased: Array, experts: Index | None = None) -> Array:
-        """Sum of the contributions of contrasts over the experts, (T, K - 1)."""
+    def total(self, levels: Array, origin: Array, experts: Index | None = None) -> Array:
+        """Sum of the contributions of contrasts, levels less origins that broadcast, over the experts, (T, K - 1)."""
 
     def drawn(self, outcomes: Index, classes: int, rng: np.random.Generator) -> Array:
         """Contrasts (T, N, K - 1) without bias, given the outcomes (T,)."""
@@ -61,8 +72,9 @@ def pooled(solver: Solver, bias: Array, settings: Settings, batch: Batch) -> Arr
     """Probabilities L* = L° + Σ w_i C_i of T events, (T,), or (T, K) when K > 2; bias is (N, K - 1)."""
 
     def answer(some: Batch) -> Array:
-        added = solver.total(_debiased(bias, settings, some), some.experts)
-        return some.answers(some.start + added)
+        levels, origin = settings.levels(some)
+        own = bias if some.experts is None else bias[some.experts]
+        return some.answers(some.start + solver.total(levels, origin + own, some.experts))
 
     if batch.q.size <= BLOCK:
         return answer(batch)
@@ -85,12 +97,5 @@ def contributions(solver: Solver, bias: Array, settings: Settings, batch: Batch)
     """Contributions of each expert to the log-ratios of T events, 0 where missing, (T, N, K - 1)."""
     added = np.empty((*batch.q.shape[:2], batch.classes - 1))
     for rows in batch.blocks():
-        added[rows] = solver.added(_debiased(bias, settings, batch.some(rows)))
+        added[rows] = solver.added(settings.contrasts(batch.some(rows)) - bias)
     return added
-
-
-def _debiased(bias: Array, settings: Settings, batch: Batch) -> Array:
-    """C = L − L° − b as far as extremes are believed, NaN where missing, (T, N, K - 1)."""
-    debiased = settings.contrasts(batch)
-    debiased -= bias if batch.experts is None else bias[batch.experts]
-    return debiased
