@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol, Self
 import numpy as np
 
 from opinionpool.arrays import Array, Index, Mask
-from opinionpool.blocks import BLOCK, blocks, in_order, pieces
+from opinionpool.blocks import BLOCK, blocks, in_order, pieces, rows_of_block
 from opinionpool.errors import ProbabilityError
 from opinionpool.logodds import FLOOR, POOL_FLOOR
 from opinionpool.model.contrasts import Batch, Extremes
@@ -81,7 +81,8 @@ def pooled(solver: Solver, bias: Array, settings: Settings, batch: Batch) -> Arr
     answers, width = np.empty((len(batch.q), *batch.q.shape[2:])), math.prod(batch.q.shape[1:])
 
     def fill(piece: slice) -> None:
-        for rows in blocks(piece, width):
+        # Twice a block: only the contrasts are as large, and what is done once a block is much of the work.
+        for rows in blocks(piece, width, 2 * rows_of_block(width)):
             answers[rows] = answer(batch.some(rows))
 
     try:
