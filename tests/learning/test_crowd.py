@@ -13,7 +13,7 @@ from opinionpool.estimators.pools import GaussianPool
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.beliefs import Beliefs
 from opinionpool.learning.constants import MEMBERS
-from opinionpool.learning.crowd import crowd_fit
+from opinionpool.learning.crowd import _AtLimit, crowd_fit
 from opinionpool.learning.hierarchy import Cells, Hierarchy, Regressions
 from opinionpool.learning.learn import learn
 from opinionpool.learning.prior import Believed
@@ -379,3 +379,22 @@ class TestPoolingCells:
         event, expert = np.nonzero(~np.isnan(x))
         found = cell_weights(event, expert, contrast[expert], spread[expert], CommonCorrelation(6, 0.3), 40)
         assert found == pytest.approx(panel.weights_for(~np.isnan(x))[event, expert])
+
+
+def test_an_event_is_judged_with_features_that_its_outcome_has_no_part_in(monkeypatch):
+    """Neither directly nor by what open events stand for, on which the same experts gave forecasts."""
+    rng, judged = np.random.default_rng(0), []
+    cues, taken = rng.normal(size=(160, 15)), rng.dirichlet(np.full(15, 0.3), size=100)
+    q = expit(2.0 * (cues @ taken.T + 0.5 * rng.normal(size=(160, 100))))
+    q[rng.random(q.shape) < 0.85] = np.nan
+    panel = _AtLimit.panel
+
+    def watched(self, away):
+        judged.append(self.features_otherwise(self.judged, 1.0).contrast[self.judged.cells.event == 0])
+        return panel(self, away)
+
+    monkeypatch.setattr(_AtLimit, "panel", watched)
+    for outcome in (0, 1):
+        GaussianPool().fit(q, np.r_[outcome, np.arange(39) % 2, np.full(120, np.nan)], prior=0.5)
+    np.testing.assert_allclose(judged[0], judged[1], atol=1e-3)
+    assert judged[0].std() > 0.01

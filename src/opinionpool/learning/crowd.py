@@ -5,7 +5,7 @@ Here each node of the prior is a believed panel, and outcomes decide between the
 same prior of the sum of the weights (docs/model.md, section 10): panels whose weights go with agreement, as in the
 default pool, and panels whose weights follow from features that are shrunken towards the crowd's
 (`opinionpool.learning.hierarchy`), with one correlation or nested evidence. The latter are judged on contrasts pooled
-with each expert's features as its other forecasts show them, so an expert does not look good for having been learned
+with each expert's features as other forecasts show them, so an expert does not look good for having been learned
 from the event. Weights follow for whoever is present (model.md, sections 2.2, 2.3 and 8). Every step is linear in the
 number of forecasts.
 
@@ -17,6 +17,7 @@ far as answers are larger than they would be if experts were known from their ot
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -63,6 +64,9 @@ NEGLIGIBLE = 1e-3
 ROUNDS = 2
 # Panels are judged by so many events; more would hardly change them.
 JUDGING = 4096
+# An outcome also decides what open events stand for. Up to so many resolved events, panels are therefore judged with
+# features learned without the event's fold, of so many; beyond, one outcome decides hardly anything.
+FOLDED, FOLDS = 1000, 10
 # So many forecasts, all the same, say nothing. With fewer, as most in a crowd give, that may be chance, but for those
 # that repeat the prior.
 CONSTANT = 10
@@ -160,11 +164,9 @@ def crowd_fit(data: SparseContrasts, believed: Believed) -> DefaultFit | None:
     task, unresolved = moved.among(used & resolved), moved.among(used & ~resolved)
     prior = _prior(moved.among(used), believed), Centre.of(believed)
     extremes, start = _extremes(task, prior, believed.limit)
-    fitted = _AtLimit.at(task, extremes.limit, prior, start)
-    if len(unresolved.outcomes):
-        for _ in range(ROUNDS):
-            start, supposed = fitted.crowd.start, fitted.supposed(unresolved)
-            fitted = _AtLimit.at(task, extremes.limit, prior, start, supposed)
+    fitted = _with_open(task, unresolved, extremes.limit, prior, start)
+    if len(unresolved.outcomes) and len(task.outcomes) <= FOLDED and fitted.judged.cells is fitted.cells:
+        fitted = replace(fitted, without=tuple(_without_folds(fitted, unresolved, prior)))
     parts, bias, posterior = fitted.panel(away)
     members = None if data.absent is not None else Members.prior(believed)
     if members is not None:
@@ -173,6 +175,29 @@ def crowd_fit(data: SparseContrasts, believed: Believed) -> DefaultFit | None:
         members = None if members.shares[0] > 1.0 - OPEN else members
     about = fitted.marginal, posterior.mixed_with(members)
     return DefaultFit(parts, bias, extremes, *about, learned=True, topics=fitted.fit[0].topics, members=members)
+
+
+def _with_open(
+    task: SparseContrasts, unresolved: SparseContrasts, limit: float, prior: tuple[Nodes, Centre], start: Start | None
+) -> _AtLimit:
+    """Crowd fitted at one limit to resolved and open events."""
+    fitted = _AtLimit.at(task, limit, prior, start)
+    for _ in range(ROUNDS if len(unresolved.outcomes) else 0):
+        fitted = _AtLimit.at(task, limit, prior, fitted.crowd.start, fitted.supposed(unresolved))
+    return fitted
+
+
+def _without_folds(
+    fitted: _AtLimit, unresolved: SparseContrasts, prior: tuple[Nodes, Centre]
+) -> Iterator[tuple[Index, Hierarchy]]:
+    """For each of `FOLDS` folds of resolved events: its rows, and the crowd fitted without these events."""
+    task, fold = fitted.task, np.empty(len(fitted.task.outcomes), dtype=np.intp)
+    fold[np.argsort(_sizes(fitted.cells), kind="stable")] = np.arange(len(fold)) % FOLDS
+    for each in range(FOLDS):
+        within = (fold == each)[task.event]
+        if within.any() and not within.all():
+            some = _with_open(task.among(~within), unresolved, fitted.extremes.limit, prior, fitted.crowd.start)
+            yield np.flatnonzero(within), some.crowd
 
 
 def _prior(some: SparseContrasts, believed: Believed) -> Nodes:
@@ -264,6 +289,7 @@ class _AtLimit:
     crowd: Hierarchy
     otherwise: Differences  # of each row, for its expert by its other forecasts
     opened: _Open | None = None
+    without: tuple[tuple[Index, Hierarchy], ...] = ()  # rows of each fold, and the crowd without their events
 
     @classmethod
     def at(
@@ -309,8 +335,15 @@ class _AtLimit:
 
     def by_features(self, model: Model, share: float, by: _Judged) -> Pooled:
         """Forecasts pooled by features with a share of the differences, each expert's from its other forecasts."""
-        features = self.crowd.features(self.otherwise.among(by.rows), share)
-        return Pooled.by(model, by.cells, features, self.root).times(1.0 / self.sum)
+        return Pooled.by(model, by.cells, self.features_otherwise(by, share), self.root).times(1.0 / self.sum)
+
+    def features_otherwise(self, by: _Judged, share: float) -> Features:
+        """Features of each forecast's expert, learned without the forecast, or without all events of its fold."""
+        found = self.crowd.features(self.otherwise.among(by.rows), share)
+        for rows, crowd in self.without:
+            own = crowd.features(crowd.deviation, share).among(by.cells.expert[rows])
+            found.bias[rows], found.contrast[rows], found.spread[rows] = own.bias, own.contrast, own.spread
+        return found
 
     def observed(self, panels: list[Pooled], by: _Judged) -> Observations:
         """Observations of resolved events, with the contrasts of pooled panels as regressors."""
@@ -354,7 +387,7 @@ class _AtLimit:
     def panels(self, by: _Judged) -> list[Pooled]:
         """Pooled forecasts of each panel on resolved events: by agreement, then by features with each dependence."""
         share, models, features, agreeing = self.chosen
-        otherwise, expert = self.crowd.features(self.otherwise.among(by.rows), share), by.cells.expert
+        otherwise, expert = self.features_otherwise(by, share), by.cells.expert
         own = [Features(otherwise.bias, each[expert], features.spread[expert]) for each in agreeing]
         found = [Pooled.by(models[0], by.cells, each, self.root) for each in own]
         return found + [self.by_features(model, share, by) for model in models]
