@@ -1,8 +1,8 @@
-"""Scores of simulated judges on anchored and on arbitrary scales: log loss of the default pool, plain and shifted.
+"""Levels of simulated judges on anchored and on arbitrary scales: log loss of the default pool, plain and as levels.
 
-    python benchmarks/levels.py [REPEATS]        # 20; a minute or two
+    python benchmarks/levels.py [REPEATS]        # 20; a few minutes
 
-Judges share errors (correlation .6) and differ in accuracy. Scales: "anchored", levels are the judges' calibrated
+24 to 33 judges share errors (correlation .5) and differ in accuracy; two levels are votes. Scales: "anchored", levels are the judges' calibrated
 log-odds with slips of their own; "shared", all judges use one arbitrary part of the scale; "arbitrary", each its own.
 The last rows are of four ordered classes, as .7/.1/.1/.1 and as levels.
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 
@@ -21,15 +22,13 @@ from opinionpool.logodds import expit, logit
 LABELS = (0, 20, 100)
 
 
-def scores(
-    seed: int, kind: str, events: int = 600, judges: int = 10, levels: int = 10
-) -> tuple[np.ndarray, np.ndarray]:
+def scores(seed: int, kind: str, levels: int, events: int = 600) -> tuple[np.ndarray, np.ndarray]:
     """Scores (T, N) from 0, and outcomes."""
     rng = np.random.default_rng(seed)
-    base = rng.choice([0.2, 0.35, 0.5, 0.65])
+    base, judges = rng.choice([0.15, 0.3, 0.45, 0.6]), int(rng.integers(24, 34))
     y = rng.random(events) < base
-    accuracy = np.exp(rng.normal(np.log(0.75), 0.35, judges))
-    error = np.sqrt(0.6) * rng.normal(size=(events, 1)) + np.sqrt(0.4) * rng.normal(size=(events, judges))
+    accuracy = np.exp(rng.normal(rng.normal(np.log(0.5), 0.3), 0.35, judges))
+    error = np.sqrt(0.5) * (rng.normal(size=(events, 1)) + rng.normal(size=(events, judges)))
     evidence = 2 * accuracy * (accuracy * np.where(y, 1, -1)[:, None] + error)
     if kind == "anchored":
         odds = (evidence + logit(base)) * np.exp(rng.normal(0, 0.25, judges)) + rng.normal(0, 0.35, judges)
@@ -60,16 +59,16 @@ def ordered(seed: int, events: int = 900, judges: int = 8) -> tuple[np.ndarray, 
 
 def main(repeats: int = 20) -> None:
     """Print the table."""
-    print(f"{'scale':10} labels  plain  shifted")
-    for kind in ("anchored", "shared", "arbitrary"):
+    print(f"{'scale':10} levels labels  plain  levels")
+    for kind, levels in product(("anchored", "shared", "arbitrary"), (2, 4, 10)):
         for known in LABELS:
             each = []
             for seed in range(repeats):
-                given, y = scores(seed, kind)
+                given, y = scores(seed, kind, levels)
                 labels = [int(o) if t < known else None for t, o in enumerate(y)]
-                f = op.Forecasts.from_array(given.astype(int), labels, scale="0-9", classes=(0, 1))
+                f = op.Forecasts.from_array(given.astype(int), labels, scale=f"0-{levels - 1}", classes=(0, 1))
                 each.append([loss(replace(f, scales={}), y, known), loss(f, y, known)])
-            print(f"{kind:10} {known:6}  {np.mean(each, 0)[0]:.4f} {np.mean(each, 0)[1]:.4f}", flush=True)
+            print(f"{kind:10} {levels:6} {known:6}  {np.mean(each, 0)[0]:.4f} {np.mean(each, 0)[1]:.4f}", flush=True)
     print(f"{'classes':10} labels  .7/.1   levels")
     for known in LABELS:
         each = []

@@ -658,11 +658,20 @@ def test_a_judge_without_any_score_is_no_fault(tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names:opinionpool.OpinionPoolWarning")
-def test_levels_in_place_of_probabilities_are_refused_where_no_scale_is_given():
-    levels = [[5, 4], [1, 2], [4, 4], [2, 1]] * 5
-    pool = op.GaussianPool().fit(op.Forecasts.from_array(levels, [1, 0, 1, 0] * 5, scale="1-5"))
-    with pytest.raises(op.ProbabilityError, match=r"must lie in \[0, 1\]"):
-        pool.predict_proba([[1, 1], [5, 5]])
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_pool_that_learned_from_levels_wants_levels(begun, tmp_path):
+    levels = [[0, 1], [-2, 2], [1, 1], [2, -1]] * 5
+    f = op.Forecasts.from_array(levels, [1, 0, 1, 0] * 5, scale="-2-2")
+    pool = op.GaussianPool()
+    pool.partial_fit(f) if begun else pool.fit(f)
+    pool.save(tmp_path / "p.json")
+    named = op.GaussianPool(scale=dict.fromkeys(f.experts, "-2-2")).fit(levels, [1, 0, 1, 0] * 5)
+    for each in (pool, op.load(tmp_path / "p.json"), named):
+        np.testing.assert_allclose(each.predict_proba(levels), pool.predict_proba(f))
+        with pytest.raises(ProbabilityError, match=r"'0.9' by expert_1 is no level of the scale -2-2"):
+            each.predict_proba([[0.9, 0.2]])
+    again = pool.fit([[0.1, 0.2], [0.8, 0.9]], [0, 1])
+    assert again.predict_proba([[0.9, 0.8]])[0, 1] > 0.5
 
 
 class TestConflicts:

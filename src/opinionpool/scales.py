@@ -15,6 +15,7 @@ from opinionpool.arguments import brief, labels_given
 from opinionpool.arrays import Array, Mask, unmasked
 from opinionpool.errors import ArgumentError, ProbabilityError, ShapeError
 from opinionpool.labels import FAMILIES, label_text
+from opinionpool.names import name_key
 from opinionpool.text import listed, shown
 
 _RANGE = re.compile(r"\s*(-?\d+)\s*(?:-|\.\.|to)\s*(-?\d+)\s*")
@@ -243,8 +244,12 @@ def written(given: object) -> object:
 
 
 def scale_of(scales: Mapping[str, Scale], expert: str) -> Scale | None:
-    """The scale of an expert; None if it gives probabilities."""
-    return scales.get(expert, scales.get(ALL))
+    """The scale of an expert, whose name may be written otherwise there; None if it gives probabilities."""
+    found = scales.get(expert)
+    if found is None and not scales.keys() <= {ALL}:
+        key = name_key(expert)
+        found = next((scale for name, scale in scales.items() if name_key(name) == key), None)
+    return scales.get(ALL) if found is None else found
 
 
 def level_of(scales: Mapping[str, Scale], expert: str, p: float) -> str:
@@ -258,8 +263,9 @@ def own_scales(scales: Mapping[str, Scale], experts: Sequence[str]) -> dict[str,
 
     Raises ArgumentError if a scale is of somebody who is not among the experts.
     """
+    keys = {ALL, *map(name_key, experts)}
     for name in scales:
-        if name != ALL and name not in experts:
+        if name_key(name) not in keys:
             raise ArgumentError(f"a scale is given for {shown(name)}, who is no expert here")
     found = ((name, scale_of(scales, name)) for name in experts if scales)
     return {name: scale for name, scale in found if scale is not None}

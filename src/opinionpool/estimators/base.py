@@ -16,7 +16,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from opinionpool.arrays import Array, Mask, axes
 from opinionpool.errors import ArgumentError, Note, OpinionPoolWarning, OutcomeError, ProbabilityError
-from opinionpool.estimators.given import EVENTS, Given, columns_of, label_array, labels_of, timed, times_by_expert
+from opinionpool.estimators.given import (
+    EVENTS,
+    Given,
+    columns_of,
+    experts_of,
+    label_array,
+    labels_of,
+    timed,
+    times_by_expert,
+)
 from opinionpool.estimators.inputs import (
     ExpertColumns,
     aligned,
@@ -33,7 +42,6 @@ from opinionpool.forecasts import Forecasts
 from opinionpool.labels import Codes, Labels, encode, event_labels, label_text
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.logodds import FLOOR, POOL_FLOOR, all_classes, check_probabilities, public_probabilities
-from opinionpool.names import numbered
 from opinionpool.pools.fit import fit_pool
 from opinionpool.pools.fitted_pool import Fitted
 from opinionpool.priors import own_priors
@@ -70,6 +78,7 @@ class FittedAttributes(BaseEstimator):  # type: ignore[misc]
     rule: ClassVar[str]
     floor: float
     pool_floor: float
+    scale: object = None
     _fitted: FitState
     # A stream, its version and what was learned from it.
     _answers: tuple[Stream, int, Fitted]
@@ -100,6 +109,12 @@ class FittedAttributes(BaseEstimator):  # type: ignore[misc]
         layout = fitted.layout.widened(learned.experts)
         names = layout.columns if layout is not fitted.layout else fitted.names
         return replace(fitted, layout=layout, names=names), learned
+
+    def _scales(self, fitted: FitState | None) -> Mapping[str, Scale]:
+        """Scales by expert: those that are given, else those of the levels from which the pool has learned."""
+        if self.scale is not None or fitted is None:
+            return scales_given(self.scale)
+        return scales_given(fitted.layout.scales) if fitted.stream is None else fitted.stream.scales
 
     @property
     def state_(self) -> Fitted:
@@ -328,37 +343,24 @@ class BasePool(ClassifierMixin, FittedAttributes):  # type: ignore[misc]
     ) -> Read:
         """X and y of a fit, or of a batch after `begun`; `given` are the classes, if they are given."""
         names, keys, who = column_names(X), row_keys(X), type(self).__name__
-        scales = scales_given(self.scale)
+        scales, known_columns = self._scales(begun), self._columns_known() if begun else None
         if scales:
-            width = 1 if axes(X, "X") < 2 else np.shape(X)[1]
-            own_scales(scales, names or (self._columns_known().experts if begun else numbered(width)))
-        columns = columns_of(X, self)
+            axes(X, "X")
+            own_scales(scales, names or experts_of(X, known_columns))
+        columns = columns_of(X, self, scales)
         y, ties = without_ties(aligned(y, keys, "y"), scales)
         labels, known = labels_of(y, len(columns), who, given if begun is None else begun.classes)
         classes = settled_classes(labels, given, names, columns) if begun is None else begun.classes
         pairs = begun is None and not scales and len(classes) == 2 and not experts_by_class(names)[1]
         notes = pair_notes(columns) if pairs else ()
-        names, columns, classes, faced = self._towards(names, columns, classes)
+        names, columns, classes, faced = _towards(names, columns, classes, scales, known_columns)
         flat, deep = flattened(columns, len(classes))
-        layout = self._columns_known() if begun else ExpertColumns.of_columns(names, flat.shape[1], classes, deep)
+        layout = known_columns or ExpertColumns.of_columns(names, flat.shape[1], classes, deep)
         q, rounded = layout.forecasts(layout.arrange(flat, names, who))
         topics, when = aligned(topics, keys, "topics"), aligned(times, keys, "times")
         made = None if times is None else times_by_expert(when, q, layout, names, who)
         outcomes = encode(labels, known, classes)
         return Read(q, outcomes, layout, classes, names, rounded, notes, topics, made, faced, ties)
-
-    def _towards(
-        self, names: tuple[str, ...] | None, q: Array, classes: Labels
-    ) -> tuple[tuple[str, ...] | None, Array, Labels, dict[str, Scale]]:
-        """Names and columns of coded levels, classes and scales, with levels that speak of these classes."""
-        scales = scales_given(self.scale)
-        if not scales:
-            return names, q, classes, {}
-        q, labels, faced = towards(q, names or numbered(q.shape[1]), scales, classes.tolist())
-        if q.ndim == 2:
-            return names, q, classes, faced
-        columns = None if names is None else tuple(f"{name}:{label_text(label)}" for name in names for label in labels)
-        return columns, q, label_array(tuple(labels)), faced
 
     def predict_proba(
         self,
@@ -428,7 +430,9 @@ class BasePool(ClassifierMixin, FittedAttributes):  # type: ignore[misc]
                 "events have; pass op.Forecasts, as from op.Forecasts.from_array(..., options=...)"
             )
         keys, who = row_keys(X), type(self).__name__
-        names, columns, *_ = self._towards(column_names(X), columns_of(X, self, fitted.layout), fitted.classes)
+        scales, layout = self._scales(fitted), fitted.layout
+        columns = columns_of(X, self, scales, layout)
+        names, columns, *_ = _towards(column_names(X), columns, fitted.classes, scales, layout)
         columns, _ = flattened(columns, len(fitted.classes))
         if fitted.layout.count > 1 and (names is None) != (fitted.names is None):
             warnings.warn(_names_note(who, fitted.names), OpinionPoolWarning, stacklevel=4)
@@ -521,6 +525,23 @@ class BasePool(ClassifierMixin, FittedAttributes):  # type: ignore[misc]
         tags.input_tags.three_d_array = True
         tags.classifier_tags.multi_class = not self.binary_only
         return tags
+
+
+def _towards(
+    names: tuple[str, ...] | None,
+    q: Array,
+    classes: Labels,
+    scales: Mapping[str, Scale],
+    fitted: ExpertColumns | None,
+) -> tuple[tuple[str, ...] | None, Array, Labels, dict[str, Scale]]:
+    """Names and columns of coded levels, classes and scales, with levels that speak of these classes."""
+    if not scales:
+        return names, q, classes, {}
+    q, labels, faced = towards(q, names or experts_of(q, fitted), scales, classes.tolist())
+    if q.ndim == 2:
+        return names, q, classes, faced
+    columns = None if names is None else tuple(f"{name}:{label_text(label)}" for name in names for label in labels)
+    return columns, q, label_array(tuple(labels)), faced
 
 
 def _own_priors(forecasts: Forecasts, prior: npt.ArrayLike | None, learned: Fitted) -> npt.ArrayLike | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, TypeAlias
@@ -18,7 +18,7 @@ from opinionpool.estimators.inputs import ExpertColumns, column_names
 from opinionpool.forecasts import Forecasts
 from opinionpool.labels import Labels, read_labels
 from opinionpool.names import numbered
-from opinionpool.scales import coded, scales_given
+from opinionpool.scales import Scale, coded
 
 # Arrays, lists, series and data frames of any library that scikit-learn takes; where it says so, also `Forecasts`.
 Given: TypeAlias = Any
@@ -39,16 +39,23 @@ def in_our_terms(name: str, error: type[OpinionPoolError] = ShapeError) -> Itera
         raise error(f"{name}: {problem}") from None
 
 
-def columns_of(X: Given, estimator: BaseEstimator, fitted: ExpertColumns | None = None) -> Array:
-    """X as float64, (T, C) or (T, N, K); a vector as one column if there is one expert.
+def experts_of(X: Given, fitted: ExpertColumns | None) -> tuple[str, ...]:
+    """Names of the experts whose levels are the columns of X: its own, else those of the fit by position."""
+    width = np.shape(X)[1] if np.ndim(X) == 2 else 1
+    by_place = fitted.experts if fitted is not None and len(fitted.experts) == width else numbered(width)
+    return column_names(X) or by_place
+
+
+def columns_of(
+    X: Given, estimator: BaseEstimator, scales: Mapping[str, Scale], fitted: ExpertColumns | None = None
+) -> Array:
+    """X as float64, (T, C) or (T, N, K), levels as probabilities; a vector as one column if there is one expert.
 
     `fitted` are the columns of the fit, where X is to be answered. Raises ShapeError or NotANumberError if X is no
     array of numbers, or lacks an axis.
     """
-    scales = scales_given(getattr(estimator, "scale", None))
     if scales and not hasattr(X, "toarray"):
-        names = column_names(X) or numbered(np.shape(X)[1] if np.ndim(X) == 2 else 1)
-        X = coded(X, names, scales)
+        X = coded(X, experts_of(X, fitted), scales)
     if type(X) is np.ndarray and X.ndim == 2:
         if fitted is not None and X.dtype in (np.float64, np.float32) and X.size > EVENTS:
             # What `check_array` would look for, whoever pools finds too.

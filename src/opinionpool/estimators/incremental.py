@@ -305,7 +305,7 @@ def estimator_kinds(*estimators: type[Any]) -> Kinds:
     """Kinds in the files of these estimators."""
     return Kinds(
         *KINDS,
-        Kind.of("columns", ExpertColumns, _check_layout),
+        replace(Kind.of("columns", ExpertColumns, _check_layout), optional=("scales",)),
         *(
             Kind(f"estimator-{kind.rule}", kind, _FIELDS, lambda pool: pool._saved(), _maker(kind))
             for kind in estimators

@@ -5,6 +5,7 @@ Columns are matched by name, rows of pandas objects by their index. Nothing here
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -18,6 +19,7 @@ from opinionpool.forecasts import Forecasts
 from opinionpool.labels import Labels, classes_of, label_text, read_labels
 from opinionpool.logodds import SUM_TOLERANCE, normalised
 from opinionpool.names import numbered, repeated, unknown_names
+from opinionpool.scales import scale_texts
 from opinionpool.text import listed
 
 # An object of pandas or of any other library, asked for what it has.
@@ -91,6 +93,7 @@ class ExpertColumns:
     width: int  # columns of each expert: K, or 1 where binary forecasts stand in one column
     # whether events have options of their own, so that classes are positions of these, and K is of no account
     own: bool = False
+    scales: Mapping[str, str] | None = None  # of experts who gave levels, as they are written
 
     @classmethod
     def of_columns(cls, names: tuple[str, ...] | None, count: int, labels: Labels, deep: bool) -> ExpertColumns:
@@ -117,11 +120,11 @@ class ExpertColumns:
     def of_forecasts(cls, forecasts: Forecasts) -> ExpertColumns:
         """The layout that the dense view of some forecasts has."""
         classes, experts = tuple(label_text(label) for label in forecasts.classes), forecasts.experts
-        own = forecasts.options is not None
+        own, scales = forecasts.options is not None, scale_texts(forecasts.scales) or None
         if len(classes) == 2:
-            return cls(experts, experts, classes, 1, own)
+            return cls(experts, experts, classes, 1, own, scales)
         columns = tuple(f"{expert}:{label}" for expert in experts for label in classes)
-        return cls(experts, columns, classes, len(classes), own)
+        return cls(experts, columns, classes, len(classes), own, scales)
 
     def widened(self, experts: tuple[str, ...]) -> ExpertColumns:
         """Layout with columns for the experts who joined."""

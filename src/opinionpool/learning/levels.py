@@ -1,16 +1,12 @@
-"""What levels say: two of them do not tell how certain a judge is, and a scale may stand anywhere.
+"""What levels say: two of them, as votes, do not tell how certain a judge is, and a scale may stand anywhere.
 
-Votes, by who has a scale of two levels, or says 0 and 1 and nothing else. Judge i votes for an event where
-z_i = √ρ f + √(1 − ρ) e_i exceeds its threshold; f is common to the judges of it, and all are standard normal over
-events. A vote counts as the mean of two log-odds: those of ¼ or ¾, and location + spread · E[z_i | all votes].
-Thresholds are those of a judge's own frequencies, pulled to the panel's; location and spread are those of the log-odds
-of ¼ and ¾ over the votes.
-
-Scores. Level l of M counts as the log-odds of (l + ½)/M less a shift that is common to all who use the scale, 0 with
-probability 1 − `ARBITRARY`, else normal. Its posterior mean, by how far the mean log-odds of all scores is from those
-of the base rate as outcomes show it, is subtracted. So is, on each event, the mean leniency of those who gave a score
-there: how far their scores are above those of others on the same events, normal with the variance that is most likely.
-So an event's scores do not depend on who happened to judge it; where all judge everything, nothing is subtracted.
+Level l of M counts as the mean log-odds of probabilities from (l - 1)/M to l/M, M (H((l - 1)/M) - H(l/M)) with
+H(u) = -u ln u - (1 - u) ln(1 - u), less a shift that is common to all who use the scale, 0 with probability
+1 - `ARBITRARY`, else normal. Its posterior mean, by how far the mean log-odds of all scores is from those of the base
+rate as outcomes show it, is subtracted. So is, on each event, the mean leniency of those who gave a score there: how
+far their scores are above those of others on the same events, normal with the variance that is most likely. So an
+event's scores do not depend on who happened to judge it; where all judge everything, nothing is subtracted.
+Who says 0 and 1 and nothing else votes, as by a scale of two levels.
 """
 
 from __future__ import annotations
@@ -20,14 +16,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool.arrays import LEAST, Array, Index
+from opinionpool.arrays import LEAST, Array, Index, Mask
 from opinionpool.forecasts import Forecasts
-from opinionpool.learning.constants import ARBITRARY, BASE_RATE, CORRELATION, PANEL_WORTH, SHIFT
+from opinionpool.learning.constants import ARBITRARY, BASE_RATE, SHIFT
 from opinionpool.learning.problem import Problem
 from opinionpool.logodds import expit, logit
 
-# Values of the common error.
-NODES = np.linspace(-4.0, 4.0, 61)
 # Steps of Newton's method for the base rate; rounds in which leniency is found, and the change that ends them.
 STEPS, ROUNDS, TOLERANCE = 30, 20, 1e-10
 
@@ -39,122 +33,87 @@ class LatentLevels:
     Attributes
     ----------
     experts : tuple of str
-    thresholds : ndarray, shape (N,)
-        Standard normal quantiles; NaN for experts who do not vote, or always alike.
-    location, spread : float
-        Mean and standard deviation of the log-odds of votes.
+    levels : ndarray of int, shape (N,)
+        Number of levels of each expert who gives some, else 0.
+    votes : ndarray of bool, shape (N,)
+        Who says 0 and 1, without a scale.
     scale : ndarray of int, shape (N,)
-        Number of the scale of each expert who gives scores, else -1.
+        Number of the scale of each expert who gives levels, else -1.
     shift, leniency : ndarray, shape (N,)
-        In log-odds; 0 for experts who give no scores.
+        In log-odds; 0 for experts who give no levels.
     """
 
     experts: tuple[str, ...]
-    thresholds: Array
-    location: float
-    spread: float
+    levels: Index
+    votes: Mask
     scale: Index
     shift: Array
     leniency: Array
 
     @classmethod
     def learned(cls, problem: Problem) -> LatentLevels | None:
-        """Levels fitted to all forecasts, resolved or not; None without scales, or for more than two classes."""
+        """Levels fitted to all forecasts, resolved or not; None without any, or for more than two classes."""
         forecasts, expert = problem.forecasts, problem.forecasts.expert_index
         if len(forecasts.classes) > 2:
             return None
         scales = [forecasts.scales.get(name) for name in forecasts.experts]
-        size = np.array([0 if scale is None else len(scale.levels) for scale in scales])
-        # Several votes by one judge, as samples, are no single vote.
-        away = np.abs(forecasts.probabilities - 0.5)
-        other = away != 0.5
-        if forecasts.scales:
-            other = np.where(size[expert] == 2, ~np.isclose(away, 0.25), other)
-        positive = np.bincount(expert, forecasts.probabilities > 0.5, len(size))
-        voters = (
-            (np.bincount(expert, other, len(size)) == 0) & (size < 3) & (positive > 0) & (positive < forecasts.counts)
-        )
-        if not (voters.any() or forecasts.scales):
+        given = np.array([0 if scale is None else len(scale.levels) for scale in scales])
+        against, for_ = (np.bincount(expert, forecasts.probabilities == each, len(given)) for each in (0.0, 1.0))
+        votes = (given == 0) & (against > 0) & (for_ > 0) & (against + for_ == forecasts.counts)
+        levels = np.where(votes, 2, given)
+        if not levels.any():
             return None
-        from scipy.special import ndtri
-
-        panel = (positive[voters].sum() + 0.5) / (forecasts.counts[voters].sum() + 1.0)
-        share = (positive + PANEL_WORTH * panel) / (forecasts.counts + PANEL_WORTH)
-        weight, location, spread = float(logit(0.75)), 0.0, 0.0
-        if voters.any():
-            location = weight * float((2.0 * share[voters] - 1.0).mean())
-            spread = 2.0 * weight * float(np.sqrt((share * (1.0 - share))[voters].mean()))
-        every = {
-            scale: i for i, scale in enumerate(dict.fromkeys(scales)) if scale is not None and len(scale.levels) > 2
-        }
-        number = np.array([-1 if scale is None else every.get(scale, -1) for scale in scales])
-        shift, leniency = np.zeros((2, len(scales)))
-        for i in every.values():
-            own, cells = number == i, number[expert] == i
+        number = {scale: i for i, scale in enumerate(dict.fromkeys(scales))}
+        scale = np.where(levels > 0, [number[each] for each in scales], -1)
+        found = cls(forecasts.experts, levels, votes, scale, *np.zeros((2, len(levels))))
+        for i in np.unique(scale[scale >= 0]).tolist():
+            cells = scale[expert] == i
             if cells.any():
-                scores = logit(forecasts.probabilities[cells])
-                shift[own] = _shift(float(scores.mean()), problem)
+                scores = found._log_odds(forecasts.probabilities[cells], expert[cells])
+                found.shift[scale == i] = _shift(float(scores.mean()), problem)
                 judges, judge = np.unique(expert[cells], return_inverse=True)
-                leniency[judges] = _leniency(forecasts.event_index[cells], judge, scores)
-        thresholds = np.where(voters, ndtri(1.0 - share), np.nan)
-        return cls(forecasts.experts, thresholds, location, spread, number, shift, leniency)
+                found.leniency[judges] = _leniency(forecasts.event_index[cells], judge, scores)
+        return found
 
     def array(self, q: npt.ArrayLike) -> Array:
         """Probabilities (..., N) of all experts, with levels replaced by their probabilities; NaN where missing."""
         given = np.asarray(q, dtype=np.float64)
-        found = given.reshape(-1, len(self.thresholds)).copy()
-        event, expert = np.nonzero(~np.isnan(found) & (self.scale >= 0))
-        found[event, expert] = self._scores(event, expert, found[event, expert])
-        voters: Index = np.flatnonzero(~np.isnan(self.thresholds))
-        if len(voters):
-            found[:, voters] = self._votes(found[:, voters], voters)
+        found = given.reshape(-1, len(self.levels)).copy()
+        event, expert = np.nonzero(~np.isnan(found))
+        found[event, expert] = self._counted(event, expert, found[event, expert])
         return found.reshape(given.shape)
-
-    def _votes(self, votes: Array, voters: Index) -> Array:
-        """Probabilities (T, V) that stand for the votes of some experts."""
-        from scipy.special import ndtr
-
-        present, positive = ~np.isnan(votes), votes > 0.5
-        shared, own = np.sqrt(CORRELATION), np.sqrt(1.0 - CORRELATION)
-        edge = (self.thresholds[voters, None] - shared * NODES) / own
-        # Of votes against and for the event, (2, V, J): how probable they are, and the mean of e_i.
-        probability = np.maximum(np.stack([ndtr(edge), ndtr(-edge)]), 1e-12)
-        density = np.exp(-0.5 * np.square(edge)) / np.sqrt(2.0 * np.pi)
-        mean = np.stack([-density, density]) / probability
-        log = (present & ~positive) @ np.log(probability[0]) + positive @ np.log(probability[1])
-        log -= 0.5 * np.square(NODES)
-        weight = np.exp(log - log.max(axis=1, keepdims=True))
-        weight /= weight.sum(axis=1, keepdims=True)
-        e = np.where(positive, weight @ mean[1].T, weight @ mean[0].T)
-        z = shared * (weight @ NODES)[:, None] + own * e
-        found = expit((logit(np.where(positive, 0.75, 0.25)) + self.location + self.spread * z) / 2.0)
-        return np.where(present, found, np.nan)
-
-    def _scores(self, event: Index, expert: Index, p: Array) -> Array:
-        """Probabilities of M cells that stand for scores, as given."""
-        if not len(p):
-            return p
-        place = event * (int(self.scale.max()) + 1) + self.scale[expert]
-        lenient = np.bincount(place, self.leniency[expert]) / np.maximum(np.bincount(place), 1)
-        return np.asarray(expit(logit(p) - self.shift[expert] - lenient[place]))
 
     def forecasts(self, forecasts: Forecasts) -> Forecasts:
         """Forecasts by some of the experts, with levels replaced by probabilities and without scales."""
         place = {name: i for i, name in enumerate(self.experts)}
-        experts = np.array([place[name] for name in forecasts.experts], dtype=np.intp)
-        values = forecasts.probabilities.copy()
-        if np.isnan(self.thresholds).all():
-            expert = experts[forecasts.expert_index]
-            scored = np.flatnonzero(self.scale[expert] >= 0)
-            values[scored] = self._scores(forecasts.event_index[scored], expert[scored], values[scored])
-            return replace(forecasts, probabilities=values, scales={})
-        starts = forecasts.starts
-        for rows, q, _ in forecasts.dense_blocks(self.experts):
-            first, last, _ = rows.indices(len(forecasts.events))
-            cells = slice(starts[first], starts[last])
-            row = forecasts.event_index[cells] - first
-            values[cells] = self.array(q)[row, experts[forecasts.expert_index[cells]]]
-        return replace(forecasts, probabilities=values, scales={})
+        experts = np.array([place[name] for name in forecasts.experts], dtype=np.intp)[forecasts.expert_index]
+        counted = self._counted(forecasts.event_index, experts, forecasts.probabilities)
+        return replace(forecasts, probabilities=counted, scales={})
+
+    def _counted(self, event: Index, expert: Index, p: Array) -> Array:
+        """Probabilities (M,) of cells, with levels replaced by what these count as."""
+        found, levels = p.copy(), np.flatnonzero(self.levels[expert])
+        if len(levels):
+            event, expert = event[levels], expert[levels]
+            place = event * (int(self.scale.max()) + 1) + self.scale[expert]
+            lenient = np.bincount(place, self.leniency[expert]) / np.maximum(np.bincount(place), 1)
+            found[levels] = expit(self._log_odds(p[levels], expert) - self.shift[expert] - lenient[place])
+        return found
+
+    def _log_odds(self, p: Array, expert: Index) -> Array:
+        """Mean log-odds of M levels, which may be means of several, and so be beyond the last one."""
+        levels = self.levels[expert]
+        inside = np.clip(p, 0.5 / levels, 1.0 - 0.5 / levels)
+        mean = levels * (_entropy(inside - 0.5 / levels) - _entropy(inside + 0.5 / levels))
+        return np.asarray(mean + logit(np.where(self.votes[expert], inside, p)) - logit(inside))
+
+
+def _entropy(u: Array) -> Array:
+    """-u ln u - (1 - u) ln(1 - u), by element."""
+    from scipy.special import entr
+
+    u = np.clip(u, 0.0, 1.0)
+    return np.asarray(entr(u) + entr(1.0 - u))
 
 
 def _leniency(event: Index, judge: Index, scores: Array) -> Array:

@@ -204,13 +204,11 @@ def _check_marginal(marginal: MarginalFeatures) -> None:
 
 def _check_levels(votes: LatentLevels) -> None:
     n = len(votes.experts)
-    if votes.thresholds.shape != (n,) or np.isinf(votes.thresholds).any():
-        raise SavedPoolError(f"there should be a threshold of votes for each of {n} experts")
-    for each in votes.shift, votes.leniency, votes.scale:
-        if each.shape != (n,) or not np.isfinite(each).all() or (votes.scale < -1).any() or (votes.scale >= n).any():
-            raise SavedPoolError(f"there should be a scale, shift and leniency for each of {n} experts")
-    if not (np.isfinite(votes.location) and 0 <= votes.spread < np.inf):
-        raise SavedPoolError("votes should have a location, and a spread that is not below 0")
+    for each in votes.levels, votes.votes, votes.scale, votes.shift, votes.leniency:
+        if each.shape != (n,) or not np.isfinite(each).all():
+            raise SavedPoolError(f"there should be levels, a scale, a shift and a leniency for each of {n} experts")
+    if (votes.levels < 0).any() or ((votes.scale >= 0) != (votes.levels > 0)).any() or (votes.scale >= n).any():
+        raise SavedPoolError("who gives levels should have a scale, and nobody else")
 
 
 def _check_recency(recency: Recency) -> None:

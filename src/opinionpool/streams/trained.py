@@ -105,7 +105,7 @@ class TrainedPool:
         if learned is None or not isinstance(rule, str):
             raise SavedPoolError(f"a {type(saved).__name__} is saved there, which has not learned from any events")
         options = saved._options()  # type: ignore[attr-defined]
-        scales = scale_texts(getattr(saved, "scale", None))
+        scales = scale_texts(saved._scales(saved._known()))  # type: ignore[attr-defined]
         return cls(rule, learned, getattr(saved, "stream_", None), options, scales=scales or None)
 
     @property

@@ -15,6 +15,7 @@ from opinionpool.errors import ArgumentError, DuplicateError, Note, OpinionPoolE
 from opinionpool.findings import Place, fault, finding
 from opinionpool.forecasts import Forecasts, History
 from opinionpool.labels import UNRESOLVED
+from opinionpool.names import name_key
 from opinionpool.scales import ALL, PLACES, scale_of
 from opinionpool.tables.classes import as_listed
 from opinionpool.tables.engine import check_classes
@@ -208,8 +209,9 @@ class TableReader:
         # Of the experts in a part of a table nothing follows.
         units, scales = self.request.units, () if self.whole else self.request.scale
         known = list(dict.fromkeys([*found.long_rows.experts, *names, *map(str, self.request.exclude)]))
+        keys = {ALL, *map(name_key, known)}
         for option, name in [*(("unit", name) for name in units), *(("scale", name) for name in scales)]:
-            if name not in (ALL, *known):
+            if name_key(name) not in keys:
                 near = suggestion(name, known, "there are")
                 raise fault("option-of-nobody", Place(table.name), option=f"--{option}", name=name, near=near)
         return found

@@ -131,17 +131,26 @@ class Spread:
 
 
 def shared_scales(spreads: Mapping[str, Spread]) -> dict[str, str]:
-    """The scale of each judge: the shortest usual one of all who use a level beyond its middle.
+    """The scale of each judge: its own, or a longer one of others of which it uses a level beyond the middle.
+
+    Who uses the first and the last level of a usual scale has that, unless one of them ends the longer one too.
 
     >>> spreads = {"ann": Spread.of(np.array([1.0, 5.0])), "bob": Spread.of(np.array([2.0, 3.0]))}
-    >>> shared_scales({**spreads, "cyd": Spread.of(np.array([2.0, 9.0]))})
-    {'ann': '1-5', 'bob': '1-5', 'cyd': '1-10'}
+    >>> shared_scales({**spreads, "cyd": Spread.of(np.array([2.0, 9.0])), "dee": Spread.of(np.array([0.0, 3.0]))})
+    {'ann': '1-5', 'bob': '1-5', 'cyd': '1-10', 'dee': '0-3'}
     """
     found: dict[str, str] = {}
     left = dict(spreads)
     while left:
-        whole = sum(left.values(), Spread())
-        own = [name for name, each in left.items() if 2 * each.ends[1] > whole.bounds[1]]
-        found |= dict.fromkeys(own or list(left), whole.scale)
-        left = {name: each for name, each in left.items() if name not in found}
+        # Those who use most levels are looked at first.
+        low, high = max((each.bounds for each in left.values()), key=lambda ends: (ends[1] - ends[0], ends[1]))
+        own = {
+            name: each
+            for name, each in left.items()
+            for first, last in [each.bounds]
+            if low <= first and last <= high and (first == low or last == high or each.ends != each.bounds)
+            if 2 * each.ends[1] > high + min(low, 0) or (first, last) == (low, high)
+        }
+        found |= dict.fromkeys(own, sum(own.values(), Spread()).scale)
+        left = {name: each for name, each in left.items() if name not in own}
     return {name: found[name] for name in spreads}

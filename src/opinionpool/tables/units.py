@@ -19,6 +19,7 @@ import numpy.typing as npt
 from opinionpool.arrays import Array, Index, Mask
 from opinionpool.errors import ArgumentError, Note, OpinionPoolError
 from opinionpool.findings import Place, Remedy, fault, finding
+from opinionpool.names import name_key
 from opinionpool.scales import ALL, Scale, scale_of
 from opinionpool.tables.spread import OVERSHOOT, Spread, shared_scales
 from opinionpool.tables.table import Numbers, Table, Words, cell_fault, place
@@ -110,7 +111,7 @@ def a_scale(
     who = {scale: listed([name for name, own in of.items() if own == scale], 4) for scale in scales}
     levels = scales[0] if len(scales) == 1 else " and ".join(f"{scale} ({who[scale]})" for scale in scales)
     out = f"; {exclude_way(table.names[column], next(iter(of)))}" if columns and ALL not in of else ""
-    halves, (low, high), ways = " and halves" if "." in levels else "", ends, [{"scale": of}]
+    halves, (low, high), ways = " and halves" if any("." in scale for scale in scales) else "", ends, [{"scale": of}]
     return cell_fault("a-scale", table, row, column, ways, low=low, high=high, halves=halves, scale=levels, out=out)
 
 
@@ -213,10 +214,11 @@ def check_experts(table: Table, column: int, written: Array, experts: Words, rul
     found = Written(table)
     order = np.argsort(experts.codes, kind="stable")
     bounds = np.searchsorted(experts.codes[order], np.arange(len(experts.values) + 1))
+    spelled: dict[str, str] = {}
     for i, name in enumerate(experts.values):
         if name not in rules.units:
             rows = order[bounds[i] : bounds[i + 1]]
-            found.add(name, written[rows], column, rows)
+            found.add(spelled.setdefault(name_key(name), name), written[rows], column, rows)
     found.check(columns=False)
 
 
