@@ -2,9 +2,9 @@
 
     python benchmarks/levels.py [REPEATS]        # 20; a few minutes
 
-24 to 33 judges share errors (correlation .5) and differ in accuracy; two levels are votes. Scales: "anchored", levels are the judges' calibrated
-log-odds with slips of their own; "shared", all judges use one arbitrary part of the scale; "arbitrary", each its own.
-The last rows are of four ordered classes, as .7/.1/.1/.1 and as levels.
+24 to 33 judges share errors (correlation .5) and differ in accuracy; two levels are votes. Scales: "anchored", levels
+are the judges' calibrated log-odds with slips of their own; "shared", all judges use one arbitrary part of the scale;
+"arbitrary", each its own. The last rows are of four ordered classes, as .7/.1/.1/.1 and as levels.
 """
 
 from __future__ import annotations
