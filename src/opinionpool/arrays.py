@@ -308,10 +308,12 @@ def taken(block: Any, **index: Index | Mask) -> dict[str, Any]:  # noqa: ANN401 
         at, values = index.get(each.metadata.get("axis", "")), getattr(block, each.name)
         if at is None:
             continue
-        if isinstance(values, tuple):
+        if hasattr(values, "select"):
+            values = values.select(at)
+        elif isinstance(values, tuple):
             values = tuple(map(values.__getitem__, at.tolist()))
         elif values is not None:
-            values = values.select(at) if hasattr(values, "select") else values[at]
+            values = values[at]
         found[each.name] = values
     return found
 

@@ -17,7 +17,7 @@ from opinionpool.learning.crowd import _AtLimit, crowd_fit
 from opinionpool.learning.hierarchy import Cells, Hierarchy, Regressions
 from opinionpool.learning.learn import learn
 from opinionpool.learning.prior import Believed
-from opinionpool.learning.problem import SparseContrasts
+from opinionpool.learning.rows import SparseContrasts
 from opinionpool.logodds import expit
 from opinionpool.model.contrasts import Extremes
 from opinionpool.model.correlation import CommonCorrelation
@@ -54,8 +54,9 @@ class Crowd:
     def fit(self, kept=slice(None), forecast=None):
         """Learned from some of the forecasts, or others."""
         t, said = len(self.y), self.forecast[:, None] if forecast is None else forecast
-        cells, reference = (self.event[kept], self.expert[kept], said[kept]), np.zeros((t, said.shape[1]))
-        data = SparseContrasts(*cells, reference, self.y, np.ones(t), self.experts)
+        about = {"reference": np.zeros((t, said.shape[1])), "outcomes": self.y, "weight": np.ones(t)}
+        cells = {"event": self.event[kept], "expert": self.expert[kept], "contrasts": said[kept]}
+        data = SparseContrasts(**cells, **about, experts=self.experts)
         return crowd_fit(data, Believed.of(Beliefs(), self.experts))
 
     def forecasts(self, outcomes=None):

@@ -12,7 +12,7 @@ from opinionpool.learning import default
 from opinionpool.learning.beliefs import Beliefs, ExpertBeliefs
 from opinionpool.learning.learn import learn
 from opinionpool.learning.prior import Believed
-from opinionpool.learning.problem import DenseContrasts
+from opinionpool.learning.rows import DenseContrasts
 from opinionpool.model.contrasts import Extremes
 from opinionpool.model.correlation import CommonCorrelation
 from opinionpool.model.features import Parts
@@ -289,7 +289,8 @@ class TestLearns:
         for seed in range(5):
             x, y = Panel([1.0, -0.5, 0.2], np.diag([2.0, 1.0, 3.0]), bias=[0.5, 2.0, -1.0]).simulate(60, seed=seed)
             contrasts, reference = logit(np.clip(x, 1e-4, 1 - 1e-4))[..., None], np.zeros((60, 1))
-            found = default.default_fit(DenseContrasts(contrasts, reference, y, np.ones(60), ABC), ANY_PANEL)
+            data = DenseContrasts(contrasts=contrasts, reference=reference, outcomes=y, weight=np.ones(60), experts=ABC)
+            found = default.default_fit(data, ANY_PANEL)
             panel = Panel.from_parts(found.parts, found.bias, settings=Settings(1e-4, 1e-12, found.extremes))
             u = found.extremes.believed(contrasts) - found.extremes.centre
             direct = (u[..., 0] - found.bias[:, 0] + found.extremes.centre[:, 0]) @ panel.weights
@@ -341,7 +342,8 @@ class TestOneClassOrTwo:
         x, y = Panel.exchangeable(3, correlation=0.4, accuracy=1.0).simulate(30, seed=7)
         contrasts = (logit(x) - 0.2)[..., None]
         reference = np.full((30, 1), 0.2)
-        data = DenseContrasts(contrasts, reference, y, np.ones(30), ABC, estimated=30.0)
+        about = {"reference": reference, "outcomes": y, "weight": np.ones(30), "experts": ABC, "estimated": 30.0}
+        data = DenseContrasts(contrasts=contrasts, **about)
         turned = replace(data, contrasts=-contrasts, reference=-reference, outcomes=1 - y)
         one, two = default.default_fit(data, ANY_PANEL), default.default_fit(turned, ANY_PANEL)
         assert one.parts.contrast == pytest.approx(two.parts.contrast, rel=1e-5)

@@ -24,8 +24,8 @@ from opinionpool.learning.class_weights import ClassPosterior, ClassWeights, Spr
 from opinionpool.learning.constants import CLASS_PROBABILITIES, CLASS_SPREADS
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.learning.laplace import SMALL, about_mean
-from opinionpool.learning.problem import Block, DenseContrasts
 from opinionpool.learning.quadratic import Quadratic
+from opinionpool.learning.rows import Blocks, DenseContrasts
 from opinionpool.learning.topics import TopicEffects
 from opinionpool.logodds import TINY
 from opinionpool.model.panel import Panel
@@ -144,7 +144,7 @@ def with_class_model(
     learned: FittedPanel,
     data: DenseContrasts,
     class_model: str,
-    every: Callable[[Index, Array], Iterator[Block]] | None,
+    every: Blocks | None,
 ) -> FittedPanel:
     """Return the fit, with weights that differ between classes if the data, or `class_model`, ask for it.
 
@@ -220,7 +220,7 @@ def _alternatives(
     weights: ClassWeights,
     data: DenseContrasts,
     rows: Index,
-    every: Callable[[Index, Array], Iterator[Block]] | None,
+    every: Blocks | None,
     topics: TopicEffects | None,
 ) -> Alternatives:
     """Fits to the used rows, or to all events, in blocks where there are too many for an array."""

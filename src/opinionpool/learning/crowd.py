@@ -29,7 +29,6 @@ from opinionpool.arrays import Array, Index
 from opinionpool.estimation.newton import posterior_probabilities
 from opinionpool.estimation.regression import ByTopic, Observations
 from opinionpool.estimation.sampling import spread_evenly
-from opinionpool.labels import UNRESOLVED
 from opinionpool.learning.agreement import Agreement
 from opinionpool.learning.constants import (
     FEATURES,
@@ -48,8 +47,7 @@ from opinionpool.learning.laplace import Fit, evidence, fit_nodes
 from opinionpool.learning.members import Members
 from opinionpool.learning.nodes import Nodes, prior_nodes
 from opinionpool.learning.prior import OPEN, Believed, harmonic_mean
-from opinionpool.learning.problem import SparseContrasts
-from opinionpool.learning.rows import base_intercept, frequencies_by_cells
+from opinionpool.learning.rows import SparseContrasts
 from opinionpool.learning.shrinkage import MarginalFeatures
 from opinionpool.learning.unlearned import DefaultFit
 from opinionpool.model.contrasts import Extremes
@@ -141,36 +139,21 @@ def crowd_fit(data: SparseContrasts, believed: Believed) -> DefaultFit | None:
     if len(duplicates.first) < len(data.experts):
         distinct = believed.among(duplicates.source, len(duplicates.first))
         found = crowd_fit(_distinct(data, duplicates), distinct)
-        if found is None:
-            return None
-        assert isinstance(found.posterior, CrowdPosterior)
-        return replace(
-            found,
-            parts=duplicates.parts(found.parts),
-            bias=duplicates.rows(found.bias),
-            marginal=found.marginal and found.marginal.spread_over(duplicates.rows),
-            posterior=found.posterior.of_all(duplicates),
-            notes=duplicates.notes + found.notes,
-            members=found.members and found.members.spread_over(duplicates),
-        )
-    resolved = (data.outcomes != UNRESOLVED)[data.event]
-    used = data.weight[data.event] > 0
+        return found and found.of_all(duplicates, believed)
+    resolved, used = data.resolved[data.event], data.weight[data.event] > 0
     if not (used & resolved).any():
         return None
-    away = np.zeros(data.reference.shape[1])
-    if data.estimated is not None:
-        away = base_intercept(data.reference[0], data.estimated, frequencies_by_cells(data))
-    moved = replace(data, reference=data.reference - away, topics=data.topics and data.topics._replace(base=-away))
-    task, unresolved = moved.among(used & resolved), moved.among(used & ~resolved)
-    prior = _prior(moved.among(used), believed), Centre.of(believed)
+    data = data.believing(data.distrust())
+    task, unresolved = data.among(used & resolved), data.among(used & ~resolved)
+    prior = _prior(data.among(used), believed), Centre.of(believed)
     extremes, start = _extremes(task, prior, believed.limit)
     fitted = _with_open(task, unresolved, extremes.limit, prior, start)
     if len(unresolved.outcomes) and len(task.outcomes) <= FOLDED and fitted.judged.cells is fitted.cells:
         fitted = replace(fitted, without=tuple(_without_folds(fitted, unresolved, prior)))
-    parts, bias, posterior = fitted.panel(away)
+    parts, bias, posterior = fitted.panel()
     members = None if data.absent is not None else Members.prior(believed)
     if members is not None:
-        members = members.learned(fitted.log_likelihoods(away), fitted.fit[0].evidence)
+        members = members.learned(fitted.log_likelihoods(), fitted.fit[0].evidence)
         # Other members' answers need an array of events x experts.
         members = None if members.shares[0] > 1.0 - OPEN else members
     about = fitted.marginal, posterior.mixed_with(members)
@@ -270,7 +253,7 @@ class _Judged:
     rows: Index | slice  # of the forecasts on them
     cells: Cells
     outcomes: Index
-    reference: Array
+    offset: Array  # (T, K - 1); of the believed prior
     weight: Array
     topics: ByTopic | None
 
@@ -314,11 +297,11 @@ class _AtLimit:
         """Resolved events by which panels are judged, thinned to `JUDGING` if there are more."""
         task, weight, cells = self.task, self.task.weight, self.cells
         if weight.sum() <= JUDGING:
-            return _Judged(slice(len(task.event)), cells, task.outcomes, task.reference, weight, task.topics)
+            return _Judged(slice(len(task.event)), cells, task.outcomes, task.offset, weight, task.topics)
         events, weight = spread_evenly(_sizes(cells), weight, JUDGING)
         rows, cells = cells.on_events(events, weight)
         topics = task.topics and task.topics.select(events)
-        return _Judged(rows, cells, task.outcomes[events], task.reference[events], weight, topics)
+        return _Judged(rows, cells, task.outcomes[events], task.offset[events], weight, topics)
 
     @property
     def sum(self) -> float:
@@ -348,7 +331,7 @@ class _AtLimit:
     def observed(self, panels: list[Pooled], by: _Judged) -> Observations:
         """Observations of resolved events, with the contrasts of pooled panels as regressors."""
         contrasts = np.stack([each.contrasts for each in panels], axis=1)
-        return Observations(contrasts, by.reference, by.outcomes, by.weight)
+        return Observations(contrasts, by.offset, by.outcomes, by.weight)
 
     def nodes(self, probability: Array, dependence: tuple[Dependent, ...] = ()) -> Nodes:
         """Prior nodes of B alternative panels, with the prior of the sum of their weights."""
@@ -407,10 +390,10 @@ class _AtLimit:
             fit = replace(fit, topics=replace(fit.topics, cross=None))
         return fit, nodes
 
-    def log_likelihoods(self, away: Array) -> Array:
-        """Log-likelihoods of what happened by the average and by each expert, (1 + N,), if L° is larger by `away`."""
+    def log_likelihoods(self) -> Array:
+        """Log-likelihoods of what happened by the average and by each expert, (1 + N,)."""
         by, event = self.judged, self.judged.cells.event
-        forecasts = logodds.softmax(self.task.contrasts[by.rows] + (by.reference + away)[event])
+        forecasts = logodds.softmax(self.task.contrasts[by.rows] + (by.offset + self.task.away)[event])
         given = forecasts[np.arange(len(event)), by.outcomes[event]]
         average = np.log(by.cells.by_event(given) / by.cells.number)
         return np.asarray(by.weight @ average + np.append(0.0, by.cells.by_expert(np.log(given) - average[event])))
@@ -423,7 +406,7 @@ class _AtLimit:
         mean, d = fit_nodes(known, self.nodes(np.ones(1)), covariances=False).mean, cells.contrasts.shape[1]
         others = Pooled.by_others(model, cells, self.features(share).among(cells.expert), self.root)
         answers = mean[:d] + mean[d] / self.sum * others.contrasts
-        return _Open(unresolved, cells, logodds.softmax(unresolved.reference[cells.event] + answers))
+        return _Open(unresolved, cells, logodds.softmax(unresolved.offset[cells.event] + answers))
 
     def used_again(self) -> float:
         """Reuse correction: slope of leave-one-forecast-out answers on the plain ones, over open events; in [0, 1]."""
@@ -439,7 +422,7 @@ class _AtLimit:
             for each in (without, features.among(cells.expert))
         ]
         # As a logistic regression of one on the other, its first step: weighted by what an outcome would tell.
-        p = logodds.softmax(task.reference + answers[0])[:, 1:]
+        p = logodds.softmax(task.offset + answers[0])[:, 1:]
         information = p * answers[1] - p * (p * answers[1]).sum(axis=1, keepdims=True)
         both, own = (float(task.weight @ (information * each).sum(axis=1)) for each in answers)
         return float(np.clip(both / own, 0.0, 1.0)) if own > 0 else 1.0
@@ -451,7 +434,7 @@ class _AtLimit:
         bias = found.bias @ np.linalg.inv(self.root)
         return MarginalFeatures(bias, found.contrast, found.spread, self.crowd.correlation)
 
-    def panel(self, away: Array) -> tuple[Parts, Array, CrowdPosterior]:
+    def panel(self) -> tuple[Parts, Array, CrowdPosterior]:
         """Parts and biases of all experts, and the posterior of the pool."""
         (fit, nodes), (_, models, features, agreeing), turn = (
             self.fit,
@@ -468,7 +451,7 @@ class _AtLimit:
         )
         weights = sum(each.weights * own for each, own in zip(self.panels(self.judged), mean.tolist(), strict=True))
         total = float(self.judged.weight @ weights) / float(self.judged.weight.sum())
-        shift = (away - fit.mean[:d]) * total / (total**2 + LEAST_SUM**2)
+        shift = (self.task.away - fit.mean[:d]) * total / (total**2 + LEAST_SUM**2)
         variance = self.crowd.open_variances(self.crowd.deviation) * [
             [UNKNOWN],
             [UNKNOWN * (slope * mean.sum()) ** 2],

@@ -56,24 +56,10 @@ class CrowdPosterior(Posterior):
         turn: Array,
     ) -> CrowdPosterior:
         """Return the posterior of a fit of panels with these contrasts (B, N), dependence (B,) and `parts`."""
-        assert fit.normals is not None
         names = [_in_words(kind) for kind in nodes.dependence]
         rows = probability_rows("weights", names, nodes.probability, fit.joint.sum(axis=1)) + sum_rows(fit, nodes)
-        hyperparameter, value, prior, posterior = zip(*rows, strict=True)
-        contrast, nested, parts = panels
-        return cls(
-            *fit.normals,
-            hyperparameter=hyperparameter,
-            value=value,
-            prior=np.array(prior, dtype=np.float64),
-            posterior=np.array(posterior, dtype=np.float64),
-            contrast=contrast,
-            nested=nested,
-            parts=parts,
-            shift=shift,
-            variance=variance,
-            turn=turn,
-        )
+        about = dict(zip(("contrast", "nested", "parts"), panels, strict=True))
+        return cls.with_rows(fit, rows, shift=shift, variance=variance, turn=turn, **about)
 
     def weight_interval(self, experts: int, level: float = 0.9) -> tuple[Array, Array]:
         """Return the credible interval of each weight in the whole crowd, less its mean, (N,) twice."""

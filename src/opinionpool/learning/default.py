@@ -12,14 +12,12 @@ the weights (10).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial, reduce
-from typing import TypeVar
 
 import numpy as np
 
-from opinionpool.arrays import Array, Index
+from opinionpool.arrays import Array
 from opinionpool.blocks import in_order
 from opinionpool.errors import ArgumentError
 from opinionpool.estimation.newton import posterior_probabilities
@@ -29,20 +27,11 @@ from opinionpool.learning.duplicates import Duplicates
 from opinionpool.learning.laplace import Fit, Likelihood, evidence, fit_all, fit_nodes
 from opinionpool.learning.members import Members
 from opinionpool.learning.nodes import Nodes, prior_nodes
-from opinionpool.learning.posterior import Limits, Posterior, coefficients_of_all
+from opinionpool.learning.posterior import Limits, Posterior
 from opinionpool.learning.prior import OPEN, Believed, harmonic_mean
-from opinionpool.learning.problem import Block, DenseContrasts
 from opinionpool.learning.quadratic import Levels
-from opinionpool.learning.rows import (
-    AllRows,
-    Rows,
-    base_intercept,
-    each_expert,
-    forecast_frequencies,
-    likelihood,
-    rows_of,
-)
-from opinionpool.learning.shrinkage import MarginalFeatures, marginal_bias, marginal_dependence, marginal_features
+from opinionpool.learning.rows import AllRows, Blocks, DenseContrasts, likelihood
+from opinionpool.learning.shrinkage import marginal_bias, marginal_dependence, marginal_features
 from opinionpool.learning.unlearned import (
     MOST_UNCERTAIN,
     DefaultFit,
@@ -64,7 +53,7 @@ def default_fit(
     believed: Believed,
     *,
     answers_only: bool = False,
-    every: Callable[[Index, Array], Iterator[Block]] | None = None,
+    every: Blocks | None = None,
 ) -> DefaultFit:
     """Fit of the default pool to contrasts, with or without resolved events.
 
@@ -85,91 +74,40 @@ def default_fit(
     ArgumentError
         If a bias is believed that these classes, or options, cannot have.
     """
-    contrasts, experts, options = data.contrasts, data.experts, data.absent is not None
+    whole, experts, options, of_all = data, data.experts, data.absent is not None, believed
     if options and believed.bias.value.any():
         raise ArgumentError(
             "bias: each event has options of its own, and nobody can be biased towards one of them; leave it out"
         )
-    of_all, everybody = believed, np.arange(len(experts))
-    if every is None:
-        duplicates = Duplicates.among(contrasts, experts, believed.named)
-    else:
-        blocks = (block.contrasts for block in every(everybody, np.zeros(data.free)))
-        duplicates = Duplicates.among_all(contrasts, experts, believed.named, blocks)
-    distinct = contrasts if len(duplicates.first) == contrasts.shape[1] else contrasts[:, duplicates.first]
-    away = np.zeros(data.free)
-    if data.estimated is not None and distinct.size and not believed.assessed:
-        away = base_intercept(data.reference[0], data.estimated, forecast_frequencies(data, distinct))
-    used = data.resolved & (data.weight > 0) & ~np.isnan(distinct[..., 0]).all(axis=1)
-    nobody = len(duplicates.first) == 0
+    duplicates = _duplicates(data, believed, every)
+    data, nobody = data.by(duplicates.first), len(duplicates.first) == 0
+    away = np.zeros(data.free) if believed.assessed or not data.contrasts.size else data.distrust()
+    used = data.resolved & (data.weight > 0) & data.answered
     believed = believed if nobody else believed.among(duplicates.source, len(duplicates.first))
     if len(duplicates.first) > 2:
-        believed = believed.agreeing(Agreement.among(distinct, data.weight, each_expert(data.absent)))
+        believed = believed.agreeing(Agreement.among(data.contrasts, data.weight, data.options))
     if believed.assessed or not used.any() or nobody:
         found = assumed(believed, away, options=options, answers_only=answers_only)
-        known = data.resolved
-        constant = bool((~np.isnan(contrasts[known & (data.weight > 0), :, 0])).any()) and not used.any()
-        notes = [nothing_learned(bool(known.any()), constant, believed, nobody)]
+        constant = bool((whole.answered & whole.resolved & (data.weight > 0)).any()) and not used.any()
+        notes = [nothing_learned(bool(data.resolved.any()), constant, believed, nobody)]
         if believed.agreement is not None:
             notes.append(agreement_note(believed.agreement, [experts[i] for i in duplicates.first.tolist()]))
         found = replace(found, notes=tuple(notes))
     else:
         all_rows = None if every is None else partial(every, duplicates.first, away)
-        rows = rows_of(data, distinct, duplicates.first, used, away)
-        found = _learned(rows, believed, answers_only=answers_only, every=all_rows)
-    posterior = _posterior_of_all(found.posterior, duplicates, contrasts)
-    members = found.members and found.members.spread_over(duplicates)
-    centre, newcomers = found.extremes.centre, _newcomers(duplicates, of_all, contrasts.shape[2])
-    return DefaultFit(
-        _as_believed(duplicates.parts(found.parts), duplicates, of_all),
-        duplicates.rows(found.bias) + newcomers,
-        found.extremes if centre is None else replace(found.extremes, centre=duplicates.rows(centre) + newcomers),
-        None
-        if found.marginal is None
-        else _as_believed(found.marginal.spread_over(duplicates.rows), duplicates, of_all),
-        posterior and posterior.mixed_with(members),
-        found.learned,
-        duplicates.notes + found.notes,
-        members,
-        found.topics
-        and found.topics.spread_over(*coefficients_of_all(duplicates.source, data.free + len(duplicates.first))),
-    )
+        found = _learned(data.on(used).believing(away), believed, answers_only=answers_only, every=all_rows)
+    return found.of_all(duplicates, of_all)
 
 
-Features = TypeVar("Features", Parts, MarginalFeatures)
+def _duplicates(data: DenseContrasts, believed: Believed, every: Blocks | None) -> Duplicates:
+    """Distinct experts, by all events where the data are a sample of them."""
+    if every is None:
+        return Duplicates.among(data.contrasts, data.experts, believed.named)
+    blocks = (block.contrasts for block in every(np.arange(len(data.experts)), np.zeros(data.free)))
+    return Duplicates.among_all(data.contrasts, data.experts, believed.named, blocks)
 
 
-def _as_believed(features: Features, duplicates: Duplicates, believed: Believed) -> Features:
-    """Features in which new experts, without forecasts, differ from the others' mean as they are believed to."""
-    if not duplicates.new.any():
-        return features
-    centre = believed.parts(believed.rho)
-    return replace(
-        features,
-        contrast=duplicates.as_believed(features.contrast, centre.contrast),
-        spread=duplicates.as_believed(features.spread, centre.spread),
-    )
-
-
-def _newcomers(duplicates: Duplicates, believed: Believed, d: int) -> Array:
-    """Believed biases of new experts less the distinct experts' mean one, (N, K - 1); 0 for all others."""
-    bias = believed.biases(d)
-    return np.where(
-        duplicates.new[:, None], bias - bias[duplicates.first].sum(axis=0) / max(len(duplicates.first), 1), 0.0
-    )
-
-
-def _posterior_of_all(posterior: Posterior | None, duplicates: Duplicates, contrasts: Array) -> Posterior | None:
-    """Posterior of all experts; None beyond `MOST_UNCERTAIN`, and with all weights 0 if nobody is distinct."""
-    n, d = contrasts.shape[1:]
-    if n > MOST_UNCERTAIN:
-        return None
-    if posterior is None or len(duplicates.first):
-        return None if posterior is None else posterior.spread_over(duplicates.source)
-    return Posterior(np.ones(1), np.zeros((1, d + n)), np.zeros((1, d + n, d + n)))
-
-
-def _learned(rows: Rows, believed: Believed, *, answers_only: bool, every: AllRows | None) -> DefaultFit:
+def _learned(rows: DenseContrasts, believed: Believed, *, answers_only: bool, every: AllRows | None) -> DefaultFit:
     limits, prior = (LIMITS, LIMIT_PROBABILITIES) if believed.limit is None else ((believed.limit,), (1.0,))
     d, n = rows.free, rows.contrasts.shape[1]
     centre, common = _centre(rows, believed, harmonic_mean(limits, prior))
@@ -188,7 +126,7 @@ def _learned(rows: Rows, believed: Believed, *, answers_only: bool, every: AllRo
         probability = posterior_probabilities([score for score, _ in found], prior)
         by_limit = Limits(np.array(limits), probability, np.array([mean for _, mean in found]))
     extremes = Extremes(harmonic_mean(limits, by_limit.probability), centre)
-    resolved = rows.evidence(extremes.believed(rows.contrasts, each_expert(rows.absent)))
+    resolved = rows.evidence(extremes.believed(rows.contrasts, rows.options))
     shrunken = marginal_features(resolved, believed)
     fill = Parts(np.zeros(n), shrunken.spread, marginal_dependence(resolved, shrunken, believed))
     uncertain = not answers_only and n <= MOST_UNCERTAIN
@@ -201,7 +139,7 @@ def _learned(rows: Rows, believed: Believed, *, answers_only: bool, every: AllRo
             members = members.learned(reduce(np.add, by_all), fit.evidence)
     intercept, weights = fit.mean[:d], fit.mean[d:]
     # L* = L° + base intercept + intercept + Σ w_i u_i: what no forecast changes becomes bias.
-    bias = centre + intercept_shares(weights)[:, None] * (rows.base_intercept - intercept)
+    bias = centre + intercept_shares(weights)[:, None] * (rows.away - intercept)
     marginal = None if answers_only else marginal_features(rows.evidence(rows.by_steps()), believed)
     by_limit = by_limit._replace(mean=fit.mean + by_limit.mean - by_limit.probability @ by_limit.mean)
     posterior = Posterior.of(fit, nodes, prior, by_limit) if uncertain else None
@@ -210,7 +148,7 @@ def _learned(rows: Rows, believed: Believed, *, answers_only: bool, every: AllRo
 
 
 def _fit(
-    rows: Rows,
+    rows: DenseContrasts,
     every: AllRows | None,
     seen: tuple[Parts, Extremes],
     nodes: Nodes,
@@ -243,13 +181,13 @@ def _compared(
     return again
 
 
-def _centre(rows: Rows, believed: Believed, limit: float) -> tuple[Array, Array | None]:
+def _centre(rows: DenseContrasts, believed: Believed, limit: float) -> tuple[Array, Array | None]:
     """Contrasts of the experts' null forecasts, (N, K - 1), by their marginal biases at a limit of extremes.
 
     Where classes are not alike, as in order or rare, all experts seem biased against those that are far from the
     others: a share of that is taken for an error, and how far that may be off, in `BIASES`, is returned, too, (K - 1,).
     """
-    plain = np.tile(-rows.base_intercept, (rows.contrasts.shape[1], 1))
+    plain = np.tile(-rows.away, (rows.contrasts.shape[1], 1))
     bias = believed.biases(rows.contrasts.shape[2])
     centre = plain + bias
     if rows.absent is not None:

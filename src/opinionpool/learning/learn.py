@@ -20,10 +20,9 @@ from opinionpool.learning.fitted import FittedPanel
 from opinionpool.learning.leakage import leakage_notes
 from opinionpool.learning.levels import LatentLevels
 from opinionpool.learning.prior import Believed, belief_notes
-from opinionpool.learning.problem import Problem, Source, Sums
+from opinionpool.learning.problem import Problem, Source, Sums, in_parts
 from opinionpool.learning.recency import Recency, learn_recency
 from opinionpool.learning.request import Request
-from opinionpool.learning.rows import in_parts, sampled
 from opinionpool.learning.unlearned import MOST_UNCERTAIN, DefaultFit
 from opinionpool.logodds import FLOOR, POOL_FLOOR
 from opinionpool.model.contrasts import contrasts
@@ -135,7 +134,7 @@ def _learn_by_beliefs(problem: Problem, beliefs: Beliefs, request: Request) -> F
     timed = problem.forecasts.made is not None and not assessed
     drawn = sample_of(problem.forecasts, problem.weight) if problem.whole is None and (timed or not crowd) else None
     if timed:
-        some = problem if drawn is None else sampled(problem, drawn, problem.weight)
+        some = problem if drawn is None else problem.sampled(drawn, problem.weight)
         recency = learn_recency(some.forecasts, some.reference, some.weight, floor)
     if recency is not None:
         problem = replace(problem, forecasts=recency.forecasts(problem.forecasts, problem.reference, floor))
@@ -144,7 +143,7 @@ def _learn_by_beliefs(problem: Problem, beliefs: Beliefs, request: Request) -> F
     found = _learn_crowd(some, beliefs, request.settings) if crowd else None
     if found is None:
         if drawn is not None:
-            some = sampled(problem, drawn, reduced)
+            some = problem.sampled(drawn, reduced)
         elif problem.parts is not None and (reduced == problem.weight).all():
             # How much dependent events tell shows where all are in memory only.
             some = replace(

@@ -14,6 +14,7 @@ from opinionpool.arguments import number
 from opinionpool.arrays import Array, Index
 from opinionpool.blocks import blocks
 from opinionpool.display import Tabular
+from opinionpool.learning.duplicates import Duplicates
 from opinionpool.learning.laplace import Fit
 from opinionpool.learning.members import NAMES, Members
 from opinionpool.learning.nodes import Nodes
@@ -80,26 +81,22 @@ class Posterior(Tabular):
     posterior: Array = field(default_factory=lambda: np.zeros(0))
 
     @classmethod
-    def of(cls, fit: Fit, nodes: Nodes, believed: tuple[float, ...] = (), limits: Limits | None = None) -> Posterior:
+    def of(cls, fit: Fit, nodes: Nodes, believed: tuple[float, ...] = (), limits: Limits | None = None) -> Self:
         """Return the posterior of a fit; limits of extremes were `believed` with these probabilities."""
-        assert fit.normals is not None
         rows = _hyperparameters(fit, nodes)
         if limits is not None:
             each = zip(limits.limit.tolist(), believed, limits.probability.tolist(), strict=True)
             rows += [("limit of extremes", f"{limit:g}", before, after) for limit, before, after in each]
             limits = limits if len(limits.limit) > 1 else None
-        names, values, prior, posterior = zip(*rows, strict=True)
-        normals = fit.normals
-        return cls(
-            normals.probability,
-            normals.mean,
-            normals.covariance,
-            limits,
-            names,
-            values,
-            np.array(prior, dtype=np.float64),
-            np.array(posterior, dtype=np.float64),
-        )
+        return cls.with_rows(fit, rows, limits=limits)
+
+    @classmethod
+    def with_rows(cls, fit: Fit, rows: list[tuple[str, str, float, float]], **about: Any) -> Self:  # noqa: ANN401
+        """Return the posterior of a fit with rows of hyperparameters: name, value, prior and posterior probability."""
+        assert fit.normals is not None
+        names, values, *probabilities = zip(*rows, strict=True)
+        prior, posterior = np.array(probabilities, dtype=np.float64)
+        return cls(*fit.normals, hyperparameter=names, value=values, prior=prior, posterior=posterior, **about)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self.probability)} normals of {self.mean.shape[1]} coefficients)"
@@ -151,9 +148,9 @@ class Posterior(Tabular):
         within = np.einsum("m,mij->ij", self.probability, self.covariance)
         return np.asarray(within + (away.T * self.probability) @ away)
 
-    def spread_over(self, source: npt.NDArray[np.intp]) -> Self:
-        """Return the posterior of all experts; `source` is the distinct expert of each, -1 for uninformative ones."""
-        column, part = coefficients_of_all(source, self.mean.shape[1])
+    def of_all(self, duplicates: Duplicates) -> Self:
+        """Return the posterior of all experts, from that of the distinct ones."""
+        column, part = coefficients_of_all(duplicates.source, self.mean.shape[1])
         limits = self.limits and self.limits._replace(mean=self.limits.mean.take(column, 1) * part)
         covariance = self.covariance.take(column, 1).take(column, 2) * np.outer(part, part)
         return replace(self, mean=self.mean.take(column, 1) * part, covariance=covariance, limits=limits)

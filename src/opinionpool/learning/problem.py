@@ -3,109 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Protocol, TypeAlias
+from itertools import chain
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from opinionpool import logodds
-from opinionpool.arrays import Array, Index, Mask, frequencies
+from opinionpool.arrays import EVENT, Array, Index, Mask, frequencies, taken
 from opinionpool.blocks import blocks
 from opinionpool.errors import Note
-from opinionpool.estimation.regression import ByTopic, Observations
+from opinionpool.estimation.regression import ByTopic
 from opinionpool.estimation.rows import ForecastRows, ResolvedEvents, option_rows
+from opinionpool.estimation.sampling import Draw
 from opinionpool.estimation.statistics import Statistics, few_enough
 from opinionpool.forecasts import Forecasts
-from opinionpool.labels import UNRESOLVED
 from opinionpool.learning.leakage import contrary_events, contrary_note, leaked_experts
 from opinionpool.learning.request import Request
-from opinionpool.model.contrasts import Extremes, contrasts
-from opinionpool.model.features import Parts
+from opinionpool.learning.rows import Block, DenseContrasts, SparseContrasts
+from opinionpool.model.contrasts import contrasts
 from opinionpool.priors import event_priors, outcome_counts, shared_prior
-
-
-@dataclass(frozen=True, eq=False)
-class DenseContrasts:
-    """Contrasts of T events and N experts as an array."""
-
-    contrasts: Array  # (T, N, K - 1); L − L°, NaN where missing
-    reference: Array  # (T, K - 1); L°
-    outcomes: Index  # (T,); -1 where not resolved
-    weight: Array  # (T,); frequencies
-    experts: tuple[str, ...]
-    # (T, K - 1); classes but the first that are no options of their event; None if events share their classes
-    absent: Mask | None = None
-    # Resolved events of which the reference is Laplace's estimate; None if it is not.
-    estimated: float | None = None
-    topics: ByTopic | None = None  # None where none are learned
-    certain: Mask | None = None  # (T, N); forecasts of 0 and 1 for two classes; None where there are none
-
-    @property
-    def free(self) -> int:
-        """Number of log-ratios, K - 1."""
-        return int(self.contrasts.shape[2])
-
-    @property
-    def sizes(self) -> Index | None:
-        """How many options each event has, (T,); None if events share their classes."""
-        return None if self.absent is None else self.free + 1 - self.absent.sum(axis=1)
-
-    @property
-    def resolved(self) -> Mask:
-        """Which events are resolved, (T,)."""
-        return np.asarray(self.outcomes != UNRESOLVED)
-
-
-@dataclass(frozen=True, eq=False)
-class SparseContrasts:
-    """The M contrasts of N experts on T events, forecast by forecast."""
-
-    event: Index  # (M,); ascending
-    expert: Index  # (M,)
-    contrasts: Array  # (M, K - 1); L − L°
-    reference: Array  # (T, K - 1); L°
-    outcomes: Index  # (T,); -1 where not resolved
-    weight: Array  # (T,); frequencies
-    experts: tuple[str, ...]
-    # absent, estimated, topics: as for `DenseContrasts`
-    absent: Mask | None = None
-    estimated: float | None = None
-    topics: ByTopic | None = None
-
-    def among(self, used: Mask) -> SparseContrasts:
-        """Some of the forecasts (M,), and the events that have one."""
-        kept, row = np.unique(self.event[used], return_inverse=True)
-        return replace(
-            self,
-            event=row.ravel(),
-            expert=self.expert[used],
-            contrasts=self.contrasts[used],
-            reference=self.reference[kept],
-            outcomes=self.outcomes[kept],
-            weight=self.weight[kept],
-            absent=None if self.absent is None else self.absent[kept],
-            topics=self.topics and self.topics.select(kept),
-        )
-
-
-class Block(Protocol):
-    """Block of resolved events, for the likelihood of many."""
-
-    @property
-    def contrasts(self) -> Array:
-        """Contrasts of the requested experts, (t, N, K - 1), NaN where missing."""
-
-    def observed(self, fill: Parts, extremes: Extremes) -> Observations:
-        """Observations for the logistic regression, with missing contrasts imputed by `fill`."""
-
-    def log_likelihoods(self) -> Array:
-        """Log-likelihoods of what happened by the average and by each expert, (1 + N,)."""
-
-
-# Returns all resolved events in blocks, given a floor, positions of distinct experts, and L° less the believed prior.
-Blocks: TypeAlias = Callable[[float, Index, Array], Iterator[Block]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,13 +80,14 @@ class Problem:
     """Forecasts to learn from, the prior of each event, and how often each counts: a source by itself."""
 
     forecasts: Forecasts
-    reference: Array  # (T, K); the prior of each event
+    reference: Array = field(metadata=EVENT)  # (T, K); the prior of each event
     shared: Array | None  # (K,); the prior of all events; None if each has its own
-    weight: Array  # (T,); frequencies
+    weight: Array = field(metadata=EVENT)  # (T,); frequencies
     estimated: bool = False  # whether the prior is Laplace's estimate from these outcomes
     whole: Seen | None = None  # what these are a sample of; None if they are everything
     total: float | None = None  # weight of all resolved events of which these are a sample
-    blocks: Blocks | None = None  # all events of which these are a sample; None where this is as good
+    # All events of which these are a sample, by a floor, distinct experts and `away`; None where this is as good.
+    blocks: Callable[[float, Index, Array], Iterator[Block]] | None = None
     parts: Callable[[], Iterator[Problem]] | None = None  # the same as they are, where they are not in memory
     topics: tuple[str, ...] = ()  # names of the topics that are learned
 
@@ -255,17 +175,16 @@ class Problem:
         """Classes that are no options of their event, (T, K - 1); None if events share their classes."""
         return np.asarray(self.reference[:, 1:] == 0) if self.has_options else None
 
-    def select(self, kept: Index | Mask, times: Array | float = 1.0) -> Problem:
-        """Problem with some of the events, their weights multiplied by `times`."""
-        forecasts = self.forecasts.select_events(kept)
-        return replace(self, forecasts=forecasts, reference=self.reference[kept], weight=self.weight[kept] * times)
+    def select(self, kept: Index | Mask) -> Problem:
+        """Problem with some of the events."""
+        return replace(self, forecasts=self.forecasts.select_events(kept), **taken(self, event=kept))
 
     def dense(self, floor: float) -> DenseContrasts:
         """Contrasts as an array."""
         prior, q = self.shared if self.shared is not None else self.reference[:, None, :], self.forecasts.dense()
         beyond = contrasts(q, prior, floor, self.expected[:, None, :])
         certain = (q == 0) | (q == 1) if q.ndim == 2 else np.zeros(0, dtype=bool)
-        return DenseContrasts(beyond, *self._about, certain if certain.any() else None)
+        return DenseContrasts(contrasts=beyond, certain=certain if certain.any() else None, **self._events)
 
     def sparse(self, floor: float) -> SparseContrasts:
         """Contrasts forecast by forecast."""
@@ -273,20 +192,47 @@ class Problem:
         one = self.shared is not None
         prior, expected = (each[:1] if one else each[event] for each in (self.reference, self.expected))
         beyond = contrasts(self.forecasts.probabilities, prior, floor, expected)
-        return SparseContrasts(event, expert, beyond, *self._about)
+        return SparseContrasts(event=event, expert=expert, contrasts=beyond, **self._events)
 
     @property
-    def _about(self) -> tuple[Array, Index, Array, tuple[str, ...], Mask | None, float | None, ByTopic | None]:
-        """What contrasts have beside them, as `DenseContrasts` has it."""
-        estimated = None
+    def _events(self) -> dict[str, Any]:
+        """Fields of contrasts that are about events."""
+        estimated, topics = None, None
         if self.estimated and not self.has_options:
             estimated = float(self.events.sum()) if self.total is None else self.total
-        about = self.expected, self.outcomes, self.weight, self.experts, self.absent, estimated
-        if not self.topics or self.forecasts.topics is None:
-            return *about, None
-        place = {name: g for g, name in enumerate(self.topics)}
-        member = np.array([place.get(name, -1) for name in self.forecasts.topics.tolist()], dtype=np.intp)
-        return *about, ByTopic(self.topics, member, np.zeros(self.expected.shape[1]))
+        if self.topics and self.forecasts.topics is not None:
+            place = {name: g for g, name in enumerate(self.topics)}
+            member = np.array([place.get(name, -1) for name in self.forecasts.topics.tolist()], dtype=np.intp)
+            topics = ByTopic(self.topics, member, np.zeros(self.expected.shape[1]))
+        return {
+            "reference": self.expected,
+            "outcomes": self.outcomes,
+            "weight": self.weight,
+            "experts": self.experts,
+            "absent": self.absent,
+            "estimated": estimated,
+            "topics": topics,
+        }
+
+    def sampled(self, sample: Draw, weight: Array) -> Problem:
+        """Problem with a sample of the events, given the weights of all, (T,), and with blocks of all events."""
+        total = float(weight[self.forecasts.resolved].sum())
+        every = replace(self, weight=weight, total=total)
+        return replace(
+            self.select(sample.positions),
+            weight=sample.frequencies(weight),
+            total=total,
+            blocks=None if sample.complete else in_parts(lambda: iter([every])),
+        )
+
+    def in_blocks(self, floor: float, first: Index, away: Array) -> Iterator[DenseContrasts]:
+        """Yield the resolved events with a forecast of distinct experts, in blocks."""
+        used = np.flatnonzero(self.forecasts.resolved & (self.weight > 0))
+        numbers = self.forecasts.shape[1] * (len(self.classes) - 1)
+        # A Hessian takes as much as so many events.
+        for rows in blocks(len(used), numbers, numbers):
+            data = self.select(used[rows]).dense(floor).by(first).believing(away)
+            yield data.on(data.answered)
 
     @property
     def learnable_topics(self) -> tuple[str, ...]:
@@ -323,3 +269,14 @@ class Problem:
             ratios = ratios_of(order[part.start * n : part.stop * n]).reshape(-1, n, d)
             found = found.add(ratios, self.outcomes[part], self.weight[part])
         return found
+
+
+def in_parts(
+    parts: Callable[[], Iterator[Problem]], counted: Callable[[Problem], Problem] = lambda part: part
+) -> Callable[[float, Index, Array], Iterator[Block]]:
+    """Function that returns blocks of all resolved events, part by part, with forecasts changed by `counted`."""
+
+    def blocks_of(floor: float, first: Index, away: Array) -> Iterator[Block]:
+        return chain.from_iterable(counted(part).in_blocks(floor, first, away) for part in parts())
+
+    return blocks_of

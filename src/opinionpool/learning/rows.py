@@ -1,37 +1,167 @@
-"""What the default pool learns from: resolved events with a forecast, as an array of contrasts."""
+"""What the default pool and crowds learn from: events, and what each expert says of them beyond the prior."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import reduce
-from itertools import chain
-from typing import TypeAlias
+from typing import Protocol, Self, TypeAlias
 
 import numpy as np
 
-from opinionpool.arrays import Array, Index, Mask
+from opinionpool.arrays import CELL, EVENT, Array, Index, Mask, taken
 from opinionpool.blocks import blocks, in_order
-from opinionpool.estimation.regression import Observations
+from opinionpool.estimation.regression import ByTopic, Observations
 from opinionpool.estimation.rows import DenseEvents, ResolvedEvents, option_rows
-from opinionpool.estimation.sampling import Draw
+from opinionpool.labels import UNRESOLVED
 from opinionpool.learning.constants import PRIOR_EVENTS
 from opinionpool.learning.laplace import Likelihood
-from opinionpool.learning.problem import Block, Blocks, DenseContrasts, Problem, SparseContrasts
 from opinionpool.learning.quadratic import Arrow
 from opinionpool.logodds import expit, logit, softmax
 from opinionpool.model.contrasts import Extremes
 from opinionpool.model.features import Parts
 
-# Returns all events in blocks, of which `Rows` are a sample.
+
+class Block(Protocol):
+    """Block of resolved events, for the likelihood of many."""
+
+    @property
+    def contrasts(self) -> Array:
+        """Contrasts of the requested experts, (t, N, K - 1), NaN where missing."""
+
+    def observed(self, fill: Parts, extremes: Extremes) -> Observations:
+        """Observations for the logistic regression, with missing contrasts imputed by `fill`."""
+
+    def log_likelihoods(self) -> Array:
+        """Log-likelihoods of what happened by the average and by each expert, (1 + N,)."""
+
+
+# Returns all resolved events in blocks, given positions of distinct experts and L° less the believed prior.
+Blocks: TypeAlias = Callable[[Index, Array], Iterator[Block]]
+# Returns all events in blocks, of which some are a sample.
 AllRows: TypeAlias = Callable[[], Iterator[Block]]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Rows(DenseContrasts):
-    """Resolved events with a forecast, and how far Laplace's estimate is from the believed prior."""
+class _Events(ABC):
+    """T events with forecasts by N experts."""
 
-    base_intercept: Array
+    reference: Array = field(metadata=EVENT)  # (T, K - 1); L°
+    outcomes: Index = field(metadata=EVENT)  # (T,); -1 where not resolved
+    weight: Array = field(metadata=EVENT)  # (T,); frequencies
+    experts: tuple[str, ...]
+    # (T, K - 1); classes but the first that are no options of their event; None if events share their classes
+    absent: Mask | None = field(default=None, metadata=EVENT)
+    # Resolved events of which the reference is Laplace's estimate; None if it is not.
+    estimated: float | None = None
+    topics: ByTopic | None = field(default=None, metadata=EVENT)  # None where none are learned
+    away: Array | float = 0.0  # (K - 1,); how far L° is from the believed prior
+
+    @property
+    def free(self) -> int:
+        """Number of log-ratios, K - 1."""
+        return int(self.reference.shape[1])
+
+    @property
+    def sizes(self) -> Index | None:
+        """How many options each event has, (T,); None if events share their classes."""
+        return None if self.absent is None else self.free + 1 - self.absent.sum(axis=1)
+
+    @property
+    def resolved(self) -> Mask:
+        """Which events are resolved, (T,)."""
+        return np.asarray(self.outcomes != UNRESOLVED)
+
+    @property
+    def offset(self) -> Array:
+        """Log-ratios of the believed prior, (T, K - 1)."""
+        return np.asarray(self.reference - self.away)
+
+    def believing(self, away: Array) -> Self:
+        """Events of which L° is larger than the believed prior by `away`."""
+        return replace(self, away=away, topics=self.topics and self.topics._replace(base=-away))
+
+    @property
+    @abstractmethod
+    def frequencies(self) -> Array:
+        """Sum over events, resolved or not, of what experts say on average, (K,)."""
+
+    def distrust(self) -> Array:
+        """Log-ratios L° less those of the believed prior, (K - 1,): 0 if L° is not Laplace's estimate.
+
+        What is forecast tells how often events happen, of two classes.
+        """
+        if self.estimated is None:
+            return np.zeros(self.free)
+        forecast, doubted = self.frequencies, PRIOR_EVENTS / (self.estimated + PRIOR_EVENTS)
+        number, reference = float(forecast.sum()), self.reference[0]
+        if number == 0 or len(forecast) > 2:
+            return np.asarray(reference * doubted)
+        usual = np.log(forecast[1:] / forecast[0]) * number / (number + PRIOR_EVENTS)
+        return np.asarray((reference - usual) * doubted)
+
+
+@dataclass(frozen=True, eq=False)
+class SparseContrasts(_Events):
+    """The M contrasts of N experts on T events, forecast by forecast."""
+
+    event: Index = field(metadata=CELL)  # (M,); ascending
+    expert: Index = field(metadata=CELL)  # (M,)
+    contrasts: Array = field(metadata=CELL)  # (M, K - 1); L − L°
+
+    def among(self, used: Mask) -> SparseContrasts:
+        """Some of the forecasts (M,), and the events that have one."""
+        kept, row = np.unique(self.event[used], return_inverse=True)
+        return replace(self, **taken(self, event=kept, cell=used) | {"event": row.ravel()})
+
+    @property
+    def frequencies(self) -> Array:  # noqa: D102 - as of all events
+        number = np.bincount(self.event, minlength=len(self.weight))
+        share = (self.weight / np.maximum(number, 1))[self.event]
+        return np.asarray(share @ softmax(self.contrasts + self.reference[self.event]))
+
+
+@dataclass(frozen=True, eq=False)
+class DenseContrasts(_Events):
+    """Contrasts of T events and N experts as an array."""
+
+    contrasts: Array = field(metadata=EVENT)  # (T, N, K - 1); L − L°, NaN where missing
+    # (T, N); forecasts of 0 and 1 for two classes; None where there are none
+    certain: Mask | None = field(default=None, metadata=EVENT)
+
+    def on(self, events: Mask) -> DenseContrasts:
+        """Contrasts of some of the events."""
+        return self if events.all() else replace(self, **taken(self, event=events))
+
+    def by(self, experts: Index) -> DenseContrasts:
+        """Contrasts of distinct experts, in order."""
+        if len(experts) == self.contrasts.shape[1]:
+            return self
+        certain = None if self.certain is None else self.certain[:, experts]
+        return replace(self, contrasts=self.contrasts[:, experts], certain=certain)
+
+    @property
+    def answered(self) -> Mask:
+        """Which events somebody forecast, (T,)."""
+        return np.asarray(~np.isnan(self.contrasts[..., 0]).all(axis=1))
+
+    @property
+    def options(self) -> Mask | None:
+        """`absent` with an axis for the experts, (T, 1, K - 1)."""
+        return None if self.absent is None else self.absent[:, None, :]
+
+    @property
+    def frequencies(self) -> Array:  # noqa: D102 - as of all events
+        found = np.zeros(self.free + 1)
+        for rows in blocks(len(self.contrasts), self.contrasts[0].size):
+            each = self.contrasts[rows] + self.reference[rows, None]
+            number = np.count_nonzero(~np.isnan(each[..., 0]), axis=1)
+            total = np.nansum(expit(each) if self.free == 1 else softmax(each)[..., 1:], axis=1)
+            share = self.weight[rows] / np.maximum(number, 1)
+            found[1:] += share @ total
+            found[0] += share @ (number - total.sum(axis=1))
+        return found
 
     def evidence(self, contrasts: Array) -> ResolvedEvents:
         """Resolved events as statistics or rows, given their contrasts (T, N, K - 1), NaN where missing."""
@@ -66,9 +196,8 @@ class Rows(DenseContrasts):
 
     def observed(self, fill: Parts, extremes: Extremes) -> Observations:
         """Observations for the logistic regression, with missing contrasts imputed by `fill`."""
-        full = fill.fill(extremes.deviation(self.contrasts, each_expert(self.absent)))
-        topics = self.topics and self.topics._replace(base=-self.base_intercept)
-        return Observations(full, self.reference - self.base_intercept, self.outcomes, self.weight, topics)
+        full = fill.fill(extremes.deviation(self.contrasts, self.options))
+        return Observations(full, self.offset, self.outcomes, self.weight, self.topics)
 
 
 def by_average_and_expert(given: Array, weight: Array) -> Array:
@@ -89,89 +218,3 @@ def likelihood(every: AllRows, fill: Parts, extremes: Extremes) -> Likelihood:
         return reduce(Arrow.and_of, in_order(some, every()))
 
     return about
-
-
-def each_expert(absent: Mask | None) -> Mask | None:
-    """Mask (T, K - 1) with an axis for the experts, (T, 1, K - 1)."""
-    return None if absent is None else absent[:, None, :]
-
-
-def rows_of(data: DenseContrasts, distinct: Array, first: Index, used: Mask, away: Array) -> Rows:
-    """Rows of the used events, with contrasts of distinct experts, the `first` of their groups."""
-    return Rows(
-        distinct if used.all() else distinct[used],
-        data.reference[used],
-        data.outcomes[used],
-        data.weight[used],
-        data.experts,
-        None if data.absent is None else data.absent[used],
-        topics=data.topics and data.topics.select(used),
-        certain=None if data.certain is None else data.certain[np.ix_(used, first)],
-        base_intercept=away,
-    )
-
-
-def base_intercept(reference: Array, events: float, forecast: Array) -> Array:
-    """Log-ratios L° (K - 1,) of Laplace's estimate from so many events less the believed prior's log-ratios.
-
-    `forecast`, (K,), is the sum over events, resolved or not, of what experts say on average; for two classes.
-    """
-    number = float(forecast.sum())
-    if number == 0 or len(forecast) > 2:
-        return reference * PRIOR_EVENTS / (events + PRIOR_EVENTS)
-    usual = np.log(forecast[1:] / forecast[0]) * number / (number + PRIOR_EVENTS)
-    return np.asarray((reference - usual) * PRIOR_EVENTS / (events + PRIOR_EVENTS))
-
-
-def frequencies_by_cells(data: SparseContrasts) -> Array:
-    """Sum over events of the mean probabilities of the experts, (K,)."""
-    number = np.bincount(data.event, minlength=len(data.weight))
-    return (data.weight / np.maximum(number, 1))[data.event] @ softmax(data.contrasts + data.reference[data.event])
-
-
-def forecast_frequencies(data: DenseContrasts, contrasts: Array) -> Array:
-    """Sum over events of the mean probabilities of the experts with contrasts (T, N, K - 1), (K,)."""
-    found = np.zeros(data.free + 1)
-    for rows in blocks(len(contrasts), contrasts[0].size):
-        each = contrasts[rows] + data.reference[rows, None]
-        number = np.count_nonzero(~np.isnan(each[..., 0]), axis=1)
-        total = np.nansum(expit(each) if data.free == 1 else softmax(each)[..., 1:], axis=1)
-        share = data.weight[rows] / np.maximum(number, 1)
-        found[1:] += share @ total
-        found[0] += share @ (number - total.sum(axis=1))
-    return found
-
-
-def sampled(problem: Problem, sample: Draw, weight: Array) -> Problem:
-    """Problem with a sample of the events, given the weights of all, (T,), and with blocks of all events."""
-    total = float(weight[problem.forecasts.resolved].sum())
-    every = replace(problem, weight=weight, total=total)
-    return replace(
-        problem.select(sample.positions),
-        weight=sample.frequencies(weight),
-        total=total,
-        blocks=None if sample.complete else in_parts(lambda: iter([every])),
-    )
-
-
-def in_parts(
-    parts: Callable[[], Iterator[Problem]], counted: Callable[[Problem], Problem] = lambda part: part
-) -> Blocks:
-    """Function that returns blocks of all resolved events, part by part, with forecasts changed by `counted`."""
-
-    def blocks_of(floor: float, first: Index, away: Array) -> Iterator[Rows]:
-        return chain.from_iterable(_in_blocks(counted(part), floor, first, away) for part in parts())
-
-    return blocks_of
-
-
-def _in_blocks(problem: Problem, floor: float, first: Index, away: Array) -> Iterator[Rows]:
-    """The resolved events with a forecast of distinct experts, in blocks."""
-    used = np.flatnonzero(problem.forecasts.resolved & (problem.weight > 0))
-    numbers = problem.forecasts.shape[1] * (len(problem.classes) - 1)
-    # A Hessian takes as much as so many events.
-    for rows in blocks(len(used), numbers, numbers):
-        data = problem.select(used[rows]).dense(floor)
-        distinct = data.contrasts if len(first) == data.contrasts.shape[1] else data.contrasts[:, first]
-        answered = np.asarray(~np.isnan(distinct[..., 0]).all(axis=1))
-        yield rows_of(data, distinct, first, answered, away)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 
@@ -10,10 +11,11 @@ from opinionpool.arrays import Array
 from opinionpool.errors import Note
 from opinionpool.learning.agreement import Agreement
 from opinionpool.learning.constants import ACCURACY, CALIBRATION, CORRELATION, LIMIT_PROBABILITIES, LIMITS
+from opinionpool.learning.duplicates import Duplicates
 from opinionpool.learning.laplace import prior_fit
 from opinionpool.learning.members import Members
 from opinionpool.learning.nodes import prior_nodes
-from opinionpool.learning.posterior import Posterior
+from opinionpool.learning.posterior import Posterior, coefficients_of_all
 from opinionpool.learning.prior import Believed, harmonic_mean
 from opinionpool.learning.shrinkage import MarginalFeatures, believed_features
 from opinionpool.learning.topics import TopicEffects
@@ -59,6 +61,46 @@ class DefaultFit:
     notes: tuple[Note, ...] = ()
     members: Members | None = None
     topics: TopicEffects | None = None
+
+    def of_all(self, duplicates: Duplicates, believed: Believed) -> DefaultFit:
+        """Fit of all experts, who are believed to be so, from that of the distinct ones."""
+        new, first, (n, d) = duplicates.new, duplicates.first, (len(duplicates.source), self.bias.shape[1])
+        bias, centre, parts, marginal = believed.biases(d), self.extremes.centre, duplicates.parts(self.parts), None
+        bias = np.where(new[:, None], bias - bias[first].sum(axis=0) / max(len(first), 1), 0.0)
+        if self.marginal is not None:
+            marginal = _as_believed(self.marginal.spread_over(duplicates.rows), duplicates, believed)
+        posterior, members = self.posterior, self.members and self.members.spread_over(duplicates)
+        if posterior is not None:
+            # With nobody who says anything, all weights are 0.
+            empty = Posterior(np.ones(1), np.zeros((1, d + n)), np.zeros((1, d + n, d + n)))
+            posterior = (posterior.of_all(duplicates) if len(first) else empty).mixed_with(members)
+        topics = self.topics and self.topics.spread_over(*coefficients_of_all(duplicates.source, d + len(first)))
+        return replace(
+            self,
+            parts=_as_believed(parts, duplicates, believed),
+            bias=duplicates.rows(self.bias) + bias,
+            extremes=self.extremes if centre is None else replace(self.extremes, centre=duplicates.rows(centre) + bias),
+            marginal=marginal,
+            posterior=posterior,
+            notes=duplicates.notes + self.notes,
+            members=members,
+            topics=topics,
+        )
+
+
+Features = TypeVar("Features", Parts, MarginalFeatures)
+
+
+def _as_believed(features: Features, duplicates: Duplicates, believed: Believed) -> Features:
+    """Features in which new experts, without forecasts, differ from the others' mean as they are believed to."""
+    if not duplicates.new.any():
+        return features
+    centre = believed.parts(believed.rho)
+    return replace(
+        features,
+        contrast=duplicates.as_believed(features.contrast, centre.contrast),
+        spread=duplicates.as_believed(features.spread, centre.spread),
+    )
 
 
 def assumed(believed: Believed, away: Array, *, options: bool, answers_only: bool = False) -> DefaultFit:
