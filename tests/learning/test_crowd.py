@@ -390,9 +390,9 @@ def test_an_event_is_judged_with_features_that_its_outcome_has_no_part_in(monkey
     q[rng.random(q.shape) < 0.85] = np.nan
     panel = _AtLimit.panel
 
-    def watched(self, away):
+    def watched(self):
         judged.append(self.features_otherwise(self.judged, 1.0).contrast[self.judged.cells.event == 0])
-        return panel(self, away)
+        return panel(self)
 
     monkeypatch.setattr(_AtLimit, "panel", watched)
     for outcome in (0, 1):
