@@ -86,7 +86,7 @@ JUDGES = "prompt_id,judge_model,verdict,confidence,latency_ms,temperature,gold\n
     for i in range(6)
     for k, judge in enumerate(["gpt", "llama", "other"])
 )
-SURVEY = "ifp_id\tstate\tuser_id\tforecast_id\tteam\tanswer_option\tvalue\n" + "".join(
+SURVEY = "ifq_id\tstate\tuser_id\tforecast_id\tteam\tanswer_option\tvalue\n" + "".join(
     f"10{q}-0\topen\t{user}\t{2 * q + user}\t{user}\t{option}\t{value}\n"
     for q in range(4)
     for user in (1, 2)
@@ -158,7 +158,7 @@ STAGES = "item,participant,stage,probability,truth\n" + "".join(
         # Neither milliseconds nor a temperature tells rows apart or is a probability.
         (JUDGES, None, [{"expert": "judge_model"}]),
         # Codes with a hyphen are names, and a column of one word is none.
-        (SURVEY, "ifp_id,state,outcome\n100-0,open,a\n101-0,open,b\n", [{"event": "ifp_id"}]),
+        (SURVEY, "ifq_id,state,outcome\n100-0,open,a\n101-0,open,b\n", [{"event": "ifq_id"}]),
         # Among percentages, 0 and 1 may be what happened; what goes far below 0 is on a scale of its own.
         (STATION, None, [{"outcome": "rain_seen"}, {"probability": ("icon", "gfs", "rain_seen")}]),
         # Columns called as the outcomes are classes, whatever other number stands beside them.
@@ -205,8 +205,9 @@ def test_a_column_that_both_files_have_by_one_name_is_the_event_of_both():
 
 def test_a_column_of_0_and_1_beside_other_numbers_is_no_lone_expert():
     rows = "".join(f"d{i},{10 + i},{i % 2}\n" for i in range(9))
-    with pytest.raises(LayoutError, match="'seen', which is 0 or 1, is a forecast"):
+    with pytest.raises(LayoutError, match="do not say which one is what") as raised:
         read(f"day,icon,seen\n{rows}")
+    assert not raised.value.remedies
 
 
 @pytest.mark.parametrize(("text", "kind"), [(LOGITS, "log-odds? write 1 / (1 + exp(-x))"), (ODDS, "decimal odds?")])

@@ -13,10 +13,8 @@ from dataclasses import replace
 from functools import cached_property
 from itertools import chain, combinations, islice, product
 
-import numpy as np
-
 from opinionpool.labels import UNSETTLED, VOID
-from opinionpool.tables.profile import TRUTH, Column, Profile
+from opinionpool.tables.profile import FEW, TRUTH, Column, Profile, sides
 from opinionpool.tables.roles import (
     CLASSES,
     FACTS,
@@ -37,16 +35,16 @@ from opinionpool.tables.roles import (
     UserRoles,
     class_names,
     is_never,
+    is_period,
     normal,
-    split_names,
 )
 from opinionpool.tables.table import BLANK
 from opinionpool.text import counted, listed, shown
 
 # Assignments of columns to the roles of a shape that are tried, and columns tried for a role where no name says which.
 _TRIED, _GUESSED = 2000, 12
-# More events than this, and than this share, with several outcomes: these are answers, and no mistakes.
-_FEW, _SHARE = 2, 0.1
+# What speaks against one of several columns of times.
+_LAST = "{} are earlier than {}, which counts, where rows with a column of times would keep all"
 
 
 class Choice:
@@ -71,6 +69,7 @@ class Choice:
         self._plain = [
             c for c in self.free if not self.roles(c) and (c.roles - emptied <= {"expert"} or len(normal(c.name)) == 1)
         ]
+        self.times = self.given.get("time") or tuple(c.place for c in self.free if "time" in self.roles(c))
         named = {*given_roles.include, *given_roles.exclude}
         self.numbers = [
             c
@@ -117,9 +116,11 @@ class Choice:
         """Return candidate columns for a role, from the user, else from headers; if `loose`, also from contents."""
         if role in self.given:
             return [self.given[role]]
-        word = "sureness" if role == PROBABILITY and shape == SURE else role
-        named = [c.place for c in self.free if word in self.roles(c)]
-        named.sort(key=lambda place: self._rank(role, place))
+        words = {"sureness", *([role] if loose else [])} if role == PROBABILITY and shape == SURE else {role}
+        # The role's own name comes first, then ids, then other names.
+        able = [(normal(c.name), c.place) for c in self.free if words & self.roles(c)]
+        able.sort(key=lambda each: (each[0] != SYNONYMS[role][0], not each[0].endswith("_id")))
+        named = [place for _, place in able]
         if role == "event":
             named = self._events(named)
         found: list[tuple[int, ...]] = [(place,) for place in named]
@@ -145,11 +146,6 @@ class Choice:
         plain = [c.place for c in columns if not (TEXT in c.roles and ids) and "expert" not in c.roles]
         return plain or list(named)
 
-    def _rank(self, role: str, place: int) -> tuple[bool, bool]:
-        """Return the sort key of a column for a role: the role's own name first, then ids, then other names."""
-        name = normal(self.profile.columns[place].name)
-        return name != SYNONYMS[role][0], not name.endswith("_id")
-
     def _row_names(self) -> list[tuple[int, ...]]:
         """Return the candidate for row names: the only column of unique texts, else of unique numbers, else ()."""
         texts = [
@@ -171,7 +167,8 @@ class Choice:
         label = [c.place for c in self.labels if c.present > 0.5 and not {"never", "unsure"} & c.says]
         if role == "event":
             shared = tuple(c.place for c in self.shared)
-            parts = [c.place for c in self.free if self.roles(c) & {"event", "time"} or self._counter(c)]
+            label = [place for place in label if self.profile.columns[place].names_things]
+            parts = [c.place for c in self.free if self._part_of_event(c)]
             own = [(place,) for place in self._ids() or label][:_GUESSED]
             classes = [c.place for c in self.free if "class" in self.roles(c) and shape.numbered]
             keys = list(dict.fromkeys([*self._ids(), *label, *parts, *classes]))[:_GUESSED]
@@ -179,31 +176,47 @@ class Choice:
             pairs = [
                 pair for pair in combinations(sorted(keys), 2) if count(pair) > max(count(pair[:1]), count(pair[1:]))
             ]
-            # Where a column names each row, rows need no numbers.
+            # Where a column names each row, rows need no other key and no numbers.
             named = any("event" in self.roles(c) and not self.profile.repeated([c.place]) for c in self.free)
-            yield from [shared] if shared else chain(own, pairs, [] if named or any(self._row_names()) else [()])
+            named |= any(self._row_names())
+            ways = own if named and shape.numbered else chain(own, pairs, [] if named else [()])
+            yield from [shared] if shared else ways
         elif role == "expert":
             names = [c for c in self.labels if c.kind == "text" and c.place in label[:_GUESSED]]
-            yield from ((c.place,) for c in names if c.distinct > 1 or self.profile.rows == 1)
+            able = [c for c in names if c.distinct > 1 or self.profile.rows == 1]
+            if shape == RESPONDENTS:
+                able += [c for c in self.free if "index" in c.says]
+            yield from ((c.place,) for c in able if shape == RESPONDENTS or self.profile.repeated([c.place]))
         elif role == "class":
             able = [c for c in self.free if "outcome" in self.roles(c) and c.kind == "text"]
             yield from ((c.place,) for c in able if c.distinct > 1 and c.present == 1)
         elif role == PROBABILITY:
             scores = [c for c in self._plain if "score" in c.says and c.forecasts]
-            yield from ((c.place,) for c in [*self.numbers, *scores][:_GUESSED] if c.kind and not c.binary)
+            last = [c for side in sides(self.numbers)[:1] for c in side]
+            numbers = [c for c in self.numbers if not is_period(c.name) or c in last or not last]
+            able = [c for c in [*numbers, *scores][:_GUESSED] if c.kind and not c.binary]
+            yield from ((c.place,) for c in [c for c in able if "head" in c.says] or able)
         elif role == "outcome":
-            able = [c for c in self.free if c.says_outcome or "verdict" in self.roles(c)]
-            yield from ((c.place,) for c in able if c.may_say_outcome)
+            able = [c for c in self.free if (c.says_outcome or "verdict" in self.roles(c)) and c.may_say_outcome]
+            yield from ((c.place,) for c in [c for c in able if c.is_two or c.levels] or able)
         elif role == "verdict":
             yield from ((c.place,) for c in self._plain if self._repeats_outcomes(c) or c.is_vote)
+            yield from ((c.place,) for c in self.free if c.yes_no and "outcome" in self.roles(c))
 
     def _repeats_outcomes(self, column: Column) -> bool:
         """Return True if a text column has exactly the distinct words of an outcome column."""
         texts = (c for c in self.free if c.kind == "text" and "outcome" in self.roles(c))
         return column.kind == "text" and any(column.folded == c.folded for c in texts)
 
-    def _counter(self, column: Column) -> bool:
-        """Return True if a column numbers rounds: whole numbers, each of which comes often, by name no forecasts."""
+    def _part_of_event(self, column: Column) -> bool:
+        """Return True if a column may be part of an event's key: a name, a day, or the number of a round.
+
+        Rounds are whole numbers, each of which comes often, by name no forecasts; the time at which a forecast was
+        made is no part.
+        """
+        roles = self.roles(column)
+        if "event" in roles or (column.kind == "time" and (is_never(column.name) or not roles)):
+            return True
         counts = "never" in column.says and "again" not in column.says and column.kind == "number" and column.whole == 1
         return counts and column.present == 1 and 2 * column.distinct <= self.profile.rows
 
@@ -224,11 +237,14 @@ class Choice:
         plain = [c for c in free if c in sure or not {"unsure", "summary"} & c.says]
         colons = [c for c in free if ":" in c.name]
         numbers = [c for c in plain if c in sure or not c.binary]
-        ways = [free, plain, numbers, *([colons] if loose else [])]
+        happened = self.happened(Reading(ONE, roles, ()))
+        own = sides(plain) if self.profile.grid([c.place for c in plain], happened) is None else []
+        ways = [*own, free, plain, numbers, *([colons] if loose else [])]
         ways += [self._of_classes(free, roles)] if shape.columns == "class" else []
         if loose:
             scores = [c for c in self._plain if c.forecasts and "score" in c.says and c.place not in used]
-            ways += [[c for c in self._plain if c in numbers or c in scores], scores]
+            differ = any(c.fractions for c in numbers) and not any(c.fractions for c in scores)
+            ways += [scores if differ else [c for c in self._plain if c in numbers or c in scores], scores]
         return list(dict.fromkeys(tuple(c.place for c in way) for way in ways if way or not free))
 
     def _of_classes(self, columns: Sequence[Column], roles: Roles) -> list[Column]:
@@ -252,24 +268,37 @@ class Choice:
         if event and "event" not in self.given:
             yield from self._event_vetoes(reading, look.columns[event[0]])
         if shape == RESPONDENTS:
-            yield from self._respondent_vetoes(look.columns[roles["expert"][0]], forecasts)
+            yield from self._respondent_vetoes(reading, look.columns[roles["expert"][0]])
         outcomes_of = {c.name for c in forecasts} & {*self.beside.events}
         if self.beside.events and bool(outcomes_of) != (shape == RESPONDENTS) and (outcomes_of or shape == RESPONDENTS):
             yield "the table of outcomes has others for events"
         yield from self._class_vetoes(reading, [c for c in forecasts if c.kind])
-        if shape != SURE and self._sure(reading) and "verdict" not in self.given:
-            own = any(self._differs(c, reading) for c in self.votes(reading))
-            if own and not any(self._sure_caveats(forecasts[0])):
-                yield "it is how sure each is of a verdict of its own"
+        if "verdict" not in self.given:
+            yield from self._verdict_vetoes(reading, forecasts[0])
         of_class = look.columns[roles["class"][0]] if "class" in shape.key and "class" not in self.given else None
         if of_class is not None and ("other" in of_class.roles or "class" not in of_class.roles):
             rest = [place for role in shape.key if role != "class" for place in roles[role]]
-            if not look.varies_within(of_class.place, rest):
+            if not look.varies_within(of_class.place, [*rest, *self.times[:1]]):
                 yield "the class distinguishes no rows"
-            if "class" not in of_class.roles and look.repeated([*rest, of_class.place]):
+            if "class" not in of_class.roles and look.repeated([*rest, of_class.place, *self.times[:1]]):
                 yield "the class does not distinguish all rows"
         if roles.get("outcome") and "outcome" not in self.given:
             yield from self._outcome_vetoes(reading, look.columns[roles["outcome"][0]])
+
+    def _verdict_vetoes(self, reading: Reading, forecast: Column) -> Iterator[str]:
+        """Yield the reasons against reading numbers as how sure somebody is of a verdict, or as not."""
+        look, says = self.profile, forecast.roles & {PROBABILITY, "sureness"}
+        if reading.shape != SURE:
+            own = says != {PROBABILITY} and self._sure(reading)
+            if own and not forecast.below and any(self._differs(c, reading) for c in self.votes(reading)):
+                yield "it is how sure each is of a verdict of its own"
+            return
+        verdict = look.columns[reading.roles["verdict"][0]]
+        roles = self.roles(verdict)
+        if roles and "verdict" not in roles and not look.varies_within(verdict.place, reading.roles["event"]):
+            yield "it is what happened"
+        if len(verdict.folded) > 2 and says == {PROBABILITY}:
+            yield "it is one of several answers"
 
     def _forecast_vetoes(self, reading: Reading, forecasts: Sequence[Column]) -> Iterator[str]:
         """Yield the reasons against columns of forecasts: what they hold, or another column that is called one."""
@@ -286,12 +315,21 @@ class Choice:
             rest = any(c.fractions for c in self._plain if c.place not in reading.used and "never" not in c.says)
             if rest or all("unsure" in c.says for c in forecasts):
                 yield "it may be what happened, and is no forecast"
+        elif PROBABILITY not in self.given and shape.columns:
+            if sum(is_period(c.name) for c in forecasts) > 1:
+                yield "columns are called as times"
+            if shape == WIDE and len({c.spread for c in forecasts}) > 1 and sides(forecasts):
+                yield "there are several columns of each, which hold different things"
+            heads = [c for c in forecasts if "head" in c.says]
+            if any(c.fractions for c in heads) and any(c.span[1] > 1 for c in forecasts if c not in heads):
+                yield "other numbers than those that are called probabilities go beyond 1"
 
-    def _respondent_vetoes(self, expert: Column, forecasts: Sequence[Column]) -> Iterator[str]:
+    def _respondent_vetoes(self, reading: Reading, expert: Column) -> Iterator[str]:
         """Yield the reasons against a layout with a row per expert and a column per event."""
-        if self.profile.repeated([expert.place]) or ("expert" not in self.given and "other" in expert.roles):
+        sure = "expert" in self.given or ("expert" in expert.roles and "other" not in expert.roles)
+        if self.profile.repeated([expert.place]) or not (sure or self.asks(reading)):
             yield "the column is no list of experts"
-        if len(forecasts) == 1 and not self._asked(forecasts[0]):
+        if len(reading.forecasts) == 1 and not self.asks(reading):
             yield "one column is no list of events"
 
     def _event_vetoes(self, reading: Reading, column: Column) -> Iterator[str]:
@@ -332,19 +370,19 @@ class Choice:
         look, event = self.profile, reading.roles.get("event", ())
         if event and look.varies_within(column.place, event):
             return True
-        happened = [c.words for c in self.free if "outcome" in self.roles(c) and c is not column]
         own = [word.lower() for word in column.words.values]
-        for words in happened:
-            pairs = set(zip(column.words.codes.tolist(), words.codes.tolist(), strict=True))
-            if any(BLANK not in pair and own[pair[0]] != words.values[pair[1]].lower() for pair in pairs):
-                return True
-        return False
+        return any(
+            BLANK not in {mine, its} and own[mine] != other.words.values[its].lower()
+            for other in self.free
+            if "outcome" in self.roles(other) and other is not column
+            for mine, its in set(zip(column.words.codes.tolist(), other.words.codes.tolist(), strict=True))
+        )
 
     def _class_vetoes(self, reading: Reading, forecasts: Sequence[Column]) -> Iterator[str]:
         """Yield the reasons against reading forecast columns as classes, or against not reading them so."""
         shape, look = reading.shape, self.profile
         places = [c.place for c in forecasts]
-        grid = self.grid(reading)
+        grid = self.profile.grid(reading.forecasts, self.happened(reading))
         if shape == GRID and grid is None:
             yield "headers are not those of experts and classes"
         elif shape == WIDE and grid is not None:
@@ -362,7 +400,7 @@ class Choice:
 
     def _adds(self, reading: Reading) -> bool:
         """Whether columns of forecasts add up to 1, in more than a few rows if what happened does not name them."""
-        return self.profile.add_up(reading.forecasts, 1 if self._names_classes(reading) else _FEW + 1)
+        return self.profile.add_up(reading.forecasts, 1 if self._names_classes(reading) else FEW + 1)
 
     def _names_classes(self, reading: Reading) -> bool:
         """Return True if all outcomes are class names in the headers of the forecast columns."""
@@ -380,27 +418,6 @@ class Choice:
         found = {word.lower() for word in chain(*words, self.beside.happened)}
         return frozenset(found - VOID - UNSETTLED - {*self.void})
 
-    def grid(self, reading: Reading) -> tuple[tuple[str, str], ...] | None:
-        """Return (expert, class) of each forecast column if the headers form a full grid of both, else None."""
-        names = [self.profile.columns[place].name for place in reading.forecasts]
-        found = split_names(names, ":")
-        if found is not None:
-            experts = {expert for expert, _ in found}
-            happened, classes = self.happened(reading), {label.lower() for _, label in found}
-            adds = all(self._adds_up(reading, found, expert) for expert in experts)
-            if happened:
-                return found if happened <= classes else None
-            return found if len(classes) > 1 and (len(experts) > 1 or adds) else None
-        found = split_names(names, "")
-        if found is None or len({expert for expert, _ in found}) in {1, len(found)}:
-            return None
-        return found if all(self._adds_up(reading, found, expert) for expert, _ in found) else None
-
-    def _adds_up(self, reading: Reading, pairs: Sequence[tuple[str, str]], expert: str) -> bool:
-        """Whether the columns of an expert add up to 1."""
-        own = [place for place, (name, _) in zip(reading.forecasts, pairs, strict=True) if name == expert]
-        return self.profile.add_up(own)
-
     def _outcome_vetoes(self, reading: Reading, column: Column) -> Iterator[str]:
         """Yield the reasons against reading a column as the outcome."""
         look, event = self.profile, reading.roles.get("event", ())
@@ -410,9 +427,11 @@ class Choice:
         if "verdict" in column.roles and not reading.shape.numbered and not look.repeated(event):
             yield "it may as well be a verdict of each"
         if event and look.varies_within(column.place, event):
+            differing, events, many = look.differing(column.place, event)
             others = [c.place for c in self.free if "outcome" in self.roles(c) and c is not column]
-            own = called or ("outcome" in column.roles and not self._differing(reading, column)[2])
-            if not own or not all(look.varies_within(place, event) for place in others):
+            own = called or ("outcome" in column.roles and not many)
+            each = many and 2 * differing > events and column.yes_no
+            if each or not own or not all(look.varies_within(place, event) for place in others):
                 yield "it differs within an event"
         named = "outcome" in self.roles(column) and "other" not in self.roles(column)
         if column.distinct == 1 < look.count(event) and not named and column.words.values[0].lower() not in TRUTH:
@@ -430,61 +449,53 @@ class Choice:
         able += [c for c in levels if not (event and look.varies_within(c.place, event))]
         return [c for c in able if c.place not in reading.used]
 
-    def _outcome_caveats(self, reading: Reading, column: Column) -> Iterator[str]:
-        """Yield a caveat if the outcome column differs within many events."""
-        differing, events, many = self._differing(reading, column)
-        if many or (differing and reading.shape.numbered and 2 * differing > events > 1):
-            yield f"{shown(column.name)} is what happened, though it differs within {counted(differing, 'event')}"
-
-    def _differing(self, reading: Reading, column: Column) -> tuple[int, int, bool]:
-        """Return in how many events a column differs, the number of events, and whether these are no mistakes."""
-        key, codes = self.profile.key(reading.roles.get("event", ())), column.words.codes
-        there = (key != BLANK) & (codes != BLANK)
-        pairs = np.unique(np.stack([key[there], codes[there]]), axis=1)[0]
-        events, outcomes = np.unique(pairs, return_counts=True)
-        some = int((outcomes > 1).sum())
-        return some, len(events), some > max(_FEW, _SHARE * len(events))
-
     def _caveats(self, reading: Reading) -> Iterator[str]:
         """Yield the reasons against a reading that the user can overrule."""
         shape, roles, look = reading.shape, reading.roles, self.profile
         if "event" not in self.given or not roles.get("event"):
             yield from self._key_caveats(reading)
         if "outcome" not in self.given and roles.get("outcome"):
-            yield from self._outcome_caveats(reading, look.columns[roles["outcome"][0]])
+            column = look.columns[roles["outcome"][0]]
+            differing, events, many = look.differing(column.place, roles.get("event", ()))
+            if many or (shape.numbered and 2 * differing > events > 1):
+                yield f"{shown(column.name)} is what happened, though it differs within {counted(differing, 'event')}"
         elif "outcome" not in self.given and shape != RESPONDENTS:
-            yield from (f"{shown(look.columns[p].name)} is no outcome" for p in self.called("outcome"))
+            called = [place for place in self.called("outcome") if place not in reading.used]
+            yield from (f"{shown(look.columns[place].name)} is no outcome" for place in called)
             yield from (f"{shown(c.name)} is no outcome" for c in self._answers(reading))
         votes = self.votes(reading)
         if shape != SURE and self._sure(reading) and votes and "verdict" not in self.given:
             yield f"{shown(look.columns[reading.forecasts[0]].name)} is no matter of {shown(votes[0].name)}"
         if shape == SURE and "verdict" not in self.given:
-            yield from self._sure_caveats(look.columns[reading.forecasts[0]])
-            if not self._differs(look.columns[roles["verdict"][0]], reading):
-                yield f"{shown(look.columns[roles['verdict'][0]].name)} is the verdict of each, though all agree"
+            sure, verdict = look.columns[reading.forecasts[0]], look.columns[roles["verdict"][0]]
+            if sure.below and "sureness" in sure.roles:
+                yield f"{shown(sure.name)} is how sure each is, though some are below a half"
+            if not self._differs(verdict, reading):
+                yield f"{shown(verdict.name)} is the verdict of each, though all agree"
         if PROBABILITY not in self.given:
             yield from self._column_caveats(reading) if shape.columns else self._number_caveats(reading)
 
     def _sure(self, reading: Reading) -> bool:
         """Whether a forecast may say how sure somebody is of a verdict, by its name or as each gave one."""
         columns = [self.profile.columns[place] for place in reading.forecasts]
-        if reading.shape.columns or any(PROBABILITY in c.roles for c in columns):
-            return any("sureness" in c.roles for c in columns)
-        verdicts = [c for c in self.free if "verdict" in self.roles(c) and c.place not in reading.used]
-        return any(self._differs(c, reading) for c in verdicts)
+        sure = any("sureness" in c.roles for c in columns)
+        if reading.shape.columns or sure:
+            return sure
+        # A price is that of what was bought.
+        bought = not reading.roles.get("outcome") or any("price" in normal(c.name).split("_") for c in columns)
+        able = {"verdict", "outcome"} if bought else {"verdict"}
+        verdicts = [c for c in self.free if able & self.roles(c) and c.place not in reading.used]
+        if any(PROBABILITY in c.roles for c in columns):
+            verdicts = [c for c in verdicts if c.yes_no and not columns[0].agrees(c)]
+        return any(self._differs(c, reading) for c in verdicts if c.yes_no or "verdict" in self.roles(c))
 
     def votes(self, reading: Reading) -> list[Column]:
         """Return the unused columns that may be verdicts."""
         event = reading.roles.get("event", ()) if self._sure(reading) else ()
-        own = [c for c in self._plain if c.is_vote and event and self.profile.varies_within(c.place, event)]
-        own += [c for c in self.free if "verdict" in self.roles(c) or (c in self._plain and self._repeats_outcomes(c))]
+        own = [c for c in self.free if "verdict" in self.roles(c) or (c in self._plain and self._repeats_outcomes(c))]
+        own += [c for c in self.free if event and c.yes_no and "outcome" in self.roles(c)]
+        own += [c for c in self._plain if c.is_vote and event and self.profile.varies_within(c.place, event)]
         return [c for c in own if c.place not in reading.used]
-
-    def _sure_caveats(self, column: Column) -> Iterator[str]:
-        """Yield a caveat if some confidences in a verdict are below one half."""
-        half = 50 if column.span[1] > 1 else 0.5
-        if column.span[0] < half:
-            yield f"{shown(column.name)} is how sure each is, though some are below a half"
 
     def _key_caveats(self, reading: Reading) -> Iterator[str]:
         """Yield caveats on the key: an event column is unused, or keys repeat in rows that a column distinguishes."""
@@ -497,19 +508,20 @@ class Choice:
             unused = [c for c in self.shared if c.place not in reading.roles["event"]]
             yield from (f"{shown(c.name)} names no event, though the outcomes have it" for c in unused)
         places = [place for role in shape.key for place in reading.roles[role]]
-        repeated = look.repeated(places) if places else 0
-        if not repeated:
+        if not (repeated := look.repeated(places) if places else 0):
             return
         names = listed([look.columns[place].name for place in places])
         if shape.numbered and look.count(places) == 1 and normal(look.columns[places[0]].name) != "event":
             yield f"all rows are about one event, by {names}"
             return
-        timed = "time" in self.given or any("time" in self.roles(c) for c in self.free)
-        for c in self.free:
-            able = c in self.labels or (shape.numbered and (c.kind == "time" or ("never" in c.says and c.whole == 1)))
-            able = able and not (timed and not shape.numbered) and c.place not in reading.used and c.present == 1
-            able = able and "order" not in c.roles
-            if able and "unsure" not in c.says and look.repeated([c.place]) and not look.repeated([*places, c.place]):
+        if not shape.numbered and self.times:
+            places = [*places, *self.times[:1]]
+        for c in self.free if look.repeated(places) else ():
+            able = c in self.labels and (shape.numbered or not self.times)
+            able |= shape.numbered and (c.kind == "time" or ("never" in c.says and c.whole == 1))
+            able |= c.kind == "text" and bool(self.roles(c) & {"class", "outcome", "verdict"})
+            able &= c.place not in reading.used and c.present == 1 and not {"order", "again"} & (c.roles | c.says)
+            if able and (self.roles(c) or "unsure" not in c.says) and look.distinguishes(c.place, places):
                 yield f"{shown(c.name)}, which distinguishes {counted(repeated, 'row')}, says nothing of {names}"
 
     def _number_caveats(self, reading: Reading) -> Iterator[str]:
@@ -520,7 +532,9 @@ class Choice:
             scores = [c for c in self._plain if "score" in c.says and c.forecasts]
             left = [c for c in [*self.numbers, *scores] if c.place not in reading.used and c.kind and not c.binary]
             names = [c.name for c in left if not (named and "summary" in c.says)]
-            if names:
+            if sum(map(is_period, [column.name, *names])) > 1:
+                yield _LAST.format(listed([name for name in names if is_period(name)], 3), shown(column.name))
+            elif names:
                 yield f"{listed(names, 4)} {'holds' if len(names) == 1 else 'hold'} no forecasts"
 
     def _column_caveats(self, reading: Reading) -> Iterator[str]:
@@ -528,20 +542,14 @@ class Choice:
         shape, look = reading.shape, self.profile
         forecasts = [look.columns[place] for place in reading.forecasts]
         open_ = [c for c in forecasts if not self.given_roles.settles(c.name)]
-        if shape in (WIDE, RESPONDENTS):
-            yield from (
-                f"{shown(c.name)} is a forecast, and not what happened"
-                for c in open_
-                if "unsure" in c.says and "head" not in c.says
-            )
+        unsure = [c for c in open_ if shape in (WIDE, RESPONDENTS) and "unsure" in c.says and "head" not in c.says]
+        if not reading.roles.get("outcome"):
+            unsure += [c for c in open_ if "outcome" in c.roles and "unsure" not in c.says]
+        yield from (f"{shown(c.name)} is a forecast, and not what happened" for c in unsure)
         yield from (f"{shown(c.name)} is a forecast of its own" for c in open_ if "summary" in c.says)
         heads = [c for c in forecasts if "head" in c.says]
-        if not reading.roles.get("outcome"):
-            yield from (
-                f"{shown(c.name)} is a forecast, and not what happened"
-                for c in open_
-                if "outcome" in c.roles and "unsure" not in c.says
-            )
+        if shape == WIDE and sides(open_):
+            yield f"{listed([c.name for c in forecasts], 4)} are an expert each"
         if heads and len(heads) < len(forecasts):
             others = listed([c.name for c in forecasts if c not in heads], 3)
             yield f"{others} are forecasts, as {shown(heads[0].name)} is"
@@ -552,7 +560,7 @@ class Choice:
         if (shape == WIDE and self._adds(reading)) or (shape == ONE_CLASSES and not self._names_classes(reading)):
             what = "experts and no classes" if shape == WIDE else "classes and no experts"
             yield f"columns that add up to 1 are {what}"
-        asked = all(map(self._asked, forecasts))
+        asked = self.asks(reading)
         event = reading.roles.get("event", ())
         if (
             shape == WIDE
@@ -564,37 +572,27 @@ class Choice:
         if shape == RESPONDENTS and not asked and "expert" not in self.given:
             yield "columns are events, though they are not called as questions"
 
-    def _asked(self, column: Column) -> bool:
-        """Whether a header is that of a question, or of an event that has an outcome."""
-        return "question" in column.says or column.name in self.beside.events
+    def asks(self, reading: Reading) -> bool:
+        """Whether all columns of forecasts are called as questions, or as events that have outcomes."""
+        columns = (self.profile.columns[place] for place in reading.forecasts)
+        return all("question" in c.says or c.name in self.beside.events for c in columns)
 
     def _aside_caveats(self, reading: Reading, forecasts: Sequence[Column]) -> Iterator[str]:
         """Yield caveats on unused columns with numbers like the forecasts, or with words and numbers mixed."""
         scales = {c.span[1] > 1 for c in forecasts if len(c.known)}
+        early = [c.name for c in self.numbers if is_period(c.name) and c.place not in reading.used]
+        last = [c.name for c in forecasts if is_period(c.name)]
+        yield from (_LAST.format(listed(early, 3), shown(name)) for name in last if early)
         for c in self.free:
-            if c.place in reading.used or self.given_roles.settles(c.name) or self.roles(c) & {"prior", *FACTS}:
+            if (
+                (last and c.name in early)
+                or c.place in reading.used
+                or self.given_roles.settles(c.name)
+                or self.roles(c) & {"prior", *FACTS}
+            ):
                 continue
             if {"never", "score"} & c.says and (not c.fractions or ("never" in c.says and is_never(c.name))):
                 continue
             alike = "score" in c.says or (c.forecasts and len(c.known) and not c.binary and {c.span[1] > 1} == scales)
             if alike or (c in self.numbers and c.kind) or (c.kind == "mixed" and c in self._plain):
                 yield f"{shown(c.name)} is no forecast"
-
-    def guesses(self, reading: Reading) -> int:
-        """Return the number of columns in roles that neither their headers nor the user name; a key of a row is one."""
-        columns, shared, found = self.profile.columns, {c.place for c in self.shared}, 0
-        for role, places in reading.roles.items():
-            named = role in self.given or (role == PROBABILITY and "head" in columns[places[0]].says)
-            named |= role == "outcome" and all(columns[place].may_be_outcome for place in places)
-            named |= role == PROBABILITY and not reading.shape.numbered and "score" in columns[places[0]].says
-            guessed = sum(role not in columns[place].roles and place not in shared for place in places)
-            found += 0 if named else min(guessed, 1) if reading.shape.numbered else guessed
-        return found
-
-    def meaning(self, reading: Reading) -> tuple[object, ...]:
-        """Return a key that is equal for readings with equal forecasts of equal events."""
-        played = {role: places for role, places in reading.roles.items() if role != PROBABILITY}
-        groups = (
-            (role, self.profile.key(places).tobytes() if places else b"") for role, places in sorted(played.items())
-        )
-        return (reading.shape.key, "verdict" in played, reading.forecasts, *groups)

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from opinionpool.errors import ArgumentError, Remedy, TableError
+from opinionpool.errors import ArgumentError, OpinionPoolError, Remedy, TableError
 from opinionpool.forecasts import Forecasts
 from opinionpool.tables.options import OPTIONS, STAGES, ReadOptions
 from opinionpool.tables.parse import TableReader
@@ -123,6 +123,7 @@ class _Search:
         self.ways.append(Way(options, faults, forecasts if len(forecasts.event_index) or not faults else None))
 
     def _meet(self, reader: TableReader | None, options: ReadOptions, faults: tuple[Fault, ...], fault: Fault) -> None:
+        fault = replace(fault, remedies=tuple(remedy for remedy in fault.remedies if _keeps(reader, remedy)))
         known = {before.text for before in faults}
         able = [] if fault.text in known or len(faults) >= _FAULTS or not self._again(fault) else fault.remedies
         if not able:
@@ -151,3 +152,13 @@ def _opens(remedy: Remedy) -> bool:
     columns = remedy.get("columns", {})
     several = isinstance(columns, Mapping) and any(isinstance(columns.get(role), tuple) for role in KEYED)
     return several or not _OPENING.isdisjoint(remedy)
+
+
+def _keeps(reader: TableReader | None, remedy: Remedy) -> bool:
+    """Return True unless a word for no answer, proposed once forecasts are read, takes some of these away."""
+    if reader is None or "missing_values" not in remedy or "melted" not in reader.__dict__:
+        return True
+    try:
+        return len(reader.revised(remedy).melted.long_rows.value) >= len(reader.melted.long_rows.value)
+    except OpinionPoolError:
+        return True

@@ -17,6 +17,7 @@ from opinionpool.tables.roles import (
     CLASSES,
     FACTS,
     GRID,
+    LONG,
     ONE,
     ONE_CLASSES,
     PROBABILITY,
@@ -35,6 +36,7 @@ from opinionpool.tables.roles import (
     position,
 )
 from opinionpool.tables.units import looks_numeric
+from opinionpool.tables.where import condition
 from opinionpool.text import counted, listed, quoted, shown, typed
 
 # Readings that a question offers, and columns that it shows.
@@ -87,6 +89,11 @@ def find_layout(
     if odds and PROBABILITY not in choice.given:
         raise fault("american-odds", Place(profile.table.name), columns=odds)
     fit, offered = _readings(choice)
+    for c in choice.free if fit is None else ():
+        word = next((word for word in c.words.values if word.lower() == "quantile"), None)
+        if word is not None:
+            others = [Remedy({"where": condition(c.name, "=", each)}) for each in c.words.values if each != word]
+            raise fault("quantiles", Place(profile.table.name), others, column=c.name, word=word)
     if fit is None and not offered and (scales := profile.recognised()):
         # No column holds numbers, and some hold levels of scales.
         levels = Choice(profile.with_scales(scales, given_roles.columns), given_roles, beside, void)
@@ -122,11 +129,32 @@ def _outdone(choice: Choice, one: Reading, other: Reading) -> bool:
     return bool(differing) and all(own[role] == [SYNONYMS[role][0]] for role in differing)
 
 
+def _guesses(choice: Choice, reading: Reading) -> int:
+    """Return the number of columns in roles that neither their headers nor the user name; a key of a row is one."""
+    columns, shared, found = choice.profile.columns, {c.place for c in choice.shared}, 0
+    for role, places in reading.roles.items():
+        named = role in choice.given or (role == PROBABILITY and "head" in columns[places[0]].says)
+        named |= role == "outcome" and all(columns[place].may_be_outcome for place in places)
+        named |= role == PROBABILITY and not reading.shape.numbered and "score" in columns[places[0]].says
+        guessed = sum(role not in columns[place].roles and place not in shared for place in places)
+        found += 0 if named else min(guessed, 1) if reading.shape.numbered else guessed
+    return found
+
+
+def _meaning(choice: Choice, reading: Reading) -> tuple[object, ...]:
+    """Return a key that is equal for readings with equal forecasts of equal events."""
+    played = {role: places for role, places in reading.roles.items() if role != PROBABILITY}
+    groups = (
+        (role, choice.profile.key(places).tobytes() if places else b"") for role, places in sorted(played.items())
+    )
+    return (reading.shape.key, "verdict" in played, reading.forecasts, *groups)
+
+
 def _best(choice: Choice, readings: Iterable[Reading]) -> list[Reading]:
     """Return one reading for each meaning, without readings that another one contains or outdoes."""
     found: dict[object, Reading] = {}
     for reading in readings:
-        found.setdefault(choice.meaning(reading), reading)
+        found.setdefault(_meaning(choice, reading), reading)
     left = list(found.values())
     return [one for one in left if not any(one.within(other) or _outdone(choice, one, other) for other in left)]
 
@@ -135,11 +163,11 @@ def _readings(choice: Choice) -> tuple[Reading | None, list[Reading]]:
     """Return the only acceptable reading and no others, or None and the readings to offer to the user."""
     judged = list(choice.readings())
     fit = _best(choice, (one for one in judged if not one.caveats))
-    known = {choice.meaning(one) for one in fit}
+    known = {_meaning(choice, one) for one in fit}
     questionable = [
         one
         for one in _best(choice, (one for one in judged if one.caveats))
-        if choice.meaning(one) not in known
+        if _meaning(choice, one) not in known
         and not any(one.within(other) or _outdone(choice, one, other) for other in fit)
     ]
     if any(one.roles.get("outcome") for one in fit):
@@ -149,7 +177,7 @@ def _readings(choice: Choice) -> tuple[Reading | None, list[Reading]]:
         return (whole[0], []) if len(whole) == 1 else (None, whole)
     if fit:
         return None, [*fit, *questionable]
-    loose = [one for one in choice.readings(loose=True) if choice.guesses(one) <= _GUESSES]
+    loose = [one for one in choice.readings(loose=True) if _guesses(choice, one) <= _GUESSES]
     # The same with an outcome, where that answers what speaks against one.
     clearest = (
         one
@@ -161,19 +189,28 @@ def _readings(choice: Choice) -> tuple[Reading | None, list[Reading]]:
     )
     plain = (one for one in loose if not one.caveats)
     able = _best(choice, [*questionable, *plain, *clearest]) or _best(choice, loose)
+    # Where a number may be that of each one's yes or no, it may be that of the event as well.
+    able += [
+        one
+        for one in loose
+        for other in able
+        if other.shape == SURE and one.shape == LONG and one not in able and one.forecasts == other.forecasts
+        if all(one.roles[role] == other.roles[role] for role in ("event", "expert", "outcome"))
+    ]
     # A flag is offered as a forecast only where nothing else is.
     flags = {c.place for c in choice.numbers if c.binary and "unsure" in c.says}
     able = _with_outcomes([one for one in able if flags.isdisjoint(one.forecasts)] or able)
-    least = min((choice.guesses(one) for one in able if not one.caveats), default=_GUESSES)
+    least = min((_guesses(choice, one) for one in able if not one.caveats), default=_GUESSES)
     columns = choice.profile.columns
     able.sort(
         key=lambda one: (
             not one.roles.get("outcome"),
-            choice.guesses(one),
+            one.shape == WIDE and choice.asks(one),
+            _guesses(choice, one),
             sum("summary" in columns[place].says for place in one.forecasts),
         )
     )
-    return None, [one for one in able if choice.guesses(one) <= least + 1]
+    return None, [one for one in able if _guesses(choice, one) <= least + 1]
 
 
 def _with_outcomes(readings: Sequence[Reading]) -> list[Reading]:
@@ -230,7 +267,7 @@ def _layout(choice: Choice, reading: Reading) -> Layout:
     names = [columns[place].name for place in forecasts]
     cells: tuple[tuple[str | None, str | None], ...] = tuple((name, None) for name in names)
     if shape == GRID:
-        cells = choice.grid(reading) or cells
+        cells = choice.profile.grid(reading.forecasts, choice.happened(reading)) or cells
     elif shape in {CLASSES, ONE_CLASSES}:
         expert = None if shape == CLASSES else "forecast"
         cells = tuple((expert, label) for label in class_names(names, choice.happened(reading)))
@@ -354,7 +391,7 @@ def _leads(choice: Choice, remedy: Mapping[str, Named], reading: Reading) -> boo
     found, _ = _readings(again)
     return (
         found is not None
-        and again.meaning(found)[:3] == choice.meaning(reading)[:3]
+        and _meaning(again, found)[:3] == _meaning(choice, reading)[:3]
         and _same(choice, reading, again, found)
     )
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opinionpool.errors import LayoutError, OpinionPoolError
+from opinionpool.errors import LayoutError, Note, OpinionPoolError
 from opinionpool.findings import Place, fault, finding
 from opinionpool.tables.delimited import csv_fault, json_fault, with_line_feeds
 from opinionpool.tables.engine import (
@@ -38,10 +38,16 @@ from opinionpool.tables.layout import find_layout
 from opinionpool.tables.profile import Profile
 from opinionpool.tables.roles import UserRoles
 from opinionpool.tables.table import Table
+from opinionpool.tables.times import are_times
+from opinionpool.tables.units import MISSING, looks_numeric
 from opinionpool.tables.where import parse_where
 
 if TYPE_CHECKING:
     import duckdb
+
+
+# Rows below the header that may describe columns, and rows that are looked at for that.
+_DESCRIBING, _LOOKED = 3, 50
 
 
 @contextmanager
@@ -70,7 +76,7 @@ def open_file(
                 raise fault("only-a-header", file=table.name)
             tables.append(table)
         if len(tables) == 1 and not name_experts:
-            yield tables[0]
+            yield _without_descriptions(tables[0])
             return
         together = _together(
             tables, _experts_are_files(tables, roles or UserRoles()) if name_experts is None else name_experts
@@ -122,15 +128,47 @@ def _experts_are_files(tables: Sequence[Table], roles: UserRoles) -> bool:
 def matching(table: Table, where: str) -> Table:
     """The rows of a table that meet a condition."""
     found = parse_where(where, table.name, table.names, table.text)
+    return _kept(table, found.query, found.parameters, lambda **of: finding("where", **of))
+
+
+def _kept(table: Table, query: str, parameters: object, note: Callable[..., Note]) -> Table:
+    """The rows of a table that a query keeps, with the note on the others, by their count and the total."""
     place = "t.place" if table.moved else "t.rowid"
     columns = ", ".join(f"c{i}" for i in range(len(table.types)))
     with readable(table.source):
-        table.changed(f"SELECT {columns}, {place} AS place FROM t WHERE {found.query}", found.parameters)
+        table.changed(f"SELECT {columns}, {place} AS place FROM t WHERE {query}", parameters)
     number = table.connection.execute("SELECT count(*) FROM t").fetchone()
     rows = int(number[0]) if number else 0
-    left = [finding("where", count=table.rows - rows, total=table.rows)] if rows < table.rows else []
+    left = [note(count=table.rows - rows, total=table.rows)] if rows < table.rows else []
     source = replace(table.source, notes=(*table.notes, *left))
     return replace(table, source=source, rows=rows, copied=True, moved=True, seen={})
+
+
+def _without_descriptions(table: Table) -> Table:
+    """A table of text without rows below the header that say what columns are, as exports of surveys have them.
+
+    Such a row has a different word in each column that otherwise holds only numbers or times, of which there are
+    three or more.
+    """
+    if table.source.format != "csv" or table.rows <= _DESCRIBING:
+        return table
+    head = table.connection.execute(f"SELECT * FROM t WHERE rowid < {_LOOKED} ORDER BY rowid").fetchall()
+    columns = [[(cell or "").strip() for cell in column] for column in zip(*head, strict=True)]
+    for count in range(1, _DESCRIBING + 1):
+        below = [[word for word in column[count:] if word.lower() not in MISSING] for column in columns]
+        measured = [
+            i for i, words in enumerate(below) if words and (all(map(looks_numeric, words)) or are_times(words))
+        ]
+        rows = [[columns[i][row] for i in measured] for row in range(count)]
+        if len(measured) > 2 and all(_describes(words) for words in rows):
+            return _kept(table, f"rowid >= {count}", None, lambda **of: finding("descriptions", **of))
+    return table
+
+
+def _describes(words: Sequence[str]) -> bool:
+    """Whether words are all different, and no numbers, times or blanks."""
+    plain = [word for word in words if word.lower() in MISSING or looks_numeric(word) or are_times([word])]
+    return not plain and len(set(words)) == len(words)
 
 
 def _read_file(
@@ -217,6 +255,11 @@ def _load_json(source: FileSource, connection: duckdb.DuckDBPyConnection, _: boo
     layout = "array" if source.format == "json array" else "newline_delimited"
     scan = f"read_json_objects(?, format = '{layout}', compression = '{'gzip' if source.gzip else 'uncompressed'}')"
     rows = _create(connection, f"SELECT json FROM {scan}", source.path)
+    structure = _structure(connection)
+    inner = [key for key, kind in structure.items() if isinstance(kind, list) and kind and isinstance(kind[0], dict)]
+    if len(inner) == 1:
+        source, rows = _unnested(source, connection, inner[0])
+        structure = _structure(connection)
     kinds = "SELECT json_keys(json) AS keys, row_number() OVER () AS r FROM t WHERE json_type(json) = 'OBJECT'"
     lists = connection.execute(f"SELECT keys, min(r), count(*) FROM ({kinds}) GROUP BY keys ORDER BY 2").fetchall()
     if sum(count for *_, count in lists) < rows:
@@ -227,8 +270,10 @@ def _load_json(source: FileSource, connection: duckdb.DuckDBPyConnection, _: boo
             raise fault("key-twice", Place(source.name), row=row, key=twice)
     keys = list(dict.fromkeys(key for keys, *_ in lists for key in keys))
     check_columns(source.name, len(keys))
-    nested = _may_hold_objects(connection)
+    # Objects that are all empty have no structure.
+    nested = {key for key, kind in structure.items() if isinstance(kind, dict) or kind == "JSON"}
     paths = [path for key in keys for path in (_paths(connection, key) if key in nested else [(key,)])]
+    paths = [deeper for path in paths for deeper in _deeper(path, _kind_at(structure, path))]
     names = [".".join(path) for path in paths]
     if not names:
         raise fault("empty-objects", Place(source.name))
@@ -246,14 +291,42 @@ def _pointer(path: Sequence[str]) -> str:
     return literal("".join("/" + key.replace("~", "~0").replace("/", "~1") for key in path))
 
 
-def _may_hold_objects(connection: duckdb.DuckDBPyConnection) -> set[str]:
-    """Return the keys with an object in some row, or with values of several types."""
+def _structure(connection: duckdb.DuckDBPyConnection) -> dict[str, object]:
+    """Return the kinds of values by key: a word, or an object or list of such."""
     row = connection.execute("SELECT json_group_structure(json) FROM t").fetchone()
-    assert row is not None
-    structure = json.loads(row[0])
-    # Objects that are all empty have no structure.
-    kinds = structure.items() if isinstance(structure, dict) else ()
-    return {key for key, kind in kinds if isinstance(kind, dict) or kind == "JSON"}
+    found = json.loads(row[0]) if row else None
+    return found if isinstance(found, dict) else {}
+
+
+def _unnested(source: FileSource, connection: duckdb.DuckDBPyConnection, key: str) -> tuple[FileSource, int]:
+    """Return the source and the rows of a table with a row for each object in a list, beside what is outside it."""
+    at = f"json -> {_pointer([key])}"
+    each = f"CASE WHEN json_array_length({at}) > 0 THEN CAST({at} AS JSON[]) ELSE [NULL] END"
+    outer = f"json_merge_patch(json, json_object({literal(key)}, NULL))"
+    connection.execute(
+        f"CREATE TABLE s AS SELECT json_merge_patch(outside, json_object({literal(key)}, each)) AS json "
+        f"FROM (SELECT {outer} AS outside, unnest({each}) AS each FROM t)"
+    )
+    connection.execute("DROP TABLE t; ALTER TABLE s RENAME TO t")
+    number = connection.execute("SELECT count(*) FROM t").fetchone()
+    note = finding("inner-rows", key=key)
+    return replace(source, format="json rows", notes=(*source.notes, note)), int(number[0]) if number else 0
+
+
+def _kind_at(structure: object, path: Sequence[str]) -> object:
+    """Return the kind of what stands at a path, None if that is not known."""
+    for key in path:
+        structure = structure.get(key) if isinstance(structure, dict) else None
+    return structure
+
+
+def _deeper(path: tuple[str, ...], kind: object) -> Iterator[tuple[str, ...]]:
+    """Yield the paths to all that objects hold below the second level; the path itself where there is nothing."""
+    if not (isinstance(kind, dict) and kind and path[1:]):
+        yield path
+        return
+    for key, inner in kind.items():
+        yield from _deeper((*path, key), inner)
 
 
 def _paths(connection: duckdb.DuckDBPyConnection, key: str) -> list[tuple[str, ...]]:

@@ -29,7 +29,7 @@ from opinionpool.tables.classes import (
 from opinionpool.tables.event_facts import one_per_key, take
 from opinionpool.tables.table import BLANK, Table, Words, cell_fault, place
 from opinionpool.tables.units import looks_numeric
-from opinionpool.text import listed, shown, suggestion
+from opinionpool.text import listed, quoted, shown, suggestion
 
 _WHOLE = re.compile(r"-?\d+(?:\.\d+)?")
 # Among positions of outcomes: the event is void.
@@ -304,10 +304,26 @@ def _not_an_outcome(column: Observed, code: int, what: str) -> OpinionPoolError:
     word = column.words.values[code]
     row = int(column.words.rows(code)[0])
     count, grade = int(column.words.counts[code]), _grade(column.words.values)
+    option = _column_of_options(column)
+    if option is not None:
+        what += (
+            f"; all outcomes are among the words of column {shown(option)}: if that holds what each forecast is about"
+        )
+        what += f", say --column class={quoted(option)}"
+        return cell_fault(
+            "no-outcome", column.table, row, column.column, [{"columns": {"class": option}}], count, what=what
+        )
     graded = f"; if outcomes are grades, say from which one on an event happened: --at-least {grade}" if grade else ""
     ways = [*([{"at_least": grade}] if grade else []), *none_remedies(word)]
     what = f"{what}{_if_fraction(word)}{graded}; {none_text(word)}"
     return cell_fault("no-outcome", column.table, row, column.column, ways, count, what=what)
+
+
+def _column_of_options(column: Observed) -> str | None:
+    """The column of the same table whose words are the outcomes and more, so that these are genuine, if any."""
+    words, table = {*column.words.values}, column.table
+    others = (i for i in range(len(table.names)) if i != column.column and len(words) > 2)
+    return next((table.names[i] for i in others if words <= {*table.words(i).values}), None)
 
 
 def _grade(words: Sequence[str]) -> str:

@@ -205,7 +205,7 @@ class TableReader:
         if self.whole is None:
             refuse_totals(table, layout, self.events, [each.words for each in self.observed if each.table is table])
         found = (melt_long if layout.long else melt_columns)(table, layout, self.reading)
-        refuse_summaries(layout, found.long_rows.experts, self.request.include)
+        refuse_summaries(table, layout, found.long_rows.experts, self.request.include)
         # Of the experts in a part of a table nothing follows.
         units, scales = self.request.units, () if self.whole else self.request.scale
         known = list(dict.fromkeys([*found.long_rows.experts, *names, *map(str, self.request.exclude)]))

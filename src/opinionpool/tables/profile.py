@@ -14,7 +14,18 @@ from opinionpool.arrays import Array, Index
 from opinionpool.findings import typed_options
 from opinionpool.labels import FAMILIES
 from opinionpool.scales import Scale, scale_of
-from opinionpool.tables.roles import BETWEEN, FACTS, PROBABILITY, is_never, normal, roles_of, words_of
+from opinionpool.tables.roles import (
+    BETWEEN,
+    DEAL,
+    FACTS,
+    PROBABILITY,
+    is_never,
+    is_period,
+    normal,
+    roles_of,
+    split_names,
+    words_of,
+)
 from opinionpool.tables.spread import Spread
 from opinionpool.tables.table import BLANK, Table, Words
 from opinionpool.tables.times import are_times
@@ -26,7 +37,10 @@ CELLS, LOOKS = 1 << 18, 9
 # A column of forecasts may have so many different codes outside [0, 100], or such a share of other numbers there.
 _CODES, _STRAY = 2, 0.05
 # Words that say whether something happened.
-TRUTH = frozenset(word for family in FAMILIES for word in family) | {"pass", "fail", "win", "loss", "won", "lost"}
+YES = frozenset(family[1] for family in FAMILIES) | {"pass", "win", "won"}
+TRUTH = frozenset(family[0] for family in FAMILIES) | {"fail", "loss", "lost"} | YES
+# More events than this, and than this share, with several outcomes: these are answers, and no mistakes.
+FEW, _SHARE = 2, 0.1
 # How far probabilities over classes may be off 1 by rounding.
 _OFF = 0.02
 _DATE = re.compile(r"(?:\d{4}([-/.])\d{1,2}\1\d{1,2}|\d{1,2}([-/.])\d{1,2}\2\d{2,4})(?!\d)", re.ASCII)
@@ -81,6 +95,12 @@ class Column:
         return normal(self.name).endswith("_id")
 
     @property
+    def names_things(self) -> bool:
+        """Whether its words may be names: several words other than yes and no, or numbers that come often."""
+        often = self.kind != "number" or self.numbers_things or 2 * self.distinct <= len(self.values)
+        return often and (self.distinct > 1 or len(self.values) == 1) and not self.folded <= TRUTH
+
+    @property
     def ruled_out(self) -> frozenset[str]:
         """The roles of its header that its cells rule out."""
         least = 0.5 if len(self.roles) > 1 else -1.0
@@ -91,7 +111,7 @@ class Column:
             "sureness": not self.forecasts,
             "class": not self.distinct,
             "outcome": self.fractions and (self.roles != {"outcome"} or len(normal(self.name)) == 1),
-            "verdict": self.fractions or not self.distinct,
+            "verdict": self.fractions or self.folded <= DEAL,
             **dict.fromkeys(FACTS[:4], bool(self.folded) and self.folded <= TRUTH),
             "prior": self.kind in {"text", "time"},
         }
@@ -111,7 +131,7 @@ class Column:
     @property
     def may_say_outcome(self) -> bool:
         """Whether its cells may be what happened."""
-        able = self.kind in {"text", "mixed"} or self.binary or self.whole == 1 or self.levels
+        able = self.kind in {"text", "mixed"} or self.binary or (self.whole == 1 and self.distinct <= 11) or self.levels
         return able and bool(self.distinct) and "never" not in self.says
 
     @property
@@ -213,9 +233,26 @@ class Column:
             return ""
         if low < 0 < high and self.whole < 1 and "unsure" not in self.says:
             return "log-odds? write 1 / (1 + exp(-x))"
-        if Spread.of(self.values).kind == "odds":
+        if self.spread == "odds":
             return "decimal odds? write 1 / odds"
         return "" if self.forecasts else "no probabilities"
+
+    @cached_property
+    def spread(self) -> str:
+        """The kind of its numbers by their spread, as `Spread.kind` says it."""
+        return Spread.of(self.values).kind
+
+    @property
+    def below(self) -> bool:
+        """Whether some of its numbers are below one half."""
+        return self.span[0] < (50 if self.span[1] > 1 else 0.5)
+
+    def agrees(self, verdicts: Column) -> bool:
+        """Whether nearly all numbers are above one half where verdicts are yes, and below where they are no."""
+        half = 50 if self.span[1] > 1 else 0.5
+        yes = verdicts.words.expand(np.array([word.lower() in YES for word in verdicts.words.values]), False)
+        clear = (verdicts.words.codes != BLANK) & (self.values != half) & ~np.isnan(self.values)
+        return not clear.any() or bool(((self.values > half) == yes)[clear].mean() > 1 - _SHARE)
 
     def line(self, role: str) -> tuple[str, str, str, str, str]:
         """Its name, type, distinct values, range or example, and role, as a question shows them."""
@@ -335,6 +372,39 @@ class Profile:
         there = (key != BLANK) & (codes != BLANK)
         return len(np.unique(np.stack([key[there], codes[there]]), axis=1).T) > len(np.unique(key[there]))
 
+    def distinguishes(self, place: int, places: Sequence[int]) -> bool:
+        """Return True if a column with words that come again distinguishes all rows that agree in others."""
+        return bool(self.repeated([place])) and not self.repeated([*places, place])
+
+    def differing(self, place: int, event: Iterable[int]) -> tuple[int, int, bool]:
+        """Return in how many events a column differs, the number of events, and whether these are no mistakes."""
+        key, codes = self.key(event), self.columns[place].words.codes
+        there = (key != BLANK) & (codes != BLANK)
+        pairs = np.unique(np.stack([key[there], codes[there]]), axis=1)[0]
+        events, words = np.unique(pairs, return_counts=True)
+        some = int((words > 1).sum())
+        return some, len(events), some > max(FEW, _SHARE * len(events))
+
+    def grid(self, places: Sequence[int], happened: Collection[str]) -> tuple[tuple[str, str], ...] | None:
+        """Return (expert, class) of each column if the headers form a full grid of both, else None.
+
+        `happened` are outcomes in lower case.
+        """
+        names = [self.columns[place].name for place in places]
+        found, colons = split_names(names, ":"), True
+        if found is None:
+            found, colons = split_names(names, ""), False
+        if found is None:
+            return None
+        experts, classes = {expert for expert, _ in found}, {label.lower() for _, label in found}
+        if colons and happened:
+            return found if {*happened} <= classes else None
+        own = {name: [at for at, (expert, _) in zip(places, found, strict=True) if expert == name] for name in experts}
+        adds = all(map(self.add_up, own.values()))
+        if colons:
+            return found if len(classes) > 1 and (len(experts) > 1 or adds) else None
+        return found if adds and len(experts) not in {1, len(found)} else None
+
     def same(self, one: int, other: int) -> bool:
         """Return True if the values of two columns correspond one to one."""
         return not self.varies_within(one, [other]) and not self.varies_within(other, [one])
@@ -346,6 +416,27 @@ class Profile:
         total = 100.0 if any(self.columns[place].span[1] > 1 for place in places) else 1.0
         near = np.abs(sums / total - 1.0) <= _OFF
         return len(places) > 1 and len(sums) >= rows and float(near.mean()) >= 0.9
+
+
+def sides(columns: Sequence[Column]) -> list[list[Column]]:
+    """The last of columns called as times; else what each has a column of: ann_w2 and bob_w2 beside ann_w1, bob_w1.
+
+    Whoever is named stands first in headers; second too, if words there have no numbers and those that stand first do.
+    """
+    periods = [c for c in columns if is_period(c.name)]
+    if len(periods) > 1:
+        return [[c for c in columns if c not in periods[:-1]]]
+    pairs = split_names([c.name for c in columns], "") or ()
+    firsts, seconds = (list(dict.fromkeys(pair[i] for pair in pairs)) for i in (0, 1))
+    if min(len(firsts), len(seconds)) < 2:
+        return []
+    turned = all(word[-1].isdigit() for word in firsts) and not any(word[-1].isdigit() for word in seconds)
+    found = [
+        [c for c, pair in zip(columns, pairs, strict=True) if pair[i] == word]
+        for i, words in ((1, seconds), *([(0, firsts)] if turned else []))
+        for word in reversed(words)
+    ]
+    return [side for side in found if len({c.spread for c in side}) == 1]
 
 
 def _with_levels(column: Column, scales: Mapping[str, Scale]) -> Column:

@@ -16,10 +16,11 @@ from opinionpool.labels import FAMILIES
 from opinionpool.names import alike
 from opinionpool.tables.classes import key
 from opinionpool.tables.layout import Layout
-from opinionpool.tables.roles import names_total, normal
-from opinionpool.tables.statements import LongRows, condition
+from opinionpool.tables.roles import names_key, names_total, normal, roles_of
+from opinionpool.tables.statements import LongRows
 from opinionpool.tables.table import BLANK, Table, Words, place
 from opinionpool.tables.units import NumberRules, looks_numeric
+from opinionpool.tables.where import condition
 from opinionpool.text import FORMULAS, is_formula, quoted, shown, typed
 
 # On fewer events, a column of only 0 and 1 means nothing.
@@ -195,11 +196,23 @@ def formula_notes(names: Sequence[str]) -> list[Note]:
 _COUNTS = frozenset({"n", "count", "number"})
 
 
-def refuse_summaries(layout: Layout, experts: Sequence[str], included: Sequence[object]) -> None:
-    """Refuse rows whose expert is called as a summary of the others, unless the user includes such names."""
-    names = [] if layout.wide or included else [name for name in experts if names_total(name)]
-    if names:
-        raise fault("totals-of-experts", None, [Remedy({"exclude": tuple(names)})], names=names, count=len(names))
+def refuse_summaries(table: Table, layout: Layout, experts: Sequence[str], included: Sequence[object]) -> None:
+    """Refuse rows whose expert, in any column of theirs, is called as a summary of the others, or as the right answers.
+
+    Who is included by name is none.
+    """
+    others = [i for i in layout.unused if "expert" in roles_of(table.names[i])]
+    for called in () if layout.wide or included else (names_total, names_key):
+        names = list(filter(called, experts))
+        way: dict[str, object] = {"exclude": tuple(names)}
+        for column in () if names else others:
+            names += filter(called, table.words(column).values)
+            way = {"where": condition(table.names[column], "<>", names[0])} if names else way
+        about = {"names": names, "way": f"--{next(iter(way))}", "count": len(names)}
+        if names and called is names_total:
+            raise fault("totals-of-experts", None, [Remedy(way)], **about)
+        if names:
+            raise fault("key-of-answers", None, [Remedy(way)], **about)
 
 
 def refuse_totals(table: Table, layout: Layout, events: Words, outcomes: Sequence[Words]) -> None:

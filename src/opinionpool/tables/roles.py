@@ -24,6 +24,8 @@ Columns: TypeAlias = Mapping[str, "str | Sequence[str] | None"]
 _DATA = tomllib.loads(files("opinionpool.tables").joinpath("roles.toml").read_text(encoding="utf-8"))
 _NAMES: Mapping[str, tuple[str, ...]] = {role: tuple(names.split()) for role, names in _DATA["roles"].items()}
 _WORDS: Mapping[str, frozenset[str]] = {kind: frozenset(words.split()) for kind, words in _DATA["words"].items()}
+# Words of a deal, which are no answers.
+DEAL = _WORDS["deal"]
 # Lists of `roles.toml` that say how a column is to be read, and are no roles that a user can give.
 _HINTS = ("sureness", "other")
 SYNONYMS: Mapping[str, tuple[str, ...]] = {role: names for role, names in _NAMES.items() if role not in _HINTS}
@@ -35,8 +37,9 @@ KEYED = ("event", "expert", "topic")
 # The role of columns of forecasts, of which there may be several.
 PROBABILITY = "probability"
 # Roles that a value within an object can play by its own name, as in "question.resolution".
-_WITHIN = frozenset({"event", "expert", "outcome", "time", "closes", "resolved_at", "topic", TEXT})
-_QUESTION = re.compile(rf"(?:{'|'.join(_WORDS['question'])})_?\d+[a-z]?(?![^\W_])")
+_WITHIN = frozenset({"event", "expert", PROBABILITY, "outcome", "time", "closes", "resolved_at", "topic", TEXT})
+_QUESTION = re.compile(rf"(?:g\d+_?)?(?:{'|'.join(_WORDS['question'])})_?\d+[a-z]?(?![^\W_])")
+_DATE = re.compile(r"(?:19|20)\d\d_\d{1,2}(?:_\d{1,2})?|\d{1,2}_\d{1,2}_(?:19|20)?\d\d")
 _SAYS_PROBABILITY = re.compile(r"[\W_]+(?:p|prob|probs|proba|probability)$", re.IGNORECASE)
 # German writes several words as one.
 _COMPOUND = tuple(word for word in _WORDS["head"] if len(word) > 4)
@@ -59,12 +62,12 @@ def roles_of(name: str) -> frozenset[str]:
     >>> sorted(roles_of("Forecaster")), sorted(roles_of("contract.resolution")), sorted(roles_of("prior:home"))
     (['expert'], ['outcome'], ['prior'])
     """
-    outer, _, own = name.rpartition(".")
+    parts = name.split(".")
     whole = normal(name)
     found = frozenset(role for role, names in _NAMES.items() if whole in names)
-    if not found and outer:
-        inner = normal(own)
-        found = frozenset(role for role in _WITHIN if inner in _NAMES[role])
+    for level in range(1, len(parts)):
+        inner = normal(".".join(parts[level:]))
+        found = found or frozenset(role for role in _WITHIN if inner in _NAMES[role])
     return found | ({"prior"} if normal(name.partition(":")[0]) == "prior" else set())
 
 
@@ -85,15 +88,27 @@ def words_of(name: str) -> frozenset[str]:
         # In the middle of a name it says less.
         found = found - {"never"} | {"summary"}
     found |= {"head"} if any(part.endswith(_COMPOUND) for part in parts) else set()
+    found |= {"never"} if own in _WORDS["again"] else set()
     found |= {"never", "index"} if not own or name.startswith("Unnamed:") else set()
     found |= {"percent"} if re.search(r"(?<!\d)%", name) else set()
-    return frozenset(found - {"question", "totals"})
+    return frozenset(found - {"question", "totals", "key", "period", "deal"})
 
 
 def is_never(name: str) -> bool:
     """Return True if a whole header is a word for something other than forecasts."""
     own = normal(name)
     return not own or own in _WORDS["never"] | _WORDS["score"]
+
+
+def is_period(name: str) -> bool:
+    """Return True if a header is a day, a month or a numbered round.
+
+    >>> [is_period(name) for name in ("2026-01-31", "Jan", "Round 2", "week", "may_b", "538")]
+    [True, True, True, True, False, False]
+    """
+    own = normal(name)
+    words = {part for part in re.split(r"[_/]|(?<=[a-z])(?=\d)", own) if not part.isdigit()}
+    return bool(_DATE.fullmatch(own.replace("/", "_"))) or bool(words and words <= _WORDS["period"])
 
 
 def names_total(name: str) -> bool:
@@ -103,6 +118,15 @@ def names_total(name: str) -> bool:
     (True, True, False)
     """
     return normal(name.rstrip(" :=")) in _WORDS["totals"]
+
+
+def names_key(name: str) -> bool:
+    """Whether a name is that of the right answers, in a row of its own.
+
+    >>> names_key("Correct answers"), names_key("Key:"), names_key("Keynes")
+    (True, True, False)
+    """
+    return normal(name.rstrip(" :=")) in _WORDS["key"]
 
 
 def split_names(names: Sequence[str], mark: str) -> tuple[tuple[str, str], ...] | None:

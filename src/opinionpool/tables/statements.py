@@ -5,7 +5,6 @@ Where there are several, columns that distinguish them are named, and columns of
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,28 +17,17 @@ from opinionpool.arrays import Array, Index, pairs_increase
 from opinionpool.errors import Note, OpinionPoolError, Remedy as Options
 from opinionpool.findings import Finding, Place, Remedy, fault, finding
 from opinionpool.logodds import FLOOR, expit, logit
-from opinionpool.tables.engine import literal
 from opinionpool.tables.layout import Layout
 from opinionpool.tables.profile import Profile
 from opinionpool.tables.roles import BETWEEN, normal, roles_of, words_of
 from opinionpool.tables.table import BLANK, Table, Words, place
 from opinionpool.tables.times import Times, are_times, time_text
 from opinionpool.tables.units import written_numbers
+from opinionpool.tables.where import condition
 from opinionpool.text import listed, quoted, shown
 
 # Values of which a condition is offered for each, groups of rows that are looked at, and the share that has a value.
 _VALUES, _GROUPS, _SHARE = 3, 200, 0.5
-
-
-def condition(name: str, sign: str, *values: str) -> str:
-    r"""Return a comparison of a column with a text, or with several, as ``--where`` takes it.
-
-    >>> condition("quantile", "=", "0.5"), condition("round no", "in", "1", "2")
-    ("quantile = '0.5'", '"round no" in (\'1\', \'2\')')
-    """
-    column = name if re.fullmatch(r"[^\W\d]\w*", name) else '"' + name.replace('"', '""') + '"'
-    several = ", ".join(map(literal, values))
-    return f"{column} {sign} {f'({several})' if sign == 'in' else several}"
 
 
 def distinguishing(table: Table, columns: Sequence[int], groups: Sequence[Index]) -> tuple[list[str], list[Remedy]]:

@@ -25,7 +25,12 @@ Times: TypeAlias = npt.NDArray[np.datetime64]
 
 _DAY = r"(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})"
 _CLOCK = r"(\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?)"
-_ZONE = r"(Z|UTC|GMT|[+-]\d{2}(?::?\d{2})?)?"
+# Hours from UTC of zones by name: those of RFC 5322 and of Europe. Other names have several meanings.
+_ZONES = {"Z": 0, "UT": 0, "UTC": 0, "GMT": 0, "EST": -5, "EDT": -4, "CST": -6, "CDT": -5, "MST": -7, "MDT": -6}
+_ZONES |= {"PST": -8, "PDT": -7, "WEST": 1, "WET": 0, "CET": 1, "MEZ": 1, "CEST": 2, "MESZ": 2, "EET": 2, "EEST": 3}
+_NAME = "|".join(_ZONES)
+_NAMED_ZONE = re.compile(r"(?:UTC|GMT)[+-]|[^Z\W\d]$|\d\s+[+-]", re.IGNORECASE)
+_ZONE = rf"((?:UTC|GMT)?[+-]\d{{1,2}}(?::?\d{{2}})?|{_NAME})?"
 _SHAPE = re.compile(rf"{_DAY}(?:[T ]\s*{_CLOCK})?\s*{_ZONE}", re.ASCII | re.IGNORECASE)
 _HALF = r"\s*([AaPp])?\.?(?:[Mm]\.?)?"
 _EITHER = re.compile(
@@ -61,15 +66,29 @@ def _placed(year: int, month: int, day: int, clock: str | None, half: str | None
         if not 1 <= int(hour) <= 12:
             raise ValueError(clock)
         hour = str(int(hour) % 12 + (12 if half in "pP" else 0))
-    zone = "+00:00" if zone and zone.upper() in {"UTC", "GMT"} else zone or ""
-    moment = datetime.fromisoformat(f"{year:04d}-{month:02d}-{day:02d}T{hour:0>2}:{rest.replace(',', '.')}{zone}")
-    return moment if moment.tzinfo is None else moment.astimezone(UTC).replace(tzinfo=None)
+    moment = datetime.fromisoformat(f"{year:04d}-{month:02d}-{day:02d}T{hour:0>2}:{rest.replace(',', '.')}")
+    return moment - _offset(zone or "")
+
+
+def _offset(zone: str) -> timedelta:
+    """How far a zone is from UTC, by its name or as +02:00, UTC+2 or -0330.
+
+    >>> _offset("est"), _offset("UTC+2"), _offset("-0330") == timedelta(hours=-3.5)
+    (datetime.timedelta(days=-1, seconds=68400), datetime.timedelta(seconds=7200), True)
+    """
+    sign, digits = zone[-6:].rpartition("-" if "-" in zone else "+")[1:]
+    if not sign:
+        return timedelta(hours=_ZONES[zone.upper()] if zone else 0)
+    hours, minutes = digits.split(":") if ":" in digits else (digits[:2], digits[2:])
+    if int(hours) > 23 or int(minutes or 0) > 59:
+        raise ValueError(zone)
+    return timedelta(hours=int(hours), minutes=int(minutes or 0)) * (-1 if sign == "-" else 1)
 
 
 def _moment(text: str) -> datetime:
     """One time that can be read in one way only; ValueError or OverflowError if there is none in `text`."""
-    if text[4:5] == text[7:8] == "-" and text[10:11] in {"", "T", " "}:
-        moment = datetime.fromisoformat(text.replace("UTC", "+00:00") if text.endswith("UTC") else text)
+    if text[4:5] == text[7:8] == "-" and text[10:11] in {"", "T", " "} and not _NAMED_ZONE.search(text, 11):
+        moment = datetime.fromisoformat(text)
         return moment if moment.tzinfo is None else moment.astimezone(UTC).replace(tzinfo=None)
     match = _SHAPE.fullmatch(text)
     if match is not None:
@@ -137,6 +156,9 @@ def read_times(
         way: Mapping[str, object] = {"missing_values": tuple(bad)} if few else {"columns": {role: None}}
         count = int(sum(words.counts[words.values.index(word)] for word in bad))
         raise cell_fault("no-time-there", table, int(rows[0]), column, [way], count, role=role, blank=blank)
+    ends = {word.rpartition(" ")[2].upper() for word in cells if word[-1:].isalpha()}
+    named = sorted(zone for zone in ends if _ZONES.get(zone))
+    how += "".join(f"{' and ' if how else ''}{zone} as UTC{_ZONES[zone]:+d}" for zone in named)
     if how and notes is not None and cells:
         notes.append(finding("dates", column=table.names[column], how=how))
     return words.expand(np.array(list(map(times.get, words.values)), dtype="datetime64[us]"), "NaT")
@@ -201,6 +223,11 @@ def _order(either: Sequence[re.Match[str]]) -> str:
 
 
 def _formatted(word: str, form: str) -> datetime:
+    """One time in a format, at whose end a zone may be named."""
+    zone = re.search(rf"\s*({_NAME})$", word)
+    if zone is not None and form.endswith(("%Z", zone[1])):
+        form = form.removesuffix("%Z").removesuffix(zone[1]).rstrip()
+        return datetime.strptime(word[: zone.start()], form) - _offset(zone[1])
     moment = datetime.strptime(word, form)
     return moment if moment.tzinfo is None else moment.astimezone(UTC).replace(tzinfo=None)
 

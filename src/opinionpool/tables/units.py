@@ -454,12 +454,21 @@ def _check_marks(table: Table, column: int, words: Words, marks: Mapping[str, in
     if {"%", "plain"} <= {*marks} and name not in rules.units:
         ways = [Remedy({"units": {name: unit}}) for unit in ("percent", "fraction")]
         raise fault("mixed-signs", None, ways, **cells("%", "plain"))
-    if {",", "."} <= {*marks}:
+    if {",", "."} <= {*marks} and not _mark_by_file(table, words):
         raise fault("mixed-decimals", None, (), **cells(",", "."))
     wrong = marks.get({".": ",", ",": "."}.get(rules.decimal or "", ""))
     if wrong is not None:
         row = int(words.rows(wrong)[0])
         raise cell_fault("other-decimal", table, row, column, [{"decimal": None}], mark=rules.decimal)
+
+
+def _mark_by_file(table: Table, words: Words) -> bool:
+    """Whether each of several files has decimal commas or decimal points, and not both."""
+    files = table.files()
+    if files is None:
+        return False
+    marked = [words.expand(np.array([mark in word for word in words.values]), False) for mark in ",."]
+    return not {*files.codes[marked[0]].tolist()} & {*files.codes[marked[1]].tolist()}
 
 
 def half_units(words: Words, percent: bool = False) -> Array:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from opinionpool.errors import ArgumentError, LayoutError
+from opinionpool.tables.engine import literal
 from opinionpool.text import shown, suggestion
 
 _TOKEN = re.compile(
@@ -34,6 +35,17 @@ class Condition:
 
     query: str  # SQL on columns c0, c1, ... with a question mark for each parameter.
     parameters: list[str | float]  # the literals
+
+
+def condition(name: str, sign: str, *values: str) -> str:
+    r"""Return a comparison of a column with a text, or with several, as ``--where`` takes it.
+
+    >>> condition("quantile", "=", "0.5"), condition("round no", "in", "1", "2")
+    ("quantile = '0.5'", '"round no" in (\'1\', \'2\')')
+    """
+    column = name if re.fullmatch(r"[^\W\d]\w*", name) else '"' + name.replace('"', '""') + '"'
+    several = ", ".join(map(literal, values))
+    return f"{column} {sign} {f'({several})' if sign == 'in' else several}"
 
 
 def parse_where(text: str, table: str, names: Sequence[str], cell: Callable[[int], str]) -> Condition:

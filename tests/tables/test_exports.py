@@ -1,0 +1,168 @@
+"""Exports whose rows or columns hold more than a forecast each: what is read, and what is asked."""
+
+import io
+import json
+
+import numpy as np
+import pytest
+
+from opinionpool.errors import LayoutError
+from opinionpool.tables.diagnosis import diagnose
+from opinionpool.tables.read import read_forecasts
+
+ORDERS = "market,trader,side,price,result\n" + "".join(
+    f"m{i},{trader},{side},{price},{i % 2}\n"
+    for i, sides in enumerate(("yes no", "no yes", "no no", "yes yes"))
+    for trader, side, price in zip("ab", sides.split(), (0.75, 0.875), strict=True)
+)
+DATES = "question,forecaster,2026-01-01,2026-02-01,outcome\n" + "".join(
+    f"q{i},{name},.{i + 1},.{i + 2},{i % 2}\n" for i in range(4) for name in "ab"
+)
+MONTHS = "question,Jan,Feb,Mar,outcome\n" + "".join(f"q{i},.{i + 1},.{i + 2},.{i + 3},{i % 2}\n" for i in range(4))
+WAVES = "item,ann_w1,ann_w2,bob_w1,bob_w2,outcome\n" + "".join(
+    f"i{i},.{i + 1},.{i + 2},.{i + 3},.{i + 4},{i % 2}\n" for i in range(4)
+)
+READERS = "case_id,R1_birads,R1_pom,R2_birads,R2_pom,truth\n" + "".join(
+    f"c{i},{1 + i % 5},{10 + 9 * i},{5 - i % 5},{90 - 8 * i},{i % 2}\n" for i in range(9)
+)
+OPTIONS = "Question Id,User,Answer,Forecast,Created At,Correct Answer\n" + "".join(
+    f"{q},{user},{answer},{share}%,2026-01-0{q + 1} 10:00:00 UTC,{answers[0]}\n"
+    for q, answers in enumerate((("Less", "Same", "More"), ("Yes", "No"), ("No", "Yes")))
+    for user in "uv"
+    for answer, share in zip(answers, {3: (50, 30, 20), 2: (60, 40)}[len(answers)], strict=True)
+)
+HUB = "model_id,location,horizon,output_type,output_type_id,value\n" + "".join(
+    f"{model},{place},{week},{kind},{of},{value}\n"
+    for model in ("x", "y")
+    for place in ("US", "CA")
+    for week in (1, 2)
+    for kind, of, value in (
+        ("quantile", 0.25, 120),
+        ("quantile", 0.75, 310),
+        ("pmf", "up", 0.75),
+        ("pmf", "down", 0.25),
+    )
+)
+SURVEY = "\n".join(
+    [
+        "StartDate,Progress,ResponseId,QID1_1,QID1_2",
+        'Start Date,Progress,Response ID,"Probability? - It rains, at all","Probability? - It snows"',
+        *['"{""ImportId"":""a""}","{""ImportId"":""b""}","{""ImportId"":""c""}","{""ImportId"":""d""}",e'],
+        *(f"2026-03-0{i} 08:00:00,100,R_{i},{20 * i},{75 - i}" for i in (1, 2, 3, 4)),
+    ]
+)
+LIMESURVEY = "id,submitdate,lastpage,G1Q1[SQ001],G1Q1[SQ002]\n" + "".join(
+    f"{i + 3},2026-04-01 12:0{i}:00,{1 + i % 2},{20 + 9 * i},{75 - 4 * i}\n" for i in range(4)
+)
+CODES = "qid,ann,bob,answer\n" + "".join(f"{i},{10 * i + 5},{2 + 7 * i},{(1, 2, 1, 2, 9)[i]}\n" for i in range(5))
+BETS = "contractId,userId,outcome,probAfter,createdTime\n" + "".join(
+    f"c{i},{user},{said},{p},{1704000000000 + 1000 * i}\n"
+    for i in range(4)
+    for user, said, p in (("u", "YES", 0.25 + i / 10), ("v", "NO", 0.75 - i / 10))
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "offered", "experts", "first"),
+    [
+        # A price may be that of the side that was bought, or of yes throughout: both are offered.
+        (ORDERS, [{"verdict": None}, {"probability": "price", "verdict": "side"}], ("a", "b"), [0.75, 0.875]),
+        (BETS, [{"outcome": None}, {"probability": "probAfter", "verdict": "outcome"}], ("u", "v"), [0.25, 0.75]),
+        # Columns of times are no experts, and the last one counts.
+        (DATES, [{"probability": "2026-02-01"}], ("a", "b"), [0.2, 0.2]),
+        (MONTHS, [{"probability": "Mar"}], ("Mar",), [0.3]),
+        # Several columns of each are waves, or different things: one of them is offered for all.
+        (
+            WAVES,
+            [{"probability": (f"ann_w{i}", f"bob_w{i}")} for i in (2, 1)]
+            + [{"probability": ("ann_w1", "ann_w2", "bob_w1", "bob_w2")}],
+            ("ann_w2", "bob_w2"),
+            [0.2, 0.4],
+        ),
+        (READERS, [{"probability": (f"R1_{what}", f"R2_{what}")} for what in ("pom", "birads")], None, None),
+        # What distinguishes rows of one time is a class, whichever other role its name is a word for.
+        (OPTIONS, [{"class": "Answer"}], ("u", "v"), None),
+        # Ids of respondents may be numbers; pages are no experts.
+        (LIMESURVEY, [{"expert": "id"}, {"event": "id"}], None, None),
+    ],
+)
+def test_rows_and_columns_that_hold_several_things_of_each_are_asked_about(text, offered, experts, first):
+    with pytest.raises(LayoutError) as raised:
+        read_forecasts(io.BytesIO(text.encode()))
+    assert [remedy["columns"] for remedy in raised.value.remedies] == offered
+    ways = diagnose(io.BytesIO(text.encode())).readable
+    assert {**ways[0].options.columns} == offered[0]
+    if experts is not None:
+        assert ways[0].forecasts.experts == experts
+    if first is not None:
+        np.testing.assert_allclose(ways[0].forecasts.X[0], first)
+
+
+def test_the_price_of_no_is_one_minus_that_of_yes():
+    sure = diagnose(io.BytesIO(ORDERS.encode())).readable[1].forecasts
+    np.testing.assert_allclose(sure.X, [[0.75, 0.125], [0.25, 0.875], [0.25, 0.125], [0.75, 0.875]])
+    # Where numbers are above one half just where answers are yes, they are of yes.
+    plain = read_forecasts(io.BytesIO(ORDERS.replace("no,0.75", "no,0.25").replace("no,0.875", "no,0.125").encode()))
+    np.testing.assert_allclose(plain.X, sure.X)
+
+
+def test_quantiles_are_left_out_by_the_condition_that_is_offered(tmp_path):
+    (tmp_path / "hub.csv").write_text(HUB)
+    with pytest.raises(LayoutError, match="'quantile' hold quantiles, which are amounts") as raised:
+        read_forecasts(tmp_path / "hub.csv")
+    assert raised.value.remedies == ({"where": "output_type = 'pmf'"},)
+    (way,) = diagnose(tmp_path / "hub.csv").readable
+    np.testing.assert_allclose(way.forecasts.X, np.full((4, 2), 0.75))
+
+
+def test_rows_that_describe_columns_are_left_out():
+    (way,) = diagnose(io.BytesIO(SURVEY.encode())).readable
+    found = way.forecasts
+    assert (way.options.arguments(), found.experts) == (["--percent"], ("R_1", "R_2", "R_3", "R_4"))
+    np.testing.assert_allclose(found.X, [[0.2, 0.4, 0.6, 0.8], [0.74, 0.73, 0.72, 0.71]])
+    assert any(note.code == "descriptions" and note.count == 2 for note in found.notes)
+    # A first row with a word in two columns is an event, and asked about.
+    with pytest.raises(Exception, match="'skipped' is not a number"):
+        read_forecasts(io.BytesIO(b"event,ann,bob\nq0,skipped,unsure\nq1,.5,.6\nq2,.4,.3\nq3,.2,.1\nq4,.2,.1\n"))
+
+
+@pytest.mark.parametrize("document", [False, True])
+def test_forecasts_in_an_inner_list_have_a_row_each(document):
+    rows = [
+        {
+            "id": i,
+            "resolution": "no" if i else "yes",
+            "predictions": [{"user": {"id": k, "name": name}, "p": (i + k) / 10} for k, name in enumerate("abc")],
+        }
+        for i in range(2)
+    ] + [{"id": 2, "resolution": None, "predictions": []}]
+    text = json.dumps({"questions": rows} if document else rows)
+    found = read_forecasts(io.BytesIO(text.encode()))
+    assert (found.events, len(found.experts)) == (("0", "1", "2"), 3)
+    np.testing.assert_allclose(found.X, [[0, 0.1, 0.2], [0.1, 0.2, 0.3], [np.nan] * 3])
+    assert found.outcomes.tolist() == [1, 0, -1]
+
+
+@pytest.mark.parametrize("column", ["respondent", "name"])
+def test_the_row_of_right_answers_is_no_expert(column):
+    rows = [("x@y.org", "ann", 80, 30), ("z@y.org", "bob", 70, 20), ("host@y.org", "Correct answer", 100, 0)]
+    cells = [(name, *rest) if column == "respondent" else (mail, name, *rest) for mail, name, *rest in rows]
+    header = f"{'' if column == 'respondent' else 'email,'}{column},q1,q2\n"
+    text = header + "".join(",".join(map(str, row)) + "\n" for row in cells)
+    with pytest.raises(LayoutError, match="'Correct answer' is an expert here, but holds the right answers"):
+        read_forecasts(io.BytesIO(text.encode()), percent=True)
+    (way,) = diagnose(io.BytesIO(text.encode())).readable
+    np.testing.assert_allclose(way.forecasts.X, [[0.8, 0.7], [0.3, 0.2]])
+
+
+def test_a_word_for_no_answer_takes_no_forecast_along():
+    for way in diagnose(io.BytesIO(CODES.encode())).readable:
+        assert not np.isnan(way.forecasts.X).any()
+
+
+def test_each_of_several_files_has_a_decimal_mark_of_its_own(tmp_path):
+    (tmp_path / "ann.csv").write_text("question,p\nq1,0.25\nq2,0.5\n")
+    (tmp_path / "bob.csv").write_text("question;p\nq1;0,75\nq2;0,5\n")
+    found = read_forecasts([tmp_path / "ann.csv", tmp_path / "bob.csv"])
+    assert found.experts == ("ann", "bob")
+    np.testing.assert_allclose(found.X, [[0.25, 0.75], [0.5, 0.5]])
