@@ -203,7 +203,8 @@ def _add_curvature(hessian: Array, design: Design, rows: slice, p: Array, rest: 
     _add_products(hessian[:, first:, first:], bent.reshape(s, n, d * t), z.reshape(*z.shape[:-2], d * t))
     if not f:
         return
-    beside, each, own = bent @ features.T, (likely[:, :, None] * features) @ features.T, np.zeros((s, f, d, f, d))
+    beside = (bent.reshape(s, n * d, t) @ features.T).reshape(s, n, d, f)
+    each, own = (likely[:, :, None] * features) @ features.T, np.zeros((s, f, d, f, d))
     if design.basis is None:
         np.einsum("sfjgj->sjfg", own)[:] = each
     else:
