@@ -197,13 +197,16 @@ def _add_curvature(hessian: Array, design: Design, rows: slice, p: Array, rest: 
             # The columns' products are made once for all.
             hessian += (likely[:, 0] @ (z * np.swapaxes(z, 0, 1)).reshape(n * n, t).T).reshape(s, n, n)
             return
-        bent = likely[:, None] * z
+        # Products of a matrix with itself take half the time.
+        half = np.sqrt(likely)
+        z = bent = half[:, None] * z
+        beyond = features * half
     else:
-        bent = likely[:, None] * (z - (p[:, None] * z).sum(axis=2, keepdims=True))
+        bent, beyond = likely[:, None] * (z - (p[:, None] * z).sum(axis=2, keepdims=True)), features
     _add_products(hessian[:, first:, first:], bent.reshape(s, n, d * t), z.reshape(*z.shape[:-2], d * t))
     if not f:
         return
-    beside = (bent.reshape(s, n * d, t) @ features.T).reshape(s, n, d, f)
+    beside = (bent.reshape(s, n * d, t) @ np.swapaxes(beyond, -1, -2)).reshape(s, n, d, f)
     each, own = (likely[:, :, None] * features) @ features.T, np.zeros((s, f, d, f, d))
     if design.basis is None:
         np.einsum("sfjgj->sjfg", own)[:] = each
