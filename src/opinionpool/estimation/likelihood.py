@@ -199,10 +199,10 @@ def _add_curvature(hessian: Array, design: Design, rows: slice, p: Array, rest: 
             return
         # Products of a matrix with itself take half the time.
         half = np.sqrt(likely)
-        z = bent = half[:, None] * z
-        beyond = features * half
+        z = bent = np.asarray(half[:, None] * z)
+        beyond = np.asarray(half * features)
     else:
-        bent, beyond = likely[:, None] * (z - (p[:, None] * z).sum(axis=2, keepdims=True)), features
+        bent, beyond = likely[:, None] * np.asarray(z - (p[:, None] * z).sum(axis=2, keepdims=True)), features
     _add_products(hessian[:, first:, first:], bent.reshape(s, n, d * t), z.reshape(*z.shape[:-2], d * t))
     if not f:
         return
