@@ -199,14 +199,14 @@ def _add_curvature(hessian: Array, design: Design, rows: slice, p: Array, rest: 
             return
         # Products of a matrix with itself take half the time.
         half = np.sqrt(likely)
-        z = bent = np.asarray(half[:, None] * z)
-        beyond = np.asarray(half * features)
+        bent = half[:, None] * z
+        z, beyond = bent, np.asarray(half * features)
     else:
-        bent, beyond = likely[:, None] * np.asarray(z - (p[:, None] * z).sum(axis=2, keepdims=True)), features
+        bent, beyond = likely[:, None] * (z - (p[:, None] * z).sum(axis=2, keepdims=True)), features
     _add_products(hessian[:, first:, first:], bent.reshape(s, n, d * t), z.reshape(*z.shape[:-2], d * t))
     if not f:
         return
-    beside = (bent.reshape(s, n * d, t) @ np.swapaxes(beyond, -1, -2)).reshape(s, n, d, f)
+    beside: Array = (bent.reshape(s, n * d, t) @ np.swapaxes(beyond, -1, -2)).reshape(s, n, d, f)
     each, own = (likely[:, :, None] * features) @ features.T, np.zeros((s, f, d, f, d))
     if design.basis is None:
         np.einsum("sfjgj->sjfg", own)[:] = each

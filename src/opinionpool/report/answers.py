@@ -95,13 +95,14 @@ def _learned_from(forecasts: Forecasts, state: Fitted) -> npt.NDArray[np.bool_]:
 
 
 def plain(label: object) -> object:
-    """A class label as JSON can hold it."""
-    return label if isinstance(label, str | bool | int) else str(label)
+    """A class label as JSON can hold it, None where there is none."""
+    return label if label is None or isinstance(label, str | bool | int) else str(label)
 
 
 def happened(forecasts: Forecasts) -> list[object]:
     """Outcome labels of all events, None where not resolved, (T,)."""
-    return [None if label is None else plain(label) for label in forecasts.happened]
+    labels = forecasts.happened
+    return list(map({label: plain(label) for label in set(labels)}.__getitem__, labels))
 
 
 def about(forecasts: Forecasts) -> str | None:

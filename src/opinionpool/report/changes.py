@@ -55,7 +55,7 @@ def move_columns(found: Diff, most: int | None = None) -> list[Column]:
     moves = found.moves[:most]
     classes = any(move.label is not None for move in moves)
     parts = list(zip(*(move.parts for move in moves), strict=True)) or [()] * len(STEPS)
-    labels = [None if move.label is None else plain(move.label) for move in moves]
+    labels = [plain(move.label) for move in moves]
     events = [move.event for move in moves]
     once = [event if event != other else None for event, other in zip(events, [None, *events], strict=False)]
     shown = {step: any(points(p) != "0.0" for p in part) for step, part in zip(STEPS, parts, strict=True)}
