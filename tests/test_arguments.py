@@ -29,14 +29,9 @@ WORDS = {
 }  # fmt: skip
 # What may be anything.
 FREE = {
-    ("explain", "event"),
-    ("check_model", "prior"),
-    ("GaussianPool.fit", "topics"),
-    ("Note", "code"),
-    ("Note", "text"),
-    ("Note", "count"),
-    ("Note", "serious"),
-}
+    ("explain", "event"), ("check_model", "prior"), ("GaussianPool.fit", "topics"), ("Note", "code"), ("Note", "text"),
+    ("Note", "count"), ("Note", "serious"),
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")

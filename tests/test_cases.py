@@ -32,7 +32,7 @@ CASES = """
  11 three_classes_are_pooled_together
  12 answers_over_classes_are_those_of_bayes_rule
  14 an_impossible_event_that_happened a_fit_that_was_stopped_says_so
- 16 maximum_likelihood_of_the_log_pool_is_not_penalised closed_form
+ 16 maximum_likelihood_of_the_log_pool_is_not_penalised
  17 separated_outcomes
  18 errors_name_the_cause_and_the_way_out too_few_events_for_the_data_alone_name_what_is_needed
  20 complements_share_one_weight
@@ -78,7 +78,7 @@ CASES = """
  81 a_base_rate_of_one_per_cent_turns_80_into_4 a_base_rate_leaves_the_weights_alone
  82 the_prior_is_laplaces_unless_given
  83 an_extreme_prior_is_bayes_rule the_column_adds_up_to_the_answer prior_out_of_range prior_of_three_classes
- 85 forecast_of_one_belongs_to_the_last_bin an_inexact_edge
+ 85 forecast_of_one_belongs_to_the_last_bin
  86 tied_forecasts_stay_together
  87 empty_bins_are_listed_and_never_drawn
  89 three_events_are_too_few_to_judge

@@ -25,10 +25,7 @@ def merged(notes):
 def test_the_note_on_a_whole_is_the_sum_of_those_on_its_parts():
     parts = [finding("where", count=n, total=10) for n in (1, 2, 3)]
     whole = merged([*parts, finding("sheet", file="a.xlsx", sheet="S", others=("T",))])
-    assert [note.text for note in whole] == [
-        "6 of 30 rows left out by --where",
-        "a.xlsx: sheet 'S' read, and not 'T'",
-    ]
+    assert [note.text for note in whole] == ["6 of 30 rows left out by --where", "a.xlsx: sheet 'S' read, and not 'T'"]
     assert whole[0].count == 6
 
 

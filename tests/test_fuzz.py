@@ -33,22 +33,8 @@ LONG = (
 )
 LINES = b'{"event": "q1", "ann": 0.5, "bob": null, "outcome": true}\n{"event": "q2", "ann": 1e-300, "bob": "20%"}\n'
 PIECES = [
-    b"\0",
-    b"\xff",
-    b"\xef\xbb\xbf",
-    b'"',
-    b"\r",
-    b"\n",
-    b",",
-    b";",
-    b"{",
-    b"[",
-    b"%",
-    b"'=",
-    b"1e999",
-    b"-",
-    b"NaN",
-]
+    b"\0", b"\xff", b"\xef\xbb\xbf", b'"', b"\r", b"\n", b",", b";", b"{", b"[", b"%", b"'=", b"1e999", b"-", b"NaN",
+]  # fmt: skip
 PIECES += [b"\xed\xa0\x80", "\u202e\u0301".encode(), b"9" * 400, b"inf", b"0x1p-3", b"1_0", b"\x1f\x8b\x08\0", b"event"]
 
 changes = st.lists(
@@ -104,28 +90,10 @@ def test_bytes_that_are_no_table(data):
 
 odd = st.sampled_from(
     [
-        None,
-        True,
-        -1,
-        0,
-        1,
-        2,
-        10**30,
-        -(10**400),
-        1e308,
-        -1e-308,
-        5e-324,
-        "",
-        "x",
-        "NaN",
-        "\0",
-        [],
-        [[]],
-        {},
-        [None],
+        None, True, -1, 0, 1, 2, 10**30, -(10**400), 1e308, -1e-308, 5e-324, "", "x", "NaN", "\0", [], [[]], {}, [None],
         {"type": "panel"},
     ]
-)
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -177,18 +145,9 @@ def test_saved_pools_in_which_something_was_changed(saved, data):
 
 
 KEYS = [
-    "calibration",
-    "correlation",
-    "accuracy",
-    "relative_accuracy",
-    "auc",
-    "bias",
-    "worth",
-    "value",
-    "experts",
-    "alice",
+    "calibration", "correlation", "accuracy", "relative_accuracy", "auc", "bias", "worth", "value", "experts", "alice",
     "zoe",
-]
+]  # fmt: skip
 numbers = st.sampled_from(
     [0, 0.5, 0.9, 1, 1.0, -1, 2, 1e308, -1e308, 1e-300, NAN, float("inf"), 10**30, True, "0.9", [0.5], []]
 )

@@ -32,23 +32,27 @@ def test_the_tree_that_contributors_see_names_every_package(root):
 
 
 @pytest.mark.parametrize(
-    ("module", "line", "told"),
+    "broken",
     [
-        ("logodds", "from opinionpool.forecasts import Forecasts", "opinionpool.logodds is not allowed to import"),
-        ("logodds", "from opinionpool import Panel", "opinionpool.logodds -> opinionpool"),
-        ("stray", "", "not listed as layers"),
-        ("forecasts", "import scipy.special", "opinionpool.forecasts -> scipy"),
-        ("errors", "import pandas", "opinionpool.errors -> pandas"),
-        ("forecasts", "import rich", "opinionpool.forecasts -> rich"),
+        [
+            ("logodds", "from opinionpool.forecasts import Forecasts", "opinionpool.logodds is not allowed to import"),
+            ("logodds", "from opinionpool import Panel", "opinionpool.logodds -> opinionpool"),
+            ("forecasts", "import scipy.special", "opinionpool.forecasts -> scipy"),
+            ("errors", "import pandas", "opinionpool.errors -> pandas"),
+            ("forecasts", "import rich", "opinionpool.forecasts -> rich"),
+        ],
+        [("stray", "", "not listed as layers")],
     ],
+    ids=["imports", "a module without a place"],
 )
-def test_what_breaks_the_layers_is_found(root, tmp_path, module, line, told):
+def test_what_breaks_the_layers_is_found(root, tmp_path, broken):
     shutil.copytree(
         root / "src" / "opinionpool", tmp_path / "opinionpool", ignore=shutil.ignore_patterns("__pycache__")
     )
     shutil.copy(root / "pyproject.toml", tmp_path)
-    with (tmp_path / "opinionpool" / f"{module}.py").open("a") as file:
-        file.write(f"\n{line}\n")
+    for module, line, _ in broken:
+        with (tmp_path / "opinionpool" / f"{module}.py").open("a") as file:
+            file.write(f"\n{line}\n")
     done = lint(tmp_path, tmp_path)
     assert done.returncode == 1
-    assert told in done.stdout
+    assert all(told in done.stdout for *_, told in broken)

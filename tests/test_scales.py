@@ -164,14 +164,6 @@ class TestFiles:
         assert cli.run(["pool", "g.csv", "--scale", "ann=1-5", "--scale", "bob=1-10"]) == 0
         assert "--scale cy=no,yes" in capsys.readouterr().err
 
-    def test_frames(self):
-        pandas = pytest.importorskip("pandas")
-        frame = pandas.DataFrame(
-            {"event": list("abc"), "ann": [4, 1, 2], "bob": ["yes", "no", None], "outcome": [1, 0, None]}
-        )
-        f = op.read_forecasts(frame, scale={"ann": "1-5", "bob": "no,yes"})
-        np.testing.assert_allclose(f.X, [[0.7, 0.75], [0.1, 0.25], [0.3, np.nan]])
-
 
 ROLES = {"outcome": "gold"}
 GRADES = (
@@ -426,15 +418,6 @@ class TestSamples:
         assert f.X[0, 0] > f.X[0, 1] > f.X[1, 1] > f.X[1, 0]
         np.testing.assert_array_equal(f.X, read(text, columns={"order": "shown"}, duplicates="samples").X)
 
-    def test_samples_of_votes_are_pooled(self):
-        f = read(
-            "item,judge,score,outcome\na,x,1,1\na,x,0,1\na,y,1,1\na,y,1,1\nb,x,0,0\nb,x,0,0\nb,y,0,0\nb,y,1,0\n",
-            scale="0-1",
-            duplicates="samples",
-        )
-        p = op.GaussianPool().fit(f).predict_proba(f)[:, 1]
-        assert p[0] > 0.5 > p[1]
-
 
 class TestCommands:
     @pytest.fixture
@@ -461,10 +444,6 @@ class TestCommands:
         levels = {row["expert"]: row["level"] for row in why["experts"]}
         assert levels == {"ann": "4 of 1-5", "bob": "7 of 1-10", "cy": "yes of no,yes"}
 
-    def test_a_saved_pool_knows_its_scales(self, run):
-        first = run("pool", "f.csv", *self.SCALES, "--save", "pool.json")
-        assert run("pool", "f.csv", "--model", "pool.json", "--format", "csv") == first
-
     def test_options_files(self, run, tmp_path):
         typed = run("pool", "f.csv", *self.SCALES)
         (tmp_path / "own.toml").write_text('[scale]\nann = "1-5"\nbob = "1-10"\ncy = ["no", "yes"]\n')
@@ -485,14 +464,6 @@ class TestEstimators:
         np.testing.assert_allclose(op.GaussianPool(scale="1-5").fit(words, OUTCOMES).predict_proba(words), expected)
         np.testing.assert_allclose(pickle.loads(pickle.dumps(pool)).predict_proba(SCORES), expected)
         assert clone(pool).scale == "1-5"
-
-    @pytest.mark.parametrize(
-        "scale", ["1-5", tuple("12345"), {"expert_1": "1-5", "expert_2": ("1", "2", "3", "4", "5")}]
-    )
-    def test_saved_and_loaded(self, scale, tmp_path):
-        pool = op.GaussianPool(scale=scale).fit(SCORES, OUTCOMES)
-        op.save(pool, tmp_path / "pool.json")
-        np.testing.assert_allclose(op.load(tmp_path / "pool.json").predict_proba(SCORES), pool.predict_proba(SCORES))
 
     def test_columns_with_scales_of_their_own(self):
         pandas = pytest.importorskip("pandas")
@@ -623,13 +594,6 @@ def test_the_report_says_what_judges_say_by_outcome(tmp_path, monkeypatch, capsy
         or "says 8.5 of 10 where it happens, 3 where not." in page
     )
     assert "8.5" in page
-
-
-def test_who_gives_one_level_only_says_nothing_with_a_note():
-    levels = np.column_stack([SCORES[:4, 0], np.full(4, 3)])
-    learned = learn(op.Forecasts.from_array(levels, OUTCOMES[:4], scale="1-5"))
-    assert learned.weights[1] == 0
-    assert any(note.code == "constant" and "expert_2" in note.text for note in learned.notes)
 
 
 def test_agreement_stands_in_check_and_with_experts(tmp_path, monkeypatch, capsys):

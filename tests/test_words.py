@@ -131,17 +131,10 @@ def test_the_page_is_a_glossary(root):
 @pytest.mark.parametrize(
     ("text", "terms"),
     [
-        ("they cannot be told apart", 2),
-        ("held-out events", 0),
-        ("held to the panel's mean", 1),
-        ("more than chance explains", 0),
-        ("an interval with a chance of 90%", 1),
-        ("the data alone", 0),
-        ("an expert alone", 1),
-        ("household", 0),
-        ("shrunken, shrinkage", 0),
-        ("as stated_percent", 1),
+        ("they cannot be told apart", 2), ("held-out events", 0), ("held to the panel's mean", 1),
+        ("more than chance explains", 0), ("an interval with a chance of 90%", 1), ("the data alone", 0),
+        ("an expert alone", 1), ("household", 0), ("shrunken, shrinkage", 0), ("as stated_percent", 1),
     ],
-)
+)  # fmt: skip
 def test_private_terms_are_found(text, terms):
     assert len(private_terms(text)) == terms

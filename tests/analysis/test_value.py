@@ -25,7 +25,6 @@ from opinionpool.analysis.value import (
     panel_value,
 )
 from opinionpool.errors import AccuracyUnknownError, ArgumentError, PanelError, ProbabilityError
-from opinionpool.model.accuracy import normal_cdf
 from opinionpool.pools.fit import fit_pool
 from opinionpool.report.panel import together, together_lines
 
@@ -147,17 +146,6 @@ def test_adding_a_certain_expert_is_the_larger_panel(seed, n):
     assert gain.after >= gain.before - 1e-12
 
 
-def test_the_gain_is_realised():
-    whole = random_panel(7, 4)
-    panel, events = whole.subset(range(3)), 100_000
-    x, y = whole.simulate(events, seed=3)
-    scores = [1 + np.log2(np.where(y == 1, p, 1 - p)) for p in (panel.pool(x[:, :3]), whole.pool(x))]
-    realised = scores[1] - scores[0]
-    gain = gain_from(panel, float(whole.accuracy[3]), whole.correlation[3, :3], float(whole.calibration[3]))
-    assert gain.score > 0.01
-    assert abs(realised.mean() - gain.score) < 4 * realised.std() / np.sqrt(events)
-
-
 def test_additions_that_cannot_be():
     panel = Panel.exchangeable(3, correlation=0.2, accuracy=1.0)
     with pytest.raises(PanelError, match="no new expert can be so correlated"):
@@ -251,11 +239,6 @@ def test_arguments_out_of_range():
         expected_brier(1.0, 0.0)
     with pytest.raises(ProbabilityError):
         hit_rate(1.0, 1.5)
-
-
-@given(st.floats(-37, 37))
-def test_normal_cdf(x):
-    assert normal_cdf(x) == pytest.approx(norm.cdf(x), rel=1e-10, abs=0)
 
 
 @pytest.mark.filterwarnings("ignore:.*one correlation of all pairs")

@@ -208,17 +208,13 @@ class TestSplits:
     @pytest.mark.parametrize(
         ("options", "told"),
         [
-            (("--by-time",), "cannot be ordered in time"),
-            (("--by-group",), "there are no groups"),
-            (("--by-time", "--by-group"), "exclude each other"),
-            (("--gap", "3"), "forward in time"),
+            (("--by-time",), "cannot be ordered in time"), (("--by-group",), "there are no groups"),
+            (("--by-time", "--by-group"), "exclude each other"), (("--gap", "3"), "forward in time"),
             (("--by-time", "--gap", "soon"), "a gap is a span of time"),
-            (("--pools", "gaussian,mean"), "no pool is called 'mean'"),
-            (("--folds", "1"), "at least 2 folds"),
-            (("--folds", "0"), "--folds"),
-            (("--repeats", "0"), "--repeats"),
+            (("--pools", "gaussian,mean"), "no pool is called 'mean'"), (("--folds", "1"), "at least 2 folds"),
+            (("--folds", "0"), "--folds"), (("--repeats", "0"), "--repeats"),
         ],
-    )
+    )  # fmt: skip
     def test_wrong_usage(self, file, command, options, told):
         said = command("compare", file(crowd(events=8)), *options, status=2)
         assert told in said.err

@@ -110,8 +110,7 @@ def long_file(tmp_path_factory):
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="there is no SIGHUP here")
-@pytest.mark.parametrize("wait", [0.35, 0.8])
-@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+@pytest.mark.parametrize(("name", "wait"), [("SIGINT", 0.35), ("SIGINT", 0.8), ("SIGTERM", 0.8), ("SIGHUP", 0.35)])
 def test_ended_from_outside_while_it_reads(root, tmp_path, long_file, name, wait):
     """The status that shells have for it, one line, nothing left behind, and no fault of anybody."""
     environment = os.environ | {"PYTHONPATH": str(root / "src"), "TMPDIR": str(tmp_path)}

@@ -82,10 +82,7 @@ def long(tmp_path):
 @pytest.mark.parametrize("kind", ["csv", "table", "json"])
 def test_a_reader_who_leaves_early_is_no_fault(environment, long, kind):
     with subprocess.Popen(
-        [*COMMAND, "pool", str(long), "--format", kind],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=environment,
+        [*COMMAND, "pool", str(long), "--format", kind], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
     ) as process:
         process.stdout.readline()
         process.stdout.close()

@@ -64,19 +64,6 @@ def test_what_is_known_afterwards_is_told_and_not_learned(file, command):
     assert "6 of 9 answers are in-sample" in said.err
 
 
-def test_it_goes_on_learning_from_a_file_that_grew(file, answers, command):
-    command("pool", file(WIDE), "--save", "m.json")
-    records = answers("pool", file(RESOLVED, "more.csv"), "--model", "m.json", "--save", "n.json")
-    whole = answers("pool", "more.csv")
-    assert probabilities(records) == pytest.approx(probabilities(whole), abs=1e-9)
-    assert [r["in_sample"] for r in records] == [r["in_sample"] for r in whole]
-    said = command("pool", "more.csv", "--model", "n.json", "--save", "o.json")
-    assert "8 resolved events learned from before, and not again" in said.err
-    assert op.load("o.json").stream.fingerprint == op.load("n.json").stream.fingerprint
-    command("pool", "more.csv", "--save", "p.json")
-    assert op.load("p.json").stream.fingerprint == op.load("n.json").stream.fingerprint
-
-
 def test_experts_who_are_unknown_are_named(file, command):
     command("pool", file(WIDE), "--save", "m.json")
     more = file("event,alice,dora,outcome\nx,0.3,0.4,1\ny,0.2,0.1,\n", "more.csv")

@@ -70,13 +70,6 @@ def proper(fit):
     return fit.weights
 
 
-def test_a_row_that_all_called_impossible():
-    q = np.clip([[0.0, 0.0], [0.8, 0.7], [0.7, 0.6]], 1e-4, 1)
-    fit = simplex_weights(q)
-    assert proper(fit).tolist() == [1.0, 0.0]
-    assert loss(q, fit.weights) == pytest.approx(3.26339, abs=5e-6)
-
-
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("n", [2, 3])
 def test_no_point_of_a_grid_is_better(seed, n):
@@ -129,13 +122,6 @@ def test_the_certificate_is_met_on_difficult_arrays(kind, seed):
     fit = simplex_weights(q)
     assert certificate(q, proper(fit)) <= 1e-8
     assert fit.passes <= 25
-
-
-def test_five_hundred_experts():
-    q = gaussian(150, 500, 0)
-    fit = simplex_weights(q)
-    assert certificate(q, proper(fit)) <= 1e-8
-    assert 0 < np.count_nonzero(fit.weights) < 150
 
 
 def test_who_is_never_better_gets_exactly_nothing():

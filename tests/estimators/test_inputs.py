@@ -1,7 +1,5 @@
 """What X and y say about classes and missing values: understood as it is meant, or refused."""
 
-import copy
-import pickle
 import random
 import re
 import signal
@@ -133,16 +131,11 @@ class TestNumbers:
         rows[0, 1] = cell
         pool, panel = op.AveragePool().fit([[0.5, 0.4], [0.6, 0.7]], [0, 1]), op.Panel.exchangeable(2)
         doors = [
-            lambda: op.AveragePool().fit(rows, [0, 1]),
-            lambda: pool.predict_proba(rows),
-            lambda: op.AveragePool().partial_fit(rows, [0, 1]),
-            lambda: op.Forecasts.from_array(rows),
-            lambda: panel.pool(rows),
-            lambda: panel.contributions(rows),
-            lambda: op.Stream().add_rows(rows, [0, 1]),
-            lambda: op.log_score(rows[0], [0, 1]),
-            lambda: op.brier_score(rows[0], [0, 1]),
-        ]
+            lambda: op.AveragePool().fit(rows, [0, 1]), lambda: pool.predict_proba(rows),
+            lambda: op.AveragePool().partial_fit(rows, [0, 1]), lambda: op.Forecasts.from_array(rows),
+            lambda: panel.pool(rows), lambda: panel.contributions(rows), lambda: op.Stream().add_rows(rows, [0, 1]),
+            lambda: op.log_score(rows[0], [0, 1]), lambda: op.brier_score(rows[0], [0, 1]),
+        ]  # fmt: skip
         if not isinstance(cell, list):
             doors += [
                 lambda: op.AveragePool().fit(pd.DataFrame(rows), [0, 1]),
@@ -247,12 +240,6 @@ class TestStates:
         sys.setswitchinterval(interval)
         assert not wrong
         assert pool.predict_proba(self.X) == pytest.approx(states[58], abs=1e-9)
-
-    @pytest.mark.parametrize("same", [copy.deepcopy, lambda pool: pickle.loads(pickle.dumps(pool))])
-    def test_copies_learn_for_themselves(self, same):
-        pool = op.AveragePool().partial_fit(self.X[:30], self.Y[:30])
-        other = same(pool).partial_fit(self.X[30:], self.Y[30:])
-        assert (pool.n_events_, other.n_events_) == (30, 60)
 
 
 class TestFromArray:

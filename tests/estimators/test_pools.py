@@ -86,19 +86,6 @@ def test_zeros_and_ones_are_floored_alike_at_both_ends():
     np.testing.assert_allclose(pool.predict_proba([0.5, 0.9])[:, 1], [0.51785, 0.67077], atol=5e-6)
 
 
-def test_outcomes_split_perfectly_are_finite():
-    pool = op.GaussianPool(beliefs=None).fit([0.1, 0.3, 0.6, 0.9], [0, 0, 1, 1], prior=0.5)
-    assert pool.weights_[0] == pytest.approx(2.24421, abs=5e-6)
-    np.testing.assert_allclose(pool.predict_proba([0.5, 0.7])[:, 1], [0.56166, 0.89561], atol=5e-6)
-
-
-def test_a_logarithmic_pool_of_outcomes_split_perfectly_says_so_and_is_finite():
-    with pytest.warns(op.OpinionPoolWarning, match="perfectly separated; maximum-likelihood weights are infinite"):
-        pool = op.LogPool().fit([0.1, 0.3, 0.6, 0.9], [0, 0, 1, 1])
-    p = pool.predict_proba([0.1, 0.9])
-    assert (p > 1e-3).all()
-
-
 @pytest.mark.parametrize(("q", "y"), [([0.2, 0.8], [0, 1]), ([0.2, 0.8, 0.8], [0, 1, 1])])
 def test_too_few_events_for_the_data_alone_name_what_is_needed(q, y):
     with pytest.raises(op.LearningError, match=r"need at least 3 resolved events and some (variation|within-outcome)"):
@@ -155,13 +142,6 @@ def test_full_covariance_agrees_with_sample_averages_by_hand(prior):
     by_hand = expit(logit(prior) + (logit(X) - logit(prior) - bias) @ weights)
     np.testing.assert_allclose(pool.predict_proba(X)[:, 1], by_hand, rtol=1e-9)
     np.testing.assert_array_equal(pool.predict(X), (by_hand > 0.5).astype(int))
-
-
-def test_a_missing_expert_leaves_the_others_sub_panel():
-    pool = op.GaussianPool(beliefs=None).fit(columns(A, B), Y, prior=0.5)
-    p = pool.predict_proba([[0.7, NAN], [0.7, 0.6], [NAN, NAN]])[:, 1]
-    np.testing.assert_allclose(p, [0.77241, 0.75043, 0.5], atol=5e-6)
-    assert pool.weights_[0] == pytest.approx(0.86914, abs=5e-6)
 
 
 def test_without_a_prior_laplace_is_used_and_stored():
@@ -391,21 +371,15 @@ def test_classes_do_not_depend_on_the_order_of_appearance():
 @pytest.mark.parametrize(
     ("y", "told"),
     [
-        ([0, 1, 0.61], "continuous values, and one is 0.61"),
-        ([0, 1, np.inf], "one is inf"),
-        (["yes", "yes", "yes"], "one class only, 'yes'"),
-        (["yes", None, None], "one class only, 'yes'"),
-        ([5, 5, 5], "one class only, 5"),
-        (["Yes", "No ", "No"], "'No' and 'No ' differ only in case or blanks"),
+        ([0, 1, 0.61], "continuous values, and one is 0.61"), ([0, 1, np.inf], "one is inf"),
+        (["yes", "yes", "yes"], "one class only, 'yes'"), (["yes", None, None], "one class only, 'yes'"),
+        ([5, 5, 5], "one class only, 5"), (["Yes", "No ", "No"], "'No' and 'No ' differ only in case or blanks"),
         (["Yes", "No", "yes"], "'Yes' and 'yes' differ only in case or blanks"),
-        (["yes", "no", "nan"], "'nan' looks like a missing one"),
-        (["yes", "no", 1], "there are int, str"),
+        (["yes", "no", "nan"], "'nan' looks like a missing one"), (["yes", "no", 1], "there are int, str"),
         (np.array(["2020-01-01", "2020-01-02", "NaT"], "datetime64[D]"), "not datetime64"),
-        ([0, 1], "inconsistent numbers of samples"),
-        (None, "requires y to be passed"),
-        (np.eye(3), "1d array"),
+        ([0, 1], "inconsistent numbers of samples"), (None, "requires y to be passed"), (np.eye(3), "1d array"),
     ],
-)
+)  # fmt: skip
 def test_outcomes_that_are_not_classes_are_refused(y, told):
     with pytest.raises(ValueError, match=told):
         op.GaussianPool().fit([0.2, 0.4, 0.7], y)
@@ -449,14 +423,6 @@ def test_data_frames_of_every_library(pool, frame):
     np.testing.assert_array_equal(fitted.predict_proba(X), clone(pool).fit(X, y).predict_proba(X))
     turned = frame({name: blank[name] for name in reversed(names)})
     np.testing.assert_array_equal(fitted.predict_proba(turned), fitted.predict_proba(X))
-
-
-def test_nullable_columns_are_missing_forecasts():
-    X, y = data(missing=0.3)
-    frame = pd.DataFrame(X).astype("Float64")
-    np.testing.assert_array_equal(
-        op.GaussianPool().fit(frame, y).predict_proba(frame), op.GaussianPool().fit(X, y).predict_proba(X)
-    )
 
 
 def test_a_column_that_was_not_there_in_fit_is_named():
@@ -763,16 +729,6 @@ def test_rounded_rows_are_normalised_and_that_is_said_once():
     for row in ([0.33, 0.33, 0.31], [0.333, 0.333, 0.331], [0.0, 0.0, 0.0], [0.123456, 0.4, 0.4]):
         with pytest.raises(op.ProbabilityError, match="must sum to 1 up to rounding"):
             pool.predict_proba([[row]])
-
-
-def test_two_classes_have_one_class_model():
-    X, y = data()
-    for class_model in ("symmetric", "full"):
-        np.testing.assert_array_equal(
-            op.GaussianPool(class_model=class_model).fit(X, y).weights_, op.GaussianPool().fit(X, y).weights_
-        )
-    with pytest.raises(op.ArgumentError, match="class_model must be"):
-        op.GaussianPool(class_model="LDA").fit(X, y)
 
 
 def test_a_binary_pool_refuses_more_classes():

@@ -57,14 +57,6 @@ class TestMeasure:
         three = Agreement.among(np.concatenate([log_odds(x) / 4] * 2, axis=2), np.ones(len(x)))
         assert three.correlation == pytest.approx(two.correlation)
 
-    def test_frequencies_are_events_said_again(self):
-        x, _ = some()
-        weight = np.random.default_rng(1).integers(1, 4, len(x))
-        once = Agreement.among(log_odds(x), weight.astype(float))
-        again = Agreement.among(np.repeat(log_odds(x), weight, axis=0), np.ones(weight.sum()))
-        assert once.accuracy == pytest.approx(again.accuracy)
-        assert once.events == again.events
-
     def test_noise_distinguishes_nobody(self):
         rng = np.random.default_rng(0)
         found = Agreement.among(rng.normal(size=(40, 8, 1)), np.ones(40))

@@ -12,9 +12,9 @@ from scipy.special import expit, logit
 from scipy.stats import norm
 
 import opinionpool as op
-from opinionpool.errors import ArgumentError, OpinionPoolError, OpinionPoolWarning, PanelError
+from opinionpool.errors import ArgumentError, OpinionPoolError
 from opinionpool.forecasts import Forecasts
-from opinionpool.learning.beliefs import Belief, Beliefs, ExpertBeliefs, beliefs_of_mapping
+from opinionpool.learning.beliefs import Belief, Beliefs, ExpertBeliefs
 from opinionpool.learning.constants import ACCURACY, CALIBRATION, CORRELATION, WORTH
 from opinionpool.learning.laplace import prior_fit
 from opinionpool.learning.learn import learn
@@ -110,10 +110,6 @@ class TestSaying:
     def test_what_cannot_be_said(self, given, message):
         with pytest.raises(OpinionPoolError, match=message):
             Beliefs(**given)
-
-    def test_unknown_keys(self):
-        with pytest.raises(ArgumentError, match="there is no key 'expert'; did you mean 'experts'"):
-            beliefs_of_mapping({"expert": {}})
 
 
 class TestElicited:
@@ -499,11 +495,6 @@ class TestEstimator:
         assert again.fit(x, y).weights_.tolist() == pool.fit(x, y).weights_.tolist()
         assert pool.weights_[1] > pool.weights_[[0, 2]].max()
 
-    def test_strangers_are_a_warning(self):
-        x, y = some()
-        with pytest.warns(OpinionPoolWarning, match="'zed', who made no forecast"):
-            op.GaussianPool(beliefs=Beliefs(experts={"zed": {"auc": 0.9}})).fit(x, y)
-
     def test_intervals(self):
         x, y = some()
         pool = op.GaussianPool().fit(x, y)
@@ -536,8 +527,3 @@ class TestEstimator:
         assert scores["gaussian"] == pytest.approx(0.0, abs=0.02)
         with pytest.raises(ArgumentError, match="that of 3 experts"):
             op.compare_pools(f, ["gaussian"], beliefs=Beliefs(correlation=-0.9))
-
-
-def test_out_of_range_is_a_panel_error():
-    with pytest.raises(PanelError):
-        accuracy_of_auc(1.0)

@@ -1,10 +1,7 @@
 """Learning from crowds: recovery in simulation, closed forms, and pooling without an array of events x experts."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
 
 import opinionpool.learning.learn as learning
 from opinionpool import blocks
@@ -14,14 +11,13 @@ from opinionpool.forecasts import Forecasts
 from opinionpool.learning.beliefs import Beliefs
 from opinionpool.learning.constants import MEMBERS
 from opinionpool.learning.crowd import _AtLimit, crowd_fit
-from opinionpool.learning.hierarchy import Cells, Hierarchy, Regressions
+from opinionpool.learning.hierarchy import Cells, Hierarchy
 from opinionpool.learning.learn import learn
 from opinionpool.learning.prior import Believed
 from opinionpool.learning.rows import SparseContrasts
 from opinionpool.logodds import expit
 from opinionpool.model.contrasts import Extremes
 from opinionpool.model.correlation import CommonCorrelation
-from opinionpool.model.features import cell_weights
 from opinionpool.model.panel import Panel
 from opinionpool.model.pooling import Settings
 from opinionpool.scoring.scores import log_score
@@ -112,27 +108,6 @@ class TestHierarchy:
         assert np.std(features.contrast) < 0.06
         assert np.std(np.log(features.spread)) < 0.06
 
-    @given(st.integers(0, 10**6), st.integers(1, 3))
-    @settings(max_examples=25, deadline=None)
-    def test_ridge_regressions_against_the_normal_equations(self, seed, d):
-        rng = np.random.default_rng(seed)
-        m = 60
-        told = rng.normal(size=(m, d))
-        cells = Cells(np.arange(m), rng.integers(0, 4, m), rng.normal(size=(m, d)), told, rng.uniform(0.5, 2, m), m, 4)
-        bias, contrast, square, _ = Regressions.by_expert(cells, cells.contrasts).solve((2.0, 3.0), 1.5)
-        left_out = Regressions.by_expert(cells, cells.contrasts).without(cells, cells.contrasts)
-        bias_left, contrast_left, *_ = left_out.solve((2.0, 3.0), 1.5)
-        for i in range(4):
-            own = cells.expert == i
-            solution, misfit = _ridge(cells, own, d)
-            assert np.append(bias[i], contrast[i]) == pytest.approx(solution, abs=1e-9)
-            assert square[i] == pytest.approx(misfit, rel=1e-8, abs=1e-8)
-        # An event that stands for several is left out once.
-        once = np.where(np.arange(m) == 0, np.maximum(cells.weight - 1, 0), cells.weight)
-        fewer = replace(cells, weight=once)
-        solution, _ = _ridge(fewer, cells.expert == cells.expert[0], d)
-        assert np.append(bias_left[0], contrast_left[0]) == pytest.approx(solution, abs=1e-9)
-
     @pytest.mark.parametrize("times", [1, 4, 9])
     def test_who_repeats_the_prior_moves_nothing_however_seldom(self, times):
         rng = np.random.default_rng(times)
@@ -158,15 +133,6 @@ class TestHierarchy:
         again = learn(Forecasts.from_array(x[repeated], y[repeated]), prior=0.4)
         assert weighted.structure == "crowd"
         assert weighted.pool(x) == pytest.approx(again.pool(x), abs=1e-9)
-
-
-def _ridge(cells, chosen, d):
-    """Bias and contrast by weighted ridge regression on stacked rows, and the weighted squares that are left."""
-    x = np.concatenate([np.column_stack([np.eye(d), told]) for told in cells.signs[chosen]] or [np.zeros((0, d + 1))])
-    z, w = cells.contrasts[chosen].ravel(), np.repeat(cells.weight[chosen], d)
-    held = np.diag([2.0] * d + [3.0 * 1.5])
-    solution = np.linalg.solve((x.T * w) @ x + held, (x.T * w) @ z)
-    return solution, float(w @ (z - x @ solution) ** 2)
 
 
 class TestCrowdFit:
@@ -372,14 +338,6 @@ class TestPoolingCells:
     def test_unknown_experts(self):
         with pytest.raises(ExpertError, match="no expert is called 'zoe'"):
             Panel.exchangeable(2).pool_forecasts(Forecasts.from_array([[0.5]], experts=["zoe"]))
-
-    def test_weights_of_those_present(self):
-        x, rng = self.dense(2)
-        contrast, spread = rng.normal(size=6), rng.uniform(0.5, 2, 6)
-        panel = Panel(contrast, (0.3 + 0.7 * np.eye(6)) * np.outer(spread, spread))
-        event, expert = np.nonzero(~np.isnan(x))
-        found = cell_weights(event, expert, contrast[expert], spread[expert], CommonCorrelation(6, 0.3), 40)
-        assert found == pytest.approx(panel.weights_for(~np.isnan(x))[event, expert])
 
 
 def test_an_event_is_judged_with_features_that_its_outcome_has_no_part_in(monkeypatch):

@@ -120,22 +120,6 @@ class TestProperties:
         f = one.forecasts(300)
         return f, logit(learn(f, prior=0.5).pool_forecasts(f))
 
-    def test_order_of_events_and_experts(self, crowd):
-        f, answers = crowd
-        order = np.random.default_rng(0).permutation(500)
-        events = f.select_events(order)
-        found = logit(learn(events, prior=0.5).pool_forecasts(events))
-        assert found == pytest.approx(answers[order], abs=1e-9)
-        experts = f.select_experts(tuple(np.random.default_rng(1).permutation(f.experts)))
-        assert logit(learn(experts, prior=0.5).pool_forecasts(experts)) == pytest.approx(answers, abs=1e-9)
-
-    def test_swapped_outcomes(self, crowd):
-        f, answers = crowd
-        y = np.where(f.outcomes < 0, -1, 1 - f.outcomes)
-        swapped = replace(f, probabilities=1.0 - f.probabilities, outcomes=y)
-        found = logit(learn(swapped, prior=0.5).pool_forecasts(swapped))
-        assert found == pytest.approx(-answers, abs=1e-6)
-
     def test_rounded_forecasts(self, crowd):
         """Many of the events are alike."""
         f = replace(crowd[0], probabilities=crowd[0].probabilities.round(1).clip(0.1, 0.9))

@@ -1,7 +1,5 @@
 """The default pool: it always answers, sits with the averages without data, and keeps the model's symmetries."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import example, given, settings, strategies as st
@@ -13,9 +11,6 @@ from opinionpool.learning.beliefs import Beliefs, ExpertBeliefs
 from opinionpool.learning.learn import learn
 from opinionpool.learning.prior import Believed
 from opinionpool.learning.rows import DenseContrasts
-from opinionpool.model.contrasts import Extremes
-from opinionpool.model.correlation import CommonCorrelation
-from opinionpool.model.features import Parts
 from opinionpool.model.panel import Panel
 from opinionpool.model.pooling import Settings
 
@@ -73,19 +68,6 @@ class TestAnswers:
         shift = logit(learned.panel.pool(moved, other)) - logit(learned.panel.pool(x, prior))
         assert shift == pytest.approx(logit(other) - logit(prior), abs=1e-6)
 
-    def test_one_outcome_only(self):
-        learned = learn(Forecasts.from_array([[0.7], [0.8], [0.6]], [1, 1, 1]))
-        assert 0.5 < learned.weights[0] < 1.5
-        assert learned.prior[1] == pytest.approx(0.8)
-
-    def test_weights_are_frequencies(self):
-        x, y = messy(3, 20, 3, 0.0)
-        y = np.nan_to_num(y, nan=1.0)
-        counts = np.random.default_rng(0).integers(0, 4, 20)
-        weighted = learn(Forecasts.from_array(x, y), sample_weight=counts)
-        repeated = learn(Forecasts.from_array(np.repeat(x, counts, axis=0), np.repeat(y, counts)))
-        assert weighted.pool(x) == pytest.approx(repeated.pool(x), rel=1e-6)
-
 
 class TestLearns:
     @pytest.mark.filterwarnings("ignore:.*one correlation of all pairs")
@@ -126,15 +108,6 @@ class TestLearns:
         others = learned.panel.calibration[:3]
         assert others.min() * 0.8 < learned.panel.calibration[3] < others.max() * 1.2
         assert learned.counts.tolist() == [30, 30, 30, 0]
-
-    def test_a_blank_expert_has_weight_0(self):
-        x, y = Panel.exchangeable(3, correlation=0.4, accuracy=1.0).simulate(20, seed=4)
-        x[:, 1] = NAN
-        learned = learn(Forecasts.from_array(x, y))
-        assert learned.weights[1] == 0
-        assert learned.panel.pool(x, learned.prior[1]) == pytest.approx(
-            learned.panel.subset([0, 2]).pool(x[:, [0, 2]], prior=learned.prior[1])
-        )
 
     @pytest.mark.parametrize("hole", [False, True])
     def test_a_blank_expert_changes_nothing(self, hole):
@@ -183,12 +156,6 @@ class TestLearns:
         assert two.weights[[1, 3]] == pytest.approx([one.weights[1] / 2] * 2, rel=1e-6)
         assert two.pool(x[:, [0, 1, 2, 1]]) == pytest.approx(one.pool(x), rel=1e-6)
         assert [note.code for note in two.notes] == ["clones"]
-
-    def test_an_expert_who_always_says_the_same_gets_weight_0(self):
-        x, y = Panel.exchangeable(2, correlation=0.4, accuracy=1.0).simulate(30, seed=6)
-        learned = learn(Forecasts.from_array(np.column_stack([x, np.full(30, 0.3)]), y))
-        assert learned.weights[2] == 0
-        assert learned.notes[0].code == "constant"
 
     @pytest.mark.parametrize("digits", [1, 2])
     def test_calibration_and_accuracy_of_who_rounds_are_about_those_before_rounding(self, digits):
@@ -334,59 +301,3 @@ class TestOneOutcome:
         y = (rng.random(5_000) < expit(2.0 * level)).astype(int)
         found = learn(Forecasts.from_array(expit(level)[:, None], y)).pool([[0.6], [0.8]])
         assert logit(found) == pytest.approx(2.0 * logit(np.array([0.6, 0.8])), rel=0.1)
-
-
-class TestOneClassOrTwo:
-    def test_binary_is_the_same_as_two_columns_would_be(self):
-        """K = 2 written in log-ratios of either reference class gives the same pool."""
-        x, y = Panel.exchangeable(3, correlation=0.4, accuracy=1.0).simulate(30, seed=7)
-        contrasts = (logit(x) - 0.2)[..., None]
-        reference = np.full((30, 1), 0.2)
-        about = {"reference": reference, "outcomes": y, "weight": np.ones(30), "experts": ABC, "estimated": 30.0}
-        data = DenseContrasts(contrasts=contrasts, **about)
-        turned = replace(data, contrasts=-contrasts, reference=-reference, outcomes=1 - y)
-        one, two = default.default_fit(data, ANY_PANEL), default.default_fit(turned, ANY_PANEL)
-        assert one.parts.contrast == pytest.approx(two.parts.contrast, rel=1e-5)
-        assert one.bias == pytest.approx(-two.bias, abs=1e-5)
-
-
-class TestPieces:
-    @given(seeds)
-    def test_filling_is_the_exact_sub_panel(self, seed):
-        rng = np.random.default_rng(seed)
-        n, rho, spread, w = 5, rng.uniform(0.1, 0.9), rng.uniform(0.5, 2, 5), rng.normal(size=5)
-        sigma = np.outer(spread, spread) * (rho + (1 - rho) * np.eye(n))
-        contrast = rng.normal(size=n)
-        panel = Panel(sigma @ w / 2, sigma)
-        present = rng.random(n) < 0.6
-        said = np.where(present, contrast, NAN)
-        filled = Parts(np.ones(n), spread, CommonCorrelation(n, rho)).fill(said[None, :, None])[0, :, 0]
-        exact = panel.contributions(np.where(present, expit(contrast), NAN)).sum()
-        if present.any():
-            assert w @ filled == pytest.approx(exact, abs=1e-9)
-
-    @given(st.floats(-50, 50), st.floats(0.1, 30))
-    def test_extremes_of_two_classes_are_a_mixture_with_knowing_nothing(self, contrast, limit):
-        share = 2 / (np.exp(limit) + 1)
-        mixed = (1 - share) * expit(np.array([-contrast, contrast])) + share / 2
-        believed = Extremes(limit).believed(np.array([contrast]))[0]
-        assert abs(believed) <= limit * (1 + 1e-12)
-        assert believed == pytest.approx(np.log(mixed[1] / mixed[0]), abs=1e-9)
-
-    @given(st.integers(2, 6), st.floats(0.1, 30), st.integers(0, 2**32))
-    def test_certainty_ends_at_the_limit_for_any_number_of_classes(self, k, limit, seed):
-        rng = np.random.default_rng(seed)
-        believed = Extremes(limit).believed(np.full(k - 1, -800.0))
-        assert believed == pytest.approx(np.full(k - 1, -limit), rel=1e-9)
-        said = rng.normal(size=k - 1) * 10
-        p = np.exp(np.append(0.0, said)) / np.exp(np.append(0.0, said)).sum()
-        share = k / (np.exp(limit) - 1 + k)
-        mixed = (1 - share) * p + share / k
-        assert Extremes(limit).believed(said) == pytest.approx(np.log(mixed[1:] / mixed[0]), abs=1e-9)
-
-    def test_extremes_do_not_depend_on_the_reference_class(self):
-        contrast = np.array([2.0, -7.0])
-        full = np.array([0.0, 2.0, -7.0])
-        base = Extremes(3.0).believed(contrast)
-        turned = Extremes(3.0).believed(np.array([full[0] - full[2], full[1] - full[2]]))
-        assert turned == pytest.approx([-base[1], base[0] - base[1]], abs=1e-12)

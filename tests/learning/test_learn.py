@@ -174,12 +174,8 @@ class TestWhatTheDataCannotSay:
     @pytest.mark.parametrize(
         ("columns", "y", "options", "told"),
         [
-            ([[0.2, 0.8]], [0, 1], {}, "need at least 3 resolved events and some variation"),
-            ([[0.2, 0.8, 0.8]], [0, 1, 1], {}, "within-outcome variation for expert 'expert_1'"),
             ([[0.2, 0.8, 0.7]], [1, 1, 1], {}, "no resolved events with outcome 0"),
             ([[0.2, 0.8]], [None, None], {}, "no resolved events with forecasts"),
-            ([[0.2, 0.3, 0.7, 0.8], [0.4, 0.1, 0.6, 0.9], [0.3, 0.2, 0.9, 0.6]], [0, 0, 1, 1], {},
-             "rank 2 < 3 experts; 4 events: a full covariance needs at least 5 resolved events"),
             ([[0.5] * 6], Y, {}, "no expert has forecasts that vary"),
             ([[0.5] * 6], Y, {"structure": "exchangeable"}, "never vary within an outcome"),
             ([A, [NAN] * 5 + [0.3]], Y, {"structure": "common"},

@@ -183,11 +183,6 @@ def test_classes_priors_and_dates(few):
     assert one == pytest.approx(two, abs=1e-9)
 
 
-def test_interval(few):
-    one, two = (op.GaussianPool().fit(GAPS[rows], Y[rows]).predict_interval(GAPS) for rows in ORDERS)
-    assert one == pytest.approx(two, abs=1e-9)
-
-
 class TestRounded:
     """Where more events are alike than values are chosen on, none is preferred for its place or its outcome."""
 

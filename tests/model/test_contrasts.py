@@ -9,7 +9,7 @@ from opinionpool.model.contrasts import Extremes
 
 
 @pytest.mark.parametrize("limit", [0.5, 2.5, 12.0, 20.0])
-@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("classes", [2, 3, 6])
 def test_believed_is_the_mixture_of_probabilities(limit, classes):
     rng = np.random.default_rng(classes)
     contrasts = rng.normal(scale=4.0, size=(50, 3, classes - 1))

@@ -67,12 +67,6 @@ def test_a_panel_of_those_present_is_the_same():
     assert few.contributions(q[:, [4, 1, 2]], prior) == pytest.approx(panel.contributions(gone, prior)[:, [4, 1, 2]])
 
 
-def test_without_anybody_the_prior():
-    panel = some_panel(np.random.default_rng(0), 3, 2)
-    assert panel.pool(np.full((2, 3), NAN), [0.6, 0.3, 0.1]) == pytest.approx([0.6, 0.3, 0.1])
-    assert not panel.contributions(np.full((2, 3), NAN), [0.6, 0.3, 0.1]).any()
-
-
 @given(st.integers(0, 10**6), st.integers(3, 5), st.integers(1, 4))
 @settings(deadline=None, max_examples=40)
 def test_no_class_is_special(seed, k, n):

@@ -77,8 +77,7 @@ def test_terms_are_explained_and_the_example_can_be_cleared(browser, serve):
         assert page.inner_text("#example") == ""
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
+@pytest.mark.parametrize(("size", "scheme"), [(WIDE, "light"), (NARROW, "dark")], ids=["wide-light", "narrow-dark"])
 def test_every_view_fits_and_is_accessible(browser, with_file, size, scheme):
     with watched(browser, with_file.address, viewport=size, color_scheme=scheme) as page:
         for view in ("events", "panel", "what_if", "evidence", "hand_over"):

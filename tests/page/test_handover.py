@@ -23,16 +23,8 @@ from opinionpool.streams.trained import TrainedPool
 
 WHEN = datetime(2026, 5, 4, 9, 30, tzinfo=UTC)
 HOSTILE = [
-    "<script>alert(1)</script>",
-    "=1+1",
-    "NA",
-    'O\'Hara "x" \\',
-    "ärzte, 医者",
-    "a;b|c:d%",
-    "--prior",
-    "true",
-    "7",
-]
+    "<script>alert(1)</script>", "=1+1", "NA", 'O\'Hara "x" \\', "ärzte, 医者", "a;b|c:d%", "--prior", "true", "7",
+]  # fmt: skip
 
 
 @pytest.fixture
@@ -158,8 +150,7 @@ def read(path, *options):
     return read_forecasts(path, positive=positive)
 
 
-@pytest.mark.parametrize("prior", [False, True])
-@pytest.mark.parametrize("classes", [("no", "yes"), ("win", "loss")])
+@pytest.mark.parametrize(("classes", "prior"), [(("no", "yes"), False), (("win", "loss"), True)])
 def test_a_file_as_it_is_and_altered(run, tmp_path, classes, prior):
     path = forecasts_file(tmp_path, classes, prior)
     options = ("--positive", classes[1]) if classes[1] == "loss" else ()

@@ -16,7 +16,7 @@ import pytest
 from opinionpool.errors import ArgumentError
 from opinionpool.learning.beliefs import Beliefs
 from opinionpool.page.answer import Material, answer
-from opinionpool.page.assessment import Assessment, Expert, ExpertBeliefs, example
+from opinionpool.page.assessment import Assessment, Expert, ExpertBeliefs
 from opinionpool.page.server import MOST_BYTES, Server
 from opinionpool.page.session import read_kept
 
@@ -42,19 +42,12 @@ def test_it_listens_to_this_machine_alone(serve):
 @pytest.mark.parametrize(
     ("path", "headers"),
     [
-        ("/", {}),
-        ("/wrong/", {}),
-        ("/{token}x/", {}),
-        ("/assets/page.js", {}),
-        ("/favicon.ico", {}),
-        ("/{token}/", {"host": "evil.example"}),
-        ("/{token}/", {"host": "evil.example:{port}"}),
-        ("/{token}/", {"host": "127.0.0.1"}),
-        ("/{token}/", {"origin": "http://evil.example"}),
-        ("/{token}/", {"origin": "null"}),
-        ("/{token}/", {"origin": "https://127.0.0.1:{port}"}),
+        ("/", {}), ("/wrong/", {}), ("/{token}x/", {}), ("/assets/page.js", {}), ("/favicon.ico", {}),
+        ("/{token}/", {"host": "evil.example"}), ("/{token}/", {"host": "evil.example:{port}"}),
+        ("/{token}/", {"host": "127.0.0.1"}), ("/{token}/", {"origin": "http://evil.example"}),
+        ("/{token}/", {"origin": "null"}), ("/{token}/", {"origin": "https://127.0.0.1:{port}"}),
     ],
-)
+)  # fmt: skip
 def test_strangers_are_refused(serve, path, headers):
     server = serve()
 
@@ -117,17 +110,12 @@ def test_names_are_never_markup(serve):
 @pytest.mark.parametrize(
     ("body", "status"),
     [
-        ("[", 400),
-        ("{}", 400),
-        ("[]", 400),
-        ('{"version": 1, "moves": []}', 400),
+        ("[", 400), ("{}", 400), ("[]", 400), ('{"version": 1, "moves": []}', 400),
         ('{"version": 1, "moves": [1]}', 400),
-        ('{"version": 1, "moves": [{"do": "forecast", "expert": 1, "value": [1]}]}', 400),
-        ("[" * 100_000, 400),
-        (json.dumps({"version": 1, "moves": [{"do": "undo"}] * 1000}), 400),
-        (" " * (MOST_BYTES + 1), 413),
+        ('{"version": 1, "moves": [{"do": "forecast", "expert": 1, "value": [1]}]}', 400), ("[" * 100_000, 400),
+        (json.dumps({"version": 1, "moves": [{"do": "undo"}] * 1000}), 400), (" " * (MOST_BYTES + 1), 413),
     ],
-)
+)  # fmt: skip
 def test_what_comes_is_bounded(serve, body, status):
     server = serve()
     page = server.page()
@@ -160,38 +148,22 @@ def test_a_body_without_a_length_is_bounded_too(serve):
 @pytest.mark.parametrize(
     "move",
     [
-        {},
-        {"do": "nonsense"},
-        {"do": "forecast", "expert": 99, "value": 50},
-        {"do": "forecast", "expert": 1, "value": "many"},
-        {"do": "forecast", "expert": 1, "value": 101},
-        {"do": "forecast", "expert": 1, "value": float("nan")},
-        {"do": "prior", "value": 0},
+        {}, {"do": "nonsense"}, {"do": "forecast", "expert": 99, "value": 50},
+        {"do": "forecast", "expert": 1, "value": "many"}, {"do": "forecast", "expert": 1, "value": 101},
+        {"do": "forecast", "expert": 1, "value": float("nan")}, {"do": "prior", "value": 0},
         {"do": "accuracy", "expert": 1, "unit": "weight", "value": 0.8},
-        {"do": "accuracy", "expert": 1, "unit": "auc", "value": 0.2},
-        {"do": "correlation", "value": 1.5},
-        {"do": "name", "expert": 1, "value": "Ben, banker"},
-        {"do": "name", "expert": 1, "value": " "},
-        {"do": "name", "expert": 1, "value": "x" * 500},
-        {"do": "name", "expert": 1, "value": "\x1b[31m"},
-        {"do": "name", "expert": 1, "value": "\ud800"},
-        {"do": "question", "value": ""},
-        {"do": "outcomes", "value": "a, b"},
-        {"do": "outcomes", "value": "a, b, a"},
-        {"do": "add", "value": ""},
-        {"do": "add", "value": "\n".join(f"n{i}" for i in range(300))},
-        {"do": "panel", "value": "calibration = "},
-        {"do": "panel", "value": "calibration = -1"},
-        {"do": "panel", "value": "nothing = 1"},
-        {"do": "action", "value": 0},
-        {"do": "worth", "expert": 1, "value": -1},
-        {"do": "view", "value": "elsewhere"},
-        {"do": "event", "value": 0},
-        {"do": "take", "value": 0},
-        {"do": "take", "value": "9" * 5000},
+        {"do": "accuracy", "expert": 1, "unit": "auc", "value": 0.2}, {"do": "correlation", "value": 1.5},
+        {"do": "name", "expert": 1, "value": "Ben, banker"}, {"do": "name", "expert": 1, "value": " "},
+        {"do": "name", "expert": 1, "value": "x" * 500}, {"do": "name", "expert": 1, "value": "\x1b[31m"},
+        {"do": "name", "expert": 1, "value": "\ud800"}, {"do": "question", "value": ""},
+        {"do": "outcomes", "value": "a, b"}, {"do": "outcomes", "value": "a, b, a"}, {"do": "add", "value": ""},
+        {"do": "add", "value": "\n".join(f"n{i}" for i in range(300))}, {"do": "panel", "value": "calibration = "},
+        {"do": "panel", "value": "calibration = -1"}, {"do": "panel", "value": "nothing = 1"},
+        {"do": "action", "value": 0}, {"do": "worth", "expert": 1, "value": -1}, {"do": "view", "value": "elsewhere"},
+        {"do": "event", "value": 0}, {"do": "take", "value": 0}, {"do": "take", "value": "9" * 5000},
         {"do": "forecast", "expert": 1, "value": "9" * 5000},
     ],
-)
+)  # fmt: skip
 def test_what_cannot_be_done_changes_nothing_and_says_why(serve, move):
     server = serve()
     page = server.page()
@@ -365,7 +337,3 @@ def test_the_command_prints_its_address_and_ends_with_an_interrupt(root):
     finally:
         process.kill()
         process.communicate()
-
-
-def test_the_example_is_an_assessment():
-    assert len(example().experts) == 3

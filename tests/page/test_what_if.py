@@ -145,10 +145,7 @@ def test_what_is_assumed_is_varied_and_marked_like_the_rest():
 
 
 def test_the_picture_says_what_it_shows():
-    effects = [
-        Effect("bias", "<b>", True, (-1.0, 1.0), (0.2, 0.7)),
-        Effect("prior", "", False, (0.3, 0.5), (0.4, 0.4)),
-    ]
+    effects = [Effect("bias", "<b>", True, (-1.0, 1.0), (0.2, 0.7)), Effect("prior", "", False, (0.3, 0.5), (0.4, 0.4))]
     picture = tornado(effects, 0.4, 0.9, "Probability of yes")
     assert "bias of &lt;b&gt;: from 20.0% to 70.0%" in picture
     assert "<b>" not in picture

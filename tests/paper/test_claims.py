@@ -16,22 +16,10 @@ simulated, expectations = cache(datasets.simulated), cache(datasets.expectations
 
 # The printed formulas that slip, by a part of what the paper says.
 SLIPS = (
-    "− ½(−C−μ)ᵀΣ⁻¹(−C−μ)",
-    "Bias is an expected difference",
-    "(mᵀ)^(−½)",
-    "No restriction on μ",
-    "2mᵀΣ⁻¹",
-    "β/σ² off its diagonal",
-    "|ρ| < 1",
-    "μ* = wᵀm",
-    "multiply the contrast by N",
-    "w = 0.51, p* = 76 %",
-    "fully calibrated, κ = 1",
-    "+ 1L°",
-    "only smooth scoring rule",
-    "(t₁ + 1)/(t₀ + t₁ + 1)",
-    "Σ_t X_y(t, ·)",
-)
+    "− ½(−C−μ)ᵀΣ⁻¹(−C−μ)", "Bias is an expected difference", "(mᵀ)^(−½)", "No restriction on μ", "2mᵀΣ⁻¹",
+    "β/σ² off its diagonal", "|ρ| < 1", "μ* = wᵀm", "multiply the contrast by N", "w = 0.51, p* = 76 %",
+    "fully calibrated, κ = 1", "+ 1L°", "only smooth scoring rule", "(t₁ + 1)/(t₀ + t₁ + 1)", "Σ_t X_y(t, ·)",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])

@@ -57,18 +57,6 @@ class TestTransform:
 
 
 class TestFit:
-    def test_maximum_likelihood_of_the_transform(self):
-        q, s = forecasts(0, 150, 3)
-        weights = np.array([0.5, 0.2, 0.3])
-        fit = beta_fit(q, s, weights=10 * weights, penalty=0.0)
-        best = minimize(
-            lambda x: loss(pooled(q, weights, *np.exp(x)), s), [0, 0], method="Nelder-Mead", options={"xatol": 1e-9}
-        )
-        assert fit.weights == pytest.approx(weights, abs=1e-15)
-        assert [fit.a, fit.b] == pytest.approx(np.exp(best.x), rel=1e-4)
-        assert fit.converged
-        assert not fit.learned
-
     def test_maximum_likelihood_of_all(self):
         q, s = forecasts(1, 1500, 3)
         fit = beta_fit(q, s, penalty=0.0)
@@ -106,14 +94,6 @@ class TestFit:
         assert fit.converged
         assert fit.learned
 
-    def test_better_than_where_it_starts(self):
-        q, s = forecasts(3, 800, 4)
-        fit, equal = beta_fit(q, s), beta_fit(q, s, weights=np.ones(4))
-        assert fit.learned
-        assert loss(pooled(q, fit.weights, fit.a, fit.b), s) < loss(pooled(q, equal.weights, equal.a, equal.b), s) - 1
-        assert equal.a > 1
-        assert equal.b > 1
-
     def test_weights_are_learned_from_enough_events(self):
         q, s = forecasts(4, 400, 3)
         first = np.concatenate([np.flatnonzero(s == 1)[:40], np.flatnonzero(s == 0)[:40]])
@@ -139,11 +119,6 @@ class TestFit:
         assert fit.converged
         assert 0.1 < fit.a < 1 < fit.b < 10
 
-    def test_nothing_to_learn_from(self):
-        for q, s in ((np.zeros((0, 2)), []), ([[np.nan, np.nan]], [1])):
-            fit = beta_fit(q, s)
-            assert (fit.a, fit.b, fit.weights.tolist(), fit.converged) == (1.0, 1.0, [0.5, 0.5], True)
-
     def test_only_experts_without_weight(self):
         q = [[0.2, np.nan], [0.9, 0.8], [0.3, 0.4], [0.8, np.nan]]
         fit, same = beta_fit(q, [0, 1, 0, 1], weights=[0.0, 1.0]), beta_fit([[0.2], [0.8], [0.4], [0.8]], [0, 1, 0, 1])
@@ -158,22 +133,6 @@ def panels(draw):
 
 
 class TestProperties:
-    @settings(max_examples=40)
-    @given(panels())
-    def test_complements(self, panel):
-        q, s = panel
-        fit, turned = beta_fit(q, s), beta_fit(1 - q, 1 - s)
-        assert (turned.a, turned.b) == pytest.approx((fit.b, fit.a), rel=1e-4)
-
-    @settings(max_examples=40)
-    @given(panels(), st.data())
-    def test_a_frequency_is_a_repetition(self, panel, data):
-        q, s = panel
-        times = np.array(data.draw(st.lists(st.integers(0, 3), min_size=len(s), max_size=len(s))))
-        fit, repeated = beta_fit(q, s, sample_weight=times), beta_fit(np.repeat(q, times, axis=0), np.repeat(s, times))
-        assert repeated.learned == fit.learned
-        assert (repeated.a, repeated.b) == pytest.approx((fit.a, fit.b), rel=1e-4)
-
     @settings(max_examples=40)
     @given(panels())
     def test_always_found_and_finite(self, panel):

@@ -99,17 +99,12 @@ def test_a_pool_in_one_row(place, monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("name", "weights", "told"),
     [
-        ("Unexplained", "", "has no parts"),
-        ("Deaf", "", "does not take pace"),
-        ("Untitled", "", "needs a title"),
-        ("Fixed", "", "no option"),
-        ("Furlongs", "", "'furlongs'"),
-        ("MedianOfLogOdds", "yes", "weighted"),
-        ("Pool", "", "needs a title and a rule"),
-        ("Forecasts", "", "no subclass of Pool"),
+        ("Unexplained", "", "has no parts"), ("Deaf", "", "does not take pace"), ("Untitled", "", "needs a title"),
+        ("Fixed", "", "no option"), ("Furlongs", "", "'furlongs'"), ("MedianOfLogOdds", "yes", "weighted"),
+        ("Pool", "", "needs a title and a rule"), ("Forecasts", "", "no subclass of Pool"),
         ("Missing", "", "there is no pool"),
     ],
-)
+)  # fmt: skip
 def test_a_wrong_row_is_refused(place, name, weights, told):
     with pytest.raises(ArgumentError, match=told):
         registry.read_rows([row(f"{place}:{name}", weights=weights)])

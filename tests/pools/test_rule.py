@@ -109,19 +109,10 @@ class TestBetaLinear:
     q = np.random.default_rng(2).uniform(0.01, 0.99, (50, 4))
     w = np.array([0.4, 0.1, 0.3, 0.2])
 
-    @pytest.mark.parametrize(("a", "b"), [(2.0, 2.0), (0.6, 1.7), (5.0, 3.0)])
+    @pytest.mark.parametrize(("a", "b"), [(1.0, 1.0), (2.0, 2.0), (0.6, 1.7), (5.0, 3.0)])
     def test_it_is_a_distribution_function_of_the_linear_pool(self, a, b):
         found = POOLS["beta-linear"].pool(self.q, weights=self.w, a=a, b=b)
         assert found == pytest.approx(stats.beta.cdf(self.q @ self.w, a, b), rel=1e-10)
-
-    def test_one_and_one_is_the_linear_pool(self):
-        assert POOLS["beta-linear"].pool(self.q, weights=self.w) == pytest.approx(
-            POOLS["linear"].pool(self.q, weights=self.w), rel=1e-12
-        )
-
-    def test_complements_exchange_the_parameters(self):
-        p = POOLS["beta-linear"].pool(self.q, weights=self.w, a=3.0, b=0.7)
-        assert POOLS["beta-linear"].pool(1 - self.q, weights=self.w, a=0.7, b=3.0) == pytest.approx(1 - p, abs=1e-13)
 
     def test_neither_end_is_lost_to_rounding(self):
         assert POOLS["beta-linear"].pool([1.0], a=60, b=60, prior=0.5) == 1 - 1e-8
@@ -147,10 +138,6 @@ class TestTrimmedMeans:
     def test_a_half_is_the_median(self, q):
         assert POOLS["median"].pool(q) == pytest.approx(np.nanmedian(q), rel=1e-12)
         assert POOLS["trimmed"].pool(q, trim=0.5) == pytest.approx(np.nanmedian(q), rel=1e-12)
-
-    @given(gappy.filter(lambda q: not np.isnan(q).all()))
-    def test_nothing_is_the_average(self, q):
-        assert POOLS["trimmed"].pool(q, trim=0.0) == pytest.approx(np.nanmean(q), rel=1e-12)
 
     def test_classes_are_trimmed_one_by_one_and_rescaled(self):
         q = rows_over_classes(np.random.default_rng(1).uniform(0.1, 1, (10, 3)))

@@ -231,22 +231,6 @@ class TestEstimators:
         with pytest.raises(SavedPoolError, match="a dict is no pool"):
             save({}, path)
 
-    @pytest.mark.parametrize("name", ["GaussianPool", "LinearPool", "AveragePool", "RecalibratedPool"])
-    def test_batches_are_the_whole(self, path, name):
-        f = simulated(90, missing=0.0, unresolved=0.0)
-        x, y = f.X, f.outcomes
-        whole = getattr(op, name)().fit(x, y)
-        pool = getattr(op, name)()
-        for rows in np.split(np.arange(90), [10, 11, 60]):
-            pool.partial_fit(x[rows], y[rows], classes=[0, 1])
-        assert pool.predict_proba(x) == pytest.approx(whole.predict_proba(x), abs=1e-8)
-        assert pool.n_events_ == whole.n_events_
-        pool.save(path)
-        loaded = load(path)
-        assert loaded.predict_proba(x).tobytes() == pool.predict_proba(x).tobytes()
-        more = pool.partial_fit(x[:20], y[:20]).predict_proba(x)
-        assert loaded.partial_fit(x[:20], y[:20]).predict_proba(x).tobytes() == more.tobytes()
-
     def test_moments_are_exact_and_bounded(self):
         f = simulated(300, missing=0.0, unresolved=0.0)
         whole = op.GaussianPool(beliefs=None).fit(f.X, f.outcomes, sample_weight=np.arange(300) % 3)
@@ -254,16 +238,6 @@ class TestEstimators:
         for rows in np.split(np.arange(300), 6):
             pool.partial_fit(f.X[rows], f.outcomes[rows], sample_weight=rows % 3)
         assert pool.weights_ == pytest.approx(whole.weights_, abs=1e-10)
-
-    def test_events_with_ids_are_corrected(self):
-        f = simulated(50)
-        pool = op.GaussianPool().partial_fit(f.select_events(np.arange(30)))
-        flipped = np.where(np.arange(50) == 4, 1 - f.outcomes, f.outcomes)
-        corrected = Forecasts.from_array(
-            f.X, [None if y < 0 else int(y) for y in flipped], events=f.events, experts=f.experts
-        )
-        pool.partial_fit(corrected)
-        assert pool.weights_ == pytest.approx(op.GaussianPool().fit(corrected).weights_, abs=1e-8)
 
     def test_experts_join(self):
         f = simulated(60, n=4, missing=0.0, unresolved=0.0)
@@ -422,24 +396,8 @@ def places(value, at=()):
 
 
 JUNK = [
-    None,
-    True,
-    -1,
-    0,
-    1,
-    2**70,
-    1.5,
-    -0.0,
-    1e308,
-    "x",
-    "nan",
-    "inf",
-    [],
-    [1],
-    {},
-    {"type": "note"},
-    {"by_name": {}},
-]
+    None, True, -1, 0, 1, 2**70, 1.5, -0.0, 1e308, "x", "nan", "inf", [], [1], {}, {"type": "note"}, {"by_name": {}},
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("what", ["panel", "trained", "estimator", "three classes", "full"])

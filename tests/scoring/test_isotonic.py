@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 from sklearn.isotonic import IsotonicRegression
 
-from opinionpool.scoring.reliability import Groups, changes, isotonic, tied
+from opinionpool.scoring.reliability import Groups, isotonic, tied
 
 events = st.lists(st.tuples(st.integers(0, 8), st.integers(0, 1), st.integers(1, 3)), min_size=1, max_size=25)
 
@@ -45,39 +45,6 @@ def test_fit_is_the_min_max_formula(rows):
     assert len(fit.low) == len(set(exact))
 
 
-@given(events, st.randoms())
-def test_order_of_events_is_immaterial(rows, random):
-    one = isotonic(tied(*arrays(rows)))
-    random.shuffle(rows)
-    other = isotonic(tied(*arrays(rows)))
-    for name in ("low", "high", "count", "outcomes"):
-        assert np.array_equal(getattr(one, name), getattr(other, name))
-
-
-@given(events)
-def test_groups_account_for_every_event(rows):
-    p, y, weight = arrays(rows)
-    for groups in (tied(p, y, weight), isotonic(tied(p, y, weight))):
-        assert groups.count.sum() == weight.sum()
-        assert groups.outcomes.sum() == weight @ y
-        assert groups.forecasts.sum() == pytest.approx(weight @ p)
-        assert (groups.low <= groups.forecast).all()
-        assert (groups.forecast <= groups.high).all()
-        assert (groups.high[:-1] < groups.low[1:]).all()
-    assert (np.diff(isotonic(tied(p, y, weight)).frequency) > 0).all()
-
-
-@pytest.mark.parametrize("decimals", [2, 16])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_against_scikit_learn(decimals, weighted):
-    rng = np.random.default_rng(4)
-    p = rng.beta(0.7, 1.5, 5000).round(decimals)
-    y = (rng.random(5000) < p**1.5).astype(float)
-    weight = rng.integers(1, 5, 5000).astype(float) if weighted else np.ones(5000)
-    expected = IsotonicRegression().fit(p, y, sample_weight=weight).predict(p)
-    assert fitted(isotonic(tied(p, y, weight)), p) == pytest.approx(expected, abs=1e-9)
-
-
 @pytest.mark.parametrize("shape", ["one late violator", "sawtooth", "falling", "rising"])
 def test_adverse_orders(shape):
     n = 3000
@@ -109,7 +76,3 @@ def test_fractional_weights_leave_certainties_exact():
 def test_mean_of_equal_forecasts_is_that_forecast():
     groups = tied(np.full(10, 0.1), np.zeros(10), np.full(10, 0.7))
     assert groups.forecast.tolist() == [0.1]
-
-
-def test_runs_of_equal_values():
-    assert changes(np.array([3, 3, 1, 1, 1, 2])).tolist() == [0, 2, 5]

@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 from sklearn import metrics
 
 from opinionpool.errors import ArgumentError, OutcomeError, ProbabilityError, ShapeError
-from opinionpool.scoring import scores, scores as outcomes
+from opinionpool.scoring import scores
 
 nan = math.nan
 per_event = [
@@ -405,8 +405,3 @@ def test_weights_that_are_no_frequencies(weight, error, message):
 def test_scores_of_several_forecasters_are_averaged_one_by_one():
     with pytest.raises(ShapeError, match="one per event"):
         scores.mean_score([[0.1, 0.2]])
-
-
-def test_outcomes_are_not_copied():
-    y = np.array([0, 1, 1])
-    assert outcomes.checked([0.1, 0.2, 0.3], y)[1] is y

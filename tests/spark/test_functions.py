@@ -10,14 +10,9 @@ import opinionpool.spark as ops
 
 @pytest.mark.parametrize(
     "call",
-    [
-        lambda: ops.summarize(None, ["ann"]),
-        lambda: ops.pool(None, None),
-        lambda: ops.scores(None, ["ann"]),
-        lambda: ops.rates(None, None, "system"),
-        lambda: ops.PoolEstimator,
-    ],
-)
+    [lambda: ops.summarize(None, ["ann"]), lambda: ops.pool(None, None), lambda: ops.scores(None, ["ann"]),
+     lambda: ops.rates(None, None, "system"), lambda: ops.PoolEstimator],
+)  # fmt: skip
 def test_without_pyspark_an_error_names_the_extra(call, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyspark", None)
     monkeypatch.delitem(sys.modules, "opinionpool.spark.ml", raising=False)

@@ -110,21 +110,15 @@ def test_words_for_no_answer(word):
 @pytest.mark.parametrize(
     ("cell", "told"),
     [
-        ("inf", "'inf' is not between 0 and 1"),
-        ("-Infinity", "'-Infinity' is not between 0 and 1"),
-        ("3:1", "'3:1' looks like odds, which may be for or against"),
-        ("1/4", "looks like odds"),
+        ("inf", "'inf' is not between 0 and 1"), ("-Infinity", "'-Infinity' is not between 0 and 1"),
+        ("3:1", "'3:1' looks like odds, which may be for or against"), ("1/4", "looks like odds"),
         ("abc", r"'abc' is not a number: write a fraction \(0.45\) or a percentage \(45%\).*--missing-value abc"),
-        ("1_0", "'1_0' is not a number"),
-        ("0x1", "is not a number"),
-        ("0.5.1", "is not a number"),
-        ("<1%", "is not a number"),
-        ("don't know", '--missing-value "don\'t know"'),
-        ("9" * 400, "999 is not between 0 and 1"),
-        ("1e99999", "1e99999 is not between 0 and 1"),
+        ("1_0", "'1_0' is not a number"), ("0x1", "is not a number"), ("0.5.1", "is not a number"),
+        ("<1%", "is not a number"), ("don't know", '--missing-value "don\'t know"'),
+        ("9" * 400, "999 is not between 0 and 1"), ("1e99999", "1e99999 is not between 0 and 1"),
         ("x" * 500, "'x{57}...' is not a number"),
     ],
-)
+)  # fmt: skip
 def test_what_is_no_probability_is_refused_with_the_way_out(cell, told):
     with pytest.raises(CellError, match=f"the table, row 1, column 'A': .*{told}"):
         read(["0.5", cell])

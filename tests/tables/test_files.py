@@ -130,24 +130,19 @@ def test_ragged_rows_and_open_quotes_are_found_by_line(text, told):
 @pytest.mark.parametrize(
     ("data", "told"),
     [
-        (b"", "is empty"),
-        (b"\n\n", "is empty"),
-        (gzip.compress(b"", mtime=0), "is empty"),
-        (b"id,A\n", "has column names and no rows"),
-        (b"\x00\x01\x02\x03", "holds binary data"),
+        (b"", "is empty"), (b"\n\n", "is empty"), (gzip.compress(b"", mtime=0), "is empty"),
+        (b"id,A\n", "has column names and no rows"), (b"\x00\x01\x02\x03", "holds binary data"),
         (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "old Office program: save it as CSV"),
         (b"PK\x03\x04....xl/workbook.xml", r"is a spreadsheet: save it as CSV .*File, Save As, CSV UTF-8"),
         (b"PK\x03\x04mimetypeapplication/vnd.oasis.opendocument.spreadsheet", "is a spreadsheet"),
-        (b"PK\x03\x04notes.txt", "zip archive: unpack it"),
-        (b"<!DOCTYPE html><html>", "web page"),
-        (b"%PDF-1.7", "PDF"),
-        (b"SQLite format 3\0", "SQLite"),
+        (b"PK\x03\x04notes.txt", "zip archive: unpack it"), (b"<!DOCTYPE html><html>", "web page"),
+        (b"%PDF-1.7", "PDF"), (b"SQLite format 3\0", "SQLite"),
         (b"PAR1xxxxPAR1", "cannot be read as Parquet: .* in file 'it'"),
         (gzip.compress(b"id,A\n1,0.5\n" * 1000, mtime=0)[:-9], "damaged gzip"),
         (gzip.compress(b"id,A\n1,0.5\n", mtime=0)[:-8] + b"\0" * 8, "damaged gzip"),
         (gzip.compress(b"id,A\n1,0.5\n", mtime=0) + b"junk", "damaged gzip"),
     ],
-)
+)  # fmt: skip
 def test_what_is_no_table_is_called_by_its_name(data, told):
     refused(data, told)
 

@@ -131,11 +131,7 @@ KINDS = {
             },
             ("gpt AB", "gpt BA", "claude AB", "claude BA"),
         ),
-        {
-            "columns": {"event": "pair_id", "probability": "preference"},
-            "scale": "B,tie,A",
-            "duplicates": "samples",
-        },
+        {"columns": {"event": "pair_id", "probability": "preference"}, "scale": "B,tie,A", "duplicates": "samples"},
     ),
     "verdicts of three words": (
         long(
@@ -144,10 +140,7 @@ KINDS = {
                 f"s{t}\t{j}\t{words(t, 'Incorrect', 'Correct', 'Partially correct')}\t{'in' * (not GOLD[t])}correct"
             ),
         ),
-        {
-            "columns": {"probability": "verdict"},
-            "scale": "Incorrect,Partially correct,Correct",
-        },
+        {"columns": {"probability": "verdict"}, "scale": "Incorrect,Partially correct,Correct"},
     ),
     "a classifier called score beside judges": (
         table("id,score,gpt,claude,gold", lambda t: f"x{t},{fraction(t)},{score(t)},{score(t)},{int(GOLD[t])}"),

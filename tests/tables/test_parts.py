@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import sys
-from itertools import product
 
 import duckdb
 import numpy as np
@@ -142,8 +141,17 @@ def compare(path: str, monkeypatch: pytest.MonkeyPatch, *options: str, told: set
     return here
 
 
-@pytest.mark.parametrize(("layout", "kind"), [*product(["wide", "long", "shuffled"], ["csv", "parquet"])])
-@pytest.mark.parametrize("prior", [False, True])
+@pytest.mark.parametrize(
+    ("layout", "kind", "prior"),
+    [
+        ("wide", "csv", False),
+        ("wide", "parquet", True),
+        ("long", "csv", True),
+        ("long", "parquet", False),
+        ("shuffled", "csv", False),
+        ("shuffled", "parquet", True),
+    ],
+)
 def test_files_of_every_form(layout, kind, prior, tmp_path, monkeypatch, small_parts):
     q, outcomes = said(missing=0.0 if layout == "wide" and prior else 0.2)
     text = wide(q, outcomes, prior) if layout == "wide" else long(q, outcomes, prior, layout == "shuffled")

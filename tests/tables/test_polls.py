@@ -121,8 +121,7 @@ NEWEST = "Teilnehmer;Frage;Prognose;{}\nAnna;F1;80 %;17.11.2026 09:00\nAnna;F1;2
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["Zeitstempel", "Horodateur", "Erstellt am", "Abgegeben am", "Submitted at", "Fecha", "Soumis le"],
+    "name", ["Zeitstempel", "Horodateur", "Erstellt am", "Abgegeben am", "Submitted at", "Fecha", "Soumis le"]
 )
 def test_the_last_in_time_counts_where_a_name_for_times_is_known(name):
     same(read(NEWEST.format(name), duplicates="last"), [[0.8]])

@@ -315,14 +315,9 @@ def test_void_events_do_not_count_among_exact_forecasts():
 
 def test_when_an_event_belongs():
     text = "event,expert,p,time,closes,resolved_at\n" + "\n".join(
-        [
-            "q1,A,.5,2025-01-01,2025-02-01,2025-03-01",
-            "q2,A,.5,2025-01-01,2025-02-01,",
-            "q3,A,.5,2025-01-01,,",
-            "q3,B,.5,2025-01-02,,",
-            "q4,A,.5,,,",
-        ]
-    )
+        ["q1,A,.5,2025-01-01,2025-02-01,2025-03-01", "q2,A,.5,2025-01-01,2025-02-01,", "q3,A,.5,2025-01-01,,",
+         "q3,B,.5,2025-01-02,,", "q4,A,.5,,,"],
+    )  # fmt: skip
     assert read(text).times.astype("M8[D]").astype(str).tolist() == ["2025-03-01", "2025-02-01", "2025-01-02", "NaT"]
     assert read("event,A\nq,.5\n").times is None
     joined = read("event,A\nq,.5\n", outcomes="event,y,resolved_at\nq,1,2025-03-01\n")

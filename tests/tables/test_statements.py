@@ -25,18 +25,10 @@ def statements(rows, classes=(), times=True):
     event, expert, label = (column.astype(np.intp) for column in columns[:3])
     hours = [NAT if row[4] is None else np.datetime64(int(row[4]), "h").astype("M8[us]") for row in rows]
     return LongRows(
-        table=TABLE,
-        events=EVENTS,
-        experts=EXPERTS,
-        classes=classes,
-        event=event,
-        expert=expert,
-        label=label,
-        value=columns[3].astype(float),
-        rows=np.arange(len(rows)),
-        column=np.zeros(len(rows), np.intp),
+        table=TABLE, events=EVENTS, experts=EXPERTS, classes=classes, event=event, expert=expert, label=label,
+        value=columns[3].astype(float), rows=np.arange(len(rows)), column=np.zeros(len(rows), np.intp),
         time=np.array(hours, "M8[us]") if times else None,
-    )
+    )  # fmt: skip
 
 
 def said(found):
@@ -114,11 +106,6 @@ def test_one_statement_each_by_either_rule(rows, times):
     if repeated:
         with pytest.raises(DuplicateError, match="--duplicates last"):
             one_each(given_rows, None, None)
-
-
-def test_equal_forecasts_average_to_themselves():
-    kept, _ = one_each(statements([(0, 0, 0, 0.1, None)] * 10 + [(0, 1, 0, 0.9, None)]), "mean", None)
-    assert kept.value.tolist() == [0.1, 0.9]
 
 
 def test_averages_are_the_same_to_the_last_bit_in_any_order_of_rows():

@@ -74,17 +74,6 @@ def test_rows_that_are_looked_at_are_those_of_the_file(table):
         assert part.place([0, 7]) == other.place([0, 7])
 
 
-@pytest.mark.parametrize("words", [3, 500, 5_000])
-@pytest.mark.parametrize("run", [1, 10])
-def test_positions_of_hashes(words, run):
-    rng = np.random.default_rng(words)
-    keys = rng.integers(0, 1 << 64, words, dtype=np.uint64)
-    place = np.repeat(rng.integers(0, words, 4_000), run)
-    assert np.array_equal(table_module._positions(keys[place], keys), place)
-    keys[1] = keys[0]
-    assert table_module._positions(keys[place], keys) is None
-
-
 def test_a_file_whose_columns_turn_out_to_be_damaged_is_named(tmp_path):
     import duckdb
 
