@@ -197,8 +197,8 @@ def group_patterns(present: Mask) -> tuple[Mask, Index]:
     return present[first], index
 
 
-def distinct_rows(rows: Mask | Index) -> tuple[Index, Index]:
-    """Positions (P,) of the distinct rows of an array of bool or int (T, N), and the distinct row of each row, (T,).
+def distinct_rows(rows: npt.NDArray[Any]) -> tuple[Index, Index]:
+    """Positions (P,) of the distinct rows of an array (T, N), and the distinct row of each row, (T,).
 
     >>> distinct_rows(np.array([[1, 2], [0, 2], [1, 2]]))[1]
     array([1, 0, 1])

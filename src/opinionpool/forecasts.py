@@ -418,14 +418,14 @@ class Forecasts(Tabular):
         return found
 
     def dense_blocks(
-        self, experts: Sequence[str], *values: npt.ArrayLike | None
+        self, experts: Sequence[str], *values: npt.ArrayLike | None, numbers: int = BLOCK
     ) -> Iterator[tuple[slice, Array, list[npt.ArrayLike | None]]]:
-        """Yield runs of events of at most `BLOCK` numbers: slice, `dense` array and part of `values`.
+        """Yield runs of events of at most so many numbers: slice, `dense` array and part of `values`.
 
         Each value is a prior or base rate: one for all events, one for each, or None.
         """
         axes = self.probabilities.ndim
-        size = max(1, BLOCK // (len(experts) * len(self.classes)))
+        size = max(1, numbers // (len(experts) * len(self.classes)))
         for start in range(0, len(self.events), size):
             rows = slice(start, start + size)
             own = [value if value is None or np.ndim(value) < axes else np.asarray(value)[rows] for value in values]

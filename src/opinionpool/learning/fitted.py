@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool import logodds
-from opinionpool.arrays import Array
+from opinionpool.arrays import Array, distinct_rows
 from opinionpool.display import Tabular
 from opinionpool.errors import LearningError, Note
 from opinionpool.forecasts import Forecasts
@@ -26,6 +26,9 @@ from opinionpool.model.contrasts import AnswerParts, Batch
 from opinionpool.model.full_panel import FullPanel
 from opinionpool.model.panel import Panel, PoolingPanel
 from opinionpool.priors import own_priors, prior_or_learned, spread_prior
+
+# Numbers said of the events that are looked at together, many of which may be alike.
+_ALIKE = 1 << 18
 
 
 @dataclass(frozen=True, eq=False)
@@ -290,10 +293,15 @@ class FittedPanel(Tabular):
         t, k = len(forecasts.events), len(self.classes)
         forecasts, counted = self.aged(forecasts, self.reference(prior)), replace(self, votes=None)
         ends = np.empty((2, t) if k == 2 else (2, t, k))
-        for rows, q, (own, rate) in forecasts.dense_blocks(self.experts, self.reference(prior), base_rate):
-            ends[:, rows] = counted.interval(
-                q, own, rate, level, None if forecasts.topics is None else forecasts.topics[rows]
-            )
+        values = self.reference(prior), base_rate
+        for rows, q, (own, rate) in forecasts.dense_blocks(self.experts, *values, numbers=_ALIKE):
+            topics = None if forecasts.topics is None else forecasts.topics[rows]
+            axes = [0 if value is None else np.ndim(value) for value in (own, rate)]
+            once = each = np.arange(len(q))
+            if topics is None and max(axes) < forecasts.probabilities.ndim:
+                # Events on which the same was said have one interval.
+                once, each = distinct_rows(q.reshape(len(q), -1))
+            ends[:, rows] = np.stack(counted.interval(q[once], own, rate, level, topics))[:, each]
         return ends[0], ends[1]
 
     def aged(self, forecasts: Forecasts, prior: npt.ArrayLike) -> Forecasts:

@@ -306,7 +306,7 @@ def _feature_columns(state: FittedPanel, forecasts: Forecasts) -> list[Column]:
 
 def _finite(values: Array) -> list[float | None]:
     """Numbers, None where there is none."""
-    return [finite(value) for value in values.tolist()]
+    return values.tolist() if np.isfinite(values).all() else [finite(value) for value in values.tolist()]
 
 
 def ordered(pooled: Pooled, rows: Sequence[int], sort: str) -> list[int]:

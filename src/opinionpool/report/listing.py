@@ -13,6 +13,7 @@ import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import chain, islice
 from typing import Any, TextIO, cast
 
@@ -245,12 +246,19 @@ def _by_engine(values: Sequence[float]) -> Iterator[list[str]]:
     """Yield numbers as the shortest decimals that read back exactly, written by the SQL engine in batches of `MANY`."""
     import numpy as np
 
+    for start in range(0, len(values), MANY):
+        with _connection().cursor() as cursor:
+            cursor.register("numbers", {"x": np.array(values[start : start + MANY])})
+            texts = cursor.execute("SELECT x::VARCHAR AS text FROM numbers").fetchnumpy()["text"].tolist()
+        yield texts
+
+
+@cache
+def _connection() -> Any:  # noqa: ANN401 - of the engine, which tables alone know
+    """An engine that writes numbers, which takes longer to open than to write thousands."""
     from opinionpool.tables.engine import engine
 
-    with engine().connect(":memory:", config={"threads": 1}) as connection:
-        for start in range(0, len(values), MANY):
-            connection.register("numbers", {"x": np.array(values[start : start + MANY])})
-            yield connection.execute("SELECT x::VARCHAR AS text FROM numbers").fetchnumpy()["text"].tolist()
+    return engine().connect(":memory:", config={"threads": 1})
 
 
 def _is_plain(texts: Sequence[str]) -> bool:
