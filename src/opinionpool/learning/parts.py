@@ -7,9 +7,10 @@ import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import IO
+from typing import IO, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from opinionpool.arrays import Array, Index
 from opinionpool.errors import LearningError
@@ -19,6 +20,8 @@ from opinionpool.learning.problem import Problem, Seen
 from opinionpool.learning.request import Request
 from opinionpool.logodds import public_probabilities
 from opinionpool.priors import laplace_prior
+
+Kind = TypeVar("Kind", bound=np.generic)
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,13 +53,13 @@ class PartsSource:
             counts, present = counts + part.resolved_counts, present | (part.counts > 0)
         if not keys:
             raise LearningError("there are no events")
-        outcome, k = np.concatenate(outcomes), len(part.classes)
+        outcome, k = _together(outcomes), len(part.classes)
         events = np.bincount(outcome[outcome >= 0], minlength=k).astype(np.float64)
         seen, room = Seen(events, counts, present), rooms(len(part.experts), k)
         weight = np.ones(len(outcome))
         if (events <= room[:k]).all() or part.options is not None:
             return cls(Forecasts.joined([*kept]), prior, seen, weight, None)
-        drawn = Draw.of(np.concatenate(keys), outcome, weight, room, lambda: np.concatenate(contents))
+        drawn = Draw.of(_together(keys), outcome, weight, room, lambda: _together(contents))
         some = kept.select(drawn.positions)
         note = sample_note(int(some.resolved.sum()), int(events.sum()))
         parts_again = None if drawn.complete else kept.__iter__
@@ -98,6 +101,13 @@ class PartsSource:
                 yield replace(Problem.of(part, prior, None), estimated=estimated, total=problem.total)
 
         return replace(problem, parts=all_parts)
+
+
+def _together(parts: list[npt.NDArray[Kind]]) -> npt.NDArray[Kind]:
+    """The concatenation of arrays, taken out of their list, as those of all events are large."""
+    found = np.concatenate(parts)
+    parts.clear()
+    return found
 
 
 class _Kept:
