@@ -35,7 +35,7 @@ class Settings(NamedTuple):
         batch.check()
         deviation = extremes.deviation_of(batch.q, batch.base.bounds, batch.base.ratios)[..., None]
         centre = np.zeros((1, 1)) if extremes.centre is None else extremes.centre
-        return deviation, -centre.reshape(-1, *centre.shape[-2:])
+        return deviation, -centre if centre.ndim == 3 else -centre[None]
 
 
 class Solver(Protocol):
