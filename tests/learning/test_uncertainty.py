@@ -91,7 +91,7 @@ def test_weights_move_answers_as_the_gradient_says():
     panel = Panel([1.0, 0.5], [[2.0, 0.4], [0.4, 1.0]])
     direction = np.array([0.3, 0.1, -0.2])
     q = np.array([[0.8, 0.3], [0.6, NAN]])
-    _, high = normal(np.outer(direction, direction)).interval(panel, q, level=0.682689492137086)
+    _, high = normal(np.outer(direction, direction)).interval(panel, panel.read(q, 0.5), level=0.682689492137086)
     for row, end in zip(q, high, strict=True):
         full = panel.parts.fill(logit(row)[None, :, None])[0, :, 0]
         moved = logit(panel.pool(row)) + abs(direction[0] + direction[1:] @ full)
@@ -134,8 +134,8 @@ def test_two_classes_are_each_others_complement():
     panel = Panel([1.0, 0.5], [[2.0, 0.4], [0.4, 1.0]])
     open_ = normal(np.diag([0.1, 0.2, 0.3]))
     q = np.array([[0.8, 0.3], [0.6, NAN]])
-    low, high = open_.interval(panel, q, 0.3, 0.2)
-    low_of_not, high_of_not = open_.interval(panel, 1 - q, 0.7, 0.8)
+    low, high = open_.interval(panel, panel.read(q, 0.3, 0.2))
+    low_of_not, high_of_not = open_.interval(panel, panel.read(1 - q, 0.7, 0.8))
     assert low == pytest.approx(1 - high_of_not, abs=1e-12)
     assert high == pytest.approx(1 - low_of_not, abs=1e-12)
 
@@ -154,7 +154,7 @@ def test_each_class_moves_as_its_gradient_says():
     covariance = np.zeros((5, 5))
     covariance[3:, 3:] = np.outer(direction, direction)
     panel = Panel(sigma @ weights / 2, sigma, classes=range(4))
-    low, high = normal(covariance).interval(panel, q, prior, level=0.682689492137086)
+    low, high = normal(covariance).interval(panel, panel.read(q, prior), level=0.682689492137086)
     assert logit(high) - pool(weights) == pytest.approx(np.abs(pool(weights + direction) - pool(weights)), abs=1e-8)
     assert logit(high) + logit(low) == pytest.approx(2 * pool(weights), abs=1e-9)
 
@@ -242,7 +242,7 @@ def test_other_limits_move_answers_by_what_the_panel_would_say_with_them():
     limits = Limits(np.array([2.0, 9.0]), np.array([0.5, 0.5]), np.array([[0.0, *weights]] * 2))
     posterior = Posterior(np.ones(1), np.array([[0.0, *weights]]), np.zeros((1, 3, 3)), limits)
     ends = np.sort([logit(other.pool(q)) for other in each], axis=0)
-    assert logit(np.array(posterior.interval(panel, q))) == pytest.approx(ends, abs=1e-6)
+    assert logit(np.array(posterior.interval(panel, panel.read(q, 0.5)))) == pytest.approx(ends, abs=1e-6)
 
 
 @example(8, 0.5, 3.0)

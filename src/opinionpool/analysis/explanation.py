@@ -342,7 +342,7 @@ def _topic_part(state: Fitted, batch: Batch, prior: npt.ArrayLike, topic: str | 
     if not batch.answered_by(state.panel.informative)[0]:
         return None
     common = class_probabilities(state.panel.pool(batch.q[0], prior), batch.classes)
-    return np.asarray(state.topic_shift(common[None], batch, None, topic).ratios[0])
+    return np.asarray(state.topic_shift(common[None], batch.at_prior, topic).ratios[0])
 
 
 def _against(found: Explanation, state: Fitted, present: Index) -> list[Note]:

@@ -157,21 +157,18 @@ class FittedPanel(Tabular):
         ProbabilityError
             If each event had its own prior in the fit and none is given now.
         """
-        prior, q = self.reference(prior), self.taken(q)
-        # The base rate moves what the members say together.
-        within = base_rate if self.members is None else None
-        p = self.panel.pool(q, prior, within)
+        batch = self.read(q, self.reference(prior), base_rate)
         if self.members is None and (topics is None or self.topics is None):
-            return p
-        batch = self.panel.read(q, prior, base_rate)
-        answers = self._answers(answer_rows(p, batch.classes), batch, within, topics)
-        return batch.as_asked(logodds.public_probabilities(answers))
+            return batch.as_asked(self.panel.answers(batch))
+        return batch.as_asked(logodds.public_probabilities(self._answers(batch, topics)))
 
-    def _answers(self, p: Array, batch: Batch, base_rate: npt.ArrayLike | None, topics: npt.ArrayLike | None) -> Array:
-        """Answers (T, K) from the log pool's, with topic effects and mixed with the other members."""
-        floor = self.panel.settings.pool_floor
+    def _answers(self, batch: Batch, topics: npt.ArrayLike | None, p: Array | None = None) -> Array:
+        """Answers (T, K), with topic effects and mixed with the other members; `p` are the log pool's."""
+        # The base rate moves what the members say together.
+        within, floor = batch if self.members is None else batch.at_prior, self.panel.settings.pool_floor
+        p = answer_rows(self.panel.answers(within), batch.classes) if p is None else p
         if topics is not None and self.topics is not None:
-            p = self.topic_shift(p, batch, base_rate, topics).moved(p, batch.prior, floor)
+            p = self.topic_shift(p, within, topics).moved(p, batch.prior, floor)
         if self.members is None:
             return p
         both = logodds.raise_to_floors(self.members.mixed(p, batch), logodds.class_floors(floor, batch.prior, 1.0))
@@ -179,19 +176,10 @@ class FittedPanel(Tabular):
             return both
         return logodds.pooled_probabilities(logodds.prior_log_ratios(both) + batch.shift, batch.prior, floor)
 
-    def topic_shift(
-        self,
-        p: Array,
-        batch: Batch,
-        base_rate: npt.ArrayLike | None,
-        topics: npt.ArrayLike,
-        *,
-        uncertain: bool = False,
-    ) -> TopicShift:
+    def topic_shift(self, p: Array, batch: Batch, topics: npt.ArrayLike, *, uncertain: bool = False) -> TopicShift:
         """Topic effects on the common answers `p` (T, K); none where nobody answered. `uncertain`: for an interval."""
         assert self.topics is not None
-        start = batch.prior if base_rate is None else spread_prior(base_rate, (len(p),), p.shape[1], "base rate")
-        common = logodds.prior_log_ratios(p) - logodds.prior_log_ratios(start)
+        common = logodds.prior_log_ratios(p) - batch.start
         labels = np.broadcast_to(np.ravel(np.asarray(topics, dtype=object)), len(p))
         labels = np.where(batch.answered_by(self.panel.informative), labels, "")
         needed = self.topics.needs_contrasts or (uncertain and self.topics.cross is not None)
@@ -234,9 +222,7 @@ class FittedPanel(Tabular):
         both, found = answer_rows(p, len(self.classes)), np.empty_like(p)
         for rows, q, (own, rate) in forecasts.dense_blocks(self.experts, prior, base_rate):
             assert own is not None
-            batch = self.panel.read(q, own, rate)
-            within = rate if self.members is None else None
-            answers = self._answers(both[rows], batch, within, None if topics is None else topics[rows])
+            answers = self._answers(self.panel.read(q, own, rate), None if topics is None else topics[rows], both[rows])
             found[rows] = logodds.public_probabilities(answers)
         return found
 
@@ -263,22 +249,12 @@ class FittedPanel(Tabular):
             raise LearningError(
                 f"a panel learned as {self.structure!r} does not say how sure it is; the default pool does"
             )
-        prior, q = self.reference(prior), self.taken(q)
-        shift, beside = self._shift(q, prior, base_rate, topics), None
-        if self.members is not None:
-            batch = self.panel.read(q, prior, base_rate)
-            beside = self.members.normals(batch)
-        return self.posterior.interval(self.panel, q, prior, base_rate, level, shift, beside)
-
-    def _shift(
-        self, q: npt.ArrayLike, prior: npt.ArrayLike, base_rate: npt.ArrayLike | None, topics: npt.ArrayLike | None
-    ) -> TopicShift | None:
-        """Topic effects on the common answers; None without topics."""
-        if self.topics is None or topics is None:
-            return None
-        batch = self.panel.read(q, prior)
-        both = answer_rows(self.panel.pool(q, prior, base_rate), batch.classes)
-        return self.topic_shift(both, batch, base_rate, topics, uncertain=True)
+        batch = self.read(q, self.reference(prior), base_rate)
+        shift, beside = None, None if self.members is None else self.members.normals(batch)
+        if topics is not None and self.topics is not None:
+            answers = answer_rows(self.panel.answers(batch), batch.classes)
+            shift = self.topic_shift(answers, batch, topics, uncertain=True)
+        return self.posterior.interval(self.panel, batch, level, shift, beside)
 
     def forecast_intervals(
         self,

@@ -48,7 +48,8 @@ def left_out(panel: PoolingPanel, posterior: Posterior, problem: Problem) -> Lef
     found, believed = np.empty((2, len(problem.weight), d))
     for rows, q, (prior,) in problem.forecasts.dense_blocks(panel.names, public_probabilities(problem.reference)):
         assert prior is not None
-        gradient, p = posterior.gradient(panel, q, prior), answer_rows(panel.pool(q, prior), k)
+        batch = panel.read(q, prior)
+        gradient, p = posterior.gradient(panel, batch), answer_rows(panel.answers(batch), k)
         variance = np.einsum("tqa,qr,trb->tab", gradient, posterior.whole_covariance, gradient, optimize=True)
         curvature = p[:, 1:, None] * (np.eye(d) - p[:, None, 1:])
         leverage = np.minimum(np.einsum("tab,tba->t", curvature, variance), LEVERAGE)

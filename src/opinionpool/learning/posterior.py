@@ -158,14 +158,12 @@ class Posterior(Tabular):
     def interval(
         self,
         panel: PoolingPanel,
-        probabilities: npt.ArrayLike,
-        prior: npt.ArrayLike = 0.5,
-        base_rate: npt.ArrayLike | None = None,
+        batch: Batch,
         level: float = 0.9,
         shift: TopicShift | None = None,
         beside: tuple[Array, Array, Array] | None = None,
     ) -> tuple[Array, Array]:
-        """Return the interval for each pooled probability, as `Panel.pool`; of each class by itself when K > 2.
+        """Return the interval for each pooled probability of a batch; of each class by itself when K > 2.
 
         `shift` is what topics do to these answers, `beside` shares of the log pool and of other members, (1 + M,), and
         mean and standard deviation of the others' log-odds, (M, T, K) each.
@@ -182,8 +180,7 @@ class Posterior(Tabular):
         """
         level = number(level, "level", 0, 1, between=True)
         k = len(panel.classes)
-        batch = panel.read(probabilities, prior)
-        p = answer_rows(panel.pool(probabilities, prior, base_rate), k)
+        p = answer_rows(panel.answers(batch), k)
         p = p if shift is None else shift.moved(p, batch.prior, panel.settings.pool_floor)
         # Of two classes, the first is what the second is not.
         asked = slice(k == 2, None)
@@ -206,9 +203,9 @@ class Posterior(Tabular):
         low, high = (batch.as_asked(logodds.public_probabilities(end)) for end in ends)
         return low, high
 
-    def gradient(self, panel: PoolingPanel, probabilities: npt.ArrayLike, prior: npt.ArrayLike) -> Array:
+    def gradient(self, panel: PoolingPanel, batch: Batch) -> Array:
         """Return derivatives of the log-ratios of T events by intercept and weights, (T, K - 1 + N, K - 1)."""
-        symmetric, batch = self._symmetric(panel), panel.read(probabilities, prior)
+        symmetric = self._symmetric(panel)
         parts = [self._gradient(symmetric, batch, rows, symmetric.settings.extremes) for rows in batch.blocks()]
         return np.concatenate(parts)
 

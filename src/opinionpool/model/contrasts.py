@@ -114,6 +114,11 @@ class Batch:
         """logit(base rate) − L° for every event, (T or 1, K - 1); 0 without a base rate (model.md, section 2.8)."""
         return np.asarray(self.start - self.base.ratios)
 
+    @property
+    def at_prior(self) -> Batch:
+        """Batch without a base rate."""
+        return replace(self, start=self.base.ratios)
+
     def blocks(self) -> Iterator[slice]:
         """Slices of events whose numbers stay in the cache."""
         return blockwise.blocks(len(self.q), math.prod(self.q.shape[1:]))

@@ -188,7 +188,11 @@ class PoolingPanel(Tabular, ABC):
             If a probability is outside [0, 1], a prior outside (0, 1), or shapes disagree.
         """
         batch = self.read(probabilities, prior, base_rate)
-        return batch.as_asked(pooled(self.parts, self.bias_ratios, self.settings, batch))
+        return batch.as_asked(self.answers(batch))
+
+    def answers(self, batch: Batch) -> Array:
+        """Pooled probabilities of a batch, (T,), or (T, K) when K > 2."""
+        return pooled(self.parts, self.bias_ratios, self.settings, batch)
 
     def pool_forecasts(
         self, forecasts: Forecasts, prior: npt.ArrayLike = 0.5, base_rate: npt.ArrayLike | None = None
