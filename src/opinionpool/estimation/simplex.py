@@ -6,7 +6,8 @@ The largest derivative of the log-likelihood from w towards a single expert is t
 forecast is missing, nowhere less than what is still to be gained.
 
 The method is Newton's, as in mixsqp (Kim, Carbonetto, Stephens & Anitescu 2020); each step is a problem of nonnegative
-least squares. On a long array a sample of the events gives the start, and Hessians while steps with them are fast.
+least squares. A Hessian is kept while steps with it are fast. On a long array a sample of the events gives the start,
+and the first Hessian.
 """
 
 from __future__ import annotations
@@ -219,19 +220,23 @@ def _start(likelihood: _Likelihood) -> _Point:
 def _maximum(likelihood: _Likelihood, tolerance: float, max_iterations: int) -> _Point:
     """Final point of Newton's method."""
     here, (some, rows) = _start(likelihood), likelihood.sample
+    seen, (exact, convex) = np.zeros(len(here.v), dtype=bool), np.empty((2, 0, 0))
     for _ in range(max_iterations):
         if here.within(tolerance):
             return here
         near = (here.v > 0) | (here.score > 0)
-        target = np.zeros(len(near))
-        target[near] = _cone_minimum(*some.hessian(here.pooled[:, rows], near), here.v[near], here.score[near])
+        fresh = bool((near & ~seen).any())
+        if fresh:
+            seen, (exact, convex) = near, some.hessian(here.pooled[:, rows], near)
+        target, own = np.zeros(len(near)), np.ix_(near[seen], near[seen])
+        target[near] = _cone_minimum(exact[own], convex[own], here.v[near], here.score[near])
         if not here.score @ target >= -10 * ROUNDING:
             target = np.eye(len(near))[here.score.argmax()]
         there = _search(likelihood, here, target)
-        if there is here and some is likelihood:
+        if there is here and some is likelihood and fresh:
             return here
         if there.gap > FAST * here.gap:
-            some, rows = likelihood, slice(None)
+            some, rows, seen = likelihood, slice(None), np.zeros_like(seen)
         here = there
     return here
 
@@ -272,7 +277,8 @@ def _search(likelihood: _Likelihood, here: _Point, target: Array) -> _Point:
         best = there.loss
         while 4.0 * length < furthest and (further := likelihood.loss(here.pooled + 4.0 * length * change)) < best:
             length, best = 2.0 * length, further
-        return there if length < 1.0 else likelihood.read(here.v + 2.0 * length * move)
+        beyond = here.v + 2.0 * length * move
+        return there if length < 1.0 else likelihood.read(beyond / beyond.sum())
     while likelihood.loss(here.pooled + length * change) > here.loss - length * promised:
         length *= 0.5
         if length < ROUNDING:

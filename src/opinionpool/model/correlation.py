@@ -172,7 +172,7 @@ def patterns(present: Mask, experts: Index | None = None) -> Iterator[tuple[Inde
     first, index = distinct_rows(present if experts is None else np.where(present, experts, -1))
     size, number, by_pattern = present[first].sum(axis=1), np.bincount(index), np.argsort(index, kind="stable")
     start = np.cumsum(number) - number
-    for n, q in np.unique(np.stack([size, number], axis=1)[size > 0], axis=0).tolist():
+    for n, q in sorted({pair for pair in zip(size.tolist(), number.tolist(), strict=True) if pair[0]}):
         alike, step = np.flatnonzero((size == n) & (number == q)), max(STACKED // (n * (n + q)), 1)
         for some in (alike[at : at + step] for at in range(0, len(alike), step)):
             columns = np.nonzero(present[first[some]])[1].reshape(-1, n)
