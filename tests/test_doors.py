@@ -213,7 +213,9 @@ def door_saved(name, tmp_path):
 
 def door_saved_incremental(name, tmp_path):
     frame = table_of("pandas")
-    ESTIMATORS[name]().partial_fit(frame[:9], Y[:9]).save(tmp_path / "pool.json")
+    begun = ESTIMATORS[name]().partial_fit(frame[:9], Y[:9])
+    begun.predict_proba(frame)
+    begun.save(tmp_path / "pool.json")
     pool = op.load(tmp_path / "pool.json").partial_fit(frame[9:], Y[9:])
     return pool.predict_proba(frame)[:, 1], pool.notes_
 

@@ -179,6 +179,10 @@ class TestSeparation:
         if events:
             assert (np.sign(fit.intercept) == 2 * outcome - 1).all()
 
+    def test_one_event_without_intercept(self):
+        assert logistic_fit([[0.5]], [1], intercept=False).separated
+        assert not logistic_fit([[0.0]], [1], intercept=False).separated
+
     def test_a_class_that_never_happened(self):
         x, s = three_classes(14, 60, 2)
         fit = logistic_fit(x, np.minimum(s, 1))

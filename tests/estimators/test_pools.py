@@ -962,9 +962,9 @@ print(json.dumps([core, "sklearn" in sys.modules]))
 
 def test_rows_without_an_outcome_are_left_out_and_counted():
     x, y = [[0.2, 0.3], [0.7, 0.6], [0.4, 0.9]], [0.0, 1.0, np.nan]
-    pool = op.GaussianPool().partial_fit(x, y).partial_fit(x[:2], [np.nan, 1.0])
+    pool = op.GaussianPool().partial_fit(x, y).partial_fit(x[:2], [np.nan, 1.0]).partial_fit(x[:1], [np.nan])
     (note,) = [note for note in pool.notes_ if note.code == "open-rows-left-out"]
-    assert (note.count, pool.n_events_) == (2, 3.0)
+    assert (note.count, pool.n_events_) == (3, 3.0)
     resolved = op.GaussianPool().partial_fit([x[0], x[1], x[1]], [0, 1, 1])
     assert pool.predict_proba(x) == pytest.approx(resolved.predict_proba(x), abs=1e-12)
     assert not [note for note in resolved.notes_ if note.code == "open-rows-left-out"]

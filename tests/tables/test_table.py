@@ -74,6 +74,11 @@ def test_rows_that_are_looked_at_are_those_of_the_file(table):
         assert part.place([0, 7]) == other.place([0, 7])
 
 
+def test_two_words_of_one_hash_are_noticed():
+    keys = np.array([5, 7, 5], np.uint64)
+    assert table_module._positions(keys, keys) is None
+
+
 def test_a_file_whose_columns_turn_out_to_be_damaged_is_named(tmp_path):
     import duckdb
 
