@@ -7,7 +7,6 @@ from scipy.optimize import minimize
 
 import opinionpool as op
 from opinionpool.analysis.checks import correlations, normality, placeholders, spreads
-from opinionpool.analysis.explanation import explain_event
 from opinionpool.analysis.residuals import Residuals
 from opinionpool.errors import ArgumentError, LearningError, OutcomeError, ProbabilityError, ShapeError
 from opinionpool.estimators.pools import AveragePool, GaussianPool, LogPool
@@ -150,14 +149,6 @@ def test_events_with_two_options_are_binary_events_in_either_order():
     np.testing.assert_allclose(learn(f).weights, halves, rtol=0.03)
 
 
-@pytest.mark.parametrize("name", RIVALS)
-def test_two_options_are_pooled_as_two_classes(name):
-    f = simulated(50, (2,), seed=6, missing=0.2)
-    state = fit_pool(name, f)
-    binary = POOLS[name].pool(f.X, prior=0.5, **state.parameters)
-    np.testing.assert_array_equal(state.pool(f.X, np.full(50, 0.5)), binary)
-
-
 @pytest.mark.parametrize("structure", ["full", "common", "auto"])
 def test_known_weights_come_back_from_options_of_all_sizes(structure):
     sigma = 1.5 * (0.5 * np.eye(3) + 0.5) if structure == "common" else SIGMA
@@ -173,14 +164,6 @@ def test_exchangeable_and_independent_structures_use_every_row():
     np.testing.assert_allclose(alike, 2 * 1.2 / (1.8 * (1 + 2 * 0.4)), atol=0.05)
     alone = learn(f, structure="independent", beliefs=None).weights
     np.testing.assert_allclose(alone, 2 * 1.2 / 1.8, atol=0.08)
-
-
-def test_sizes_that_differ_agree_with_sizes_that_do_not():
-    """The same experts on events of two options, of five, and of both."""
-    apart = [learn(simulated(3000, (k,), seed=k), structure="full", beliefs=None).weights for k in (2, 5)]
-    together = learn(simulated(3000, (2, 5), seed=9), structure="full", beliefs=None).weights
-    np.testing.assert_allclose(apart[0], apart[1], atol=0.12)
-    np.testing.assert_allclose(together, (apart[0] + apart[1]) / 2, atol=0.08)
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.3])
@@ -342,16 +325,6 @@ def test_pools_answer_about_more_and_fewer_options_than_they_learned_from(kind):
     p = pool.predict_proba(many)
     np.testing.assert_allclose(p.sum(axis=1), 1.0, rtol=1e-12)
     np.testing.assert_allclose(kind().fit(simulated(60, (2, 3), seed=18)).predict_proba(many), p)
-
-
-def test_one_event_is_explained_over_its_own_options():
-    f = simulated(60, seed=21)
-    state = fit_pool("gaussian", f)
-    p = state.pool_forecasts(f, f.even)
-    for t in range(6):
-        why, k = explain_event(f, t, state), len(f.options[t])
-        assert why.classes == f.options[t]
-        np.testing.assert_allclose(why.probability, p[t, 1] if k == 2 else p[t, :k], rtol=1e-9)
 
 
 def test_residuals_are_alike_in_events_of_all_sizes():

@@ -26,14 +26,6 @@ def codes(log):
     return [note.code for note in log.notes()]
 
 
-def test_percent_signs_mark_a_column():
-    values, log = read(["45%", "20 %", "7.5%", None])
-    assert values[:3] == [0.45, 0.2, 0.075]
-    assert math.isnan(values[3])
-    assert log.percent == ["A"]
-    assert codes(log) == ["percent"]
-
-
 def test_a_column_that_mixes_marked_and_unmarked_names_one_of_each():
     with pytest.raises(CellError, match=r"column 'A' mixes '45%' \(the table, row 0\) and '0.2' \(the table, row 2\)"):
         read(["45%", "", "0.2"])
@@ -60,11 +52,6 @@ def test_percent_is_proposed_only_where_the_whole_column_could_be_one():
         with pytest.raises(CellError) as caught:
             read(column)
         assert "--percent" not in str(caught.value)
-
-
-def test_a_missing_number_matches_however_it_is_written():
-    values, _ = read(["0.7", "-1.0", "99", "-1"], missing=("-1", "99.00"))
-    assert np.isnan(values).tolist() == [False, True, True, True]
 
 
 def test_a_name_about_per_cent_marks_its_column_and_is_asked_about_when_in_doubt():

@@ -534,12 +534,6 @@ def test_outcomes_in_two_columns_of_any_name_or_named_ones():
         read("event,A\nq,.5\n", outcomes="event,z,w\nq,1,0\n")
 
 
-def test_a_decimal_mark_and_a_wrong_one():
-    same(read("event;A\nq;0,5\n", decimal=","), [[0.5]])
-    with pytest.raises(ArgumentError, match="decimal must be one of"):
-        read("event;A\nq;0,5\n", decimal=";")
-
-
 NAME = st.text(st.characters(codec="utf-8", categories=("L", "N", "P", "S", "Zs")), min_size=1, max_size=6).map(
     str.strip
 )
