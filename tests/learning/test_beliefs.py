@@ -265,7 +265,7 @@ class TestWorth:
             beliefs = {name: (value, worth if name == said else 20) for name, value in values.items()}
             if not worth:
                 del beliefs[said]
-            fit = prior_fit(prior_nodes(Believed.of(Beliefs(**beliefs), tuple("abcd")), 1, options=False), 1)
+            fit = prior_fit(prior_nodes(Believed.of(Beliefs(**beliefs), tuple("abcd")), 1, options=False))
             away = fit.normals.mean - fit.mean
             return np.tensordot(fit.normals.probability, fit.normals.covariance + away[:, :, None] * away[:, None], 1)
 

@@ -31,7 +31,7 @@ def root_of(nodes, b, j, d):
     """Root of the prior covariance of intercept and weights of a node with a sum."""
     n = nodes.direction.shape[1]
     covariance = np.zeros((d + n, d + n))
-    covariance[:d, :d] = nodes.sums.intercept[j] ** 2 * nodes.intercept(d) @ nodes.intercept(d).T
+    covariance[:d, :d] = nodes.sums.intercept[j] ** 2 * nodes.intercept @ nodes.intercept.T
     covariance[d:, d:] = nodes.deviations[b] + nodes.sums.sd[j] ** 2 * np.outer(nodes.direction[b], nodes.direction[b])
     size, vector = np.linalg.eigh(covariance)
     return vector * np.sqrt(np.maximum(size, 0.0))
@@ -85,7 +85,7 @@ def test_the_quadratic_function_is_exact_where_the_likelihood_is_one():
     rng, nodes = np.random.default_rng(1), nodes_of(4)
     root = rng.normal(size=(5, 7))
     hessian, slope = root @ root.T, 3.0 * rng.normal(size=5)
-    levels = Levels.of(Arrow.plain(Quadratic(0.3, slope, hessian), 1), nodes, 1)
+    levels = Levels.of(Arrow.plain(Quadratic(0.3, slope, hessian), 1), nodes)
     found, pairs = levels.each[0].found, levels.likely(-np.inf, 5, covariances=True)
     for b, j in ((0, 3), (2, 7), (3, 12)):
         own = root_of(nodes, b, j, 1)
@@ -127,7 +127,7 @@ def test_the_quadratic_function_is_enough_for_many_events(monkeypatch):
 )
 def test_without_events_the_posterior_is_the_prior(beliefs):
     nodes = nodes_of(3, beliefs=beliefs)
-    found = prior_fit(nodes, 1)
+    found = prior_fit(nodes)
     assert found.mean[1:] == pytest.approx(nodes.mean)
     normals = found.normals
     assert normals.probability.sum() == pytest.approx(1)

@@ -64,9 +64,9 @@ def test_all_coefficients_are_those_of_a_general_optimizer(k, few, monkeypatch):
     observed = Observations(contrasts, offset, y, weight, ByTopic(("a", "b", "c"), member, base))
     v = np.array([[0.7, 0.3]])
     sums = Sums(np.array([1.2]), np.array([0.3]), np.ones(1), np.array([0.3]))
-    nodes = Nodes(np.ones(1), v, np.array([0.4]), sums, (Dependent("common", 0.6, 0.0, 1.0),), np.array([0.4]))
+    nodes = Nodes(np.ones(1), v, np.array([0.4]), sums, (Dependent("common", 0.6, 0.0, 1.0),), np.array([0.4]), d)
     about = partial(Arrow.at, observed, observed.design())
-    found = laplace.fit_nodes(observed, nodes) if few else laplace.fit_all(about, nodes, d, np.zeros(d + n), "abc")
+    found = laplace.fit_nodes(observed, nodes) if few else laplace.fit_all(about, nodes, np.zeros(d + n), "abc")
     # What slopes multiply is what is common in the answers, with these coefficients.
     beyond = base + found.mean[:d] + np.einsum("tnd,n->td", contrasts, found.mean[d:])
     own = np.zeros((t, 3, d + 1, d))
@@ -77,7 +77,7 @@ def test_all_coefficients_are_those_of_a_general_optimizer(k, few, monkeypatch):
     h = v[0] / np.linalg.norm(v[0])
     level = quadratic.topic_roots(d)[0]
     prior = linalg.block_diag(
-        0.3**2 * nodes.intercept(d) @ nodes.intercept(d).T,
+        0.3**2 * nodes.intercept @ nodes.intercept.T,
         0.3**2 * np.outer(v, v) + 0.4**2 * (np.eye(n) - np.outer(h, h)),
         *[level @ level.T] * 3,
     )

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from opinionpool.arrays import Array, Index, Mask
 from opinionpool.blocks import blocks
 from opinionpool.learning.constants import AGREEMENT_WORTH, CORRELATIONS, FURTHEST, GUIDE, PANEL_WORTH
-from opinionpool.logodds import levelled, metric, whitened
+from opinionpool.logodds import inner_products, levelled, whitened
 
 # Agreement on fewer events says nothing.
 LEAST_EVENTS = 3
@@ -119,7 +119,7 @@ def _least_correlation(sums: _Sums, spread: Array, square: Array) -> float:
     size = float(spread * (spread.sum() - spread) @ sums.count) / max(len(spread) - 1, 1)
     found = float(sums.product @ (spread > 0)) / size if size > 0 else 0.0
     # Contrasts are looked at up to `FURTHEST`: near that, any accuracy may be behind them.
-    reached = float(square.mean()) / (FURTHEST**2 * metric(2)[0, 0])
+    reached = float(square.mean()) / FURTHEST**2
     accuracy = float(_calibrated_accuracy(square.mean() / max(1.0 - reached, STILL), sums.free))
     happened = max(0.5, accuracy / (accuracy + 2.0))
     seen = sums.events / (sums.events + PANEL_WORTH) * (1.0 - min(reached, 1.0) ** 2)
@@ -156,7 +156,7 @@ class _Sums:
             number, frequency = present @ np.ones(n), weight[rows]
             several = present & (number > 1.0)[:, None]
             # In coordinates of which inner products are the plain ones.
-            own = _within(whitened(np.where(several[..., None], own, 0.0)))
+            own = whitened(limited(np.where(several[..., None], own, 0.0)))
             others = np.subtract(np.einsum("tnd->td", own)[:, None], own)
             others *= (several / np.maximum(number - 1.0, 1.0)[:, None])[..., None]
             events += float(frequency[number > 1.0].sum())
@@ -174,7 +174,7 @@ class _Sums:
         number = np.bincount(event, minlength=t)
         several = number[event] > 1
         event, expert, frequency = event[several], expert[several], frequency[several]
-        own = _within(whitened(contrasts[several])[:, None])[:, 0]
+        own = whitened(limited(contrasts[several]))
         others = np.stack([np.bincount(event, column, t)[event] - column for column in own.T], axis=-1)
         others /= (number[event] - 1.0)[:, None]
 
@@ -197,10 +197,9 @@ class _Sums:
         return cls(count, own_square, others_square, product, events, means.shape[2])
 
 
-def _within(contrasts: Array) -> Array:
-    """Whitened contrasts clipped to the length of a two-class contrast of `FURTHEST`, (T, N, K - 1)."""
-    most = FURTHEST * np.sqrt(metric(2)[0, 0])
-    if contrasts.shape[2] == 1:
-        return np.clip(contrasts, -most, most)
-    length = np.sqrt(np.einsum("tnd,tnd->tn", contrasts, contrasts))
-    return np.asarray(contrasts * np.minimum(1.0, most / np.maximum(length, most))[..., None])
+def limited(contrasts: Array) -> Array:
+    """Contrasts (..., K - 1), none longer than `FURTHEST`; a length treats all classes alike."""
+    if contrasts.shape[-1] == 1:
+        return np.clip(contrasts, -FURTHEST, FURTHEST)
+    length = np.sqrt(inner_products(contrasts, contrasts))
+    return np.asarray(contrasts * np.minimum(1.0, FURTHEST / np.maximum(length, FURTHEST))[..., None])

@@ -337,7 +337,7 @@ class _AtLimit:
         """Prior nodes of B alternative panels, with the prior of the sum of their weights."""
         b = len(probability)
         prior, none = self.prior, np.zeros(b)
-        return Nodes(probability, np.eye(b), none, prior.sums, dependence, none)
+        return Nodes(probability, np.eye(b), none, prior.sums, dependence, none, prior.free)
 
     def of_shares(self, kinds: tuple[bool, ...]) -> tuple[Observations, Nodes]:
         """Observations by panels of each share of differences and kind of dependence, and the prior of these panels."""

@@ -162,7 +162,7 @@ def _fit(
         return fit_nodes(observed, nodes, covariances=covariances, start=start)
     start = evidence(observed, nodes)[1] if start is None else start
     names = () if rows.topics is None else rows.topics.names
-    return fit_all(likelihood(every, *seen), nodes, rows.free, start, names, covariances=covariances)
+    return fit_all(likelihood(every, *seen), nodes, start, names, covariances=covariances)
 
 
 def _compared(
@@ -176,7 +176,7 @@ def _compared(
     again = [(-np.inf, mean) for _, mean in found]
     for i in np.flatnonzero(still).tolist():
         mean = found[i][1]
-        by_all = Levels.of(likelihoods[i](mean), nodes, len(mean) - nodes.direction.shape[1])
+        by_all = Levels.of(likelihoods[i](mean), nodes)
         again[i] = by_all.log_marginal_likelihood, by_all.centre
     return again
 

@@ -157,7 +157,7 @@ def _surprises(
 ) -> list[tuple[Array, int]]:
     """Score residuals of the used events by intercept and slope of the believed pool, each with its free columns."""
     number, level = answers.number[used], answers.level[used]
-    slope = np.array([believed_slope(n) for n in range(1, number.max() + 1)])[number - 1]
+    slope = believed_slope(number.astype(np.float64))
     answer = logodds.softmax(logodds.prior_log_ratios(reference[used]) + slope[:, None] * logodds.uncentred(level))
     happened = np.eye(len(forecasts.classes))[forecasts.outcomes[used]] - answer
     of_slope = (happened * level).sum(axis=1, keepdims=True)

@@ -103,26 +103,26 @@ E = TypeVar("E", bound=Expansion)
 P = TypeVar("P", bound=Centred)
 
 
-def approximate(design: Design, nodes: Nodes, d: int, start: Array | None = None) -> Levels:
+def approximate(design: Design, nodes: Nodes, start: Array | None = None) -> Levels:
     """Return the posterior by a quadratic function about the mode under a normal prior like the mixture.
 
     Where the search starts changes nothing.
     """
-    middle, sd, vector = nodes.moments
+    d, (middle, sd, vector) = nodes.free, nodes.moments
     mean, root = np.concatenate([np.zeros(d), middle]), np.zeros((design.size, design.size))
-    root[:d, :d], root[d:, d:] = nodes.intercept_sd * nodes.intercept(d), vector * sd
+    root[:d, :d], root[d:, d:] = nodes.intercept_sd * nodes.intercept, vector * sd
     begun = np.zeros((1, design.size))
     if start is not None:
         begun[0, d:] = vector.T @ (start[d:] - middle) / sd
     (mode,) = posterior_modes(design, Prior(mean[None], root[None]), begun, ROUGH)
-    return Levels.of(Arrow.plain(Quadratic.at(design, mean + root @ mode.coefficients), d), nodes, d)
+    return Levels.of(Arrow.plain(Quadratic.at(design, mean + root @ mode.coefficients), d), nodes)
 
 
 def evidence(observed: Observations, nodes: Nodes, start: Array | None = None) -> tuple[float, Array]:
     """Return the log marginal likelihood of observed events and the mean of coefficients, by the quadratic function."""
     basis = _basis(observed, nodes)
     start = _along(start, basis, observed.free)
-    found = approximate(observed.design_along(basis), nodes.along(basis), observed.free, start)
+    found = approximate(observed.design_along(basis), nodes.along(basis), start)
     return found.log_marginal_likelihood, _whole(found.centre, basis, observed.free)
 
 
@@ -132,11 +132,11 @@ def fit_nodes(observed: Observations, nodes: Nodes, *, covariances: bool = True,
     design, among, start = observed.design_along(basis), nodes.along(basis), _along(start, basis, d)
     names = () if observed.topics is None else observed.topics.names
     if few and not names:
-        found = approximate(design, among, d, start)
+        found = approximate(design, among, start)
     else:
-        near = approximate(design, among, d).centre if start is None else start
+        near = approximate(design, among).centre if start is None else start
         likelihood, near = partial(Arrow.at, observed, design), np.append(near, np.zeros(len(names) * (d + 1)))
-        found = about_mean(likelihood, partial(Levels.of, nodes=among, d=d), near, TINY)
+        found = about_mean(likelihood, partial(Levels.of, nodes=among), near, TINY)
     size = len(found.centre)
     if few and (not names or FITTED // size**2 >= FEWEST):
         likely = found.likely(NEGLIGIBLE - MARGIN, size, covariances=True)
@@ -149,15 +149,14 @@ def fit_nodes(observed: Observations, nodes: Nodes, *, covariances: bool = True,
 def fit_all(
     likelihood: Likelihood,
     nodes: Nodes,
-    d: int,
     start: Array,
     names: tuple[str, ...] = (),
     *,
     covariances: bool = True,
 ) -> Fit:
     """Return the posterior by the likelihood of many events, from a mean that is near, such as that of a sample."""
-    start = np.append(start, np.zeros(len(names) * (d + 1)))
-    found = about_mean(likelihood, partial(Levels.of, nodes=nodes, d=d), start, SMALL)
+    start = np.append(start, np.zeros(len(names) * (nodes.free + 1)))
+    found = about_mean(likelihood, partial(Levels.of, nodes=nodes), start, SMALL)
     pairs = found.likely(NEGLIGIBLE, len(start) - found.about.slope.size, covariances=covariances or bool(names))
     return _averaged(found, pairs, nodes, None, names)
 
@@ -225,14 +224,14 @@ def _topic_effects(found: Levels, pairs: Pairs, names: tuple[str, ...]) -> Topic
     )
 
 
-def prior_fit(nodes: Nodes, d: int, *, covariances: bool = True) -> Fit:
+def prior_fit(nodes: Nodes, *, covariances: bool = True) -> Fit:
     """Return the prior as a fit, without any outcome."""
     joint, sums, v = np.outer(nodes.probability, nodes.sums.probability), nodes.sums, nodes.direction
-    n = v.shape[1]
+    n, d = v.shape[1], nodes.free
     mean = np.concatenate([np.zeros(d), nodes.mean])
     if not covariances:
         return Fit(mean, joint)
-    intercept = nodes.intercept_sd * nodes.intercept(d)
+    intercept = nodes.intercept_sd * nodes.intercept
     if not sums.certain:
         probability, weights = sums.probability, sums.value[:, None] * (nodes.probability @ v)
         second = (v.T * nodes.probability) @ v

@@ -9,8 +9,8 @@ import numpy as np
 
 from opinionpool.arrays import Array, Index
 from opinionpool.estimation.sampling import Draw, event_keys
-from opinionpool.learning.constants import CALIBRATION, CORRELATION
 from opinionpool.learning.posterior import Posterior, answer_rows
+from opinionpool.learning.prior import believed_slope
 from opinionpool.logodds import log_ratios, prior_log_ratios, public_probabilities
 from opinionpool.model.panel import PoolingPanel
 
@@ -58,7 +58,7 @@ def left_out(panel: PoolingPanel, posterior: Posterior, problem: Problem) -> Lef
         once = np.minimum(problem.weight[rows], 1.0)[:, None]
         clipped = np.clip(log_ratios(q, problem.reference[rows, None]), -EXTREME, EXTREME)
         count = np.count_nonzero(~np.isnan(clipped[..., 0]), axis=1)
-        believed[rows] = np.nansum(clipped, axis=1) * CALIBRATION / (1.0 + (count - 1.0) * CORRELATION)[:, None]
+        believed[rows] = np.nanmean(clipped, axis=1) * believed_slope(count.astype(np.float64))[:, None]
         found[rows] = prior_log_ratios(p) - prior_log_ratios(problem.reference[rows]) - once * change
     null = np.zeros(d)
     if problem.estimated and problem.shared is not None:

@@ -114,6 +114,8 @@ class Nodes:
         Of each node.
     relative_sd : ndarray, shape (B,)
         τ in units of s₀/√N.
+    free : int
+        Coefficients of the intercept, K - 1.
     own : ndarray or None, shape (B, N, N)
         Roots of covariances of the weights where beliefs about experts differ.
     common : ndarray or None, shape (K - 1,)
@@ -126,6 +128,7 @@ class Nodes:
     sums: Sums
     dependence: tuple[Dependent, ...]
     relative_sd: Array
+    free: int = 1
     own: Array | None = None
     common: Array | None = None
 
@@ -134,9 +137,10 @@ class Nodes:
         """Prior mean of the weights, (N,)."""
         return np.asarray(float(self.sums.probability @ self.sums.value) * (self.probability @ self.direction))
 
-    def intercept(self, d: int) -> Array:
-        """Root of the covariance of an intercept with a spread of 1, (K - 1, K - 1), for d = K - 1."""
-        root = intercept_root(1.0, d)
+    @property
+    def intercept(self) -> Array:
+        """Root of the covariance of an intercept with a spread of 1, (K - 1, K - 1)."""
+        root = intercept_root(1.0, self.free)
         if self.common is not None:
             root[:] = np.linalg.cholesky(root @ root.T + np.outer(self.common, self.common))
         return root
@@ -217,6 +221,7 @@ def prior_nodes(believed: Believed, d: int, *, options: bool) -> Nodes:
         sums=sums,
         dependence=tuple(kind for kind in kinds for _ in sds),
         relative_sd=np.tile(sds, b),
+        free=d,
     )
 
 
@@ -243,6 +248,7 @@ def _unlike(believed: Believed, d: int, *, options: bool) -> Nodes:
         sums=Sums.known(total, _intercepts(each[0], 1.0)),
         dependence=(Dependent("nested", believed.rho, 0.0, 1.0),) * m,
         relative_sd=np.tile(spreads, len(chosen)),
+        free=d,
         own=np.array(own),
     )
 

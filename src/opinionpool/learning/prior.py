@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -48,11 +49,12 @@ OPEN = 1e-3
 NO_WORTH = 1e-6
 # Worths are finite numbers inside; so many events leave nothing open.
 CERTAIN = 1e12
+Number = TypeVar("Number", float, Array)
 
 
-def believed_slope(n: int, correlation: float = CORRELATION) -> float:
-    """Sum of the weights of n experts of whom nothing is believed, before any outcome is known."""
-    return CALIBRATION * n / (1.0 + (n - 1) * correlation)
+def believed_slope(n: Number, correlation: float = CORRELATION) -> Number:
+    """Sum of the weights (24) of n experts, from 1 on, of whom nothing is believed, before any outcome is known."""
+    return CALIBRATION * n / (1.0 + (n - 1.0) * correlation)
 
 
 def harmonic_mean(values: npt.ArrayLike, probability: npt.ArrayLike) -> float:

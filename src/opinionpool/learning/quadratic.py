@@ -234,12 +234,13 @@ class Approximation:
         return found
 
 
-def by_quadratic(about: Quadratic, nodes: Nodes, d: int) -> Approximation:
+def by_quadratic(about: Quadratic, nodes: Nodes) -> Approximation:
     """Return the posterior of nodes by a quadratic function: deviations given intercept and sum, then these (10.5)."""
-    deviations, v = Deviations.of(about.curvature[d:, d:], nodes), nodes.direction
+    d, v = nodes.free, nodes.direction
+    deviations = Deviations.of(about.curvature[d:, d:], nodes)
     b, q, sums = len(v), len(about.slope), nodes.sums
     fixed = np.zeros((b, q, d + 1))
-    fixed[:, :d, :d] = nodes.intercept(d)
+    fixed[:, :d, :d] = nodes.intercept
     fixed[:, d:, d] = v
     seen = about.curvature @ fixed
     along = fixed - deviations.times(seen)
@@ -293,15 +294,15 @@ class Levels:
     each: tuple[Level, ...]
 
     @classmethod
-    def of(cls, about: Arrow, nodes: Nodes, d: int) -> Levels:
-        """Return the posterior by a likelihood about some point, for d = K - 1."""
-        found, roots, prior = [], topic_roots(d), np.log(TOPIC_PROBABILITIES)
+    def of(cls, about: Arrow, nodes: Nodes) -> Levels:
+        """Return the posterior by a likelihood about some point."""
+        found, roots, prior = [], topic_roots(nodes.free), np.log(TOPIC_PROBABILITIES)
         if not len(about.slope):
             roots, prior = roots[:1], np.zeros(1)
         for root, own in zip(roots, prior.tolist(), strict=True):
             common, gain = about.without_topics(root)
             at_zero = np.einsum("gij,gj->gi", gain, about.slope)
-            found.append(Level(by_quadratic(common, nodes, d), own, gain, at_zero, -gain @ about.cross))
+            found.append(Level(by_quadratic(common, nodes), own, gain, at_zero, -gain @ about.cross))
         return cls(about, tuple(found))
 
     @property

@@ -29,13 +29,12 @@ from opinionpool.estimation.likelihood import Design
 from opinionpool.estimation.newton import Prior, posterior_modes, posterior_probabilities
 from opinionpool.estimation.regression import intercept_root
 from opinionpool.forecasts import Forecasts
+from opinionpool.learning.agreement import limited
 from opinionpool.learning.constants import (
     AGREEMENT,
-    CALIBRATION,
     CORRELATION,
     CORRELATION_PROBABILITIES,
     CORRELATIONS,
-    FURTHEST,
     HALF_LIVES,
     INTERCEPT,
     SLOPE,
@@ -43,6 +42,7 @@ from opinionpool.learning.constants import (
     TOGETHER,
 )
 from opinionpool.learning.duplicates import Duplicates, counted_once
+from opinionpool.learning.prior import believed_slope
 from opinionpool.logodds import FLOOR
 from opinionpool.model.contrasts import contrasts
 
@@ -226,7 +226,7 @@ class ByAge(NamedTuple):
     def worth(self, correlation: float) -> Array:
         """Factor on contrasts: `left` times the sum of weights of `total` over that of `number` experts, (T,)."""
         count = np.maximum(self.number, 1.0)
-        return self.left * sum_of_weights(np.maximum(self.total, 1.0), correlation) / sum_of_weights(count, correlation)
+        return self.left * believed_slope(np.maximum(self.total, 1.0), correlation) / believed_slope(count, correlation)
 
 
 class Counted(NamedTuple):
@@ -248,11 +248,6 @@ class Counted(NamedTuple):
         np.fmin.at(first, which, made)
         made = first[which]
         return cls(count, replace(forecasts, made=made).ages)
-
-
-def sum_of_weights(n: Array, correlation: float) -> Array:
-    """Sum of the weights of n equal experts (24), for any n from 1 on."""
-    return np.asarray(n / (1.0 + (n - 1.0) * correlation))
 
 
 def learn_recency(forecasts: Forecasts, reference: Array, weight: Array, floor: float = FLOOR) -> Recency | None:
@@ -324,7 +319,7 @@ def _evidence(
         sums = np.stack([np.bincount(event, count * c, t) for c in by_age.contrasts.T], axis=1)
         mean = sums / by_age.number[:, None]
         for r, rho in enumerate(CORRELATIONS):
-            weights = CALIBRATION * sum_of_weights(by_age.number, rho) * by_age.worth(rho)
+            weights = believed_slope(by_age.number, rho) * by_age.worth(rho)
             pooled[place * len(CORRELATIONS) + r] = (weights[:, None] * mean).T
     offset = logodds.prior_log_ratios(reference).T + pooled
     design = Design(pooled[:, None], np.ones((1, t)), offset, forecasts.outcomes, weight)
@@ -333,12 +328,6 @@ def _evidence(
     modes = posterior_modes(design, Prior(np.zeros((len(pooled), d + 1)), root))
     found = [mode.log_marginal_likelihood for mode in modes]
     return np.array(found).reshape(len(half_lives), len(CORRELATIONS))
-
-
-def limited(contrast: Array) -> Array:
-    """Contrasts (M, K - 1), none longer than `FURTHEST`; a length treats all classes alike."""
-    length = np.sqrt(logodds.inner_products(contrast, contrast))
-    return np.asarray(contrast * np.minimum(1.0, FURTHEST / np.maximum(length, FURTHEST))[:, None])
 
 
 @dataclass(frozen=True, eq=False)

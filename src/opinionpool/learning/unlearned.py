@@ -111,7 +111,7 @@ def assumed(believed: Believed, away: Array, *, options: bool, answers_only: boo
     n = len(believed)
     if not believed.assessed and n:
         nodes = prior_nodes(believed, d, options=options)
-        fit = prior_fit(nodes, d, covariances=not answers_only and n <= MOST_UNCERTAIN)
+        fit = prior_fit(nodes, covariances=not answers_only and n <= MOST_UNCERTAIN)
         parts = with_weights(parts, fit.mean[d:])
         posterior = None if fit.normals is None else Posterior.of(fit, nodes)
     elif n <= MOST_UNCERTAIN:
