@@ -468,8 +468,6 @@ def test_a_column_of_0_and_1_among_probabilities_is_asked_about(name, outcome):
 def test_columns_of_0_and_1_alone_are_experts():
     text = "event,a,b\n" + "".join(f"q{i},{i % 2},{i % 3 % 2}\n" for i in range(10))
     assert read(text).experts == ("a", "b")
-    long = "event,expert,p\n" + "".join(f"q{i},A,{i % 2}\n" for i in range(9))
-    assert "only-0-and-1" not in notes(read(long))
 
 
 def test_somebody_must_be_left():

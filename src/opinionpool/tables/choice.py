@@ -35,7 +35,6 @@ from opinionpool.tables.roles import (
     UserRoles,
     class_names,
     is_never,
-    is_period,
     normal,
 )
 from opinionpool.tables.table import BLANK
@@ -193,11 +192,11 @@ class Choice:
         elif role == PROBABILITY:
             scores = [c for c in self._plain if "score" in c.says and c.forecasts]
             last = [c for side in sides(self.numbers)[:1] for c in side]
-            numbers = [c for c in self.numbers if not is_period(c.name) or c in last or not last]
+            numbers = [c for c in self.numbers if not c.period or c in last or not last]
             able = [c for c in [*numbers, *scores][:_GUESSED] if c.kind and not c.binary]
             yield from ((c.place,) for c in [c for c in able if "head" in c.says] or able)
         elif role == "outcome":
-            able = [c for c in self.free if (c.says_outcome or "verdict" in self.roles(c)) and c.may_say_outcome]
+            able = [c for c in self.free if c.may_say_outcome]
             yield from ((c.place,) for c in [c for c in able if c.is_two or c.levels] or able)
         elif role == "verdict":
             yield from ((c.place,) for c in self._plain if self._repeats_outcomes(c) or c.is_vote)
@@ -316,7 +315,7 @@ class Choice:
             if rest or all("unsure" in c.says for c in forecasts):
                 yield "it may be what happened, and is no forecast"
         elif PROBABILITY not in self.given and shape.columns:
-            if sum(is_period(c.name) for c in forecasts) > 1:
+            if sum(c.period for c in forecasts) > 1:
                 yield "columns are called as times"
             if shape == WIDE and len({c.spread for c in forecasts}) > 1 and sides(forecasts):
                 yield "there are several columns of each, which hold different things"
@@ -532,8 +531,9 @@ class Choice:
             scores = [c for c in self._plain if "score" in c.says and c.forecasts]
             left = [c for c in [*self.numbers, *scores] if c.place not in reading.used and c.kind and not c.binary]
             names = [c.name for c in left if not (named and "summary" in c.says)]
-            if sum(map(is_period, [column.name, *names])) > 1:
-                yield _LAST.format(listed([name for name in names if is_period(name)], 3), shown(column.name))
+            early = [c.name for c in left if c.period] if column.period else []
+            if early:
+                yield _LAST.format(listed(early, 3), shown(column.name))
             elif names:
                 yield f"{listed(names, 4)} {'holds' if len(names) == 1 else 'hold'} no forecasts"
 
@@ -580,8 +580,8 @@ class Choice:
     def _aside_caveats(self, reading: Reading, forecasts: Sequence[Column]) -> Iterator[str]:
         """Yield caveats on unused columns with numbers like the forecasts, or with words and numbers mixed."""
         scales = {c.span[1] > 1 for c in forecasts if len(c.known)}
-        early = [c.name for c in self.numbers if is_period(c.name) and c.place not in reading.used]
-        last = [c.name for c in forecasts if is_period(c.name)]
+        early = [c.name for c in self.numbers if c.period and c.place not in reading.used]
+        last = [c.name for c in forecasts if c.period]
         yield from (_LAST.format(listed(early, 3), shown(name)) for name in last if early)
         for c in self.free:
             if (

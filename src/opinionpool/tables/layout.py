@@ -106,18 +106,18 @@ def find_layout(
 
 def check_names(profile: Profile) -> None:
     """Raise unless columns that hold something have different names; the first may have none."""
-    names = [column.name for column in profile.columns if column.name]
-    table = Place(profile.table.name)
-    if len(set(names)) < len(names):
-        raise fault("same-header", table, name=next(name for name in names if names.count(name) > 1))
-    full = [column for column in profile.columns[1:] if not column.name and column.kind]
+    names = [column.name for column in profile.columns]
+    first = {name: place for place, name in reversed([*enumerate(names)])}
+    full = [c for c in profile.columns[1:] if (first[c.name] < c.place if c.name else c.kind)]
     if full:
+        table, number, name = Place(profile.table.name), full[0].place + 1, full[0].name
         below = [column.words.values[0] for column in full if not column.words.codes[0]]
         if len(below) == len(full) and not any(map(looks_numeric, below)):
-            left = [column.name for column in profile.columns[: full[0].place] if column.name]
-            joined = " ".join([*left[-1:], below[0]])
-            raise fault("two-headers", table, number=full[0].place + 1, below=below[0], joined=joined)
-        raise fault("no-header", table, number=full[0].place + 1)
+            joined = " ".join([name or next(filter(None, names[number - 2 :: -1]), ""), below[0]]).strip()
+            raise fault("two-headers", table, number=number, below=below[0], joined=joined)
+        if name:
+            raise fault("same-header", table, name=name)
+        raise fault("no-header", table, number=number)
 
 
 def _outdone(choice: Choice, one: Reading, other: Reading) -> bool:

@@ -378,7 +378,7 @@ class TableReader:
             *late,
             *hidden,
             *self.chosen[2],
-            *(forecast_notes(self.counts, self.layout, self.request.rules) if self.whole is None else ()),
+            *(self.counts.notes(self.request.rules) if self.whole is None else ()),
         )
 
     def _history(self, forecasts: Forecasts) -> History:
@@ -414,12 +414,6 @@ def as_asked(observed: Sequence[Observed], request: ReadOptions) -> list[Observe
         return [graded(each, request.at_least, request.rules.scales.values()) for each in observed]
     scale = request.rules.scale
     return list(observed) if scale is None else [in_levels(each, scale) for each in observed]
-
-
-def forecast_notes(counts: ForecastCounts, layout: Layout, rules: NumberRules) -> list[Note]:
-    """Return the notes on extreme forecasts, small percentages, and columns of only 0 and 1."""
-    small = counts.check_percent(rules)
-    return [*small, *counts.extreme_notes(), *([] if layout.long else counts.vote_notes("outcome" in layout.roles))]
 
 
 def _with_options(

@@ -29,7 +29,7 @@ from opinionpool.tables.engine import SPACE, Progress, is_large
 from opinionpool.tables.layout import Layout
 from opinionpool.tables.options import ReadOptions
 from opinionpool.tables.outcomes import Observed, absent_void_notes, coded, find_classes
-from opinionpool.tables.parse import TableReader, Whole, as_asked, forecast_notes, layout_of, with_verdicts
+from opinionpool.tables.parse import TableReader, Whole, as_asked, layout_of, with_verdicts
 from opinionpool.tables.profile import Profile
 from opinionpool.tables.read import open_table
 from opinionpool.tables.remarks import ForecastCounts
@@ -108,15 +108,15 @@ class Parts:
             self.read[0].add(reader.forecasts.notes)
             yield reader.forecasts
         # Whether all numbers of an expert are fractions shows when all have been read.
-        self._standing_out()
-
-    def _standing_out(self) -> list[Note]:
-        """Return the notes on unusual forecasts."""
-        return forecast_notes(self.counted[0], self.whole.layout, self.request.rules)
+        self.counted[0].notes(self.request.rules)
 
     def notes_of_all(self, events: int, cells: int) -> tuple[Note, ...]:
         """The notes on all parts, which have so many events and forecasts, once they have been read."""
-        return (*self.read[0].all(unresolved=events, normalised=cells), *self._standing_out(), *self.notes)
+        return (
+            *self.read[0].all(unresolved=events, normalised=cells),
+            *self.counted[0].notes(self.request.rules),
+            *self.notes,
+        )
 
     def _read(self, span: tuple[int, int]) -> TableReader:
         part = self.table.rows_from(*span, self.known)

@@ -89,6 +89,11 @@ class Column:
         """The kinds of words in its name: "never", "summary", "score", "unsure", "head", "percent", "question"."""
         return words_of(self.name) - ({"score"} if self.levels else set())
 
+    @cached_property
+    def period(self) -> bool:
+        """Whether the header is that of a time."""
+        return is_period(self.name)
+
     @property
     def is_id(self) -> bool:
         """Whether the header is that of ids."""
@@ -124,15 +129,13 @@ class Column:
         return few and "score" in self.says and not self.roles and not {"never", "summary"} & self.says
 
     @property
-    def says_outcome(self) -> bool:
-        """Whether its name or its two words suggest that it is what happened."""
-        return bool({"unsure", "score"} & self.says) or self.binary or self.yes_no or self.levels
-
-    @property
     def may_say_outcome(self) -> bool:
-        """Whether its cells may be what happened."""
+        """Whether its name or its words suggest that it is what happened, and its cells may be."""
         able = self.kind in {"text", "mixed"} or self.binary or (self.whole == 1 and self.distinct <= 11) or self.levels
-        return able and bool(self.distinct) and "never" not in self.says
+        suggests = (
+            {"unsure", "score"} & self.says or "verdict" in self.roles or self.binary or self.yes_no or self.levels
+        )
+        return bool(able and suggests and self.distinct) and "never" not in self.says
 
     @property
     def numbers_things(self) -> bool:
@@ -423,7 +426,7 @@ def sides(columns: Sequence[Column]) -> list[list[Column]]:
 
     Whoever is named stands first in headers; second too, if words there have no numbers and those that stand first do.
     """
-    periods = [c for c in columns if is_period(c.name)]
+    periods = [c for c in columns if c.period]
     if len(periods) > 1:
         return [[c for c in columns if c not in periods[:-1]]]
     pairs = split_names([c.name for c in columns], "") or ()

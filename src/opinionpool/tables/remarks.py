@@ -23,8 +23,6 @@ from opinionpool.tables.units import NumberRules, looks_numeric
 from opinionpool.tables.where import condition
 from opinionpool.text import FORMULAS, is_formula, quoted, shown, typed
 
-# On fewer events, a column of only 0 and 1 means nothing.
-_VOTES = 5
 # Numbers that are looked at together, so that they stay in the cache.
 _BLOCK = 1 << 16
 # So many numbers of exactly 1%, and none above, are no percentages where those of others are.
@@ -39,7 +37,6 @@ class ForecastCounts:
 
     experts: Sequence[str]
     by_class: bool  # whether numbers are about classes
-    events: int
     halves: int
     # every, zeros, ones, extreme: (experts,); numbers, exact ones, and those beyond 5% or 95% that are not 0
     every: Index
@@ -74,7 +71,6 @@ class ForecastCounts:
         return cls(
             long_rows.experts,
             bool(long_rows.classes),
-            len(long_rows.events),
             halves,
             every,
             zeros,
@@ -89,6 +85,10 @@ class ForecastCounts:
         """Return the sum of the counts on two sets of events with equal experts."""
         own = ((each.name, getattr(self, each.name), getattr(other, each.name)) for each in fields(self))
         return replace(self, **{name: one + more for name, one, more in own if name not in {"experts", "by_class"}})
+
+    def notes(self, rules: NumberRules) -> list[Note]:
+        """Return the notes on small percentages and extreme forecasts; errors as for `check_percent`."""
+        return [*self.check_percent(rules), *self.extreme_notes()]
 
     def check_percent(self, rules: NumberRules) -> list[Note]:
         """Return the note on experts no more of whose percentages are above 1% than within 0 and 1%.
@@ -121,24 +121,6 @@ class ForecastCounts:
         if odd and not self.by_class:
             notes.append(finding("zeros-as-missing", names=odd))
         return notes
-
-    def vote_notes(self, outcome: bool) -> list[Note]:
-        """Return the note on columns of only 0 and 1 in a wide table, which may be outcomes.
-
-        Where no column is the outcome, a single one may be blank more often: these events are open.
-        """
-        several = (self.ones > 0) & (self.ones < self.every) & (self.every >= _VOTES)
-        votes = several & (self.zeros + self.ones == self.every)
-        if outcome or votes.sum() > 1:
-            votes &= self.every >= 0.9 * self.events
-        if self.by_class or not votes.any() or (outcome and votes.all()):
-            return []
-        names = [self.experts[i] for i in np.flatnonzero(votes).tolist()]
-        name = quoted(names[0]) if len(names) == 1 else "NAME"
-        way = f"if that is no forecast, say --exclude {name}"
-        if not outcome:
-            way = f"an outcome? say --column outcome={name} or --exclude {name}"
-        return [finding("only-0-and-1", names=names, way=way)]
 
 
 def alike_notes(experts: Sequence[str]) -> list[Note]:

@@ -169,8 +169,8 @@ def class_names(headers: Sequence[str], happened: Collection[str] = ()) -> list[
 
 
 def _without_prefix(header: str) -> str:
-    """A header without a word for probabilities before it."""
-    return re.sub(r"^(?:probability|prob|p)_(?=.)", "", header, flags=re.IGNORECASE)
+    """A header without a word for probabilities before it and a sign for per cent behind it."""
+    return re.sub(r"^(?:probability|prob|p)_(?=.)|(?<=[^\W\d])\s*[(\[]?%[)\]]?$", "", header, flags=re.IGNORECASE)
 
 
 def check_columns(columns: Columns | None) -> dict[str, str | tuple[str, ...] | None]:
