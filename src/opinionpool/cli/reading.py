@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 # A file of this name beside the data holds options.
 OPTIONS_FILE = "opinionpool.toml"
-# What may be typed to say how files are read; `compare` has the options of scores.
-_TYPED = {name: option for name, option in OPTIONS.items() if not option.scored}
 
 
 @dataclass(frozen=True)
@@ -95,19 +93,9 @@ def pair_reading(command: Command) -> Command:
 
 def scored(command: Command) -> Command:
     """Give a command the read options that are about scores."""
-    averaged = click.option(
-        "--time-averaged",
-        "history",
-        is_flag=True,
-        help="Average scores over each event's life, from its first forecast until it closed.",
-    )
-    horizon = click.option(
-        "--horizon",
-        metavar="SPAN",
-        help="Score each forecast as it stood this long before its event closed: a number of days, such as 7, or with "
-        "a unit, such as 4w or 36h.",
-    )
-    return listed_in(COMPARISON, horizon)(listed_in(COMPARISON, averaged)(command))
+    for name, option in OPTIONS.items():
+        command = command if option.flag is None else listed_in(COMPARISON, _declared(name, option))(command)
+    return command
 
 
 def _none_without_files(command: Command, what: str) -> Command:
@@ -157,7 +145,7 @@ def _with_options(command: Command, files: Decorator) -> Command:
             type=click.Path(exists=True, dir_okay=False, allow_dash=True),
             help="Outcomes in a file of their own, with columns event and outcome.",
         ),
-        *(_declared(name, option) for name, option in _TYPED.items()),
+        *(_declared(name, option) for name, option in OPTIONS.items() if option.flag is None),
         click.option(
             "--topic",
             metavar="COLUMN",
@@ -179,7 +167,7 @@ def _with_options(command: Command, files: Decorator) -> Command:
 
 def _declared(name: str, option: Option) -> Decorator:
     """An option of reading as click declares it."""
-    flag = "--" + option_name(name, option.repeated)
+    flag = option.flag or "--" + option_name(name, option.repeated)
     if option.kind == "flag":
         return click.option(flag, name, is_flag=True, help=option.help)
     kind = click.Choice(option.choices) if option.choices else None

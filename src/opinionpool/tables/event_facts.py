@@ -17,7 +17,7 @@ from opinionpool.tables.classes import Matcher
 from opinionpool.tables.layout import Layout
 from opinionpool.tables.melt import Melted, Reading
 from opinionpool.tables.options import ReadOptions
-from opinionpool.tables.options_of_events import EventOptions, SharedClasses, fold_rows
+from opinionpool.tables.options_of_events import EventOptions, fold_rows
 from opinionpool.tables.profile import Profile
 from opinionpool.tables.roles import SYNONYMS, TEXT, Beside, Columns, normal
 from opinionpool.tables.statements import LongRows
@@ -322,8 +322,7 @@ def _by_class(
         column=column,
         time=None,
     )
-    slots = SharedClasses(class_order(melted.written, classes)) if options is None else options
-    folded, probabilities, _ = fold_rows(written, slots, reading.half_units)
+    folded, probabilities, _ = fold_rows(written, class_order(melted.written, classes), options, reading.half_units)
     prior = np.full((len(long_rows.events), probabilities.shape[1]), np.nan)
     prior[folded.event] = probabilities
     return prior if probabilities.shape[1] > 2 else prior[:, 1]

@@ -50,32 +50,15 @@ class Melted:
 class Reading:
     """Rules for reading the cells of a table, with a log of conversions and notes."""
 
+    options: ReadOptions
     rules: NumberRules
-    include: Sequence[str] = ()  # experts to keep, all if empty
-    exclude: Sequence[str] = ()
-    dates: str | None = None  # the order of days and months, or a format
-    merge_names: bool = False  # whether names of experts that hardly differ are one
-    separate_files: bool = (
-        False  # whether an expert who says several things of an event in several files is one for each
-    )
     log: Coerced = field(default_factory=Coerced)
     notes: list[Note] = field(default_factory=list)
     percent: dict[int, bool] = field(default_factory=dict)  # whether unmarked numbers are percentages, by column
 
-    @classmethod
-    def of(cls, options: ReadOptions, rules: NumberRules) -> Reading:
-        """Return the rules that options ask for, with an empty log."""
-        names = tuple(map(str, options.include)), tuple(map(str, options.exclude))
-        return cls(rules, *names, options.dates, options.merge_names, options.duplicates is None)
-
     def numbers(self, table: Table, columns: Sequence[int]) -> list[Numbers | None]:
         """Return columns as plain numbers, None for a column with anything else."""
         return table.numbers(columns, self.rules.missing_words)
-
-    @property
-    def chosen(self) -> bool:
-        """Whether experts are left out on purpose."""
-        return bool(self.include or self.exclude)
 
     def probabilities(
         self,
@@ -115,7 +98,7 @@ class Reading:
 
     def column_times(self, table: Table, column: int, role: str) -> Times:
         """A column of times, (rows,)."""
-        return read_times(table, column, self.rules.missing_words, role, self.dates, self.notes)
+        return read_times(table, column, self.rules.missing_words, role, self.options.dates, self.notes)
 
     def half_units(self, long_rows: LongRows) -> Array:
         """Half a unit of the last written digit of each statement."""
@@ -141,16 +124,16 @@ def row_events(table: Table, layout: Layout) -> Words:
     return encode([str(table.first + i + 1) for i in range(table.rows)])
 
 
-def choose(experts: Iterable[str], reading: Reading) -> list[str]:
+def choose(experts: Iterable[str], options: ReadOptions) -> list[str]:
     """The experts that are kept, in their order."""
-    names = list(dict.fromkeys(experts))
-    for name in (*reading.include, *reading.exclude):
+    names, include, exclude = list(dict.fromkeys(experts)), options.include, options.exclude
+    for name in map(str, (*include, *exclude)):
         if name not in names:
             raise unknown_expert(name, names)
-    kept = [name for name in names if name not in reading.exclude and (not reading.include or name in reading.include)]
+    kept = [name for name in names if name not in exclude and (not include or name in include)]
     if names and not kept:
-        included = f"include keeps {listed(reading.include)}, and " if reading.include else ""
-        raise ExpertError(f"no expert is left: {included}exclude leaves out {listed(reading.exclude)}")
+        included = f"include keeps {listed(include)}, and " if include else ""
+        raise ExpertError(f"no expert is left: {included}exclude leaves out {listed(exclude)}")
     return kept
 
 
@@ -178,7 +161,7 @@ def merged(words: Words) -> Words:
 def _expert_words(table: Table, column: int, reading: Reading) -> Words:
     """The expert of each row, names merged if that was asked for."""
     words = table.words(column)
-    if not reading.merge_names:
+    if not reading.options.merge_names:
         return words
     found = merged(words)
     if len(found.values) < len(words.values):
@@ -209,7 +192,7 @@ def _long_values(table: Table, column: int, experts: Words, reading: Reading) ->
 
 def _files(table: Table, layout: Layout, reading: Reading, cells: Sequence[tuple[Index, int]]) -> Words | None:
     """Return the file of each row if rows of several files are about one cell and have no times, else None."""
-    files = table.files() if reading.separate_files and "time" not in layout.roles else None
+    files = table.files() if reading.options.duplicates is None and "time" not in layout.roles else None
     if files is None:
         return None
     for about, column in cells:
@@ -276,7 +259,7 @@ def melt_long(table: Table, layout: Layout, reading: Reading) -> Melted:
                 ways: list[Mapping[str, object]] = [{"columns": {"topic": name}}, {"columns": {"class": None}}]
                 raise cell_fault("without-class", table, row, own, ways, count)
             raise cell_fault("without-name", table, row, own, [_not_blank(name)], count, role=role)
-    kept = choose(experts.values, reading)
+    kept = choose(experts.values, reading.options)
     if not kept:
         header = shown(table.names[layout.roles["expert"]])
         raise LayoutError(f"{table.name}: no row names an expert in column {header}")
@@ -341,9 +324,10 @@ def melt_columns(table: Table, layout: Layout, reading: Reading) -> Melted:
     events = row_events(table, layout)
     experts, own = _experts_of_columns(table, layout, reading, events)
     by_row = experts[0] if "expert" in layout.roles else None
-    kept = choose([name for each in experts for name in each.values], reading)
+    kept = choose([name for each in experts for name in each.values], reading.options)
     position = {name: i for i, name in enumerate(kept)}
     classes = list(dict.fromkeys(label for _, label in layout.cells if label is not None))
+    chosen = bool(reading.options.include or reading.options.exclude)
     plain, nobody = reading.numbers(table, layout.forecasts), np.broadcast_to(np.intp(0), table.rows)
     if layout.wide:
         _check_columns(table, layout, plain, position if own else None, reading)
@@ -362,7 +346,7 @@ def melt_columns(table: Table, layout: Layout, reading: Reading) -> Melted:
         present, plain[i] = ~np.isnan(value), None
         event = np.broadcast_to(np.intp(i), table.rows) if layout.events else events.codes
         # Who is left out has no code, as who is not named.
-        checked = [("event", event)] if by_row is None or reading.chosen else [("event", event), ("expert", of_row)]
+        checked = [("event", event)] if by_row is None or chosen else [("event", event), ("expert", of_row)]
         for what, codes in checked:
             lacking = present & (codes == BLANK)
             if lacking.any():

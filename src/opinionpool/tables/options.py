@@ -44,7 +44,7 @@ class Option(NamedTuple):
     choices: tuple[str, ...] = ()
     check: Callable[[Any], Any] | None = None  # from a value to the one that is kept; raises an `ArgumentError`
     stage: str = "cells"  # the first of `STAGES` that it matters for
-    scored: bool = False  # whether it is about scores, and asked for by `compare` alone
+    flag: str | None = None  # what it is called on the command line if it is about scores, and of `compare` alone
 
     @property
     def repeated(self) -> bool:
@@ -294,15 +294,17 @@ class ReadOptions:
     )
     horizon: object = _option(
         "text",
-        "Take forecasts as they stood so long before their event closed or was resolved, such as 7d.",
+        "Take forecasts as they stood so long before their event closed or was resolved: a number of days, such as 7, "
+        "or with a unit, such as 4w or 36h.",
+        metavar="SPAN",
         check=_span,
-        scored=True,
+        flag="--horizon",
         stage="times",
     )
     history: bool = _option(
         "flag",
-        "Keep what was forecast at every moment until the events closed, for time-averaged scores.",
-        scored=True,
+        "Keep what was forecast at every moment until the events closed, and average scores over that time.",
+        flag="--time-averaged",
         stage="times",
     )
 
@@ -393,7 +395,7 @@ class ReadOptions:
 
     def given(self) -> dict[str, Any]:
         """Return the options that differ from their defaults, without the options on scores."""
-        values = {name: getattr(self, name) for name, option in OPTIONS.items() if not option.scored}
+        values = {name: getattr(self, name) for name, option in OPTIONS.items() if option.flag is None}
         return {
             name: value
             for name, value in values.items()
@@ -465,7 +467,7 @@ def read_options(path: str) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
         raise ArgumentError(f"{path} cannot be read as a file of options: {reason}") from None
-    names = {option_name(name, option.repeated): name for name, option in OPTIONS.items() if not option.scored}
+    names = {option_name(name, option.repeated): name for name, option in OPTIONS.items() if option.flag is None}
     names |= {name.replace("_", "-"): name for name in names.values()} | {"outcomes": "outcomes"}
     given: dict[str, Any] = {}
     for key, value in found.items():

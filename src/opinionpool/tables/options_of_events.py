@@ -25,22 +25,6 @@ _NEARLY = 0.1
 _LEAST = 0.5
 
 
-@dataclass(frozen=True)
-class SharedClasses:
-    """Classes that all events share, in the order wanted."""
-
-    order: Sequence[int]  # their index among the classes of the rows
-
-    def expected(self, event: Index) -> int:
-        """The number of classes."""
-        del event
-        return len(self.order)
-
-    def table(self, long_rows: LongRows, counts: Index) -> Array:
-        """Return rows as forecasts over all classes, (forecasts, K)."""
-        return np.ascontiguousarray(long_rows.value.reshape(len(counts), len(self.order))[:, list(self.order)])
-
-
 def class_lacking(long_rows: LongRows, start: int, labels: Sequence[object] | None = None) -> str:
     """The first of some labels, by default of all classes, for which the forecast of a row has no probability."""
     present = {long_rows.classes[code] for code in long_rows.label[long_rows.pair == long_rows.pair[start]]}
@@ -49,24 +33,28 @@ def class_lacking(long_rows: LongRows, start: int, labels: Sequence[object] | No
 
 def fold_rows(
     long_rows: LongRows,
-    slots: SharedClasses | EventOptions,
+    order: Sequence[int],
+    options: EventOptions | None,
     half_units: Callable[[LongRows], Array],
     drop_incomplete: bool = False,
     normalise: bool = False,
 ) -> tuple[LongRows, Array, list[Note]]:
     """Return one row for each forecast of several classes or options, its probabilities, and notes.
 
+    `order` are the places of the classes among those of the rows, where events have no options of their own;
     `half_units` gives half a unit of the last written digit of rows, which sums may be off by.
     """
     long_rows = long_rows.select(np.argsort(long_rows.key, kind="stable"))
     _, starts, counts = np.unique(long_rows.pair, return_index=True, return_counts=True)
-    short = counts != slots.expected(long_rows.event[starts])
+    short = counts != (len(order) if options is None else options.sizes[long_rows.event[starts]])
     dropped: list[Note] = []
     if short.any():
         if not drop_incomplete:
-            raise _lacking(long_rows, slots, int(starts[short.argmax()]), int(short.sum()))
+            raise _lacking(long_rows, options, int(starts[short.argmax()]), int(short.sum()))
         long_rows, starts, counts, dropped = _without_incomplete(long_rows, counts, short)
-    table = slots.table(long_rows, counts)
+    table = np.zeros((len(counts), len(order) if options is None else max(2, int(options.sizes.max(initial=2)))))
+    slots = np.argsort(order)[long_rows.label] if options is None else options.slot(long_rows)
+    table[np.repeat(np.arange(len(counts)), counts), slots] = long_rows.value
     total = table.sum(axis=1)
     off = np.abs(total - 1.0) > SUM_TOLERANCE
     if off.any():
@@ -84,13 +72,12 @@ def fold_rows(
     return long_rows.select(starts), table, [*dropped, *_normalised_note(total, uneven, normalise)]
 
 
-def _lacking(long_rows: LongRows, slots: SharedClasses | EventOptions, start: int, count: int) -> OpinionPoolError:
+def _lacking(long_rows: LongRows, options: EventOptions | None, start: int, count: int) -> OpinionPoolError:
     """Return the error for the incomplete forecast that begins at a row, one of `count`, with a class that it lacks."""
-    own, ways = isinstance(slots, EventOptions), [Remedy({"drop_incomplete": True})]
-    labels = slots.of_events[long_rows.event[start]] if isinstance(slots, EventOptions) else long_rows.classes
+    labels = long_rows.classes if options is None else options.of_events[long_rows.event[start]]
     about = {"lacking": class_lacking(long_rows, start, labels), "size": len(labels), **long_rows.about(start)}
-    about["count"] = count
-    return fault("option-lacks", None, ways, **about) if own else fault("class-lacks", None, ways, **about)
+    code, ways = "class-lacks" if options is None else "option-lacks", [Remedy({"drop_incomplete": True})]
+    return fault(code, None, ways, count=count, **about)
 
 
 def _without_incomplete(
@@ -157,16 +144,6 @@ class EventOptions:
     def slot(self, long_rows: LongRows) -> Index:
         """Return the position of each row's option among the options of its event, (M,)."""
         return self.slots[np.searchsorted(self.keys, long_rows.event * len(self.labels) + long_rows.label)]
-
-    def expected(self, event: Index) -> Index:
-        """How many options each of these events has."""
-        return self.sizes[event]
-
-    def table(self, long_rows: LongRows, counts: Index) -> Array:
-        """Rows as forecasts over the options of their events, (forecasts, K); 0 in the positions left free."""
-        table = np.zeros((len(counts), max(2, int(self.sizes.max(initial=2)))))
-        table[np.repeat(np.arange(len(counts)), counts), self.slot(long_rows)] = long_rows.value
-        return table
 
     @property
     def note(self) -> Note:

@@ -36,7 +36,7 @@ from opinionpool.tables.known import coverage_note, in_time, known_by, standing,
 from opinionpool.tables.layout import Layout, find_layout, layout_notes
 from opinionpool.tables.melt import Melted, Reading, melt_columns, melt_long, row_events
 from opinionpool.tables.options import OPTIONS, STAGES, ReadOptions
-from opinionpool.tables.options_of_events import EventOptions, SharedClasses, find_options, fold_rows
+from opinionpool.tables.options_of_events import EventOptions, find_options, fold_rows
 from opinionpool.tables.outcomes import (
     TIED,
     Observed,
@@ -172,7 +172,7 @@ class TableReader:
     @cached_property
     def reading(self) -> Reading:
         """The rules for reading cells, with a log."""
-        return Reading.of(self.request, self.rules)
+        return Reading(self.request, self.rules)
 
     @cached_property
     def events(self) -> Words:
@@ -292,9 +292,8 @@ class TableReader:
         request, classes = self.request, len(self.settled.classes)
         if rows.classes:
             order = class_order(self.melted.written, self.settled.classes)
-            slots = SharedClasses(order) if self.options is None else self.options
             flags = (request.drop_incomplete, request.normalise)
-            rows, table, notes = fold_rows(rows, slots, self.reading.half_units, *flags)
+            rows, table, notes = fold_rows(rows, order, self.options, self.reading.half_units, *flags)
             return rows, table if classes > 2 else np.ascontiguousarray(table[:, 1]), notes
         if not rows.in_order:
             rows = rows.select(np.argsort(rows.pair, kind="stable"))
