@@ -76,8 +76,9 @@ def _lacking(long_rows: LongRows, options: EventOptions | None, start: int, coun
     """Return the error for the incomplete forecast that begins at a row, one of `count`, with a class that it lacks."""
     labels = long_rows.classes if options is None else options.of_events[long_rows.event[start]]
     about = {"lacking": class_lacking(long_rows, start, labels), "size": len(labels), **long_rows.about(start)}
-    code, ways = "class-lacks" if options is None else "option-lacks", [Remedy({"drop_incomplete": True})]
-    return fault(code, None, ways, count=count, **about)
+    about |= {"count": count}
+    ways = [Remedy({"drop_incomplete": True})]
+    return fault("class-lacks", None, ways, **about) if options is None else fault("option-lacks", None, ways, **about)
 
 
 def _without_incomplete(
