@@ -80,12 +80,8 @@ def default_fit(
             "bias: each event has options of its own, and nobody can be biased towards one of them; leave it out"
         )
     duplicates = _duplicates(data, believed, every)
-    data, nobody = data.by(duplicates.first), len(duplicates.first) == 0
-    away = np.zeros(data.free) if believed.assessed or not data.contrasts.size else data.distrust()
-    used = data.resolved & (data.weight > 0) & data.answered
-    believed = believed if nobody else believed.among(duplicates.source, len(duplicates.first))
-    if len(duplicates.first) > 2:
-        believed = believed.agreeing(Agreement.among(data.contrasts, data.weight, data.options))
+    data, believed, away = _distinct(data, believed, duplicates)
+    used, nobody = data.resolved & (data.weight > 0) & data.answered, len(duplicates.first) == 0
     if believed.assessed or not used.any() or nobody:
         found = assumed(believed, away, options=options, answers_only=answers_only)
         constant = bool((whole.answered & whole.resolved & (data.weight > 0)).any()) and not used.any()
@@ -97,6 +93,32 @@ def default_fit(
         all_rows = None if every is None else partial(every, duplicates.first, away)
         found = _learned(data.on(used).believing(away), believed, answers_only=answers_only, every=all_rows)
     return found.of_all(duplicates, of_all)
+
+
+def log_evidence(data: DenseContrasts, believed: Believed) -> float:
+    """Log marginal likelihood of the outcomes at the usual limit of extremes; 0 where nothing is learned."""
+    duplicates, limit = _duplicates(data, believed, None), harmonic_mean(LIMITS, LIMIT_PROBABILITIES)
+    data, believed, away = _distinct(data, believed, duplicates)
+    used = data.resolved & (data.weight > 0) & data.answered
+    if believed.assessed or not used.any():
+        return 0.0
+    rows = data.on(used).believing(away)
+    centre, common = _centre(rows, believed, limit)
+    nodes = replace(prior_nodes(believed, rows.free, options=rows.absent is not None), common=common)
+    return evidence(rows.observed(believed.parts(believed.rho), Extremes(limit, centre)), nodes)[0]
+
+
+def _distinct(
+    data: DenseContrasts, believed: Believed, duplicates: Duplicates
+) -> tuple[DenseContrasts, Believed, Array]:
+    """Contrasts of distinct experts, what is believed of these, and L° less the believed prior, (K - 1,)."""
+    data = data.by(duplicates.first)
+    away = np.zeros(data.free) if believed.assessed or not data.contrasts.size else data.distrust()
+    if len(duplicates.first):
+        believed = believed.among(duplicates.source, len(duplicates.first))
+    if len(duplicates.first) > 2:
+        believed = believed.agreeing(Agreement.among(data.contrasts, data.weight, data.options))
+    return data, believed, away
 
 
 def _duplicates(data: DenseContrasts, believed: Believed, every: Blocks | None) -> Duplicates:

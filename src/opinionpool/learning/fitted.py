@@ -20,6 +20,7 @@ from opinionpool.learning.members import Members
 from opinionpool.learning.posterior import Posterior, answer_rows, debiased
 from opinionpool.learning.problem import Problem
 from opinionpool.learning.recency import Recency
+from opinionpool.learning.rounding import Rounding
 from opinionpool.learning.shrinkage import MarginalFeatures
 from opinionpool.learning.topics import TopicEffects, TopicShift
 from opinionpool.model.contrasts import AnswerParts, Batch
@@ -60,8 +61,8 @@ class FittedPanel(Tabular):
         What else is mixed with the panel's answers.
     recency : Recency or None
         How fast forecasts go stale, where their times are known.
-    votes : LatentLevels or None
-        What levels count as, where experts gave some.
+    votes : LatentLevels, Rounding or None
+        What levels count as, where experts gave some, or zeros of more than two classes.
     known : Problem, LeftOut or None
         Resolved events that it was learned from, or what `left_out` is of these, where the posterior is known.
     """
@@ -80,7 +81,7 @@ class FittedPanel(Tabular):
     posterior: Posterior | None = None
     topics: TopicEffects | None = None
     recency: Recency | None = None
-    votes: LatentLevels | None = None
+    votes: LatentLevels | Rounding | None = None
     members: Members | None = None
     known: Problem | LeftOut | None = None
 

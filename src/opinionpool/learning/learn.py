@@ -10,11 +10,11 @@ import numpy.typing as npt
 
 from opinionpool.arrays import Array
 from opinionpool.errors import ArgumentError, LearningError, Note, PanelError
-from opinionpool.estimation.sampling import sample_of
+from opinionpool.estimation.sampling import Draw, sample_of
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.beliefs import Beliefs
 from opinionpool.learning.constants import CROWD, SEVERAL, SPARSE
-from opinionpool.learning.default import default_fit
+from opinionpool.learning.default import default_fit, log_evidence
 from opinionpool.learning.dependent_events import independent_weight
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.learning.leakage import leakage_notes
@@ -23,6 +23,8 @@ from opinionpool.learning.prior import Believed, belief_notes
 from opinionpool.learning.problem import Problem, Source, Sums, in_parts
 from opinionpool.learning.recency import Recency, learn_recency
 from opinionpool.learning.request import Request
+from opinionpool.learning.rounding import Rounding
+from opinionpool.learning.rows import DenseContrasts
 from opinionpool.learning.unlearned import MOST_UNCERTAIN, DefaultFit
 from opinionpool.logodds import FLOOR, POOL_FLOOR
 from opinionpool.model.contrasts import contrasts
@@ -133,6 +135,9 @@ def _learn_by_beliefs(problem: Problem, beliefs: Beliefs, request: Request) -> F
     crowd = not assessed and is_crowd(problem.forecasts, problem.weight) and _by_features(problem, beliefs, request)
     timed = problem.forecasts.made is not None and not assessed
     drawn = sample_of(problem.forecasts, problem.weight) if problem.whole is None and (timed or not crowd) else None
+    rounding = None if crowd or assessed else _rounding(problem, beliefs, drawn, floor)
+    if rounding is not None:
+        problem = replace(problem, forecasts=rounding.forecasts(problem.forecasts))
     if timed:
         some = problem if drawn is None else problem.sampled(drawn, problem.weight)
         recency = learn_recency(some.forecasts, some.reference, some.weight, floor)
@@ -147,7 +152,10 @@ def _learn_by_beliefs(problem: Problem, beliefs: Beliefs, request: Request) -> F
         elif problem.parts is not None and (reduced == problem.weight).all():
             # How much dependent events tell shows where all are in memory only.
             some = replace(
-                problem, blocks=in_parts(problem.parts, partial(_as_they_count, votes, recency, floor, problem.topics))
+                problem,
+                blocks=in_parts(
+                    problem.parts, partial(_as_they_count, votes or rounding, recency, floor, problem.topics)
+                ),
             )
         if some.blocks is not None:
             resolved = problem.forecasts.resolved if drawn is not None else problem.seen.events
@@ -156,12 +164,28 @@ def _learn_by_beliefs(problem: Problem, beliefs: Beliefs, request: Request) -> F
     if found.posterior is not None and not request.answers_only:
         found = replace(found, known=replace(some, blocks=None, parts=None))
     about = () if found.topics is None else (found.topics.note(),)
-    notes = (*found.notes, *about, *notes, *(() if recency is None else (recency.note(),)))
-    return replace(found, recency=recency, votes=votes, notes=notes)
+    notes = (*found.notes, *about, *notes, *(each.note() for each in (rounding, recency) if each is not None))
+    return replace(found, recency=recency, votes=votes or rounding, notes=notes)
+
+
+def _rounding(problem: Problem, beliefs: Beliefs, drawn: Draw | None, floor: float) -> Rounding | None:
+    """What zeros count as, by all events or those that are drawn."""
+    some = problem if drawn is None else problem.sampled(drawn, problem.weight)
+    believed = Believed.of(beliefs, problem.experts)
+
+    def evidence(forecasts: Forecasts) -> float:
+        weight, _ = independent_weight(forecasts, some.reference, some.weight, floor)
+        return log_evidence(_dense(replace(some, forecasts=forecasts, weight=weight), floor), believed)
+
+    return Rounding.learned(some.forecasts, floor, evidence)
 
 
 def _as_they_count(
-    votes: LatentLevels | None, recency: Recency | None, floor: float, topics: tuple[str, ...], part: Problem
+    votes: LatentLevels | Rounding | None,
+    recency: Recency | None,
+    floor: float,
+    topics: tuple[str, ...],
+    part: Problem,
 ) -> Problem:
     """Part whose forecasts account for levels of votes and scores, and for ages."""
     forecasts = part.forecasts if votes is None else votes.forecasts(part.forecasts)
@@ -201,13 +225,15 @@ def _dense_size(forecasts: Forecasts) -> int:
     return t * n * (len(forecasts.classes) - 1)
 
 
+def _dense(problem: Problem, floor: float) -> DenseContrasts:
+    """Contrasts as an array; of resolved events where all may be too many, as open ones tell little then."""
+    some = problem.select(problem.forecasts.resolved) if _dense_size(problem.forecasts) > LARGE else problem
+    return some.dense(floor)
+
+
 def _learn_default(problem: Problem, beliefs: Beliefs, request: Request) -> FittedPanel:
     """Fitted panel by the default pool, for any number of resolved events."""
-    some = problem
-    if _dense_size(problem.forecasts) > LARGE:
-        # Open events tell little here, and may be too many for an array.
-        some = problem.select(problem.forecasts.resolved)
-    data, believed = some.dense(request.settings.floor), Believed.of(beliefs, problem.experts)
+    data, believed = _dense(problem, request.settings.floor), Believed.of(beliefs, problem.experts)
     every = problem.blocks and partial(problem.blocks, request.settings.floor)
     found = default_fit(data, believed, answers_only=request.answers_only, every=every)
     kind = "default" if problem.counts.any() and not believed.assessed else "assumed"

@@ -21,6 +21,7 @@ from opinionpool.learning.levels import LatentLevels
 from opinionpool.learning.members import Members
 from opinionpool.learning.posterior import Limits, Posterior
 from opinionpool.learning.recency import Recency
+from opinionpool.learning.rounding import Rounding
 from opinionpool.learning.shrinkage import MarginalFeatures
 from opinionpool.learning.topics import TopicEffects
 from opinionpool.model.contrasts import Extremes
@@ -209,6 +210,10 @@ def _check_levels(votes: LatentLevels) -> None:
             raise SavedPoolError(f"there should be levels, a scale, a shift and a leniency for each of {n} experts")
     if (votes.levels < 0).any() or ((votes.scale >= 0) != (votes.levels > 0)).any() or (votes.scale >= n).any():
         raise SavedPoolError("who gives levels should have a scale, and nobody else")
+
+
+def _check_rounding(votes: Rounding) -> None:
+    shaped(votes.zero, (len(votes.experts),), "what zeros count as", least=0.0)
 
 
 def _check_recency(recency: Recency) -> None:
@@ -421,6 +426,7 @@ PARTS = (
         retired=("by_revisions",),
     ),
     Kind.of("latent-levels", LatentLevels, _check_levels),
+    Kind.of("rounding", Rounding, _check_rounding),
     Kind.of("class-weights", ClassWeights, _nothing),
     Kind.of("class-posterior", ClassPosterior, _check_class_posterior),
     Kind.of("crowd-posterior", CrowdPosterior, _check_crowd_posterior),
