@@ -248,9 +248,9 @@ class TestThroughLearning:
 
     def test_one_expert_more_moves_answers_little(self):
         """Neither at the number from which weights follow from features, nor where all were learned alike before."""
-        for n, most in ((30, 0.08), (500, 0.01)):
+        for n, panels, most in ((30, 4, 0.08), (500, 2, 0.01)):
             moved = []
-            for seed in range(4):
+            for seed in range(panels):
                 rng = np.random.default_rng([n, seed])
                 y = rng.integers(0, 2, 120)
                 accuracy = np.exp(0.5 * rng.normal(size=n + 1))
