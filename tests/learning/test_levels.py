@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import opinionpool as op
+from opinionpool.estimation import sampling
 from opinionpool.learning.constants import ARBITRARY, BASE_RATE, SHIFT
 from opinionpool.learning.learn import learn
 from opinionpool.learning.levels import LatentLevels
@@ -255,3 +256,20 @@ def test_saved_with_the_pool(tmp_path):
     pool = op.GaussianPool().fit(f)
     op.save(pool, tmp_path / "pool.json")
     np.testing.assert_allclose(op.load(tmp_path / "pool.json").predict_proba(f), pool.predict_proba(f))
+
+
+def test_a_sample_of_many_votes_stands_for_all(monkeypatch):
+    """As many were right on most events, so that who voted tells the events apart; an array is as its forecasts."""
+    monkeypatch.setattr(sampling, "EVENTS", 1000)
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 6000)
+    votes = (rng.random((6000, 16)) < np.where(y == 1, 0.7, 0.3)[:, None]).astype(float)
+    forecasts = op.Forecasts.from_array(votes, y)
+    drawn, right = sampling.sample_of(forecasts, np.ones(6000)), (votes.mean(axis=1) > 0.5) == y
+    weight = drawn.frequencies(np.ones(6000))
+    assert np.average(right[drawn.positions], weights=weight) == pytest.approx(right.mean(), abs=0.02)
+    found = [op.GaussianPool().fit(x, z).predict_proba(x)[:, 1] for x, z in ((votes, y), (forecasts, None))]
+    np.testing.assert_allclose(found[0], found[1], atol=1e-12)
+    # Each vote is worth the log-odds of .7.
+    meant = expit(np.log(7 / 3) * (2 * votes - 1).sum(axis=1))
+    assert np.abs(found[0] - meant).mean() < 0.03

@@ -165,6 +165,8 @@ EVENTS, FORECASTS = 20_000, 2_000_000
 FEWER = 5
 # A share of different keys from which on copies are not looked for.
 DIFFERENT = 0.97
+# Different events of one key that are drawn together at most.
+TOGETHER = 100
 # Sizes of events that differ by no more than this, relative to their size, are the same but for rounding.
 SAME = 1e-9
 
@@ -281,6 +283,7 @@ class Draw(NamedTuple):
         same = None
         if contents is not None and _different(keys) < DIFFERENT * sum(map(len, strata)):
             same = contents()
+            keys = _few_together(keys, same)
         found = [_ordered(keys, weight, same, mine, most) for mine, most in zip(strata, room.tolist(), strict=True)]
         events = np.concatenate(found)
         if not len(events):
@@ -327,6 +330,19 @@ class _Copies:
     def joined(cls, parts: Sequence[_Copies]) -> _Copies:
         stratum, taking, group = zip(*((each.stratum, each.taking, each.group) for each in parts), strict=True)
         return cls(np.concatenate(stratum), np.concatenate(taking), np.concatenate(group))
+
+
+def _few_together(keys: Keys, same: Keys) -> Keys:
+    """Return keys of which none has more than `TOGETHER` different events: by their contents, where it would.
+
+    Votes of many have few keys, those of so many who were right; whose they are distinguishes events.
+    """
+    order = np.lexsort((same, keys))
+    starts = np.append(True, np.diff(keys[order]) != 0)
+    different, group = starts | np.append(True, np.diff(same[order]) != 0), np.cumsum(starts) - 1
+    many = np.empty(len(keys), dtype=bool)
+    many[order] = (np.bincount(group, different) > TOGETHER)[group]
+    return np.where(many & (keys != 0), mixed(keys ^ same), keys)
 
 
 def _different(keys: Keys) -> int:

@@ -29,6 +29,9 @@ from opinionpool.model.features import Parts
 from opinionpool.names import numbered
 from opinionpool.priors import laplace_prior
 
+# Events that show who may be a voter.
+FIRST = 64
+
 
 @dataclass(frozen=True, eq=False)
 class ArraySource:
@@ -91,7 +94,10 @@ class ArraySource:
         request = request.about(len(self.classes))
         if request.by_moments:
             return self.sums(request) is not None
-        return request.believed is not None and len(self.classes) == 2 and self._many
+        first = self.q[:FIRST]
+        # Votes count as the panel's, which takes all of them.
+        votes = ((first == 0) | (first == 1) | np.isnan(first)).all(axis=0).any()
+        return request.believed is not None and len(self.classes) == 2 and self._many and not votes
 
     @property
     def _many(self) -> bool:
