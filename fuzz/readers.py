@@ -85,9 +85,9 @@ def attempt(data: bytes) -> None:
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", OpinionPoolWarning)
         try:
-            describe.examine(diagnose(io.BytesIO(data[1:])))
+            found = describe.examine(diagnose(io.BytesIO(data[1:])))
             forecasts = read(data)
-            write_csv(describe.duplicate_columns(forecasts), io.StringIO())
+            write_csv(describe.check_view(found, "the file").columns, io.StringIO())
             rules.fit_pool("average", forecasts).pool(forecasts.X)
         except OpinionPoolError as error:
             str(error).encode()

@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 
 from opinionpool import arrays
 from opinionpool.errors import CellError, DuplicateError
-from opinionpool.tables.options_of_events import SharedClasses, fold_rows
+from opinionpool.tables.options_of_events import fold_rows
 from opinionpool.tables.statements import LongRows, drop_late, one_each
 from opinionpool.tables.table import read_frame
 
@@ -134,13 +134,13 @@ def test_the_last_forecast_of_several_classes_is_one_forecast():
     kept, _ = one_each(statements(rows, classes=("x", "y")), "last", "time")
     assert said(kept) == [(0, 0, 0, 0.3)]
     with pytest.raises(CellError, match="forecast by 'a' on event 'q0' has no probability for class 'y'"):
-        fold_rows(kept, SharedClasses([0, 1]), lambda some: np.zeros(len(some.value)))
+        fold_rows(kept, [0, 1], None, lambda some: np.zeros(len(some.value)))
 
 
 def folded(values, half=0.0, order=(0, 1, 2)):
     rows = [(0, 0, i, value, None) for i, value in enumerate(values)]
     _, table, notes = fold_rows(
-        statements(rows, classes=("x", "y", "z")), SharedClasses(order), lambda some: np.full(len(some.value), half)
+        statements(rows, classes=("x", "y", "z")), order, None, lambda some: np.full(len(some.value), half)
     )
     return table.tolist(), [note.code for note in notes]
 

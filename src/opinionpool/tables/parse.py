@@ -145,7 +145,11 @@ class TableReader:
         """The columns by their roles."""
         whole = self.whole or Whole(layout_of(self.profile, self.other, self.request), None, self.profile)
         if self.table.rows > _HEAD * _MORE and whole.layout.long and self.request.duplicates is None:
-            self._refuse_repeats(whole)
+            roles = whole.layout.roles
+            if whole.profile.repeated(
+                [roles[role] for role in ("event", "expert", "class", "verdict") if role in roles]
+            ):
+                self._refuse_repeats(whole)
         return whole.layout
 
     def _refuse_repeats(self, whole: Whole) -> None:

@@ -92,8 +92,8 @@ class Words:
 
 
 def code_type(words: Sized) -> np.dtype[Any]:
-    """The least type of integers that are positions of words, 1 more, or -1."""
-    return np.dtype(np.min_scalar_type(-len(words) - 2))
+    """The type of integers that are positions of words, 1 more, or -1: of one byte or two where these do."""
+    return np.dtype(np.min_scalar_type(-len(words) - 2) if len(words) < 1 << 15 else np.intp)
 
 
 class Numbers(NamedTuple):
@@ -221,7 +221,10 @@ class Table:
         rows = self.select(f"CAST((hash({cell}) >> {shift}) & 65535 AS USMALLINT) AS h")["h"]
         place = np.empty(1 << 16, dtype=code_type(keys))
         place[slots.astype(np.intp)] = np.arange(len(keys))
-        return np.asarray(place.take(rows))
+        found = np.empty(len(rows), dtype=code_type(keys))
+        for cells in blocks(len(rows), 1):
+            found[cells] = place.take(rows[cells])
+        return found
 
     def iso_times(self, column: int) -> npt.NDArray[np.datetime64] | None:
         """A column as times in UTC, if each cell is blank or a date or time in UTC, year first; else None."""
