@@ -33,8 +33,9 @@ def expit(x: npt.ArrayLike) -> Array:
     >>> expit([-1000.0, 0.0])
     array([0. , 0.5])
     """
-    with np.errstate(over="ignore"):
-        return np.asarray(1.0 / (1.0 + np.exp(np.negative(x, dtype=np.float64))))
+    x = np.asarray(x, dtype=np.float64)
+    small = np.exp(-np.abs(x))
+    return np.asarray(np.maximum(small, x >= 0) / (1.0 + small))
 
 
 def logit(p: npt.ArrayLike) -> Array:

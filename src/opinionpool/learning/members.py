@@ -107,8 +107,8 @@ class Members:
         q = np.where(known[..., None], q, 0.0)
         total = known @ self.count
         average = np.full((len(q), q.shape[2]), np.nan)
-        np.divide(self.count @ q, total[:, None], out=average, where=total[:, None] > 0)
-        follow = self.follow @ q + (~known @ self.follow)[:, None] * average
+        np.divide(_over(self.count, q), total[:, None], out=average, where=total[:, None] > 0)
+        follow = _over(self.follow, q) + (~known @ self.follow)[:, None] * average
         if binary:
             return logodds.all_classes(average[:, 0], 2), logodds.all_classes(follow[:, 0], 2)
         return average, follow
@@ -130,14 +130,19 @@ class Members:
             each = np.where(np.isnan(each), common[:, None], each) + some.shift[:, None]
             odds = _class_log_odds(each)
             mean[0, rows], sd[0, rows] = _class_log_odds(common + some.shift), AVERAGE_SD * answered[:, None]
-            mean[1, rows] = np.einsum("i,tik->tk", self.follow, odds)
-            sd[1, rows] = np.sqrt(np.einsum("i,tik->tk", self.follow, (odds - mean[1, rows][:, None]) ** 2))
+            mean[1, rows] = _over(self.follow, odds)
+            sd[1, rows] = np.sqrt(_over(self.follow, (odds - mean[1, rows][:, None]) ** 2))
             start = _class_log_odds(logodds.prior_log_ratios(some.prior) + some.shift)
             from_prior[:, rows] = mean[:, rows] - start
         own = np.repeat(np.arange(2), len(SLOPES))
         moved = np.tile(SLOPES, 2)[:, None, None] * from_prior[own]
         share = np.append(self.shares[0], self.shares[1:][own] * np.tile(SLOPE_PROBABILITIES, 2))
         return share, mean[own] - from_prior[own] + moved, np.hypot(sd[own], SLOPE_SD * moved)
+
+
+def _over(shares: Array, values: Array) -> Array:
+    """Sums over the experts, (T, K), of shares (N,) times values (T, N, K)."""
+    return np.asarray(np.swapaxes(values, 1, 2) @ shares)
 
 
 def _posterior(prior: Array, log_likelihood: Array) -> Array:

@@ -227,11 +227,11 @@ class Posterior(Tabular):
         answer, each = mean @ self._gradient(symmetric, batch, rows, extremes), []
         for limit, values in zip(limits.limit.tolist(), limits.mean, strict=True):
             gradient = self._gradient(symmetric, batch, rows, replace(extremes, limit=limit))
-            # How log-odds of classes go with intercept and weights, (T, C, Q).
-            by_class = np.einsum("tca,tqa->tcq", slope, gradient)
+            # How log-odds of classes go with intercept and weights, (T C, Q).
+            by_class = np.einsum("tca,tqa->tcq", slope, gradient).reshape(-1, len(mean))
             moved = np.einsum("tca,ta->tc", slope, values @ gradient - answer)
-            away = np.einsum("tcq,mq->mtc", by_class, self.mean - mean) + moved
-            variance = np.einsum("tcq,mqr,tcr->mtc", by_class, self.covariance, by_class, optimize=True) * factor**2
+            away = ((self.mean - mean) @ by_class.T).reshape(-1, *moved.shape) + moved
+            variance = np.einsum("mxq,xq->mx", by_class @ self.covariance, by_class).reshape(away.shape) * factor**2
             each.append((away * factor, np.sqrt(np.maximum(variance + beside, 0.0))))
         away, sd = (np.concatenate(part) for part in zip(*each, strict=True))
         return np.outer(limits.probability, self.probability).ravel(), away, sd
