@@ -6,7 +6,6 @@ from hypothesis import given, settings, strategies as st
 from scipy.optimize import minimize
 from scipy.stats import multivariate_normal
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.linear_model import LogisticRegression
 
 import opinionpool as op
 from opinionpool import logodds
@@ -82,17 +81,6 @@ def test_is_linear_discriminant_analysis_up_to_divisor_and_prior(k):
     assert np.log(learned.pool(f.X)) == pytest.approx(np.maximum(log, np.log(1e-8)), abs=1e-6)
 
 
-def test_multinomial_logistic_regression_agrees_when_the_model_holds():
-    panel, f = drawn(3, 3, 2, 30_000)
-    learned, x = alone(f), ratios(f.X).reshape(30_000, -1)
-    regression = LogisticRegression(C=np.inf, max_iter=1000).fit(x, f.outcomes)
-    new, y = panel.simulate(4000, PRIORS[3], seed=9)
-    other = regression.predict_proba(ratios(new).reshape(4000, -1))
-    assert np.abs(learned.pool(new) - other).mean() < 0.01
-    rows = np.arange(4000)
-    assert np.log(learned.pool(new)[rows, y]).mean() == pytest.approx(np.log(other[rows, y]).mean(), abs=0.005)
-
-
 @given(st.integers(0, 10**6))
 @settings(deadline=None, max_examples=15)
 def test_relabelled_classes_are_learned_alike(seed):
@@ -159,15 +147,6 @@ def test_missing_forecasts_are_left_to_maximum_likelihood():
         assert other(start + 0.01 * rng.normal(size=start.size)) > -best
     slope = minimize(other, start, options={"maxiter": 0}).jac
     assert np.abs(slope).max() < 2e-3
-
-
-def test_missing_forecasts_hardly_matter_where_they_are_many():
-    panel, f = drawn(7, 3, 3, 6000, missing=0.3)
-    learned = alone(f, prior=PRIORS[3], floor=1e-100)
-    # The rarest class has 420 forecasts of each expert, whose means have standard errors of about 0.05.
-    assert learned.panel.means == pytest.approx(panel.means, abs=0.16)
-    # And pairs have 2,900 events in common or more, for standard errors of up to 0.035.
-    assert learned.panel.covariance == pytest.approx(panel.covariance, abs=0.12)
 
 
 def test_the_silent_and_the_absent_get_no_weight_and_clones_share():
