@@ -186,7 +186,7 @@ def test_new_topics_get_the_common_values_and_are_less_certain():
     # Nobody answered: the prior, as it is.
     nobody = np.full((1, 3), np.nan)
     assert state.pool(nobody, topics="t0") == state.pool(nobody)
-    assert state.pool(nobody, prior=0.3, topics="t0") == 0.3
+    assert state.pool(nobody, prior=0.3, topics="t0") == pytest.approx(0.3, rel=1e-15)
     with pytest.raises(op.ArgumentError, match="learned nothing about topics"):
         op.GaussianPool().fit(q, y).predict_proba(q, topics=topics)
 
@@ -276,7 +276,7 @@ def crowded(rng, accuracy, scale, shift, events):
 def test_in_a_crowd_topics_that_do_not_differ_have_slopes_of_1():
     """Answers on events that features were learned from are too sure: the best slope for them is 1.3."""
     slopes, extra = [], []
-    for seed in range(6):
+    for seed in range(3):
         rng, n, known = np.random.default_rng(300 + seed), 620, 600
         crowd = rng.lognormal(0, 0.8, n), rng.lognormal(0, 0.4, n), 0.5 * rng.normal(size=n)
         y, q, topics = crowded(rng, *crowd, 1600)

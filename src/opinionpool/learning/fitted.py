@@ -28,7 +28,7 @@ from opinionpool.model.full_panel import FullPanel
 from opinionpool.model.panel import Panel, PoolingPanel
 from opinionpool.priors import own_priors, prior_or_learned, spread_prior
 
-# Numbers said of the events that are looked at together, many of which may be alike.
+# Numbers about the events that are looked at together, many of which may be alike.
 _ALIKE = 1 << 18
 
 
@@ -276,7 +276,7 @@ class FittedPanel(Tabular):
             axes = [0 if value is None else np.ndim(value) for value in (own, rate)]
             once = each = np.arange(len(q))
             if topics is None and max(axes) < forecasts.probabilities.ndim:
-                # Events on which the same was said have one interval.
+                # Events with the same forecasts have one interval.
                 once, each = distinct_rows(q.reshape(len(q), -1))
             ends[:, rows] = np.stack(counted.interval(q[once], own, rate, level, topics))[:, each]
         return ends[0], ends[1]

@@ -96,7 +96,7 @@ class Contents:
             0 if forecasts.void is None else len(forecasts.void.events),
             int((forecasts.crowd == 0).sum()),
             (int(np.isnan(priors).any(axis=1).sum()), *_ends(known)),
-            np.empty(0, "datetime64[us]") if forecasts.times is None else _telling(forecasts.times),
+            np.empty(0, "datetime64[us]") if forecasts.times is None else _extremes(forecasts.times),
             _counts(forecasts),
         )
 
@@ -108,7 +108,7 @@ class Contents:
             self.void + other.void,
             self.blank + other.blank,
             (blank + more, *_ends(np.array([*ends, *others]))),
-            _telling(np.concatenate([self.times, other.times])),
+            _extremes(np.concatenate([self.times, other.times])),
             {key: own + other.counts[key] for key, own in self.counts.items()},
         )
 
@@ -118,7 +118,7 @@ def _ends(values: Array) -> tuple[float, float]:
     return float(values.min(initial=np.inf)), float(values.max(initial=-np.inf))
 
 
-def _telling(times: Times) -> Times:
+def _extremes(times: Times) -> Times:
     """The first and the last of some times, and one that is no midnight if there is one."""
     known = np.sort(times[~np.isnat(times)])
     return np.concatenate([known[:1], known[-1:], known[~midnights(known)][:1]])
@@ -145,22 +145,22 @@ class Drawn:
     def __init__(self) -> None:
         self._parts: list[tuple[Forecasts, Array]] = []
         self._share = np.ones(2)  # of events without and with an outcome
-        self._chance = np.random.default_rng(0)
+        self._random = np.random.default_rng(0)
 
     def add(self, part: Forecasts) -> None:
         """Take in a part; a share is halved for as long as it has too many forecasts."""
-        self._parts.append((part, self._chance.random(len(part.events))))
+        self._parts.append((part, self._random.random(len(part.events))))
         for known in (0, 1):
             while self._too_many(known):
                 self._share[known] /= 2
-        for i, (each, chance) in enumerate(self._parts):
-            kept = chance < self._share[each.resolved.astype(np.intp)]
+        for i, (each, draw) in enumerate(self._parts):
+            kept = draw < self._share[each.resolved.astype(np.intp)]
             if not kept.all():
-                self._parts[i] = each.select_events(kept), chance[kept]
+                self._parts[i] = each.select_events(kept), draw[kept]
 
     def _too_many(self, known: int) -> bool:
         share = self._share[known]
-        sizes = [part.crowd[(part.resolved == known) & (chance < share)] for part, chance in self._parts]
+        sizes = [part.crowd[(part.resolved == known) & (draw < share)] for part, draw in self._parts]
         return sum(int(size.sum()) for size in sizes) > _CHECKED and sum(map(len, sizes)) > _LEAST
 
     @property
