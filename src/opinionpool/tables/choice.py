@@ -279,8 +279,6 @@ class Choice:
             rest = [place for role in shape.key if role != "class" for place in roles[role]]
             if not look.varies_within(of_class.place, [*rest, *self.times[:1]]):
                 yield "the class distinguishes no rows"
-            if "class" not in of_class.roles and look.repeated([*rest, of_class.place, *self.times[:1]]):
-                yield "the class does not distinguish all rows"
         if roles.get("outcome") and "outcome" not in self.given:
             yield from self._outcome_vetoes(reading, look.columns[roles["outcome"][0]])
 
@@ -353,16 +351,6 @@ class Choice:
         numbers = (normal(column.name) == "id" or "event" not in column.roles) and not look.repeated(event)
         if numbers and (any(repeated) or (expert and look.repeated(expert))):
             yield "it numbers the rows"
-        named_events = [c.place for c in named if look.repeated([c.place])]
-        if "event" not in column.roles and any(not look.varies_within(column.place, [each]) for each in named_events):
-            yield "it is a property of the events"
-        others = [] if "event" in column.roles else [place for place in self._ids() if place not in reading.used]
-        if look.count([*event, *expert]) == look.count(event) and any(
-            look.count([place, *expert]) > look.count([place]) for place in others
-        ):
-            yield "it numbers single forecasts"
-        if any(look.count([column.place]) > look.count([c.place]) for c in named if TEXT not in c.roles):
-            yield "another column that is called an event holds fewer"
 
     def _differs(self, column: Column, reading: Reading) -> bool:
         """Whether verdicts differ within an event, or from what happened."""
@@ -390,12 +378,6 @@ class Choice:
             shape == ONE_CLASSES and (grid is not None or not self._adds(reading))
         ):
             yield "columns do not add up to 1 as those of classes do"
-        elif shape == WIDE and self._adds(reading) and self._names_classes(reading):
-            yield "outcomes are the names of columns that add up to 1"
-        elif PROBABILITY in reading.roles and PROBABILITY not in self.given:
-            classes = self._of_classes(self.numbers, reading.roles)
-            if {c.place for c in classes} & {*places} and look.add_up([c.place for c in classes]):
-                yield "outcomes are the names of columns that add up to 1"
 
     def _adds(self, reading: Reading) -> bool:
         """Whether columns of forecasts add up to 1, in more than a few rows if what happened does not name them."""
@@ -503,9 +485,6 @@ class Choice:
             yield from (f"{shown(look.columns[p].name)} names no event" for p in self.called("event"))
             texts = [c.name for c in self.labels if c.kind == "text" and not roles.get("outcome")]
             yield from (f"{shown(name)} names no event" for name in texts)
-        if shape != RESPONDENTS:
-            unused = [c for c in self.shared if c.place not in reading.roles["event"]]
-            yield from (f"{shown(c.name)} names no event, though the outcomes have it" for c in unused)
         places = [place for role in shape.key for place in reading.roles[role]]
         if not (repeated := look.repeated(places) if places else 0):
             return
@@ -547,12 +526,8 @@ class Choice:
             unsure += [c for c in open_ if "outcome" in c.roles and "unsure" not in c.says]
         yield from (f"{shown(c.name)} is a forecast, and not what happened" for c in unsure)
         yield from (f"{shown(c.name)} is a forecast of its own" for c in open_ if "summary" in c.says)
-        heads = [c for c in forecasts if "head" in c.says]
         if shape == WIDE and sides(open_):
             yield f"{listed([c.name for c in forecasts], 4)} are an expert each"
-        if heads and len(heads) < len(forecasts):
-            others = listed([c.name for c in forecasts if c not in heads], 3)
-            yield f"{others} are forecasts, as {shown(heads[0].name)} is"
         numbers = [c for c in self._plain if c.kind == "number" and "never" not in c.says and c not in forecasts]
         if not all(c.binary for c in [*forecasts, *numbers] if c.kind):
             yield from (f"{shown(c.name)}, which is 0 or 1, is a forecast" for c in open_ if c.binary)

@@ -14,17 +14,17 @@ from opinionpool.arrays import Array, Index
 from opinionpool.errors import LayoutError, Note
 from opinionpool.findings import Place, Remedy, fault, finding
 from opinionpool.tables.classes import Matcher
-from opinionpool.tables.layout import Layout
+from opinionpool.tables.layout import Layout, unused_note
 from opinionpool.tables.melt import Melted, Reading
 from opinionpool.tables.options import ReadOptions
 from opinionpool.tables.options_of_events import EventOptions, fold_rows
 from opinionpool.tables.profile import Profile
-from opinionpool.tables.roles import SYNONYMS, TEXT, Beside, Columns, normal
+from opinionpool.tables.roles import TEXT, Beside, Columns
 from opinionpool.tables.statements import LongRows
 from opinionpool.tables.table import BLANK, Table, cell_fault, place
 from opinionpool.tables.times import Times, are_times, last_moments, midnights, span
 from opinionpool.tables.units import check_prior, tiny_column
-from opinionpool.text import listed, quoted, shown
+from opinionpool.text import shown
 
 
 def one_per_key(
@@ -184,7 +184,8 @@ def read_ends(layout: Layout, melted: Melted, joined: Joined | None, reading: Re
     closes, closing = _lasting("closes", layout, melted, joined, reading)
     resolved, resolving = _lasting("resolved_at", layout, melted, joined, reading)
     dated = "resolved_at" in layout.roles or (joined is not None and "resolved_at" in joined.roles)
-    return Ends(closes, resolved, dated, tuple(_days_note(closes=closing, resolved=resolving)))
+    what = [word for word, ended in (("close", closing), ("are resolved", resolving)) if ended]
+    return Ends(closes, resolved, dated, (finding("closing-days", what=" and ".join(what)),) if what else ())
 
 
 def _lasting(role: str, layout: Layout, melted: Melted, joined: Joined | None, reading: Reading) -> tuple[Times, bool]:
@@ -208,14 +209,6 @@ def _lasting(role: str, layout: Layout, melted: Melted, joined: Joined | None, r
         values = event_values(table, column, values, "NaT", rows, long_rows.events)
         found = np.where(np.isnat(found), values, found)
     return found, ended
-
-
-def _days_note(*, closes: bool, resolved: bool) -> list[Note]:
-    """Return the note that dates without a time count as the ends of their days; empty if there are none."""
-    if not (closes or resolved):
-        return []
-    what = "close and are resolved" if closes and resolved else "close" if closes else "are resolved"
-    return [finding("closing-days", what=what)]
 
 
 def _labels(role: str, layout: Layout, melted: Melted) -> npt.NDArray[np.str_] | None:
@@ -390,11 +383,8 @@ def _unused(table: Table, roles: Mapping[str, int]) -> list[Note]:
     if not left:
         return []
     times = [] if "resolved_at" in roles else [table.names[i] for i in left if are_times(table.words(i).values[:50])]
-    way = quoted(times[0]) if len(times) == 1 else "NAME"
-    names, what = [table.names[i] for i in left], f" of {table.name}"
-    known = f"; {listed(times)} {'holds' if len(times) == 1 else 'hold'} times: if outcomes were known then, say "
-    known = f"{known}--column resolved_at={way}" if times else ""
-    return [finding("unused-columns", what=what, names=names, times=known)]
+    names = [table.names[i] for i in left]
+    return [unused_note(names, times, "resolved_at", "outcomes were known", f" of {table.name}")]
 
 
 def _roles(table: Table, columns: Columns, names: Sequence[str] = ()) -> dict[str, int]:
@@ -432,15 +422,13 @@ def _candidates(profile: Profile, role: str, taken: Collection[int], names: Sequ
     words = ("outcome", "class", "verdict") if role == "outcome" else (role,)
     for word in words:
         found = [c for c in profile.columns if word in c.roles and c.place not in taken]
-        found = [c for c in found if normal(c.name) == SYNONYMS[word][0]] or found
+        found = [c for c in found if c.named(word)] or found
         ids = [c for c in found if c.is_id]
         if role == "event":
             # What both tables call the same comes before what either may be called.
             found = [c for c in found if c.name in names] or (ids if len(ids) == 1 else found)
         if found:
-            return [c.place for c in found[:1] if role == TEXT] or [
-                c.place for c in found if c is found[0] or not profile.same(c.place, found[0].place)
-            ]
+            return profile.own(found, word)
     shared = [place for place, name in enumerate(profile.table.names) if name in names and place not in taken]
     return shared if role == "event" and len(shared) == 1 else []
 

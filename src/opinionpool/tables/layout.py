@@ -245,9 +245,7 @@ def _players(choice: Choice, reading: Reading, role: str) -> list[int]:
     found.sort(
         key=lambda c: SYNONYMS[role].index(normal(c.name)) if role == TEXT and normal(c.name) in SYNONYMS[role] else 0
     )
-    named = [c for c in found if normal(c.name) == SYNONYMS[role][0]] or found
-    first = named[:1]
-    return [c.place for c in (first if role == TEXT else named) if c in first or not look.same(c.place, first[0].place)]
+    return look.own(found, role)
 
 
 def _layout(choice: Choice, reading: Reading) -> Layout:
@@ -417,11 +415,20 @@ def layout_notes(layout: Layout, names: Sequence[str], times: Sequence[str] = ()
     text += "; no event column, so rows are numbered" if layout.wide and "event" not in layout.roles else ""
     notes: list[Note] = [finding("layout", layout=text)]
     if layout.unused:
-        way = quoted(times[0]) if len(times) == 1 else "NAME"
-        made = f"; {listed(times)} {'holds' if len(times) == 1 else 'hold'} times: if forecasts were made then, say "
-        made = f"{made}--column time={way}" if times else ""
-        notes.append(finding("unused-columns", what="", names=[names[i] for i in layout.unused], times=made + hint))
+        unused = [names[i] for i in layout.unused]
+        notes.append(unused_note(unused, times, "time", "forecasts were made", hint=hint))
     return notes
+
+
+def unused_note(
+    names: Sequence[str], times: Sequence[str], role: str, event: str, what: str = "", hint: str = ""
+) -> Note:
+    """Return the note on unused columns, of which `times` may say when an event took place, as the column of a role."""
+    way = quoted(times[0]) if len(times) == 1 else "NAME"
+    then = (
+        f"; {listed(times)} {'holds' if len(times) == 1 else 'hold'} times: if {event} then, say --column {role}={way}"
+    )
+    return finding("unused-columns", what=what, names=names, times=(then if times else "") + hint)
 
 
 def _played(layout: Layout, role: str, name: str) -> str:

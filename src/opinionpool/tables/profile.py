@@ -19,6 +19,8 @@ from opinionpool.tables.roles import (
     DEAL,
     FACTS,
     PROBABILITY,
+    SYNONYMS,
+    TEXT,
     is_never,
     is_period,
     normal,
@@ -93,6 +95,10 @@ class Column:
     def period(self) -> bool:
         """Whether the header is that of a time."""
         return is_period(self.name)
+
+    def named(self, role: str) -> bool:
+        """Whether the header is a role's own name."""
+        return normal(self.name) == SYNONYMS[role][0]
 
     @property
     def is_id(self) -> bool:
@@ -407,6 +413,11 @@ class Profile:
         if colons:
             return found if len(classes) > 1 and (len(experts) > 1 or adds) else None
         return found if adds and len(experts) not in {1, len(found)} else None
+
+    def own(self, columns: Sequence[Column], role: str) -> list[int]:
+        """Return those of the columns for a role that have its own name, else all; without those equal to the first."""
+        found = [c for c in columns if c.named(role)] or columns
+        return [c.place for c in found if c is found[0] or (role != TEXT and not self.same(c.place, found[0].place))]
 
     def same(self, one: int, other: int) -> bool:
         """Return True if the values of two columns correspond one to one."""
