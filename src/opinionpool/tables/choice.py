@@ -42,8 +42,6 @@ from opinionpool.text import counted, listed, shown
 
 # Assignments of columns to the roles of a shape that are tried, and columns tried for a role where no name says which.
 _TRIED, _GUESSED = 2000, 12
-# What speaks against one of several columns of times.
-_LAST = "{} are earlier than {}, which counts, where rows with a column of times would keep all"
 
 
 class Choice:
@@ -454,7 +452,14 @@ class Choice:
             if not self._differs(verdict, reading):
                 yield f"{shown(verdict.name)} is the verdict of each, though all agree"
         if PROBABILITY not in self.given:
+            if early := [c.name for c in self._earlier(reading)]:
+                yield f"{listed(early, 3)} are earlier, where rows with a column of times would keep all"
             yield from self._column_caveats(reading) if shape.columns else self._number_caveats(reading)
+
+    def _earlier(self, reading: Reading) -> list[Column]:
+        """Return the unused columns that are called as times, if a column of forecasts is called so."""
+        last = any(self.profile.columns[place].period for place in reading.forecasts)
+        return [c for c in self.numbers if last and c.period and c.place not in reading.used]
 
     def _sure(self, reading: Reading) -> bool:
         """Whether a forecast may say how sure somebody is of a verdict, by its name or as each gave one."""
@@ -473,7 +478,7 @@ class Choice:
     def votes(self, reading: Reading) -> list[Column]:
         """Return the unused columns that may be verdicts."""
         event = reading.roles.get("event", ()) if self._sure(reading) else ()
-        own = [c for c in self.free if "verdict" in self.roles(c) or (c in self._plain and self._repeats_outcomes(c))]
+        own = [c for c in self.free if "verdict" in self.roles(c)]
         own += [c for c in self.free if event and c.yes_no and "outcome" in self.roles(c)]
         own += [c for c in self._plain if c.is_vote and event and self.profile.varies_within(c.place, event)]
         return [c for c in own if c.place not in reading.used]
@@ -509,11 +514,8 @@ class Choice:
             named = PROBABILITY in self.roles(column)
             scores = [c for c in self._plain if "score" in c.says and c.forecasts]
             left = [c for c in [*self.numbers, *scores] if c.place not in reading.used and c.kind and not c.binary]
-            names = [c.name for c in left if not (named and "summary" in c.says)]
-            early = [c.name for c in left if c.period] if column.period else []
-            if early:
-                yield _LAST.format(listed(early, 3), shown(column.name))
-            elif names:
+            names = [c.name for c in left if not (named and "summary" in c.says) and c not in self._earlier(reading)]
+            if names:
                 yield f"{listed(names, 4)} {'holds' if len(names) == 1 else 'hold'} no forecasts"
 
     def _column_caveats(self, reading: Reading) -> Iterator[str]:
@@ -555,19 +557,12 @@ class Choice:
     def _aside_caveats(self, reading: Reading, forecasts: Sequence[Column]) -> Iterator[str]:
         """Yield caveats on unused columns with numbers like the forecasts, or with words and numbers mixed."""
         scales = {c.span[1] > 1 for c in forecasts if len(c.known)}
-        early = [c.name for c in self.numbers if c.period and c.place not in reading.used]
-        last = [c.name for c in forecasts if c.period]
-        yield from (_LAST.format(listed(early, 3), shown(name)) for name in last if early)
         for c in self.free:
-            if (
-                (last and c.name in early)
-                or c.place in reading.used
-                or self.given_roles.settles(c.name)
-                or self.roles(c) & {"prior", *FACTS}
-            ):
+            if c.place in reading.used or self.given_roles.settles(c.name) or self.roles(c) & {"prior", *FACTS}:
                 continue
             if {"never", "score"} & c.says and (not c.fractions or ("never" in c.says and is_never(c.name))):
                 continue
             alike = "score" in c.says or (c.forecasts and len(c.known) and not c.binary and {c.span[1] > 1} == scales)
-            if alike or (c in self.numbers and c.kind) or (c.kind == "mixed" and c in self._plain):
+            alike = alike or (c in self.numbers and bool(c.kind)) or (c.kind == "mixed" and c in self._plain)
+            if alike and c not in self._earlier(reading):
                 yield f"{shown(c.name)} is no forecast"

@@ -167,8 +167,7 @@ def _readings(choice: Choice) -> tuple[Reading | None, list[Reading]]:
     questionable = [
         one
         for one in _best(choice, (one for one in judged if one.caveats))
-        if _meaning(choice, one) not in known
-        and not any(one.within(other) or _outdone(choice, one, other) for other in fit)
+        if _meaning(choice, one) not in known and not any(one.within(other) for other in fit)
     ]
     if any(one.roles.get("outcome") for one in fit):
         questionable = [one for one in questionable if one.roles.get("outcome") or one.shape == RESPONDENTS]
@@ -199,7 +198,7 @@ def _readings(choice: Choice) -> tuple[Reading | None, list[Reading]]:
     ]
     # A flag is offered as a forecast only where nothing else is.
     flags = {c.place for c in choice.numbers if c.binary and "unsure" in c.says}
-    able = _with_outcomes([one for one in able if flags.isdisjoint(one.forecasts)] or able)
+    able = [one for one in able if flags.isdisjoint(one.forecasts)] or able
     least = min((_guesses(choice, one) for one in able if not one.caveats), default=_GUESSES)
     columns = choice.profile.columns
     able.sort(
@@ -211,14 +210,6 @@ def _readings(choice: Choice) -> tuple[Reading | None, list[Reading]]:
         )
     )
     return None, [one for one in able if _guesses(choice, one) <= least + 1]
-
-
-def _with_outcomes(readings: Sequence[Reading]) -> list[Reading]:
-    """Drop readings whose events and experts no reading with an outcome shares, if there is one; keep RESPONDENTS."""
-    about = [tuple(one.roles.get(role, ()) for role in ("event", "expert")) for one in readings]
-    known = {of for of, one in zip(about, readings, strict=True) if one.roles.get("outcome")}
-    able = zip(about, readings, strict=True)
-    return [one for of, one in able if not known or of in known or one.shape == RESPONDENTS]
 
 
 def _with_facts(choice: Choice, reading: Reading) -> Iterator[Reading]:
