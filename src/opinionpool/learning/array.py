@@ -150,15 +150,15 @@ class ArraySource:
             blocks=None if drawn.complete else partial(self._in_blocks, outcomes),
         )
 
-    def _in_blocks(self, outcomes: Index, floor: float, first: Index, away: Array) -> Iterator[_ArrayBlock]:
+    def _in_blocks(self, outcomes: Index, floor: float) -> Iterator[_ArrayBlock]:
         """The resolved events in blocks, given all outcomes, (T,)."""
         reference, bounds = logodds.prior_log_ratios(self.prior), Bounds.of(self.prior, floor)
         for rows in blocks(self.q.shape[0], self.q.shape[1], self.q.shape[1]):
             codes = outcomes[rows]
-            q = np.asarray(self.q[rows] if len(first) == self.q.shape[1] else self.q[rows][:, first], dtype=np.float64)
+            q = np.asarray(self.q[rows], dtype=np.float64)
             if (codes < 0).any():
                 q, codes = q[codes >= 0], codes[codes >= 0]
-            yield _ArrayBlock(q, codes, bounds, float(reference[0]), reference - away)
+            yield _ArrayBlock(q, codes, bounds, float(reference[0]), reference)
 
 
 def _zeros_and_ones(y: npt.NDArray[Any]) -> Codes | None:
@@ -184,6 +184,11 @@ class _ArrayBlock(NamedTuple):
     bounds: Bounds  # of log-odds
     reference: float  # L°
     offset: Array  # (1,); L° as far as it is believed
+
+    def among(self, first: Index, away: Array) -> _ArrayBlock:
+        """Forecasts by distinct experts, with a believed prior that is less than L° by `away`."""
+        q = self.q if len(first) == self.q.shape[1] else self.q[:, first]
+        return self._replace(q=q, offset=self.offset - away)
 
     @property
     def contrasts(self) -> Array:

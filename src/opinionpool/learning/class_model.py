@@ -156,8 +156,7 @@ def with_class_model(
         What it was learned from; weights say how many independent events each is worth.
     class_model : {"auto", "full"}
     every : callable or None
-        Returns all resolved events in blocks where the data are a sample, given positions of experts and how far L° is
-        believed less.
+        Returns all resolved events in blocks where the data are a sample.
 
     Raises
     ------
@@ -232,10 +231,10 @@ def _alternatives(
             for some in blocks(len(rows), weights.size, weights.size):
                 yield _design(weights, data, rows[some], topics)
         else:
-            for block in every(np.arange(len(weights.panel)), np.zeros(weights.free)):
+            for block in every():
                 # An array of many events has two classes.
                 assert isinstance(block, DenseContrasts)
-                yield _design(weights, block, np.arange(len(block.weight)), topics)
+                yield _design(weights, block, np.flatnonzero(block.answered), topics)
 
     return Alternatives.of_all(weights, designs)
 

@@ -13,7 +13,7 @@ the weights (10).
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial, reduce
+from functools import reduce
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from opinionpool.learning.nodes import Nodes, prior_nodes
 from opinionpool.learning.posterior import Limits, Posterior
 from opinionpool.learning.prior import OPEN, Believed, harmonic_mean
 from opinionpool.learning.quadratic import Levels
-from opinionpool.learning.rows import AllRows, Blocks, DenseContrasts, likelihood
+from opinionpool.learning.rows import Blocks, DenseContrasts, likelihood
 from opinionpool.learning.shrinkage import marginal_bias, marginal_dependence, marginal_features
 from opinionpool.learning.unlearned import (
     MOST_UNCERTAIN,
@@ -66,8 +66,8 @@ def default_fit(
     answers_only : bool, default False
         Whether neither what is still open nor what each expert is like by itself is found out.
     every : callable, optional
-        Returns all resolved events in blocks, given the positions of distinct experts and how far L° is believed less;
-        the data are a sample of them, which decides on dependence and biases, all events on intercept and weights.
+        Returns all resolved events in blocks; the data are a sample of them, which decides on dependence and biases,
+        all events on intercept and weights.
 
     Raises
     ------
@@ -90,7 +90,7 @@ def default_fit(
             notes.append(agreement_note(believed.agreement, [experts[i] for i in duplicates.first.tolist()]))
         found = replace(found, notes=tuple(notes))
     else:
-        all_rows = None if every is None else partial(every, duplicates.first, away)
+        all_rows = every and (lambda: (block.among(duplicates.first, away) for block in every()))
         found = _learned(data.on(used).believing(away), believed, answers_only=answers_only, every=all_rows)
     return found.of_all(duplicates, of_all)
 
@@ -125,11 +125,11 @@ def _duplicates(data: DenseContrasts, believed: Believed, every: Blocks | None) 
     """Distinct experts, by all events where the data are a sample of them."""
     if every is None:
         return Duplicates.among(data.contrasts, data.experts, believed.named)
-    blocks = (block.contrasts for block in every(np.arange(len(data.experts)), np.zeros(data.free)))
+    blocks = (block.contrasts for block in every())
     return Duplicates.among_all(data.contrasts, data.experts, believed.named, blocks)
 
 
-def _learned(rows: DenseContrasts, believed: Believed, *, answers_only: bool, every: AllRows | None) -> DefaultFit:
+def _learned(rows: DenseContrasts, believed: Believed, *, answers_only: bool, every: Blocks | None) -> DefaultFit:
     limits, prior = (LIMITS, LIMIT_PROBABILITIES) if believed.limit is None else ((believed.limit,), (1.0,))
     d, n = rows.free, rows.contrasts.shape[1]
     centre, common = _centre(rows, believed, harmonic_mean(limits, prior))
@@ -171,7 +171,7 @@ def _learned(rows: DenseContrasts, believed: Believed, *, answers_only: bool, ev
 
 def _fit(
     rows: DenseContrasts,
-    every: AllRows | None,
+    every: Blocks | None,
     seen: tuple[Parts, Extremes],
     nodes: Nodes,
     start: Array | None,

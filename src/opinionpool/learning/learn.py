@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
@@ -20,7 +21,7 @@ from opinionpool.learning.fitted import FittedPanel
 from opinionpool.learning.leakage import leakage_notes
 from opinionpool.learning.levels import LatentLevels
 from opinionpool.learning.prior import Believed, belief_notes
-from opinionpool.learning.problem import Problem, Source, Sums, in_parts
+from opinionpool.learning.problem import Problem, Source, Sums
 from opinionpool.learning.recency import Recency, learn_recency
 from opinionpool.learning.request import Request
 from opinionpool.learning.rounding import Rounding
@@ -151,12 +152,7 @@ def _learn_by_beliefs(problem: Problem, beliefs: Beliefs, request: Request) -> F
             some = problem.sampled(drawn, reduced)
         elif problem.parts is not None and (reduced == problem.weight).all():
             # How much dependent events tell shows where all are in memory only.
-            some = replace(
-                problem,
-                blocks=in_parts(
-                    problem.parts, partial(_as_they_count, votes or rounding, recency, floor, problem.topics)
-                ),
-            )
+            some = replace(problem, blocks=partial(_all_blocks, problem, votes or rounding, recency))
         if some.blocks is not None:
             resolved = problem.forecasts.resolved if drawn is not None else problem.seen.events
             notes = (*notes, _hyperparameters_note(int(some.forecasts.resolved.sum()), int(resolved.sum())))
@@ -180,17 +176,15 @@ def _rounding(problem: Problem, beliefs: Beliefs, drawn: Draw | None, floor: flo
     return Rounding.learned(some.forecasts, floor, evidence)
 
 
-def _as_they_count(
-    votes: LatentLevels | Rounding | None,
-    recency: Recency | None,
-    floor: float,
-    topics: tuple[str, ...],
-    part: Problem,
-) -> Problem:
-    """Part whose forecasts account for levels of votes and scores, and for ages."""
-    forecasts = part.forecasts if votes is None else votes.forecasts(part.forecasts)
-    forecasts = forecasts if recency is None else recency.forecasts(forecasts, part.reference, floor)
-    return replace(part, forecasts=forecasts, topics=topics)
+def _all_blocks(
+    problem: Problem, votes: LatentLevels | Rounding | None, recency: Recency | None, floor: float
+) -> Iterator[DenseContrasts]:
+    """Yield blocks of all parts, with forecasts that account for levels of votes and scores, and for ages."""
+    assert problem.parts is not None
+    for part in problem.parts():
+        forecasts = part.forecasts if votes is None else votes.forecasts(part.forecasts)
+        forecasts = forecasts if recency is None else recency.forecasts(forecasts, part.reference, floor)
+        yield from replace(part, forecasts=forecasts, topics=problem.topics).in_blocks(floor)
 
 
 def _hyperparameters_note(used: int, resolved: int) -> Note:

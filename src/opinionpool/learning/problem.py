@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import chain
 from typing import Any, Protocol
 
 import numpy as np
@@ -86,8 +85,8 @@ class Problem:
     estimated: bool = False  # whether the prior is Laplace's estimate from these outcomes
     whole: Seen | None = None  # what these are a sample of; None if they are everything
     total: float | None = None  # weight of all resolved events of which these are a sample
-    # All events of which these are a sample, by a floor, distinct experts and `away`; None where this is as good.
-    blocks: Callable[[float, Index, Array], Iterator[Block]] | None = None
+    # All resolved events of which these are a sample, by a floor; None where this is as good.
+    blocks: Callable[[float], Iterator[Block]] | None = None
     parts: Callable[[], Iterator[Problem]] | None = None  # the same as they are, where they are not in memory
     topics: tuple[str, ...] = ()  # names of the topics that are learned
 
@@ -222,17 +221,16 @@ class Problem:
             self.select(sample.positions),
             weight=sample.frequencies(weight),
             total=total,
-            blocks=None if sample.complete else in_parts(lambda: iter([every])),
+            blocks=None if sample.complete else every.in_blocks,
         )
 
-    def in_blocks(self, floor: float, first: Index, away: Array) -> Iterator[DenseContrasts]:
-        """Yield the resolved events with a forecast of distinct experts, in blocks."""
+    def in_blocks(self, floor: float) -> Iterator[DenseContrasts]:
+        """Yield the resolved events in blocks."""
         used = np.flatnonzero(self.forecasts.resolved & (self.weight > 0))
         numbers = self.forecasts.shape[1] * (len(self.classes) - 1)
         # A Hessian takes as much as so many events.
         for rows in blocks(len(used), numbers, numbers):
-            data = self.select(used[rows]).dense(floor).by(first).believing(away)
-            yield data.on(data.answered)
+            yield self.select(used[rows]).dense(floor)
 
     @property
     def learnable_topics(self) -> tuple[str, ...]:
@@ -269,14 +267,3 @@ class Problem:
             ratios = ratios_of(order[part.start * n : part.stop * n]).reshape(-1, n, d)
             found = found.add(ratios, self.outcomes[part], self.weight[part])
         return found
-
-
-def in_parts(
-    parts: Callable[[], Iterator[Problem]], counted: Callable[[Problem], Problem] = lambda part: part
-) -> Callable[[float, Index, Array], Iterator[Block]]:
-    """Function that returns blocks of all resolved events, part by part, with forecasts changed by `counted`."""
-
-    def blocks_of(floor: float, first: Index, away: Array) -> Iterator[Block]:
-        return chain.from_iterable(counted(part).in_blocks(floor, first, away) for part in parts())
-
-    return blocks_of

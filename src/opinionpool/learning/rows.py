@@ -28,7 +28,10 @@ class Block(Protocol):
 
     @property
     def contrasts(self) -> Array:
-        """Contrasts of the requested experts, (t, N, K - 1), NaN where missing."""
+        """Contrasts (t, N, K - 1), NaN where missing."""
+
+    def among(self, first: Index, away: Array) -> Block:
+        """Events that distinct experts forecast, with a believed prior that is less than L° by `away`."""
 
     def observed(self, fill: Parts, extremes: Extremes) -> Observations:
         """Observations for the logistic regression, with missing contrasts imputed by `fill`."""
@@ -37,10 +40,8 @@ class Block(Protocol):
         """Log-likelihoods of what happened by the average and by each expert, (1 + N,)."""
 
 
-# Returns all resolved events in blocks, given positions of distinct experts and L° less the believed prior.
-Blocks: TypeAlias = Callable[[Index, Array], Iterator[Block]]
-# Returns all events in blocks, of which some are a sample.
-AllRows: TypeAlias = Callable[[], Iterator[Block]]
+# Returns all resolved events in blocks, of which some are a sample.
+Blocks: TypeAlias = Callable[[], Iterator[Block]]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -141,6 +142,11 @@ class DenseContrasts(_Events):
         certain = None if self.certain is None else self.certain[:, experts]
         return replace(self, contrasts=self.contrasts[:, experts], certain=certain)
 
+    def among(self, first: Index, away: Array) -> DenseContrasts:
+        """Events that distinct experts forecast, with a believed prior that is less than L° by `away`."""
+        found = self.by(first).believing(away)
+        return found.on(found.answered)
+
     @property
     def answered(self) -> Mask:
         """Which events somebody forecast, (T,)."""
@@ -207,7 +213,7 @@ def by_average_and_expert(given: Array, weight: Array) -> Array:
     return np.asarray(weight @ np.log(np.concatenate([average, each], axis=1)))
 
 
-def likelihood(every: AllRows, fill: Parts, extremes: Extremes) -> Likelihood:
+def likelihood(every: Blocks, fill: Parts, extremes: Extremes) -> Likelihood:
     """Return the likelihood of all events, as a function that expands it about a point."""
 
     def about(point: Array) -> Arrow:
