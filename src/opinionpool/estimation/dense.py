@@ -41,7 +41,8 @@ class _LogOdds:
         self.q, self.bounds, self.kind, self.ratios = q, Bounds.of(prior, floor), kind, np.eye(1)
         few = q[:: len(q) // 64 + 1]
         some = floored_log_odds(few, self.bounds, np.empty(few.shape))
-        origin = float(np.median(some[~np.isnan(some)])) if not np.isnan(some).all() else 0.0
+        known = some[~np.isnan(some)]
+        origin = float(np.median(known)) if known.size else 0.0
         self.origin = origin if abs(origin) > NEAR else 0.0
 
     def buffer(self, events: int) -> Floats:

@@ -274,14 +274,13 @@ def classes_by_sums(q: Array, seen: int) -> int | None:
     >>> classes_by_sums(np.array([[0.2, 0.3, 0.5], [0.1, 0.1, 0.8], [0.6, 0.2, 0.2]]), 2)
     3
     """
-    count = q.shape[1]
-    for number in range(seen + 1, count + 1):
-        if count % number == 0 and _add_up(q[:FIRST], number) and _add_up(q, number):
-            return number
-    return None
+    return next((number for number in range(seen + 1, q.shape[1] + 1) if _add_up(q, number)), None)
 
 
 def _add_up(q: Array, number: int) -> bool:
+    """Whether so many adjacent columns add up to 1 in every complete row."""
+    if q.shape[1] % number or (len(q) > FIRST and not _add_up(q[:FIRST], number)):
+        return False
     rows = q[~np.isnan(q).any(axis=1)]
     if len(rows) < FEWEST:
         return False
@@ -291,7 +290,7 @@ def _add_up(q: Array, number: int) -> bool:
 
 def pair_notes(q: Array) -> tuple[Note, ...]:
     """Note that columns, each read as an expert, may be pairs of two classes; () unless each pair adds up to 1."""
-    if q.ndim != 2 or classes_by_sums(q, 1) != 2:
+    if q.ndim != 2 or not _add_up(q, 2):
         return ()
     text = (
         "the columns of X add up to 1 by two in every row: each counts as an expert of its own, on classes_[1]; if "

@@ -17,8 +17,8 @@ from opinionpool.text import listed, shown
 
 # An expert who is right and this sure, on each of at least so many events, has perhaps seen them: log-odds of 4.
 SURE, SURE_EVENTS = float(expit(np.array(4.0))), 10
-# Forecasts that are looked at first, and events that are looked at together.
-FIRST = 1 << 14
+# Forecasts that are looked at first, and events that are looked at together; and events of an array that are first.
+FIRST, FEW = 1 << 14, 64
 # From so many events on, forecasts may be taken to speak against what happened.
 LEAST_EVENTS = 4
 
@@ -56,7 +56,7 @@ def leaked_columns(q: Floats, outcomes: Codes) -> Mask:
     """Mask like `leaked_experts`, for an array (T, N) or (T, N, K), read only until no suspect is left."""
     n = q.shape[1]
     suspects, count = np.arange(n), np.zeros(n)
-    for rows in blocks(len(q), q[0].size):
+    for rows in (slice(0, FEW), *blocks(slice(FEW, len(q)), q[0].size)):
         if not len(suspects):
             break
         codes = outcomes[rows].astype(np.intp)
