@@ -160,8 +160,9 @@ class TestSimulated:
         for found, _ in panels:
             assert found.total_.difference == pytest.approx(found.events_ @ found.rate_ / found.events_.sum(), abs=1e-3)
 
-    @pytest.mark.parametrize(("happened", "others"), [(0, 20), (3, 100), (100, 5)])
-    @pytest.mark.parametrize("same", [True, False])
+    @pytest.mark.parametrize(
+        ("happened", "others", "same"), [(0, 20, True), (0, 20, False), (3, 100, True), (100, 5, False)]
+    )
     def test_labels_chosen_by_outcome_give_no_false_certainty(self, happened, others, same):
         # The experts' offset is neither that of these labels nor that of as many of each.
         inside, errors, rogan_gladen = [], [], []

@@ -284,7 +284,7 @@ def test_in_a_crowd_topics_that_do_not_differ_have_slopes_of_1():
         state = op.GaussianPool().fit(q, outcomes, prior=0.4, topics=topics).state_
         assert state.structure == "crowd"
         slopes.append(1.0 + state.topics.slope.mean())
-        y, q, topics = crowded(rng, *crowd, 10_000)
+        y, q, topics = crowded(rng, *crowd, 4000)
         losses = [-op.log_score(state.pool(q, topics=about), y).mean() for about in (topics, None)]
         extra.append(losses[0] - losses[1])
     assert np.abs(np.array(slopes) - 1.0).max() < 0.06
