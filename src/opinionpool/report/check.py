@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import reduce
 from operator import add
@@ -12,7 +12,7 @@ import numpy as np
 
 from opinionpool.analysis.checks import Check, check_model
 from opinionpool.arrays import Array, Index
-from opinionpool.errors import Note, OpinionPoolError, TableError
+from opinionpool.errors import Note, OpinionPoolError
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.beliefs import Beliefs
 from opinionpool.learning.fitted import FittedPanel
@@ -33,7 +33,7 @@ from opinionpool.report.view import (
 from opinionpool.streams.trained import TrainedPool, matched
 from opinionpool.tables.diagnosis import Diagnosis, Fault, Way
 from opinionpool.tables.options import ReadOptions
-from opinionpool.tables.times import Times, midnights, span
+from opinionpool.tables.times import Times, span
 from opinionpool.text import counted, listed
 
 if TYPE_CHECKING:
@@ -74,100 +74,58 @@ def check_lines(checks: Sequence[Check]) -> list[str]:
     return lines
 
 
-@dataclass(frozen=True, eq=False)
 class Contents:
-    """Counts of some forecasts, which add up over the parts of a file."""
+    """Counts of forecasts that come in parts; and those on all events, or on a share where events are many."""
 
-    totals: Totals
-    void: int
-    blank: int  # events without a forecast
-    priors: tuple[int, float, float]  # events without a prior of their own; the least and the largest prior
-    times: Times  # a few of those known: the first, the last, and one that is no midnight if there is one
-    counts: dict[str, Index]  # (N,); forecasts of each expert, those on resolved events, and those of exactly 0, .5, 1
-
-    @classmethod
-    def of(cls, forecasts: Forecasts) -> Contents:
-        """The counts of forecasts in memory."""
-        t = len(forecasts.events)
-        priors = np.full((t, 1), np.nan) if forecasts.prior is None else forecasts.prior.reshape(t, -1)
-        known = priors[~np.isnan(priors)]
-        return cls(
-            Totals.of(forecasts),
-            0 if forecasts.void is None else len(forecasts.void.events),
-            int((forecasts.crowd == 0).sum()),
-            (int(np.isnan(priors).any(axis=1).sum()), *_ends(known)),
-            np.empty(0, "datetime64[us]") if forecasts.times is None else _extremes(forecasts.times),
-            _counts(forecasts),
-        )
-
-    def __add__(self, other: Contents) -> Contents:
-        """The counts of two parts."""
-        (blank, *ends), (more, *others) = self.priors, other.priors
-        return Contents(
-            self.totals + other.totals,
-            self.void + other.void,
-            self.blank + other.blank,
-            (blank + more, *_ends(np.array([*ends, *others]))),
-            _extremes(np.concatenate([self.times, other.times])),
-            {key: own + other.counts[key] for key, own in self.counts.items()},
-        )
-
-
-def _ends(values: Array) -> tuple[float, float]:
-    """The least and the largest of some numbers, infinities if there are none."""
-    return float(values.min(initial=np.inf)), float(values.max(initial=-np.inf))
-
-
-def _extremes(times: Times) -> Times:
-    """The first and the last of some times, and one that is no midnight if there is one."""
-    known = np.sort(times[~np.isnat(times)])
-    return np.concatenate([known[:1], known[-1:], known[~midnights(known)][:1]])
-
-
-def _counts(forecasts: Forecasts) -> dict[str, Index]:
-    """How many forecasts each expert made, on resolved events, and how many are exactly 0, a half and 1, (N,) each."""
-    p, who, n = forecasts.probabilities, forecasts.expert_index, len(forecasts.experts)
-    binary = p.ndim == 1
-    # An event with fewer classes leaves the last positions at 0.
-    own = True if binary else np.arange(p.shape[1]) < forecasts.sizes[forecasts.event_index, None]
-
-    def exactly(value: float) -> Index:
-        cells = (p == value) & own
-        return np.bincount(who[cells if binary else cells.any(axis=1)], minlength=n)
-
-    found = {"forecasts": forecasts.counts, "resolved": forecasts.resolved_counts, "zeros": exactly(0)}
-    return found | ({"halves": exactly(0.5)} if binary else {}) | {"ones": exactly(1)}
-
-
-class Drawn:
-    """Forecasts that come in parts: on all events, or on a share of those with an outcome, or of the others."""
-
-    def __init__(self) -> None:
-        self._parts: list[tuple[Forecasts, Array]] = []
+    def __init__(self, parts: Iterable[Forecasts]) -> None:
+        self.void = self.blank = 0  # events that are void, or without a forecast
+        # forecasts of each expert, those on resolved events, and those of exactly 0, a half and 1, (N,) each
+        self.counts: dict[str, Index] = {}
+        # priors, times: (T,) or (T, K); by part, where it has some
+        self.priors: list[Array] = []
+        self.times: list[Times] = []
+        self._drawn: list[tuple[Forecasts, Array]] = []
         self._share = np.ones(2)  # of events without and with an outcome
-        self._random = np.random.default_rng(0)
+        sizes, chance = list[Totals](), np.random.default_rng(0)
+        for part in parts:
+            sizes.append(Totals.of(part))
+            self._count(part)
+            self._drawn.append((part, chance.random(len(part.events))))
+            self._thin()
+        self.totals = reduce(add, sizes)
+        drawn = [part for part, _ in self._drawn]
+        self.some = drawn[0] if len(drawn) == 1 else Forecasts.joined(drawn)
 
-    def add(self, part: Forecasts) -> None:
-        """Take in a part; a share is halved for as long as it has too many forecasts."""
-        self._parts.append((part, self._random.random(len(part.events))))
+    def _count(self, part: Forecasts) -> None:
+        self.void += 0 if part.void is None else len(part.void.events)
+        self.blank += int((part.crowd == 0).sum())
+        self.priors += [] if part.prior is None else [part.prior]
+        self.times += [] if part.times is None else [part.times]
+        p, who, n = part.probabilities, part.expert_index, len(part.experts)
+        binary = p.ndim == 1
+        # An event with fewer classes leaves the last positions at 0.
+        own = True if binary else np.arange(p.shape[1]) < part.sizes[part.event_index, None]
+        found = {"forecasts": part.counts, "resolved": part.resolved_counts}
+        for key, value in (("zeros", 0), ("halves", 0.5), ("ones", 1)):
+            if binary or value != 0.5:
+                cells = (p == value) & own
+                found[key] = np.bincount(who[cells if binary else cells.any(axis=1)], minlength=n)
+        self.counts = {key: self.counts.get(key, 0) + count for key, count in found.items()}
+
+    def _thin(self) -> None:
+        """Halve a share of events for as long as it has too many forecasts."""
         for known in (0, 1):
             while self._too_many(known):
                 self._share[known] /= 2
-        for i, (each, draw) in enumerate(self._parts):
-            kept = draw < self._share[each.resolved.astype(np.intp)]
+        for i, (part, chance) in enumerate(self._drawn):
+            kept = chance < self._share[part.resolved.astype(np.intp)]
             if not kept.all():
-                self._parts[i] = each.select_events(kept), draw[kept]
+                self._drawn[i] = part.select_events(kept), chance[kept]
 
     def _too_many(self, known: int) -> bool:
         share = self._share[known]
-        sizes = [part.crowd[(part.resolved == known) & (draw < share)] for part, draw in self._parts]
+        sizes = [part.crowd[(part.resolved == known) & (chance < share)] for part, chance in self._drawn]
         return sum(int(size.sum()) for size in sizes) > _CHECKED and sum(map(len, sizes)) > _LEAST
-
-    @property
-    def forecasts(self) -> Forecasts:
-        """The forecasts on these events."""
-        parts = [part for part, _ in self._parts]
-        return parts[0] if len(parts) == 1 else Forecasts.joined(parts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,15 +161,13 @@ def examine(
     assert forecasts is not None
     notes = tuple(note for note in forecasts.notes if note.code not in {"duplicates"} or not obstacles)
     checks: list[Check] = []
-    contents = contents or Contents.of(forecasts)
+    contents = contents or Contents([forecasts])
+    some, every = contents.some, contents.totals.events
     try:
-        drawn, whole = Drawn(), forecasts
         if model is not None:
             model = model[0], model[1].named(forecasts.classes)
-            whole, new = _beside(forecasts, *model)
-            notes += new
-        drawn.add(whole)
-        some, every = drawn.forecasts, contents.totals.events
+            beside, new = _beside(forecasts, *model)
+            some, notes = Contents([beside]).some, notes + new
         if model is not None and isinstance(model[1].learned, FittedPanel):
             state = model[1].learned
         else:
@@ -232,20 +188,13 @@ def examine(
 def examined_in_parts(parts: Parts, options: ReadOptions) -> tuple[Diagnosis, Contents] | None:
     """The diagnosis of a file that is read in parts, with some of its forecasts, and what it holds.
 
-    None if something about it is to be asked, for which it is read as a whole.
+    None if names of experts are alike: what to do about that is found by reading it as a whole.
     """
-    drawn, contents = Drawn(), list[Contents]()
-    try:
-        for part in parts.forecasts():
-            drawn.add(part)
-            contents[:] = [reduce(add, (*contents, Contents.of(part)))]
-    except TableError:
-        return None
-    totals = contents[0].totals
-    notes = parts.notes_of_all(totals.events, totals.cells)
+    contents = Contents(parts.forecasts())
+    notes = parts.notes_of_all(contents.totals.events, contents.totals.cells)
     if any(note.code == "similar-names" for note in notes):
         return None
-    return Diagnosis((Way(options, (), replace(drawn.forecasts, notes=notes)),)), contents[0]
+    return Diagnosis((Way(options, (), replace(contents.some, notes=notes)),)), contents
 
 
 def _beside(forecasts: Forecasts, file: str, trained: TrainedPool) -> tuple[Forecasts, tuple[Note, ...]]:
@@ -347,11 +296,17 @@ def _outcomes(size: Totals) -> str:
 
 
 def _priors(contents: Contents) -> str:
-    blank, low, high = contents.priors
-    if blank == contents.totals.events:
+    if not contents.priors:
+        return ""
+    prior = np.concatenate(contents.priors)
+    given = ~np.isnan(prior.reshape(len(prior), -1)).any(axis=1)
+    blank = contents.totals.events - int(given.sum())
+    if not given.any():
         return ""
     without = f"; blank for {counted(blank, 'event')}" if blank else ""
-    return f"given for each event, from {percent(low)} to {percent(high)}{without}"
+    return (
+        f"given for each event, from {percent(float(np.nanmin(prior)))} to {percent(float(np.nanmax(prior)))}{without}"
+    )
 
 
 _TITLES = {"forecasts": "forecasts", "resolved": "resolved", "zeros": "at 0%", "halves": "at 50%", "ones": "at 100%"}
@@ -383,7 +338,7 @@ def finding_facts(findings: Findings) -> dict[str, object]:
         for fault in findings.faults
     ]
     if forecasts is not None and contents is not None:
-        first, last = span(contents.times) or (None, None)
+        first, last = (span(np.concatenate(contents.times)) if contents.times else None) or (None, None)
         checks = [asdict(check) for check in findings.checks]
         known = facts(contents.totals) | agreement_facts(forecasts)
         known |= {"first_time": first, "last_time": last, "checks": checks}
