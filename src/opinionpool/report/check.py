@@ -86,11 +86,11 @@ class Contents:
         self.times: list[Times] = []
         self._drawn: list[tuple[Forecasts, Array]] = []
         self._share = np.ones(2)  # of events without and with an outcome
-        sizes, chance = list[Totals](), np.random.default_rng(0)
+        sizes, random = list[Totals](), np.random.default_rng(0)
         for part in parts:
             sizes.append(Totals.of(part))
             self._count(part)
-            self._drawn.append((part, chance.random(len(part.events))))
+            self._drawn.append((part, random.random(len(part.events))))
             self._thin()
         self.totals = reduce(add, sizes)
         drawn = [part for part, _ in self._drawn]
@@ -117,14 +117,14 @@ class Contents:
         for known in (0, 1):
             while self._too_many(known):
                 self._share[known] /= 2
-        for i, (part, chance) in enumerate(self._drawn):
-            kept = chance < self._share[part.resolved.astype(np.intp)]
+        for i, (part, drawn) in enumerate(self._drawn):
+            kept = drawn < self._share[part.resolved.astype(np.intp)]
             if not kept.all():
-                self._drawn[i] = part.select_events(kept), chance[kept]
+                self._drawn[i] = part.select_events(kept), drawn[kept]
 
     def _too_many(self, known: int) -> bool:
         share = self._share[known]
-        sizes = [part.crowd[(part.resolved == known) & (chance < share)] for part, chance in self._drawn]
+        sizes = [part.crowd[(part.resolved == known) & (drawn < share)] for part, drawn in self._drawn]
         return sum(int(size.sum()) for size in sizes) > _CHECKED and sum(map(len, sizes)) > _LEAST
 
 
@@ -176,7 +176,7 @@ def examine(
             notes += tuple(note for note in state.notes if note.code not in {"leakage", "one-outcome"})
         checks = check_model(some, state)
         if len(some.events) < every:
-            text = f"learning and the model are checked on {len(some.events):,} of {every:,} events, drawn by chance"
+            text = f"learning and the model are checked on {len(some.events):,} of {every:,} events, drawn at random"
             notes += (Note("checked-sample", text, len(some.events)),)
     except OpinionPoolError as error:
         obstacles.append(str(error))
