@@ -197,13 +197,8 @@ class Choice:
             able = [c for c in self.free if c.may_say_outcome]
             yield from ((c.place,) for c in [c for c in able if c.is_two or c.levels] or able)
         elif role == "verdict":
-            yield from ((c.place,) for c in self._plain if self._repeats_outcomes(c) or c.is_vote)
+            yield from ((c.place,) for c in self._plain if c.is_vote)
             yield from ((c.place,) for c in self.free if c.yes_no and "outcome" in self.roles(c))
-
-    def _repeats_outcomes(self, column: Column) -> bool:
-        """Return True if a text column has exactly the distinct words of an outcome column."""
-        texts = (c for c in self.free if c.kind == "text" and "outcome" in self.roles(c))
-        return column.kind == "text" and any(column.folded == c.folded for c in texts)
 
     def _part_of_event(self, column: Column) -> bool:
         """Return True if a column may be part of an event's key: a name, a day, or the number of a round.
@@ -222,7 +217,7 @@ class Choice:
         return [c.place for c in self._plain if c.is_id and c.present > 0.5 and self.profile.repeated([c.place])]
 
     def _forecasts(self, shape: Shape, roles: Roles, loose: bool) -> list[tuple[int, ...]]:
-        """Return candidate sets of forecast columns; if `loose`, also the columns with a colon in the header."""
+        """Return candidate sets of forecast columns; if `loose`, also those of scores."""
         if not shape.columns:
             return [roles[PROBABILITY]]
         if PROBABILITY in self.given:
@@ -232,11 +227,10 @@ class Choice:
         free = [c for c in free if c.kind] or free
         sure = [c for c in free if self.given_roles.settles(c.name) or "head" in c.says]
         plain = [c for c in free if c in sure or not {"unsure", "summary"} & c.says]
-        colons = [c for c in free if ":" in c.name]
         numbers = [c for c in plain if c in sure or not c.binary]
         happened = self.happened(Reading(ONE, roles, ()))
         own = sides(plain) if self.profile.grid([c.place for c in plain], happened) is None else []
-        ways = [*own, free, plain, numbers, *([colons] if loose else [])]
+        ways = [*own, free, plain, numbers]
         ways += [self._of_classes(free, roles)] if shape.columns == "class" else []
         if loose:
             scores = [c for c in self._plain if c.forecasts and "score" in c.says and c.place not in used]

@@ -125,18 +125,17 @@ def _outdone(choice: Choice, one: Reading, other: Reading) -> bool:
     if one.shape != other.shape or not {*other.caveats} <= {*one.caveats} or one.roles.keys() != other.roles.keys():
         return False
     differing = [role for role, places in one.roles.items() if places != other.roles[role]]
-    own = {role: [normal(choice.profile.columns[place].name) for place in other.roles[role]] for role in differing}
-    return bool(differing) and all(own[role] == [SYNONYMS[role][0]] for role in differing)
+    own = [choice.profile.columns[place].named(role) for role in differing for place in other.roles[role][:1]]
+    return len(own) == len(differing) > 0 and all(own)
 
 
 def _guesses(choice: Choice, reading: Reading) -> int:
     """Return the number of columns in roles that neither their headers nor the user name; a key of a row is one."""
-    columns, shared, found = choice.profile.columns, {c.place for c in choice.shared}, 0
+    columns, found = choice.profile.columns, 0
     for role, places in reading.roles.items():
         named = role in choice.given or (role == PROBABILITY and "head" in columns[places[0]].says)
         named |= role == "outcome" and all(columns[place].may_be_outcome for place in places)
-        named |= role == PROBABILITY and not reading.shape.numbered and "score" in columns[places[0]].says
-        guessed = sum(role not in columns[place].roles and place not in shared for place in places)
+        guessed = sum(role not in columns[place].roles for place in places)
         found += 0 if named else min(guessed, 1) if reading.shape.numbered else guessed
     return found
 

@@ -270,10 +270,7 @@ def _load_json(source: FileSource, connection: duckdb.DuckDBPyConnection, _: boo
             raise fault("key-twice", Place(source.name), row=row, key=twice)
     keys = list(dict.fromkeys(key for keys, *_ in lists for key in keys))
     check_columns(source.name, len(keys))
-    # Objects that are all empty have no structure.
-    nested = {key for key, kind in structure.items() if isinstance(kind, dict) or kind == "JSON"}
-    paths = [path for key in keys for path in (_paths(connection, key) if key in nested else [(key,)])]
-    paths = [deeper for path in paths for deeper in _deeper(path, _kind_at(structure, path))]
+    paths = [path for key in keys for path in _paths((key,), structure.get(key))]
     names = [".".join(path) for path in paths]
     if not names:
         raise fault("empty-objects", Place(source.name))
@@ -313,35 +310,12 @@ def _unnested(source: FileSource, connection: duckdb.DuckDBPyConnection, key: st
     return replace(source, format="json rows", notes=(*source.notes, note)), int(number[0]) if number else 0
 
 
-def _kind_at(structure: object, path: Sequence[str]) -> object:
-    """Return the kind of what stands at a path, None if that is not known."""
-    for key in path:
-        structure = structure.get(key) if isinstance(structure, dict) else None
-    return structure
-
-
-def _deeper(path: tuple[str, ...], kind: object) -> Iterator[tuple[str, ...]]:
-    """Yield the paths to all that objects hold below the second level; the path itself where there is nothing."""
-    if not (isinstance(kind, dict) and kind and path[1:]):
+def _paths(path: tuple[str, ...], kind: object) -> Iterator[tuple[str, ...]]:
+    """Yield the paths to all that an object at a path holds; the path itself where there is none."""
+    for key, inner in kind.items() if isinstance(kind, dict) else ():
+        yield from _paths((*path, key), inner)
+    if not kind or not isinstance(kind, dict):
         yield path
-        return
-    for key, inner in kind.items():
-        yield from _deeper((*path, key), inner)
-
-
-def _paths(connection: duckdb.DuckDBPyConnection, key: str) -> list[tuple[str, ...]]:
-    """Where the values of a key stand: at it, or one level below where it holds objects."""
-    inner = f"json -> {_pointer([key])}"
-    query = f"SELECT DISTINCT unnest(json_keys({inner})) FROM t WHERE json_type({inner}) = 'OBJECT' LIMIT 1000"
-    below = sorted(str(row[0]) for row in connection.execute(query).fetchall())
-    if not below:
-        return [(key,)]
-    # As the first object has them, which may be an order of classes.
-    first = connection.execute(
-        f"SELECT json_keys({inner}) FROM t WHERE json_type({inner}) = 'OBJECT' LIMIT 1"
-    ).fetchone()
-    ordered = dict.fromkeys([*(map(str, first[0]) if first else ()), *below])
-    return [(key, each) for each in ordered]
 
 
 _LOADERS = {

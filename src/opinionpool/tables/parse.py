@@ -49,7 +49,6 @@ from opinionpool.tables.outcomes import (
 from opinionpool.tables.profile import Profile
 from opinionpool.tables.remarks import (
     ForecastCounts,
-    alike_event_notes,
     alike_notes,
     formula_notes,
     refuse_summaries,
@@ -372,8 +371,7 @@ class TableReader:
             *self.reading.log.notes(),
             *verdicts,
             *self.reading.notes,
-            *alike_notes(rows.experts),
-            *alike_event_notes(self.events.values),
+            *alike_notes(rows.experts, self.events.values),
             *formula_notes([*self.events.values, *rows.experts]),
             *(self.joined.notes if self.joined else ()),
             *self.facts.notes,

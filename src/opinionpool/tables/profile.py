@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
@@ -45,7 +44,6 @@ TRUTH = frozenset(family[0] for family in FAMILIES) | {"fail", "loss", "lost"} |
 FEW, _SHARE = 2, 0.1
 # How far probabilities over classes may be off 1 by rounding.
 _OFF = 0.02
-_DATE = re.compile(r"(?:\d{4}([-/.])\d{1,2}\1\d{1,2}|\d{1,2}([-/.])\d{1,2}\2\d{2,4})(?!\d)", re.ASCII)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,9 +64,8 @@ class Column:
         numbers = written_numbers(Words(np.arange(len(words.values)), words.values))
         numeric = np.array(list(map(looks_numeric, words.values)), dtype=bool)
         meant, some = int(words.counts[numeric].sum()), int(words.counts.sum())
-        dated = sum(bool(_DATE.match(word)) for word in words.values) > 0.9 * len(words.values)
         kind = "number" if 2 * meant >= some else "mixed" if not np.isnan(numbers).all() else "text"
-        kind = "" if not words.values else "time" if dated or are_times(words.values[:50]) else kind
+        kind = "" if not words.values else "time" if are_times(words.values[:50]) else kind
         return cls(place, name, words, words.expand(numbers, np.nan), kind)
 
     @cached_property

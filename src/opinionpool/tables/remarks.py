@@ -123,16 +123,6 @@ class ForecastCounts:
         return notes
 
 
-def alike_notes(experts: Sequence[str]) -> list[Note]:
-    """Return the note on experts whose names hardly differ."""
-    groups = alike(experts)
-    if not groups:
-        return []
-    phrase = "; ".join(" and ".join(map(shown, group[:4])) for group in groups[:3])
-    phrase += "; ..." if len(groups) > 3 else ""
-    return [finding("similar-names", names=phrase, count=sum(map(len, groups)))]
-
-
 # Events up to which their names are compared.
 _EVENTS = 50_000
 _DASH = re.compile(r"\s*[-\u2010-\u2015\u2212]+\s*")
@@ -150,19 +140,24 @@ def _event_key(name: str) -> str:
     return _DASH.sub("-", " ".join(folded.casefold().split()))
 
 
-def alike_event_notes(events: Sequence[str]) -> list[Note]:
-    """Return the note on events whose names hardly differ."""
-    if len(events) > _EVENTS:
-        return []
+def alike_notes(experts: Sequence[str], events: Sequence[str]) -> list[Note]:
+    """Return the notes on experts, and on events, whose names hardly differ."""
     groups: dict[str, list[str]] = {}
-    for name in events:
+    for name in events if len(events) <= _EVENTS else ():
         groups.setdefault(_event_key(name), []).append(name)
-    found = [group for group in groups.values() if len(group) > 1]
-    if not found:
-        return []
-    phrase = "; ".join(" and ".join(map(shown, group[:3])) for group in found[:2])
-    phrase += "; ..." if len(found) > 2 else ""
-    return [finding("similar-events", names=phrase, count=sum(map(len, found)))]
+    several = [group for group in groups.values() if len(group) > 1]
+    notes: list[Note] = []
+    if people := alike(experts):
+        notes.append(finding("similar-names", names=_listed(people), count=sum(map(len, people))))
+    if several:
+        notes.append(finding("similar-events", names=_listed(several), count=sum(map(len, several))))
+    return notes
+
+
+def _listed(groups: Sequence[Sequence[str]]) -> str:
+    """The first of some groups of names, for people."""
+    phrase = "; ".join(" and ".join(map(shown, group[:4])) for group in groups[:3])
+    return phrase + ("; ..." if len(groups) > 3 else "")
 
 
 def formula_notes(names: Sequence[str]) -> list[Note]:
