@@ -268,9 +268,10 @@ class Draw(NamedTuple):
     ) -> Draw:
         """Draw a sample, stratified by outcome, each outcome as frequent as among all events.
 
-        Events of one key (0 of those without a forecast, which are left out) are drawn together, the likelier the more
-        they weigh, and count by the inverse of that probability. There is `room` for so many different ones of each
-        outcome, and of unresolved events, (K + 1,); `contents` gives numbers (T,) that are equal for equal events.
+        Events of one key (0 of those without a forecast, which are left out) are drawn together, up to `TOGETHER`
+        different ones, the likelier the more they weigh, and count by the inverse of that probability. There is `room`
+        for so many different ones of each outcome, and of unresolved events, (K + 1,); `contents` gives numbers (T,)
+        that are equal for equal events.
 
         >>> keys = mixed(np.arange(1, 6, dtype=np.uint64))
         >>> found = Draw.of(keys, np.zeros(5, dtype=int), np.ones(5), np.array([3, 1]))

@@ -24,7 +24,7 @@ from opinionpool.learning.class_weights import ClassPosterior, ClassWeights, Spr
 from opinionpool.learning.constants import CLASS_PROBABILITIES, CLASS_SPREADS
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.learning.laplace import SMALL, about_mean
-from opinionpool.learning.quadratic import Quadratic
+from opinionpool.learning.quadratic import Arrow, Quadratic
 from opinionpool.learning.rows import Blocks, DenseContrasts
 from opinionpool.learning.topics import TopicEffects
 from opinionpool.logodds import TINY
@@ -109,11 +109,12 @@ class Alternatives:
         """Fits to many events, in blocks, by Newton's method about the mean from no difference on."""
         roots = [weights.feature_roots(each) for each in SPREADS]
 
-        def likelihood(point: Array) -> Quadratic:
-            return reduce(Quadratic.and_of, in_order(partial(Quadratic.at, point=point), designs()))
+        def likelihood(point: Array) -> Arrow:
+            about = reduce(Quadratic.and_of, in_order(partial(Quadratic.at, point=point), designs()))
+            return Arrow.plain(about, weights.free)
 
-        def posterior(about: Quadratic) -> Alternatives:
-            return cls(tuple(by_quadratic(about, each) for each in roots))
+        def posterior(about: Arrow) -> Alternatives:
+            return cls(tuple(by_quadratic(about.common, each) for each in roots))
 
         return about_mean(likelihood, posterior, np.zeros(len(roots[0])), SMALL)
 

@@ -82,14 +82,6 @@ class Fit:
 Likelihood: TypeAlias = Callable[[Array], Arrow]
 
 
-class Expansion(Protocol):
-    """A log-likelihood about a point."""
-
-    def square(self, step: Array) -> float:
-        """Return the squared length of a step."""
-        ...
-
-
 class Centred(Protocol):
     """A posterior that has a mean."""
 
@@ -99,7 +91,6 @@ class Centred(Protocol):
         ...
 
 
-E = TypeVar("E", bound=Expansion)
 P = TypeVar("P", bound=Centred)
 
 
@@ -161,7 +152,7 @@ def fit_all(
     return _averaged(found, pairs, nodes, None, names)
 
 
-def about_mean(likelihood: Callable[[Array], E], posterior: Callable[[E], P], start: Array, small: float) -> P:
+def about_mean(likelihood: Likelihood, posterior: Callable[[Arrow], P], start: Array, small: float) -> P:
     """Return the posterior by a quadratic function about its centre, by Newton's method to a step below `small`."""
     for _ in range(STEPS):
         about = likelihood(start)

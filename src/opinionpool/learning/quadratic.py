@@ -44,10 +44,6 @@ class Quadratic(NamedTuple):
         bent = hessian @ point
         return cls(float(-loss + gradient @ point - bent @ point / 2.0), bent - gradient, hessian)
 
-    def square(self, step: Array) -> float:
-        """Return the squared length of a step, in standard deviations by the likelihood alone."""
-        return float(step @ self.curvature @ step)
-
 
 class Arrow(NamedTuple):
     """Quadratic expansion of a log-likelihood in Q common coefficients θ and P of each of G topics, φ_g."""
@@ -101,8 +97,9 @@ class Arrow(NamedTuple):
         return Arrow(self.common.and_of(other.common), *(a + b for a, b in zip(self[1:], other[1:], strict=True)))
 
     def square(self, step: Array) -> float:
-        """Return the squared length of a step of the common coefficients, by the likelihood alone."""
-        return self.common.square(step[: len(self.common.slope)])
+        """Return the squared length of a step of the common coefficients, in standard deviations by the likelihood."""
+        common = step[: len(self.common.slope)]
+        return float(common @ self.common.curvature @ common)
 
     def without_topics(self, root: Array) -> tuple[Quadratic, Array]:
         """Return the function of θ only, if φ_g ~ N(0, root root'), and the covariances of φ given θ, (G, P, P)."""
