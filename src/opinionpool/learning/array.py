@@ -191,6 +191,11 @@ class _ArrayBlock(NamedTuple):
         return self._replace(q=q, offset=self.offset - away)
 
     @property
+    def in_comparison(self) -> _ArrayBlock:
+        """The block itself: its events are independent."""
+        return self
+
+    @property
     def contrasts(self) -> Array:
         """L − L°, (t, N, 1), NaN where missing."""
         return np.asarray(floored_log_odds(self.q, self.bounds, np.empty(self.q.shape)) - self.reference)[..., None]

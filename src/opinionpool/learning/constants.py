@@ -63,8 +63,9 @@ FURTHEST = 4.0
 AGREEMENT_WORTH, GUIDE = 40.0, 0.5
 # Probabilities of the log pool, the simple average and one expert to follow, which are mixed (10.6), and the standard
 # deviation of logarithms of slopes of the latter two. Reasoning: that what is believed of panels holds of this one is
-# as probable as not; simulated, hard kinds too, and benchmarks/coverage.py.
-MEMBERS, MEMBER_SLOPE_SD = (0.5, 0.35, 0.15), 0.6
+# about as probable as not; simulated, hard kinds too, where the least share of the average is taken that leaves no kind
+# behind it by more than .026; and benchmarks/coverage.py.
+MEMBERS, MEMBER_SLOPE_SD = (0.55, 0.3, 0.15), 0.6
 # Events that it is worth to believe how often events happen before outcomes tell: L° is T / (T + n) of Laplace's
 # estimate. It is believed to be E / (E + n) of the mean of what is forecast of E events. Reasoning; simulated.
 PRIOR_EVENTS = 20.0

@@ -153,7 +153,8 @@ def crowd_fit(data: SparseContrasts, believed: Believed) -> DefaultFit | None:
     parts, bias, posterior = fitted.panel()
     members = None if data.absent is not None else Members.prior(believed)
     if members is not None:
-        members = members.learned(fitted.log_likelihoods(), fitted.fit[0].evidence)
+        alike = fitted if task.compared is None else replace(fitted, task=task.in_comparison)
+        members = members.learned(alike.log_likelihoods(), alike.fit[0].evidence)
         # Other members' answers need an array of events x experts.
         members = None if members.shares[0] > 1.0 - OPEN else members
     about = fitted.marginal, posterior.mixed_with(members)

@@ -12,8 +12,9 @@ the weights (10).
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 
 import numpy as np
 
@@ -30,7 +31,7 @@ from opinionpool.learning.nodes import Nodes, prior_nodes
 from opinionpool.learning.posterior import Limits, Posterior
 from opinionpool.learning.prior import OPEN, Believed, harmonic_mean
 from opinionpool.learning.quadratic import Levels
-from opinionpool.learning.rows import Blocks, DenseContrasts, likelihood
+from opinionpool.learning.rows import Block, Blocks, DenseContrasts, likelihood
 from opinionpool.learning.shrinkage import marginal_bias, marginal_dependence, marginal_features
 from opinionpool.learning.unlearned import (
     MOST_UNCERTAIN,
@@ -155,10 +156,8 @@ def _learned(rows: DenseContrasts, believed: Believed, *, answers_only: bool, ev
     near = by_limit.probability @ by_limit.mean if len(limits) > 1 else None
     fit = _fit(rows, every, (fill, extremes), nodes, near, covariances=uncertain)
     if members is not None:
-        members = members.learned(rows.log_likelihoods(), fit.evidence if every is None else by_sample)
-        if every is not None and not members.decided:
-            by_all = in_order(lambda block: block.log_likelihoods(), every())
-            members = members.learned(reduce(np.add, by_all), fit.evidence)
+        again = partial(_fit, seen=(fill, extremes), nodes=nodes, start=fit.mean, covariances=False)
+        members = _weighed(members, rows, every, again, (fit.evidence, fit.evidence if every is None else by_sample))
     intercept, weights = fit.mean[:d], fit.mean[d:]
     # L* = L° + base intercept + intercept + Σ w_i u_i: what no forecast changes becomes bias.
     bias = centre + intercept_shares(weights)[:, None] * (rows.away - intercept)
@@ -185,6 +184,30 @@ def _fit(
     start = evidence(observed, nodes)[1] if start is None else start
     names = () if rows.topics is None else rows.topics.names
     return fit_all(likelihood(every, *seen), nodes, start, names, covariances=covariances)
+
+
+def _weighed(
+    members: Members,
+    rows: DenseContrasts,
+    every: Blocks | None,
+    again: Callable[[DenseContrasts, Blocks | None], Fit],
+    known: tuple[float, float],
+) -> Members:
+    """Members by what happened on all events, or a sample that decides; evidence of these is `known`.
+
+    Where events count otherwise in comparisons, evidence is of a fit to them `again`.
+    """
+    among = rows.in_comparison
+    of_all, of_sample = known if among is rows else (None, again(among, None).evidence)
+    found = members.learned(among.log_likelihoods(), of_sample)
+    if every is None or found.decided:
+        return found
+
+    def counted() -> Iterator[Block]:
+        return (block.in_comparison for block in every())
+
+    of_all = again(among, counted).evidence if of_all is None else of_all
+    return members.learned(reduce(np.add, in_order(lambda block: block.log_likelihoods(), counted())), of_all)
 
 
 def _compared(

@@ -1,4 +1,9 @@
-"""How much events tell that belong together: in one group, or closed or resolved on the same day."""
+"""How much events tell that belong together: in one group, or closed or resolved on the same day.
+
+n events tell as much as n / (1 + (m − 1) r) independent ones, m of a group each, where what is learned from them has a
+correlation of r within groups: surprises, for the pool's coefficients, and differences of log losses where answers are
+compared.
+"""
 
 from __future__ import annotations
 
@@ -35,8 +40,10 @@ WORTH_SAYING, WORTH_ASKING, ENOUGH_DAYS = 0.95, 0.25, 10
 
 def independent_weight(
     forecasts: Forecasts, reference: Array, weight: Array, floor: float
-) -> tuple[Array, tuple[Note, ...]]:
+) -> tuple[Array, Array | None, tuple[Note, ...]]:
     """Frequencies of the events, (T,), reduced by the design effect of dependent events; and notes.
+
+    The first are for coefficients, the second for comparing answers; None where they are as given.
 
     Parameters
     ----------
@@ -53,32 +60,37 @@ def independent_weight(
     known = by_group(forecasts) or by_settlement(forecasts)
     found = known or by_date(forecasts)
     if found is None:
-        return weight, ()
+        return weight, None, ()
     answers = _Answers.of(forecasts, reference, floor)
     used = forecasts.resolved & (weight > 0) & (answers.number > 0)
     labels, member = np.unique(found.member[used], return_inverse=True)
     if len(labels) == 0 or (known is None and not ENOUGH_DAYS <= len(labels) < len(member)):
-        return weight, ()
+        return weight, None, ()
     # Events without a date have the last numbers.
     days = int((labels < found.shared).sum()) if found.unit == "date" else 0
-    share = independent_share(_surprises(forecasts, reference, answers, used), member, weight[used], days)
-    reduced = weight.copy()
-    reduced[used] *= share[member]
+    surprises, differences = _residuals(forecasts, reference, answers, used)
+
+    def counted(residuals: list[tuple[Array, int]]) -> Array:
+        reduced = weight.copy()
+        reduced[used] *= independent_share(residuals, member, weight[used], days)[member]
+        return reduced
+
+    reduced = counted(surprises)
     events, worth = float(weight[used].sum()), float(reduced[used].sum())
     if known is None:
-        return weight, _day_notes(days, events, worth)
-    return reduced, _shared_notes(found, len(labels), events, worth)
+        return weight, None, _day_notes(days, events, worth)
+    return reduced, counted([(differences, 1)]), _shared_notes(found, len(labels), events, worth)
 
 
-def independent_share(surprises: Sequence[tuple[Array, int]], member: Index, weight: Array, days: int = 0) -> Array:
+def independent_share(residuals: Sequence[tuple[Array, int]], member: Index, weight: Array, days: int = 0) -> Array:
     """Independent events that each event of a group counts as, (G,): the fewest over the coefficients.
 
     Where n events have a correlation of r, each tells 1 / (1 + (n - 1) r), and less where that lasts. The logarithm of
-    this is averaged over what is believed of r and what the surprises say of it, so that one event moves it little.
+    this is averaged over what is believed of r and what the residuals say of it, so that one event moves it little.
 
     Parameters
     ----------
-    surprises : sequence of (ndarray, shape (T, p), int)
+    residuals : sequence of (ndarray, shape (T, p), int)
         Of a coefficient each, and how many of the columns are free.
     member : ndarray of int, shape (T,)
         The group of each event.
@@ -99,7 +111,7 @@ def independent_share(surprises: Sequence[tuple[Array, int]], member: Index, wei
     repeated = np.where(np.arange(len(size))[:, None] < days, longer, 1.0) * np.maximum(size, 1.0)[:, None]
     each = 1.0 / (1.0 - r + r * repeated)
     shares = []
-    for values, free in surprises:
+    for values, free in residuals:
         bound = LARGEST * np.sqrt(weight @ np.square(values).mean(axis=1) / weight.sum())
         evidence = free * _log_evidence(np.clip(values, -bound, bound), member, weight, days, r, phi)
         shares.append(np.exp(np.log(each) @ posterior_probabilities(evidence, prior)))
@@ -137,6 +149,7 @@ class _Answers(NamedTuple):
     """Mean forecast and number of forecasts on each event, duplicates as one and without constant experts."""
 
     number: Index  # (T,)
+    average: Array  # (T, K); mean probabilities
     level: Array  # (T, K); log-ratios beyond the prior, centred
 
     @classmethod
@@ -147,22 +160,31 @@ class _Answers(NamedTuple):
         source = Duplicates.among_cells(event, forecasts.expert_index, beyond, forecasts.experts).source
         count, _ = counted_once(event, forecasts.expert_index, source)
         believed = Extremes(harmonic_mean(LIMITS, LIMIT_PROBABILITIES)).believed(beyond, logodds.no_options(prior))
-        total = np.stack([np.bincount(event, count * column, events) for column in believed.T], axis=-1)
         number = np.rint(np.bincount(event, count, events)).astype(np.intp)
-        return cls(number, logodds.centred(total / np.maximum(number, 1)[:, None]))
+
+        def mean(values: Array) -> Array:
+            total = np.stack([np.bincount(event, count * column, events) for column in values.T], axis=-1)
+            return np.asarray(total / np.maximum(number, 1)[:, None])
+
+        return cls(number, mean(logodds.softmax(beyond + expected)), logodds.centred(mean(believed)))
 
 
-def _surprises(
+def _residuals(
     forecasts: Forecasts, reference: Array, answers: _Answers, used: npt.NDArray[np.bool_]
-) -> list[tuple[Array, int]]:
-    """Score residuals of the used events by intercept and slope of the believed pool, each with its free columns."""
+) -> tuple[list[tuple[Array, int]], Array]:
+    """Score residuals by intercept and slope of the believed pool, each with its free columns; and gains, (T, 1).
+
+    A gain is the log probability of what happened by the believed pool less that by the simple average.
+    """
     number, level = answers.number[used], answers.level[used]
     slope = believed_slope(number.astype(np.float64))
     answer = logodds.softmax(logodds.prior_log_ratios(reference[used]) + slope[:, None] * logodds.uncentred(level))
     happened = np.eye(len(forecasts.classes))[forecasts.outcomes[used]] - answer
     of_slope = (happened * level).sum(axis=1, keepdims=True)
     slopes = (of_slope, 1)
-    return [(happened, len(forecasts.classes) - 1), slopes] if forecasts.options is None else [slopes]
+    surprises = [(happened, len(forecasts.classes) - 1), slopes] if forecasts.options is None else [slopes]
+    given = [each[np.arange(len(each)), forecasts.outcomes[used]] for each in (answer, answers.average[used])]
+    return surprises, np.log(given[0] / given[1])[:, None]
 
 
 def _shared_notes(found: Clusters, clusters: int, events: float, worth: float) -> tuple[Note, ...]:

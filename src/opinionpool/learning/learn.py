@@ -140,16 +140,16 @@ def _learn_by_beliefs(problem: Problem, beliefs: Beliefs, request: Request) -> F
     if rounding is not None:
         problem = replace(problem, forecasts=rounding.forecasts(problem.forecasts))
     if timed:
-        some = problem if drawn is None else problem.sampled(drawn, problem.weight)
+        some = problem if drawn is None else problem.sampled(drawn)
         recency = learn_recency(some.forecasts, some.reference, some.weight, floor)
     if recency is not None:
         problem = replace(problem, forecasts=recency.forecasts(problem.forecasts, problem.reference, floor))
-    reduced, notes = independent_weight(problem.forecasts, problem.reference, problem.weight, floor)
-    some = replace(problem, weight=reduced)
+    reduced, compared, notes = independent_weight(problem.forecasts, problem.reference, problem.weight, floor)
+    some = replace(problem, weight=reduced, compared=compared)
     found = _learn_crowd(some, beliefs, request.settings) if crowd else None
     if found is None:
         if drawn is not None:
-            some = problem.sampled(drawn, reduced)
+            some = some.sampled(drawn)
         elif problem.parts is not None and (reduced == problem.weight).all():
             # How much dependent events tell shows where all are in memory only.
             some = replace(problem, blocks=partial(_all_blocks, problem, votes or rounding, recency))

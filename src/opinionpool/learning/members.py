@@ -50,7 +50,7 @@ class Members:
     >>> from opinionpool.learning.beliefs import Beliefs
     >>> found = Members.prior(Believed.of(Beliefs(), ("ann", "bob")))
     >>> found.learned(np.log([0.5, 0.6, 0.4]), np.log(0.8)).shares.round(2)
-    array([0.62, 0.27, 0.12])
+    array([0.66, 0.23, 0.11])
     """
 
     shares: Array

@@ -89,6 +89,8 @@ class Problem:
     blocks: Callable[[float], Iterator[Block]] | None = None
     parts: Callable[[], Iterator[Problem]] | None = None  # the same as they are, where they are not in memory
     topics: tuple[str, ...] = ()  # names of the topics that are learned
+    # (T,); frequencies where answers are compared, None if they are the same
+    compared: Array | None = field(default=None, metadata=EVENT)
 
     @classmethod
     def of(cls, forecasts: Forecasts, prior: npt.ArrayLike | None, sample_weight: npt.ArrayLike | None) -> Problem:
@@ -207,19 +209,21 @@ class Problem:
             "reference": self.expected,
             "outcomes": self.outcomes,
             "weight": self.weight,
+            "compared": self.compared,
             "experts": self.experts,
             "absent": self.absent,
             "estimated": estimated,
             "topics": topics,
         }
 
-    def sampled(self, sample: Draw, weight: Array) -> Problem:
-        """Problem with a sample of the events, given the weights of all, (T,), and with blocks of all events."""
-        total = float(weight[self.forecasts.resolved].sum())
-        every = replace(self, weight=weight, total=total)
+    def sampled(self, sample: Draw) -> Problem:
+        """Problem with a sample of the events, and with blocks of all events."""
+        total = float(self.weight[self.forecasts.resolved].sum())
+        every = replace(self, total=total)
         return replace(
             self.select(sample.positions),
-            weight=sample.frequencies(weight),
+            weight=sample.frequencies(self.weight),
+            compared=None if self.compared is None else sample.frequencies(self.compared),
             total=total,
             blocks=None if sample.complete else every.in_blocks,
         )

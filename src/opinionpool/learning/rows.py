@@ -39,6 +39,10 @@ class Block(Protocol):
     def log_likelihoods(self) -> Array:
         """Log-likelihoods of what happened by the average and by each expert, (1 + N,)."""
 
+    @property
+    def in_comparison(self) -> Block:
+        """Events that count as they do where answers are compared."""
+
 
 # Returns all resolved events in blocks, of which some are a sample.
 Blocks: TypeAlias = Callable[[], Iterator[Block]]
@@ -51,6 +55,8 @@ class _Events(ABC):
     reference: Array = field(metadata=EVENT)  # (T, K - 1); L°
     outcomes: Index = field(metadata=EVENT)  # (T,); -1 where not resolved
     weight: Array = field(metadata=EVENT)  # (T,); frequencies
+    # (T,); frequencies where answers are compared, None if they are the same
+    compared: Array | None = field(default=None, metadata=EVENT)
     experts: tuple[str, ...]
     # (T, K - 1); classes but the first that are no options of their event; None if events share their classes
     absent: Mask | None = field(default=None, metadata=EVENT)
@@ -73,6 +79,11 @@ class _Events(ABC):
     def resolved(self) -> Mask:
         """Which events are resolved, (T,)."""
         return np.asarray(self.outcomes != UNRESOLVED)
+
+    @property
+    def in_comparison(self) -> Self:
+        """Events that count as they do where answers are compared."""
+        return self if self.compared is None else replace(self, weight=self.compared)
 
     @property
     def offset(self) -> Array:
