@@ -166,11 +166,11 @@ def _learn_by_beliefs(problem: Problem, beliefs: Beliefs, request: Request) -> F
 
 def _rounding(problem: Problem, beliefs: Beliefs, drawn: Draw | None, floor: float) -> Rounding | None:
     """What zeros count as, by all events or those that are drawn."""
-    some = problem if drawn is None else problem.sampled(drawn, problem.weight)
+    some = problem if drawn is None else problem.sampled(drawn)
     believed = Believed.of(beliefs, problem.experts)
 
     def evidence(forecasts: Forecasts) -> float:
-        weight, _ = independent_weight(forecasts, some.reference, some.weight, floor)
+        weight, *_ = independent_weight(forecasts, some.reference, some.weight, floor)
         return log_evidence(_dense(replace(some, forecasts=forecasts, weight=weight), floor), believed)
 
     return Rounding.learned(some.forecasts, floor, evidence)
