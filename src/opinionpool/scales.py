@@ -32,7 +32,7 @@ _PREFERENCES = {
     "b>a": "b",
     "a<b": "b",
     "model_b": "b",
-    **dict.fromkeys(("a=b", "b=a", "draw", "tied", "equal"), "tie"),
+    **dict.fromkeys(("a=b", "b=a", "draw", "tied", "equal", "tie (bothbad)", "both_bad", "both bad"), "tie"),
 }
 # Words for the thing at one of two places; A stands first unless a column of orders says otherwise.
 PLACES = {"first": "a", "left": "a", "second": "b", "right": "b"}
@@ -42,7 +42,18 @@ _VERDICTS = (*FAMILIES, ("incorrect", "correct"), ("i", "c"), ("fail", "pass"))
 _NOT = re.compile(r"(?:in|im|ir|un|dis|not[ _-]|non[ _-]?)(?=.{4})")
 # Words for what is between the two, and grades in order.
 _BETWEEN = frozenset(
-    {"unsure", "maybe", "unclear", "neutral", "p", "partial", "partially", "partially correct", "partly"}
+    {
+        "unsure",
+        "maybe",
+        "unclear",
+        "neutral",
+        "p",
+        "partial",
+        "partially",
+        "partially correct",
+        "partly",
+        "not_attempted",
+    }
 )
 _GRADES = (("f", "e", "d", "c", "b", "a"), ("low", "medium", "high"), ("bad", "poor", "fair", "good", "excellent"))
 _AGREEMENT = ("strongly disagree", "disagree", "neutral", "agree", "strongly agree")

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from opinionpool import read_forecasts
+from opinionpool.cli import app as cli
 from opinionpool.errors import CellError, LayoutError
 from opinionpool.tables.diagnosis import diagnose
 
@@ -148,11 +149,18 @@ STAGES = "item,participant,stage,probability,truth\n" + "".join(
     for name in "ab"
     for k, stage in enumerate(("pre", "post"))
 )
+ARENA = "question_id,model_a,model_b,judge,winner,human_winner\n" + "".join(
+    f"q{i},x,y,{name},{('model_a', 'model_b', 'tie')[(i + k) % 3]},{('model_a', 'model_b')[i % 2]}\n"
+    for i in range(6)
+    for k, name in enumerate("jk")
+)
 
 
 @pytest.mark.parametrize(
     ("text", "outcomes", "offered"),
     [
+        # Of two columns of winners, the one that differs within events holds verdicts.
+        (ARENA, None, [{"probability": "winner"}]),
         # The finding is the outcome of a case, and no event; a column in per cent is one of several that may be meant.
         (RATERS, None, [{"probability": "birads"}, {"probability": "malignancy_pct"}]),
         # Neither milliseconds nor a temperature tells rows apart or is a probability.
@@ -186,8 +194,8 @@ STAGES = "item,participant,stage,probability,truth\n" + "".join(
         (PREFERENCES, None, [{"outcome": "people"}]),
         # A probability beside the answer of each may be that of the answer.
         (ANSWERS, None, [{"probability": "answer_prob"}]),
-        # What comes again may be an event by its name, whatever distinguishes its rows.
-        (STAGES, None, [{"event": "item"}, {"event": "stage"}, {"event": ("item", "stage")}]),
+        # What comes again may be an event by its name, unless outcomes differ within all of them.
+        (STAGES, None, [{"event": "item"}, {"event": ("item", "stage")}]),
     ],
 )  # fmt: skip
 def test_what_is_offered_has_each_column_in_a_role_that_it_may_play(text, outcomes, offered):
@@ -254,3 +262,48 @@ def test_many_numbers_out_of_range_are_no_code_for_no_answer():
     with pytest.raises(CellError) as raised:
         read(f"event,ann,bob\n{rows}")
     assert "--missing-value" not in str(raised.value)
+
+
+def test_a_verdict_and_how_sure_by_their_names_are_a_pair():
+    rows = [("yes", 0.9, "no", 0.7, "yes"), ("No", 0.8, "yes", 0.6, ""), ("yes", 0.6, "n/a", None, "no")]
+    names = ["gpt_verdict", "gpt_confidence", "answer_b", "certainty_b", "gold"]
+    table = {"id": ["a", "b", "c"], **{name: [row[i] for row in rows] for i, name in enumerate(names)}}
+    found = read_forecasts(table)
+    assert (found.experts, found.classes) == (("gpt", "b"), ("No", "yes"))
+    np.testing.assert_allclose(found.X, [[0.9, 0.3], [0.2, 0.6], [0.6, np.nan]])
+    named = {"verdict": ["gpt_verdict", "answer_b"], "probability": ["gpt_confidence", "certainty_b"]}
+    np.testing.assert_array_equal(read_forecasts(table, columns=named).X, found.X)
+    with pytest.raises(CellError, match="without an answer"):
+        read_forecasts({**table, "certainty_b": [0.7, 0.6, 0.5]})
+    # Below a half it may be a forecast of its own.
+    with pytest.raises(LayoutError) as raised:
+        read_forecasts({**table, "gpt_confidence": [0.2, 0.8, 0.6]})
+    assert raised.value.remedies[0]["columns"]["verdict"] == ("gpt_verdict", "answer_b")
+
+
+def test_a_saved_pool_names_the_columns_of_its_experts(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rows = [f"{i},.{1 + i % 9},{i % 5 + 1},{('ok', 'bad')[i % 2]},a{i % 2},{i % 2}" for i in range(20)]
+    (tmp_path / "f.csv").write_text("\n".join(["id,forest_prob,gpt,regex,annotator,gold", *rows]))
+    named = [word for name in ("forest_prob", "gpt", "regex") for word in ("--column", f"probability={name}")]
+    scales = ["--scale", "gpt=1-5", "--scale", "regex=bad,ok", "--column", "expert=", "--column", "outcome=gold"]
+    assert cli.run(["pool", "f.csv", *named, *scales, "--save", "p.json", "--format", "csv", "-q"]) == 0
+    first = capsys.readouterr().out.splitlines()[1:3]
+    (tmp_path / "new.csv").write_text("\n".join(["id,annotator,forest_prob,gpt,regex", "n,b,.1,1,ok", "m,c,.2,2,bad"]))
+    assert cli.run(["pool", "new.csv", "--model", "p.json", "--format", "csv", "-q"]) == 0
+    again = capsys.readouterr().out.splitlines()[1:]
+    p, wanted = (np.array([line.split(",")[1:5] for line in lines], dtype=float) for lines in (again, first))
+    np.testing.assert_allclose(p, wanted)
+
+
+def test_scores_by_criterion_are_those_of_a_judge_each_or_of_other_things(tmp_path):
+    rows = [(i, judge, what) for i in range(8) for judge in ("g", "c") for what in ("helpful", "safe")]
+    lines = [f"x{i},{judge},{what},{(i + len(what)) % 5 + 1},{('no', 'yes')[i % 2]}" for i, judge, what in rows]
+    text = "\n".join(["id,judge,criterion,score,human_ok", *lines])
+    (tmp_path / "f.csv").write_text(text, encoding="utf-8")
+    offered = [way.options.columns for way in diagnose(tmp_path / "f.csv").readable]
+    assert offered[0]["expert"] == ("judge", "criterion")
+    assert offered[1]["event"] == ("id", "criterion")
+    assert len(offered) == len({str(columns) for columns in offered})
+    found = read(text, columns={"expert": ["judge", "criterion"], "probability": "score"}, scale="1-5")
+    assert found.experts == ("g / helpful", "g / safe", "c / helpful", "c / safe")

@@ -274,8 +274,9 @@ def _of_table(pool: Any, table: Any, by: object) -> tuple[Forecasts, object]:  #
                 "event goes with forecasts: op.rates(pool, op.read_forecasts(table), labels)"
             )
         named["columns"], by = {"topic": by}, "topic"
-    scales = scales_given(getattr(pool, "scales", None) or getattr(pool, "scale", None))
-    forecasts = read_with(table, None, ReadOptions(**named, known_scales=scales))
+    own = pool._scales(pool._known()) if hasattr(pool, "_scales") else getattr(pool, "scales", None)
+    scales, state = scales_given(own), learned_panel(pool)
+    forecasts = read_with(table, None, ReadOptions(**named, known_experts=state.experts, known_scales=scales))
     check_groups(forecasts, names)
     return forecasts, by
 

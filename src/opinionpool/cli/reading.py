@@ -246,7 +246,7 @@ def options_for(reading: Reading, model: tuple[str, TrainedPool] | None) -> Read
     if grade is not None and own not in {None, grade}:
         raise click.UsageError(f"--at-least says {own}, and the pool in {file} learned from events of {grade} or more")
     learned = {name: scale for name, scale in scales.items() if scale_of(given, name) is None}
-    options = replace(options, known_scales=learned, at_least=own or grade)
+    options = replace(options, known_experts=trained.experts, known_scales=learned, at_least=own or grade)
     if model[1].unnamed:
         return options
     from opinionpool.labels import label_text

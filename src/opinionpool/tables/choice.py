@@ -21,6 +21,7 @@ from opinionpool.tables.roles import (
     GRID,
     ONE,
     ONE_CLASSES,
+    PAIRS,
     PROBABILITY,
     RESPONDENTS,
     SHAPES,
@@ -42,6 +43,8 @@ from opinionpool.text import counted, listed, shown
 
 # Assignments of columns to the roles of a shape that are tried, and columns tried for a role where no name says which.
 _TRIED, _GUESSED = 2000, 12
+# Where forecasts say how sure somebody is of a verdict.
+_VERDICTS = (SURE, PAIRS)
 
 
 class Choice:
@@ -61,13 +64,20 @@ class Choice:
         self.free = [c for c in profile.columns if c.place not in taken | aside and (c.name or c.kind or not c.place)]
         # The roles that names say and contents allow, without those that the user gives to others.
         self._roles = {column.place: column.roles - column.ruled_out - {*self.given} for column in self.free}
+        self._roles |= {c.place: self._roles[c.place] & {PROBABILITY} for c in self.free if c.name in given_roles.known}
         # An expert whose name is a word for one role may be one where it cannot play that role.
         emptied = {role for role, places in self.given.items() if not places}
         self._plain = [
-            c for c in self.free if not self.roles(c) and (c.roles - emptied <= {"expert"} or len(normal(c.name)) == 1)
+            c
+            for c in self.free
+            if not self.roles(c)
+            if c.roles - emptied <= {"expert"} or len(normal(c.name)) == 1 or c.name in given_roles.known
         ]
         self.times = self.given.get("time") or tuple(c.place for c in self.free if "time" in self.roles(c))
-        named = {*given_roles.include, *given_roles.exclude}
+        named = {*given_roles.include, *given_roles.exclude, *given_roles.known}
+        free = {c.place for c in self.free}
+        self.pairs = [each for each in profile.pairs if free.issuperset(each[1:])]
+        self.known = {c.place for c in self._plain if c.name in given_roles.known and c.forecasts}
         self.numbers = [
             c
             for c in self._plain
@@ -106,13 +116,15 @@ class Choice:
                     continue
                 for forecasts in self._forecasts(shape, roles, loose):
                     reading = Reading(shape, roles, forecasts)
-                    if not any(self._vetoes(reading)):
+                    if not any(self._vetoes(reading, loose)):
                         yield replace(reading, caveats=tuple(self._caveats(reading)))
 
     def _players(self, role: str, shape: Shape, loose: bool) -> list[tuple[int, ...]]:
         """Return candidate columns for a role, from the user, else from headers; if `loose`, also from contents."""
         if role in self.given:
             return [self.given[role]]
+        if role == "verdict" and shape == PAIRS:
+            return [tuple(verdict for _, verdict, _ in self.pairs)] if self.pairs else []
         words = {"sureness", *([role] if loose else [])} if role == PROBABILITY and shape == SURE else {role}
         # The role's own name comes first, then ids, then other names.
         able = [(normal(c.name), c.place) for c in self.free if words & self.roles(c)]
@@ -222,6 +234,8 @@ class Choice:
             return [roles[PROBABILITY]]
         if PROBABILITY in self.given:
             return [self.given[PROBABILITY]]
+        if shape == PAIRS:
+            return [tuple(sure for _, _, sure in self.pairs)] if self.pairs else []
         used = {place for places in roles.values() for place in places}
         free = [c for c in self.numbers if c.place not in used]
         free = [c for c in free if c.kind] or free
@@ -245,14 +259,14 @@ class Choice:
         found = [c for c, name in zip(columns, names, strict=True) if name.lower() in happened]
         return found if len(found) == len(happened) else []
 
-    def _vetoes(self, reading: Reading) -> Iterator[str]:
-        """Yield the reasons that rule out a reading."""
+    def _vetoes(self, reading: Reading, loose: bool) -> Iterator[str]:
+        """Yield the reasons that rule out a reading; if `loose`, a column may be another than its name says."""
         shape, roles, look = reading.shape, reading.roles, self.profile
         forecasts = [look.columns[place] for place in reading.forecasts]
         unused = [role for role, places in self.given.items() if places and role not in {*roles, *FACTS}]
         if unused and not (unused == [PROBABILITY] and shape.columns):
             yield f"no column is the {unused[0]}, as the user has it"
-        yield from self._forecast_vetoes(reading, forecasts)
+        yield from self._forecast_vetoes(reading, forecasts, loose)
         event = roles.get("event", ())
         if shape.numbered and not event and len(look.table.pieces) > 1:
             yield "rows are not numbered across files"
@@ -264,7 +278,10 @@ class Choice:
         if self.beside.events and bool(outcomes_of) != (shape == RESPONDENTS) and (outcomes_of or shape == RESPONDENTS):
             yield "the table of outcomes has others for events"
         yield from self._class_vetoes(reading, [c for c in forecasts if c.kind])
-        if "verdict" not in self.given:
+        verdicts = roles.get("verdict", ())
+        if len(verdicts) != len(forecasts) if shape == PAIRS else len(verdicts) > 1:
+            yield "there is not one verdict for each forecast"
+        if "verdict" not in self.given and shape != PAIRS:
             yield from self._verdict_vetoes(reading, forecasts[0])
         of_class = look.columns[roles["class"][0]] if "class" in shape.key and "class" not in self.given else None
         if of_class is not None and ("other" in of_class.roles or "class" not in of_class.roles):
@@ -278,8 +295,10 @@ class Choice:
         """Yield the reasons against reading numbers as how sure somebody is of a verdict, or as not."""
         look, says = self.profile, forecast.roles & {PROBABILITY, "sureness"}
         if reading.shape != SURE:
-            own = says != {PROBABILITY} and self._sure(reading)
-            if own and not forecast.below and any(self._differs(c, reading) for c in self.votes(reading)):
+            own = says != {PROBABILITY} and self._sure(reading) and not forecast.below
+            own = own and any(self._differs(c, reading) for c in self.votes(reading))
+            paired = {place for _, _, place in self.pairs if not look.columns[place].below}
+            if own or not paired.isdisjoint(reading.forecasts):
                 yield "it is how sure each is of a verdict of its own"
             return
         verdict = look.columns[reading.roles["verdict"][0]]
@@ -289,10 +308,15 @@ class Choice:
         if len(verdict.folded) > 2 and says == {PROBABILITY}:
             yield "it is one of several answers"
 
-    def _forecast_vetoes(self, reading: Reading, forecasts: Sequence[Column]) -> Iterator[str]:
+    def _forecast_vetoes(self, reading: Reading, forecasts: Sequence[Column], loose: bool) -> Iterator[str]:
         """Yield the reasons against columns of forecasts: what they hold, or another column that is called one."""
         shape, played = reading.shape, {role for role, places in reading.roles.items() if places}
-        for role in shape.forbids:
+        known = PROBABILITY not in self.given and self.known
+        if known and (shape == RESPONDENTS or not known <= {*reading.forecasts}):
+            yield "other columns are those of experts who are known"
+        unique = loose and shape == WIDE and not self.profile.repeated(reading.roles["event"])
+        # What each event has one of may be a property of it.
+        for role in () if known else {*shape.forbids} - ({"expert", "verdict"} if unique else set()):
             called = [c for c in self.free if c.place not in reading.used and self.roles(c) - played == {role}]
             # A column with one word says nothing of whose the others are.
             called = [c for c in called if role != "expert" or c.distinct > 1 or len(forecasts) < 2]
@@ -430,14 +454,14 @@ class Choice:
         if "outcome" not in self.given and roles.get("outcome"):
             column = look.columns[roles["outcome"][0]]
             differing, events, many = look.differing(column.place, roles.get("event", ()))
-            if many or (shape.numbered and 2 * differing > events > 1):
+            if many or 2 * differing > events > 1:
                 yield f"{shown(column.name)} is what happened, though it differs within {counted(differing, 'event')}"
         elif "outcome" not in self.given and shape != RESPONDENTS:
             called = [place for place in self.called("outcome") if place not in reading.used]
             yield from (f"{shown(look.columns[place].name)} is no outcome" for place in called)
             yield from (f"{shown(c.name)} is no outcome" for c in self._answers(reading))
         votes = self.votes(reading)
-        if shape != SURE and self._sure(reading) and votes and "verdict" not in self.given:
+        if shape not in _VERDICTS and self._sure(reading) and votes and "verdict" not in self.given:
             yield f"{shown(look.columns[reading.forecasts[0]].name)} is no matter of {shown(votes[0].name)}"
         if shape == SURE and "verdict" not in self.given:
             sure, verdict = look.columns[reading.forecasts[0]], look.columns[roles["verdict"][0]]
@@ -445,7 +469,11 @@ class Choice:
                 yield f"{shown(sure.name)} is how sure each is, though some are below a half"
             if not self._differs(verdict, reading):
                 yield f"{shown(verdict.name)} is the verdict of each, though all agree"
-        if PROBABILITY not in self.given:
+        if shape == PAIRS and "verdict" not in self.given:
+            paired = [look.columns[place] for place in reading.forecasts]
+            yield from (f"{shown(c.name)} is how sure one is, though some are below a half" for c in paired if c.below)
+            yield from self._aside_caveats(reading, paired)
+        elif shape != PAIRS and PROBABILITY not in self.given:
             if early := [c.name for c in self._earlier(reading)]:
                 yield f"{listed(early, 3)} are earlier, where rows with a column of times would keep all"
             yield from self._column_caveats(reading) if shape.columns else self._number_caveats(reading)

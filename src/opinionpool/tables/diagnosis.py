@@ -68,8 +68,9 @@ class Diagnosis:
 
     @property
     def readable(self) -> tuple[Way, ...]:
-        """The ways that lead to forecasts."""
-        return tuple(way for way in self.ways if way.forecasts is not None)
+        """The ways that lead to forecasts, one of each."""
+        found = [way for way in self.ways if way.forecasts is not None]
+        return tuple({tuple(way.options.arguments()): way for way in reversed(found)}.values())[::-1]
 
 
 def diagnose(

@@ -17,9 +17,11 @@ from opinionpool.tables.roles import (
     CLASSES,
     FACTS,
     GRID,
+    KEYED,
     LONG,
     ONE,
     ONE_CLASSES,
+    PAIRS,
     PROBABILITY,
     RESPONDENTS,
     ROLES,
@@ -61,6 +63,7 @@ class Layout:
     priors: Mapping[str, int] = field(default_factory=dict)  # from class to the column of its priors
     events: tuple[str, ...] = ()  # what each of `forecasts` is about, where a row is one expert's
     guessed: tuple[str, ...] = ()  # roles that no name says
+    verdicts: tuple[int, ...] = ()  # the column that says which class each of `forecasts` is of, where there are any
 
     @property
     def long(self) -> bool:
@@ -100,8 +103,19 @@ def find_layout(
         only, several = _readings(levels)
         raise _question(levels, several, scales, only)
     if fit is None:
-        raise _question(choice, offered)
+        raise _question(choice, offered, verdicts=[] if offered else list(_verdicts(choice)))
     return _layout(choice, fit)
+
+
+def _verdicts(choice: Choice) -> Iterator[tuple[Reading, Mapping[str, object]]]:
+    """Readings of a column that is called the outcome as verdicts about another one, and the option that says so."""
+    profile, given = choice.profile, choice.given_roles
+    for name, scale in profile.recognised(("outcome",)).items():
+        roles = replace(given, columns={**given.columns, PROBABILITY: name})
+        levels = profile.with_scales({name: scale}, roles.columns)
+        only, _ = _readings(Choice(levels, roles, choice.beside, choice.void))
+        if only is not None and only.roles.get("outcome"):
+            yield only, {"columns": {PROBABILITY: name}, "scale": {name: str(scale)}}
 
 
 def check_names(profile: Profile) -> None:
@@ -259,6 +273,10 @@ def _layout(choice: Choice, reading: Reading) -> Layout:
     elif shape in {CLASSES, ONE_CLASSES}:
         expert = None if shape == CLASSES else "forecast"
         cells = tuple((expert, label) for label in class_names(names, choice.happened(reading)))
+    elif shape == PAIRS:
+        named = {sure: expert for expert, _, sure in choice.profile.pairs}
+        cells = tuple((named.get(place, columns[place].name), None) for place in forecasts)
+        del roles["verdict"]
     elif shape == RESPONDENTS:
         cells = tuple((None, None) for _ in names)
     if shape == ONE:
@@ -274,17 +292,23 @@ def _layout(choice: Choice, reading: Reading) -> Layout:
         priors,
         tuple(names) if shape == RESPONDENTS else (),
         tuple(role for role in roles if role not in choice.given and role not in columns[roles[role]].roles),
+        reading.roles["verdict"] if shape == PAIRS else (),
     )
 
 
 def _question(
-    choice: Choice, readings: Sequence[Reading], scales: Mapping[str, Scale] | None = None, only: Reading | None = None
+    choice: Choice,
+    readings: Sequence[Reading],
+    scales: Mapping[str, Scale] | None = None,
+    only: Reading | None = None,
+    verdicts: Sequence[tuple[Reading, Mapping[str, object]]] = (),
 ) -> OpinionPoolError:
     """Return the error that lists the possible readings with the options for each, and a profile of the columns.
 
-    `scales` are what columns of words would be levels of; `only` is the reading that these leave, if they leave one.
+    `scales` are what columns of words would be levels of; `only` is the reading that these leave, if they leave one;
+    `verdicts` are readings with their options.
     """
-    offers: list[tuple[Reading, Mapping[str, object]]] = []
+    offers = list(verdicts)
     for reading in readings if only is None else [only]:
         remedy = _remedy(choice, reading, readings) if only is None else {}
         if remedy is not None and len(offers) < _OFFERED:
@@ -299,8 +323,12 @@ def _question(
     lines += _columns(choice, offers[0][0] if offers else None)
     able = offers or choice.numbers or any(PROBABILITY in choice.roles(column) for column in choice.free)
     where, ways = Place(choice.profile.table.name), [Remedy(remedy) for _, remedy in offers]
-    hint = choice.profile.hint([column.name for column in choice.free])
-    params = {"readings": "\n".join(["; it may be" if offers else hint, *lines, ""]), "roles": ", ".join(ROLES)}
+    used = offers[0][0].used if offers else ()
+    hint = choice.profile.hint([column.name for column in choice.free if column.place not in used], bool(offers))
+    params = {
+        "readings": "\n".join([f"{hint}{'; it may be' if offers else ''}", *lines, ""]),
+        "roles": ", ".join(ROLES),
+    }
     if able:
         return fault("unclear-columns", where, ways, **params)
     return fault("no-forecast-column", where, ways, **params)
@@ -345,8 +373,10 @@ def _remedy(choice: Choice, reading: Reading, others: Sequence[Reading]) -> Mapp
         names = tuple(columns[place].name for place in places)
         named[role] = None if not names else names[0] if len(names) == 1 else names
     forecasts = tuple(columns[place].name for place in reading.forecasts)
-    if reading.shape != SURE and choice.votes(reading):
+    if reading.shape not in {SURE, PAIRS} and choice.votes(reading):
         named["verdict"] = None
+    if "expert" in reading.shape.forbids and choice.called("expert"):
+        named["expert"] = None
     if reading.shape.columns:
         named[PROBABILITY] = forecasts[0] if len(forecasts) == 1 else forecasts
     roles = [role for role in named if role not in choice.given]
@@ -372,7 +402,7 @@ def _leads(choice: Choice, remedy: Mapping[str, Named], reading: Reading) -> boo
     profile, columns, parts = choice.profile, dict(choice.given_roles.columns), [*choice.given_roles.parts]
     for role, names in remedy.items():
         columns[role] = names
-        if isinstance(names, tuple) and role != PROBABILITY:
+        if isinstance(names, tuple) and role in KEYED:
             columns[role], profile = BETWEEN.join(names), profile.with_key(names)
             parts += names
     again = Choice(profile, replace(choice.given_roles, columns=columns, parts=parts), choice.beside, choice.void)

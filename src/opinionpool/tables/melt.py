@@ -302,7 +302,7 @@ def _with_complements(melted: Melted, layout: Layout) -> Melted:
     """Return forecasts of two classes: the probability of each verdict, and 1 minus it for the other verdict."""
     rows, verdicts = melted.long_rows, melted.written
     if len(verdicts) > 2:
-        name = rows.table.names[layout.roles["verdict"]]
+        name = rows.table.names[layout.roles["verdict"] if layout.long else layout.verdicts[0]]
         raise LayoutError(
             f"{rows.table.name}: column {shown(name)} has {len(verdicts)} verdicts, {listed(verdicts, 4)}, and how "
             "sure somebody is of one says nothing of each of the others: a column is wanted for each of them"
@@ -326,7 +326,8 @@ def melt_columns(table: Table, layout: Layout, reading: Reading) -> Melted:
     by_row = experts[0] if "expert" in layout.roles else None
     kept = choose([name for each in experts for name in each.values], reading.options)
     position = {name: i for i, name in enumerate(kept)}
-    classes = list(dict.fromkeys(label for _, label in layout.cells if label is not None))
+    verdicts, classes = _verdicts_of_columns(table, layout, reading.rules)
+    classes += dict.fromkeys(label for _, label in layout.cells if label is not None)
     chosen = bool(reading.options.include or reading.options.exclude)
     plain, nobody = reading.numbers(table, layout.forecasts), np.broadcast_to(np.intp(0), table.rows)
     if layout.wide:
@@ -347,14 +348,16 @@ def melt_columns(table: Table, layout: Layout, reading: Reading) -> Melted:
         event = np.broadcast_to(np.intp(i), table.rows) if layout.events else events.codes
         # Who is left out has no code, as who is not named.
         checked = [("event", event)] if by_row is None or chosen else [("event", event), ("expert", of_row)]
+        checked += [("answer", verdicts[i])] if verdicts else []
         for what, codes in checked:
             lacking = present & (codes == BLANK)
             if lacking.any():
-                raise _nameless(table, layout, column, int(lacking.argmax()), what, int(lacking.sum()))
+                own_column = table.names[layout.verdicts[i] if what == "answer" else layout.roles[what]]
+                raise _nameless(table, column, lacking, what, own_column)
         rows = np.flatnonzero(present & (of_row != BLANK)).astype(np.int32)
-        code = np.int32(classes.index(label) if label else 0)
+        labels = verdicts[i][rows] if verdicts else np.full(len(rows), classes.index(label) if label else 0)
         part = {"rows": rows, "expert": of_row[rows], "event": event[rows].astype(np.intp), "value": value[rows]}
-        parts.append({**part, "column": np.full(len(rows), np.int32(column)), "label": np.full(len(rows), code)})
+        parts.append({**part, "column": np.full(len(rows), np.int32(column)), "label": labels.astype(np.int32)})
     arrays = {name: _joined(parts, name) for name in ("rows", "expert", "event", "value", "column", "label")}
     _note_ids(reading, events if not layout.events else None, by_row)
     long_rows = LongRows(
@@ -366,7 +369,21 @@ def melt_columns(table: Table, layout: Layout, reading: Reading) -> Melted:
         expires=reading.times(table, layout, arrays["rows"], "expires"),
         **arrays,
     )
-    return Melted(long_rows, events.codes, nobody, classes)
+    found = Melted(long_rows, events.codes, nobody, classes)
+    return _with_complements(found, layout) if verdicts else found
+
+
+def _verdicts_of_columns(table: Table, layout: Layout, rules: NumberRules) -> tuple[list[Index], list[str]]:
+    """The verdict of each row by column, as positions among all of them, which are the same in any capitals."""
+    spelled: dict[str, str] = {}
+    found = []
+    for column in layout.verdicts:
+        words = table.words(column)
+        known = {word: word.lower() for word in words.values if word.lower() not in rules.missing_words}
+        spelled |= {key: word for word, key in reversed(known.items()) if key not in spelled}
+        place = {key: i for i, key in enumerate(spelled)}
+        found.append(words.expand(np.array([place.get(known.get(word, ""), BLANK) for word in words.values]), BLANK))
+    return found, list(spelled.values())
 
 
 def _experts_of_columns(table: Table, layout: Layout, reading: Reading, events: Words) -> tuple[list[Words], bool]:
@@ -407,9 +424,9 @@ def _check_columns(
     found.check(columns=True, every=not layout.unused)
 
 
-def _nameless(table: Table, layout: Layout, column: int, row: int, what: str, count: int) -> OpinionPoolError:
-    """Return the error for a forecast in a row without an event or expert."""
-    own = table.names[layout.roles[what]]
+def _nameless(table: Table, column: int, lacking: npt.NDArray[np.bool_], what: str, own: str) -> OpinionPoolError:
+    """Return the error for forecasts in rows without an event, expert or verdict, which column `own` should hold."""
+    row, count = int(lacking.argmax()), int(lacking.sum())
     return cell_fault("nameless", table, row, column, [_not_blank(own)], count, role=what, own=own)
 
 

@@ -308,7 +308,8 @@ class ReadOptions:
         stage="times",
     )
 
-    # What judges gave from whom a saved pool learned, who need not be here.
+    # From whom a saved pool learned, who need not be here, and what scales they have.
+    known_experts: tuple[str, ...] = ()
     known_scales: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -360,11 +361,13 @@ class ReadOptions:
 
     @property
     def no_outcome(self) -> NoOutcome:
-        """The words that stand for no outcome."""
+        """The words that stand for no outcome; of what is judged by levels, n/a is not known, and not void."""
         from opinionpool.tables.classes import NoOutcome
 
+        rules = self.rules
         classes = [*self.asked.classes, *([] if self.asked.positive is None else [self.asked.positive])]
-        return NoOutcome.of(self.rules.missing, tuple(map(str, self.void_values)), classes)
+        missing = (*rules.missing, *(["n/a"] if rules.scales else []))
+        return NoOutcome.of(missing, tuple(map(str, self.void_values)), classes)
 
     @property
     def cutoff(self) -> np.datetime64 | None:

@@ -54,7 +54,7 @@ from opinionpool.tables.remarks import (
     refuse_summaries,
     refuse_totals,
 )
-from opinionpool.tables.roles import UserRoles
+from opinionpool.tables.roles import KEYED, UserRoles
 from opinionpool.tables.statements import LongRows, UnnamedTimes, drop_expired, latest_of_pair, one_each
 from opinionpool.tables.table import Table, Words, cell_fault
 from opinionpool.tables.units import NumberRules
@@ -84,14 +84,18 @@ def with_verdicts(profile: Profile, request: ReadOptions) -> ReadOptions:
     if found is None:
         return request
     columns = {role: name for role, name in request.columns.items() if role != "verdict"}
-    return replace(request, columns={**columns, "probability": found[0]}, scale={"*": str(found[1])})
+    return replace(
+        request, columns={**columns, "probability": found[0]}, scale=dict.fromkeys(("*", found[0]), str(found[1]))
+    )
 
 
 def layout_of(profile: Profile, other: Table | None, request: ReadOptions) -> Layout:
     """Return the layout of a table from its headers and contents, the user's options and a table of outcomes."""
     names = () if other is None else other.names
     own = {role: name for role, name in request.keys.items() if name in profile.table.names or name not in names}
-    given_roles = UserRoles(own, request.parts, tuple(map(str, request.include)), tuple(map(str, request.exclude)))
+    judges = (*request.known_experts, *request.scale)
+    experts = tuple(map(str, request.include)), tuple(map(str, request.exclude)), judges
+    given_roles = UserRoles(own, request.parts, *experts)
     known = None if other is None else beside(other, request, profile.table.names)
     return find_layout(
         profile.with_scales(request.rules.scales, request.columns), given_roles, known, request.no_outcome.every
@@ -283,9 +287,9 @@ class TableReader:
         table, request, layout, facts, timed = self.table, self.request, self.layout, self.facts, self.placed
         column = table.names[layout.roles["time"]] if "time" in layout.roles else None
         ends = facts.asked(request.cutoff, self.settled.outcomes, request.ahead)
-        rows, repeated = one_each(
-            timed, request.duplicates, column, layout.unused, ends, self.unnamed, bool(self.rules.scales)
-        )
+        keys = {role: table.names[place] for role, place in layout.roles.items() if role in KEYED}
+        levels = keys if self.rules.scales else None
+        rows, repeated = one_each(timed, request.duplicates, column, layout.unused, ends, self.unnamed, levels)
         rows, expired = drop_expired(rows, request.cutoff, facts.closes, facts.resolved_at)
         rows, probabilities, folded = self._ordered(rows)
         return rows, probabilities, (*repeated, *expired, *folded)

@@ -146,7 +146,7 @@ def open_parts(source: object, request: ReadOptions, progress: Progress | None) 
         request = with_verdicts(profile, request)
         layout = layout_of(profile, None, request)
         whole = request.options == "event" or request.merge_names or request.silence is not None
-        if whole or not {"class", "verdict"}.isdisjoint(layout.roles) or layout.long == layout.wide:
+        if whole or layout.verdicts or not {"class", "verdict"}.isdisjoint(layout.roles) or layout.long == layout.wide:
             yield None
             return
         yield _parts(table, request, layout, profile)

@@ -25,6 +25,7 @@ from opinionpool.tables.roles import (
     normal,
     roles_of,
     split_names,
+    verdict_pairs,
     words_of,
 )
 from opinionpool.tables.spread import Spread
@@ -262,6 +263,8 @@ class Column:
 
     def line(self, role: str) -> tuple[str, str, str, str, str]:
         """Its name, type, distinct values, range or example, and role, as a question shows them."""
+        if self.levels:
+            return Column.of(self.place, self.name, self.words).line(role)
         kind = {"number": "numbers", "text": "text", "mixed": "numbers and text", "time": "times", "": "blank"}
         low, high = self.span
         range_ = f"{low:g} to {high:g}" if self.kind == "number" and len(self.known) else ""
@@ -307,9 +310,15 @@ class Profile:
             found.columns = [replace(c, several=len(scored) > 1) if c in scored else c for c in found.columns]
         return found
 
-    def recognised(self) -> dict[str, Scale]:
-        """Scales of columns of verdicts or grades, by name."""
-        return {name: scale for name, scale in self._few_words().items() if scale is not None}
+    @cached_property
+    def pairs(self) -> list[tuple[str, int, int]]:
+        """Experts with the places of their verdicts, of one or two words, and of how sure they are."""
+        found = verdict_pairs([column.name for column in self.columns])
+        return [each for each in found if 0 < len(self.columns[each[1]].folded) < 3 and self.columns[each[2]].forecasts]
+
+    def recognised(self, own: Collection[str] = ()) -> dict[str, Scale]:
+        """Scales of columns of verdicts or grades, by name, whose names are words for no other role than `own`."""
+        return {name: scale for name, scale in self._few_words(own).items() if scale is not None}
 
     def _few_words(self, own: Collection[str] = ()) -> dict[str, Scale | None]:
         """Columns of few words, which may be verdicts or grades, with their scales, None where no order is known.

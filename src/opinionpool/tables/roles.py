@@ -146,6 +146,23 @@ def split_names(names: Sequence[str], mark: str) -> tuple[tuple[str, str], ...] 
     return tuple(pairs) if whole and pairs and "" not in {*experts, *classes} else None
 
 
+def verdict_pairs(names: Sequence[str]) -> list[tuple[str, int, int]]:
+    """Experts with the places of their columns of verdicts and of how sure they are, by words at one end of headers.
+
+    >>> verdict_pairs(["id", "gpt_verdict", "gpt confidence", "answer_b", "confidence_b"])
+    [('gpt', 1, 2), ('b', 3, 4)]
+    """
+    found: dict[str, dict[str, int]] = {}
+    for place, name in enumerate(names):
+        parts = normal(name).split("_")
+        for word, rest in ((parts[-1], name[: -len(parts[-1])]), (parts[0], name[len(parts[0]) :])):
+            expert = rest.strip(" _-.:")
+            for role in ("verdict", "sureness"):
+                if expert and word in _NAMES[role]:
+                    found.setdefault(expert, {}).setdefault(role, place)
+    return [(expert, own["verdict"], own["sureness"]) for expert, own in found.items() if len(own) == 2]
+
+
 def class_names(headers: Sequence[str], happened: Collection[str] = ()) -> list[str]:
     """The classes that columns of probabilities are about, by their headers.
 
@@ -185,7 +202,7 @@ def check_columns(columns: Columns | None) -> dict[str, str | tuple[str, ...] | 
             found[role] = names
         elif not names_given(names, f"columns, for the {role},"):
             raise ArgumentError(f"columns: no column is named for the {role}; None says that there is none")
-        elif role in (*KEYED, PROBABILITY) or len(names) == 1:
+        elif role in (*KEYED, PROBABILITY, "verdict") or len(names) == 1:
             found[role] = names[0] if len(names) == 1 else tuple(map(str, names))
         else:
             raise ArgumentError(
@@ -233,8 +250,11 @@ ONE = Shape("a row per event, one forecaster", ("event", PROBABILITY), ("expert"
 WIDE = Shape("a row per event, a column per expert", ("event",), ("expert", PROBABILITY, "verdict"), columns="expert")
 GRID = replace(WIDE, name="a row per event, a column per expert and class", columns="expert and class")
 ONE_CLASSES = replace(WIDE, name="a row per event, a column per class", columns="class")
+PAIRS = Shape(
+    "a row per event, a verdict and how sure for each", ("event", "verdict"), WIDE.forbids[:2], columns="expert"
+)
 RESPONDENTS = Shape("a row per expert, a column per event", ("expert",), ("event", PROBABILITY), ("expert",), "event")
-SHAPES = (LONG, SURE, LONG_CLASSES, MARKET, CLASSES, ONE, WIDE, GRID, ONE_CLASSES, RESPONDENTS)
+SHAPES = (LONG, SURE, LONG_CLASSES, MARKET, CLASSES, ONE, PAIRS, WIDE, GRID, ONE_CLASSES, RESPONDENTS)
 
 # Roles to the places of their columns; none where no column plays the role.
 Roles = Mapping[str, tuple[int, ...]]
@@ -273,13 +293,14 @@ class Beside:
 
 @dataclass(frozen=True)
 class UserRoles:
-    """The user's options on columns: roles, parts of keys, and experts to include or exclude."""
+    """What is said of columns: roles, parts of keys, experts to include or exclude, and experts that are known."""
 
     columns: Mapping[str, str | tuple[str, ...] | None] = field(default_factory=dict)
     parts: Collection[str] = ()
     include: Collection[str] = ()
     exclude: Collection[str] = ()
+    known: Collection[str] = ()  # experts from whom a saved pool learned, or whose scale is given
 
     def settles(self, name: str) -> bool:
-        """Return True if `include` or `exclude` decides on an expert of that name."""
-        return name in self.exclude or name in self.include or bool(self.include)
+        """Return True if `include`, `exclude` or what is known decides on an expert of that name."""
+        return name in self.exclude or name in self.include or name in self.known or bool(self.include)

@@ -264,9 +264,9 @@ def one_each(
     unused: Sequence[int] = (),
     until: Times | None = None,
     unnamed: UnnamedTimes | None = None,
-    levels: bool = False,
+    levels: Mapping[str, str] | None = None,
 ) -> tuple[LongRows, list[Note]]:
-    """One number for each expert, event and class; `levels` is whether some are levels of a scale.
+    """One number for each expert, event and class; `levels` are the columns of these where some are levels of a scale.
 
     `unused` are columns that may distinguish forecasts of one time, `until` when the last one ceased to stand (NaT:
     with the newest on the event), `unnamed` columns of times that play no role.
@@ -462,7 +462,7 @@ def _duplicates(
     time_column: str | None,
     unused: Sequence[int],
     unnamed: UnnamedTimes | None,
-    levels: bool,
+    levels: Mapping[str, str] | None,
 ) -> OpinionPoolError:
     """The error for several forecasts by one expert on one event, and what distinguishes them."""
     again = [place for place in unused if "again" in words_of(long_rows.table.names[place])]
@@ -476,9 +476,13 @@ def _duplicates(
     left = len(pairs) - len(examples)
     _, by_time = ("", []) if unnamed is None else unnamed.ways("last")
     able, ways = ([], []) if time_column or by_time else distinguishing(long_rows.table, unused, _groups(long_rows))
+    if levels and ways and "columns" in ways[0].options and not {"class", "order"} & roles_of(able[0]):
+        # A score is of no class: the judge is another by each criterion, or it is another thing that is judged.
+        keys = {role: (*levels[role].split(BETWEEN), able[0]) for role in ("expert", "event") if role in levels}
+        ways = [Remedy({"columns": {role: key}}) for role, key in keys.items()]
     if able and len(long_rows.experts) == 1 and not {"never", "again"} & words_of(able[0]):
         ways = [Remedy({"columns": {"expert": able[0]}}), *ways]
-    if not (ways or able) and (again or levels) and not (time_column or by_time):
+    if not (ways or able) and (again or levels is not None) and not (time_column or by_time):
         ways = [Remedy({"duplicates": rule}) for rule in ("samples", "mean")]
     elif not (ways or able):
         last = [Remedy(way) for way in by_time] or [Remedy({"duplicates": "last"})]
