@@ -1,9 +1,8 @@
-"""Weights that differ between classes, as far as the outcomes make that more probable than one weight for all.
+"""Weights that differ between classes, as far as the outcomes make that probable.
 
-Both kinds have half of the prior probability, and are averaged where the outcomes speak for the first; members (10.6)
-are then weighed by the evidence of both. What the full model adds to the symmetric panel's answers has normal
-coefficients (`opinionpool.learning.class_weights`), whose evidence is averaged over how far weights may differ, an
-intercept being there in any case.
+That they differ has half of the prior probability, and both kinds are averaged. What the full model adds to the
+symmetric panel's answers has normal coefficients (`opinionpool.learning.class_weights`), whose evidence is averaged
+over how far weights may differ, an intercept being there in any case.
 """
 
 from __future__ import annotations
@@ -27,15 +26,13 @@ from opinionpool.learning.laplace import SMALL, about_mean
 from opinionpool.learning.quadratic import Arrow, Quadratic
 from opinionpool.learning.rows import Blocks, DenseContrasts
 from opinionpool.learning.topics import TopicEffects
-from opinionpool.logodds import TINY
 from opinionpool.model.panel import Panel
 
 # How far weights may differ between classes; averaged by how well each predicts the outcomes.
 SPREADS = tuple(Spreads(*each) for each in CLASS_SPREADS)
-# Posterior probability from which on they do: else one weight is what is more probable, and all features are known.
-PROBABLE = 0.5
-# One that is less probable than this is left out of the average.
-NEGLIGIBLE = 1e-3
+# Posterior probability that weights differ below which they do not; a size that is less probable than this, relative to
+# the others, is left out of the average.
+LEAST, NEGLIGIBLE = 0.05, 1e-3
 # Numbers in the largest array of features; more events are taken in blocks.
 LARGE = 1 << 23
 # Coefficients up to which the data are asked, and up to which they are learned.
@@ -195,14 +192,9 @@ def with_class_model(
 
 def _chosen(learned: FittedPanel, weights: ClassWeights, found: Alternatives) -> FittedPanel:
     """Fit whose weights differ between classes as far as that is probable, with a note."""
-    alike = float(found.probability[0])
-    differ = 1.0 - alike
-    if differ < PROBABLE:
+    differ = 1.0 - float(found.probability[0])
+    if differ < LEAST:
         return _with(learned, f"{ONE}: that weights differ has a probability of {differ:.0%}")
-    if learned.members is not None:
-        members = learned.members.favoured(float(np.log(CLASS_PROBABILITIES[0] / max(alike, TINY))))
-        posterior = learned.posterior and learned.posterior.mixed_with(members)
-        learned = replace(learned, members=members, posterior=posterior)
     text = f"weights differ between classes with a probability of {differ:.0%}, and count with that"
     return _with(_differing(learned, weights, *found.average()), text)
 

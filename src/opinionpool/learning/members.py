@@ -72,10 +72,6 @@ class Members:
         log_likelihood = np.array([evidence, average, likeliest + np.log(odds.mean())])
         return replace(self, shares=_posterior(self.before, log_likelihood), follow=odds / odds.sum())
 
-    def favoured(self, evidence: float) -> Members:
-        """Members when the log pool has so much more evidence than it had."""
-        return replace(self, shares=_posterior(self.shares, np.array([evidence, 0.0, 0.0])))
-
     @property
     def decided(self) -> bool:
         """Whether one member has a posterior probability of nearly 1."""
