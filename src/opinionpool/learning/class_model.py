@@ -15,14 +15,14 @@ from typing import NamedTuple
 import numpy as np
 
 from opinionpool.arrays import Array, Index
-from opinionpool.blocks import blocks, in_order
+from opinionpool.blocks import in_order
 from opinionpool.errors import LearningError, Note
 from opinionpool.estimation.likelihood import Design, row_basis
 from opinionpool.estimation.newton import Mode, posterior_modes, posterior_probabilities
 from opinionpool.learning.class_weights import ClassPosterior, ClassWeights, Spreads
 from opinionpool.learning.constants import CLASS_PROBABILITIES, CLASS_SPREADS
 from opinionpool.learning.fitted import FittedPanel
-from opinionpool.learning.laplace import SMALL, about_mean
+from opinionpool.learning.laplace import MANY, SMALL, TINY, about_mean
 from opinionpool.learning.quadratic import Arrow, Quadratic
 from opinionpool.learning.rows import Blocks, DenseContrasts
 from opinionpool.learning.topics import TopicEffects
@@ -33,8 +33,6 @@ SPREADS = tuple(Spreads(*each) for each in CLASS_SPREADS)
 # Posterior probability that weights differ below which they do not; a size that is less probable than this, relative to
 # the others, is left out of the average.
 LEAST, NEGLIGIBLE = 0.05, 1e-3
-# Numbers in the largest array of features; more events are taken in blocks.
-LARGE = 1 << 23
 # Coefficients up to which the data are asked, and up to which they are learned.
 ASKED, MOST = 600, 2000
 # How notes begin that say why they do not differ.
@@ -102,8 +100,8 @@ class Alternatives:
         return cls(tuple(found))
 
     @classmethod
-    def of_all(cls, weights: ClassWeights, designs: Callable[[], Iterator[Design]]) -> Alternatives:
-        """Fits to many events, in blocks, by Newton's method about the mean from no difference on."""
+    def of_many(cls, weights: ClassWeights, designs: Callable[[], Iterator[Design]], small: float) -> Alternatives:
+        """Fits to many events by Newton's method about the mean, from no difference to a step that is `small`."""
         roots = [weights.feature_roots(each) for each in SPREADS]
 
         def likelihood(point: Array) -> Arrow:
@@ -113,7 +111,7 @@ class Alternatives:
         def posterior(about: Arrow) -> Alternatives:
             return cls(tuple(by_quadratic(about.common, each) for each in roots))
 
-        return about_mean(likelihood, posterior, np.zeros(len(roots[0])), SMALL)
+        return about_mean(likelihood, posterior, np.zeros(len(roots[0])), small)
 
     @property
     def centre(self) -> Array:
@@ -215,21 +213,20 @@ def _alternatives(
     every: Blocks | None,
     topics: TopicEffects | None,
 ) -> Alternatives:
-    """Fits to the used rows, or to all events, in blocks where there are too many for an array."""
-    if every is None and len(rows) <= LARGE // (weights.size * weights.free):
-        return Alternatives.fitted(weights, _design(weights, data, rows, topics))
+    """Fits to the used rows, or to all events in blocks."""
+    if every is None:
+        design = _design(weights, data, rows, topics)
+        if float(design.weight.sum()) * weights.free < MANY:
+            return Alternatives.fitted(weights, design)
+        return Alternatives.of_many(weights, lambda: iter([design]), TINY)
 
     def designs() -> Iterator[Design]:
-        if every is None:
-            for some in blocks(len(rows), weights.size, weights.size):
-                yield _design(weights, data, rows[some], topics)
-        else:
-            for block in every():
-                # An array of many events has two classes.
-                assert isinstance(block, DenseContrasts)
-                yield _design(weights, block, np.flatnonzero(block.answered), topics)
+        for block in every():
+            # An array of many events has two classes.
+            assert isinstance(block, DenseContrasts)
+            yield _design(weights, block, np.flatnonzero(block.answered), topics)
 
-    return Alternatives.of_all(weights, designs)
+    return Alternatives.of_many(weights, designs, SMALL)
 
 
 def _design(weights: ClassWeights, data: DenseContrasts, rows: Index, topics: TopicEffects | None) -> Design:
