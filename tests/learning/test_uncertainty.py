@@ -11,6 +11,7 @@ from opinionpool.errors import ArgumentError, LearningError
 from opinionpool.estimation.regression import intercept_root
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning import constants as believed
+from opinionpool.learning.class_weights import ClassWeights, Spreads
 from opinionpool.learning.learn import learn
 from opinionpool.learning.posterior import Limits, Posterior, quantile
 from opinionpool.learning.prior import believed_slope
@@ -117,7 +118,11 @@ def covered_classes(study, rng, events, n, k):
     intercept = intercept_root(rng.choice(believed.BIASES, p=believed.BIAS_PROBABILITIES) * slope, d) @ rng.normal(
         size=d
     )
-    truth = logodds.softmax(intercept + np.einsum("tnd,n->td", Extremes(limit).believed(contrasts), weights))
+    alike = ClassWeights(Panel.exchangeable(n, calibration=1.0, correlation=0.4, accuracy=0.8, classes=range(k)))
+    roots = alike.roots(Spreads(*rng.choice(believed.CLASS_SPREADS, p=believed.CLASS_PROBABILITIES)))
+    by_class = alike.matrices(roots * rng.normal(size=len(roots))) - alike.matrices(np.zeros(len(roots)))
+    by_class += weights[:, None, None] * np.eye(d)
+    truth = logodds.softmax(intercept + np.einsum("tnd,nde->te", Extremes(limit).believed(contrasts), by_class))
     y = (rng.random((events + 100, 1)) > truth.cumsum(axis=1)[:, :-1]).sum(axis=1)
     said = logodds.softmax(contrasts)
     learned = learn(Forecasts.from_array(said[:events], y[:events], classes=range(k)), prior=np.full(k, 1 / k))
