@@ -336,17 +336,16 @@ class Extremes:
         origin = reference if self.centre is None else reference + self.centre[..., 0]
         if np.isinf(self.limit):
             return np.asarray(floored_log_odds(q, bounds, np.empty(q.shape)) - origin)
-        even = 1.0 / (math.expm1(min(self.limit, 700.0)) + 2.0)
-        scale = np.exp(-origin)
-        found = np.clip(q, *map(logodds.expit, bounds), out=np.empty(q.shape))
-        # (1 − e) r + e and (1 − e) + e r of r = scale · q / (1 − q), times 1 − q.
-        below = 1.0 - found
-        below *= (1.0 - even) - even * scale
-        below += even * scale
-        found *= (1.0 - even) * scale - even
-        found += even
-        found /= below
-        return np.asarray(np.log(found, out=found))
+        # (r + e) / (1 + e r) of r = exp(−origin) q / (1 − q) and e = exp(−limit), times 1 − q.
+        found, even = np.clip(q, *map(logodds.expit, bounds), out=np.empty(q.shape)), math.exp(-min(self.limit, 700.0))
+        rest = 1.0 - found
+        found *= np.exp(-origin)
+        above = even * rest
+        above += found
+        found *= even
+        found += rest
+        above /= found
+        return np.asarray(np.log(above, out=above))
 
     def subset(self, positions: Index) -> Extremes:
         """The extremes of some of the experts."""
@@ -354,9 +353,9 @@ class Extremes:
 
 
 def _softened(deviation: Array, odds: float) -> Array:
-    """log((1 − s/2) e^D + s/2) − log((1 − s/2) + s/2 e^D) of one log-odds D, s/2 = 1 / (odds + 2)."""
-    even, small = 1.0 / (odds + 2.0), np.exp(-np.abs(deviation))
-    return np.asarray(np.copysign(np.log((1.0 - even + even * small) / (even + (1.0 - even) * small)), deviation))
+    """log(e^D + e) − log(1 + e e^D) of one log-odds D, e = 1 / (odds + 1)."""
+    even, small = 1.0 / (odds + 1.0), np.exp(-np.abs(deviation))
+    return np.asarray(np.copysign(np.log((1.0 + even * small) / (even + small)), deviation))
 
 
 def _softened_classes(deviation: Array, odds: float, options: int | npt.NDArray[np.intp] | None = None) -> Array:
