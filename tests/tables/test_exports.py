@@ -71,6 +71,7 @@ BETS = "contractId,userId,outcome,probAfter,createdTime\n" + "".join(
         # Columns of times are no experts, and the last one counts.
         (DATES, [{"probability": "2026-02-01"}], ("a", "b"), [0.2, 0.2]),
         (MONTHS, [{"probability": "Mar"}], ("Mar",), [0.3]),
+        (MONTHS.replace("Jan,Feb,Mar", "Round 1,Round 2,Round 3"), [{"probability": "Round 3"}], ("Round 3",), [0.3]),
         # Several columns of each are waves, or different things: one of them is offered for all.
         (
             WAVES,

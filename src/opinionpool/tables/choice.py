@@ -475,7 +475,8 @@ class Choice:
             yield from self._aside_caveats(reading, paired)
         elif shape != PAIRS and PROBABILITY not in self.given:
             if early := [c.name for c in self._earlier(reading)]:
-                yield f"{listed(early, 3)} are earlier, where rows with a column of times would keep all"
+                are = "is" if len(early) == 1 else "are"
+                yield f"{listed(early, 3)} {are} earlier, where rows with a column of times would keep all"
             yield from self._column_caveats(reading) if shape.columns else self._number_caveats(reading)
 
     def _earlier(self, reading: Reading) -> list[Column]:

@@ -86,7 +86,7 @@ class Column:
 
     @cached_property
     def says(self) -> frozenset[str]:
-        """The kinds of words in its name: "never", "summary", "score", "unsure", "head", "percent", "question"."""
+        """The kinds of words in its name: "never", "summary", "score", "unsure", "head", "question"."""
         return words_of(self.name) - ({"score"} if self.levels else set())
 
     @cached_property
@@ -118,7 +118,6 @@ class Column:
             "expert": self.fractions or self.binary or self.present <= least,
             PROBABILITY: not self.forecasts and self.kind != "mixed",
             "sureness": not self.forecasts,
-            "class": not self.distinct,
             "outcome": self.fractions and (self.roles != {"outcome"} or len(normal(self.name)) == 1),
             "verdict": self.fractions or self.folded <= DEAL,
             **dict.fromkeys(FACTS[:4], bool(self.folded) and self.folded <= TRUTH),

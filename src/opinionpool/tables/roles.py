@@ -90,7 +90,7 @@ def words_of(name: str) -> frozenset[str]:
     found |= {"head"} if any(part.endswith(_COMPOUND) for part in parts) else set()
     found |= {"never"} if own in _WORDS["again"] else set()
     found |= {"never", "index"} if not own or name.startswith("Unnamed:") else set()
-    found |= {"percent"} if re.search(r"(?<!\d)%", name) else set()
+    found -= {"never"} if own[-1:].isdigit() and is_period(name) else set()
     return frozenset(found - {"question", "totals", "key", "period", "deal"})
 
 
