@@ -188,7 +188,7 @@ class TestRounded:
 
     @pytest.fixture(autouse=True)
     def fewer(self, monkeypatch):
-        monkeypatch.setattr("opinionpool.learning.class_model.LARGE", 100 * 18)
+        monkeypatch.setattr("opinionpool.learning.class_model.MANY", 100)
 
     @pytest.mark.parametrize("digits", [1, 2])
     @pytest.mark.parametrize("missing", [False, True])
