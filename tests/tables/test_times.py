@@ -115,3 +115,9 @@ def test_a_date_alone_is_the_end_of_its_day_beside_times_of_day():
     )
     found = read_forecasts(io.BytesIO(text.encode()))
     np.testing.assert_allclose(found.X, [[0.9, 0.6], [0.4, np.nan]])
+
+
+def test_zones_that_are_named_are_noted():
+    table = {"event": ["q", "r"], "a": [0.5, 0.5], "time": ["2025-02-01 20:30 PST", "2/13/2025 2:01 PM CET"]}
+    (note,) = [note.text for note in read_forecasts(table).notes if note.code == "dates"]
+    assert note == "column 'time' read as dates with months first with CET as UTC+1 and PST as UTC-8"

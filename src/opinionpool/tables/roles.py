@@ -293,7 +293,7 @@ class Beside:
 
 @dataclass(frozen=True)
 class UserRoles:
-    """What is said of columns: roles, parts of keys, experts to include or exclude, and experts that are known."""
+    """Options on columns: roles, parts of keys, experts to include or exclude; and experts that are known."""
 
     columns: Mapping[str, str | tuple[str, ...] | None] = field(default_factory=dict)
     parts: Collection[str] = ()

@@ -157,8 +157,8 @@ def read_times(
         count = int(sum(words.counts[words.values.index(word)] for word in bad))
         raise cell_fault("no-time-there", table, int(rows[0]), column, [way], count, role=role, blank=blank)
     ends = {word.rpartition(" ")[2].upper() for word in cells if word[-1:].isalpha()}
-    named = sorted(zone for zone in ends if _ZONES.get(zone))
-    how += "".join(f"{' and ' if how else ''}{zone} as UTC{_ZONES[zone]:+d}" for zone in named)
+    named = " and ".join(f"{zone} as UTC{_ZONES[zone]:+d}" for zone in sorted(ends) if _ZONES.get(zone))
+    how = f"{how or 'times'} with {named}" if named else how
     if how and notes is not None and cells:
         notes.append(finding("dates", column=table.names[column], how=how))
     return words.expand(np.array(list(map(times.get, words.values)), dtype="datetime64[us]"), "NaT")
