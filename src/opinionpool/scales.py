@@ -311,14 +311,21 @@ def towards(
     scale, and outcomes are on it, its levels are the classes; (T, N, K).
     """
     own = {name: scale for name in experts if (scale := scale_of(scales, name)) is not None}
-    levels = (
-        next(iter(own.values())).as_classes(classes) if len(own) == len(experts) and len({*own.values()}) == 1 else ()
-    )
-    if levels:
-        return own[experts[0]].over_classes(p), levels, own
-    faced = {name: scale.facing(classes) for name, scale in own.items()}
-    turned = [name in own and faced[name] != own[name] for name in experts]
-    return (np.where(turned, 1.0 - p, p) if any(turned) else p), classes, faced
+    shared = next(iter(own.values())) if len(own) == len(experts) and len({*own.values()}) == 1 else None
+    if shared is not None and (levels := shared.as_classes(classes)):
+        return shared.over_classes(p), levels, own
+    turned, faced = facing(experts, scales, classes)
+    return (np.where(turned, 1.0 - p, p) if turned.any() else p), classes, faced
+
+
+def facing(
+    experts: Sequence[str], scales: Mapping[str, Scale], classes: Sequence[object]
+) -> tuple[Mask, dict[str, Scale]]:
+    """Mask of experts whose levels are names of the two classes in the other order, (N,), and scales that face them."""
+    own = [scale_of(scales, name) for name in experts]
+    faced = [None if scale is None else scale.facing(classes) for scale in own]
+    turned = np.array([one != other for one, other in zip(own, faced, strict=True)], dtype=bool)
+    return turned, {name: scale for name, scale in zip(experts, faced, strict=True) if scale is not None}
 
 
 def in_classes(values: object, experts: Sequence[str], scales: Mapping[str, Scale], classes: Sequence[object]) -> Array:

@@ -174,7 +174,7 @@ class ReadOptions:
         "known), expires (when the forecast does), prior (of the event), group (of events whose outcomes are related), "
         "topic, text (the question) or order (in which two things were shown: both are one statement), where its name "
         "does not say so. Nothing after = means: no column. Repeatable; event or expert named twice: the columns "
-        "together are the name; probability: each holds forecasts.",
+        "together are the name; probability: each holds forecasts; verdict: of each of these.",
         metavar="ROLE=NAME",
         check=check_columns,
         stage="roles",

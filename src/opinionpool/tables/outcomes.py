@@ -116,12 +116,8 @@ def graded(column: Observed, least: str, scales: Iterable[Scale]) -> Observed:
 def in_levels(column: Observed, scale: Scale) -> Observed:
     """A column whose words for levels of a scale, as A>B, are written as the scale writes them."""
     words = column.words.values
-    return _rewritten(column, [scale.levels[scale.place(word)] if _level(word, scale) else word for word in words])
-
-
-def _level(word: str, scale: Scale) -> bool:
-    """Whether a word, and no number, is a level."""
-    return not looks_numeric(word) and scale.place(word) >= 0
+    places = [-1 if looks_numeric(word) else scale.place(word) for word in words]
+    return _rewritten(column, [word if i < 0 else scale.levels[i] for word, i in zip(words, places, strict=True)])
 
 
 def _rewritten(column: Observed, words: Sequence[str]) -> Observed:

@@ -16,7 +16,7 @@ from opinionpool.findings import Place, fault, finding
 from opinionpool.forecasts import Forecasts, History
 from opinionpool.labels import UNRESOLVED
 from opinionpool.names import name_key
-from opinionpool.scales import ALL, PLACES, scale_of
+from opinionpool.scales import ALL, PLACES, facing, scale_of
 from opinionpool.tables.classes import as_listed
 from opinionpool.tables.engine import check_classes
 from opinionpool.tables.event_facts import (
@@ -343,11 +343,7 @@ class TableReader:
             closes=facts.closes if closing else None,
             texts=facts.texts,
             notes=self._notes(hidden),
-            scales={
-                name: scale.facing(self.settled.classes)
-                for name in rows.experts
-                if (scale := scale_of(self.rules.scales, name))
-            },
+            scales=facing(rows.experts, self.rules.scales, self.settled.classes)[1],
             ties=outcomes == TIED if (outcomes == TIED).any() else None,
         )
         if request.history:
@@ -467,8 +463,7 @@ def _names_place(words: Words) -> Mask:
 
 def _towards(long_rows: LongRows, classes: Sequence[object], rules: NumberRules) -> LongRows:
     """The rows, in which levels that are names of the two classes speak of these in whichever order they stand."""
-    scales = [scale_of(rules.scales, name) for name in long_rows.experts]
-    turned = np.array([scale is not None and scale.facing(classes) != scale for scale in scales], dtype=bool)
+    turned, _ = facing(long_rows.experts, rules.scales, classes)
     if not turned.any():
         return long_rows
     return replace(long_rows, value=np.where(turned[long_rows.expert], 1.0 - long_rows.value, long_rows.value))
