@@ -78,7 +78,7 @@ def words_of(name: str) -> frozenset[str]:
     [['index', 'never'], ['head', 'unsure'], ['question'], ['question'], []]
     """
     own = normal(name.rpartition(".")[2])
-    if name.rstrip().endswith("?") or _QUESTION.match(own):
+    if name.rstrip(" %()[]").endswith("?") or _QUESTION.match(own):
         return frozenset({"question"})
     # A word before a number, as in "expert number 3", is part of a name.
     numbered = rf"_(?!(?:{'|'.join(_WORDS['head'])})_)[^\W\d_]+_(?=\d+$)"
