@@ -190,6 +190,7 @@ ARENA = "question_id,model_a,model_b,judge,winner,human_winner\n" + "".join(
         (MARKETS, None, [{"class": "outcome"}]),
         # Confidence is a forecast, or how sure somebody is of the one beside it.
         (DELPHI, None, [{"probability": "Best"}, {"probability": "Confidence"}]),
+        (DELPHI.replace("Best", "Median"), None, [{"probability": "Median"}, {"probability": "Confidence"}]),
         # Beside verdicts, the same word throughout each event may be what happened.
         (PREFERENCES, None, [{"outcome": "people"}]),
         # A probability beside the answer of each may be that of the answer.

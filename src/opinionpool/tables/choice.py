@@ -533,8 +533,9 @@ class Choice:
     def _number_caveats(self, reading: Reading) -> Iterator[str]:
         """Yield a caveat if other columns of numbers may hold forecasts beside the single forecast column."""
         column = self.profile.columns[reading.forecasts[0]]
-        if reading.shape == ONE or PROBABILITY not in self.roles(column):
-            named = PROBABILITY in self.roles(column)
+        sure = "sureness" in column.roles and reading.shape != SURE
+        if reading.shape == ONE or sure or PROBABILITY not in self.roles(column):
+            named = PROBABILITY in self.roles(column) and not sure
             scores = [c for c in self._plain if "score" in c.says and c.forecasts]
             left = [c for c in [*self.numbers, *scores] if c.place not in reading.used and c.kind and not c.binary]
             names = [c.name for c in left if not (named and "summary" in c.says) and c not in self._earlier(reading)]
