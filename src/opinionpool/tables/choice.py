@@ -14,7 +14,7 @@ from functools import cached_property
 from itertools import chain, combinations, islice, product
 
 from opinionpool.labels import UNSETTLED, VOID
-from opinionpool.tables.profile import FEW, TRUTH, Column, Profile, sides
+from opinionpool.tables.profile import FEW, TRUTH, Column, Profile, sides, strangers
 from opinionpool.tables.roles import (
     CLASSES,
     FACTS,
@@ -36,6 +36,7 @@ from opinionpool.tables.roles import (
     UserRoles,
     class_names,
     is_never,
+    names_unit,
     normal,
 )
 from opinionpool.tables.table import BLANK
@@ -244,7 +245,7 @@ class Choice:
         numbers = [c for c in plain if c in sure or not c.binary]
         happened = self.happened(Reading(ONE, roles, ()))
         own = sides(plain) if self.profile.grid([c.place for c in plain], happened) is None else []
-        ways = [*own, free, plain, numbers]
+        ways = [*own, [c for c in plain if c not in strangers(plain)], free, plain, numbers]
         ways += [self._of_classes(free, roles)] if shape.columns == "class" else []
         if loose:
             scores = [c for c in self._plain if c.forecasts and "score" in c.says and c.place not in used]
@@ -324,6 +325,8 @@ class Choice:
         several = len(forecasts) > 1 and not shape.columns
         if not forecasts or several or any(not c.forecasts for c in forecasts if c.kind not in {"mixed", "number"}):
             yield "no column of numbers is left"
+        elif PROBABILITY not in self.given and shape == WIDE and any(names_unit(c.name) for c in strangers(forecasts)):
+            yield "it holds amounts"
         elif PROBABILITY not in self.given and all(c.binary for c in forecasts):
             rest = any(c.fractions for c in self._plain if c.place not in reading.used and "never" not in c.says)
             if rest or all("unsure" in c.says for c in forecasts):
@@ -552,6 +555,7 @@ class Choice:
             unsure += [c for c in open_ if "outcome" in c.roles and "unsure" not in c.says]
         yield from (f"{shown(c.name)} is a forecast, and not what happened" for c in unsure)
         yield from (f"{shown(c.name)} is a forecast of its own" for c in open_ if "summary" in c.says)
+        yield from (f"{shown(c.name)} is a forecast as the others are" for c in strangers(open_) if shape == WIDE)
         if shape == WIDE and sides(open_):
             yield f"{listed([c.name for c in forecasts], 4)} are an expert each"
         numbers = [c for c in self._plain if c.kind == "number" and "never" not in c.says and c not in forecasts]

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 
 import numpy as np
 
@@ -456,6 +457,17 @@ def sides(columns: Sequence[Column]) -> list[list[Column]]:
         for word in reversed(words)
     ]
     return [side for side in found if len({c.spread for c in side}) == 1]
+
+
+def strangers(columns: Sequence[Column]) -> list[Column]:
+    """Columns that share no word with three or more of which each is called by the same last word: x_pop, y_pop."""
+    words = {c.place: normal(c.name).split("_") for c in columns}
+    for last in {own[-1] for own in words.values() if len(own) > 1 and own[-1].isalpha()}:
+        family = [own for own in words.values() if own[-1] == last]
+        others = [c for c in columns if {*words[c.place]}.isdisjoint(chain(*family))]
+        if len(family) > 2 and len(family) + len(others) == len(columns):
+            return others
+    return []
 
 
 def _with_levels(column: Column, scales: Mapping[str, Scale]) -> Column:

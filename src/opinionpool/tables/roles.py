@@ -91,7 +91,7 @@ def words_of(name: str) -> frozenset[str]:
     found |= {"never"} if own in _WORDS["again"] else set()
     found |= {"never", "index"} if not own or name.startswith("Unnamed:") else set()
     found -= {"never"} if own[-1:].isdigit() and is_period(name) else set()
-    return frozenset(found - {"question", "totals", "key", "period", "deal"})
+    return frozenset(found - {"question", "totals", "key", "period", "deal", "unit"})
 
 
 def is_never(name: str) -> bool:
@@ -109,6 +109,11 @@ def is_period(name: str) -> bool:
     own = normal(name)
     words = {part for part in re.split(r"[_/]|(?<=[a-z])(?=\d)", own) if not part.isdigit()}
     return bool(_DATE.fullmatch(own.replace("/", "_"))) or bool(words and words <= _WORDS["period"])
+
+
+def names_unit(name: str) -> bool:
+    """Whether the last word of a header is a unit of amounts."""
+    return normal(name).split("_")[-1] in _WORDS["unit"]
 
 
 def names_total(name: str) -> bool:
