@@ -49,7 +49,7 @@ _VERDICTS = (SURE, PAIRS)
 
 
 class Choice:
-    """Enumeration of the readings of a table that its headers, its contents and the user's options allow."""
+    """Enumeration of the ways to read a table (`Reading`) that its headers, its cells and the user's options allow."""
 
     def __init__(
         self, profile: Profile, given_roles: UserRoles, beside: Beside | None = None, void: Collection[str] = ()
@@ -92,15 +92,15 @@ class Choice:
         ]
 
     def roles(self, column: Column) -> frozenset[str]:
-        """The roles that a column's name says and its contents allow."""
+        """Return the roles that a column's header names, less roles that its cells exclude or the user assigns."""
         return self._roles.get(column.place, frozenset())
 
     def called(self, role: str) -> list[int]:
-        """Columns whose names are words for one role only."""
+        """Return the places of the columns whose header is a word for `role` and for no other role."""
         return [c.place for c in self.free if self.roles(c) == {role}]
 
     def readings(self, loose: bool = False) -> Iterator[Reading]:
-        """Yield the readings without a veto, with their caveats; if `loose`, roles may also come from contents."""
+        """Yield the readings without a veto, with their caveats; if `loose`, cells too may suggest a column's role."""
         for shape in SHAPES:
             players = {role: self._players(role, shape, loose) for role in shape.needs}
             if shape != RESPONDENTS:
@@ -121,7 +121,7 @@ class Choice:
                         yield replace(reading, caveats=tuple(self._caveats(reading)))
 
     def _players(self, role: str, shape: Shape, loose: bool) -> list[tuple[int, ...]]:
-        """Return candidate columns for a role, from the user, else from headers; if `loose`, also from contents."""
+        """Return candidate columns for `role`: the user's, else by header; if `loose`, also by their cells."""
         if role in self.given:
             return [self.given[role]]
         if role == "verdict" and shape == PAIRS:
@@ -145,19 +145,19 @@ class Choice:
 
     @cached_property
     def shared(self) -> list[Column]:
-        """The columns of names that a table of outcomes has too, without those of one word."""
+        """Columns without forecasts whose header the table of outcomes has too; those of one word only if all are."""
         found = [c for c in self.free if c.name in self.beside.names and not c.forecasts]
         return [c for c in found if c.distinct > 1] or found
 
     def _events(self, named: Sequence[int]) -> list[int]:
-        """Return `named` without texts beside an id column and without expert columns, unless none is left."""
+        """Return `named` without question texts beside ids and without experts; all of `named` if none is left."""
         columns = [self.profile.columns[place] for place in named]
         ids = any(c.is_id for c in columns)
         plain = [c.place for c in columns if not (TEXT in c.roles and ids) and "expert" not in c.roles]
         return plain or list(named)
 
     def _row_names(self) -> list[tuple[int, ...]]:
-        """Return the candidate for row names: the only column of unique texts, else of unique numbers, else ()."""
+        """Return candidates for row names: the one column of unique texts, else of an index; () for row numbers."""
         texts = [
             c
             for c in self.free
@@ -173,7 +173,7 @@ class Choice:
         return [()] if not any(c.kind != "number" for c in self.labels) else []
 
     def _guesses(self, role: str, shape: Shape) -> Iterator[tuple[int, ...]]:
-        """Columns that contents allow to play a role that no name says."""
+        """Yield the columns whose cells allow `role` although their headers do not name it."""
         label = [c.place for c in self.labels if c.present > 0.5 and not {"never", "unsure"} & c.says]
         if role == "event":
             shared = tuple(c.place for c in self.shared)
@@ -226,11 +226,11 @@ class Choice:
         return counts and column.present == 1 and 2 * column.distinct <= self.profile.rows
 
     def _ids(self) -> list[int]:
-        """Columns of ids that come again."""
+        """Return the places of id columns in which ids are repeated."""
         return [c.place for c in self._plain if c.is_id and c.present > 0.5 and self.profile.repeated([c.place])]
 
     def _forecasts(self, shape: Shape, roles: Roles, loose: bool) -> list[tuple[int, ...]]:
-        """Return candidate sets of forecast columns; if `loose`, also those of scores."""
+        """Return candidate sets of forecast columns for `shape`; if `loose`, also sets with columns of scores."""
         if not shape.columns:
             return [roles[PROBABILITY]]
         if PROBABILITY in self.given:
@@ -254,14 +254,14 @@ class Choice:
         return list(dict.fromkeys(tuple(c.place for c in way) for way in ways if way or not free))
 
     def _of_classes(self, columns: Sequence[Column], roles: Roles) -> list[Column]:
-        """Return the columns that are called as the outcomes are; none if an outcome has no column."""
+        """Return the columns named after the outcomes; empty if some outcome has no column."""
         happened = self.happened(Reading(ONE, roles, ()))
         names = class_names([c.name for c in columns], happened) if columns else []
         found = [c for c, name in zip(columns, names, strict=True) if name.lower() in happened]
         return found if len(found) == len(happened) else []
 
     def _vetoes(self, reading: Reading, loose: bool) -> Iterator[str]:
-        """Yield the reasons that rule out a reading; if `loose`, a column may be another than its name says."""
+        """Yield the reasons that rule out a reading; if `loose`, a wide table may leave experts or verdicts unused."""
         shape, roles, look = reading.shape, reading.roles, self.profile
         forecasts = [look.columns[place] for place in reading.forecasts]
         unused = [role for role, places in self.given.items() if places and role not in {*roles, *FACTS}]
@@ -293,7 +293,7 @@ class Choice:
             yield from self._outcome_vetoes(reading, look.columns[roles["outcome"][0]])
 
     def _verdict_vetoes(self, reading: Reading, forecast: Column) -> Iterator[str]:
-        """Yield the reasons against reading numbers as how sure somebody is of a verdict, or as not."""
+        """Yield vetoes if forecasts are wrongly read as confidence in a verdict, or wrongly not read as such."""
         look, says = self.profile, forecast.roles & {PROBABILITY, "sureness"}
         if reading.shape != SURE:
             own = says != {PROBABILITY} and self._sure(reading) and not forecast.below
@@ -310,7 +310,7 @@ class Choice:
             yield "it is one of several answers"
 
     def _forecast_vetoes(self, reading: Reading, forecasts: Sequence[Column], loose: bool) -> Iterator[str]:
-        """Yield the reasons against columns of forecasts: what they hold, or another column that is called one."""
+        """Yield vetoes on forecast columns: cells or headers do not fit, or an unused column has a forbidden role."""
         shape, played = reading.shape, {role for role, places in reading.roles.items() if places}
         known = PROBABILITY not in self.given and self.known
         if known and (shape == RESPONDENTS or not known <= {*reading.forecasts}):
@@ -372,7 +372,7 @@ class Choice:
             yield "it numbers the rows"
 
     def _differs(self, column: Column, reading: Reading) -> bool:
-        """Whether verdicts differ within an event, or from what happened."""
+        """Whether verdicts in `column` differ within an event, or from an outcome column in the same row."""
         look, event = self.profile, reading.roles.get("event", ())
         if event and look.varies_within(column.place, event):
             return True
@@ -385,7 +385,7 @@ class Choice:
         )
 
     def _class_vetoes(self, reading: Reading, forecasts: Sequence[Column]) -> Iterator[str]:
-        """Yield the reasons against reading forecast columns as classes, or against not reading them so."""
+        """Yield vetoes if forecast columns are wrongly read as classes, or wrongly not read as classes."""
         shape, look = reading.shape, self.profile
         places = [c.place for c in forecasts]
         grid = self.profile.grid(reading.forecasts, self.happened(reading))
@@ -399,11 +399,11 @@ class Choice:
             yield "columns do not add up to 1 as those of classes do"
 
     def _adds(self, reading: Reading) -> bool:
-        """Whether columns of forecasts add up to 1, in more than a few rows if what happened does not name them."""
+        """Whether forecast columns add up to 1; in more than `FEW` rows, unless headers name all outcomes."""
         return self.profile.add_up(reading.forecasts, 1 if self._names_classes(reading) else FEW + 1)
 
     def _names_classes(self, reading: Reading) -> bool:
-        """Return True if all outcomes are class names in the headers of the forecast columns."""
+        """Return True if the headers of the forecast columns name a class for every outcome."""
         labels = {label.lower() for label in class_names([self.profile.columns[p].name for p in reading.forecasts])}
         able = [(c.place,) for c in self.free if "outcome" in self.roles(c)]
         for places in (reading.roles.get("outcome", ()), *able):
@@ -438,9 +438,9 @@ class Choice:
             yield "it holds one word throughout"
 
     def _answers(self, reading: Reading) -> list[Column]:
-        """Return the unused columns of two words that may be outcomes; of yes and no, where a row is an event.
+        """Return unused columns that may be outcomes: the header hints at it, or rows are events and cells yes or no.
 
-        Beside verdicts or scores, one with levels that is the same throughout each event may be one too.
+        Beside verdicts or scores, a column of levels or grades with one value an event may be an outcome too.
         """
         look, event, wide = self.profile, reading.roles.get("event", ()), reading.shape.numbered
         graded = wide or any("score" in look.columns[place].says for place in reading.forecasts)
@@ -450,7 +450,7 @@ class Choice:
         return [c for c in able if c.place not in reading.used]
 
     def _caveats(self, reading: Reading) -> Iterator[str]:
-        """Yield the reasons against a reading that the user can overrule."""
+        """Yield the objections to a reading that the user can overrule."""
         shape, roles, look = reading.shape, reading.roles, self.profile
         if "event" not in self.given or not roles.get("event"):
             yield from self._key_caveats(reading)
@@ -483,12 +483,12 @@ class Choice:
             yield from self._column_caveats(reading) if shape.columns else self._number_caveats(reading)
 
     def _earlier(self, reading: Reading) -> list[Column]:
-        """Return the unused columns that are called as times, if a column of forecasts is called so."""
+        """Return the unused columns named after times, such as weeks, if a column of forecasts is named after one."""
         last = any(self.profile.columns[place].period for place in reading.forecasts)
         return [c for c in self.numbers if last and c.period and c.place not in reading.used]
 
     def _sure(self, reading: Reading) -> bool:
-        """Whether a forecast may say how sure somebody is of a verdict, by its name or as each gave one."""
+        """Whether forecasts may be confidence in verdicts: by their header, or because verdicts differ between rows."""
         columns = [self.profile.columns[place] for place in reading.forecasts]
         sure = any("sureness" in c.roles for c in columns)
         if reading.shape.columns or sure:
@@ -502,7 +502,7 @@ class Choice:
         return any(self._differs(c, reading) for c in verdicts if c.yes_no or "verdict" in self.roles(c))
 
     def votes(self, reading: Reading) -> list[Column]:
-        """Return the unused columns that may be verdicts."""
+        """Return the unused columns that may hold verdicts."""
         event = reading.roles.get("event", ()) if self._sure(reading) else ()
         own = [c for c in self.free if "verdict" in self.roles(c)]
         own += [c for c in self.free if event and c.yes_no and "outcome" in self.roles(c)]
@@ -510,7 +510,7 @@ class Choice:
         return [c for c in own if c.place not in reading.used]
 
     def _key_caveats(self, reading: Reading) -> Iterator[str]:
-        """Yield caveats on the key: an event column is unused, or keys repeat in rows that a column distinguishes."""
+        """Yield caveats on the key: an event column is unused, or an unused column distinguishes rows of equal keys."""
         look, shape, roles = self.profile, reading.shape, reading.roles
         if shape.numbered and not roles["event"]:
             yield from (f"{shown(look.columns[p].name)} names no event" for p in self.called("event"))
@@ -578,7 +578,7 @@ class Choice:
             yield "columns are events, though they are not called as questions"
 
     def asks(self, reading: Reading) -> bool:
-        """Whether all columns of forecasts are called as questions, or as events that have outcomes."""
+        """Whether all forecast columns are named as questions, or as events in the table of outcomes."""
         columns = (self.profile.columns[place] for place in reading.forecasts)
         return all("question" in c.says or c.name in self.beside.events for c in columns)
 

@@ -49,12 +49,12 @@ def key(word: str) -> str:
 
 
 def _family(words: Collection[str]) -> tuple[str, str] | None:
-    """Return the pair of classes that need no explanation, in their order, if these are the words."""
+    """Return the pair of classes, such as no and yes, that `words` are, in its usual order; None for other words."""
     return next((family for family in FAMILIES if set(family) == set(words)), None)
 
 
 class Matcher:
-    """Finds a class by what was written: exactly, in any case where that is unambiguous, or 0 for no and 1 for yes."""
+    """Finds the class that a word names: exactly, in other capitals if only one fits, or 0 for no and 1 for yes."""
 
     def __init__(self, classes: Sequence[object]) -> None:
         self._exact = {str(label): i for i, label in enumerate(classes)}
@@ -65,13 +65,13 @@ class Matcher:
             self._folded[digit] = self._folded[word]
 
     def find(self, word: str) -> int | None:
-        """The position of a class, None if the word is none."""
+        """Return the position of the class that `word` names, None if it names none."""
         position = self._exact.get(word, self._folded.get(key(word), -1))
         return None if position < 0 else position
 
 
 def order_classes(written: Sequence[str], asked: Asked) -> tuple[object, ...]:
-    """K >= 2 classes in the order that was asked for, or sorted; of two, the positive one last.
+    """Return the K >= 2 classes in the order asked for, else sorted; of two classes, the positive one is last.
 
     >>> order_classes(["draw", "home", "away"], Asked())
     ('away', 'draw', 'home')
@@ -107,7 +107,7 @@ def _number(label: str) -> float | None:
 
 
 def as_listed(asked: Asked, written: Sequence[str], *, long: bool) -> Asked:
-    """Return the options with classes in column order, for three or more classes that are not all numbers.
+    """Return the options with three or more classes in column order, if not all are numbers and the user names none.
 
     >>> as_listed(Asked(), ["low", "medium", "high"], long=False).classes
     ('low', 'medium', 'high')
@@ -118,7 +118,7 @@ def as_listed(asked: Asked, written: Sequence[str], *, long: bool) -> Asked:
 
 
 def two_classes(seen: Mapping[str, str], asked: Asked) -> tuple[object, ...]:
-    """The two classes of forecasts that are one probability each.
+    """Return the two classes of forecasts that are one probability each, from the outcomes seen and the options.
 
     >>> two_classes({"yes": "Yes"}, Asked()), two_classes({}, Asked("rain")), two_classes({}, Asked())
     (('No', 'Yes'), ('not rain', 'rain'), (0, 1))
@@ -188,7 +188,7 @@ _CODES = frozenset({"-1", "-1.0"})
 
 @dataclass(frozen=True)
 class NoOutcome:
-    """Words that stand for no outcome, in lower case."""
+    """Words for events without an outcome, missing or void, in lower case."""
 
     missing: frozenset[str] = MISSING  # for "not known"
     void: frozenset[str] = _VOID  # for "void"
@@ -196,12 +196,12 @@ class NoOutcome:
 
     @classmethod
     def of(cls, missing: Sequence[str], void: Sequence[str], classes: Sequence[str]) -> NoOutcome:
-        """Return the usual words with the user's; missing words and classes are void only if named as void."""
+        """Return the usual words and the user's; a word in `missing` or `classes` is void only if `void` has it."""
         unknown, own = (frozenset(word.strip().lower() for word in words) for words in (missing, void))
         return cls(MISSING | unknown, (_VOID - unknown - frozenset(map(key, classes))) | own, own)
 
     def beside(self, words: Collection[str]) -> NoOutcome:
-        """Return the words for a column in which "invalid" and the like may be the opposite of its only other word.
+        """Return the words, less "invalid" and the like if `words` has one other word, of which it may be the opposite.
 
         >>> ["invalid" in USUAL.beside(words).void for words in ({"valid", "invalid"}, {"yes", "invalid"})]
         [False, True]
@@ -212,7 +212,7 @@ class NoOutcome:
         return replace(self, void=self.void - (VOID - ALWAYS_VOID - self.own))
 
     def coded(self, words: Collection[str]) -> NoOutcome:
-        """Return the words for a column of `words`, -1 among the missing ones if its other words are 0 and 1, or 0.
+        """Return the words, with -1 as missing if the other words of the column, `words`, are 0, or 0 and 1.
 
         >>> ["-1" in USUAL.coded(words).missing for words in ({"0", "1", "-1"}, {"0", "-1"}, {"-1", "1"}, {"yes"})]
         [True, True, False, False]
@@ -222,7 +222,7 @@ class NoOutcome:
 
     @property
     def every(self) -> frozenset[str]:
-        """All words for no outcome, with the words for "not resolved yet"."""
+        """All words for no outcome: missing, void, and not resolved yet."""
         return self.missing | self.void | UNSETTLED
 
 
@@ -230,7 +230,7 @@ USUAL = NoOutcome()
 
 
 def none_text(word: str) -> str:
-    """Return the advice on a word that may stand for no outcome."""
+    """Return the advice on a word that may stand for no outcome: how to declare it missing or void."""
     unknown = "leave it empty" if _may_be_forecast(word) else f"leave it empty or say --missing-value {quoted(word)}"
     return f"if the event is not resolved, {unknown}; if it is void, --void-value {quoted(word)}"
 
@@ -245,7 +245,7 @@ def none_remedies(word: str) -> list[Mapping[str, object]]:
 
 
 def _may_be_forecast(word: str) -> bool:
-    """Whether a word is a number from 0 to 1, so that calling it missing would take forecasts away."""
+    """Whether `word` is a number from 0 to 1; as a missing value it would remove forecasts equal to it."""
     try:
         return 0.0 <= float(word.replace(",", ".")) <= 1.0
     except ValueError:

@@ -23,7 +23,7 @@ _DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 
 
 def find_codec(head: bytes, encoding: str | None, name: str) -> str | None:
-    """The encoding to translate from; None if the file is UTF-8."""
+    """Return the codec of a file, by `encoding` or its byte order mark; None if it is UTF-8."""
     if encoding is not None:
         try:
             info = codecs.lookup(encoding)
@@ -53,7 +53,7 @@ def one_byte(codec: str) -> bool:
 
 
 def is_utf8(path: str, gzipped: bool) -> bool:
-    """Whether there are letters beyond ASCII, and all of the text is UTF-8."""
+    """Whether a file has letters beyond ASCII and is valid UTF-8 throughout."""
     beyond = False
     with open_binary(path, gzipped) as file:
         for line in file:
@@ -73,7 +73,7 @@ def mixed_ends(text: bytes) -> bool:
 
 
 def transcode(path: str, gzipped: bool, codec: str, target: str, name: str) -> str:
-    """A copy in UTF-8, with line feeds."""
+    """Write a copy of a text to `target`, in UTF-8 with line feeds, and return its path."""
     number = 0
     try:
         with (
@@ -97,7 +97,7 @@ def with_line_feeds(source: FileSource, workspace: Workspace) -> FileSource:
 
 
 def csv_source(name: str, path: str, gzipped: bool, head: bytes, how: str) -> FileSource:
-    """A text file with a header and fields between delimiters."""
+    """Return the source of a delimited text file: its separator, header, and number of lines above the header."""
     whole = len(head) < HEAD
     if not whole and b"\n" not in head:
         with open_binary(path, gzipped) as file:
@@ -135,7 +135,7 @@ def csv_source(name: str, path: str, gzipped: bool, head: bytes, how: str) -> Fi
 
 
 def _titles(text: str, separator: str | None) -> int:
-    r"""How many lines stand above the names of columns: titles, which fill few cells, and blank lines.
+    r"""Return the number of lines above the header: titles, which fill few cells, and blank lines.
 
     >>> _titles("Export of 1 May\n\nevent,ann,bob\nq1,0.5,0.4\n", None)
     2
@@ -158,7 +158,7 @@ def _is_number(cell: str) -> bool:
 
 
 def _dialect(text: str, whole: bool, separator: str | None) -> tuple[str, tuple[str, ...], float]:
-    """The field separator under which the first records have as many fields as the header, the header, and how many."""
+    """Return the separator under which most records are as wide as the header, the header, and their share."""
     best: tuple[tuple[float, int], str, list[str]] = ((-1.0, 0), ",", [])
     for delimiter in [separator] if separator else _DELIMITERS:
         records: list[list[str]] = []
@@ -183,7 +183,7 @@ def _dialect(text: str, whole: bool, separator: str | None) -> tuple[str, tuple[
 
 
 def bad_encoding(name: str, lines: Iterable[bytes]) -> OpinionPoolError | None:
-    """The first line that is not UTF-8, as an error, or None."""
+    """Return the error for the first line that is not UTF-8, None if all are."""
     for number, line in enumerate(lines, 1):
         try:
             line.decode("utf-8")
@@ -197,7 +197,7 @@ _JSON_LINES = 'JSON lines are wanted, one object in each line: {"event": "q1", "
 
 
 def numbered_records(source: FileSource) -> Iterator[tuple[int, list[str]]]:
-    """The records of a CSV file, header first, each with the line where it begins."""
+    """Yield the records of a CSV file, header first, each with the number of its first line."""
     with source.lines() as lines:
         for _ in range(source.skip):
             next(lines)
@@ -215,7 +215,7 @@ def numbered_records(source: FileSource) -> Iterator[tuple[int, list[str]]]:
 
 
 def _ends_a_line(source: FileSource) -> bool:
-    """Whether the last line of a text has a line end."""
+    """Whether the last line of a text file ends with a line end."""
     last = ""
     with source.lines() as lines:
         for last in lines:  # noqa: B007 - the last one is used
@@ -224,7 +224,7 @@ def _ends_a_line(source: FileSource) -> bool:
 
 
 def csv_fault(source: FileSource) -> OpinionPoolError | int:
-    """Return the error for a CSV file that the engine could not read, or how many rows end before the header does."""
+    """Return the error in a CSV file that the engine rejects, or the number of rows shorter than the header."""
     with source.open() as file:
         wrong = bad_encoding(source.name, file)
     if wrong:
@@ -274,7 +274,7 @@ def json_fault(source: FileSource) -> OpinionPoolError | None:
 
 
 def lines_of(source: FileSource, rows: Sequence[int]) -> list[int]:
-    """The lines of the file where some rows of the table begin, in one pass."""
+    """Return the number of the line on which each of the table's `rows` begins, read in one pass over the file."""
     wanted, found = set(rows), {}
     starts: Iterator[int]
     if source.format == "csv":

@@ -1,4 +1,4 @@
-"""All that stands in the way of reading a table, found in one go: each fault is put right by its option, and on.
+"""All faults that prevent reading a table, found in one go: each is remedied by its option, and reading goes on.
 
 Reading goes on from the stage that the option matters for; what was read before is not read again.
 """
@@ -36,7 +36,7 @@ class Fault:
 
     @property
     def harm(self) -> int:
-        """Rank of the fault by harm, the most harmful first."""
+        """Position of the first remedy's option in the order of harm, the most harmful first; -1 without remedies."""
         names = [name for remedy in self.remedies[:1] for name in remedy]
         return min(map(_ORDER.index, names), default=-1)
 
@@ -62,13 +62,13 @@ class Diagnosis:
 
     @property
     def faults(self) -> tuple[Fault, ...]:
-        """All faults, the most harmful first."""
+        """All distinct faults, the most harmful first; proposals come last."""
         found = {fault.text: fault for way in reversed(self.ways) for fault in way.faults}
         return tuple(sorted(found.values(), key=lambda fault: (fault.proposed, fault.harm)))
 
     @property
     def readable(self) -> tuple[Way, ...]:
-        """The ways that lead to forecasts, one of each."""
+        """The ways that lead to forecasts, without ways that have equal options."""
         found = [way for way in self.ways if way.forecasts is not None]
         return tuple({tuple(way.options.arguments()): way for way in reversed(found)}.values())[::-1]
 
@@ -102,7 +102,7 @@ class _Search:
         self._open: dict[str, tuple[Table, Table | None]] = {}
 
     def go(self, reader: TableReader | None, options: ReadOptions, faults: tuple[Fault, ...]) -> None:
-        """Read the table, by opening it if no reader has, and if a fault is raised, with each of its remedies."""
+        """Read the table, opened first if `reader` is None; after a fault, read it again with each of its remedies."""
         try:
             reader = reader or TableReader(*self._tables(options), options)
             forecasts = reader.forecasts
@@ -136,7 +136,7 @@ class _Search:
                 self.go(going_on, options.revised(remedy), (*faults, fault))
 
     def _again(self, fault: Fault) -> bool:
-        """Whether the source can be opened once more, if that is needed."""
+        """Whether no remedy of `fault` needs the source to be opened once more, or it can be."""
         return not any(map(_opens, fault.remedies)) or not (self.source == "-" or hasattr(self.source, "read"))
 
     def _tables(self, options: ReadOptions) -> tuple[Table, Table | None]:
@@ -149,14 +149,14 @@ class _Search:
 
 
 def _opens(remedy: Remedy) -> bool:
-    """Return True if a remedy matters when the file is opened: a key of several columns is made then, too."""
+    """Return True if a remedy takes effect when the file is opened, as a key of several columns does."""
     columns = remedy.get("columns", {})
     several = isinstance(columns, Mapping) and any(isinstance(columns.get(role), tuple) for role in KEYED)
     return several or not _OPENING.isdisjoint(remedy)
 
 
 def _keeps(reader: TableReader | None, remedy: Remedy) -> bool:
-    """Return True unless a word for no answer, proposed once forecasts are read, takes some of these away."""
+    """Return False if the missing value that `remedy` declares would remove forecasts that `reader` has read."""
     if reader is None or "missing_values" not in remedy or "melted" not in reader.__dict__:
         return True
     try:

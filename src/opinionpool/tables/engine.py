@@ -38,7 +38,7 @@ LARGE, UNPACKED = 200_000_000, {b"\x1f\x8b": 5, b"PA": 6}
 
 
 def is_large(source: object) -> bool:
-    """Whether a source is a file that is kept on disk while it is read."""
+    """Whether `source` is a file of more than `LARGE` bytes of text, which stays on disk while it is read."""
     if not isinstance(source, str | os.PathLike) or source == "-" or not os.path.isfile(source):
         return False
     size = os.path.getsize(source)
@@ -51,7 +51,7 @@ def is_large(source: object) -> bool:
 
 
 def check_columns(name: str, columns: int) -> None:
-    """Refuse a table that is too wide.
+    """Refuse a table of more than `COLUMNS` columns.
 
     >>> check_columns("forecasts.csv", 2000)
     """
@@ -66,7 +66,7 @@ def check_unpacked(name: str, packed: int, unpacked: int) -> None:
 
 
 def check_cells(name: str, rows: int, columns: int, written: int) -> None:
-    """Refuse a table that has many cells, and writes few of them: `written` cells or bytes."""
+    """Refuse a table with too many cells, `rows` x `columns`, for the number of cells or bytes `written` in it."""
     if rows * columns > max(CELLS, SPARSE * written):
         raise fault("too-many-cells", file=name, rows=rows, columns=columns)
 
@@ -79,12 +79,12 @@ def check_classes(name: str, classes: int) -> None:
 
 @dataclass
 class Workspace:
-    """A temporary directory that exists once it is needed."""
+    """A temporary directory, made when a path in it is first asked for."""
 
     directory: str | None = None
 
     def path(self, name: str) -> str:
-        """Where a file of that name may be written."""
+        """Return the path for a file of that name in the directory."""
         if self.directory is None:
             import shutil
             import tempfile
@@ -119,16 +119,16 @@ class FileSource:
     padded: bool = False  # whether rows may end early
 
     def open(self) -> BinaryIO:
-        """The bytes, decompressed."""
+        """Return the file's bytes as a stream, decompressed."""
         return open_binary(self.path, self.gzip)
 
     def lines(self) -> io.TextIOWrapper:
-        """The text, its line ends as they are."""
+        """Return the file's text as a stream, its line ends unchanged."""
         return io.TextIOWrapper(self.open(), encoding="utf-8-sig", newline="")
 
 
 def open_binary(path: str, gzipped: bool) -> BinaryIO:
-    """The bytes of a file, unpacked."""
+    """Return the bytes of a file as a stream, decompressed if `gzipped`."""
     if gzipped:
         import gzip
 
@@ -157,7 +157,7 @@ def engine() -> ModuleType:
 
 
 def connect(path: str, disk: Workspace | None, again: bool) -> duckdb.DuckDBPyConnection:
-    """Return a connection to an engine that can read one file, with its database in memory or on disk."""
+    """Return a connection to an engine that can read only the file at `path`, its database in memory or on `disk`."""
     database = ":memory:" if disk is None else disk.path("again.db" if again else "table.db")
     connection: duckdb.DuckDBPyConnection = engine().connect(database, config=_CONFIG)
     if disk is not None:
@@ -175,17 +175,17 @@ def literal(text: str) -> str:
 
 
 def engine_errors() -> tuple[type[Exception], ...]:
-    """Return the exception types that the engine raises, with plain ones for damaged Parquet files."""
+    """Return the exception types of the engine: its own, and built-in ones that it raises for damaged Parquet files."""
     return (engine().Error, RuntimeError, UnicodeError)
 
 
 def interrupted(error: Exception) -> bool:
-    """Whether the engine was interrupted, which it says by an error of its own or by a plain one."""
+    """Whether the engine was interrupted: by the type of its error, or by the text of a built-in one."""
     return isinstance(error, engine().InterruptException) or "query interrupted" in str(error).lower()
 
 
 def unreadable(source: FileSource, error: Exception) -> OpinionPoolError:
-    """The error for a file that the engine does not understand."""
+    """Return the error for a file that the engine cannot read, with the engine's reason."""
     kinds = {"csv": "CSV", "parquet": "Parquet", "json": "JSON lines", "json array": "a JSON array"}
     kind = kinds.get(source.format, "JSON")
     reason = str(error).strip().partition("\n")[0].removeprefix("Invalid Input Error: ").replace(source.path, "it")
@@ -194,7 +194,7 @@ def unreadable(source: FileSource, error: Exception) -> OpinionPoolError:
 
 @contextmanager
 def readable(source: FileSource) -> Iterator[None]:
-    """Translate the engine's errors, as some files prove damaged when their columns are read."""
+    """Context that turns the engine's errors into the package's, as columns of a damaged file fail when read."""
     try:
         yield
     except engine_errors() as error:
@@ -205,7 +205,7 @@ def readable(source: FileSource) -> Iterator[None]:
 
 @contextmanager
 def watch(connection: duckdb.DuckDBPyConnection, progress: Progress | None) -> Iterator[None]:
-    """Report how far the engine is, from a thread beside it."""
+    """Context that reports the progress of the engine's query from a thread of its own."""
     if progress is None:
         yield
         return

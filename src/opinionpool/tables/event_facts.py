@@ -30,9 +30,9 @@ from opinionpool.text import shown
 def one_per_key(
     values: npt.NDArray[Any], present: npt.NDArray[np.bool_], keys: Index, count: int
 ) -> tuple[Index, tuple[int, int] | None]:
-    """Return the first row with a value for each key, and a pair of rows that differ, None if there is none.
+    """Return each key's first row with a value, and the first two rows of a key with different values, else None.
 
-    Keys are in 0 .. count - 1, or -1 for rows about none; first is -1 where no row has a value.
+    `keys` are in 0 .. count - 1, or -1 for rows without a key; the first row is -1 for a key without a value.
 
     >>> import numpy as np
     >>> values, keys = np.array([7, 8, 7, 9]), np.array([0, 1, 0, 1])
@@ -52,7 +52,7 @@ def one_per_key(
 
 
 def take(values: npt.NDArray[Any], rows: Index, blank: object) -> npt.NDArray[Any]:
-    """The values of some rows, `blank` where a row is -1."""
+    """Return the values at the positions `rows`, `blank` where a position is -1."""
     found = np.full(len(rows), np.array(blank, dtype=values.dtype))
     there = rows >= 0
     found[there] = values[rows[there]]
@@ -69,7 +69,7 @@ def event_values(
 ) -> npt.NDArray[Any]:
     """Return the value of each event in a column, (events,); raise if an event has two different values.
 
-    Values are `blank`, NaN or NaT where the cell is.
+    `values`, (rows,), are `blank`, NaN or NaT where the cell is blank.
     """
     present = (values == values) & (values != np.array(blank, dtype=values.dtype))
     first, clash = one_per_key(values, present, row_events, len(events))
@@ -97,7 +97,7 @@ class Ends:
 
     @property
     def ends(self) -> Times:
-        """When each event closed or was resolved, whichever was first, (events,)."""
+        """Closing or resolution time of each event, the earlier, (events,); NaT if neither is known."""
         return np.fmin(self.closes, self.resolved_at)
 
 
@@ -125,7 +125,7 @@ class Facts(Ends):
     def asked(self, as_of: np.datetime64 | None, outcomes: Index, ahead: np.timedelta64 | None = None) -> Times | None:
         """Return the time as of which each event is answered: its end or --as-of, the earlier; None if none is known.
 
-        `ahead` is how long before that, if scores are asked for so early.
+        `ahead` is how long before its end a resolved event is answered instead, if --horizon is given.
         """
         ends = self.ends if ahead is None else self.ends - ahead
         # An open event may close long after it is answered.
@@ -135,14 +135,14 @@ class Facts(Ends):
 
     @property
     def settled(self) -> npt.NDArray[np.bool_] | None:
-        """Mask of the events whose closing or resolution time is known, (events,); None if none is."""
+        """Mask of the events whose closing or resolution time is known, (events,); None if no such time is known."""
         known = np.asarray(~(np.isnat(self.closes) & np.isnat(self.resolved_at)))
         return known if known.any() else None
 
 
 @dataclass(frozen=True)
 class Spans:
-    """The first and the last time of several things, by what these do; of two parts, the first and last of both."""
+    """First and last times by kind, such as "events close"; a sum has the first and last of both parts."""
 
     ends: Mapping[str, tuple[str, str]]
 
@@ -165,7 +165,7 @@ def time_notes(long_rows: LongRows, facts: Facts) -> list[Note]:
 
 
 def read_facts(layout: Layout, melted: Melted, joined: Joined | None, ends: Ends, prior: Array | None) -> Facts:
-    """Return the facts on all events, of which the ends and priors are known."""
+    """Return the facts on all events, given their closing and resolution times and priors."""
     texts, notes = _texts(layout, melted, joined)
     return Facts(
         closes=ends.closes,
@@ -221,7 +221,7 @@ def _labels(role: str, layout: Layout, melted: Melted) -> npt.NDArray[np.str_] |
 
 
 def _texts(layout: Layout, melted: Melted, joined: Joined | None) -> tuple[tuple[str, ...] | None, tuple[Note, ...]]:
-    """Return the text of each event, the first one where rows differ, and the notes on such differences."""
+    """Return the text of each event, the first one where rows differ, and a note on each table with differences."""
     events = melted.long_rows.events
     sources = [(melted.long_rows.table, layout.roles[TEXT], melted.row_events)] if TEXT in layout.roles else []
     if joined is not None and TEXT in joined.roles:
@@ -246,7 +246,7 @@ def prior_of_events(
     reading: Reading,
     options: EventOptions | None,
 ) -> Array | None:
-    """Return the prior of each event, (events,) or (events, K), from its columns; None if there is none."""
+    """Return the prior of each event, (events,) or (events, K), from columns of priors; None if there are none."""
     long_rows, column = melted.long_rows, layout.roles.get("prior")
     if column is not None and layout.long and long_rows.classes:
         part = (column, priors[column], melted.row_labels)
@@ -290,7 +290,7 @@ def _by_class(
     reading: Reading,
     options: EventOptions | None = None,
 ) -> Array:
-    """Priors of K classes, each from its column, or from rows that say which class they are about."""
+    """Return the priors of K classes, (events, K), or (events,) if K = 2: from a column, or a row, for each class."""
     long_rows, size, rows = melted.long_rows, len(melted.written), melted.long_rows.table.rows
     values = np.concatenate([value for _, value, _ in parts])
     labels = np.concatenate([label for *_, label in parts])
@@ -342,10 +342,10 @@ class Joined:
 
 
 def join_outcomes(table: Table, columns: Columns, events: Sequence[str], forecasts: str, header: str | None) -> Joined:
-    """A table of outcomes beside the events that it is about.
+    """Return a table of outcomes with the event that each of its rows is about.
 
-    Columns are those that the user named, by role; `forecasts` is the table of forecasts, as errors call it, and
-    `header` that of its column of events, if it has one.
+    `columns` are those that the user named, by role; `forecasts` is the name of the table of forecasts, for errors,
+    and `header` the header of its column of events, if it has one.
     """
     roles = _roles(table, columns, () if header is None else (header,))
     words = table.words(roles["event"])
@@ -378,7 +378,7 @@ def beside(table: Table, request: ReadOptions, names: Sequence[str]) -> Beside:
 
 
 def _unused(table: Table, roles: Mapping[str, int]) -> list[Note]:
-    """The columns that play no role, and which of them may say when outcomes were known."""
+    """Return the note on columns without a role, and on those of times, which may say when outcomes were known."""
     left = [i for i in range(len(table.names)) if i not in roles.values() and table.names[i]]
     if not left:
         return []

@@ -39,7 +39,7 @@ _FOREIGN = (
 
 
 def prepare(source: object, encoding: str | None, workspace: Workspace) -> FileSource:
-    """A file made ready for the engine.
+    """Return a file as a source that the engine can read, copied or converted to UTF-8 where it must be.
 
     ``"-"`` is standard input. Text beyond ASCII that is UTF-8 throughout is read as such whatever encoding is named.
     """
@@ -77,7 +77,7 @@ def prepare(source: object, encoding: str | None, workspace: Workspace) -> FileS
 
 
 def is_sheet(head: bytes, name: str) -> bool:
-    """Whether a file is a spreadsheet."""
+    """Whether a file is a spreadsheet, by its first bytes and its name."""
     if head.startswith(b"\xd0\xcf\x11\xe0"):
         return name.lower().endswith(".xls")
     sheet = name.lower().endswith(_SPREADSHEETS) or b"xl/" in head or b"opendocument.spreadsheet" in head
@@ -85,7 +85,7 @@ def is_sheet(head: bytes, name: str) -> bool:
 
 
 def _sheet_source(name: str, path: str, workspace: Workspace) -> FileSource:
-    """A spreadsheet as text between commas."""
+    """Return the source of a spreadsheet, written as CSV into `workspace`."""
     from opinionpool.tables.sheets import sheet_as_csv
 
     target = workspace.path("sheet.csv")
@@ -184,7 +184,7 @@ def _local(source: object, workspace: Workspace) -> tuple[str, str]:
 
 
 def _copy(stream: BinaryIO, path: str, name: str) -> str:
-    """The path, with all that a stream holds in a file there."""
+    """Copy a stream into a file at `path`, and return the path."""
     copied = 0
     try:
         with open(path, "wb") as file:
@@ -200,7 +200,7 @@ def _copy(stream: BinaryIO, path: str, name: str) -> str:
 
 
 def _first_bytes(path: str, name: str) -> tuple[bytes, bool]:
-    """The first bytes, decompressed after all check sums are read, and whether they were compressed."""
+    """Return the first bytes of a file, decompressed and its check sums verified, and whether it is compressed."""
     try:
         with open(path, "rb") as file:
             head = file.read(HEAD)
@@ -244,7 +244,7 @@ Row = dict[str, object]
 
 
 def first_object(stream: TextIO) -> tuple[Row | None, bool]:
-    """The object in the first line that is not blank, None if that is no whole one, and whether there is more."""
+    """Return the JSON object on the first line with text, None if it is incomplete, and whether lines follow."""
     line = next((line for line in stream if line.strip()), "")
     more = any(line.strip() for line in stream)
     try:
@@ -255,7 +255,7 @@ def first_object(stream: TextIO) -> tuple[Row | None, bool]:
 
 
 def read_document(stream: TextIO) -> Row | None:
-    """The object that a whole text is, None if it is none."""
+    """Return the JSON object that the whole text is, None if it is anything else."""
     try:
         found = json.load(stream)
     except (ValueError, RecursionError):  # UnicodeDecodeError is a ValueError
@@ -273,7 +273,7 @@ def is_row(document: Mapping[str, object]) -> bool:
 
 
 def _row_lists(document: Mapping[str, object]) -> list[str]:
-    """The keys that hold a list of objects."""
+    """Return the keys whose value is a list of objects."""
     return [
         key
         for key, value in document.items()
@@ -322,6 +322,6 @@ def _list(value: object) -> Sequence[Row]:
 
 
 def lines(rows: Sequence[Row]) -> Iterator[str]:
-    """Rows as JSON lines."""
+    """Yield rows as lines of JSON."""
     for row in rows:
         yield json.dumps(row, ensure_ascii=False) + "\n"

@@ -43,7 +43,7 @@ def in_time(
 
 
 def known_by(cutoff: np.datetime64 | None, outcomes: Index, facts: Facts) -> tuple[Index, list[Note]]:
-    """Return the outcomes known at the cutoff; undated ones are unknown if other resolutions have a time.
+    """Return outcomes as known at the cutoff; if there are resolution times, outcomes without one are unknown.
 
     Without any resolution times, outcomes of events that close after the cutoff are unknown.
     """
@@ -64,8 +64,8 @@ def known_by(cutoff: np.datetime64 | None, outcomes: Index, facts: Facts) -> tup
 def void_by(cutoff: np.datetime64 | None, settled: Settled, facts: Facts) -> tuple[npt.NDArray[np.bool_], list[Note]]:
     """Return the mask of events known to be void at the cutoff, and the notes on outcomes.
 
-    What was annulled at an unknown time was open until it closed; if there are no times of resolution, and none of
-    closing either, it was known.
+    An event annulled at an unknown time was open until it closed; without a column of resolution times and without a
+    closing time it counts as void.
     """
     if cutoff is None:
         return settled.void, list(settled.notes)
@@ -108,7 +108,7 @@ def with_silence(forecasts: Forecasts, p: float) -> Forecasts:
 
 
 def _spread_times(forecasts: Forecasts) -> Times:
-    """Return the time of each possible forecast, NaT where there is no forecast, (T N,)."""
+    """Return the times of all T N possible forecasts by event and expert, (T N,); NaT without a forecast."""
     assert forecasts.made is not None
     made = np.full(forecasts.shape, np.datetime64("NaT", "us"))
     made[forecasts.event_index, forecasts.expert_index] = forecasts.made
@@ -121,7 +121,7 @@ _NEVER = np.iinfo(np.int64).max
 
 
 def check_timed(long_rows: LongRows, ends: Times, option: str) -> None:
-    """Refuse a table that does not say when forecasts were made, or when any event ended."""
+    """Raise if no forecast has a time, or no event a known end; `option` is the option that needs these times."""
     if long_rows.time is None:
         raise fault("no-times", table=long_rows.table.name, option=option)
     if np.isnat(ends).all():
@@ -142,7 +142,7 @@ def before_horizon(long_rows: LongRows, ahead: np.timedelta64, ends: Times) -> t
 
 
 def coverage_note(resolved: npt.NDArray[np.bool_], crowd: Index, ahead: np.timedelta64) -> Note:
-    """On how many resolved events there was a forecast at a horizon."""
+    """Return the note on how many resolved events have a forecast made `ahead` of their end."""
     number, there = int(resolved.sum()), int((resolved & (crowd > 0)).sum())
     return finding("coverage", count=there, total=number, span=span_text(ahead))
 
@@ -195,7 +195,7 @@ def standing(long_rows: LongRows, ends: Times) -> Standing:
 
 
 def _until(rows: LongRows, ends: Times) -> Index:
-    """Return the time until which each number is active: the expert's next forecast, its expiry, or the event's end."""
+    """Return the time until which each forecast is active: the expert's next one, its expiry, or the event's end."""
     assert rows.time is not None
     begin = rows.time.astype(np.int64)
     order = np.lexsort((begin, rows.pair))
@@ -233,7 +233,7 @@ def _stretches(event: Index, begin: Index, until: Index, ends: Times) -> tuple[I
 
 
 def _places(event: Index, starts: Index, of: Index, moments: Index) -> Index:
-    """The first stretch of an event that begins at a moment or later; stretches are in order of both."""
+    """Return the first interval of each event in `of` that starts at `moments` or later; intervals are sorted."""
     known = np.unique(starts)
     keys = event * (len(known) + 1) + np.searchsorted(known, starts)
     return np.searchsorted(keys, of * (len(known) + 1) + np.searchsorted(known, moments)).astype(np.intp)

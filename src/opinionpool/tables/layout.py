@@ -67,7 +67,7 @@ class Layout:
 
     @property
     def long(self) -> bool:
-        """Whether each row is one forecast, or one of a class."""
+        """Whether each row is one forecast, or the probability of one class in a forecast."""
         return not self.forecasts
 
     @property
@@ -79,9 +79,9 @@ class Layout:
 def find_layout(
     profile: Profile, given_roles: UserRoles, beside: Beside | None = None, void: Collection[str] = ()
 ) -> Layout:
-    """The layout of a table of forecasts.
+    """Return the layout of a table of forecasts; raise if headers and cells leave none, or more than one.
 
-    `beside` is what a table of outcomes says, `void` are words for "void" and "not known" beside the usual ones.
+    `beside` has headers, events and outcomes of a table of outcomes, `void` the words for "void" and "not known".
     """
     check_names(profile)
     for names in given_roles.columns.values():
@@ -108,7 +108,7 @@ def find_layout(
 
 
 def _verdicts(choice: Choice) -> Iterator[tuple[Reading, Mapping[str, object]]]:
-    """Readings of a column that is called the outcome as verdicts about another one, and the option that says so."""
+    """Yield readings of a column called the outcome as verdicts on another outcome column, with their options."""
     profile, given = choice.profile, choice.given_roles
     for name, scale in profile.recognised(("outcome",)).items():
         roles = replace(given, columns={**given.columns, PROBABILITY: name})
@@ -119,7 +119,7 @@ def _verdicts(choice: Choice) -> Iterator[tuple[Reading, Mapping[str, object]]]:
 
 
 def check_names(profile: Profile) -> None:
-    """Raise unless columns that hold something have different names; the first may have none."""
+    """Raise unless all columns with content have different headers; the first column may have none."""
     names = [column.name for column in profile.columns]
     first = {name: place for place, name in reversed([*enumerate(names)])}
     full = [c for c in profile.columns[1:] if (first[c.name] < c.place if c.name else c.kind)]
@@ -135,7 +135,7 @@ def check_names(profile: Profile) -> None:
 
 
 def _outdone(choice: Choice, one: Reading, other: Reading) -> bool:
-    """Return True if another reading differs from one only in that columns have the roles' own names."""
+    """Return True if `other` differs from `one` only in columns whose headers are exactly the names of their roles."""
     if one.shape != other.shape or not {*other.caveats} <= {*one.caveats} or one.roles.keys() != other.roles.keys():
         return False
     differing = [role for role, places in one.roles.items() if places != other.roles[role]]
@@ -144,7 +144,7 @@ def _outdone(choice: Choice, one: Reading, other: Reading) -> bool:
 
 
 def _guesses(choice: Choice, reading: Reading) -> int:
-    """Return the number of columns in roles that neither their headers nor the user name; a key of a row is one."""
+    """Return how many columns have a role that neither header nor user names; one a role where rows are events."""
     columns, found = choice.profile.columns, 0
     for role, places in reading.roles.items():
         named = role in choice.given or (role == PROBABILITY and "head" in columns[places[0]].says)
@@ -164,7 +164,7 @@ def _meaning(choice: Choice, reading: Reading) -> tuple[object, ...]:
 
 
 def _best(choice: Choice, readings: Iterable[Reading]) -> list[Reading]:
-    """Return one reading for each meaning, without readings that another one contains or outdoes."""
+    """Return one reading for each `_meaning`, without readings that are `within` or `_outdone` by another one."""
     found: dict[object, Reading] = {}
     for reading in readings:
         found.setdefault(_meaning(choice, reading), reading)
@@ -226,7 +226,7 @@ def _readings(choice: Choice) -> tuple[Reading | None, list[Reading]]:
 
 
 def _with_facts(choice: Choice, reading: Reading) -> Iterator[Reading]:
-    """A reading with the columns of facts about events and forecasts; several where names leave several."""
+    """Yield a reading with columns of facts on events and forecasts, once for each choice that headers leave."""
     wanted = FACTS[:1] if reading.shape == RESPONDENTS else FACTS
     players = {role: places for role in wanted if (places := _players(choice, reading, role))}
     for chosen in product(*players.values()):
@@ -236,7 +236,7 @@ def _with_facts(choice: Choice, reading: Reading) -> Iterator[Reading]:
 
 
 def _players(choice: Choice, reading: Reading, role: str) -> list[int]:
-    """Return the candidate columns for a role of facts, by header; columns equal to the first one are dropped."""
+    """Return the candidate columns for `role`, one of `FACTS`, by header, without columns equal to the first one."""
     look, event = choice.profile, reading.roles.get("event", ())
     if role in choice.given or role == "order":
         return list(choice.given.get(role, ()))
@@ -305,8 +305,8 @@ def _question(
 ) -> OpinionPoolError:
     """Return the error that lists the possible readings with the options for each, and a profile of the columns.
 
-    `scales` are what columns of words would be levels of; `only` is the reading that these leave, if they leave one;
-    `verdicts` are readings with their options.
+    `scales` are scales for columns of words, by header; `only` is the single reading with these scales, if there is
+    one; `verdicts` are further readings with their options.
     """
     offers = list(verdicts)
     for reading in readings if only is None else [only]:
@@ -348,7 +348,7 @@ def _line(choice: Choice, reading: Reading) -> str:
 
 
 def _columns(choice: Choice, reading: Reading | None) -> list[str]:
-    """A line for each column: its name, type, distinct values, range or example, and the role it would have."""
+    """Return a line for each column: its name, type, distinct values, range or example, and its role in `reading`."""
     rows = [("column", "holds", "", "range or example", "would be" if reading else "may be")]
     for column in choice.profile.columns[:_SHOWN]:
         played = [] if reading is None else [role for role, places in reading.roles.items() if column.place in places]
@@ -366,7 +366,7 @@ def _columns(choice: Choice, reading: Reading | None) -> list[str]:
 
 
 def _remedy(choice: Choice, reading: Reading, others: Sequence[Reading]) -> Mapping[str, object] | None:
-    """Return the option `columns`, without needless roles, that leads to `reading`; None if none does."""
+    """Return the option `columns`, less redundant roles, that makes the table read as `reading`; None if it fails."""
     columns = choice.profile.columns
     named: dict[str, Named] = {}
     for role, places in reading.roles.items():
@@ -443,7 +443,7 @@ def layout_notes(layout: Layout, names: Sequence[str], times: Sequence[str] = ()
 def unused_note(
     names: Sequence[str], times: Sequence[str], role: str, event: str, what: str = "", hint: str = ""
 ) -> Note:
-    """Return the note on unused columns, of which `times` may say when an event took place, as the column of a role."""
+    """Return the note on unused columns `names`; if any of `times` says when `event` took place, it may play `role`."""
     way = quoted(times[0]) if len(times) == 1 else "NAME"
     then = (
         f"; {listed(times)} {'holds' if len(times) == 1 else 'hold'} times: if {event} then, say --column {role}={way}"
@@ -452,6 +452,6 @@ def unused_note(
 
 
 def _played(layout: Layout, role: str, name: str) -> str:
-    """A role and its column, and whether no name says so."""
+    """Return a role and its column as text, with a remark if the header does not name the role."""
     how = " (the column left that names each row)" if role in layout.guessed else ""
     return f"{role} = {name or 'the first column'}{how}"

@@ -126,13 +126,13 @@ def _experts_are_files(tables: Sequence[Table], roles: UserRoles) -> bool:
 
 
 def matching(table: Table, where: str) -> Table:
-    """The rows of a table that meet a condition."""
+    """Return the rows of a table that meet the condition `where`."""
     found = parse_where(where, table.name, table.names, table.text)
     return _kept(table, found.query, found.parameters, lambda **of: finding("where", **of))
 
 
 def _kept(table: Table, query: str, parameters: object, note: Callable[..., Note]) -> Table:
-    """The rows of a table that a query keeps, with the note on the others, by their count and the total."""
+    """Return the rows that meet an SQL condition, with a note on the others, made from their count and the total."""
     place = "t.place" if table.moved else "t.rowid"
     columns = ", ".join(f"c{i}" for i in range(len(table.types)))
     with readable(table.source):
@@ -145,7 +145,7 @@ def _kept(table: Table, query: str, parameters: object, note: Callable[..., Note
 
 
 def _without_descriptions(table: Table) -> Table:
-    """A table of text without rows below the header that say what columns are, as exports of surveys have them.
+    """Return a table of text without rows below the header that describe columns, as exports of surveys have them.
 
     Such a row has a different word in each column that otherwise holds only numbers or times, of which there are
     three or more.
@@ -166,7 +166,7 @@ def _without_descriptions(table: Table) -> Table:
 
 
 def _describes(words: Sequence[str]) -> bool:
-    """Whether words are all different, and no numbers, times or blanks."""
+    """Whether `words` are all different, and none of them is a number, a time or blank."""
     plain = [word for word in words if word.lower() in MISSING or looks_numeric(word) or are_times([word])]
     return not plain and len(set(words)) == len(words)
 
@@ -214,7 +214,7 @@ def _load_csv(source: FileSource, connection: duckdb.DuckDBPyConnection, _: bool
 
 
 def _load_parquet(source: FileSource, connection: duckdb.DuckDBPyConnection, copied: bool) -> Table:
-    """Columns of a Parquet file are read when they are needed, unless its rows are to be copied."""
+    """Return the table in a Parquet file, whose columns are read when they are needed, unless rows are `copied`."""
     options = "binary_as_string = true, hive_partitioning = false"
     scan = f"SELECT * FROM read_parquet(?, {options})"
     described = connection.execute(f"{scan} LIMIT 0", [source.path]).description or []
@@ -289,14 +289,14 @@ def _pointer(path: Sequence[str]) -> str:
 
 
 def _structure(connection: duckdb.DuckDBPyConnection) -> dict[str, object]:
-    """Return the kinds of values by key: a word, or an object or list of such."""
+    """Return the type of each key's values: its name, or an object or list of types."""
     row = connection.execute("SELECT json_group_structure(json) FROM t").fetchone()
     found = json.loads(row[0]) if row else None
     return found if isinstance(found, dict) else {}
 
 
 def _unnested(source: FileSource, connection: duckdb.DuckDBPyConnection, key: str) -> tuple[FileSource, int]:
-    """Return the source and the rows of a table with a row for each object in a list, beside what is outside it."""
+    """Return source and row count of a table with a row for each object in the list under `key`, and outer keys."""
     at = f"json -> {_pointer([key])}"
     each = f"CASE WHEN json_array_length({at}) > 0 THEN CAST({at} AS JSON[]) ELSE [NULL] END"
     outer = f"json_merge_patch(json, json_object({literal(key)}, NULL))"
@@ -311,7 +311,7 @@ def _unnested(source: FileSource, connection: duckdb.DuckDBPyConnection, key: st
 
 
 def _paths(path: tuple[str, ...], kind: object) -> Iterator[tuple[str, ...]]:
-    """Yield the paths to all that an object at a path holds; the path itself where there is none."""
+    """Yield the paths to all values in the object at `path`; `path` itself if it has no object."""
     for key, inner in kind.items() if isinstance(kind, dict) else ():
         yield from _paths((*path, key), inner)
     if not kind or not isinstance(kind, dict):

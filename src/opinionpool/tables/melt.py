@@ -76,7 +76,7 @@ class Reading:
         return values
 
     def written(self, table: Table, column: int, plain: Numbers | None) -> Array | None:
-        """Numbers of a column as written, before conversion to probabilities; None if the unit is decided already."""
+        """Return the numbers of a column as written, before units are applied; None if the unit is known already."""
         name = table.names[column]
         if name in self.rules.units or unmarked_percent(name, self.rules):
             return None
@@ -91,17 +91,17 @@ class Reading:
         return np.where(np.isin(values, codes), np.nan, values) if codes else values
 
     def times(self, table: Table, layout: Layout, rows: slice | Index, role: str = "time") -> Times | None:
-        """When the forecasts in some rows were made or expire, None if there is no such column."""
+        """Return when the forecasts in `rows` were made, or when they expire, by `role`; None without such a column."""
         if role not in layout.roles:
             return None
         return self.column_times(table, layout.roles[role], role)[rows]
 
     def column_times(self, table: Table, column: int, role: str) -> Times:
-        """A column of times, (rows,)."""
+        """Return a column as times, (rows,)."""
         return read_times(table, column, self.rules.missing_words, role, self.options.dates, self.notes)
 
     def half_units(self, long_rows: LongRows) -> Array:
-        """Half a unit of the last written digit of each statement."""
+        """Return half a unit of the last digit written of each number, (M,), as a fraction."""
         units = np.empty(len(long_rows.value))
         for column in np.unique(long_rows.column).tolist():
             percent = unmarked_percent(long_rows.table.names[column], self.rules)
@@ -125,7 +125,7 @@ def row_events(table: Table, layout: Layout) -> Words:
 
 
 def choose(experts: Iterable[str], options: ReadOptions) -> list[str]:
-    """The experts that are kept, in their order."""
+    """Return the experts that `include` and `exclude` leave, in their order."""
     names, include, exclude = list(dict.fromkeys(experts)), options.include, options.exclude
     for name in map(str, (*include, *exclude)):
         if name not in names:
@@ -138,7 +138,7 @@ def choose(experts: Iterable[str], options: ReadOptions) -> list[str]:
 
 
 def merged(words: Words) -> Words:
-    """Names that differ in case, white space or Unicode form as the one that stands most often.
+    """Return names with those that differ only in case, white space or Unicode form merged into the most frequent one.
 
     >>> from opinionpool.tables.table import encode
     >>> merged(encode(["Ann", "bob", "ANN ", "Ann"])).values
@@ -159,7 +159,7 @@ def merged(words: Words) -> Words:
 
 
 def _expert_words(table: Table, column: int, reading: Reading) -> Words:
-    """The expert of each row, names merged if that was asked for."""
+    """Return the expert of each row, similar names merged if the user asks for it."""
     words = table.words(column)
     if not reading.options.merge_names:
         return words
@@ -171,14 +171,14 @@ def _expert_words(table: Table, column: int, reading: Reading) -> Words:
 
 
 def _one_each(event: Index, label: Index) -> bool:
-    """Whether no event has rows with different labels, blank ones aside."""
+    """Whether each event has a single label in all its rows; blank labels do not count."""
     known = label != BLANK
     pairs = np.unique(np.stack([event[known], label[known]], axis=1), axis=0)
     return len(np.unique(pairs[:, 0])) == len(pairs) > 0
 
 
 def _long_values(table: Table, column: int, experts: Words, reading: Reading) -> Array:
-    """A column of probabilities by several experts, each in the unit of who gave it, (rows,)."""
+    """Return a column of probabilities by several experts as fractions, (rows,), by the unit of each expert."""
     levels = read_levels(table, column, experts.values, experts.codes, reading.rules)
     if levels is not None:
         return levels
@@ -191,7 +191,7 @@ def _long_values(table: Table, column: int, experts: Words, reading: Reading) ->
 
 
 def _files(table: Table, layout: Layout, reading: Reading, cells: Sequence[tuple[Index, int]]) -> Words | None:
-    """Return the file of each row if rows of several files are about one cell and have no times, else None."""
+    """Return the file of each row if a key in `cells` occurs in several files and rows have no times; else None."""
     files = table.files() if reading.options.duplicates is None and "time" not in layout.roles else None
     if files is None:
         return None
@@ -218,7 +218,7 @@ def _experts_of_files(
 
 
 def _of_files(experts: Words, files: Words, single: bool = False) -> Words:
-    """Return the expert of each row, one for each combination of file and expert; called as the file if `single`."""
+    """Return the expert of each row, one for each combination of file and expert; named after the file if `single`."""
     codes = np.where(experts.codes == BLANK, BLANK, files.codes * len(experts.values) + experts.codes)
     used = np.unique(codes[codes != BLANK])
     names = [file if single else f"{file} {expert}" for file in files.values for expert in experts.values]
@@ -228,7 +228,7 @@ def _of_files(experts: Words, files: Words, single: bool = False) -> Words:
 
 
 def _labels_of_rows(table: Table, layout: Layout, about: int | None) -> Words:
-    """Return the class or the verdict of each row; verdicts are the same in any capitals."""
+    """Return the class or the verdict of each row; verdicts that differ only in capitals are the same."""
     if about is None:
         return Words(np.broadcast_to(0, table.rows), [])
     words, spelled = table.words(about), dict[str, str]()
@@ -238,7 +238,7 @@ def _labels_of_rows(table: Table, layout: Layout, about: int | None) -> Words:
 
 
 def melt_long(table: Table, layout: Layout, reading: Reading) -> Melted:
-    """Return the long form of a table with a row per forecast, per forecast and class, or per verdict."""
+    """Return the long form of a table whose rows are forecasts, probabilities of one class, or verdicts."""
     events, column = table.words(layout.roles["event"]), layout.roles["probability"]
     experts = Words(np.broadcast_to(0, table.rows), [table.names[column]])
     if "expert" in layout.roles:
@@ -374,7 +374,7 @@ def melt_columns(table: Table, layout: Layout, reading: Reading) -> Melted:
 
 
 def _verdicts_of_columns(table: Table, layout: Layout, rules: NumberRules) -> tuple[list[Index], list[str]]:
-    """The verdict of each row by column, as positions among all of them, which are the same in any capitals."""
+    """Return the verdict of each row for each column, as positions in a list of verdicts, and this list."""
     spelled: dict[str, str] = {}
     found = []
     for column in layout.verdicts:
@@ -401,7 +401,7 @@ def _experts_of_columns(table: Table, layout: Layout, reading: Reading, events: 
 
 
 def _joined(parts: Sequence[dict[str, npt.NDArray[Any]]], name: str) -> npt.NDArray[Any]:
-    """Return an array of all parts, one after the other, and take it out of these, as all together may be large."""
+    """Return the arrays called `name` of all parts as one, and remove them from the parts to free memory."""
     found = [part.pop(name) for part in parts]
     return np.concatenate(found) if found else np.empty(0, dtype=np.intp)
 
@@ -431,7 +431,7 @@ def _nameless(table: Table, column: int, lacking: npt.NDArray[np.bool_], what: s
 
 
 def _not_blank(name: str) -> Mapping[str, object]:
-    """The remedy that leaves out rows where a column is blank."""
+    """Return the remedy that leaves out rows in which the column `name` is blank."""
     return {"where": f'"{name}" is not blank'}
 
 

@@ -48,11 +48,11 @@ class Option(NamedTuple):
 
     @property
     def repeated(self) -> bool:
-        """Whether it may be given several times."""
+        """Whether the option may be given several times."""
         return self.kind in {"list", "pairs"}
 
     def value(self, given: Any, name: str) -> Any:  # noqa: ANN401 - of the type of the option
-        """Return a value as it is kept."""
+        """Return the value `given` for the option `name`, checked and in the type of its field."""
         if self.kind == "flag":
             given = bool(given) if type(given).__name__ == "bool_" else given
             expect_type(given, bool, name)
@@ -65,7 +65,7 @@ class Option(NamedTuple):
         return given if self.check is None or given is None else self.check(given)
 
     def from_words(self, words: Sequence[str]) -> Any:  # noqa: ANN401 - of the type of the option
-        """Return the value that is typed on a command line, one word for each time that the option is given there."""
+        """Return the value of the option from `words`, one word for each time that it is on the command line."""
         if self.kind == "classes":
             return _classes(words[0])
         if self.metavar == "[NAME=]SCALE":
@@ -142,7 +142,7 @@ def _condition(where: object) -> str:
 
 
 def _unicode(words: Sequence[str]) -> Sequence[str]:
-    """Return words; refuse characters that no text can have."""
+    """Return `words`; raise if one has characters that cannot be encoded, such as lone surrogates."""
     for word in words:
         try:
             word.encode()
@@ -338,20 +338,20 @@ class ReadOptions:
 
     @property
     def keys(self) -> dict[str, str | tuple[str, ...] | None]:
-        """The column or columns of each role; columns that form a key are joined to one name."""
+        """The column or columns of each role; several columns that form one key are joined to one name."""
         several = {role: of for role, of in self.columns.items() if isinstance(of, tuple) and role in KEYED}
         return {**self.columns, **{role: BETWEEN.join(of) for role, of in several.items()}}  # type: ignore[dict-item]
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """The columns that are keys together."""
+        """Names of the columns that form a key together with others."""
         return tuple(
             name for role, of in self.columns.items() if isinstance(of, tuple) and role in KEYED for name in of
         )
 
     @property
     def rules(self) -> NumberRules:
-        """How numbers are written."""
+        """Rules for reading numbers."""
         from opinionpool.scales import scales_given
         from opinionpool.tables.units import NumberRules
 
@@ -361,7 +361,7 @@ class ReadOptions:
 
     @property
     def no_outcome(self) -> NoOutcome:
-        """The words that stand for no outcome; of what is judged by levels, n/a is not known, and not void."""
+        """Words for no outcome; where forecasts are levels of a scale, n/a means not known, and not void."""
         from opinionpool.tables.classes import NoOutcome
 
         rules = self.rules
@@ -371,12 +371,12 @@ class ReadOptions:
 
     @property
     def cutoff(self) -> np.datetime64 | None:
-        """The time of --as-of."""
+        """Time of --as-of, after which nothing is known."""
         return self.as_of  # type: ignore[return-value] # as it was checked
 
     @property
     def ahead(self) -> np.timedelta64 | None:
-        """How long before the end of an event forecasts count."""
+        """Time of --horizon: how long before the end of its event a forecast must be made to count."""
         return self.horizon  # type: ignore[return-value] # as it was checked
 
     def revised(self, remedy: Remedy) -> ReadOptions:
@@ -393,7 +393,7 @@ class ReadOptions:
         return replace(self, **changes)
 
     def arguments(self) -> list[str]:
-        """Return the options as they are typed."""
+        """Return the options as words of a command line."""
         return typed_options(self.given())
 
     def given(self) -> dict[str, Any]:
@@ -406,7 +406,7 @@ class ReadOptions:
         }
 
     def toml(self, outcomes: str | None = None) -> str:
-        """Return the options as a file that `read_options` reads, with the path of outcomes beside it."""
+        """Return the options as the text of a file for `read_options`; `outcomes` is a path relative to that file."""
         given = {option_name(name, OPTIONS[name].repeated): value for name, value in self.given().items()}
         plain = {name: value.item().isoformat() if name == "as-of" else value for name, value in given.items()}
         if "column" in plain:
@@ -421,7 +421,7 @@ OPTIONS: dict[str, Option] = {
 
 
 def in_python(text: str) -> str:
-    """Return what options of the command line in a message are in Python, one example of each; "" without any.
+    """Return the Python form of command-line options in a message, one example of each; "" if it has no options.
 
     >>> in_python("say --scale gpt=1-5, --percent or --exclude 'no judge'; --column ROLE=NAME gives a role")
     "In Python: scale={'gpt': '1-5'}, percent=True, exclude=['no judge'], columns={'ROLE': 'NAME'}"
@@ -438,7 +438,7 @@ def in_python(text: str) -> str:
 
 
 def options_given(given: Mapping[str, Any]) -> ReadOptions:
-    """Return options of reading from their names in Python."""
+    """Return `ReadOptions` from options by their names in Python."""
     for name in given:
         if name not in OPTIONS:
             near = suggestion(name, list(OPTIONS), "there are")
@@ -447,7 +447,7 @@ def options_given(given: Mapping[str, Any]) -> ReadOptions:
 
 
 def documented(function: Documented) -> Documented:
-    """Return a function with the options in its docstring, where that says {options}."""
+    """Return a function whose docstring has the help on all options in place of {options}."""
     lines = []
     for name, option in OPTIONS.items():
         kind = {"flag": "bool, default False", "pairs": "mapping, optional"}.get(option.kind, "optional")
@@ -461,7 +461,7 @@ def documented(function: Documented) -> Documented:
 
 
 def read_options(path: str) -> dict[str, Any]:
-    """Return the options in a file, as arguments of `ReadOptions`, and `outcomes`, a path beside the file."""
+    """Return the options in a file, as arguments of `ReadOptions`, and `outcomes`, a path relative to that file."""
     import tomllib
 
     try:
@@ -486,7 +486,7 @@ def read_options(path: str) -> dict[str, Any]:
 
 
 def _check_kind(path: str, key: str, kind: str, value: object) -> None:
-    """Raise unless a value in a file of options is of the type that the option has."""
+    """Raise unless `value`, for `key` in a file of options, is of the type that this kind of option has."""
     types: dict[str, tuple[tuple[type, ...], str]] = {
         "flag": ((bool,), "true or false"),
         "pairs": ((dict,), f"a table, such as [{key}] and a line with a name, = and a text"),
@@ -500,14 +500,14 @@ def _check_kind(path: str, key: str, kind: str, value: object) -> None:
 
 
 def _texts(values: object, name: str) -> tuple[str, ...]:
-    """Return values as text; a single one needs no list around it."""
+    """Return values as a tuple of texts; a single text counts as one value."""
     if values is None:
         return ()
     return (values,) if isinstance(values, str) else tuple(map(str, labels_given(values, name)))
 
 
 def _classes(text: str) -> tuple[str, ...]:
-    """Return classes between commas; one that has a comma stands in double quotes."""
+    """Return the classes in a text, separated by commas; a class with a comma stands in double quotes."""
     import csv
 
     found = tuple(each.strip() for each in next(csv.reader([text], skipinitialspace=True), []))
@@ -517,7 +517,7 @@ def _classes(text: str) -> tuple[str, ...]:
 
 
 def _pairs(words: Sequence[str], form: str) -> dict[str, Any]:
-    """Names and values from NAME=VALUE, several values where a name is given again; "" is None."""
+    """Return values by name from words NAME=VALUE: a tuple for a repeated name, None for an empty value."""
     found: dict[str, list[str]] = {}
     for word in words:
         name, sign, value = word.partition("=") if form.startswith("ROLE") else word.rpartition("=")

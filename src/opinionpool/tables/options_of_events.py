@@ -26,7 +26,7 @@ _LEAST = 0.5
 
 
 def class_lacking(long_rows: LongRows, start: int, labels: Sequence[object] | None = None) -> str:
-    """The first of some labels, by default of all classes, for which the forecast of a row has no probability."""
+    """Return the first of `labels` (default: all classes) without a probability in the forecast of row `start`."""
     present = {long_rows.classes[code] for code in long_rows.label[long_rows.pair == long_rows.pair[start]]}
     return next(str(label) for label in labels or long_rows.classes if label not in present)
 
@@ -41,8 +41,8 @@ def fold_rows(
 ) -> tuple[LongRows, Array, list[Note]]:
     """Return one row for each forecast of several classes or options, its probabilities, and notes.
 
-    `order` are the places of the classes among those of the rows, where events have no options of their own;
-    `half_units` gives half a unit of the last written digit of rows, which sums may be off by.
+    `order` are the positions of the classes in `long_rows.classes`, if events have no options of their own;
+    `half_units` gives half a unit of the last digit written in each row, by which sums may be off.
     """
     long_rows = long_rows.select(np.argsort(long_rows.key, kind="stable"))
     _, starts, counts = np.unique(long_rows.pair, return_index=True, return_counts=True)
@@ -73,7 +73,7 @@ def fold_rows(
 
 
 def _lacking(long_rows: LongRows, options: EventOptions | None, start: int, count: int) -> OpinionPoolError:
-    """Return the error for the incomplete forecast that begins at a row, one of `count`, with a class that it lacks."""
+    """Return the error for the first of `count` incomplete forecasts, at row `start`, with a class that it lacks."""
     labels = long_rows.classes if options is None else options.of_events[long_rows.event[start]]
     about = {"lacking": class_lacking(long_rows, start, labels), "size": len(labels), **long_rows.about(start)}
     about |= {"count": count}
@@ -84,7 +84,7 @@ def _lacking(long_rows: LongRows, options: EventOptions | None, start: int, coun
 def _without_incomplete(
     long_rows: LongRows, counts: Index, short: npt.NDArray[np.bool_]
 ) -> tuple[LongRows, Index, Index, list[Note]]:
-    """Rows in the order of their keys, without forecasts that lack a class; where each begins, and how long it is."""
+    """Return the rows without forecasts that lack a class, the first row and length of each forecast, and a note."""
     long_rows = long_rows.select(np.repeat(~short, counts))
     counts = counts[~short]
     count = int(short.sum())
@@ -101,7 +101,7 @@ def _normalised_note(total: Array, uneven: npt.NDArray[np.bool_], asked: bool) -
 
 
 def _off_sum(long_rows: LongRows, start: int, total: float, totals: Array) -> OpinionPoolError:
-    """The error for forecasts whose probabilities do not add up to 1; a remedy is named where they nearly do."""
+    """Return the error for forecasts that do not add up to 1; --normalise is a remedy if all of them nearly do."""
     way = "--normalise divides such forecasts by their sum, if no class is lacking"
     if total < _LEAST:
         way = f"that is too little for --normalise, which takes sums of {_LEAST:g} and above"
@@ -124,7 +124,7 @@ class EventOptions:
 
     @classmethod
     def of(cls, labels: Sequence[str], event: Index, label: Index, events: int) -> EventOptions:
-        """Options from pairs of event and label, in the order of the table."""
+        """Return the options of each event, from the event and label of each row in the order of the table."""
         keys, first = np.unique(event * len(labels) + label, return_index=True)
         owner = keys // max(len(labels), 1)
         sizes = np.bincount(owner, minlength=events)
@@ -135,7 +135,7 @@ class EventOptions:
 
     @property
     def of_events(self) -> Options:
-        """The labels of each event."""
+        """Labels of each event, in order of first appearance."""
         owner = self.keys // max(len(self.labels), 1)
         order = np.lexsort((self.slots, owner))
         words = [self.labels[code] for code in (self.keys[order] % max(len(self.labels), 1)).tolist()]
@@ -148,7 +148,7 @@ class EventOptions:
 
     @property
     def note(self) -> Note:
-        """The note on the number of options of events, and of distinct sets of options."""
+        """Note on the number of options that events have, and on the number of distinct sets of options."""
         sets = list(dict.fromkeys(frozenset(labels) for labels in self.of_events if labels))
         used = self.sizes[self.sizes > 0]
         least, most = int(used.min()), int(used.max())
@@ -159,9 +159,9 @@ class EventOptions:
 def find_options(
     melted: Melted, layout: Layout, rule: str | None, asked: Asked, counting: LongRows
 ) -> EventOptions | None:
-    """Options by event, or None where all events share the classes.
+    """Return the options of each event, None if all events share their classes.
 
-    None where all events share the classes; only forecasts that may count, `counting`, give events options.
+    Options are from the forecasts that may count, `counting`; of events without any, from all rows.
     """
     if rule not in {None, *CHOICES}:
         raise ArgumentError(f"options can be 'event' or 'shared', and not {rule!r}")
@@ -187,7 +187,7 @@ def find_options(
 
 
 def _one_option(long_rows: LongRows, found: EventOptions, event: int, topic: str | None) -> OpinionPoolError:
-    """Return the error for an event with one option; `topic` is the column to blame if each event has one."""
+    """Return the error for an event with one option; `topic` is the class column if all events have only one."""
     about = {"event": long_rows.events[event], "option": found.of_events[event][0]}
     if topic is None:
         return fault("one-option", Place(long_rows.table.name), (), **about)
@@ -196,7 +196,7 @@ def _one_option(long_rows: LongRows, found: EventOptions, event: int, topic: str
 
 
 def _pairs(melted: Melted, counting: LongRows) -> tuple[Index, Index]:
-    """Return event and label of each forecast, and of the rows of events without forecasts."""
+    """Return event and label of each forecast in `counting`, and of the rows of events without such forecasts."""
     given = counting.select(~np.isnan(counting.value))
     unanswered = np.ones(len(given.events), dtype=bool)
     unanswered[given.event] = False
@@ -207,7 +207,7 @@ def _pairs(melted: Melted, counting: LongRows) -> tuple[Index, Index]:
 
 
 def _clear(found: EventOptions) -> bool:
-    """Whether no class is in two different sets, however it is written."""
+    """Whether no class, in any spelling, is in two different sets of options."""
     sets = {frozenset(labels) for labels in found.of_events if labels}
     words = [key(str(label)) for labels in sets for label in labels]
     return len(words) == len(set(words))

@@ -44,7 +44,7 @@ _FEW, _SHARE = 2, 10
 class Observed:
     """A column of outcomes, and which event each of its rows is about, -1 for none.
 
-    Where rows with one event and outcome stand together in few stretches, `starts` are the first rows of these.
+    `starts` are the first rows of runs of rows with the same event and outcome, if such runs are few.
     """
 
     table: Table
@@ -55,7 +55,7 @@ class Observed:
 
     @classmethod
     def of(cls, table: Table, column: int, events: Words) -> Observed:
-        """A column of the table that says which event each row is about."""
+        """Return the outcomes in `column`, one a row, in a table whose rows are about `events`."""
         words = table.words(column)
         new = (events.codes[1:] != events.codes[:-1]) | (words.codes[1:] != words.codes[:-1])
         starts = np.flatnonzero(np.append(True, new))
@@ -63,7 +63,7 @@ class Observed:
 
     @property
     def events(self) -> Index:
-        """The event of each row, or stretch of rows."""
+        """Event of each run of rows, or of each row if there are no runs."""
         return self.row_events if self.starts is None else self.row_events[self.starts]
 
     @property
@@ -77,7 +77,7 @@ class Observed:
 class Settled:
     """Classes in order, each event's outcome as an index among them, and the mask of void events.
 
-    An outcome is -1 if unresolved, and `TIED` if half of each.
+    An outcome is -1 if unresolved, and `TIED` if it counts as half of each class.
     """
 
     classes: tuple[object, ...]
@@ -91,12 +91,12 @@ _Outcome = tuple[Observed, int, str]
 
 
 def graded(column: Observed, least: str, scales: Iterable[Scale]) -> Observed:
-    """A column of grades as 1 from the least one that counts, a number or level, and 0 below; -1 and words stay.
+    """Return grades as 1 from the grade `least` on, a number or level, and 0 below; -1 and words stay.
 
     Raises
     ------
     ArgumentError
-        If it is neither a number nor a level of a scale.
+        If `least` is neither a number nor a level of a scale.
     """
     order = next((scale for scale in scales if scale.place(least) >= 0), None)
 
@@ -114,7 +114,7 @@ def graded(column: Observed, least: str, scales: Iterable[Scale]) -> Observed:
 
 
 def in_levels(column: Observed, scale: Scale) -> Observed:
-    """A column whose words for levels of a scale, as A>B, are written as the scale writes them."""
+    """Return the column with words for levels, such as A>B, spelled as in `scale`."""
     words = column.words.values
     places = [-1 if looks_numeric(word) else scale.place(word) for word in words]
     return _rewritten(column, [word if i < 0 else scale.levels[i] for word, i in zip(words, places, strict=True)])
@@ -135,10 +135,10 @@ def settle(
     scale: Scale | None = None,
     options: Options | None = None,
 ) -> Settled:
-    """Classes and outcomes of all events.
+    """Return the classes and the outcomes of all events.
 
     `written` are the classes that forecasts were given for, empty where a forecast is one probability; `classes` those
-    of the whole, if they are known; `options` those of each event, where events do not share their classes.
+    of the whole table, if known; `options` those of each event, where events do not share their classes.
     """
     without = without if options else coded(without, observed, written, asked, classes or ())
     if options is not None:
@@ -168,7 +168,7 @@ def settle(
 
 
 def _no_option(column: Observed, code: int, event: int, name: str, labels: Sequence[object]) -> OpinionPoolError:
-    """The error for a word that is no option of its event."""
+    """Return the error for a word that is no option of its event."""
     word = column.words.values[code]
     row = int(np.flatnonzero((column.words.codes == code) & (column.row_events == event))[0])
     about = {"event": name, "options": [str(label) for label in labels], "none": none_text(word)}
@@ -182,14 +182,14 @@ def coded(
     asked: Asked,
     classes: Sequence[object] = (),
 ) -> NoOutcome:
-    """Return the words for no outcome, with -1 if all others are 0 and 1 and it is no class."""
+    """Return `without`, with -1 as missing if all other outcomes are 0 and 1 and -1 is no class."""
     if "-1" in {*written, *asked.classes}:
         return without
     return without.coded({word for column in observed for word in column.words.values} | {*map(str, classes)})
 
 
 def absent_void_notes(observed: Sequence[Observed], without: NoOutcome) -> list[Note]:
-    """Return a note on words that the user names as void and that no outcome has."""
+    """Return a note on words that the user declares void and that are nobody's outcome; empty if there are none."""
     words = {word.lower() for column in observed for word in column.words.values}
     absent = sorted(without.own - words)
     if not observed or not absent:
@@ -218,7 +218,7 @@ def find_classes(
 
 
 def _levels_seen(cells: Sequence[_Outcome], scale: Scale, asked: Asked) -> tuple[object, ...] | None:
-    """The levels of a scale as classes, or its ends where outcomes are words for these; None if they are neither."""
+    """Return the levels of `scale` as classes, or its two ends if outcomes are only these; None if neither fits."""
     words = {word for *_, word in cells}
     keys, ends = {*map(key, words)}, (scale.levels[0], scale.levels[-1])
     if (
@@ -237,7 +237,7 @@ def _levels_seen(cells: Sequence[_Outcome], scale: Scale, asked: Asked) -> tuple
 
 
 def _preference(observed: Sequence[Observed], scale: Scale | None) -> Scale | None:
-    """The scale of a preference for A or B, if forecasts or outcomes are some; else None."""
+    """Return the scale of a preference for A or B, if `scale` or the outcomes are of that kind; else None."""
     words = sorted({word for column in observed for word in column.words.values})
     found = Scale.of_verdicts(words) if scale is None else scale
     return found if found is not None and found.is_tie("tie") else None
@@ -258,7 +258,7 @@ def _outcomes_among(
 
 
 def _spellings(cells: Sequence[_Outcome]) -> dict[str, str]:
-    """For each class, by its key, the spelling that is used most."""
+    """Return the most frequent spelling of each class, by the class's key."""
     rows = {id(column): column.words.counts for column, *_ in cells}
     tallies: dict[str, dict[str, int]] = {}
     for column, code, word in cells:
@@ -268,7 +268,7 @@ def _spellings(cells: Sequence[_Outcome]) -> dict[str, str]:
 
 
 def _check_binary(cells: Sequence[_Outcome]) -> None:
-    """Raise for numbers other than 0 and 1, or 1 and one other, and words among 0 and 1, yes and no, and the like."""
+    """Raise for numbers but 0 and 1 (or 1 and one other integer), and words beside a pair such as yes and no."""
     keys = {key(word) for *_, word in cells}
     if len(keys) == 2 and "1" in keys and "0" not in keys and all(each.removeprefix("-").isdigit() for each in keys):
         return
@@ -284,14 +284,14 @@ def _check_binary(cells: Sequence[_Outcome]) -> None:
 
 
 def _no_outcomes(column: Observed, code: int) -> OpinionPoolError:
-    """The error for a column of numbers none of which is 0 or 1: they are no outcomes."""
+    """Return the error for a column of numbers that has neither 0 nor 1, and so no outcomes."""
     row, count = int(column.words.rows(code)[0]), int((column.words.codes >= 0).sum())
     way, fraction = {"columns": {"outcome": None}}, _if_fraction(column.words.values[code])
     return cell_fault("no-outcomes-there", column.table, row, column.column, [way], count, fraction=fraction)
 
 
 def _if_fraction(word: str) -> str:
-    """Why a number between 0 and 1 is no outcome."""
+    """Return the remark that a number written as a fraction is no outcome; empty for other words."""
     fraction = looks_numeric(word) and any(mark in word for mark in ".,%/")
     return "; an event that settled at a fraction is neither" if fraction else ""
 
@@ -316,14 +316,14 @@ def _not_an_outcome(column: Observed, code: int, what: str) -> OpinionPoolError:
 
 
 def _column_of_options(column: Observed) -> str | None:
-    """The column of the same table whose words are the outcomes and more, so that these are genuine, if any."""
+    """Return another column with all outcomes among its words, as these may be its classes; None if there is none."""
     words, table = {*column.words.values}, column.table
     others = (i for i in range(len(table.names)) if i != column.column and len(words) > 2)
     return next((table.names[i] for i in others if words <= {*table.words(i).values}), None)
 
 
 def _grade(words: Sequence[str]) -> str:
-    """The first of the upper half where three or more words are whole numbers from 0 to 10, as grades are; else ""."""
+    """Return the first grade of the upper half, if three or more words are integers from 0 to 10; else ""."""
     numbers = {int(word) for word in words if word.isdigit() and int(word) <= 10}
     return str((min(numbers) + max(numbers)) // 2 + 1) if len(numbers) > 2 else ""
 
@@ -347,7 +347,7 @@ def _encode(
 ) -> _Encoded:
     """Return outcomes as positions among the options of their event, ties of a preference as `TIED`.
 
-    `strange` makes the error for other words.
+    `strange` makes the error for a word that is neither an option nor a word for no outcome.
     """
     matchers: dict[int, Matcher] = {}
     values, met, unsettled, respelled = [], set(), set(), 0
@@ -375,7 +375,7 @@ def _encode(
 
 
 def _pairs(column: Observed, shared: bool) -> tuple[Index, list[tuple[int, int]], list[int]]:
-    """Pairs of event (0 if options are shared) and word of each stretch of rows, -1 for none; and the rows of each."""
+    """Return the position of each run in a list of (event, word), -1 if blank, the list, and rows of each pair."""
     words, codes, events = column.words, column.words.codes, column.row_events
     if column.starts is not None:
         codes, events = codes[column.starts], events[column.starts]
@@ -398,7 +398,7 @@ def _together(columns: Sequence[Index]) -> Index:
 def _one_each(
     values: Index, observed: Sequence[Observed], events: Sequence[str]
 ) -> tuple[Index, npt.NDArray[np.bool_]]:
-    """The outcome of each event, `UNRESOLVED` without one, and which events are void."""
+    """Return the outcome of each event, `UNRESOLVED` without one, and the mask of void events."""
     row_events = _together([column.events for column in observed])
     first, clash = one_per_key(values, values != UNRESOLVED, row_events, len(events))
     if clash is not None:
@@ -425,7 +425,7 @@ def _notes(
     void: npt.NDArray[np.bool_],
     encoded: _Encoded,
 ) -> list[Note]:
-    """The notes on outcomes; there are no classes where events have options of their own."""
+    """Return the notes on outcomes; `classes` is empty where events have options of their own."""
     notes: list[Note] = []
     words = sorted(encoded.unsettled)
     if len(classes) == 2:

@@ -79,7 +79,7 @@ def read_table(table: Table, other: Table | None, request: ReadOptions) -> Forec
 
 
 def with_verdicts(profile: Profile, request: ReadOptions) -> ReadOptions:
-    """The options, with a scale for verdicts such as yes and no, or A, B and tie, in place of forecasts."""
+    """Return the options; if the table has verdicts such as yes and no in place of forecasts, with a scale for them."""
     found = None if request.rules.scales else profile.verdicts(request.columns)
     if found is None:
         return request
@@ -103,7 +103,7 @@ def layout_of(profile: Profile, other: Table | None, request: ReadOptions) -> La
 
 
 class TableReader:
-    """Reader of open tables in stages, each done once and kept where other options leave it as it is.
+    """Reader of open tables in stages, each run once; results stay where changed options leave them as they are.
 
     `whole` has layout, classes and profile if `table` is a part of a table.
     """
@@ -121,7 +121,7 @@ class TableReader:
         self.table, self.other, self.asked, self.whole = table, other, request, whole
 
     def revised(self, remedy: Remedy) -> TableReader:
-        """Return a reader with changed options, which has all that was read before the first that they matter for."""
+        """Return a reader with changed options, which keeps the results of stages before the first that they affect."""
         stages = [OPTIONS[name].stage for name in remedy]
         # Without a rule for duplicates, each of several files may be an expert.
         stages += ["cells"] if "duplicates" in remedy and len(self.table.pieces) > 1 else []
@@ -135,17 +135,17 @@ class TableReader:
 
     @cached_property
     def profile(self) -> Profile:
-        """What the columns hold."""
+        """Profile of the columns: header, kind and cells of each."""
         return Profile(self.table, self.asked.rules.missing_words) if self.whole is None else self.whole.profile
 
     @cached_property
     def request(self) -> ReadOptions:
-        """The options, with those that the columns imply."""
+        """Options as given, with a scale if the columns hold verdicts in place of forecasts."""
         return with_verdicts(self.profile, self.asked)
 
     @cached_property
     def layout(self) -> Layout:
-        """The columns by their roles."""
+        """Layout of the table: the column of each role."""
         whole = self.whole or Whole(layout_of(self.profile, self.other, self.request), None, self.profile)
         if self.table.rows > _HEAD * _MORE and whole.layout.long and self.request.duplicates is None:
             roles = whole.layout.roles
@@ -156,7 +156,7 @@ class TableReader:
         return whole.layout
 
     def _refuse_repeats(self, whole: Whole) -> None:
-        """Raise where experts repeat themselves in the first rows of very many, before all are taken into memory."""
+        """Raise if experts repeat themselves in the first rows of a very large table, before all rows are in memory."""
         head = self.table.rows_from(self.table.first, _HEAD)
         try:
             TableReader(head, self.other, self.asked, whole).chosen  # noqa: B018 - for its error
@@ -170,7 +170,7 @@ class TableReader:
 
     @cached_property
     def rules(self) -> NumberRules:
-        """How numbers are written; a scale of the only column of forecasts is that of all experts in it."""
+        """Rules for reading numbers; a scale given for the only column of forecasts applies to all experts in it."""
         rules, names = self.request.rules, self.table.names
         column = names[self.layout.roles["probability"]] if self.layout.long else ""
         others = {name: scale for name, scale in rules.scales.items() if name != column}
@@ -178,17 +178,17 @@ class TableReader:
 
     @cached_property
     def reading(self) -> Reading:
-        """The rules for reading cells, with a log."""
+        """Rules for reading cells, with a log of conversions."""
         return Reading(self.request, self.rules)
 
     @cached_property
     def events(self) -> Words:
-        """The event of each row."""
+        """Event of each row."""
         return row_events(self.table, self.layout)
 
     @cached_property
     def joined(self) -> Joined | None:
-        """The table of outcomes beside the events."""
+        """Table of outcomes joined to the events; None if there is none."""
         if self.other is None:
             return None
         header = self.table.names[self.layout.roles["event"]] if "event" in self.layout.roles else None
@@ -196,7 +196,7 @@ class TableReader:
 
     @cached_property
     def observed(self) -> list[Observed]:
-        """The columns of outcomes in both tables."""
+        """Columns of outcomes in both tables."""
         table, joined, found = self.table, self.joined, []
         if "outcome" in self.layout.roles:
             found = [Observed.of(table, self.layout.roles["outcome"], self.events)]
@@ -207,7 +207,7 @@ class TableReader:
 
     @cached_property
     def melted(self) -> Melted:
-        """The numbers that experts gave."""
+        """Long form of the table: a row for each number that experts gave."""
         table, layout, names = self.table, self.layout, self.table.names
         if self.whole is None:
             refuse_totals(table, layout, self.events, [each.words for each in self.observed if each.table is table])
@@ -225,12 +225,12 @@ class TableReader:
 
     @cached_property
     def ends(self) -> Ends:
-        """When events closed and were resolved."""
+        """Closing and resolution times of the events."""
         return read_ends(self.layout, self.melted, self.joined, self.reading)
 
     @cached_property
     def priors(self) -> dict[int, Array]:
-        """The prior probabilities in each column of them."""
+        """Prior probabilities, (rows,), by column of priors."""
         columns = [
             *self.layout.priors.values(),
             *([self.layout.roles["prior"]] if "prior" in self.layout.roles else []),
@@ -245,12 +245,12 @@ class TableReader:
 
     @cached_property
     def timed(self) -> tuple[LongRows, Sequence[Note]]:
-        """The numbers that were given in time, and notes on the others."""
+        """Rows of the forecasts made in time, and notes on the others."""
         return in_time(self.melted.long_rows, self.request, self.ends, self.unnamed)
 
     @cached_property
     def options(self) -> EventOptions | None:
-        """The options of events that do not share their classes."""
+        """Options of each event; None where all events share their classes."""
         timed, request = self.timed[0], self.request
         last = request.duplicates in {"last", "last-row"}
         counting = timed.select(latest_of_pair(timed)) if last else self.melted.long_rows
@@ -258,7 +258,7 @@ class TableReader:
 
     @cached_property
     def settled(self) -> Settled:
-        """Classes and outcomes."""
+        """Classes, outcomes and void events."""
         request, observed, written = self.request, self.observed, self.melted.written
         without, events = request.no_outcome, self.events.values
         classes = None if self.whole is None else self.whole.classes
@@ -271,19 +271,19 @@ class TableReader:
 
     @cached_property
     def facts(self) -> Facts:
-        """What is known of events beside their outcomes."""
+        """Facts on events: closing and resolution times, priors, texts, groups and topics."""
         found = prior_of_events(self.layout, self.melted, self.settled.classes, self.priors, self.reading, self.options)
         return read_facts(self.layout, self.melted, self.joined, self.ends, found)
 
     @cached_property
     def placed(self) -> LongRows:
-        """The numbers that were given in time, about the classes in the order of these."""
+        """Rows in time, with p as 1 - p where the order shown, or the scale, has the two classes the other way."""
         rows = _by_place(self.timed[0], self.layout, self.settled.classes)
         return _towards(rows, self.settled.classes, self.rules)
 
     @cached_property
     def chosen(self) -> tuple[LongRows, Array, tuple[Note, ...]]:
-        """One forecast of each expert on each event, the probabilities of all classes, and notes."""
+        """One row for each expert and event, its probabilities of all classes, and notes."""
         table, request, layout, facts, timed = self.table, self.request, self.layout, self.facts, self.placed
         column = table.names[layout.roles["time"]] if "time" in layout.roles else None
         ends = facts.asked(request.cutoff, self.settled.outcomes, request.ahead)
@@ -313,14 +313,14 @@ class TableReader:
 
     @cached_property
     def counts(self) -> ForecastCounts:
-        """How often experts gave which numbers, on events that are not void."""
+        """Counts of extreme values in each expert's forecasts, on events that are not void."""
         rows, void = self.chosen[0], self.void[0]
         rows = rows.select(~void[rows.event]) if void.any() else rows
         return ForecastCounts.of(rows, self.request.percent, self.reading.log.marked)
 
     @cached_property
     def forecasts(self) -> Forecasts:
-        """The forecasts that count, with the facts about their events."""
+        """Forecasts that count, with the facts on their events."""
         request, facts, layout, joined = self.request, self.facts, self.layout, self.joined
         rows, probabilities, _ = self.chosen
         outcomes, hidden = known_by(request.cutoff, self.settled.outcomes, facts)
@@ -356,11 +356,11 @@ class TableReader:
         return replace(found, notes=(*found.notes, coverage_note(found.resolved, found.crowd, request.ahead)))
 
     def _hint(self) -> str:
-        """How to read unused columns of verdicts; nothing where these are the words of the outcomes."""
+        """Return the hint on how to read unused columns of verdicts as forecasts; empty without such columns."""
         return self.profile.hint([self.table.names[place] for place in self.layout.unused], known=True)
 
     def _notes(self, hidden: Sequence[Note]) -> tuple[Note, ...]:
-        """All notes; `hidden` are those on outcomes that were not known yet."""
+        """Return all notes; `hidden` are the notes on outcomes that were not known at --as-of."""
         (timed, late), rows = self.timed, self.chosen[0]
         column, scale = self.request.columns.get("probability"), self.request.scale.get("*")
         verdicts = [finding("verdicts", column=column, scale=scale)] if self.request is not self.asked else []
@@ -383,7 +383,7 @@ class TableReader:
         )
 
     def _history(self, forecasts: Forecasts) -> History:
-        """Return the active forecasts in every interval of the events' lives."""
+        """Return the active forecasts in every interval between two changes of the forecasts on an event."""
         if self.options is not None:
             raise ArgumentError("--time-averaged is for events that share their classes, and these have options")
         stood = standing(self.placed, self.facts.ends)
@@ -410,7 +410,7 @@ class TableReader:
 
 
 def as_asked(observed: Sequence[Observed], request: ReadOptions) -> list[Observed]:
-    """Return columns of outcomes with grades as 0 and 1, or with levels as their scale writes them, if asked for."""
+    """Return columns of outcomes, with grades as 0 and 1 if --at-least is given, or levels spelled as on the scale."""
     if request.at_least is not None:
         return [graded(each, request.at_least, request.rules.scales.values()) for each in observed]
     scale = request.rules.scale
@@ -420,7 +420,7 @@ def as_asked(observed: Sequence[Observed], request: ReadOptions) -> list[Observe
 def _with_options(
     options: EventOptions | None, forecasts: Forecasts, void: npt.NDArray[np.bool_]
 ) -> tuple[Forecasts, npt.NDArray[np.bool_]]:
-    """Return forecasts and void mask of events with two or more options, the options added."""
+    """Return the forecasts and the void mask of the events with two or more options, and add the options."""
     if options is None:
         return forecasts, void
     known = options.sizes >= 2
@@ -433,7 +433,7 @@ def _with_options(
 
 
 def _by_place(long_rows: LongRows, layout: Layout, classes: Sequence[object]) -> LongRows:
-    """The rows, in which first and second are A and B in the order in which these were shown."""
+    """Return the rows, with verdicts "first" and "second" turned round where B was shown before A."""
     order, things = layout.roles.get("order"), {str(label).lower() for label in classes} == {"a", "b"}
     if order is None and not things:
         return long_rows
@@ -457,12 +457,12 @@ def _by_place(long_rows: LongRows, layout: Layout, classes: Sequence[object]) ->
 
 
 def _names_place(words: Words) -> Mask:
-    """Mask of the cells of a column that name one of two places, (rows,)."""
+    """Return the mask of the cells of a column that are in `PLACES`, such as "first", (rows,)."""
     return words.expand(np.array([word.strip().lower() in PLACES for word in words.values], dtype=bool), False)
 
 
 def _towards(long_rows: LongRows, classes: Sequence[object], rules: NumberRules) -> LongRows:
-    """The rows, in which levels that are names of the two classes speak of these in whichever order they stand."""
+    """Return the rows, with p as 1 - p for experts whose scale runs from the second class to the first."""
     turned, _ = facing(long_rows.experts, rules.scales, classes)
     if not turned.any():
         return long_rows
@@ -470,7 +470,7 @@ def _towards(long_rows: LongRows, classes: Sequence[object], rules: NumberRules)
 
 
 def _over_levels(rows: LongRows, rules: NumberRules) -> Array:
-    """Return the probabilities of levels that are classes too, (M, K)."""
+    """Return the probabilities of all classes, (M, K), from forecasts on a scale whose levels are the classes."""
     for name in rows.experts:
         if scale_of(rules.scales, name) != rules.scale:
             raise fault("levels-beside-fractions", Place(rows.table.name), scale=str(rules.scale), name=name)

@@ -42,7 +42,7 @@ CELLS, ROWS, RUNS = 1 << 17, 1 << 18, 1 << 23
 
 
 def wants_parts(source: object, request: ReadOptions) -> bool:
-    """Whether a source is a large file, or one of so many events that they would fill the memory."""
+    """Whether `source` is a large file, or has so many events that they would fill the memory."""
     if is_large(source) or not isinstance(source, str | PathLike) or source == "-" or not os.path.isfile(source):
         return is_large(source)
     size = os.path.getsize(source)
@@ -61,22 +61,22 @@ def wants_parts(source: object, request: ReadOptions) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class _Tally(Words):
-    """The distinct words of a whole column, how many rows hold each, and the first one that does."""
+    """Distinct words of a whole column, with the number of rows and the first row of each, but no words by row."""
 
     tallies: Index = field(default_factory=lambda: np.empty(0, np.intp))
     firsts: Index = field(default_factory=lambda: np.empty(0, np.intp))
 
     def rows(self, code: int) -> Index:
-        """The first row that holds one of the words."""
+        """Return the first row with the word of this code, (1,)."""
         return self.firsts[code : code + 1]
 
     @property
     def counts(self) -> Index:
-        """How many rows hold each word."""
+        """Number of rows with each word."""
         return self.tallies
 
     def rewritten(self, words: Sequence[str]) -> _Tally:
-        """Return the column with other words; words that become equal are merged."""
+        """Return the column with `words` in place of its own; words that become equal are merged."""
         found = super().rewritten(words)
         number = np.bincount(found.codes, self.tallies, len(found.values)).astype(np.intp)
         _, first = np.unique(found.codes, return_index=True)
@@ -86,7 +86,7 @@ class _Tally(Words):
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """A table in parts, which can be gone through again and again."""
+    """A table in parts, which can be read any number of times."""
 
     table: Table
     request: ReadOptions
@@ -99,7 +99,7 @@ class Parts:
     read: list[PartNotes] = field(default_factory=list)
 
     def forecasts(self, threads: int | None = None) -> Iterator[Forecasts]:
-        """The forecasts of each part, in order."""
+        """Yield the forecasts of each part, in the order of the parts."""
         self.counted.clear()
         self.read[:] = [PartNotes()]
         for (first, _), reader in zip(self.spans, in_order(self._read, self.spans, threads), strict=True):
@@ -111,7 +111,7 @@ class Parts:
         self.counted[0].notes(self.request.rules)
 
     def notes_of_all(self, events: int, cells: int) -> tuple[Note, ...]:
-        """The notes on all parts, which have so many events and forecasts, once they have been read."""
+        """Return the notes on all parts, once read; `events` and `cells` count all their events and forecasts."""
         return (
             *self.read[0].all(unresolved=events, normalised=cells),
             *self.counted[0].notes(self.request.rules),
@@ -137,7 +137,7 @@ class Parts:
 
 @contextmanager
 def open_parts(source: object, request: ReadOptions, progress: Progress | None) -> Iterator[Parts | None]:
-    """A file in parts, for the time of a with statement; None if it must be read as a whole.
+    """Open a file in parts, for the time of a with statement; yield None if it must be read as a whole.
 
     That is so for tables with a class column, and for what is decided from all of a table at once.
     """
@@ -184,7 +184,7 @@ def _parts(table: Table, request: ReadOptions, layout: Layout, profile: Profile)
 
 
 def _with_dates(table: Table, request: ReadOptions, layout: Layout) -> ReadOptions:
-    """The request with the order of days and months of all dates, where parts might tell it differently."""
+    """Return the options with the order of days and months that all dates show, as parts might show different ones."""
     columns = [layout.roles[role] for role in ("time", "closes", "resolved_at", "expires") if role in layout.roles]
     if request.dates is not None:
         return request
@@ -231,7 +231,7 @@ def _event_hash(table: Table, column: int) -> str:
 
 
 def _grouped_spans(table: Table, column: int, rows: int) -> list[tuple[int, int]] | None:
-    """Parts of so many rows, about, that end where events do; None if rows of an event do not stand together."""
+    """Return start and length of parts of about `rows` rows that split no event; None if an event is scattered."""
     name = _event_hash(table, column)
     starts, runs, last = [0], 0, None
     met: list[npt.NDArray[np.uint64]] = []
@@ -265,7 +265,7 @@ def _grouped_spans(table: Table, column: int, rows: int) -> list[tuple[int, int]
 
 
 def _sorted(table: Table, column: int) -> Table:
-    """The table with the rows of each event together, events in order of first appearance."""
+    """Return the table with the rows of each event together, events in order of first appearance."""
     name = f"trim({table.text(column)}, {SPACE})"
     columns = ", ".join(f"t.c{i}" for i in range(len(table.types)))
     table.changed(
@@ -305,11 +305,11 @@ class PartNotes:
         self._found: dict[tuple[str, str], Note] = {}
 
     def add(self, notes: Iterable[Note]) -> None:
-        """Take in the notes on one part."""
+        """Add the notes on one part."""
         for note in notes:
             key = note.code, "" if note.code in _SHARED else note.kind
             self._found[key] = self._found[key] + note if key in self._found else note
 
     def all(self, **totals: int) -> tuple[Note, ...]:
-        """The notes on the whole; by code, of how many things in all a note tells how many there are."""
+        """Return the notes on the whole; `totals` has, by a note's code, the number that its count is out of."""
         return tuple(note.out_of(totals[note.code]) if note.code in totals else note for note in self._found.values())

@@ -1,4 +1,4 @@
-"""What the columns of a table hold, as far as that tells what they are: looked at in some rows, not in all of many."""
+"""What the columns of a table hold, as evidence on the roles that they play; in large tables, in a sample of rows."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Column:
 
     @classmethod
     def of(cls, place: int, name: str, words: Words) -> Column:
-        """The column with these cells."""
+        """Return the column with these cells, their numbers and their kind."""
         numbers = written_numbers(Words(np.arange(len(words.values)), words.values))
         numeric = np.array(list(map(looks_numeric, words.values)), dtype=bool)
         meant, some = int(words.counts[numeric].sum()), int(words.counts.sum())
@@ -72,7 +72,7 @@ class Column:
 
     @cached_property
     def known(self) -> Array:
-        """The numbers in the column without NaN."""
+        """The numbers in the column, without NaN."""
         return self.values[~np.isnan(self.values)]
 
     @cached_property
@@ -82,37 +82,37 @@ class Column:
 
     @property
     def scored(self) -> bool:
-        """Whether it holds levels and has the name of a score or verdict."""
+        """Whether the column holds levels, and its header names a score or verdict."""
         return self.levels and ("verdict" in roles_of(self.name) or "score" in words_of(self.name))
 
     @cached_property
     def says(self) -> frozenset[str]:
-        """The kinds of words in its name: "never", "summary", "score", "unsure", "head", "question"."""
+        """The kinds of words in the header: "never", "summary", "score", "unsure", "head", "question"."""
         return words_of(self.name) - ({"score"} if self.levels else set())
 
     @cached_property
     def period(self) -> bool:
-        """Whether the header is that of a time."""
+        """Whether the header is a time: a day, a month or a numbered round."""
         return is_period(self.name)
 
     def named(self, role: str) -> bool:
-        """Whether the header is a role's own name."""
+        """Whether the header is exactly the name of `role`."""
         return normal(self.name) == SYNONYMS[role][0]
 
     @property
     def is_id(self) -> bool:
-        """Whether the header is that of ids."""
+        """Whether the header is that of ids: it ends in "_id"."""
         return normal(self.name).endswith("_id")
 
     @property
     def names_things(self) -> bool:
-        """Whether its words may be names: several words other than yes and no, or numbers that come often."""
+        """Whether the cells may be names: several words other than yes and no, or numbers that recur often."""
         often = self.kind != "number" or self.numbers_things or 2 * self.distinct <= len(self.values)
         return often and (self.distinct > 1 or len(self.values) == 1) and not self.folded <= TRUTH
 
     @property
     def ruled_out(self) -> frozenset[str]:
-        """The roles of its header that its cells rule out."""
+        """Roles that the header names but the cells exclude."""
         least = 0.5 if len(self.roles) > 1 else -1.0
         barred = {
             "event": self.fractions or self.present <= least,
@@ -128,13 +128,13 @@ class Column:
 
     @property
     def is_grade(self) -> bool:
-        """Whether it holds a few grades, as what happened may be, and its header says that these are scores."""
+        """Whether the cells are a few grades, which may be outcomes, and the header names a score."""
         few = 1 < self.distinct <= 11 and (self.is_two or self.kind == "text" or self.whole == 1)
         return few and "score" in self.says and not self.roles and not {"never", "summary"} & self.says
 
     @property
     def may_say_outcome(self) -> bool:
-        """Whether its name or its words suggest that it is what happened, and its cells may be."""
+        """Whether the cells can be outcomes, and the header or the cells suggest that they are."""
         able = self.kind in {"text", "mixed"} or self.binary or (self.whole == 1 and self.distinct <= 11) or self.levels
         suggests = (
             {"unsure", "score"} & self.says or "verdict" in self.roles or self.binary or self.yes_no or self.levels
@@ -143,62 +143,62 @@ class Column:
 
     @property
     def numbers_things(self) -> bool:
-        """Whether its header says that it numbers or counts something, and holds no scores."""
+        """Whether the header says that the column numbers or counts something, and names no score."""
         return self.is_id or (is_never(self.name) and "score" not in self.says)
 
     @property
     def is_label(self) -> bool:
-        """Whether its header may be that of what happened, and is that of no role."""
+        """Whether the header may be that of an outcome, and names no role."""
         return "unsure" in words_of(self.name) and not roles_of(self.name)
 
     @cached_property
     def folded(self) -> frozenset[str]:
-        """Its words in lower case."""
+        """Distinct words of the cells, in lower case."""
         return frozenset(word.lower() for word in self.words.values)
 
     @property
     def is_two(self) -> bool:
-        """Whether it holds two words, in any case, or 0 and 1."""
+        """Whether the cells are two words, in any case, or 0 and 1."""
         return (self.distinct == 2 and self.binary) or (self.kind == "text" and len(self.folded) == 2)
 
     @property
     def yes_no(self) -> bool:
-        """Whether it holds two words that say whether something happened."""
+        """Whether the cells are two words such as yes and no, which say whether something happened."""
         return self.kind == "text" and self.is_two and self.folded <= TRUTH
 
     @property
     def is_vote(self) -> bool:
-        """Whether it holds two words, or 0 and 1, and its header does not say that they are what happened."""
+        """Whether the cells are two words, or 0 and 1, and the header does not hint at an outcome."""
         return self.is_two and not {"unsure", "never"} & self.says
 
     @property
     def is_amount(self) -> bool:
-        """Whether it may say how much happened: numbers above 1, by its header no forecasts."""
+        """Whether the cells may be amounts, as outcomes: numbers above 1 under a header that names no forecast."""
         return "unsure" in self.says and "head" not in self.says and self.kind == "number" and self.span[1] > 1
 
     @property
     def may_be_outcome(self) -> bool:
-        """Whether it holds two words, and one in its header says that it may be what happened."""
+        """Whether the cells are two distinct words and the header hints at an outcome."""
         return self.is_two and not self.roles and "unsure" in self.says and "never" not in self.says
 
     @property
     def distinct(self) -> int:
-        """How many different words it holds."""
+        """Number of distinct words in the column."""
         return len(self.words.values)
 
     @cached_property
     def present(self) -> float:
-        """The share of cells that hold something."""
+        """Share of the cells that are not blank."""
         return float((self.words.codes != BLANK).mean()) if len(self.words.codes) else 0.0
 
     @cached_property
     def whole(self) -> float:
-        """The share of integers among its numbers."""
+        """Share of integers among the numbers."""
         return float((self.known == np.round(self.known)).mean()) if len(self.known) else 0.0
 
     @cached_property
     def span(self) -> tuple[float, float]:
-        """The least and the largest number; NaN where there is none."""
+        """Least and largest number; NaN if there are no numbers."""
         return (float(self.known.min()), float(self.known.max())) if len(self.known) else (np.nan, np.nan)
 
     @cached_property
@@ -208,7 +208,7 @@ class Column:
 
     @cached_property
     def fractions(self) -> bool:
-        """Whether it holds numbers within 0 and 1, few of them these two."""
+        """Whether the numbers are from 0 to 1, and few of them exactly 0 or 1."""
         return self.kind == "number" and self.span[0] >= 0 and self.span[1] <= 1 and self.whole < 0.8
 
     @cached_property
@@ -234,7 +234,7 @@ class Column:
 
     @property
     def scale(self) -> str:
-        """What its numbers may be that are no probabilities; "" if they may be some."""
+        """Description of numbers that cannot be probabilities, such as log-odds; "" if they may be probabilities."""
         low, high = self.span
         if self.kind != "number" or self.counts or "never" in self.says:
             return ""
@@ -246,12 +246,12 @@ class Column:
 
     @cached_property
     def spread(self) -> str:
-        """The kind of its numbers by their spread, as `Spread.kind` says it."""
+        """Kind of the numbers by their spread, as `Spread.kind` has it."""
         return Spread.of(self.values).kind
 
     @property
     def below(self) -> bool:
-        """Whether some of its numbers are below one half."""
+        """Whether any number is below one half."""
         return self.span[0] < (50 if self.span[1] > 1 else 0.5)
 
     def agrees(self, verdicts: Column) -> bool:
@@ -262,7 +262,7 @@ class Column:
         return not clear.any() or bool(((self.values > half) == yes)[clear].mean() > 1 - _SHARE)
 
     def line(self, role: str) -> tuple[str, str, str, str, str]:
-        """Its name, type, distinct values, range or example, and role, as a question shows them."""
+        """Return name, type, number of values, range or example, and role, as the question about columns shows them."""
         if self.levels:
             return Column.of(self.place, self.name, self.words).line(role)
         kind = {"number": "numbers", "text": "text", "mixed": "numbers and text", "time": "times", "": "blank"}
@@ -273,7 +273,7 @@ class Column:
 
 
 class Profile:
-    """The columns of a table in some of its rows, words for "no answer" blank."""
+    """The columns of a table, in all rows or a sample of them; cells with words for "no answer" count as blank."""
 
     def __init__(self, table: Table, missing: frozenset[str] = MISSING) -> None:
         self.table = table
@@ -290,7 +290,7 @@ class Profile:
         self._keys: dict[tuple[int, ...], Index] = {}
 
     def with_key(self, names: Sequence[str]) -> Profile:
-        """The profile with a further column: several columns together."""
+        """Return the profile with a further column, the key that the columns `names` form together."""
         found = copy(self)
         at = {column.name: column.place for column in reversed(self.columns)}
         key, name = self.key([at[name] for name in names]), BETWEEN.join(names)
@@ -299,9 +299,9 @@ class Profile:
         return found
 
     def with_scales(self, scales: Mapping[str, Scale], given: Mapping[str, object]) -> Profile:
-        """The profile with columns of levels as the fractions that these are taken as.
+        """Return the profile, with columns of levels as the fractions that `scales` give.
 
-        A scale that is given for all is that of columns that hold nothing else, and whose names say no other role.
+        A scale for all columns, "*", applies to those that hold mostly levels and whose headers name no other role.
         """
         found = copy(self)
         found.columns = [_with_levels(column, scales) for column in self.columns] if scales else self.columns
@@ -312,18 +312,18 @@ class Profile:
 
     @cached_property
     def pairs(self) -> list[tuple[str, int, int]]:
-        """Experts with the places of their verdicts, of one or two words, and of how sure they are."""
+        """Experts with the places of their columns of verdicts, of one or two words, and of confidence in these."""
         found = verdict_pairs([column.name for column in self.columns])
         return [each for each in found if 0 < len(self.columns[each[1]].folded) < 3 and self.columns[each[2]].forecasts]
 
     def recognised(self, own: Collection[str] = ()) -> dict[str, Scale]:
-        """Scales of columns of verdicts or grades, by name, whose names are words for no other role than `own`."""
+        """Return the scales of columns of verdicts or grades, by header; headers may name no other role than `own`."""
         return {name: scale for name, scale in self._few_words(own).items() if scale is not None}
 
     def _few_words(self, own: Collection[str] = ()) -> dict[str, Scale | None]:
-        """Columns of few words, which may be verdicts or grades, with their scales, None where no order is known.
+        """Return the scales of columns of few words, verdicts or grades, by header; None where the order is unknown.
 
-        Their names are words for no other role than `own`, and not for what happened unless that is among these.
+        Headers may name no other role than `own`, and may hint at an outcome only if `own` has a role.
         """
         return {
             column.name: Scale.of_verdicts(column.words.values, "score" in column.says)
@@ -334,7 +334,7 @@ class Profile:
         }
 
     def hint(self, names: Collection[str], known: bool = False) -> str:
-        """How to name levels of columns of few words, as verdicts are; with `known` only words that always are."""
+        """Return the hint to name the levels of columns that may hold verdicts; if `known`, only where a scale fits."""
         able = self.recognised() if known else self._few_words(("outcome", "other"))
         scales = {name: scale for name, scale in able.items() if name in names}
         if not scales:
@@ -344,7 +344,7 @@ class Profile:
         return f"; if {listed(list(scales))} {hold} verdicts, name their levels in order: {how}"
 
     def verdicts(self, given: Mapping[str, object]) -> tuple[str, Scale] | None:
-        """The column of verdicts that stand in place of forecasts, and their scale; None if there is none.
+        """Return the column of verdicts that stand in place of forecasts, and its scale; None if there is none.
 
         `given` are columns by the roles that a user gives them.
         """
@@ -388,11 +388,11 @@ class Profile:
         return len(np.unique(np.stack([key[there], codes[there]]), axis=1).T) > len(np.unique(key[there]))
 
     def distinguishes(self, place: int, places: Sequence[int]) -> bool:
-        """Return True if a column with words that come again distinguishes all rows that agree in others."""
+        """Return True if a column in which words recur distinguishes all rows that agree in the columns `places`."""
         return bool(self.repeated([place])) and not self.repeated([*places, place])
 
     def differing(self, place: int, event: Iterable[int]) -> tuple[int, int, bool]:
-        """Return in how many events a column differs, the number of events, and whether these are no mistakes."""
+        """Return in how many events a column varies, the number of events, and whether so many are no mistakes."""
         key, codes = self.key(event), self.columns[place].words.codes
         there = (key != BLANK) & (codes != BLANK)
         pairs = np.unique(np.stack([key[there], codes[there]]), axis=1)[0]
@@ -421,7 +421,7 @@ class Profile:
         return found if adds and len(experts) not in {1, len(found)} else None
 
     def own(self, columns: Sequence[Column], role: str) -> list[int]:
-        """Return those of the columns for a role that have its own name, else all; without those equal to the first."""
+        """Return the columns whose header is exactly `role`, else all `columns`; without those equal to the first."""
         found = [c for c in columns if c.named(role)] or columns
         return [c.place for c in found if c is found[0] or (role != TEXT and not self.same(c.place, found[0].place))]
 
@@ -430,7 +430,7 @@ class Profile:
         return not self.varies_within(one, [other]) and not self.varies_within(other, [one])
 
     def add_up(self, places: Sequence[int], rows: int = 1) -> bool:
-        """Whether several columns add up to 1, or 100, in nearly all of so many rows, or more, that have them all."""
+        """Whether columns add up to 1, or 100, in 90% of the rows without blanks, which are at least `rows`."""
         sums = np.sum([self.columns[place].values for place in places], axis=0)
         sums = sums[~np.isnan(sums)]
         total = 100.0 if any(self.columns[place].span[1] > 1 for place in places) else 1.0
@@ -439,9 +439,9 @@ class Profile:
 
 
 def sides(columns: Sequence[Column]) -> list[list[Column]]:
-    """The last of columns called as times; else what each has a column of: ann_w2 and bob_w2 beside ann_w1, bob_w1.
+    """Return alternative sets of forecast columns: those of the last time; else by suffix, as ann_w2 and bob_w2.
 
-    Whoever is named stands first in headers; second too, if words there have no numbers and those that stand first do.
+    Headers begin with an expert; they may also end with it, if only the words at the beginning end in a digit.
     """
     periods = [c for c in columns if c.period]
     if len(periods) > 1:
@@ -471,9 +471,9 @@ def strangers(columns: Sequence[Column]) -> list[Column]:
 
 
 def _with_levels(column: Column, scales: Mapping[str, Scale]) -> Column:
-    """A column as fractions, if most of its cells are levels, or it is named as such; else as it is.
+    """Return a column as fractions, if most of its cells are levels or it is named in `scales`; else unchanged.
 
-    In a column called score or verdict, scales may be those of experts.
+    In a column called score or verdict, levels may be on the scales of experts.
     """
     found, named = replace(column, levels=True), column.name in scales
     scale = scale_of(scales, column.name)

@@ -25,7 +25,7 @@ def read_forecasts(
     progress: Progress = None,
     **options: Any,  # noqa: ANN401 - the fields of ReadOptions, each with its type there
 ) -> Forecasts:
-    """Forecasts from a table.
+    """Read forecasts from a table.
 
     A long table has a row per forecast: columns event, expert and probability, and where there are more than two
     classes a column class with a row for each. A wide table has a row per event and a column per expert, called
@@ -83,7 +83,7 @@ def read_forecasts(
 
 
 def read_with(source: object, outcomes: object, options: ReadOptions, progress: Progress = None) -> Forecasts:
-    """Forecasts read by options; errors have a note that says what their options are in Python."""
+    """Return the forecasts in `source`; errors get a note that names their options in Python."""
     try:
         with ExitStack() as stack:
             advance = stack.enter_context(advancing(progress, "reading forecasts"))
@@ -99,7 +99,7 @@ def read_with(source: object, outcomes: object, options: ReadOptions, progress: 
 def open_tables(
     source: object, outcomes: object, options: ReadOptions, progress: Callable[[float], None] | None = None
 ) -> Iterator[tuple[Table, Table | None]]:
-    """Open the tables of forecasts and outcomes; each condition of --where is of the first with all columns in it."""
+    """Open the tables of forecasts and outcomes; a condition of --where applies to the first with all its columns."""
     from opinionpool.tables.where import conjuncts
 
     if outcomes is None:
@@ -121,7 +121,7 @@ def open_tables(
 def open_table(
     source: object, options: ReadOptions, progress: Callable[[float], None] | None = None, on_disk: bool = False
 ) -> Iterator[Table]:
-    """A file, several files or a frame as a table, with the rows and the keys that were asked for.
+    """Open a file, several files or a frame as a table, with the rows and the keys that were asked for.
 
     Only what is needed for it is imported.
     """
@@ -130,7 +130,7 @@ def open_table(
 
 
 def _applies(where: str, table: Table) -> bool:
-    """Whether a table has the columns that a condition names."""
+    """Whether a table has all columns that the condition `where` names."""
     from opinionpool.tables.where import parse_where
 
     try:
@@ -140,7 +140,7 @@ def _applies(where: str, table: Table) -> bool:
 
 
 def _matching(table: Table, wheres: Sequence[str]) -> Table:
-    """The rows of a table that meet all of some conditions."""
+    """Return the rows of a table that meet all conditions in `wheres`."""
     from opinionpool.tables.loading import matching
 
     if not wheres:
@@ -174,9 +174,9 @@ def _open(
 
 
 def _keyed(table: Table, options: ReadOptions, other: Table | None = None, optional: bool = False) -> Table:
-    """Return the table with a column for each key of several columns, which two tables may share between them.
+    """Return the table with one column for each key of several columns, parts of which may be in the table `other`.
 
-    Where they are optional, a table that has not all columns of a key does without it.
+    If `optional`, a key is left out where some of its columns are in neither table.
     """
     for role, parts in options.columns.items():
         if isinstance(parts, tuple) and role in KEYED:

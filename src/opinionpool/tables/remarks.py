@@ -50,7 +50,7 @@ class ForecastCounts:
 
     @classmethod
     def of(cls, long_rows: LongRows, percent: bool = False, marked: Sequence[str] = ()) -> ForecastCounts:
-        """Return the counts of some forecasts; if `percent`, also tiny ones outside columns with per cent signs."""
+        """Return the counts of some forecasts; if `percent`, also of those up to 1%, columns `marked` by % aside."""
         size, halves = len(long_rows.experts), 0
         signed = [i for i, name in enumerate(long_rows.table.names) if name in marked]
         every, zeros, ones, extreme, inside, exact = np.zeros((6, size), dtype=np.intp)
@@ -91,7 +91,7 @@ class ForecastCounts:
         return [*self.check_percent(rules), *self.extreme_notes()]
 
     def check_percent(self, rules: NumberRules) -> list[Note]:
-        """Return the note on experts no more of whose percentages are above 1% than within 0 and 1%.
+        """Return the note on experts with at least as many percentages below 1% as above it.
 
         Raises CellError if all percentages of an expert are at most 1%, and those of another are not.
         """
@@ -155,7 +155,7 @@ def alike_notes(experts: Sequence[str], events: Sequence[str]) -> list[Note]:
 
 
 def _listed(groups: Sequence[Sequence[str]]) -> str:
-    """The first of some groups of names, for people."""
+    """Return the first groups of similar names, as text."""
     phrase = "; ".join(" and ".join(map(shown, group[:4])) for group in groups[:3])
     return phrase + ("; ..." if len(groups) > 3 else "")
 
@@ -174,9 +174,9 @@ _COUNTS = frozenset({"n", "count", "number"})
 
 
 def refuse_summaries(table: Table, layout: Layout, experts: Sequence[str], included: Sequence[object]) -> None:
-    """Refuse rows whose expert, in any column of theirs, is called as a summary of the others, or as the right answers.
+    """Raise if an expert, in any column of experts, is named as a summary, such as "mean", or as the right answers.
 
-    Who is included by name is none.
+    Nothing is refused if the user names the experts to include.
     """
     others = [i for i in layout.unused if "expert" in roles_of(table.names[i])]
     for called in () if layout.wide or included else (names_total, names_key):

@@ -46,7 +46,7 @@ _COMPOUND = tuple(word for word in _WORDS["head"] if len(word) > 4)
 
 
 def normal(name: str) -> str:
-    """A header as names are compared, without its unit, its accents and question marks.
+    """Return a header in the form in which headers are compared: lower case, no unit, accents or question mark.
 
     >>> normal("Question ID"), normal("questionId"), normal("Probability (%)"), normal("Événement"), normal("Happened?")
     ('question_id', 'question_id', 'probability', 'evenement', 'happened')
@@ -57,7 +57,7 @@ def normal(name: str) -> str:
 
 
 def roles_of(name: str) -> frozenset[str]:
-    """The roles that a header is a word for.
+    """Return the roles that a header is a word for.
 
     >>> sorted(roles_of("Forecaster")), sorted(roles_of("contract.resolution")), sorted(roles_of("prior:home"))
     (['expert'], ['outcome'], ['prior'])
@@ -117,7 +117,7 @@ def names_unit(name: str) -> bool:
 
 
 def names_total(name: str) -> bool:
-    """Whether a name is that of a summary of others.
+    """Whether a name is that of a summary of others, such as "Mean" or "Total".
 
     >>> names_total("Mean:"), names_total("Column average"), names_total("Mean reversion?")
     (True, True, False)
@@ -135,7 +135,7 @@ def names_key(name: str) -> bool:
 
 
 def split_names(names: Sequence[str], mark: str) -> tuple[tuple[str, str], ...] | None:
-    """Expert and class of each header, after the last mark, or the last that is no letter; None unless all have all.
+    """Return (expert, class) of each header, split at the last `mark` or non-letter; None unless it is a full grid.
 
     >>> split_names(["a:x:home", "a:x:away"], ":"), split_names(["vit_prob_cat", "vit_prob_dog"], "")
     ((('a:x', 'home'), ('a:x', 'away')), (('vit', 'cat'), ('vit', 'dog')))
@@ -152,7 +152,7 @@ def split_names(names: Sequence[str], mark: str) -> tuple[tuple[str, str], ...] 
 
 
 def verdict_pairs(names: Sequence[str]) -> list[tuple[str, int, int]]:
-    """Experts with the places of their columns of verdicts and of how sure they are, by words at one end of headers.
+    """Return experts with the places of their verdict and confidence columns, which a word at an end of headers names.
 
     >>> verdict_pairs(["id", "gpt_verdict", "gpt confidence", "answer_b", "confidence_b"])
     [('gpt', 1, 2), ('b', 3, 4)]
@@ -169,10 +169,10 @@ def verdict_pairs(names: Sequence[str]) -> list[tuple[str, int, int]]:
 
 
 def class_names(headers: Sequence[str], happened: Collection[str] = ()) -> list[str]:
-    """The classes that columns of probabilities are about, by their headers.
+    """Return the classes that columns of probabilities are about, by their headers.
 
-    What all of them begin with is no part of the names where it is an object that holds them, a word for
-    probabilities, or where what is left are outcomes.
+    A common beginning is left out if it is an object that has the columns as keys, or a word for probabilities, or if
+    what remains are outcomes.
 
     >>> class_names(["probs.safe", "probs.unsafe"]), class_names(["model_yes", "model_no"], ["yes", "no"])
     (['safe', 'unsafe'], ['yes', 'no'])
@@ -191,12 +191,12 @@ def class_names(headers: Sequence[str], happened: Collection[str] = ()) -> list[
 
 
 def _without_prefix(header: str) -> str:
-    """A header without a word for probabilities before it and a sign for per cent behind it."""
+    """Return a header without a leading word for probabilities and without a trailing per cent sign."""
     return re.sub(r"^(?:probability|prob|p)_(?=.)|(?<=[^\W\d])\s*[(\[]?%[)\]]?$", "", header, flags=re.IGNORECASE)
 
 
 def check_columns(columns: Columns | None) -> dict[str, str | tuple[str, ...] | None]:
-    """The columns that the user named, by role; several are the parts of a key, or hold forecasts."""
+    """Return the user's columns by role, checked; several columns are the parts of a key, or hold forecasts."""
     found: dict[str, str | tuple[str, ...] | None] = {}
     if columns is not None:
         expect_type(columns, Mapping, "columns")
@@ -218,7 +218,7 @@ def check_columns(columns: Columns | None) -> dict[str, str | tuple[str, ...] | 
 
 
 def position(table: str, names: Sequence[str], name: str) -> int:
-    """Where a column that the user named stands; raises `LayoutError` if nowhere."""
+    """Return the position of the column `name` that the user gives; raise `LayoutError` if there is none."""
     if name in names:
         return list(names).index(name)
     raise fault("column-not-there", Place(table), name=name, near=suggestion(name, names, "its columns are"))
@@ -240,7 +240,7 @@ class Shape:
 
     @property
     def numbered(self) -> bool:
-        """Whether rows are events, which may have no column of names."""
+        """Whether each row is an event, so that a column of event names is optional."""
         return self.key == ("event",)
 
 
@@ -267,7 +267,7 @@ Roles = Mapping[str, tuple[int, ...]]
 
 @dataclass(frozen=True)
 class Reading:
-    """One way to read a table."""
+    """One way to read a table: its shape, the columns of each role and of forecasts, and the caveats."""
 
     shape: Shape
     roles: Roles
@@ -276,11 +276,11 @@ class Reading:
 
     @cached_property
     def used(self) -> frozenset[int]:
-        """The columns that play a part."""
+        """Columns that play a role or hold forecasts."""
         return frozenset(self.forecasts).union(*self.roles.values())
 
     def within(self, other: Reading) -> bool:
-        """Return True if another reading equals this one but for further roles, without further caveats."""
+        """Return True if `other` has the same shape, events and forecasts, and further roles, but no new caveats."""
         same = self.shape == other.shape or (self.shape, other.shape) == (LONG, LONG_CLASSES)
         mine, its = ({role: at for role, at in each.roles.items() if at} for each in (self, other))
         same = same and mine.get("event") == its.get("event") and self.forecasts == other.forecasts
@@ -307,5 +307,5 @@ class UserRoles:
     known: Collection[str] = ()  # experts from whom a saved pool learned, or whose scale is given
 
     def settles(self, name: str) -> bool:
-        """Return True if `include`, `exclude` or what is known decides on an expert of that name."""
+        """Return True if `include`, `exclude` or `known` decides whether a column of that name is an expert."""
         return name in self.exclude or name in self.include or name in self.known or bool(self.include)

@@ -24,7 +24,7 @@ LARGEST = 1 << 30
 
 
 def sheet_as_csv(name: str, path: str, target: str) -> tuple[Note, ...]:
-    """Write the first sheet with cells to `target`, a line for each of its rows."""
+    """Write the first sheet that has cells to `target` as CSV, a line for each row, and return the notes."""
     try:
         from python_calamine import CalamineError, CalamineWorkbook
     except ImportError:
@@ -67,7 +67,7 @@ def _check_size(name: str, path: str) -> None:
 
 
 def _text(cell: object, percent: bool) -> str:
-    """A cell as it would stand in CSV, with the per cent sign of its format."""
+    """Return a cell as text for CSV, with a per cent sign if its format has one."""
     if percent and isinstance(cell, float):
         return f"{Decimal(repr(cell)).scaleb(2):f}%"
     if isinstance(cell, float) and cell.is_integer() and abs(cell) < 1e15:
@@ -89,7 +89,7 @@ class _Cells:
     percent: set[tuple[int, int]] = field(default_factory=set)
 
     def add(self, row: int, column: int, percent: bool, rows: int = 1, columns: int = 1) -> None:
-        """Take in a cell, or a block of cells that are alike."""
+        """Count a cell, or a block of equal cells that is written once."""
         self.rows, self.columns = max(self.rows, row + rows), max(self.columns, column + columns)
         self.count += 1
         if percent and rows * columns == 1:
@@ -97,7 +97,7 @@ class _Cells:
 
 
 def _written_cells(path: str) -> dict[str, _Cells]:
-    """The cells of each sheet by its name, from the file's own text; none for a format that is not XML."""
+    """Return the cells that each sheet's XML writes, by name of sheet; empty for formats without XML."""
     if not zipfile.is_zipfile(path):
         return {}
     try:
@@ -112,7 +112,7 @@ def _written_cells(path: str) -> dict[str, _Cells]:
 
 
 def _local(name: str) -> str:
-    """The name of an element or attribute without its namespace."""
+    """Return the name of an XML element or attribute without its namespace."""
     return name.rpartition("}")[2]
 
 
@@ -121,7 +121,7 @@ def _attributes(element: Element) -> dict[str, str]:
 
 
 def _elements(file: IO[bytes], tag: str) -> Iterator[Element]:
-    """The elements with a tag, one after the other, each forgotten once it has been looked at."""
+    """Yield the XML elements with a tag, and clear each afterwards to free memory."""
     for _, element in iterparse(file):
         if _local(element.tag) == tag:
             yield element
@@ -129,7 +129,7 @@ def _elements(file: IO[bytes], tag: str) -> Iterator[Element]:
 
 
 def _office_parts(archive: zipfile.ZipFile) -> list[tuple[str, str]]:
-    """The sheets of a workbook, and where in the archive each is."""
+    """Return the name of each sheet of a workbook, and its path in the archive."""
     with archive.open("xl/_rels/workbook.xml.rels") as file:
         targets = {each.get("Id", ""): each.get("Target", "") for each in _elements(file, "Relationship")}
     with archive.open("xl/workbook.xml") as file:
@@ -139,7 +139,7 @@ def _office_parts(archive: zipfile.ZipFile) -> list[tuple[str, str]]:
 
 
 def _office(archive: zipfile.ZipFile, part: str) -> _Cells:
-    """The cells of one sheet of a workbook."""
+    """Return the cells of one sheet of an Office workbook."""
     percent, found, row = _percent_styles(archive), _Cells(), -1
     with archive.open(part) as file:
         for line in _elements(file, "row"):
@@ -153,7 +153,7 @@ def _office(archive: zipfile.ZipFile, part: str) -> _Cells:
 
 
 def _column(letters: str) -> int:
-    """The position of a column.
+    """Return the position of a column from its letters.
 
     >>> _column("A"), _column("AB")
     (0, 27)
@@ -165,7 +165,7 @@ def _column(letters: str) -> int:
 
 
 def _percent_styles(archive: zipfile.ZipFile) -> set[str]:
-    """The numbers of the styles of cells that show per cent; 9 and 10 are formats that every program has."""
+    """Return the numbers of the cell styles that show per cent; formats 9 and 10 are built in."""
     if "xl/styles.xml" not in archive.namelist():
         return set()
     with archive.open("xl/styles.xml") as file:
@@ -176,7 +176,7 @@ def _percent_styles(archive: zipfile.ZipFile) -> set[str]:
 
 
 def _open_document(content: IO[bytes]) -> dict[str, _Cells]:
-    """The cells of each sheet of an OpenDocument file, in which rows and cells that are alike are written once."""
+    """Return the cells of each sheet of an OpenDocument file, in which repeated rows and cells are written once."""
     sheets: dict[str, _Cells] = {}
     for table in _elements(content, "table"):
         found, row = _Cells(), 0
@@ -188,7 +188,7 @@ def _open_document(content: IO[bytes]) -> dict[str, _Cells]:
 
 
 def _open_document_row(found: _Cells, row: int, line: Element) -> int:
-    """How many rows a line stands for, its cells taken in."""
+    """Add the cells of an XML row to `found`, and return the number of rows that it stands for."""
     rows, column = int(_attributes(line).get("number-rows-repeated", 1)), 0
     for cell in line:
         kind = _attributes(cell)

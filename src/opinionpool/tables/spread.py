@@ -21,7 +21,7 @@ _BOTH = 5
 
 @dataclass(frozen=True)
 class Spread:
-    """Summary of written numbers: their count, how many are above 1, within 0 and 1 and long odds, and their range."""
+    """Summary of numbers as written: how many in all, above 1, in (0, 1), of long odds, at each level; and range."""
 
     every: int = 0
     above: int = 0
@@ -36,7 +36,7 @@ class Spread:
 
     @classmethod
     def of(cls, values: Array) -> Spread:
-        """Return the spread of numbers, (N,); NaN where there is none."""
+        """Return the spread of `values`, (N,), in which NaN stands for no number."""
         known = values[~np.isnan(values)]
         if not len(known):
             return cls()
@@ -78,32 +78,32 @@ class Spread:
 
     @property
     def signed(self) -> bool:
-        """Whether numbers are levels on both sides of 0; -1 as the only one below stands for no answer."""
+        """Whether numbers are levels on both sides of 0, from -5 to 5; -1 as the only negative one is no answer."""
         return self.whole and -_BOTH <= self.low < -1 and self.high <= _BOTH and self._others > self._few
 
     @property
     def _room(self) -> int:
-        """How many levels may be mistakes, few of all numbers, less those that are no levels."""
+        """Number of mistakes allowed among levels: those allowed in all, less the numbers that are no levels."""
         return self._few - self._others + (self.halves if self.halved else 0)
 
     @property
     def _others(self) -> int:
-        """How many numbers are neither a level from 0 to 10 nor -1."""
+        """Number of values that are neither integers from 0 to 10 nor -1."""
         return self.every - self.none - sum(self.levels)
 
     @property
     def _few(self) -> int:
-        """How many numbers may be mistakes."""
+        """Number of values that may be mistakes: 1% of them, or one if that is less than 1, but at most 5%."""
         return min(self.every // 20, max(1, self.every // 100))
 
     @property
     def halved(self) -> bool:
-        """Whether levels come in half points."""
+        """Whether levels come in half points, such as 2.5."""
         return self._few < self.halves <= sum(self.levels)
 
     @property
     def ends(self) -> tuple[int, int]:
-        """The lowest and the highest level, without a few beyond one that nobody uses."""
+        """Lowest and highest level in use, without a few beyond a level that nobody uses."""
         if self.signed:
             return int(self.low), int(self.high)
         used = [level for level, count in enumerate(self.levels) if count]
@@ -113,7 +113,7 @@ class Spread:
 
     @property
     def bounds(self) -> tuple[int, int]:
-        """The first and the last level of the shortest usual scale that has all levels."""
+        """First and last level of the shortest usual scale that contains all levels in use."""
         low, high = self.ends
         if self.signed:
             return min(low, -high), max(-low, high)
@@ -123,7 +123,7 @@ class Spread:
 
     @property
     def scale(self) -> str:
-        """That scale, as `scale=` takes it."""
+        """Scale from the first to the last of `bounds`, as the option `scale` takes it."""
         first, last = self.bounds
         if self.halved:
             return ",".join(f"{half / 2:g}" for half in range(2 * first, 2 * last + 1))
@@ -131,9 +131,9 @@ class Spread:
 
 
 def shared_scales(spreads: Mapping[str, Spread]) -> dict[str, str]:
-    """The scale of each judge: its own, or a longer one of others of which it uses a level beyond the middle.
+    """Return the scale of each judge: its own, or a longer one of others if the judge uses a level beyond its middle.
 
-    Who uses the first and the last level of a usual scale has that, unless one of them ends the longer one too.
+    A judge who uses both ends of a usual scale keeps it, unless the longer scale shares one of these ends.
 
     >>> spreads = {"ann": Spread.of(np.array([1.0, 5.0])), "bob": Spread.of(np.array([2.0, 3.0]))}
     >>> shared_scales({**spreads, "cyd": Spread.of(np.array([2.0, 9.0])), "dee": Spread.of(np.array([0.0, 3.0]))})

@@ -57,18 +57,18 @@ def distinguishing(table: Table, columns: Sequence[int], groups: Sequence[Index]
 
 
 def distinguishing_text(names: Sequence[str]) -> str:
-    """Return what a message says of columns that distinguish rows."""
+    """Return the clause of a message on the columns `names`, which distinguish rows; empty if there are none."""
     return f"; {listed(names, 3)} distinguish{'es' if len(names) == 1 else ''} them" if names else ""
 
 
 def _comes_again(name: str, words: Words) -> bool:
-    """Return True if a column's words are no times, and repeat or stand under a header that names a class."""
+    """Return True if a column's words are no times, and recur or stand under a header for classes."""
     again = "class" in roles_of(name) or len(words.values) < int((words.codes != BLANK).sum())
     return again and bool(words.values) and not are_times(words.values[:50])
 
 
 def _kept(words: Words, groups: Sequence[Index]) -> list[str]:
-    """Return the values, in most groups of rows, that may be kept: the middle one first, the only one of many."""
+    """Return the values that occur in half of the groups, the middle one first; only the middle if they are many."""
     counts = np.bincount(np.concatenate([np.unique(words.codes[rows]) for rows in groups]), minlength=len(words.values))
     able = [value for value, count in zip(words.values, counts, strict=True) if count >= _SHARE * len(groups)]
     numbers = written_numbers(Words(np.arange(len(able)), able))
@@ -79,7 +79,7 @@ def _kept(words: Words, groups: Sequence[Index]) -> list[str]:
 
 @dataclass(frozen=True, eq=False)
 class UnnamedTimes:
-    """Columns of times that play no role in a table none of whose columns says when forecasts were made."""
+    """Unused columns of times in a table without a column for the times of forecasts."""
 
     table: Table
     columns: tuple[int, ...]  # those whose times differ between rows about one event
@@ -99,7 +99,7 @@ class UnnamedTimes:
 
     @property
     def names(self) -> list[str]:
-        """Headers of the columns."""
+        """Headers of the columns of times."""
         return [self.table.names[i] for i in self.columns]
 
     @property
@@ -108,19 +108,19 @@ class UnnamedTimes:
         return f"--column time={quoted(self.names[0]) if len(self.columns) == 1 else 'NAME'}"
 
     def ways(self, rule: str) -> tuple[str, list[Options]]:
-        """Return the options by which a time column decides among duplicates, as text and as remedies."""
+        """Return the options by which a column of times decides among duplicates under `rule`, as text and remedies."""
         if not self.columns:
             return "", []
         remedies: list[Options] = [{"columns": {"time": name}, "duplicates": rule} for name in self.names]
         return f"{self._option} --duplicates {rule}", remedies
 
     def wanted(self) -> OpinionPoolError:
-        """Return the error for a request that needs the times of forecasts."""
+        """Return the error for an option that needs the times of forecasts, which an unused column may have."""
         ways = [Remedy({"columns": {"time": name}}) for name in self.names]
         return fault("unnamed-times", Place(self.table.name), ways, names=self.names, option=self._option)
 
     def last(self) -> OpinionPoolError:
-        """Return the error for a request for the last of several forecasts."""
+        """Return the error for --duplicates last where an unused column may have the times of forecasts."""
         ways = map(Remedy, [*self.ways("last")[1], {"duplicates": "last-row"}])
         return fault("last-without-times", None, ways, table=self.table.name, names=self.names, option=self._option)
 
@@ -138,7 +138,7 @@ _BY_ROW = ("event", "expert", "label", "value", "rows", "column", "time", "expir
 
 @dataclass(frozen=True, eq=False)
 class LongRows:
-    """M numbers that experts gave."""
+    """Long form of a table: M numbers that experts gave, each with its expert, event and cell."""
 
     table: Table  # where they were read
     # events, experts: names that the indices below refer to
@@ -159,33 +159,33 @@ class LongRows:
 
     @cached_property
     def row(self) -> Index:
-        """The row of each number, (M,)."""
+        """Row of each number in the table, (M,)."""
         return np.arange(len(self.value)) if self.rows is None else self.rows
 
     @property
     def pair(self) -> Index:
-        """One number for each expert on each event, (M,)."""
+        """Integer that identifies the event and expert of each number, (M,)."""
         return self.event * max(len(self.experts), 1) + self.expert
 
     @property
     def key(self) -> Index:
-        """One number for each expert on each event and class, (M,)."""
+        """Integer that identifies the event, expert and class of each number, (M,)."""
         return self.pair * len(self.classes) + self.label if len(self.classes) else self.pair
 
     @cached_property
     def in_order(self) -> bool:
-        """Whether there is one number for each expert on each event and class, ordered by these."""
+        """Whether numbers are sorted by event, expert and class, with one for each combination."""
         if not len(self.classes):
             return pairs_increase(self.event, self.expert)
         key = self.key
         return bool((key[1:] > key[:-1]).all())
 
     def select(self, chosen: npt.NDArray[Any]) -> LongRows:
-        """Some of the rows: a mask, or positions."""
+        """Return the rows that `chosen` selects, as a mask or as positions."""
         return self._with({name: of[chosen] for name, of in self._by_row().items()})
 
     def and_also(self, other: LongRows) -> LongRows:
-        """Return the rows of two selections from one table, one after the other."""
+        """Return these rows followed by those of `other`, from the same table."""
         others = other._by_row()
         return self._with({name: np.concatenate([of, others[name]]) for name, of in self._by_row().items()})
 
@@ -198,11 +198,11 @@ class LongRows:
         return replace(self, **columns)
 
     def about(self, i: int) -> dict[str, Any]:
-        """Expert, event and place of one statement, as messages quote them."""
+        """Return expert, event and place of the number at position `i`, as messages quote them."""
         return {"who": self.who(i), "where": place(self.table, int(self.row[i]))}
 
     def who(self, i: int) -> str:
-        """Expert and event of one statement, for people."""
+        """Return expert and event of the number at position `i`, as text."""
         return f"{shown(self.experts[self.expert[i]])} on event {shown(self.events[self.event[i]])}"
 
 
@@ -211,7 +211,7 @@ def drop_late(
 ) -> tuple[LongRows, list[Note]]:
     """Return the forecasts made in time, and the notes on late ones.
 
-    Nothing counts that was made after the event closed or was resolved, or after --as-of, or has no time then.
+    Late is: made after the event closed or was resolved, or after --as-of; with --as-of also without a time.
     """
     notes: list[Note] = []
     if as_of is not None and long_rows.time is not None:
@@ -266,10 +266,10 @@ def one_each(
     unnamed: UnnamedTimes | None = None,
     levels: Mapping[str, str] | None = None,
 ) -> tuple[LongRows, list[Note]]:
-    """One number for each expert, event and class; `levels` are the columns of these where some are levels of a scale.
+    """Return one number for each expert, event and class, by the duplicates `rule`, and notes; raise without a rule.
 
-    `unused` are columns that may distinguish forecasts of one time, `until` when the last one ceased to stand (NaT:
-    with the newest on the event), `unnamed` columns of times that play no role.
+    `unused` are columns that may distinguish duplicates, `until` when an event's last forecasts end (NaT: at the newest
+    one), `unnamed` unused columns of times, `levels` columns by role, where some forecasts are levels of a scale.
     """
     notes: list[Note] = []
     blank = np.isnan(long_rows.value)
@@ -312,14 +312,14 @@ def one_each(
 
 
 def _stamps(long_rows: LongRows) -> Index:
-    """Times as integers, the smallest where there is none."""
+    """Return times as integers; the smallest integer stands for no time."""
     if long_rows.time is None:
         return np.full(len(long_rows.value), np.iinfo(np.int64).min)
     return np.where(np.isnat(long_rows.time), np.iinfo(np.int64).min, long_rows.time.astype(np.int64))
 
 
 def latest_of_pair(long_rows: LongRows) -> npt.NDArray[np.bool_]:
-    """Which rows are of the latest time of their expert and event."""
+    """Return the mask of the rows with the latest time of their expert and event."""
     stamp = _stamps(long_rows)
     _, pair = np.unique(long_rows.pair, return_inverse=True)
     latest = np.full(pair.max(initial=-1) + 1, np.iinfo(np.int64).min)
@@ -337,12 +337,12 @@ def _taken_back(long_rows: LongRows, blank: npt.NDArray[np.bool_]) -> npt.NDArra
 
 
 def _starts(long_rows: LongRows) -> Index:
-    """The first row of each expert, event and class; rows are in the order of their keys."""
+    """Return the first row of each expert, event and class, in rows sorted by key."""
     return np.flatnonzero(np.append(True, np.diff(long_rows.key) != 0)[: len(long_rows.value)])
 
 
 def _mean(long_rows: LongRows) -> LongRows:
-    """The average of each expert's numbers on each event and class; statements are in the order of their keys."""
+    """Return the mean of each expert's numbers on each event and class, from rows sorted by key."""
     starts = _starts(long_rows)
     # Sums of numbers in the order of their size are the same, to the last bit, in whichever order rows come.
     value = long_rows.value[np.lexsort((long_rows.value, long_rows.key))]
@@ -350,7 +350,7 @@ def _mean(long_rows: LongRows) -> LongRows:
 
 
 def _averaged(long_rows: LongRows, means: Array) -> LongRows:
-    """Return one row of each expert, event and class with their mean, which is of no one time."""
+    """Return one row for each expert, event and class with its mean, without a time if several rows are averaged."""
     starts = _starts(long_rows)
     # Rounding must not carry an average beyond what was averaged.
     low, high = np.minimum.reduceat(long_rows.value, starts), np.maximum.reduceat(long_rows.value, starts)
@@ -415,7 +415,7 @@ def _over_time(
 
 
 def latest_rows(long_rows: LongRows, time_column: str | None, unused: Sequence[int]) -> LongRows:
-    """The last number of each expert on each event and class; classes are taken from one time."""
+    """Return the last number of each expert on each event and class; all classes are taken from one time."""
     if long_rows.time is not None:
         long_rows = long_rows.select(latest_of_pair(long_rows))
     order = np.lexsort((long_rows.row, long_rows.key))
@@ -432,7 +432,7 @@ def latest_rows(long_rows: LongRows, time_column: str | None, unused: Sequence[i
 def _tied(
     ordered: LongRows, starts: Index, tied: npt.NDArray[np.bool_], time_column: str, unused: Sequence[int]
 ) -> OpinionPoolError:
-    """The error for different numbers at one time, with what distinguishes them."""
+    """Return the error for different numbers at one time, with the columns that distinguish them."""
     ends = np.append(starts[1:], len(ordered.key))
     spans = list(zip(starts[tied].tolist(), ends[tied].tolist(), strict=True))
     each = []
@@ -464,7 +464,7 @@ def _duplicates(
     unnamed: UnnamedTimes | None,
     levels: Mapping[str, str] | None,
 ) -> OpinionPoolError:
-    """The error for several forecasts by one expert on one event, and what distinguishes them."""
+    """Return the error for several forecasts by one expert on one event, with the columns that distinguish them."""
     again = [place for place in unused if "again" in words_of(long_rows.table.names[place])]
     unused = [place for place in unused if place not in again]
     examples: list[str] = []
@@ -501,6 +501,6 @@ def _duplicates(
 
 
 def _groups(long_rows: LongRows) -> list[Index]:
-    """The rows of each expert, event and class that there are several of."""
+    """Return the rows of each expert, event and class that has more than one row."""
     ordered = long_rows.select(np.argsort(long_rows.key, kind="stable"))
     return [rows for rows in np.split(ordered.row, _starts(ordered)[1:]) if len(rows) > 1]

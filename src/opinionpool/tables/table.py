@@ -45,7 +45,7 @@ _NUMERIC = (*_WHOLE, "FLOAT", "DOUBLE", "DECIMAL")
 
 @dataclass(frozen=True, eq=False)
 class Words:
-    """A column of text."""
+    """A column of text, as distinct words and the code of each row's word."""
 
     codes: Index  # (rows,); the position of each row's cell in `values`, -1 where blank; of the least type for these
     values: list[str]  # the distinct cells in order of first appearance, trimmed
@@ -53,46 +53,46 @@ class Words:
 
     @cached_property
     def blank(self) -> bool:
-        """Whether some cell is blank."""
+        """Whether any cell is blank."""
         return bool(self.codes.min(initial=0) == BLANK)
 
     def rows(self, code: int) -> Index:
-        """The rows that hold one of the words."""
+        """Return the rows whose word has this code."""
         return np.flatnonzero(self.codes == code)
 
     @cached_property
     def counts(self) -> Index:
-        """How many rows hold each word."""
+        """Number of rows with each word."""
         found = np.zeros(len(self.values) + 1, np.intp)
         for cells in blocks(len(self.codes), 1):
             found += np.bincount(self.codes[cells] + 1, minlength=len(found))
         return found[1:]
 
     def texts(self) -> list[str | None]:
-        """The cells, None where blank."""
+        """Return the cells as a list, None where blank."""
         words = [*self.values, None]
         return [words[code] for code in self.codes.tolist()]
 
     def rewritten(self, words: Sequence[str]) -> Words:
-        """Return the column with other words; words that become equal are merged."""
+        """Return the column with `words` in place of its own; words that become equal are merged."""
         values = list(dict.fromkeys(words))
         found = np.array(list(map(values.index, words)), code_type(values))
         return Words(self.expand(found, BLANK), values, self.trimmed)
 
     def among(self, values: Sequence[str]) -> Words:
-        """Return the column with codes that refer to a longer list of words."""
+        """Return the column with codes that are positions in `values`, a list with further words."""
         position = {word: i for i, word in enumerate(values)}
         found = np.array([position[word] for word in self.values], dtype=code_type(values))
         return Words(self.expand(found, BLANK), list(values), self.trimmed)
 
     def expand(self, values: npt.NDArray[Any], blank: object, rows: Index | None = None) -> npt.NDArray[Any]:
-        """One value per word to one per row, or to one for some rows, `blank` where the cell is."""
+        """Return one value per row, or for `rows` only, from one value per word; `blank` where the cell is blank."""
         codes = self.codes if rows is None else self.codes[rows]
         return np.append(values, np.array([blank], dtype=values.dtype)).take(codes)
 
 
 def code_type(words: Sized) -> np.dtype[Any]:
-    """The type of integers that are positions of words, 1 more, or -1: of one byte or two where these do."""
+    """Return the integer type for codes from -1 to the number of words: one or two bytes if they fit."""
     return np.dtype(np.min_scalar_type(-len(words) - 2) if len(words) < 1 << 15 else np.intp)
 
 
@@ -125,16 +125,16 @@ class Table:
 
     @property
     def name(self) -> str:
-        """The file, as the user called it."""
+        """Name of the file, as the user gave it."""
         return self.source.name
 
     @property
     def notes(self) -> tuple[Note, ...]:
-        """How the file was read."""
+        """Notes on how the file was read."""
         return self.source.notes
 
     def numbers(self, columns: Sequence[int], missing: frozenset[str]) -> list[Numbers | None]:
-        """Columns as plain numbers; None for a column with a cell that is neither that nor among `missing`."""
+        """Return columns as numbers; None for a column with a cell that is neither a number nor in `missing`."""
         own = [i for i in columns if i < len(self.types)]
         found: dict[int, Numbers | None] = {}
         if self._is_small:
@@ -165,7 +165,7 @@ class Table:
 
     @property
     def _is_small(self) -> bool:
-        """Whether the cells of all columns are seen at once."""
+        """Whether the table is so small that the cells of all columns are fetched at once."""
         return self.rows < _MANY and self.rows * len(self.types) <= _FEW
 
     def _is_number(self, column: int) -> bool:
@@ -173,7 +173,7 @@ class Table:
         return kind.startswith(_NUMERIC) and "[" not in kind
 
     def words(self, column: int) -> Words:
-        """A column as text; whole numbers without a decimal point, so that ids look as they did."""
+        """Return a column as text; whole numbers have no decimal point, so that ids look as they did."""
         if column not in self.seen:
             if self._is_small:
                 self._fetch_all()
@@ -183,7 +183,7 @@ class Table:
         return self.seen[column]
 
     def _fetch_all(self) -> None:
-        """See the words of all columns, of which there are few cells."""
+        """Fetch the words of all columns at once."""
         own = range(len(self.types))
         with readable(self.source):
             rows = self.connection.execute(self._query(", ".join(map(self._cell, own)))).fetchall()
@@ -192,7 +192,7 @@ class Table:
             self.seen.setdefault(i, words if i not in self.known else words.among(self.known[i]))
 
     def _found(self, column: int) -> Words:
-        """Return a column as words; in tables of many rows by the hashes of its distinct cells."""
+        """Return a column as words; in a table of many rows, by the hashes of its distinct cells."""
         cell = self._cell(column)
         place = None
         if self.rows >= _MANY:
@@ -212,7 +212,7 @@ class Table:
         return tidied(_as_meant(cells) if self._is_csv(column) else cells, place)
 
     def _places(self, cell: str, keys: npt.NDArray[np.uint64]) -> Index | None:
-        """Return each row's position in `keys`, the hashes of the distinct cells; None if keys are equal."""
+        """Return each row's position in `keys`, the hashes of the distinct cells; None if two keys are equal."""
         shifts = range(0, 48, 3) if len(keys) <= _FEW_WORDS else ()
         digits = ((shift, (keys >> np.uint64(shift)) & np.uint64(0xFFFF)) for shift in shifts)
         shift, slots = next((each for each in digits if len(np.unique(each[1])) == len(keys)), (None, keys))
@@ -227,7 +227,7 @@ class Table:
         return found
 
     def iso_times(self, column: int) -> npt.NDArray[np.datetime64] | None:
-        """A column as times in UTC, if each cell is blank or a date or time in UTC, year first; else None."""
+        """Return a column as times in UTC, if cells are blank or ISO dates or times in UTC; else None."""
         if column >= len(self.types) or self.types[column] != "VARCHAR" or self.rows < _MANY:
             return None
         cell = f"trim(c{column})"
@@ -258,11 +258,11 @@ class Table:
 
     @property
     def _which(self) -> str:
-        """SQL condition for these rows; empty for all."""
+        """SQL condition that selects the rows of this part; empty if it is the whole table."""
         return f"rowid >= {self.first} AND rowid < {self.first + self.rows}" if self.part else ""
 
     def _is_csv(self, column: int) -> bool:
-        """Whether cells may have an apostrophe before what a spreadsheet takes for a formula."""
+        """Whether a column is from CSV, where an apostrophe may keep a cell from being taken for a formula."""
         return self.source.format == "csv" and column < len(self.types)
 
     def _cell(self, column: int) -> str:
@@ -289,12 +289,12 @@ class Table:
         self.connection.execute(f"DROP {'TABLE' if self.copied else 'VIEW'} t; ALTER TABLE s RENAME TO t")
 
     def rows_from(self, first: int, rows: int, known: Mapping[int, Sequence[str]] | None = None) -> Table:
-        """Some rows of the whole, to be used in a thread of its own."""
+        """Return `rows` rows of the whole table from row `first` on, for use in a thread of its own."""
         cursor = self.connection.cursor()
         return replace(self, connection=cursor, rows=rows, first=first, part=True, known=known or {}, seen={})
 
     def looks(self, spans: Sequence[tuple[int, int]]) -> list[Table]:
-        """Some rows of the whole, the first and how many, for many questions about few rows: they are read once."""
+        """Return parts of the table from pairs of first row and number of rows, read once for many queries."""
         parts = [self.rows_from(first, rows) for first, rows in spans]
         if self.copied:
             return parts
@@ -306,7 +306,7 @@ class Table:
         return [replace(part, connection=cursor) for part in parts]
 
     def with_key(self, columns: Sequence[int], name: str) -> Table:
-        """The table with one more column of that name: several columns together."""
+        """Return the table with a further column, `name`: the key that several columns form together."""
         return replace(self, names=(*self.names, name), keys=(*self.keys, tuple(columns)), seen={})
 
     def is_text(self, column: int) -> bool:
@@ -314,7 +314,7 @@ class Table:
         return column >= len(self.types) or self.types[column] == "VARCHAR"
 
     def files(self) -> Words | None:
-        """The file of each row, by its name without folder and ending, where rows are from several; else None."""
+        """Return the file of each row, by its name without folder and extension; None if all are from one file."""
         if len(self.pieces) < 2:
             return None
         rows = np.asarray(self.select("place")["place"]) if self.moved else self.first + np.arange(self.rows)
@@ -324,7 +324,7 @@ class Table:
         return Words(np.searchsorted([start for _, start in self.pieces], rows, side="right") - 1, names)
 
     def place(self, rows: Sequence[int]) -> Place:
-        """Where rows stand: the lines of a text file, the rows of another."""
+        """Return the place of some rows: their lines in a text file, their row numbers in other files."""
         rows = [self.first + int(row) for row in rows]
         if self.moved:
             places = ", ".join(map(str, rows))
@@ -347,12 +347,12 @@ class Table:
 
 
 def place(table: Table, *rows: int) -> str:
-    """Where rows stand: ``"forecasts.csv, line 7"``."""
+    """Return the place of some rows as text: ``"forecasts.csv, line 7"``."""
     return str(table.place(rows))
 
 
 def _positions(hashes: npt.NDArray[np.uint64], keys: npt.NDArray[np.uint64]) -> Index | None:
-    """Return the position of each hash in `keys`, which has all of them; None if keys are equal.
+    """Return the position of each hash in `keys`, which has all of them; None if two keys are equal.
 
     >>> _positions(np.array([7, 7, 5, 7], np.uint64), np.array([7, 5], np.uint64))
     array([0, 0, 1, 0], dtype=int8)
@@ -372,14 +372,14 @@ def _positions(hashes: npt.NDArray[np.uint64], keys: npt.NDArray[np.uint64]) -> 
 
 
 def _as_meant(cells: list[str | None]) -> list[str | None]:
-    """Cells of text without the apostrophe that keeps a spreadsheet from taking them for formulas."""
+    """Return cells without the apostrophe that keeps a spreadsheet from taking text for a formula."""
     if "'" not in "".join(filter(None, cells)):
         return cells
     return [cell if cell is None else without_apostrophe(cell) for cell in cells]
 
 
 def _plain(words: Words, missing: frozenset[str]) -> Numbers | None:
-    """The numbers that words are, where each is a finite one or stands for no answer."""
+    """Return the words as numbers, if each is a finite number or stands for no answer; else None."""
     values, other = np.full(len(words.values), np.nan), 0
     for i, word in enumerate(words.values):
         if word.lower() in missing:
@@ -392,7 +392,7 @@ def _plain(words: Words, missing: frozenset[str]) -> Numbers | None:
 
 
 def encode(cells: Iterable[str | None]) -> Words:
-    """Cells as coded words.
+    """Return cells as distinct words and codes.
 
     >>> encode(["b", None, "a ", "b", ""])
     Words(codes=array([ 0, -1,  1,  0, -1], dtype=int8), values=['b', 'a'], trimmed=1)
@@ -403,7 +403,7 @@ def encode(cells: Iterable[str | None]) -> Words:
 
 
 def tidied(cells: list[str | None], place: Index) -> Words:
-    """Coded words from the distinct cells, in order of first appearance, and the position of each row's among them."""
+    """Return words and codes from the distinct cells, in order of first appearance, and each row's position in them."""
     if None not in cells and "" not in cells and list(map(str.strip, cast("Sequence[str]", cells))) == cells:
         return Words(place, cast("list[str]", cells))
     words: dict[str, int] = {}
@@ -427,7 +427,7 @@ def cell_fault(
     count: int = 1,
     **params: Any,  # noqa: ANN401 - what the template quotes
 ) -> OpinionPoolError:
-    """The error about one cell, with its place, and about how many like it."""
+    """Return the error that gives a faulty cell's place and the `count` of such cells."""
     words = table.words(column)
     value = words.values[words.codes[row]] if words.codes[row] != BLANK else None
     where = replace(table.place([row]), column=table.names[column], value=value)
@@ -438,14 +438,14 @@ _TYPES = {"i": "BIGINT", "u": "UBIGINT", "f": "DOUBLE"}
 
 
 def read_frame(source: object) -> Table:
-    """A table from anything with columns."""
+    """Return a table from a dict of columns, an array or a data frame."""
     if isinstance(source, Mapping):
         return table_of(source.items())
     return table_of(_from_array(source) if isinstance(source, np.ndarray) else _from_frame(source))
 
 
 def table_of(columns: Iterable[tuple[object, Any]]) -> Table:
-    """A table of named columns, of any type and one length; None, NaN, NaT and the like are blank."""
+    """Return a table of named columns, of any type and equal length; None, NaN, NaT and the like are blank."""
     pairs = list(columns)
     names = tuple(_label(name) for name, _ in pairs)
     arrays = [_array(values) for _, values in pairs]
@@ -499,7 +499,7 @@ def _from_frame(source: object) -> Iterable[tuple[object, Any]]:
 
 
 def _with_index(source: object) -> object:
-    """A pandas frame whose index, if it says something, is among its columns."""
+    """Return a pandas frame with its index among its columns, unless the index only numbers rows."""
     frame: Any = source
     if not hasattr(frame, "reset_index") or not hasattr(frame.index, "names"):
         return source
@@ -516,12 +516,12 @@ def _with_index(source: object) -> object:
 
 
 def _label(name: object) -> str:
-    """A column's name as text; a name of several levels is joined, as in ``expert:class``."""
+    """Return a column's name as text; several levels of a name are joined, as in ``expert:class``."""
     return ":".join(str(part) for part in name if str(part)) if isinstance(name, tuple) else str(name).strip()
 
 
 def _array(values: Iterable[object]) -> np.ndarray[Any, Any]:
-    """One column as an array: numeric, or of objects."""
+    """Return one column as an array, numeric or of text objects."""
     values = unmasked(values, None)
     try:
         array: np.ndarray[Any, Any] = np.asarray(values)
@@ -541,7 +541,7 @@ def _array(values: Iterable[object]) -> np.ndarray[Any, Any]:
 
 
 def _text(cell: object) -> str | None:
-    """One cell as text, None where there is nothing."""
+    """Return one cell as text, None if it is blank."""
     if isinstance(cell, str):
         return str(cell)
     if cell is None or type(cell).__name__ in {"NAType", "NaTType"} or cell != cell:

@@ -60,7 +60,7 @@ _SHEETS = datetime(1899, 12, 30)
 
 
 def _placed(year: int, month: int, day: int, clock: str | None, half: str | None, zone: str | None) -> datetime:
-    """One time in UTC; ValueError or OverflowError if there is no such day."""
+    """Return a time in UTC from its parts; ValueError or OverflowError if there is no such day."""
     hour, _, rest = (clock or "0:00").partition(":")
     if half:
         if not 1 <= int(hour) <= 12:
@@ -71,7 +71,7 @@ def _placed(year: int, month: int, day: int, clock: str | None, half: str | None
 
 
 def _offset(zone: str) -> timedelta:
-    """How far a zone is from UTC, by its name or as +02:00, UTC+2 or -0330.
+    """Return the offset of a zone from UTC, by its name or as +02:00, UTC+2 or -0330.
 
     >>> _offset("est"), _offset("UTC+2"), _offset("-0330") == timedelta(hours=-3.5)
     (datetime.timedelta(days=-1, seconds=68400), datetime.timedelta(seconds=7200), True)
@@ -86,7 +86,7 @@ def _offset(zone: str) -> timedelta:
 
 
 def _moment(text: str) -> datetime:
-    """One time that can be read in one way only; ValueError or OverflowError if there is none in `text`."""
+    """Return the time in `text`, in UTC; raise ValueError or OverflowError unless it can be read in exactly one way."""
     if text[4:5] == text[7:8] == "-" and text[10:11] in {"", "T", " "} and not _NAMED_ZONE.search(text, 11):
         moment = datetime.fromisoformat(text)
         return moment if moment.tzinfo is None else moment.astimezone(UTC).replace(tzinfo=None)
@@ -101,7 +101,7 @@ def _moment(text: str) -> datetime:
 
 
 def parse_time(text: str) -> np.datetime64:
-    """One time in UTC, to the microsecond.
+    """Return the time in `text`, in UTC, to the microsecond.
 
     Raises
     ------
@@ -133,9 +133,9 @@ def read_times(
     dates: str | None = None,
     notes: list[Note] | None = None,
 ) -> Times:
-    """One column as times, shape (rows,), NaT where blank.
+    """Return a column as times in UTC, (rows,), NaT where blank.
 
-    `missing` are words for no value, in lower case; notes take how the column was read, where that is not plain.
+    `missing` are words for no value, in lower case; `notes` get one if the column is not in the usual form.
     """
     plain = table.iso_times(column) if dates is None else None
     if plain is not None:
@@ -165,7 +165,7 @@ def read_times(
 
 
 def _or_none(read: Callable[[str], datetime], word: str) -> datetime | None:
-    """The time that a word is read as, None if it is none."""
+    """Return the time that `read` makes of `word`, None if it is no time."""
     try:
         return read(word)
     except (ValueError, OverflowError):
@@ -173,7 +173,7 @@ def _or_none(read: Callable[[str], datetime], word: str) -> datetime | None:
 
 
 def are_times(words: Sequence[str]) -> bool:
-    """Whether words are days with their year, with or without a time of day, and nothing else.
+    """Whether all words are dates with their year, with or without a time of day.
 
     >>> are_times(["17.11.2026 09:00", "2026-11-03T10:00Z"]), are_times(["1 May 2026", "soon"]), are_times([])
     (True, False, False)
@@ -183,7 +183,7 @@ def are_times(words: Sequence[str]) -> bool:
 
 
 class _TwoWaysError(ValueError):
-    """A date of which nobody can tell whether days or months come first."""
+    """Error for a date that does not show whether days or months come first."""
 
 
 def _reader(cells: Sequence[str], dates: str | None) -> tuple[Callable[[str], datetime], str]:
@@ -211,7 +211,7 @@ def _reader(cells: Sequence[str], dates: str | None) -> tuple[Callable[[str], da
 
 
 def _order(either: Sequence[re.Match[str]]) -> str:
-    """Whether days or months come first, where all these dates allow but one of the two."""
+    """Return "dmy" or "mdy", by the one order that all these dates allow; raise if both orders are possible."""
     if all(match[0][len(match[1])] == "." for match in either) and max(int(match[2]) for match in either) <= 12:
         # Months stand first with slashes or hyphens, and never with dots.
         return "dmy"
@@ -223,7 +223,7 @@ def _order(either: Sequence[re.Match[str]]) -> str:
 
 
 def _formatted(word: str, form: str) -> datetime:
-    """One time in a format, at whose end a zone may be named."""
+    """Return the time in `word`, read by the format `form`, at whose end a zone may be named."""
     zone = re.search(rf"\s*({_NAME})$", word)
     if zone is not None and form.endswith(("%Z", zone[1])):
         form = form.removesuffix("%Z").removesuffix(zone[1]).rstrip()
@@ -233,7 +233,7 @@ def _formatted(word: str, form: str) -> datetime:
 
 
 def _counted(numbers: Sequence[str]) -> tuple[Callable[[str], datetime], str]:
-    """How a column of numbers is read: all on one scale, or dates without separators."""
+    """Return the function that reads numbers as times, on one scale or as dates without separators, and its name."""
     if all(len(word) == 8 and "19000101" <= word <= "21001231" for word in numbers):
         return (lambda word: datetime.strptime(word, "%Y%m%d")), "dates written as year, month, day"
     values = [float(word) for word in numbers]
@@ -254,7 +254,7 @@ def _counted(numbers: Sequence[str]) -> tuple[Callable[[str], datetime], str]:
 
 
 def _of_days(word: str) -> datetime:
-    """A time that a spreadsheet wrote as a number of days, to the minute, second or millisecond that its digits tell.
+    """Return the time of a spreadsheet's day number, to the minute, second or millisecond by its number of digits.
 
     >>> _of_days("46040.958333"), _of_days("46040.5")
     (datetime.datetime(2026, 1, 18, 23, 0), datetime.datetime(2026, 1, 18, 12, 0))
@@ -265,7 +265,7 @@ def _of_days(word: str) -> datetime:
 
 
 def span(times: Times) -> tuple[str, str] | None:
-    """The first and the last of some times, in UTC, without the clock where all are midnights; None if none is known.
+    """Return first and last time in UTC, as dates if all are midnights; None if no time is known.
 
     >>> span(np.array(["2025-03-02", "NaT", "2025-03-01"], dtype="datetime64[us]"))
     ('2025-03-01', '2025-03-02')
@@ -280,17 +280,17 @@ def span(times: Times) -> tuple[str, str] | None:
 
 
 def midnights(times: Times | np.datetime64) -> npt.NDArray[np.bool_]:
-    """Which of some times are unknown or the first moment of a day."""
+    """Return the mask of the times that are midnight or unknown."""
     return np.asarray(np.isnat(times) | (times == times.astype("datetime64[D]")))
 
 
 def last_moments(days: Times | np.datetime64) -> Times:
-    """The last moments of days that are given by their first."""
+    """Return the last moment of each day, which is given by its first."""
     return np.asarray(days + np.timedelta64(86_400_000_000 - 1, "us"))
 
 
 def time_text(time: np.datetime64) -> str:
-    """One time in UTC, without the clock where it is midnight.
+    """Return one time in UTC as text, as a date if it is midnight.
 
     >>> time_text(np.datetime64("2025-03-01T00:00", "us")), time_text(np.datetime64("2025-02-28T22:30", "us"))
     ('2025-03-01', '2025-02-28T22:30:00Z')
@@ -299,7 +299,7 @@ def time_text(time: np.datetime64) -> str:
 
 
 def as_time(value: object, what: str, dates: str | None = None) -> np.datetime64:
-    """An argument as a time in UTC.
+    """Return an argument as a time in UTC.
 
     `what` is its name, for errors; dates are as for `read_times`.
     """
@@ -332,7 +332,7 @@ _LONGEST = 10.0**17
 
 
 def as_span(value: object, what: str) -> np.timedelta64:
-    """A span of time: a number of days, or a text such as ``"4w"``, ``"36h"``, ``"90min"``."""
+    """Return a span of time from a number of days, or from a text such as ``"4w"``, ``"36h"``, ``"90min"``."""
     seconds = _seconds(value)
     if not seconds >= 0:
         raise ArgumentError(
@@ -342,7 +342,7 @@ def as_span(value: object, what: str) -> np.timedelta64:
 
 
 def _seconds(value: object) -> float:
-    """How long a span is; NaN if it is none."""
+    """Return the length of a span in seconds; NaN if `value` is no span of time."""
     if isinstance(value, timedelta):
         return value.total_seconds()
     if isinstance(value, np.timedelta64):
@@ -355,7 +355,7 @@ def _seconds(value: object) -> float:
 
 
 def span_text(length: np.timedelta64) -> str:
-    """A span for people.
+    """Return a span of time as text, in the largest unit that divides it.
 
     >>> span_text(np.timedelta64(7, "D")), span_text(np.timedelta64(36, "h")), span_text(np.timedelta64(90, "m"))
     ('7 days', '36 hours', '90 minutes')

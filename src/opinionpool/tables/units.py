@@ -50,7 +50,7 @@ class NumberRules:
 
     @property
     def scale(self) -> Scale | None:
-        """The one scale that is given, None if there is none or several."""
+        """The only scale that is given; None if there is none, or more than one."""
         found = {*self.scales.values()}
         return found.pop() if len(found) == 1 else None
 
@@ -61,15 +61,15 @@ class NumberRules:
 
     @property
     def missing_numbers(self) -> list[float]:
-        """The numbers in `missing`."""
+        """Numbers in `missing`, which stand for no answer."""
         matches = (NUMBER.fullmatch(word.strip()) for word in self.missing)
         return [float(match[1].replace(",", ".")) for match in matches if match]
 
 
 def beyond_bounds(table: Table, column: int, values: Array, percent: bool, named: str | None) -> OpinionPoolError:
-    """The error for numbers beyond 0 and 1, with the ways out that their kind leaves.
+    """Return the error for numbers outside [0, 1], with the remedies that fit their kind.
 
-    `percent` is whether they were read as percentages; `named` is the expert that the column is, if it is one's.
+    `percent` is whether they were read as percentages; `named` is the expert, if the column is one expert's.
     """
     far = (values < -OVERSHOOT) | (values > 1 + OVERSHOOT)
     row, count, words, name = int(far.argmax()), int(far.sum()), table.words(column), table.names[column]
@@ -106,7 +106,7 @@ def beyond_bounds(table: Table, column: int, values: Array, percent: bool, named
 def a_scale(
     table: Table, row: int, column: int, of: Mapping[str, str], ends: tuple[int, int], columns: bool
 ) -> OpinionPoolError:
-    """The error for levels of scales, by expert or of all as "*"; `columns` is whether each expert has a column."""
+    """Return the error for levels of scales, `of` by expert or "*" for all; `columns`: each expert has a column."""
     scales = list(dict.fromkeys(of.values()))
     who = {scale: listed([name for name, own in of.items() if own == scale], 4) for scale in scales}
     levels = scales[0] if len(scales) == 1 else " and ".join(f"{scale} ({who[scale]})" for scale in scales)
@@ -116,7 +116,7 @@ def a_scale(
 
 
 def out_of(table: Table, column: int, named: str | None) -> OpinionPoolError | None:
-    """The error for a column most of whose cells are a level with the last one, such as 4/5; None for another."""
+    """Return the error for a column most of whose cells are levels such as 4/5; None for another column."""
     words = table.words(column)
     found = {code: each for code, word in enumerate(words.values) if (each := _OF.fullmatch(word))}
     tops, levels = {int(each[2]) for each in found.values()}, {int(each[1]) for each in found.values()}
@@ -134,7 +134,7 @@ def exclude_way(column: str, expert: str) -> str:
 
 
 def _counts(values: Array) -> bool:
-    """Whether a column with numbers outside [0, 1] numbers or counts something, so that these are no codes in it."""
+    """Whether numbers count or number things, so that those outside [0, 1] are no codes for "no answer"."""
     present = values[~np.isnan(values)]
     outside = (present < 0) | (present > 1)
     if (present != np.round(present)).any():
@@ -144,9 +144,9 @@ def _counts(values: Array) -> bool:
 
 
 def units_of_rows(experts: Sequence[str], codes: Index, rules: NumberRules) -> npt.NDArray[np.int8] | None:
-    """Whether the number in each row is a percentage, 1, or a fraction, 0, by its expert, -1 where nobody says it.
+    """Return 1 for a row in per cent, 0 in fractions, by the unit of its expert; -1 for an expert without a unit.
 
-    None if that is so in all rows; codes of experts are -1 for nobody.
+    None if no expert has a unit; `codes`, (rows,), are positions of experts, -1 for nobody.
     """
     if not set(experts) & set(rules.units):
         return None
@@ -163,16 +163,16 @@ class Written:
         self._spreads: dict[str, Spread] = {}
 
     def add(self, name: str, values: Array, column: int, rows: Index | None = None) -> None:
-        """Take in numbers of a column, NaN where there is none, in some rows, or in all."""
+        """Add the numbers of a column, NaN where blank, under `name`; `rows` are their rows, by default all."""
         self._spreads[name] = self._spreads.get(name, Spread()) + Spread.of(values)
         beyond = np.flatnonzero(np.abs(values) > 1 + OVERSHOOT)
         if len(beyond):
             self._first.setdefault(name, (int(beyond[0] if rows is None else rows[beyond].min()), column))
 
     def check(self, *, columns: bool, every: bool = True) -> None:
-        """Refuse levels of scales, and percentages of some beside fractions of others.
+        """Raise if numbers are levels of scales, or percentages for some experts and fractions for others.
 
-        `columns` is whether each expert has a column, `every` whether these are all that the table has.
+        `columns` is whether each expert has a column, `every` whether the table has no further columns.
         """
         kinds = {name: each.kind for name, each in self._spreads.items()}
         if "percentages" not in kinds.values() and "scale" in kinds.values():
@@ -208,7 +208,7 @@ class Written:
 
 
 def check_experts(table: Table, column: int, written: Array, experts: Words, rules: NumberRules) -> None:
-    """Refuse percentages by some experts beside fractions by others in one column, (rows,) as it is written."""
+    """Raise if a column has percentages by some experts, fractions by others; `written`, (rows,), are its numbers."""
     if not (written > 1).any():
         return
     found = Written(table)
@@ -223,7 +223,7 @@ def check_experts(table: Table, column: int, written: Array, experts: Words, rul
 
 
 def check_prior(table: Table, column: int, written: Array) -> None:
-    """Refuse priors that are percentages beside forecasts that have been read as they are; NaN where there is none."""
+    """Raise if priors are percentages beside forecasts that are not; `written`, (rows,), has NaN where blank."""
     known = Spread.of(written)
     if known.above > known.inside and known.high <= 100:
         name = table.names[column]
@@ -232,7 +232,7 @@ def check_prior(table: Table, column: int, written: Array) -> None:
 
 
 def tiny_column(table: Table, column: int, by_name: bool) -> OpinionPoolError:
-    """The error for a column of percentages, by its name or by --percent, that holds nothing above 1."""
+    """Return the error for a column of percentages, by its header if `by_name`, else by --percent, none above 1."""
     place, name = Place(table.name), table.names[column]
     fraction = Remedy({"units": {name: "fraction"}})
     if by_name:
@@ -299,7 +299,7 @@ def read_probabilities(
     named: str | None = None,
     units: npt.NDArray[np.int8] | None = None,
 ) -> Array:
-    """One column as fractions in [0, 1].
+    """Return a column as fractions in [0, 1], (rows,).
 
     `plain` is the column as `Table.numbers` gives it, `units` 1 for rows of percentages, 0 of fractions, -1 of neither;
     `named` is the expert whose column it is, where each has one.
@@ -336,7 +336,7 @@ def read_probabilities(
 def read_levels(table: Table, column: int, experts: Sequence[str], codes: Index, rules: NumberRules) -> Array | None:
     """Return levels in a column as probabilities, and numbers of experts without a scale as fractions, (rows,).
 
-    None where nobody has a scale; codes are those of experts, -1 for nobody.
+    None if nobody has a scale; `codes`, (rows,), are positions in `experts`, -1 for nobody.
     """
     ways = [(scale_of(rules.scales, name), rules.units.get(name)) for name in experts]
     if not any(scale for scale, _ in ways):
@@ -362,7 +362,7 @@ def read_levels(table: Table, column: int, experts: Sequence[str], codes: Index,
 
 
 def _no_level(table: Table, column: int, wrong: Mask, scale: Scale | None, name: str) -> OpinionPoolError:
-    """The error for cells that are no levels; words among them, and a number that comes again, stand for no answer."""
+    """Return the error for cells that are no levels; words, or a single number that recurs, may be declared missing."""
     words, row, count = table.words(column), int(wrong.argmax()), int(wrong.sum())
     if scale is None:
         return cell_fault("no-level-of-any", table, row, column, count=count)
@@ -374,7 +374,7 @@ def _no_level(table: Table, column: int, wrong: Mask, scale: Scale | None, name:
 
 
 def unmarked_percent(name: str, rules: NumberRules) -> bool:
-    """Whether unmarked numbers in a column of this name are percentages."""
+    """Whether numbers without a per cent sign, in a column of this name, are percentages."""
     if name in rules.units:
         return rules.units[name] == "percent"
     return rules.percent or bool(_PERCENT_NAME.search(name))
@@ -392,7 +392,7 @@ def _within_bounds(table: Table, column: int, values: Array, percent: bool, log:
 
 
 def _read_words(table: Table, column: int, rules: NumberRules, log: Coerced, named: str | None) -> tuple[Array, bool]:
-    """The numbers as written, and whether they carry per cent signs."""
+    """Return the numbers in a column as written, and whether they have per cent signs."""
     words = table.words(column)
     missing = rules.missing_words
     numbers = np.full(len(words.values), np.nan)
@@ -424,7 +424,7 @@ def _read_words(table: Table, column: int, rules: NumberRules, log: Coerced, nam
 def _not_a_number(
     table: Table, column: int, words: Words, missing: frozenset[str], named: str | None
 ) -> OpinionPoolError:
-    """The error for the first word that is no number, and how many such cells there are."""
+    """Return the error for cells that are no numbers, with the first of them and their count."""
     if scored := out_of(table, column, named):
         return scored
     bad = [code for code, word in enumerate(words.values) if word.lower() not in missing and not NUMBER.fullmatch(word)]
@@ -443,7 +443,7 @@ def _not_a_number(
 
 
 def _check_marks(table: Table, column: int, words: Words, marks: Mapping[str, int], rules: NumberRules) -> None:
-    """Raise unless the column is written in one way."""
+    """Raise if a column has numbers with and without per cent signs, or with decimal commas and points."""
     name = table.names[column]
 
     def cells(*ways: str) -> dict[str, Any]:
@@ -463,7 +463,7 @@ def _check_marks(table: Table, column: int, words: Words, marks: Mapping[str, in
 
 
 def _mark_by_file(table: Table, words: Words) -> bool:
-    """Whether each of several files has decimal commas or decimal points, and not both."""
+    """Whether each of several files has only decimal commas, or only decimal points."""
     files = table.files()
     if files is None:
         return False
@@ -472,7 +472,7 @@ def _mark_by_file(table: Table, words: Words) -> bool:
 
 
 def half_units(words: Words, percent: bool = False) -> Array:
-    """Half a unit of the last written digit of each cell, as a fraction; 0 for whole fractions and blanks.
+    """Return half a unit of the last written digit of each cell, as a fraction; 0 for whole fractions and blanks.
 
     >>> from opinionpool.tables.table import encode
     >>> half_units(encode(["0.33", "1", "7.5%", "1e-3"]))

@@ -31,7 +31,7 @@ _FORM = "a condition compares columns with values, as in --where \"type <> 'bot'
 
 @dataclass(frozen=True)
 class Condition:
-    """A condition on rows, as the engine takes it."""
+    """A condition on rows as SQL, with its parameters."""
 
     query: str  # SQL on columns c0, c1, ... with a question mark for each parameter.
     parameters: list[str | float]  # the literals
@@ -49,7 +49,7 @@ def condition(name: str, sign: str, *values: str) -> str:
 
 
 def parse_where(text: str, table: str, names: Sequence[str], cell: Callable[[int], str]) -> Condition:
-    """A condition for the rows of a table.
+    """Return the condition that `text` puts on the rows of a table.
 
     Blank cells differ from every value, and are neither below nor above one. A comparison with a number is one of
     numbers, any other is one of text.
@@ -67,7 +67,7 @@ def parse_where(text: str, table: str, names: Sequence[str], cell: Callable[[int
 
 
 def conjuncts(text: str) -> list[str]:
-    """Return the conditions that must all hold, as they are written; only one where some stand between ``or``.
+    """Return the conditions that must all hold, as written; a single one if some are joined by ``or``.
 
     >>> conjuncts("a = 1 and not (b = 2 and c = 'x and y')"), conjuncts("a = 1 or b = 2 and c = 3")
     (['a = 1', "not (b = 2 and c = 'x and y')"], ['a = 1 or b = 2 and c = 3'])
@@ -92,7 +92,7 @@ def _tokens(text: str) -> list[tuple[str, str]]:
 
 
 def _matches(text: str) -> Iterator[re.Match[str]]:
-    """Yield the tokens of a condition; raise where there is none."""
+    """Yield the tokens of a condition; raise at text that is no token."""
     at = 0
     while text[at:].strip():
         match = _TOKEN.match(text, at)
@@ -117,11 +117,11 @@ class _Parser:
 
     @property
     def left(self) -> bool:
-        """Whether tokens are left."""
+        """Whether tokens are left to parse."""
         return self.at < len(self.tokens)
 
     def unexpected(self) -> ArgumentError:
-        """Return the error for a token out of place, or for an end of the text there."""
+        """Return the error for an unexpected token, or for an unexpected end of the text."""
         if not self.left:
             return ArgumentError(f"--where ends where something is to follow; {_FORM}")
         kind, value = self.tokens[self.at]
@@ -148,7 +148,7 @@ class _Parser:
             raise self.unexpected()
 
     def either(self) -> str:
-        """Conditions between ``or``."""
+        """Return the SQL of conditions joined by ``or``."""
         parts = [self._both()]
         while self._skip("or"):
             parts.append(self._both())
@@ -223,7 +223,7 @@ class _Parser:
         return parts[0] if len(parts) == 1 else f"({' OR '.join(parts)})"
 
     def _operand(self) -> tuple[str, str]:
-        """A column as SQL, or a literal."""
+        """Return the SQL of a column or literal."""
         if not self.left:
             raise self.unexpected()
         kind, value = self.tokens[self.at]
