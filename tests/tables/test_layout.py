@@ -116,8 +116,6 @@ def asked(text, columns=None):
         # Those who play are no events and experts, as what happened is of the rows.
         ("favorite,underdog,favorite_probability,favorite_win_flag\na,b,.6,1\na,c,.8,0\nd,b,.7,1",
          {"event": None, "outcome": "favorite_win_flag"}),
-        # Columns of one pattern, and no others.
-        ("event,a_pop,b_pop,c_pop,dew_c\nx,.1,.2,.3,.4\ny,.6,.4,.5,.8", {"probability": ("a_pop", "b_pop", "c_pop")}),
         ("q_id,run_min,run_max,run_final\nq1,.1,.3,.2\nq2,.4,.7,.5", {"probability": "run_final"}),
         # What happened, and no forecast, beside means of the others.
         ("Company,A1,A2,Mean,Defaulted\nx,.1,.2,.15,0\ny,.6,.4,.5,1\nz,.2,.2,.2,0",
@@ -138,8 +136,9 @@ def test_a_column_of_the_outcomes_words_may_be_each_ones_verdict():
 def test_amounts_are_no_outcomes():
     text = "day,station,office,pop,observed_mm\n1,x,a,.6,4.2\n1,y,b,.1,0\n2,x,b,.7,11.9\n2,y,a,.2,0"
     assert not any("observed_mm" in remedy.values() for remedy in asked(text))
-    remedies = asked("event,a_pop,b_pop,c_pop,dew_c,cover\nx,.1,.2,.3,.4,.1\ny,.6,.4,.5,.8,.7")
-    assert [of["probability"] for of in remedies if "dew_c" in of["probability"]] in ([], ["dew_c"])
+    # Names of one pattern are a family, and one with a unit is of amounts.
+    text = "event,x_pop,y_pop,z_pop,dew_c,cover\nx,.1,.2,.3,.4,.1\ny,.6,.4,.5,.8,.7"
+    assert asked(text) == [{"probability": ("x_pop", "y_pop", "z_pop")}]
 
 
 @pytest.mark.parametrize(
