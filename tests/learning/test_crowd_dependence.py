@@ -139,7 +139,7 @@ class TestProperties:
         """Without the last step, answers on open events, which had a part in the fit, would be larger."""
         f, answers = crowd
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("opinionpool.learning.crowd._AtLimit.used_again", lambda _: 1.0)
+            patch.setattr("opinionpool.learning.crowd._AtLimit.reuse_correction", lambda _: 1.0)
             larger = logit(learn(f, prior=0.5).pool_forecasts(f))
         # Panels by agreement, which are known without outcomes, keep their small part.
         ratio = answers / larger
@@ -147,7 +147,7 @@ class TestProperties:
         assert (np.abs(answers) <= np.abs(larger) + 0.01).all()
         resolved = f.select_events(np.arange(300))
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("opinionpool.learning.crowd._AtLimit.used_again", lambda _: 0.5)
+            patch.setattr("opinionpool.learning.crowd._AtLimit.reuse_correction", lambda _: 0.5)
             halved = learn(resolved, prior=0.5).pool_forecasts(resolved)
         closed = learn(resolved, prior=0.5).pool_forecasts(resolved)
         # Within the floor of answers.

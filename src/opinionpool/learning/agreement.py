@@ -1,4 +1,4 @@
-"""What agreement says of experts before any event is resolved.
+"""Accuracy of experts by their agreement with each other, before any event is resolved.
 
 If what experts have in common is mostly what is true, then who agrees more with the others knows more (Romney, Weller &
 Batchelder, *American Anthropologist* 88, 1986; a model of one factor). Forecasts on open events tell this as those on
@@ -74,7 +74,7 @@ class Agreement:
     def among_cells(
         cls, event: Index, expert: Index, contrasts: Array, weight: Array, experts: int, *, options: bool
     ) -> Agreement:
-        """Agreement from M forecasts with contrasts (M, K - 1), already `levelled` if events have own options."""
+        """Agreement from contrasts of M forecasts, (M, K - 1), already `levelled` if events have own options."""
         return cls._from(_Sums.of_cells(event, expert, contrasts, weight, experts, options=options))
 
     @classmethod
@@ -85,21 +85,21 @@ class Agreement:
         moves = (spread > STILL) & (others > STILL)
         together = np.divide(sums.product, count * spread * others, out=np.zeros_like(spread), where=moves)
         seen = np.where(sums.count >= LEAST_EVENTS, sums.count, 0.0)
-        correlation = _drawn(together, seen, AGREEMENT_WORTH)
+        correlation = _shrunken(together, seen, AGREEMENT_WORTH)
         n = len(spread)
         believed = max(n - 2.0, 0.0) / (n + 4.0)
         # Its mean square, which is never 0: noise does not distinguish experts who agree with nobody.
         squared = np.clip(correlation, 0.0, HIGHEST) ** 2 + 1.0 / (seen + AGREEMENT_WORTH)
         level = np.log(squared / (1.0 + 1.0 / AGREEMENT_WORTH - squared))
         accuracy = np.exp(GUIDE * believed * (level - level.mean()))
-        square = _drawn(spread**2, seen, PANEL_WORTH)
+        square = _shrunken(spread**2, seen, PANEL_WORTH)
         sharpness = _calibrated_accuracy(square, sums.free)
         sharpness /= np.exp(np.log(sharpness).mean())
         return cls(correlation, accuracy, sharpness, sums.events, _least_correlation(sums, spread * (seen > 0), square))
 
     @property
     def tells(self) -> bool:
-        """Whether the accuracies that it implies differ between experts, or their errors are alike."""
+        """Whether agreement changes the prior: implied accuracies differ, or errors correlate more than is believed."""
         differ = max(np.ptp(self.accuracy), np.ptp(self.sharpness)) > STILL
         return bool(differ or self.least > CORRELATIONS[0])
 
@@ -126,8 +126,8 @@ def _least_correlation(sums: _Sums, spread: Array, square: Array) -> float:
     return float(np.clip(seen * (found - happened) / (1.0 - happened), 0.0, HIGHEST))
 
 
-def _drawn(values: Array, seen: Array, worth: float) -> Array:
-    """Values (N,) from `seen` events each, shrunken towards their weighted mean by `worth` events."""
+def _shrunken(values: Array, seen: Array, worth: float) -> Array:
+    """`values` (N,), each from `seen` events, shrunken towards their weighted mean, which counts as `worth` events."""
     total = seen.sum()
     mean = float(values @ seen / total) if total > 0 else 1.0
     return np.asarray((seen * values + worth * mean) / (seen + worth))
@@ -135,7 +135,7 @@ def _drawn(values: Array, seen: Array, worth: float) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class _Sums:
-    """Sums over the events on which an expert and somebody else made a forecast, about the means of classes."""
+    """Sums of squares and products about the means, over the events that an expert and somebody else forecast."""
 
     count: Array  # (N,); of events
     # own, others, product: (N,); squares of what the expert says, of what the others say on average, and products
@@ -198,7 +198,7 @@ class _Sums:
 
 
 def limited(contrasts: Array) -> Array:
-    """Contrasts (..., K - 1), none longer than `FURTHEST`; a length treats all classes alike."""
+    """Contrasts (..., K - 1) shortened to a length of at most `FURTHEST`, in a norm that treats all classes alike."""
     if contrasts.shape[-1] == 1:
         return np.clip(contrasts, -FURTHEST, FURTHEST)
     length = np.sqrt(inner_products(contrasts, contrasts))

@@ -62,7 +62,7 @@ class ArraySource:
         classes: Sequence[object] | None = None,
         prior: npt.ArrayLike | None = None,
     ) -> ArraySource | None:
-        """Source of these forecasts; None where they need another form.
+        """Source of forecasts `q` and outcomes `y`; None if `q` or `y` cannot be used without being copied.
 
         Parameters
         ----------
@@ -108,7 +108,7 @@ class ArraySource:
         return rooms(self.q.shape[1], len(self.classes))
 
     def sums(self, request: Request) -> Sums | None:
-        """Sums over all events; None where too many different sets of experts answered."""
+        """Sums over all events; None if there are too many different sets of experts who answered an event."""
         floor = request.settings.floor
         if floor not in self._sums:
             found = dense_statistics(self.q, self.outcomes, self.prior, floor, self.experts)
@@ -121,7 +121,7 @@ class ArraySource:
 
     @cached_property
     def _sums(self) -> dict[float, Sums | None]:
-        """Cache of `sums` by floor."""
+        """Results of the method `sums` so far, by floor."""
         return {}
 
     def problem(self) -> Problem:
@@ -133,7 +133,7 @@ class ArraySource:
             Names the first value outside [0, 1] and its position.
         """
         n, events, outcomes = self.q.shape[1], _counts(self.outcomes, 2), self.outcomes.astype(np.intp)
-        keys, counts, present = _looked_at(self.q, outcomes)
+        keys, counts, present = _keys_and_counts(self.q, outcomes)
         drawn = Draw.of(
             keys, outcomes, np.ones(len(keys)), self._rooms, lambda: row_contents(self.q, name_keys(self.experts))
         )
@@ -151,7 +151,7 @@ class ArraySource:
         )
 
     def _in_blocks(self, outcomes: Index, floor: float) -> Iterator[_ArrayBlock]:
-        """The resolved events in blocks, given all outcomes, (T,)."""
+        """Yield the resolved events in blocks; `outcomes` (T,) are of all events."""
         reference, bounds = logodds.prior_log_ratios(self.prior), Bounds.of(self.prior, floor)
         for rows in blocks(self.q.shape[0], self.q.shape[1], self.q.shape[1]):
             codes = outcomes[rows]
@@ -162,7 +162,7 @@ class ArraySource:
 
 
 def _zeros_and_ones(y: npt.NDArray[Any]) -> Codes | None:
-    """Positions of two classes from numbers 0 and 1, -1 from NaN, (T,) in single bytes; None if there are others."""
+    """Position of the outcome, 0 or 1, and -1 for NaN, (T,) in single bytes; None if `y` has other numbers."""
     if y.dtype.kind not in "biuf":
         return None
     happened, unknown = y == 1, y != y
@@ -177,7 +177,7 @@ def _counts(outcomes: Codes, classes: int) -> Array:
 
 
 class _ArrayBlock(NamedTuple):
-    """Binary forecasts (t, N) of events with one prior, and what happened, (t,)."""
+    """Binary forecasts (t, N) of t events with one prior, and the events' outcomes (t,)."""
 
     q: Array
     codes: Index
@@ -186,7 +186,7 @@ class _ArrayBlock(NamedTuple):
     offset: Array  # (1,); L° as far as it is believed
 
     def among(self, first: Index, away: Array) -> _ArrayBlock:
-        """Forecasts by distinct experts, with a believed prior that is less than L° by `away`."""
+        """Forecasts by the distinct experts `first`, with the believed prior L° − `away`."""
         q = self.q if len(first) == self.q.shape[1] else self.q[:, first]
         return self._replace(q=q, offset=self.offset - away)
 
@@ -201,7 +201,7 @@ class _ArrayBlock(NamedTuple):
         return np.asarray(floored_log_odds(self.q, self.bounds, np.empty(self.q.shape)) - self.reference)[..., None]
 
     def log_likelihoods(self) -> Array:
-        """Log-likelihoods of what happened by the average and by each expert, (1 + N,)."""
+        """Log-likelihoods of the outcomes by the average forecast and by each expert's, (1 + N,)."""
         answered = ~np.isnan(self.q).all(axis=1)
         q, happened = self.q[answered], self.codes[answered, None] == 1
         odds = floored_log_odds(q, self.bounds, np.empty_like(q))
@@ -219,8 +219,8 @@ class _ArrayBlock(NamedTuple):
         return Observations(full, offset, self.codes, weight)
 
 
-def _looked_at(q: Floats, codes: Index) -> tuple[Keys, Array, Mask]:
-    """Keys of events, (T,), count of each expert's forecasts on resolved events and mask of forecasters, (N,) each."""
+def _keys_and_counts(q: Floats, codes: Index) -> tuple[Keys, Array, Mask]:
+    """Hash of each event (T,), number of each expert's resolved forecasts (N,), and who made any forecast (N,)."""
     t, n = q.shape
     counts, anywhere = np.zeros(n), np.zeros(n, dtype=bool)
     keys = np.empty(t, dtype=np.uint64)
@@ -253,7 +253,7 @@ def _complete(block: Floats) -> bool:
 
 
 def _fits(q: Floats, y: Floats, classes: int) -> bool:
-    """Whether these are forecasts of many events and their outcomes."""
+    """Whether `q` and `y` are arrays of forecasts of many events and of the outcomes."""
     if q.shape[2:] != (() if classes == 2 else (classes,)) or q.ndim < 2 or y.shape != q.shape[:1]:
         return False
     if q.dtype not in ((np.float64, np.float32) if classes == 2 else (np.float64,)):

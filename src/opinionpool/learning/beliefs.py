@@ -81,7 +81,7 @@ Given: TypeAlias = Belief | float | tuple[float, float] | Mapping[str, float] | 
 
 
 class _Range(NamedTuple):
-    """The values that a feature may have: above `least` (or from it, if `closed`) up to `most`."""
+    """Range of a feature's values: above `least` (or from `least` on, if `closed`) up to `most`."""
 
     least: float
     most: float
@@ -159,14 +159,14 @@ class ExpertBeliefs:
             )
 
     def get(self, name: str) -> Belief | None:
-        """The belief of that name, if there is one."""
+        """The belief about the feature `name`; None if there is none."""
         if type(name) is not str or name not in _names(self):
             one_of(name, "name", _names(self))
         found = getattr(self, name)
         return found if isinstance(found, Belief) else None
 
     def absolute(self) -> Belief | None:
-        """The absolute accuracy, however it was given; None if it was not."""
+        """Belief about the absolute accuracy, converted from whichever measure was given; None if none was."""
         own = self.get("accuracy")
         if own is not None:
             return own
@@ -178,7 +178,7 @@ class ExpertBeliefs:
 
     @property
     def given(self) -> dict[str, Belief]:
-        """The beliefs that there are, by name."""
+        """The beliefs that were given, by the name of the feature."""
         found = ((name, self.get(name)) for name in _names(self))
         return {name: belief for name, belief in found if belief is not None}
 
@@ -327,7 +327,7 @@ def _toml_advice(raw: bytes, error: str) -> str:
 
 
 def _assessed(name: str, given: object) -> Belief | None:
-    """Return a belief of infinite worth, or None if the feature is left to be learned."""
+    """Belief of infinite worth in the value `given`; None if no value is given, so that the feature is learned."""
     if given is None:
         return None
     belief = Belief.of(given, name)
@@ -378,7 +378,7 @@ def _plain(beliefs: ExpertBeliefs) -> dict[str, Any]:
 
 
 def _converted(name: str, belief: Belief) -> Belief:
-    """Belief about the absolute accuracy mu* (15), converted from an elicited measure of accuracy."""
+    """Belief about the absolute accuracy mu* (paper, equation 15), converted from an elicited measure of accuracy."""
     try:
         return Belief(ELICITED[name](belief.value), belief.worth)
     except OpinionPoolError as error:

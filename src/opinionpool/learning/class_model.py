@@ -1,4 +1,4 @@
-"""Weights that differ between classes, as far as the outcomes make that probable.
+"""Weights that differ between classes, averaged with equal ones by posterior probability.
 
 That they differ has half of the prior probability, and both kinds are averaged. What the full model adds to the
 symmetric panel's answers has normal coefficients (`opinionpool.learning.class_weights`), whose evidence is averaged
@@ -40,7 +40,7 @@ ONE = "experts have one weight for all classes"
 
 
 class Found(NamedTuple):
-    """Posterior mode: coefficients (P,), of which the last may be 0, and the mode in units of `scale`."""
+    """Posterior mode: coefficients (P,), 0 beyond the length of `scale`, and the mode in units of `scale`."""
 
     coefficients: Array
     mode: Mode
@@ -48,7 +48,7 @@ class Found(NamedTuple):
 
     @classmethod
     def of(cls, mode: Mode, roots: Array) -> Found:
-        """Posterior mode from one in units of the standard deviations that are not 0, which come first."""
+        """Posterior mode of all coefficients, from the `mode` of the first, whose prior sds (`roots`) are above 0."""
         scale = roots[: len(mode.coefficients)]
         return cls(np.append(scale * mode.coefficients, np.zeros(len(roots) - len(scale))), mode, scale)
 
@@ -61,7 +61,7 @@ class Found(NamedTuple):
 
 
 def fitted(design: Design, roots: Array, start: Array) -> Found:
-    """Posterior mode of coefficients with these standard deviations, (P,), whatever the start."""
+    """Posterior mode of coefficients with prior standard deviations `roots` (P,); `start` only shortens the search."""
     kept, d = int(np.count_nonzero(roots)), design.free
     scale = roots[:kept]
     features, begun, basis = design.features[: kept // d] * scale[::d, None], start[:kept] / scale, None
@@ -75,7 +75,7 @@ def fitted(design: Design, roots: Array, start: Array) -> Found:
 
 
 def by_quadratic(about: Quadratic, roots: Array) -> Found:
-    """Posterior mode of coefficients with these standard deviations, (P,), by a quadratic log-likelihood."""
+    """Posterior mode of coefficients with prior standard deviations `roots` (P,), by a quadratic log-likelihood."""
     kept = int(np.count_nonzero(roots))
     scale = roots[:kept]
     precision = scale[:, None] * about.curvature[:kept, :kept] * scale + np.eye(kept)
@@ -87,13 +87,13 @@ def by_quadratic(about: Quadratic, roots: Array) -> Found:
 
 @dataclass(frozen=True, eq=False)
 class Alternatives:
-    """Fits for each of `SPREADS`, the first of which is that weights do not differ between classes."""
+    """One fit for each of `SPREADS`; in the first, weights do not differ between classes."""
 
     found: tuple[Found, ...]
 
     @classmethod
     def fitted(cls, weights: ClassWeights, design: Design) -> Alternatives:
-        """Fits to few events."""
+        """Fits to few events, each by a search for the posterior mode."""
         found: list[Found] = []
         for roots in map(weights.feature_roots, SPREADS):
             found.append(fitted(design, roots, found[-1].coefficients if found else np.zeros(len(roots))))
@@ -101,7 +101,7 @@ class Alternatives:
 
     @classmethod
     def of_many(cls, weights: ClassWeights, designs: Callable[[], Iterator[Design]], small: float) -> Alternatives:
-        """Fits to many events by Newton's method about the mean, from no difference to a step that is `small`."""
+        """Fits to many events: Newton's method about the mean, from equal weights until a step is below `small`."""
         roots = [weights.feature_roots(each) for each in SPREADS]
 
         def likelihood(point: Array) -> Arrow:
@@ -115,7 +115,7 @@ class Alternatives:
 
     @property
     def centre(self) -> Array:
-        """Coefficients averaged over how far weights differ."""
+        """Posterior mean of the coefficients, over all `SPREADS`."""
         return self.average()[0]
 
     @property
@@ -124,7 +124,7 @@ class Alternatives:
         return posterior_probabilities([each.mode.log_marginal_likelihood for each in self.found], CLASS_PROBABILITIES)
 
     def average(self, *, differ: bool = False) -> tuple[Array, Array]:
-        """Coefficients averaged over how far weights differ, or if they do, and their covariance."""
+        """Posterior mean and covariance of the coefficients over all `SPREADS`; if `differ`, over all but the first."""
         probability = self.probability * (np.arange(len(self.found)) >= differ)
         kept = np.flatnonzero(probability > NEGLIGIBLE * probability.sum())
         share = probability[kept] / probability[kept].sum()
@@ -142,7 +142,7 @@ def with_class_model(
     class_model: str,
     every: Blocks | None,
 ) -> FittedPanel:
-    """Return the fit, with weights that differ between classes if the data, or `class_model`, ask for it.
+    """Return `learned` with weights that differ between classes, if `class_model` is "full" or outcomes favour this.
 
     Parameters
     ----------
@@ -189,7 +189,7 @@ def with_class_model(
 
 
 def _chosen(learned: FittedPanel, weights: ClassWeights, found: Alternatives) -> FittedPanel:
-    """Fit whose weights differ between classes as far as that is probable, with a note."""
+    """Fit with weights averaged over `SPREADS`, or `learned` if equal weights are probable, with a note."""
     differ = 1.0 - float(found.probability[0])
     if differ < LEAST:
         return _with(learned, f"{ONE}: that weights differ has a probability of {differ:.0%}")
@@ -198,7 +198,7 @@ def _chosen(learned: FittedPanel, weights: ClassWeights, found: Alternatives) ->
 
 
 def _differing(learned: FittedPanel, weights: ClassWeights, coefficients: Array, covariance: Array) -> FittedPanel:
-    """Fit with the full model that has these coefficients of features, and their covariance."""
+    """Fit with a full panel, from the `coefficients` of features and their `covariance`."""
     turn, posterior = weights.from_features, learned.posterior
     if posterior is not None:
         common = {each.name: getattr(posterior, each.name) for each in fields(posterior)}
@@ -213,7 +213,7 @@ def _alternatives(
     every: Blocks | None,
     topics: TopicEffects | None,
 ) -> Alternatives:
-    """Fits to the used rows, or to all events in blocks."""
+    """Fits for each of `SPREADS` to the events `rows` of `data`, or to the blocks of all events if `every` is given."""
     if every is None:
         design = _design(weights, data, rows, topics)
         if float(design.weight.sum()) * weights.free < MANY:
@@ -230,7 +230,7 @@ def _alternatives(
 
 
 def _design(weights: ClassWeights, data: DenseContrasts, rows: Index, topics: TopicEffects | None) -> Design:
-    """Design of some events, each of which counts for so many independent ones; offsets are by the symmetric panel."""
+    """Design of the events `rows`, weighted by frequency, whose offsets are the answers of the symmetric panel."""
     believed = weights.panel.settings.extremes.believed(data.contrasts[rows])
     beyond = weights.pooled(believed)
     if topics is not None and data.topics is not None:
@@ -243,5 +243,5 @@ def _design(weights: ClassWeights, data: DenseContrasts, rows: Index, topics: To
 
 
 def _with(learned: FittedPanel, text: str) -> FittedPanel:
-    """Fit with a note on whether weights differ between classes."""
+    """Fit `learned` with the note `text` on whether weights differ between classes."""
     return replace(learned, notes=(*learned.notes, Note("class-model", text)))

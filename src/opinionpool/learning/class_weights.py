@@ -29,7 +29,7 @@ from opinionpool.model.panel import Panel, PoolingPanel
 
 
 class Spreads(NamedTuple):
-    """Standard deviations of weights between classes: of all experts together, as a share of their sum, and of each."""
+    """Prior sds of weights' differences between classes: of the sum of all (relative to the sum), and of each."""
 
     together: float
     deviation: float
@@ -62,7 +62,7 @@ class ClassWeights:
 
     @cached_property
     def source(self) -> Index:
-        """Index of the distinct expert behind each informative one, (n,)."""
+        """For each informative expert, the number of its group of duplicates, (n,)."""
         found = np.empty(len(self.informative), dtype=np.intp)
         first: list[int] = []
         own = self.informative
@@ -80,12 +80,12 @@ class ClassWeights:
 
     @cached_property
     def first(self) -> Index:
-        """Index of the first expert of each group of duplicates, (V,)."""
+        """Index among the informative experts of the first of each group of duplicates, (V,)."""
         return np.unique(self.source, return_index=True)[1]
 
     @cached_property
     def shapes(self) -> Array:
-        """Basis of the matrices on log-ratios, the first a multiple of the identity, ((K - 1)², K - 1, K - 1)."""
+        """Basis of matrices on log-ratios, ((K - 1)², K - 1, K - 1); the first is a multiple of the identity."""
         d = self.free
         turn = np.linalg.cholesky(metric(d + 1))
         start = np.concatenate([np.eye(d).reshape(1, -1), np.eye(d * d)])
@@ -105,18 +105,18 @@ class ClassWeights:
         return np.asarray(np.einsum("tn,tnd->td", weights, deviation))
 
     def roots(self, spreads: Spreads) -> Array:
-        """Standard deviations of the coefficients, (P,)."""
+        """Prior standard deviations of the coefficients, (P,)."""
         distinct = len(self.first)
         own = np.full(len(self.shapes) * distinct * (distinct > 1), spreads.deviation)
         return np.concatenate([np.full(len(self.shapes), spreads.together), own, np.ones(self.free)])
 
     def feature_roots(self, spreads: Spreads) -> Array:
-        """Standard deviations of the coefficients of `features`, alike for all K - 1 of a feature, (F (K - 1),)."""
+        """Prior sds of the coefficients of `features`, (F (K - 1),), equal for the K - 1 coefficients of a feature."""
         d, own = self.free, (len(self.first) - 1) * self.free
         return np.repeat([1.0, spreads.together, spreads.deviation], [d, d * d, own * d])
 
     def features(self, contrasts: Array) -> Array:
-        """Features in which log-ratios are linear, (T, F); 0 where nobody answered.
+        """Regressors (T, F) in which the answers' log-ratios are linear; 0 for events that nobody answered.
 
         Coefficients are a matrix (F, K - 1), times `feature_turn`: an intercept, what the experts say on average, and
         how they differ in V - 1 orthonormal directions.
@@ -138,7 +138,7 @@ class ClassWeights:
 
     @cached_property
     def _differences(self) -> Array:
-        """Orthonormal directions in which distinct experts differ, (V, V - 1)."""
+        """Orthonormal basis of differences between the distinct experts (vectors with a sum of 0), (V, V - 1)."""
         return np.linalg.qr(np.eye(len(self.first))[:, 1:] - 1.0 / len(self.first))[0]
 
     @cached_property
@@ -181,7 +181,7 @@ class ClassWeights:
         return self._among_all(parts.subset(self.source), self.bias - shift.reshape(n, d)[self.source])
 
     def _among_all(self, parts: Discriminant, bias: Array) -> FullPanel:
-        """Full panel of all N experts; means and covariance of the uninformative ones are 0."""
+        """Full panel of all N experts; means and covariance of the uninformative experts are 0."""
         n, d, kept = len(self.panel), self.free, self.informative
         means, covariance = np.zeros((d + 1, n, d)), np.zeros((n, d, n, d))
         means[:, kept] = parts.means
@@ -218,7 +218,7 @@ class ClassPosterior(Posterior):
 
     @cached_property
     def _by_features(self) -> Array:
-        """Covariance of the coefficients of features, (F, (K - 1)² F)."""
+        """Covariance of the coefficients of F features x K - 1 log-ratios, arranged as (F, (K - 1)² F)."""
         d, turn = self.weights.free, self.weights.from_features
         found = (turn.T @ self.differences @ turn).reshape(len(turn.T) // d, d, -1, d)
         return np.ascontiguousarray(found.transpose(0, 1, 3, 2)).reshape(len(found), -1)

@@ -72,7 +72,7 @@ CONSTANT = 10
 
 @dataclass(frozen=True)
 class Model:
-    """Model of how experts depend on each other."""
+    """Dependence between the experts of a crowd: one common correlation, or nested evidence."""
 
     nested: (
         bool  # whether what the weaker of two knows is a blurred copy of what the stronger knows; else one correlation
@@ -80,7 +80,7 @@ class Model:
     rho: float  # the correlation of experts who are equally accurate
 
     def among(self, signal: Array) -> CommonCorrelation | NestedCorrelation:
-        """The correlation of experts with these signals."""
+        """Correlation matrix of the experts whose ratios of contrast to spread are `signal`."""
         if not self.nested:
             return CommonCorrelation(len(signal), self.rho if len(signal) > 1 else 0.0)
         return NestedCorrelation(signal, self.rho)
@@ -95,7 +95,7 @@ class Pooled:
 
     @classmethod
     def by(cls, model: Model, cells: Cells, features: Features, root: Array) -> Pooled:
-        """Forecasts pooled by a model, with features (M,) of the expert of each forecast; `root` whitens."""
+        """Forecasts pooled under `model`, given features (M,) of each forecast's expert; `root` whitened contrasts."""
         contrast, spread = features.contrast, features.spread
         each, dependence = np.arange(len(contrast)), model.among(contrast / spread)
         weights = cell_weights(cells.event, each, contrast, spread, dependence, cells.events)
@@ -105,7 +105,7 @@ class Pooled:
 
     @classmethod
     def by_others(cls, model: Model, cells: Cells, features: Features, root: Array) -> Pooled:
-        """For each of M forecasts, the pool of the other forecasts on its event, under one common correlation."""
+        """For each of M forecasts, the pool of all other forecasts on the same event, under one common correlation."""
         signal, spread, rho = features.contrast / features.spread, features.spread[:, None], model.rho
 
         def others(values: Array) -> Array:
@@ -130,7 +130,7 @@ class Pooled:
 
 
 def crowd_fit(data: SparseContrasts, believed: Believed) -> DefaultFit | None:
-    """Learn from the forecasts of a crowd; None if nobody who says anything forecast a resolved event.
+    """Fit of the default pool to a crowd's forecasts; None if no informative expert forecast a resolved event.
 
     Where events have options of their own, nobody has a bias.
     """
@@ -164,17 +164,17 @@ def crowd_fit(data: SparseContrasts, believed: Believed) -> DefaultFit | None:
 def _with_open(
     task: SparseContrasts, unresolved: SparseContrasts, limit: float, prior: tuple[Nodes, Centre], start: Start | None
 ) -> _AtLimit:
-    """Crowd fitted at one limit to resolved and open events."""
+    """Crowd fitted to resolved and open events, with extreme contrasts moderated to `limit`."""
     fitted = _AtLimit.at(task, limit, prior, start)
     for _ in range(ROUNDS if len(unresolved.outcomes) else 0):
-        fitted = _AtLimit.at(task, limit, prior, fitted.crowd.start, fitted.supposed(unresolved))
+        fitted = _AtLimit.at(task, limit, prior, fitted.crowd.start, fitted.imputed(unresolved))
     return fitted
 
 
 def _without_folds(
     fitted: _AtLimit, unresolved: SparseContrasts, prior: tuple[Nodes, Centre]
 ) -> Iterator[tuple[Index, Hierarchy]]:
-    """For each of `FOLDS` folds of resolved events: its rows, and the crowd fitted without these events."""
+    """Yield, for each of `FOLDS` folds of resolved events, the fold's rows and the crowd fitted without the fold."""
     task, fold = fitted.task, np.empty(len(fitted.task.outcomes), dtype=np.intp)
     fold[np.argsort(_sizes(fitted.cells), kind="stable")] = np.arange(len(fold)) % FOLDS
     for each in range(FOLDS):
@@ -194,7 +194,7 @@ def _prior(some: SparseContrasts, believed: Believed) -> Nodes:
 
 
 def _extremes(task: SparseContrasts, prior: tuple[Nodes, Centre], limit: float | None) -> tuple[Extremes, Start | None]:
-    """Limit of extreme contrasts, assessed or averaged over `LIMITS`, and a start near the fit at the latter."""
+    """Limit of extreme contrasts: `limit` if given, else the average over `LIMITS`; and a start for the next fit."""
     if limit is not None:
         return Extremes(limit), None
     start, score = None, []
@@ -206,7 +206,7 @@ def _extremes(task: SparseContrasts, prior: tuple[Nodes, Centre], limit: float |
 
 
 def _distinct(data: SparseContrasts, duplicates: Duplicates) -> SparseContrasts:
-    """The forecasts of distinct experts."""
+    """Forecasts by distinct experts only."""
     first = np.zeros(len(data.experts), dtype=bool)
     first[duplicates.first] = True
     found = data.among(first[data.expert])
@@ -215,7 +215,7 @@ def _distinct(data: SparseContrasts, duplicates: Duplicates) -> SparseContrasts:
 
 
 def _cells(task: SparseContrasts, limit: float, root: Array) -> Cells:
-    """Rows of robust, whitened contrasts and of the signatures of outcomes."""
+    """Whitened contrasts, moderated to `limit`, and whitened signatures of the outcomes, as rows."""
     absent = task.absent
     believed = Extremes(limit).believed(task.contrasts, None if absent is None else absent[task.event])
     own = None if absent is None else np.asarray(task.contrasts.shape[1] - absent.sum(axis=1), dtype=np.float64)
@@ -225,14 +225,14 @@ def _cells(task: SparseContrasts, limit: float, root: Array) -> Cells:
 
 
 def _signs(task: SparseContrasts, outcomes: Index) -> Array:
-    """The signature of what happens on each event, (T, K - 1)."""
+    """Signature of each event's outcome, (T, K - 1): the log-ratios that point towards the class that happened."""
     signs = logodds.signature(task.contrasts.shape[1] + 1)[outcomes]
     return signs if task.absent is None else logodds.levelled(signs, task.absent)
 
 
 @dataclass(frozen=True, eq=False)
 class _Open:
-    """Open events: their forecasts, and for each class probabilities imputed from the others, (M, K)."""
+    """Open events: M forecasts, and for each the class probabilities (M, K) that the event's other forecasts imply."""
 
     task: SparseContrasts
     cells: Cells
@@ -249,7 +249,7 @@ class _Open:
 
 @dataclass(frozen=True, eq=False)
 class _Judged:
-    """Resolved events by which answers are judged."""
+    """Resolved events whose outcomes decide between the panels."""
 
     rows: Index | slice  # of the forecasts on them
     cells: Cells
@@ -261,7 +261,7 @@ class _Judged:
 
 @dataclass(frozen=True, eq=False)
 class _AtLimit:
-    """Hierarchical fit of a crowd with extreme contrasts moderated to one limit."""
+    """Hierarchical fit of a crowd at one limit, to which all extreme contrasts are moderated."""
 
     task: SparseContrasts  # resolved events
     extremes: Extremes
@@ -282,20 +282,20 @@ class _AtLimit:
         limit: float,
         prior: tuple[Nodes, Centre],
         start: Start | None = None,
-        supposed: _Open | None = None,
+        imputed: _Open | None = None,
     ) -> _AtLimit:
-        """Crowd fitted at one limit to resolved events and imputed outcomes of open ones, searched from `start`."""
+        """Crowd fitted to resolved events, `task`, and to open ones with imputed outcomes, `imputed`, if given."""
         root = np.asarray(np.linalg.cholesky(logodds.metric(task.contrasts.shape[1] + 1)), dtype=np.float64)
         every = cells = _cells(task, limit, root)
-        if supposed is not None:
-            every = cells.and_then(*supposed.of_every_class(root))
+        if imputed is not None:
+            every = cells.and_then(*imputed.of_every_class(root))
         crowd = Hierarchy.learn(every, start, prior[1])
         otherwise = crowd.deviation_otherwise(every)
-        return cls(task, Extremes(limit), *prior, root, cells, every, crowd, otherwise, supposed)
+        return cls(task, Extremes(limit), *prior, root, cells, every, crowd, otherwise, imputed)
 
     @cached_property
     def judged(self) -> _Judged:
-        """Resolved events by which panels are judged, thinned to `JUDGING` if there are more."""
+        """Resolved events whose outcomes decide between the panels: all of them, or a sample of `JUDGING`."""
         task, weight, cells = self.task, self.task.weight, self.cells
         if weight.sum() <= JUDGING:
             return _Judged(slice(len(task.event)), cells, task.outcomes, task.offset, weight, task.topics)
@@ -310,7 +310,7 @@ class _AtLimit:
         return float(self.prior.sums.probability @ self.prior.sums.value)
 
     def model(self, share: float, *, nested: bool) -> Model:
-        """Model of dependence, nested or common, with its correlation from pairs on the same event."""
+        """Dependence, `nested` or common, if experts differ by `share`, with a correlation from pairs of forecasts."""
         if not nested:
             return Model(nested, self.crowd.correlation)
         among, found = self.judged, self.crowd.features(self.crowd.deviation, share)
@@ -318,11 +318,11 @@ class _AtLimit:
         return Model(nested, nested_correlation(among.cells, self.crowd.errors[among.rows], signal, self.centre))
 
     def by_features(self, model: Model, share: float, by: _Judged) -> Pooled:
-        """Forecasts pooled by features with a share of the differences, each expert's from its other forecasts."""
+        """Forecasts of the events `by`, pooled with features that keep `share` of the differences between experts."""
         return Pooled.by(model, by.cells, self.features_otherwise(by, share), self.root).times(1.0 / self.sum)
 
     def features_otherwise(self, by: _Judged, share: float) -> Features:
-        """Features of each forecast's expert, learned without the forecast, or without all events of its fold."""
+        """Features of each forecast's expert, learned without the forecast, or without its fold if there are folds."""
         found = self.crowd.features(self.otherwise.among(by.rows), share)
         for rows, crowd in self.without:
             own = crowd.features(crowd.deviation, share).among(by.cells.expert[rows])
@@ -330,18 +330,18 @@ class _AtLimit:
         return found
 
     def observed(self, panels: list[Pooled], by: _Judged) -> Observations:
-        """Observations of resolved events, with the contrasts of pooled panels as regressors."""
+        """Observations of the events `by` for the regression on the contrasts that each of the `panels` pooled."""
         contrasts = np.stack([each.contrasts for each in panels], axis=1)
         return Observations(contrasts, by.offset, by.outcomes, by.weight)
 
     def nodes(self, probability: Array, dependence: tuple[Dependent, ...] = ()) -> Nodes:
-        """Prior nodes of B alternative panels, with the prior of the sum of their weights."""
+        """Prior nodes of B panels with prior `probability` (B,), and with the prior of the sum of the weights."""
         b = len(probability)
         prior, none = self.prior, np.zeros(b)
         return Nodes(probability, np.eye(b), none, prior.sums, dependence, none, prior.free)
 
     def of_shares(self, kinds: tuple[bool, ...]) -> tuple[Observations, Nodes]:
-        """Observations by panels of each share of differences and kind of dependence, and the prior of these panels."""
+        """Regression on one panel for each kind of dependence and each of `SHARES`: observations and prior nodes."""
         panels = [
             self.by_features(self.model(share, nested=nested), share, self.judged)
             for nested in kinds
@@ -351,13 +351,13 @@ class _AtLimit:
         return self.observed(panels, self.judged), self.nodes(prior)
 
     def share(self, kinds: tuple[bool, ...]) -> float:
-        """Posterior mean of the share of the differences between experts that is kept."""
+        """Posterior mean of the share to which differences between experts are kept, over `kinds` of dependence."""
         fit = fit_nodes(*self.of_shares(kinds), covariances=False)
         return float(fit.joint.sum(axis=1) @ np.tile(SHARES, len(kinds)))
 
     @cached_property
     def chosen(self) -> tuple[float, tuple[Model, ...], Features, Array]:
-        """Share of differences, models, features of all experts, and contrasts of panels by agreement, (A, N)."""
+        """Share of differences kept, both dependences, features of experts, contrasts (A, N) by agreement."""
         share = self.share((False, True))
         models, features = tuple(self.model(share, nested=each) for each in (False, True)), self.features(share)
         distinct, spread = np.unique(self.prior.direction, axis=0), features.spread
@@ -365,11 +365,11 @@ class _AtLimit:
         return share, models, features, spread * among.times(spread * distinct) / 2.0
 
     def features(self, share: float) -> Features:
-        """Features of all experts, with a share of the differences between them."""
+        """Features of all experts, with `share` of the differences between experts."""
         return self.crowd.features(self.crowd.deviation, share)
 
     def panels(self, by: _Judged) -> list[Pooled]:
-        """Pooled forecasts of each panel on resolved events: by agreement, then by features with each dependence."""
+        """Forecasts on the events `by`, pooled by each panel: A by agreement, then by features with each dependence."""
         share, models, features, agreeing = self.chosen
         otherwise, expert = self.features_otherwise(by, share), by.cells.expert
         own = [Features(otherwise.bias, each[expert], features.spread[expert]) for each in agreeing]
@@ -392,15 +392,15 @@ class _AtLimit:
         return fit, nodes
 
     def log_likelihoods(self) -> Array:
-        """Log-likelihoods of what happened by the average and by each expert, (1 + N,)."""
+        """Log-likelihoods of the outcomes by the average forecast and by each expert's, (1 + N,)."""
         by, event = self.judged, self.judged.cells.event
         forecasts = logodds.softmax(self.task.contrasts[by.rows] + (by.offset + self.task.away)[event])
         given = forecasts[np.arange(len(event)), by.outcomes[event]]
         average = np.log(by.cells.by_event(given) / by.cells.number)
         return np.asarray(by.weight @ average + np.append(0.0, by.cells.by_expert(np.log(given) - average[event])))
 
-    def supposed(self, unresolved: SparseContrasts) -> _Open:
-        """Open events, with class probabilities imputed for each forecast from the others, by one correlation."""
+    def imputed(self, unresolved: SparseContrasts) -> _Open:
+        """Open events, with class probabilities that the other forecasts on the event imply under one correlation."""
         cells = _cells(replace(unresolved, outcomes=np.zeros_like(unresolved.outcomes)), self.extremes.limit, self.root)
         share, model = self.share((False,)), self.model(0.0, nested=False)
         known = self.observed([self.by_features(model, share, self.judged)], self.judged)
@@ -409,7 +409,7 @@ class _AtLimit:
         answers = mean[:d] + mean[d] / self.sum * others.contrasts
         return _Open(unresolved, cells, logodds.softmax(unresolved.offset[cells.event] + answers))
 
-    def used_again(self) -> float:
+    def reuse_correction(self) -> float:
         """Reuse correction: slope of leave-one-forecast-out answers on the plain ones, over open events; in [0, 1]."""
         if self.opened is None:
             return 1.0
@@ -430,19 +430,19 @@ class _AtLimit:
 
     @property
     def marginal(self) -> MarginalFeatures:
-        """Marginal features of each expert, with its full difference from the crowd."""
+        """Marginal features of each expert, whose difference from the crowd is kept in full."""
         found = self.features(1.0)
         bias = found.bias @ np.linalg.inv(self.root)
         return MarginalFeatures(bias, found.contrast, found.spread, self.crowd.correlation)
 
     def panel(self) -> tuple[Parts, Array, CrowdPosterior]:
-        """Parts and biases of all experts, and the posterior of the pool."""
+        """Panel's parts, biases of all experts (N, K - 1), and the posterior of the pool."""
         (fit, nodes), (_, models, features, agreeing), turn = (
             self.fit,
             self.chosen,
             np.asarray(np.linalg.inv(self.root), dtype=np.float64),
         )
-        d, slope = self.cells.contrasts.shape[1], self.used_again() / self.sum
+        d, slope = self.cells.contrasts.shape[1], self.reuse_correction() / self.sum
         among = tuple(model.among(features.contrast / features.spread) for model in models)
         contrast = np.vstack([agreeing, np.tile(slope * features.contrast, (2, 1))])
         mean, nested = fit.mean[d:], np.arange(len(contrast)) == len(contrast) - 1
@@ -472,7 +472,7 @@ def _mixed(panels: list[Pooled], slopes: Array) -> Array:
 
 
 def _together(common: Parts, nested: Parts) -> Parts:
-    """Parts with the weights of both, whose experts depend on each other in two ways."""
+    """Parts whose weights are the sum of those of `common` and `nested`, with a mixture of both dependences."""
     whole, sizes = common.contrast + nested.contrast, [np.abs(each.contrast).sum() for each in (common, nested)]
     share = float(sizes[1] / sum(sizes)) if sum(sizes) > 0 else 0.0
     if min(share, 1.0 - share) < NEGLIGIBLE:
@@ -484,14 +484,14 @@ def _together(common: Parts, nested: Parts) -> Parts:
 
 
 def _sizes(cells: Cells) -> Array:
-    """Sums of squares of contrasts by event, (T,), slightly larger for experts with larger ones, to break ties."""
+    """Sum of squared contrasts of each event, (T,); ties are broken by the sums of the experts who forecast it."""
     square = (cells.contrasts**2).sum(axis=1)
     total = cells.by_expert(square)
     return cells.by_event(square * (1.0 + 1e-3 * total / max(float(total.max()), 1.0))[cells.expert])
 
 
 def _constant(expert: Index, contrasts: Array, n: int) -> npt.NDArray[np.bool_]:
-    """Experts who gave one forecast at least `CONSTANT` times and no other, or only repeat the prior, (N,)."""
+    """Mask (N,) of experts whose forecasts are all equal and at least `CONSTANT`, or all equal to the prior."""
     first = np.zeros(n, dtype=np.intp)
     first[expert[::-1]] = np.arange(len(expert))[::-1]
     differs = (contrasts != contrasts[first[expert]]).any(axis=1)

@@ -1,4 +1,4 @@
-"""The forecasts of a crowd row by row, and regressions of each expert's on outcomes, with or without one of them."""
+"""Forecasts of a crowd as rows, and each expert's regression of contrasts on outcomes, with or without one forecast."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Cells:
     forecast: Index | None = None  # (M,); which forecast each row is of; None if each is of its own
 
     def and_then(self, *others: Cells) -> Cells:
-        """These rows joined with `others`, on further events; all of the others have rows of the same forecasts."""
+        """Rows joined with `others` on further events; each of the others is one class of the same open forecasts."""
         every, rows, size = (self, *others), len(self.event), len(others[0].event)
         events = np.cumsum([0, *(each.events for each in every)]).tolist()
         return replace(
@@ -48,7 +48,7 @@ class Cells:
         )
 
     def on_events(self, events: Index, weight: Array) -> tuple[Index, Cells]:
-        """The rows on some events, in order, with other frequencies of these; and their positions."""
+        """Positions of the rows on `events`, and these rows with the events' new frequencies `weight`."""
         place = np.full(self.events, -1)
         place[events] = np.arange(len(events))
         rows = np.flatnonzero(place[self.event] >= 0)
@@ -72,25 +72,25 @@ class Cells:
 
     @property
     def free(self) -> Array:
-        """Number of coordinates of each event, (T,)."""
+        """Number of log-ratios of each event, (T,): K - 1, or its number of options less 1."""
         return np.full(self.events, float(self.contrasts.shape[1])) if self.own is None else self.own
 
     @property
     def rows(self) -> float:
-        """Weighted number of coordinates of all forecasts."""
+        """Number of log-ratios of all forecasts, weighted by frequency."""
         return float(self.weight @ self.free[self.event])
 
     def squares(self, values: Array) -> Array:
-        """Mean squares over the coordinates of each row, (M,)."""
+        """Mean square of the log-ratios `values` (M, K - 1) of each row, (M,)."""
         return np.asarray((values**2).sum(axis=1) / self.free[self.event])
 
     def by_expert(self, values: Array) -> Array:
-        """Weighted sums of values (M,) by expert, (N,)."""
+        """Sums of `values` (M,) by expert, weighted by frequency, (N,)."""
         return np.bincount(self.expert, weights=self.weight * values, minlength=self.experts).astype(np.float64)
 
     @cached_property
     def number(self) -> Array:
-        """Rows on each event, (T,)."""
+        """Number of rows on each event, (T,)."""
         return self.by_event(np.ones(len(self.event)))
 
     @cached_property
@@ -99,11 +99,11 @@ class Cells:
         return self.by_event(self.weight) / np.maximum(self.number, 1.0)
 
     def by_event(self, values: Array) -> Array:
-        """Unweighted sums of values (M,) by event, (T,)."""
+        """Unweighted sums of `values` (M,) by event, (T,)."""
         return np.bincount(self.event, weights=values, minlength=self.events).astype(np.float64)
 
     def of_forecast(self, values: Array) -> Array:
-        """Sums (M, ...) over the rows of the same forecast."""
+        """For each row, the sum of `values` (M, ...) over all rows of the row's forecast."""
         if self.forecast is None:
             return values
         columns = values.reshape(len(values), -1).T
@@ -112,13 +112,13 @@ class Cells:
 
     @property
     def once(self) -> Array:
-        """Weight of each row that is left out with its forecast, at most 1 in total per forecast, (M,)."""
+        """Weight that a row loses when its forecast is left out, (M,): in total at most 1 for each forecast."""
         return np.asarray(self.weight / np.maximum(self.of_forecast(self.weight), 1.0))
 
 
 @dataclass(frozen=True, eq=False)
 class Regressions:
-    """Sums for a ridge regression each: count, signature, value, and their products; arrays of one shape (...)."""
+    """Sums for ridge regressions of values on signatures of outcomes, one regression for each element (...)."""
 
     count: Array
     signs: Array
@@ -129,7 +129,7 @@ class Regressions:
 
     @classmethod
     def by_expert(cls, cells: Cells, values: Array) -> Regressions:
-        """Regression sums of each expert, for values (M, K - 1)."""
+        """Sums for one regression per expert, of `values` (M, K - 1)."""
         signs = np.stack([cells.by_expert(column) for column in cells.signs.T], axis=-1)
         value = np.stack([cells.by_expert(column) for column in values.T], axis=-1)
         return cls(
@@ -142,7 +142,7 @@ class Regressions:
         )
 
     def without(self, cells: Cells, values: Array) -> Regressions:
-        """For each row, the sums of its expert's other forecasts, (M,)."""
+        """Sums for one regression per row, (M,), over the other forecasts of the row's expert."""
         own, once = cells.expert, cells.once
 
         def less(total: Array, each: Array) -> Array:
@@ -159,7 +159,7 @@ class Regressions:
         )
 
     def solve(self, worth: tuple[float, float], length: float) -> tuple[Array, Array, Array, Array]:
-        """Bias (..., K - 1), contrast (...), residual squares (...), and the pivot of the contrast (...)."""
+        """Bias (..., K - 1); contrast, sum of squared residuals, and pivot (precision) of the contrast, (...) each."""
         count = self.count + worth[0]
         pivot = self.length + worth[1] * length - (self.signs**2).sum(axis=-1) / count
         contrast = (self.cross - (self.signs * self.value).sum(axis=-1) / count) / pivot
@@ -170,6 +170,6 @@ class Regressions:
         return bias, contrast, np.maximum(self.square - 2.0 * fitted + size + both, 0.0), pivot
 
     def uncertain(self, worth: tuple[float, float], pivot: Array) -> tuple[Array, Array]:
-        """Posterior variances of a coordinate of the bias and of the contrast, for a variance of 1 of the values."""
+        """Posterior variance of each log-ratio of the bias, and of the contrast, relative to the residual variance."""
         count, d = self.count + worth[0], self.signs.shape[-1]
         return 1.0 / count + (self.signs**2).sum(axis=-1) / (d * count**2 * pivot), 1.0 / pivot

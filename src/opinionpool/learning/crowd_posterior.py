@@ -1,4 +1,4 @@
-"""What is open about a crowd: which believed panel holds, with what slope, and each expert's features."""
+"""Posterior of a crowd: which of the alternative panels is right, with what slope, and each expert's features."""
 
 from __future__ import annotations
 
@@ -55,14 +55,14 @@ class CrowdPosterior(Posterior):
         variance: Array,
         turn: Array,
     ) -> CrowdPosterior:
-        """Return the posterior of a fit of panels with these contrasts (B, N), dependence (B,) and `parts`."""
+        """Return the posterior of the fit of B `panels`: contrasts (B, N), whether nested (B,), and parts."""
         names = [_in_words(kind) for kind in nodes.dependence]
         rows = probability_rows("weights", names, nodes.probability, fit.joint.sum(axis=1)) + sum_rows(fit, nodes)
         about = dict(zip(("contrast", "nested", "parts"), panels, strict=True))
         return cls.with_rows(fit, rows, shift=shift, variance=variance, turn=turn, **about)
 
     def weight_interval(self, experts: int, level: float = 0.9) -> tuple[Array, Array]:
-        """Return the credible interval of each weight in the whole crowd, less its mean, (N,) twice."""
+        """Return bounds, (N,) each, of the weights' credible intervals in the whole crowd, less the weights' means."""
         sd = self.weight_sd(experts)
         low, high = (
             quantile(np.ones(1), np.zeros((1, len(sd))), sd[None], q) for q in ((1 - level) / 2, (1 + level) / 2)
@@ -102,7 +102,7 @@ class CrowdPosterior(Posterior):
         return np.where(answered[:, None, None], np.concatenate([intercept, each], axis=1), 0.0)
 
     def _differences(self, panel: PoolingPanel, batch: Batch, rows: slice) -> Array:
-        """Return the covariance of log-ratios due to uncertain features, (T, K - 1, K - 1)."""
+        """Return the covariance of the answers' log-ratios due to uncertain features, (T, K - 1, K - 1)."""
         symmetric, mean = self._symmetric(panel), self.probability @ self.mean
         beyond = self._beyond_bias(symmetric, batch, rows, symmetric.settings.extremes)
         present, parts = ~np.isnan(beyond[..., 0]) & symmetric.informative, self.parts
@@ -121,13 +121,13 @@ class CrowdPosterior(Posterior):
         return np.asarray(of_bias + sum(np.einsum("tna,n,tnb->tab", each, own, each) for each, own in pairs))
 
     def _beyond_bias(self, panel: Panel, batch: Batch, rows: slice, extremes: Extremes) -> Array:
-        """Return robust contrasts less biases, without the part of biases that the intercept moved, (T, N, K - 1)."""
+        """Return robust contrasts less biases, the intercept not counted as a bias, (T, N, K - 1)."""
         some = batch.some(rows)
         return np.asarray(extremes.believed(some.contrasts(), some.base.absent) - panel.bias_ratios + self.shift)
 
 
 def _in_words(kind: Dependent) -> str:
-    """Label of a panel by the quantity that its weights follow from."""
+    """Label of a panel by the quantity that determines its weights."""
     if np.isinf(kind.exponent):
         return "features, " + ("nested evidence" if kind.kind == "nested" else "one correlation")
     return kind.guide if kind.exponent else "experts alike"

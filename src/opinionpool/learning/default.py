@@ -1,4 +1,4 @@
-"""The default pool: what is believed of a panel, moved by resolved events as far as they bear.
+"""The default pool: beliefs about a panel, updated by resolved events.
 
 The answer is a log pool, L* = L° + Σ w_i (C_i − b_i), whose coefficients are the posterior mean of a hierarchical
 logistic regression (docs/model.md, 10): a grid of nodes says what is believed of the weights beforehand, of any panel
@@ -97,7 +97,7 @@ def default_fit(
 
 
 def log_evidence(data: DenseContrasts, believed: Believed) -> float:
-    """Log marginal likelihood of the outcomes at the usual limit of extremes; 0 where nothing is learned."""
+    """Log marginal likelihood of the outcomes at the usual limit of extremes; 0 if nothing is learned."""
     duplicates, limit = _duplicates(data, believed, None), harmonic_mean(LIMITS, LIMIT_PROBABILITIES)
     data, believed, away = _distinct(data, believed, duplicates)
     used = data.resolved & (data.weight > 0) & data.answered
@@ -112,7 +112,7 @@ def log_evidence(data: DenseContrasts, believed: Believed) -> float:
 def _distinct(
     data: DenseContrasts, believed: Believed, duplicates: Duplicates
 ) -> tuple[DenseContrasts, Believed, Array]:
-    """Contrasts of distinct experts, what is believed of these, and L° less the believed prior, (K - 1,)."""
+    """Contrasts of the distinct experts, the beliefs about them, and L° less the believed prior, (K - 1,)."""
     data = data.by(duplicates.first)
     away = np.zeros(data.free) if believed.assessed or not data.contrasts.size else data.distrust()
     if len(duplicates.first):
@@ -123,7 +123,7 @@ def _distinct(
 
 
 def _duplicates(data: DenseContrasts, believed: Believed, every: Blocks | None) -> Duplicates:
-    """Distinct experts, by all events where the data are a sample of them."""
+    """Duplicates among the experts, by all events in the blocks `every`, if the data are a sample."""
     if every is None:
         return Duplicates.among(data.contrasts, data.experts, believed.named)
     blocks = (block.contrasts for block in every())
@@ -177,7 +177,7 @@ def _fit(
     *,
     covariances: bool,
 ) -> Fit:
-    """Posterior by all events, as these are `seen`, searched from a mean that is near."""
+    """Posterior given all events, `every`, or given `rows` if they are all; `seen` is how contrasts are prepared."""
     observed = rows.observed(*seen)
     if every is None:
         return fit_nodes(observed, nodes, covariances=covariances, start=start)
@@ -193,7 +193,7 @@ def _weighed(
     again: Callable[[DenseContrasts, Blocks | None], Fit],
     known: tuple[float, float],
 ) -> Members:
-    """Members by what happened on all events, or a sample that decides; evidence of these is `known`.
+    """Members updated by the outcomes of all events, or of a sample that decides; `known` is the log pool's evidence.
 
     Where events count otherwise in comparisons, evidence is of a fit to them `again`.
     """
@@ -213,7 +213,7 @@ def _weighed(
 def _compared(
     found: list[tuple[float, Array]], prior: tuple[float, ...], likelihoods: list[Likelihood], nodes: Nodes
 ) -> list[tuple[float, Array]]:
-    """Return evidence and mean of alternatives by all events, where a sample leaves more than one of them open."""
+    """Return each alternative's evidence and mean, by all events if more than one is probable after the sample."""
     probability = posterior_probabilities([score for score, _ in found], prior)
     still = probability > OPEN
     if np.count_nonzero(still) == 1:
@@ -227,7 +227,7 @@ def _compared(
 
 
 def _centre(rows: DenseContrasts, believed: Believed, limit: float) -> tuple[Array, Array | None]:
-    """Contrasts of the experts' null forecasts, (N, K - 1), by their marginal biases at a limit of extremes.
+    """Contrasts of the experts' null forecasts, (N, K - 1), by their marginal biases at the limit of extremes.
 
     Where classes are not alike, as in order or rare, all experts seem biased against those that are far from the
     others: a share of that is taken for an error, and how far that may be off, in `BIASES`, is returned, too, (K - 1,).

@@ -1,4 +1,4 @@
-"""How much events tell that belong together: in one group, or closed or resolved on the same day.
+"""Information in dependent events: those in one group, or those that closed or were resolved on the same day.
 
 n events tell as much as n / (1 + (m − 1) r) independent ones, m of a group each, where what is learned from them has a
 correlation of r within groups: surprises, for the pool's coefficients, and differences of log losses where answers are
@@ -41,7 +41,7 @@ WORTH_SAYING, WORTH_ASKING, ENOUGH_DAYS = 0.95, 0.25, 10
 def independent_weight(
     forecasts: Forecasts, reference: Array, weight: Array, floor: float
 ) -> tuple[Array, Array | None, tuple[Note, ...]]:
-    """Frequencies of the events, (T,), reduced by the design effect of dependent events; and notes.
+    """Frequencies of the events, (T,), divided by the design effect of dependent events, and notes on this.
 
     The first are for coefficients, the second for comparing answers; None where they are as given.
 
@@ -83,7 +83,7 @@ def independent_weight(
 
 
 def independent_share(residuals: Sequence[tuple[Array, int]], member: Index, weight: Array, days: int = 0) -> Array:
-    """Independent events that each event of a group counts as, (G,): the fewest over the coefficients.
+    """Number of independent events that each event of a group counts as, (G,): the least over the coefficients.
 
     Where n events have a correlation of r, each tells 1 / (1 + (n - 1) r), and less where that lasts. The logarithm of
     this is averaged over what is believed of r and what the residuals say of it, so that one event moves it little.
@@ -119,7 +119,7 @@ def independent_share(residuals: Sequence[tuple[Array, int]], member: Index, wei
 
 
 def _log_evidence(values: Array, member: Index, weight: Array, days: int, r: Array, phi: Array) -> Array:
-    """Log evidence of correlations r within groups, autoregressive by phi over days, for one column of surprises."""
+    """Log marginal likelihood of score residuals `values`, correlated by r in a group, and r phi^k k days later."""
     size = np.bincount(member, weights=weight)
     means = np.stack([np.bincount(member, weights=weight * column) for column in values.T], axis=-1) / size[:, None]
     inside = float(weight @ np.square(values - means[member]).sum(axis=1))
@@ -146,7 +146,7 @@ def _log_evidence(values: Array, member: Index, weight: Array, days: int, r: Arr
 
 
 class _Answers(NamedTuple):
-    """Mean forecast and number of forecasts on each event, duplicates as one and without constant experts."""
+    """Mean forecast and number of forecasts on each event; duplicates count as one, constant experts are left out."""
 
     number: Index  # (T,)
     average: Array  # (T, K); mean probabilities
@@ -172,7 +172,7 @@ class _Answers(NamedTuple):
 def _residuals(
     forecasts: Forecasts, reference: Array, answers: _Answers, used: npt.NDArray[np.bool_]
 ) -> tuple[list[tuple[Array, int]], Array]:
-    """Score residuals by intercept and slope of the believed pool, each with its free columns; and gains, (T, 1).
+    """Score residuals of the believed pool by intercept and slope, each with its free columns; and gains, (T, 1).
 
     A gain is the log probability of what happened by the believed pool less that by the simple average.
     """

@@ -1,4 +1,4 @@
-"""Experts who repeat another, and those who always give the same forecast."""
+"""Experts who repeat another expert, and experts who always give the same forecast."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Duplicates:
     def in_crowd(
         cls, event: Index, expert: Index, contrast: Array, experts: tuple[str, ...], constant: Mask
     ) -> Duplicates:
-        """Find duplicates among many experts, of whom only likely ones are compared; all others are distinct.
+        """Find duplicates among many experts; only experts whose forecasts have equal hashes are compared.
 
         Who is `constant` (N,) says who asks.
         """
@@ -103,7 +103,7 @@ class Duplicates:
     def _of(
         cls, columns: Iterable[tuple[Index, Array]], experts: tuple[str, ...], named: Mask | None = None
     ) -> Duplicates:
-        """Find duplicates, given each expert's events and contrasts."""
+        """Find duplicates, given the events and contrasts of each expert, `columns`."""
         source = np.full(len(experts), CONSTANT)
         first: list[int] = []
         # By how many there are and what the first ones are; few who differ have these in common.
@@ -138,13 +138,13 @@ class Duplicates:
 
     @property
     def counts(self) -> Array:
-        """Count of each expert, (N,): 1 divided among duplicates, 0 for constant ones, 1 for new ones."""
+        """Count of each expert, (N,): 1 / m for m duplicates of each other, 0 for constant experts, 1 for new ones."""
         known, found = self.source >= 0, self.new.astype(np.float64)
         found[known] = 1.0 / np.bincount(self.source[known])[self.source[known]]
         return found
 
     def parts(self, parts: Parts) -> Parts:
-        """Parts of all experts from the parts of distinct ones; duplicates are perfectly dependent and share."""
+        """Parts of all experts from `parts` of the distinct ones; duplicates share one weight."""
         n = len(self.source)
         if len(self.first) == n:
             return parts
@@ -158,13 +158,13 @@ class Duplicates:
         return Parts(self.rows(parts.contrast), spread, dependence, source=source if len(kept) < n else None)
 
     def as_believed(self, values: Array, believed: Array) -> Array:
-        """Values (N,) in which new experts differ from the distinct experts' mean as positive ones are believed to."""
+        """`values` (N,), a new expert's times `believed` of it over the mean of `believed` of distinct experts."""
         if len(self.first) == 0:
             return values
         return np.asarray(np.where(self.new, values * (believed / believed[self.first].mean()), values))
 
     def _dependence(self, among: Dependence, source: Index) -> Dependence:
-        """Return the dependence of distinct, constant and new experts, `source` (P,), from that of distinct ones."""
+        """Return the dependence of P experts from `among`, that of the distinct ones; `source` (P,) maps to these."""
         n, known, new = len(source), source >= 0, source == NEW
         if known.all():
             return among
@@ -197,7 +197,7 @@ class Duplicates:
         return MatrixCorrelation(matrix)
 
     def rows(self, values: Array) -> Array:
-        """Rows (N, ...) of all experts from the distinct ones': their mean for new ones, 0 for constant ones."""
+        """Values (N, ...) of all experts from those of distinct ones: the mean for new, 0 for constant experts."""
         full = np.zeros((len(self.source), *values.shape[1:]))
         if len(self.first):
             full[self.source >= 0] = values[self.source[self.source >= 0]]
@@ -210,7 +210,7 @@ FIRST, HEAD = 64, 1 << 16
 
 
 def _different(given: Array) -> int:
-    """Number of distinct forecasts among (n, K - 1), or among the first `FIRST` if these are enough."""
+    """Number of different forecasts in `given` (n, K - 1), or in its first `FIRST` rows if these have enough."""
     found = len(set(map(tuple, given[:FIRST].tolist())))
     if len(given) <= FIRST or found >= DUPLICATED[1]:
         return found
@@ -219,7 +219,7 @@ def _different(given: Array) -> int:
 
 
 def _witnesses(sample: Array, found: Duplicates, blocks: Iterable[Array]) -> Iterator[Array]:
-    """Yield contrasts (m, N, K - 1) of events on which experts differ from the ones that they seem to repeat.
+    """Yield contrasts (m, N, K - 1) of events on which an expert differs from the expert that it repeats in the sample.
 
     Of those who always say the same, or have no forecast in the sample, events on which they say something.
     """
@@ -251,7 +251,7 @@ def _witnesses(sample: Array, found: Duplicates, blocks: Iterable[Array]) -> Ite
 
 
 def _all_differ(forecast: Array) -> bool:
-    """Return True if every expert has a forecast on every event, and the first ones rule out any duplicates."""
+    """Return True if nobody's forecast is missing and the forecasts on the first events rule out duplicates."""
     first = forecast[:FIRST, :, 0]
     if forecast.shape[2] > 1 or len(first) < DUPLICATED[0] or np.isnan(forecast).any():
         return False
@@ -261,7 +261,7 @@ def _all_differ(forecast: Array) -> bool:
 
 
 def _alike(event: Index, expert: Index, contrast: Array, n: int) -> npt.NDArray[np.bool_]:
-    """Mask of likely duplicates, (n,): experts with enough forecasts whose sums of hashes equal another's."""
+    """Mask of likely duplicates, (n,): experts with enough forecasts whose hashes have the sum of another expert's."""
     key = event.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     with np.errstate(over="ignore"):
         for column in contrast.T:
@@ -290,7 +290,7 @@ def _notes(source: npt.NDArray[np.intp], experts: tuple[str, ...]) -> tuple[Note
 
 
 def counted_once(event: Index, expert: Index, source: Index) -> tuple[Array, Index]:
-    """Count of each of M forecasts, divided among duplicates, and index of its distinct forecast, (M,) each.
+    """Count of each of M forecasts, 1 / m for m duplicates, and index of its distinct forecast, (M,) each.
 
     Duplicates on an event count for one together, constant experts for none, and those without a forecast when
     duplicates were looked for are each by themselves. `source` is the distinct expert behind each expert.

@@ -1,4 +1,4 @@
-"""What learning leaves: a panel, the prior that it was learned with, and what is known about both."""
+"""Result of learning: a panel, the prior that it was learned with, its posterior, members, topics and notes."""
 
 from __future__ import annotations
 
@@ -87,13 +87,13 @@ class FittedPanel(Tabular):
 
     @cached_property
     def left_out(self) -> LeftOut | None:
-        """Likelihood ratios of resolved events, each without its own outcome, where the posterior is known."""
+        """Likelihood ratios of resolved events, each without its own outcome; None if the posterior is unknown."""
         if isinstance(self.known, Problem):
             return None if self.posterior is None else left_out(self.panel, self.posterior, self.known)
         return self.known
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the attributes, with what is kept of the resolved events in place of these."""
+        """Return the attributes, the resolved events replaced by their leave-one-out likelihood ratios."""
         return self.__dict__ | {"known": self.left_out}
 
     def _table(self) -> dict[str, list[Any]]:
@@ -110,7 +110,7 @@ class FittedPanel(Tabular):
         }
 
     def weight_interval(self, level: float = 0.9) -> tuple[Array, Array]:
-        """Credible interval of each weight by itself, (N,) twice, by `posterior`; NaN where it is not known."""
+        """Bounds of each weight's marginal credible interval, (N,) each; NaN where unknown."""
         low, high = np.full((2, len(self.experts)), np.nan)
         if self.posterior is not None:
             known = self.present & self.panel.informative
@@ -119,7 +119,7 @@ class FittedPanel(Tabular):
 
     @property
     def features(self) -> PoolingPanel | MarginalFeatures:
-        """Calibration and accuracy of each expert by itself: as the data show them, else the panel's."""
+        """Features of each expert: estimated marginally if the fit has such estimates, else those of the panel."""
         return self.panel if self.marginal is None else self.marginal
 
     @property
@@ -134,7 +134,7 @@ class FittedPanel(Tabular):
 
     @property
     def class_model(self) -> str:
-        """Whether experts' weights differ between classes, "full", or not, "symmetric"."""
+        """Kind of weights: "full" if they differ between classes, else "symmetric"."""
         return "full" if isinstance(self.panel, FullPanel) else "symmetric"
 
     @property
@@ -164,7 +164,7 @@ class FittedPanel(Tabular):
         return batch.as_asked(logodds.public_probabilities(self._answers(batch, topics)))
 
     def _answers(self, batch: Batch, topics: npt.ArrayLike | None, p: Array | None = None) -> Array:
-        """Answers (T, K), with topic effects and mixed with the other members; `p` are the log pool's."""
+        """Answers (T, K), with topic effects and the other members; `p` are the log pool's answers, if known."""
         # The base rate moves what the members say together.
         within, floor = batch if self.members is None else batch.at_prior, self.panel.settings.pool_floor
         p = answer_rows(self.panel.answers(within), batch.classes) if p is None else p
@@ -178,7 +178,7 @@ class FittedPanel(Tabular):
         return logodds.pooled_probabilities(logodds.prior_log_ratios(both) + batch.shift, batch.prior, floor)
 
     def topic_shift(self, p: Array, batch: Batch, topics: npt.ArrayLike, *, uncertain: bool = False) -> TopicShift:
-        """Topic effects on the common answers `p` (T, K); none where nobody answered. `uncertain`: for an interval."""
+        """Topic effects on the common answers `p` (T, K), 0 where nobody answered; `uncertain` for an interval."""
         assert self.topics is not None
         common = logodds.prior_log_ratios(p) - batch.start
         labels = np.broadcast_to(np.ravel(np.asarray(topics, dtype=object)), len(p))
@@ -216,7 +216,7 @@ class FittedPanel(Tabular):
     def completed(
         self, p: Array, forecasts: Forecasts, prior: npt.ArrayLike, base_rate: npt.ArrayLike | None = None
     ) -> Array:
-        """Answers with topics and the other members, from those of the panel to forecasts as they count by age."""
+        """Answers with topics and the other members, from `p`, the panel's answers to `forecasts` discounted by age."""
         topics = None if self.topics is None else forecasts.topics
         if topics is None and self.members is None:
             return p
@@ -235,7 +235,7 @@ class FittedPanel(Tabular):
         level: float = 0.9,
         topics: npt.ArrayLike | None = None,
     ) -> tuple[Array, Array]:
-        """Interval for the pooled probability, from what the outcomes left open about the weights and topics.
+        """Interval for the pooled probability, from the posterior of weights and topics.
 
         Returns
         -------
@@ -264,7 +264,7 @@ class FittedPanel(Tabular):
         base_rate: npt.ArrayLike | None = None,
         level: float = 0.9,
     ) -> tuple[Array, Array] | None:
-        """The intervals of every event of some forecasts, without an array of all events x experts; None if unknown."""
+        """Intervals of all events, without an array of all events x experts; None if the posterior is unknown."""
         if self.posterior is None:
             return None
         t, k = len(forecasts.events), len(self.classes)
@@ -282,7 +282,7 @@ class FittedPanel(Tabular):
         return ends[0], ends[1]
 
     def aged(self, forecasts: Forecasts, prior: npt.ArrayLike) -> Forecasts:
-        """Forecasts whose probabilities account for levels of scales and for ages."""
+        """Forecasts with probabilities in place of levels of scales, and discounted by age."""
         if self.votes is not None:
             forecasts = self.votes.forecasts(forecasts)
         if self.recency is None or forecasts.made is None or forecasts.options is not None:
@@ -295,7 +295,7 @@ class FittedPanel(Tabular):
         return self.panel.read(self.taken(q), prior, base_rate)
 
     def taken(self, q: npt.ArrayLike) -> npt.ArrayLike:
-        """Forecasts by all experts, (..., N), with levels replaced by the probabilities that they count as."""
+        """Forecasts by all experts, (..., N), with each level replaced by the probability that it counts as."""
         return q if self.votes is None else self.votes.array(logodds.check_probabilities(q))
 
     def answer_parts(self, batch: Batch) -> AnswerParts:
@@ -303,7 +303,7 @@ class FittedPanel(Tabular):
         return self.panel.answer_parts(batch)
 
     def for_options(self, options: tuple[object, ...]) -> FittedPanel:
-        """Panel for events with these options, if learned from events with options of their own."""
+        """Panel for events with the given options, for a panel learned from events with options of their own."""
         # The uncertainty of its weights is known for as many options as it was learned from.
         posterior = self.posterior if len(options) == len(self.classes) else None
         return replace(self, panel=self.panel.for_options(options), posterior=posterior)

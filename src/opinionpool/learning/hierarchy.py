@@ -1,4 +1,4 @@
-"""Bias, contrast and spread of each expert of a crowd, as deviations from the crowd's, shrunken towards it.
+"""Bias, contrast and spread of each expert of a crowd, shrunken towards the crowd's bias, contrast and spread.
 
 How far experts differ is itself learned from how their forecasts scatter (empirical Bayes), so an expert with few
 forecasts has nearly the crowd's features, and one with many its own. Experts are compared with those who answered the
@@ -42,20 +42,20 @@ class Differences:
     variance: Array  # (...); what is open about bias and contrast adds so much to the variance of a forecast
 
     def among(self, rows: Index | slice) -> Differences:
-        """Differences in some of the rows."""
+        """Differences in the given rows."""
         return Differences(self.bias[rows], self.contrast[rows], self.log_spread[rows], self.variance[rows])
 
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """Bias (..., K - 1), contrast and spread of experts, whitened; the spread of the next forecast of each."""
+    """Bias (..., K - 1), contrast and spread of experts, whitened; the spread is of a new forecast (predictive)."""
 
     bias: Array
     contrast: Array
     spread: Array
 
     def among(self, rows: Index | slice) -> Features:
-        """Features in some of the rows."""
+        """Features in the given rows."""
         return Features(self.bias[rows], self.contrast[rows], self.spread[rows])
 
 
@@ -79,7 +79,7 @@ class Centre:
         return cls(bias, accuracy / kappa, 2.0 * accuracy / kappa**2, believed.rho, worths)
 
     def drawn(self, found: float, events: float) -> float:
-        """Return a correlation found on so many events, shrunken towards the believed one."""
+        """Return the correlation `found` on a number of events, shrunken towards the believed correlation."""
         worth = PANEL_WORTH + self.worth[2]
         return float(np.clip((worth * self.correlation + events * found) / (worth + events), LOWEST, HIGHEST))
 
@@ -88,7 +88,7 @@ ANYBODY = Centre()
 
 
 class Start(NamedTuple):
-    """Start of a fit: correlation of the crowd, and its experts' (N,) differences and spreads."""
+    """Start of a fit: the crowd's correlation, and N experts' differences in bias and contrast, and spreads."""
 
     correlation: float
     bias: Array
@@ -98,7 +98,7 @@ class Start(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Hierarchy:
-    """A crowd and how far its experts differ."""
+    """Features of a crowd, variances of its experts' features, and the sums from which each expert's follow."""
 
     bias: Array  # (K - 1,)
     # contrast, variance, correlation: the crowd's
@@ -116,7 +116,7 @@ class Hierarchy:
 
     @classmethod
     def learn(cls, cells: Cells, start: Start | None = None, centre: Centre = ANYBODY) -> Hierarchy:
-        """Fit the hierarchy by rounds that update shared residuals, experts' features and the crowd's in turn.
+        """Fit the hierarchy by rounds that update shared residuals, experts' features and the crowd's features in turn.
 
         `start` is what was found in nearly the same forecasts.
         """
@@ -134,7 +134,7 @@ class Hierarchy:
 
     @classmethod
     def _after(cls, start: Start, cells: Cells, centre: Centre) -> Hierarchy:
-        """Hierarchy after one round of updates; its errors are not standardised yet."""
+        """Hierarchy after one round of updates; `errors` are not yet divided by the spread of their expert."""
         length = float((cells.signs**2).sum(axis=1).mean())
         # Rounding of a sum that is whole must not take one off.
         independent = min(int(cells.event_weight.sum() * (1.0 + 1e-12)), cells.experts)
@@ -178,7 +178,7 @@ class Hierarchy:
         return self._differences(self.sums.without(cells, self.values), np.maximum(squares, 0.0))
 
     def features(self, deviation: Differences, share: float) -> Features:
-        """Features of experts, with a share of their differences from the crowd."""
+        """Features of experts, with `share` of their differences from the crowd, `deviation`."""
         variance = self.variance * np.exp(2.0 * share * deviation.log_spread) + share * deviation.variance
         bias, contrast = self.bias + share * deviation.bias, self.contrast + share * deviation.contrast
         return Features(bias, contrast, np.sqrt(variance))
@@ -201,7 +201,7 @@ class Hierarchy:
 
 
 def _crowd(cells: Cells, rho: float, length: float, centre: Centre) -> tuple[Array, float]:
-    """Bias and contrast of the crowd by generalised least squares: n forecasts count as n/(1 + (n − 1) rho)."""
+    """Bias and contrast of the crowd by generalised least squares: n forecasts of an event count n/(1 + (n − 1)rho)."""
     number = cells.number
     alike = cells.weight / (1.0 + (number[cells.event] - 1.0) * rho)
     off = cells.contrasts - centre.bias - centre.contrast * cells.signs
@@ -234,7 +234,7 @@ def _shared(cells: Cells, residual: Array, spread: Array, rho: float) -> Array:
 
 
 def _worths(cells: Cells, sums: Regressions, length: float, independent: int) -> tuple[float, float]:
-    """Weight of the crowd's bias and contrast for an expert, in forecasts, by EM; inf for bias where there is none."""
+    """Prior weights, in forecasts, of the crowd's bias (inf if biases are 0) and contrast for an expert, by EM."""
     counted, d = sums.count > 0, sums.signs.shape[-1]
     experts, rows = float(counted.sum()), cells.rows
     # Experts on the same few events do not tell independently how far experts differ.
@@ -262,7 +262,7 @@ def _within(worth: float) -> float:
 
 
 def _variance(cells: Cells, squares: Array, centre: Centre) -> float:
-    """Variance of the crowd, shrunken towards the believed one; the forecasts on one event count as one."""
+    """Variance of the crowd, shrunken towards the believed variance; all forecasts on one event count as one."""
     events = float(cells.event_weight.sum())
     found = float(cells.weight @ squares / cells.weight.sum())
     worth = PANEL_WORTH + centre.worth[1]
@@ -270,7 +270,7 @@ def _variance(cells: Cells, squares: Array, centre: Centre) -> float:
 
 
 def _spread_worth(cells: Cells, squares: Array, count: Array, independent: int) -> float:
-    """Weight of the crowd's variance for an expert, in forecasts, from the scatter of experts' variances."""
+    """Prior weight, in forecasts, of the crowd's variance for an expert, from the scatter of the experts' variances."""
     counted = count > 0
     experts, forecasts = float(counted.sum()), float(count.sum())
     mean = float(cells.weight @ squares) / forecasts
@@ -289,7 +289,7 @@ def _spread_worth(cells: Cells, squares: Array, count: Array, independent: int) 
 
 
 def _correlation(cells: Cells, errors: Array, centre: Centre) -> float:
-    """Common correlation of errors, from pairs of forecasts on an event, shrunken towards the believed one."""
+    """Common correlation of errors, from pairs of forecasts on an event, shrunken towards the believed correlation."""
     products, number = pair_products(cells.event, errors, cells.events)
     weight = cells.event_weight
     pairs, events = float(weight @ number), float(weight[number > 0].sum())
@@ -297,7 +297,7 @@ def _correlation(cells: Cells, errors: Array, centre: Centre) -> float:
 
 
 def nested_correlation(cells: Cells, errors: Array, signal: Array, centre: Centre = ANYBODY) -> float:
-    """Correlation of nested evidence, from pairs of forecasts on an event; `signal` (N,) is of experts."""
+    """Correlation of nested evidence, from pairs of forecasts on an event; `signal` (N,) is each expert's mu/sigma."""
     among = NestedCorrelation(signal, 0.0)
     weight = cells.event_weight
     products, squares = among.pairs(cells.event, cells.expert, errors, cells.events)

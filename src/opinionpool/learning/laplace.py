@@ -83,11 +83,11 @@ Likelihood: TypeAlias = Callable[[Array], Arrow]
 
 
 class Centred(Protocol):
-    """A posterior that has a mean."""
+    """Posterior with a mean, for `about_mean`."""
 
     @property
     def centre(self) -> Array:
-        """Its mean."""
+        """Posterior mean of the coefficients."""
         ...
 
 
@@ -95,7 +95,7 @@ P = TypeVar("P", bound=Centred)
 
 
 def approximate(design: Design, nodes: Nodes, start: Array | None = None) -> Levels:
-    """Return the posterior by a quadratic function about the mode under a normal prior like the mixture.
+    """Return the posterior by a quadratic function about the mode under a normal prior with the mixture's moments.
 
     Where the search starts changes nothing.
     """
@@ -110,7 +110,7 @@ def approximate(design: Design, nodes: Nodes, start: Array | None = None) -> Lev
 
 
 def evidence(observed: Observations, nodes: Nodes, start: Array | None = None) -> tuple[float, Array]:
-    """Return the log marginal likelihood of observed events and the mean of coefficients, by the quadratic function."""
+    """Return the log marginal likelihood and the posterior mean of coefficients, by one quadratic function."""
     basis = _basis(observed, nodes)
     start = _along(start, basis, observed.free)
     found = approximate(observed.design_along(basis), nodes.along(basis), start)
@@ -145,7 +145,7 @@ def fit_all(
     *,
     covariances: bool = True,
 ) -> Fit:
-    """Return the posterior by the likelihood of many events, from a mean that is near, such as that of a sample."""
+    """Return the posterior by the likelihood of many events; `start` is a mean nearby, such as that given a sample."""
     start = np.append(start, np.zeros(len(names) * (nodes.free + 1)))
     found = about_mean(likelihood, partial(Levels.of, nodes=nodes), start, SMALL)
     pairs = found.likely(NEGLIGIBLE, len(start) - found.about.slope.size, covariances=covariances or bool(names))
@@ -153,7 +153,7 @@ def fit_all(
 
 
 def about_mean(likelihood: Likelihood, posterior: Callable[[Arrow], P], start: Array, small: float) -> P:
-    """Return the posterior by a quadratic function about its centre, by Newton's method to a step below `small`."""
+    """Return the posterior by a quadratic function about its own mean, which Newton steps find (to `small`)."""
     for _ in range(STEPS):
         about = likelihood(start)
         found = posterior(about)
@@ -164,7 +164,7 @@ def about_mean(likelihood: Likelihood, posterior: Callable[[Arrow], P], start: A
 
 
 def _averaged(found: Levels, pairs: Pairs, nodes: Nodes, basis: Array | None, names: tuple[str, ...]) -> Fit:
-    """Return the average over pairs of a node and a sum, with weights along a basis if there is one."""
+    """Return the average over `pairs` of a node and a sum; weights are coordinates along `basis` if there is one."""
     q, probability, node, total = found.about.cross.shape[2], pairs.probability, pairs.node, pairs.total
     d, means, whole = found.about.slope.shape[1] - 1, pairs.mean[:, :q], pairs.covariance
     top = pairs.score.max()
@@ -240,7 +240,7 @@ def prior_fit(nodes: Nodes, *, covariances: bool = True) -> Fit:
 def _by_modes(
     found: Levels, pairs: Pairs, seen: tuple[Observations, Design], nodes: Nodes, *, covariances: bool
 ) -> Pairs:
-    """Return the pairs with their modes in all coefficients, each by a search from its mean.
+    """Return the pairs with their posterior modes in all coefficients, each mode by a search from the pair's mean.
 
     Slopes of topics multiply the common answer at the mean.
     """
@@ -277,12 +277,12 @@ def _by_modes(
 
 
 def _basis(observed: Observations, nodes: Nodes) -> Array | None:
-    """Return a basis of the identified directions of the weights; None if all are, or beliefs differ by expert."""
+    """Return a basis of the weights' identified directions; None if all are, or if beliefs differ by expert."""
     return observed.basis_with(nodes.direction) if nodes.own is None else None
 
 
 def _groups(probability: Array, label: Array | Index, most: int) -> Index:
-    """Return 0 .. G - 1 for each different label, the less probable ones together where there are more than `most`."""
+    """Return the group, 0 .. G - 1, of each label: at most `most` groups, of which the last joins improbable labels."""
     _, group = np.unique(label, return_inverse=True)
     order = np.argsort(-np.bincount(group, probability), kind="stable")
     place = np.empty(len(order), dtype=np.intp)
@@ -303,7 +303,7 @@ def _merged(probability: Array, mean: Array, covariance: Array, group: Index) ->
 
 
 def _expanded(normals: Normals, beyond: Array, basis: Array | None, d: int) -> Normals:
-    """Return normals of all N weights from normals along a basis; across it weights have variances (M,)."""
+    """Return normals of all N weights from normals along `basis`; `beyond` (M,) is the variance in other directions."""
     if basis is None:
         return normals
     n, r = basis.shape
@@ -315,12 +315,12 @@ def _expanded(normals: Normals, beyond: Array, basis: Array | None, d: int) -> N
 
 
 def _along(values: Array | None, basis: Array | None, d: int) -> Array | None:
-    """Return coefficients along a basis from intercepts and weights, as far as they are along it."""
+    """Return the projection of intercepts and weights on `basis`, as coefficients."""
     return values if values is None or basis is None else np.concatenate([values[:d], values[d:] @ basis])
 
 
 def _whole(values: Array, basis: Array | None, d: int) -> Array:
-    """Return intercepts and weights (..., K - 1 + N) from coefficients along a basis."""
+    """Return intercepts and weights (..., K - 1 + N) from coefficients along `basis`."""
     if basis is None:
         return values
     return np.concatenate([values[..., :d], values[..., d:] @ basis.T], axis=-1)

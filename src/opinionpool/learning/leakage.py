@@ -45,7 +45,7 @@ def leaked_experts(forecasts: Forecasts) -> Mask:
 
 
 def _right(forecasts: Forecasts, cells: Index) -> tuple[Index, Index]:
-    """Number of each expert's forecasts among the cells, and of its right and nearly certain ones, (N,) each."""
+    """Number of each expert's forecasts among `cells`, and of those that were right and nearly certain, (N,) each."""
     outcome, expert = forecasts.outcomes[forecasts.event_index[cells]], forecasts.expert_index[cells]
     q, n = forecasts.probabilities, len(forecasts.experts)
     given = np.where(outcome == 1, q[cells], 1.0 - q[cells]) if q.ndim == 1 else q[cells, outcome]
@@ -94,7 +94,7 @@ DIGITS = 9
 
 
 def contrary_events(forecasts: Forecasts) -> int:
-    """If forecasts point the wrong way, as with swapped labels, the number of resolved events with forecasts; else 0.
+    """Number of resolved events with forecasts if forecasts point the wrong way, as with swapped labels; else 0.
 
     That is if they would suit the outcomes better with classes in another order, by Student's t-test of each event's
     mean log-probability beyond its average over events; forecasts that are merely biased do not count.
@@ -112,7 +112,7 @@ def contrary_events(forecasts: Forecasts) -> int:
 
 
 def _contrary(forecasts: Forecasts, events: Index) -> bool:
-    """Whether forecasts would clearly suit these events better with classes in another order."""
+    """Whether forecasts would clearly suit the outcomes of `events` better if the classes were in another order."""
     mean = np.concatenate([_mean_logs(forecasts, events[i : i + FIRST]) for i in range(0, len(events), FIRST)])
     outcome = forecasts.outcomes[events]
     beyond = mean - mean.mean(axis=0)
@@ -133,7 +133,7 @@ def _mean_logs(forecasts: Forecasts, events: Index) -> Array:
 
 
 def _likeliest_order(logs: Array, outcome: Index) -> Index:
-    """Permutation of the classes (K,) that maximises the sum of the outcomes' log-probabilities (T, K)."""
+    """Permutation of the classes, (K,), that gives the outcomes the largest sum of log-probabilities `logs` (T, K)."""
     k = logs.shape[1]
     total = np.stack([logs[outcome == y].sum(axis=0) for y in range(k)])
     if (total.argmax(axis=1) == np.arange(k))[np.bincount(outcome, minlength=k) > 0].all():
@@ -146,7 +146,7 @@ def _likeliest_order(logs: Array, outcome: Index) -> Index:
 
 
 def _clearly_above_0(gain: Array, level: float) -> bool:
-    """Whether a one-sided t-test of `gain` (T,) rejects a mean of 0 at this level."""
+    """Whether a one-sided t-test of `gain` (T,) rejects a mean of 0 at `level`."""
     mean, error = float(gain.mean()), float(gain.std(ddof=1)) / sqrt(len(gain))
     if mean <= 0.0:
         return False
@@ -163,7 +163,7 @@ def _clearly_above_0(gain: Array, level: float) -> bool:
 
 
 def contrary_note(events: int, classes: Sequence[object]) -> Note:
-    """Note that forecasts speak against the outcomes of so many events."""
+    """Note that forecasts on a number of events speak against the outcomes."""
     if len(classes) == 2:
         ask = f"are they probabilities of {shown(classes[0])} rather than {shown(classes[1])}?"
     else:

@@ -165,7 +165,7 @@ def _learn_by_beliefs(problem: Problem, beliefs: Beliefs, request: Request) -> F
 
 
 def _rounding(problem: Problem, beliefs: Beliefs, drawn: Draw | None, floor: float) -> Rounding | None:
-    """What zeros count as, by all events or those that are drawn."""
+    """Model of what rounded zeros count as, by all events or by the sample `drawn`; None if nobody rounds."""
     some = problem if drawn is None else problem.sampled(drawn)
     believed = Believed.of(beliefs, problem.experts)
 
@@ -179,7 +179,7 @@ def _rounding(problem: Problem, beliefs: Beliefs, drawn: Draw | None, floor: flo
 def _all_blocks(
     problem: Problem, votes: LatentLevels | Rounding | None, recency: Recency | None, floor: float
 ) -> Iterator[DenseContrasts]:
-    """Yield blocks of all parts, with forecasts that account for levels of votes and scores, and for ages."""
+    """Yield blocks of all parts, with probabilities in place of votes and scores, and discounted by age."""
     assert problem.parts is not None
     for part in problem.parts():
         forecasts = part.forecasts if votes is None else votes.forecasts(part.forecasts)
@@ -196,7 +196,7 @@ def _hyperparameters_note(used: int, resolved: int) -> Note:
 
 
 def is_crowd(forecasts: Forecasts, weight: Array) -> bool:
-    """Whether there are so many experts, and so few forecasts of each, that a weight of its own makes no sense.
+    """Whether there are too many experts, with too few forecasts each, to learn one weight per expert.
 
     That is so for more than `CROWD` experts, less than `SPARSE` of whose forecasts are there, from `SEVERAL` resolved
     events on: before, features by which a crowd could be known are too uncertain. With fewer it is so if an array of
@@ -220,7 +220,7 @@ def _dense_size(forecasts: Forecasts) -> int:
 
 
 def _dense(problem: Problem, floor: float) -> DenseContrasts:
-    """Contrasts as an array; of resolved events where all may be too many, as open ones tell little then."""
+    """Contrasts as an array; of resolved events only, if the array of all events would be too large."""
     some = problem.select(problem.forecasts.resolved) if _dense_size(problem.forecasts) > LARGE else problem
     return some.dense(floor)
 
@@ -243,7 +243,7 @@ def _learn_default(problem: Problem, beliefs: Beliefs, request: Request) -> Fitt
 def _with_fit(
     problem: Problem, kind: str, found: DefaultFit, settings: Settings, notes: tuple[Note, ...]
 ) -> FittedPanel:
-    """Fitted panel with a fit of symmetric weights."""
+    """Fitted panel of structure `kind` from the fit `found`, with weights that are equal for all classes."""
     settings = settings._replace(extremes=found.extremes)
     panel = Panel.from_parts(found.parts, found.bias, problem.experts, problem.classes, settings)
     totals = problem.events, problem.counts, problem.present
@@ -295,7 +295,7 @@ def _learn_averages(sums: Sums, source: Source, request: Request) -> FittedPanel
 
 
 def _check_weights(panel: Panel, events: float) -> None:
-    """Raise a LearningError where the data alone show experts who determine each other with unequal accuracy."""
+    """Raise a LearningError if, by data without beliefs, experts of unequal accuracy determine each other."""
     try:
         _ = panel.weights
     except PanelError:
@@ -306,7 +306,7 @@ def _check_weights(panel: Panel, events: float) -> None:
 
 
 def _by_features(problem: Problem, beliefs: Beliefs | str, request: Request) -> bool:
-    """Whether weights of a crowd are to follow from features: not if classes differ, or somebody is assessed by name.
+    """Whether a crowd's weights follow from features: not if weights differ by class or beliefs name an expert.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What a pool's answers say of the events that it was learned from, each as if it had been left out."""
+"""Approximate leave-one-out answers of a pool to the events that it was learned from."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MANY, LEVERAGE, EXTREME, SLOPES = 1000, 0.9, 4.0, (0.1, 10.0)
 
 
 class LeftOut(NamedTuple):
-    """Log-likelihood ratios of R resolved events, each by what the others say of intercept and weights."""
+    """Log-likelihood ratios of R resolved events, each by intercept and weights learned without that event."""
 
     ratios: Array  # (R, K - 1); of the log pool's answers without the prior
     outcomes: Index  # (R,)
@@ -32,7 +32,7 @@ class LeftOut(NamedTuple):
 
 
 def left_out(panel: PoolingPanel, posterior: Posterior, problem: Problem) -> LeftOut | None:
-    """Ratios of a fit's resolved events, or a sample, left out approximately (Rad & Maleki 2020); None without any.
+    """Approximate leave-one-out ratios of resolved events, or of a sample (Rad & Maleki 2020); None if there are none.
 
     Of an event with probabilities p, curvature W = diag(p) − pp' and variance A = Z'VZ of its log-ratios, these change
     by −A(y − p)/(1 − tr WA) as the event is left out.

@@ -1,4 +1,4 @@
-"""What levels say: two of them, as votes, do not tell how certain a judge is, and a scale may stand anywhere.
+"""Probabilities that levels stand for: votes do not show how certain a judge is, and a scale may be shifted.
 
 Level l of M counts as the mean log-odds of probabilities from (l - 1)/M to l/M, M (H((l - 1)/M) - H(l/M)) with
 H(u) = -u ln u - (1 - u) ln(1 - u), less a shift that is common to all who use the scale, 0 with probability
@@ -52,7 +52,7 @@ class LatentLevels:
 
     @classmethod
     def learned(cls, problem: Problem) -> LatentLevels | None:
-        """Levels fitted to all forecasts, resolved or not; None without any, or for more than two classes."""
+        """Model fitted to all forecasts, resolved or not; None if nobody gave levels, or for more than two classes."""
         forecasts, expert = problem.forecasts, problem.forecasts.expert_index
         if len(forecasts.classes) > 2:
             return None
@@ -91,7 +91,7 @@ class LatentLevels:
         return replace(forecasts, probabilities=counted, scales={})
 
     def _counted(self, event: Index, expert: Index, p: Array) -> Array:
-        """Probabilities (M,) of cells, with levels replaced by what these count as."""
+        """Probabilities `p` (M,) with each level replaced by the probability that it counts as."""
         found, levels = p.copy(), np.flatnonzero(self.levels[expert])
         if len(levels):
             event, expert = event[levels], expert[levels]
@@ -101,7 +101,7 @@ class LatentLevels:
         return found
 
     def _log_odds(self, p: Array, expert: Index) -> Array:
-        """Mean log-odds of M levels, which may be means of several, and so be beyond the last one."""
+        """Log-odds averaged over the interval of each of M levels; `p` may be a mean of several levels."""
         levels = self.levels[expert]
         inside = np.clip(p, 0.5 / levels, 1.0 - 0.5 / levels)
         mean = levels * (_entropy(inside - 0.5 / levels) - _entropy(inside + 0.5 / levels))
@@ -117,7 +117,7 @@ def _entropy(u: Array) -> Array:
 
 
 def _leniency(event: Index, judge: Index, scores: Array) -> Array:
-    """Posterior means of how far the scores of J judges are above those of others on the same events, (J,)."""
+    """Posterior means, (J,), of how far the scores of each judge are above other judges' on the same events."""
     judges, given = np.bincount(event), np.bincount(judge)
     own = np.zeros(len(given))
     for _ in range(ROUNDS):
@@ -135,7 +135,7 @@ def _leniency(event: Index, judge: Index, scores: Array) -> Array:
 
 
 def _shift(mean: float, problem: Problem) -> float:
-    """The posterior mean of a scale's shift, given the mean log-odds of its scores."""
+    """Posterior mean of a scale's shift, given `mean`, the mean log-odds of scores on the scale."""
     events, happened = float(problem.events.sum()), float(problem.events[1])
     centre = 0.0 if problem.estimated else float(problem.expected.mean())
     base = centre

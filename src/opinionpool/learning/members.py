@@ -1,4 +1,4 @@
-"""Mixed with the log pool, as probabilities: the simple average, and that one expert is the one to follow.
+"""Mixture of the log pool, the simple average and one expert to follow, whoever that is.
 
 P(Y | forecasts) = s₀ P_pool + s₁ Σ_i c_i q_i / Σ_i c_i + s₂ Σ_i e_i q_i, over the experts present; who is missing says
 what the average says. Copies of an expert count once together, c = 1 / copies, and who always says the same does not.
@@ -60,12 +60,12 @@ class Members:
 
     @classmethod
     def prior(cls, believed: Believed) -> Members | None:
-        """Members before any outcome is known, of distinct experts; None for one, or if somebody assessed them."""
+        """Members of distinct experts before any outcome; None for a single expert, or if beliefs were given."""
         n, shares = len(believed), np.array(MEMBERS)
         return cls(shares, shares, np.ones(n), np.full(n, 1.0 / n)) if n > 1 and believed.unassessed else None
 
     def learned(self, log_likelihoods: Array, evidence: float) -> Members:
-        """Members after outcomes, by `evidence` of the log pool and `log_likelihoods` (1 + N,) of the others."""
+        """Members after outcomes: `evidence` of the log pool, `log_likelihoods` (1 + N,) of average and experts."""
         average, by_expert = log_likelihoods[0], log_likelihoods[1:]
         likeliest = by_expert.max()
         odds = np.exp(by_expert - likeliest)
@@ -78,13 +78,13 @@ class Members:
         return bool(self.shares.max() > 1.0 - OPEN)
 
     def spread_over(self, duplicates: Duplicates) -> Members:
-        """Members of all experts; copies share."""
+        """Members of all experts from those of the distinct experts; duplicates share one count."""
         count = duplicates.counts
         follow = np.where(duplicates.source >= 0, count * self.follow[np.maximum(duplicates.source, 0)], 0.0)
         return replace(self, count=count, follow=follow)
 
     def mixed(self, p: Array, batch: Batch) -> Array:
-        """Answers of the mixture, (T, K), from the answers of the log pool, which remain where nobody answered."""
+        """Answers of the mixture, (T, K), from `p`, the log pool's answers, which stay where nobody answered."""
         found = p.copy()
         for rows in batch.blocks():
             average, follow = self._answers(batch.some(rows))
@@ -110,7 +110,7 @@ class Members:
         return average, follow
 
     def normals(self, batch: Batch) -> tuple[Array, Array, Array]:
-        """Shares of the log pool and of M normals, (1 + M,), and their means and sds of log-odds, (M, T, K) each.
+        """Shares (1 + M,) of the log pool and of M normals of log-odds, and the normals' means and sds, (M, T, K).
 
         The normals are of the average and of experts to follow. Where these are right, nothing that is believed of
         weights holds, and they may be further from the prior, or nearer, by a log-normal factor. They are at the prior,
@@ -137,7 +137,7 @@ class Members:
 
 
 def _over(shares: Array, values: Array) -> Array:
-    """Sums over the experts, (T, K), of shares (N,) times values (T, N, K)."""
+    """Sums over the experts of `shares` (N,) times `values` (T, N, K), (T, K)."""
     return np.asarray(np.swapaxes(values, 1, 2) @ shares)
 
 

@@ -43,7 +43,7 @@ KNOWN = 1e-6
 
 
 class Sums(NamedTuple):
-    """Normals whose mixture is the prior of the sum of the weights, each with a standard deviation of the intercept."""
+    """Prior of the sum of the weights: a mixture of J normals, each with its standard deviation of the intercept."""
 
     value: Array  # (J,)
     sd: Array  # (J,)
@@ -59,7 +59,7 @@ class Sums(NamedTuple):
         spreads: tuple[tuple[float, float], ...],
         intercepts: tuple[tuple[float, float], ...],
     ) -> Sums:
-        """Return the mixture for log-normal sums about `centres`, with (sd, probability) of logarithms and a mean.
+        """Return the mixture of log-normals about `centres` with `mean`; `spreads` are (sd of log, probability).
 
         The intercept has one of several standard deviations, with probabilities.
         """
@@ -82,7 +82,7 @@ class Sums(NamedTuple):
 
     @classmethod
     def known(cls, value: float, intercepts: tuple[tuple[float, float], ...]) -> Sums:
-        """Return a known sum."""
+        """Return the prior of a sum that is known to be `value`."""
         return cls(np.array([value]), np.zeros(1), np.ones(1), np.zeros(1)).with_intercepts(intercepts)
 
     @property
@@ -91,7 +91,7 @@ class Sums(NamedTuple):
         return bool(np.ptp(self.value) == 0)
 
     def with_intercepts(self, intercepts: tuple[tuple[float, float], ...]) -> Sums:
-        """Return each normal with each standard deviation of the intercept, (sd, probability)."""
+        """Return the product of the normals with `intercepts`, each (sd, probability)."""
         sd, share = zip(*intercepts, strict=True)
         m, j = len(sd), len(self.value)
         probability = np.outer(share, self.probability).ravel()
@@ -100,7 +100,7 @@ class Sums(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Nodes:
-    """B nodes of the prior, each with J sums.
+    """B nodes of the prior of the weights (direction and spread), each with J normals of the weights' sum s.
 
     Attributes
     ----------
@@ -139,7 +139,7 @@ class Nodes:
 
     @property
     def intercept(self) -> Array:
-        """Root of the covariance of an intercept with a spread of 1, (K - 1, K - 1)."""
+        """Root of the covariance of an intercept whose standard deviation is 1, (K - 1, K - 1)."""
         root = intercept_root(1.0, self.free)
         if self.common is not None:
             root[:] = np.linalg.cholesky(root @ root.T + np.outer(self.common, self.common))
@@ -198,7 +198,7 @@ def prior_nodes(believed: Believed, d: int, *, options: bool) -> Nodes:
     """Return the prior of the weights of N experts, from beliefs about them, for d = K - 1."""
     n = len(believed)
     if not believed.alike:
-        return _unlike(believed, d, options=options)
+        return _nodes_by_expert(believed, d, options=options)
     correlations, prior = (np.array(each) for each in believed.correlations)
     assumed = [weight_beliefs(believed, believed.rho, d, sd, options=options) for sd in (SLOPE_SD, DIFFUSE_SD)]
     total = float(assumed[0].mean.sum())
@@ -226,13 +226,13 @@ def prior_nodes(believed: Believed, d: int, *, options: bool) -> Nodes:
 
 
 def _intercepts(beliefs: WeightBeliefs, factor: float) -> tuple[tuple[float, float], ...]:
-    """Return standard deviations of the intercept, with probabilities."""
+    """Return pairs (standard deviation of the intercept times `factor`, probability)."""
     pairs = zip(beliefs.intercept_spreads, BIAS_PROBABILITIES, strict=True)
     return tuple((sd * factor, share) for sd, share in pairs)
 
 
-def _unlike(believed: Believed, d: int, *, options: bool) -> Nodes:
-    """Return the prior where beliefs differ by expert; covariances of weights include the variance of their sum."""
+def _nodes_by_expert(believed: Believed, d: int, *, options: bool) -> Nodes:
+    """Return the prior if beliefs differ by expert; covariances of weights then include the variance of their sum."""
     spreads, share = _weight_sds(len(believed))
     chosen = ((SLOPE_SD, 1.0 - DIFFUSE_PROBABILITY), (DIFFUSE_SD, DIFFUSE_PROBABILITY))
     each: list[WeightBeliefs] = [weight_beliefs(believed, believed.rho, d, sd, options=options) for sd, _ in chosen]
@@ -261,7 +261,7 @@ def _weight_sds(n: int) -> tuple[Array, Array]:
 
 
 def _sum_of(believed: Believed, rho: float) -> float:
-    """Return the sum of weights of equally accurate experts."""
+    """Return the sum of the weights of equally accurate experts whose correlation is `rho`."""
     n = len(believed)
     return float(believed.calibration.value.mean()) * n / (1.0 + (n - 1) * rho)
 

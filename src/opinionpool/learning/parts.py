@@ -81,10 +81,10 @@ class PartsSource:
         return self.sample.options is not None
 
     def sums(self, request: Request) -> None:
-        """None, as moments are not computed from parts."""
+        """Return None, as moments are not computed from parts."""
 
     def problem(self) -> Problem:
-        """Problem of the sampled events, with all parts where the sample is not complete."""
+        """Problem of the sampled events, which has all parts, too, if the sample does not contain all events."""
         taken, prior, events = self.sample, self.prior, self.seen.events
         estimated = prior is None and (taken.prior is None or bool(np.isnan(taken.prior).all()))
         if estimated and not self.has_options:
@@ -104,7 +104,7 @@ class PartsSource:
 
 
 def _together(parts: list[npt.NDArray[Kind]]) -> npt.NDArray[Kind]:
-    """The concatenation of arrays, taken out of their list, as those of all events are large."""
+    """Concatenation of the arrays in `parts`, which is emptied, as arrays of all events are large."""
     found = np.concatenate(parts)
     parts.clear()
     return found

@@ -1,4 +1,4 @@
-"""The posterior of a pool's intercept and weights, and intervals of its answers by quantiles of that mixture."""
+"""Posterior of a pool's intercept and weights as a mixture of normals, and quantiles of the answers under it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Limits(NamedTuple):
 
     @classmethod
     def one(cls, limit: float) -> Limits:
-        """Return a single limit, which is known."""
+        """Return the grid of a single limit, which is known."""
         return cls(np.array([limit]), np.ones(1), np.zeros((1, 1)))
 
 
@@ -82,7 +82,7 @@ class Posterior(Tabular):
 
     @classmethod
     def of(cls, fit: Fit, nodes: Nodes, believed: tuple[float, ...] = (), limits: Limits | None = None) -> Self:
-        """Return the posterior of a fit; limits of extremes were `believed` with these probabilities."""
+        """Return the posterior of a fit; `believed` are the prior probabilities of the limits of extremes."""
         rows = _hyperparameters(fit, nodes)
         if limits is not None:
             each = zip(limits.limit.tolist(), believed, limits.probability.tolist(), strict=True)
@@ -92,7 +92,7 @@ class Posterior(Tabular):
 
     @classmethod
     def with_rows(cls, fit: Fit, rows: list[tuple[str, str, float, float]], **about: Any) -> Self:  # noqa: ANN401
-        """Return the posterior of a fit with rows of hyperparameters: name, value, prior and posterior probability."""
+        """Return the posterior of a fit; `rows` are (hyperparameter, value, prior, posterior probability)."""
         assert fit.normals is not None
         names, values, *probabilities = zip(*rows, strict=True)
         prior, posterior = np.array(probabilities, dtype=np.float64)
@@ -120,7 +120,7 @@ class Posterior(Tabular):
 
     @property
     def shares_(self) -> dict[str, float]:
-        """Posterior probability, and so share of the answer, of each member of the mixture; {} if the pool is all."""
+        """Posterior probability (share of the answer) of each member of the mixture; {} for the log pool only."""
         rows = zip(self.hyperparameter, self.value, self.posterior.tolist(), strict=True)
         return {value: share for name, value, share in rows if name == "member"}
 
@@ -131,7 +131,7 @@ class Posterior(Tabular):
         return self.value[best], float(self.posterior[best])
 
     def weight_interval(self, experts: int, level: float = 0.9) -> tuple[Array, Array]:
-        """Return quantiles of each weight by itself in the mixture, less its mean, (N,) twice."""
+        """Return bounds, (N,) each, of the marginal credible intervals of the weights, less the weights' means."""
         mean = (self.mean - self.probability @ self.mean)[:, -experts:]
         sd = np.sqrt(np.maximum(np.diagonal(self.covariance, axis1=1, axis2=2)[:, -experts:], 0.0))
         low, high = (quantile(self.probability, mean, sd, q) for q in ((1.0 - level) / 2.0, (1.0 + level) / 2.0))
@@ -143,7 +143,7 @@ class Posterior(Tabular):
 
     @property
     def whole_covariance(self) -> Array:
-        """Covariance of intercept and weights, (K - 1 + N, K - 1 + N): within normals and between them."""
+        """Covariance of intercept and weights, (K - 1 + N, K - 1 + N): within the normals plus between them."""
         away = self.mean - self.probability @ self.mean
         within = np.einsum("m,mij->ij", self.probability, self.covariance)
         return np.asarray(within + (away.T * self.probability) @ away)
@@ -163,7 +163,7 @@ class Posterior(Tabular):
         shift: TopicShift | None = None,
         beside: tuple[Array, Array, Array] | None = None,
     ) -> tuple[Array, Array]:
-        """Return the interval for each pooled probability of a batch; of each class by itself when K > 2.
+        """Return the interval of each pooled probability of a batch; of each class separately if K > 2.
 
         `shift` is what topics do to these answers, `beside` shares of the log pool and of other members, (1 + M,), and
         mean and standard deviation of the others' log-odds, (M, T, K) each.
@@ -212,7 +212,7 @@ class Posterior(Tabular):
     def _beyond(
         self, panel: PoolingPanel, batch: Batch, rows: slice, p: Array, shift: TopicShift | None
     ) -> tuple[Array, Array, Array]:
-        """Return probabilities of normals, distances of log-odds from the answer's, and their sds, (M, T, C) each.
+        """Return a mixture of M normals: probabilities, means of log-odds less the answer's, and sds, (M, T, C) each.
 
         C is K, or 1, the second class, of two.
         """
@@ -237,16 +237,16 @@ class Posterior(Tabular):
         return np.outer(limits.probability, self.probability).ravel(), away, sd
 
     def _symmetric(self, panel: PoolingPanel) -> Panel:
-        """Return the class-symmetric panel that has the weights."""
+        """Return the class-symmetric panel whose weights this is the posterior of."""
         assert isinstance(panel, Panel)
         return panel
 
     def _differences(self, panel: PoolingPanel, batch: Batch, rows: slice) -> Array | None:  # noqa: ARG002
-        """Return the covariance of log-ratios by differences between classes, (T, K - 1, K - 1), if there are any."""
+        """Return what else adds to the covariance of log-ratios, (T, K - 1, K - 1); None if nothing does."""
         return None
 
     def _gradient(self, panel: Panel, batch: Batch, rows: slice, extremes: Extremes) -> Array:
-        """Return derivatives of log-ratios by intercept and weights, (T, K - 1 + N, K - 1); 0 without answers."""
+        """Return derivatives of log-ratios by intercept and weights, (T, K - 1 + N, K - 1); 0 if nobody answered."""
         d, full = batch.classes - 1, debiased(panel, batch, rows, extremes)
         intercept = np.broadcast_to(np.eye(d)[:, None, :], (d, len(full), d)).swapaxes(0, 1)
         answered = batch.some(rows).answered_by(panel.informative)
@@ -254,7 +254,7 @@ class Posterior(Tabular):
 
 
 def coefficients_of_all(source: Index, size: int) -> tuple[Index, Array]:
-    """Return which of `size` coefficients is behind each of all experts' intercepts and weights, and its share."""
+    """Return, for each coefficient of all experts, the index of the distinct experts' (`size`), and its share."""
     copies = np.bincount(source[source >= 0], minlength=int(source.max(initial=-1)) + 1)
     d = size - len(copies)
     column = np.concatenate([np.arange(d), np.where(source < 0, 0, d + source)])
@@ -278,7 +278,7 @@ def _hyperparameters(fit: Fit, nodes: Nodes) -> list[tuple[str, str, float, floa
 
 
 def sum_rows(fit: Fit, nodes: Nodes) -> list[tuple[str, str, float, float]]:
-    """Return the rows on the sum of the weights."""
+    """Return rows (name, value, prior, posterior probability) on the sum of the weights."""
     sums = [f"{each:.3g}" for each in nodes.sums.value.tolist()]
     return probability_rows("sum of weights", sums, nodes.sums.probability, fit.joint.sum(axis=0))
 
@@ -286,7 +286,7 @@ def sum_rows(fit: Fit, nodes: Nodes) -> list[tuple[str, str, float, float]]:
 def probability_rows(
     name: str, labels: list[str], prior: Array, posterior: Array
 ) -> list[tuple[str, str, float, float]]:
-    """Return name, value, prior and posterior probability of each different label."""
+    """Return a row (name, label, prior, posterior probability) for each different label."""
     found = [(label, np.array([each == label for each in labels])) for label in dict.fromkeys(labels)]
     return [(name, label, float(prior[same].sum()), float(posterior[same].sum())) for label, same in found]
 
@@ -310,7 +310,7 @@ def quantile(probability: Array, mean: Array, sd: Array, q: float) -> Array:
 
 
 def _quantiles(weight: Array, mean: Array, sd: Array, q: float) -> Array:
-    """Return quantiles (T,) of mixtures of normals (M, T): Halley's method, or halving where that does no better."""
+    """Return quantiles (T,) of mixtures of normals (M, T), by Halley's method, with bisection where it fails."""
     z = NormalDist().inv_cdf(q)
     each, centre = mean + z * sd, weight @ mean
     low, high = each.min(axis=0), each.max(axis=0)
@@ -352,7 +352,7 @@ FAR = 7.07106781186547
 
 
 def below(x: Array, bell: Array) -> Array:
-    """Return the probability that a standard normal number is below x, to 15 digits, given exp(−x²/2).
+    """Return the standard normal distribution function at x to 15 digits; `bell` is exp(−x²/2).
 
     Examples
     --------
@@ -371,7 +371,7 @@ def below(x: Array, bell: Array) -> Array:
 
 
 def debiased(panel: Panel, batch: Batch, rows: slice, extremes: Extremes) -> Array:
-    """Return debiased robust contrasts of events, (T, N, K - 1), with missing ones imputed."""
+    """Return robust contrasts less biases, (T, N, K - 1), with missing ones imputed."""
     some = batch.some(rows)
     return panel.parts.fill(extremes.deviation(some.contrasts(), some.base.absent))
 

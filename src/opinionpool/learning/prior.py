@@ -1,4 +1,4 @@
-"""What is believed of a panel before any outcome is known: of any panel, and as a decision maker gives it.
+"""Beliefs about a panel before any outcome: the defaults for any panel, and those that a decision maker gives.
 
 Believed of any panel, with the values of `opinionpool.learning.constants`:
 
@@ -53,12 +53,12 @@ Number = TypeVar("Number", float, Array)
 
 
 def believed_slope(n: Number, correlation: float = CORRELATION) -> Number:
-    """Sum of the weights (24) of n experts, from 1 on, of whom nothing is believed, before any outcome is known."""
+    """Sum of the weights of n >= 1 experts (paper, equation 24) under the defaults for any panel."""
     return CALIBRATION * n / (1.0 + (n - 1.0) * correlation)
 
 
 def harmonic_mean(values: npt.ArrayLike, probability: npt.ArrayLike) -> float:
-    """Return the harmonic mean of positive values of given probabilities; infinite if all are."""
+    """Return the harmonic mean of positive `values` weighted by `probability`; infinite if all values are."""
     inverse = float(np.asarray(probability) @ (1.0 / np.asarray(values, dtype=np.float64)))
     return 1.0 / inverse if inverse > 0 else np.inf
 
@@ -82,7 +82,7 @@ class Feature:
 
     @classmethod
     def of(cls, beliefs: list[Belief | None], common: Belief | None, default: float) -> Feature:
-        """Feature by the beliefs about experts by name, else about all experts, else the default."""
+        """Feature of each expert: by the belief about the expert if any, else the `common` one, else the default."""
         found = [own or common for own in beliefs]
         return cls(
             np.array([default if own is None else own.value for own in found], dtype=np.float64),
@@ -97,11 +97,11 @@ class Feature:
 
     @property
     def certain(self) -> bool:
-        """Whether all worths are `CERTAIN`, so that nothing is learned."""
+        """Whether all worths are `CERTAIN`, so that the feature is not learned."""
         return bool((self.worth >= CERTAIN).all())
 
     def merged(self, source: npt.NDArray[np.intp], groups: int, *, logs: bool) -> Feature:
-        """Feature of the distinct experts: means over duplicates weighted by worth, of logarithms if `logs`."""
+        """Feature of the distinct experts: worth-weighted mean over duplicates, geometric if `logs`."""
         value, worth = np.log(self.value) if logs else self.value, np.zeros(groups)
         assigned = source >= 0
         np.maximum.at(worth, source[assigned], self.worth[assigned])
@@ -246,7 +246,7 @@ class Believed:
         return np.tile(value, (1, d))
 
     def among(self, source: npt.NDArray[np.intp], groups: int) -> Believed:
-        """Beliefs about distinct experts; `source` is the one that each expert duplicates, below 0 for none."""
+        """Beliefs about distinct experts; `source` is the distinct expert behind each, below 0 if there is none."""
         if len(self) == groups and (source == np.arange(groups)).all():
             return self
         return replace(
@@ -257,14 +257,14 @@ class Believed:
         )
 
     def agreeing(self, agreement: Agreement) -> Believed:
-        """Beliefs with accuracies by agreement, as far as nothing is believed about accuracies."""
+        """Beliefs with accuracies by agreement, the less so the more is believed about accuracies."""
         if self.fixed or not self.alike or not agreement.tells:
             return self
         accuracy = replace(self.accuracy, value=self.accuracy.value * agreement.accuracy**self._guided)
         return replace(self, accuracy=accuracy, agreement=agreement)
 
     def accuracy_by(self, kind: Dependent) -> Array:
-        """Accuracies by a guide, (N,)."""
+        """Accuracies, (N,), by the guide (agreement or sharpness) and exponent of `kind`."""
         if self.agreement is None:
             return self.accuracy.value
         own = self.accuracy.value / self.agreement.accuracy**self._guided
@@ -274,11 +274,11 @@ class Believed:
 
     @property
     def _guided(self) -> float:
-        """Share of agreement's effect on accuracies that beliefs about accuracies leave."""
+        """Factor on the exponent of agreement, from 1 down to 0 as more is believed about accuracies."""
         return WORTH / (WORTH + float(self.accuracy.worth.max()))
 
     def parts(self, rho: float) -> Parts:
-        """The panel with the features that are believed (model.md, section 2.1)."""
+        """Parts of the panel with the believed features (model.md, section 2.1)."""
         return self._panels(rho)[0]
 
     def weights(self, rho: float) -> Array:
@@ -287,7 +287,7 @@ class Believed:
 
     @cached_property
     def _panels(self) -> Callable[[float], tuple[Parts, Array]]:
-        """Cache of `_made(rho)`."""
+        """Function of rho that returns `_made(rho)`, with a cache."""
         return cache(self._made)
 
     def _made(self, rho: float) -> tuple[Parts, Array]:
@@ -298,13 +298,13 @@ class Believed:
 
 
 def _accuracy(beliefs: ExpertBeliefs, base: float) -> Belief | None:
-    """Belief about the absolute accuracy, in whatever way it was given; relative ones are multiples of `base`."""
+    """Belief about the absolute accuracy, from whichever measure was given; a relative one is in units of `base`."""
     relative = beliefs.get("relative_accuracy")
     return beliefs.absolute() if relative is None else Belief(base * relative.value, relative.worth)
 
 
 def _check_spelling(beliefs: Beliefs, experts: tuple[str, ...]) -> None:
-    """Refuse a name that differs from an expert's in case, white space or the form of letters only."""
+    """Raise an ArgumentError for a name that differs from an expert's only in case, white space or form of letters."""
     unknown = {name_key(name): name for name in beliefs.experts if name not in set(experts)}
     meant = next((name for name in experts if name_key(name) in unknown), None) if unknown else None
     if meant is not None and meant not in beliefs.experts:
@@ -315,7 +315,7 @@ def _check_spelling(beliefs: Beliefs, experts: tuple[str, ...]) -> None:
 
 
 def belief_notes(beliefs: Beliefs, experts: tuple[str, ...]) -> tuple[Note, ...]:
-    """Notes on believed names that are not among the experts, and on accuracies below the others' default."""
+    """Notes on beliefs about unknown experts, and on accuracies below the default of the other experts."""
     notes = []
     unknown = unknown_names(beliefs.experts, experts)
     if unknown:

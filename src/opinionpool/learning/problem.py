@@ -1,4 +1,4 @@
-"""What is learned from: forecasts, the prior of their events and how often each counts; and the contrasts in them."""
+"""Data to learn from: forecasts, the prior and frequency of each event, and the contrasts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from opinionpool.priors import event_priors, outcome_counts, shared_prior
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """Counts over all events of a source, which may give only a sample of them."""
+    """Counts over all events of a source, even if only a sample of the events is in memory."""
 
     events: Array  # (K,); weight of the resolved events by outcome
     counts: Array  # (N,); weight of each expert's forecasts on resolved events
@@ -38,7 +38,7 @@ class Seen:
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """Sums over all events of a source, where these decide."""
+    """Sums over all events of a source, for methods that need only sums."""
 
     evidence: ResolvedEvents  # log-ratios less the prior's
     prior: Array | None  # (K,); that all events share, None if each has its own
@@ -47,7 +47,7 @@ class Sums:
 
     @staticmethod
     def counted(evidence: ResolvedEvents) -> Seen:
-        """Counts of events and forecasts in the statistics."""
+        """Counts of events and forecasts from the statistics `evidence`."""
         count = evidence.marginals.count
         return Seen(evidence.events, count[:-1].sum(axis=0), count.sum(axis=0) > 0)
 
@@ -68,15 +68,15 @@ class Source(Protocol):
         """Whether events have options of their own."""
 
     def sums(self, request: Request) -> Sums | None:
-        """Sums over all events if the request can be met by them; None if it needs the events."""
+        """Sums over all events; None if the request needs the events themselves."""
 
     def problem(self) -> Problem:
-        """The events, or a sample of them."""
+        """Problem of all events, or of a sample."""
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Forecasts to learn from, the prior of each event, and how often each counts: a source by itself."""
+    """Forecasts to learn from, with the prior and frequency of each event; it is also a `Source`."""
 
     forecasts: Forecasts
     reference: Array = field(metadata=EVENT)  # (T, K); the prior of each event
@@ -94,7 +94,7 @@ class Problem:
 
     @classmethod
     def of(cls, forecasts: Forecasts, prior: npt.ArrayLike | None, sample_weight: npt.ArrayLike | None) -> Problem:
-        """The problem that some forecasts pose; arguments as for `opinionpool.learning.learn.learn`."""
+        """Problem of the forecasts; arguments as for `opinionpool.learning.learn.learn`."""
         t, k = len(forecasts.events), len(forecasts.classes)
         weight, own = frequencies(sample_weight, t), event_priors(forecasts, prior)
         if forecasts.ties is not None:
@@ -148,7 +148,7 @@ class Problem:
 
     @cached_property
     def seen(self) -> Seen:
-        """Counts over all events of the source, or of these if they are all."""
+        """Counts over all events of the source, of which this problem may be a sample."""
         return self.whole or Seen(self.events, self.counts, self.present)
 
     @cached_property
@@ -173,11 +173,11 @@ class Problem:
 
     @property
     def absent(self) -> Mask | None:
-        """Classes that are no options of their event, (T, K - 1); None if events share their classes."""
+        """Classes but the first that are no options of the event, (T, K - 1); None if events share their classes."""
         return np.asarray(self.reference[:, 1:] == 0) if self.has_options else None
 
     def select(self, kept: Index | Mask) -> Problem:
-        """Problem with some of the events."""
+        """Problem with the events `kept`."""
         return replace(self, forecasts=self.forecasts.select_events(kept), **taken(self, event=kept))
 
     def dense(self, floor: float) -> DenseContrasts:
@@ -197,7 +197,7 @@ class Problem:
 
     @property
     def _events(self) -> dict[str, Any]:
-        """Fields of contrasts that are about events."""
+        """Fields of `DenseContrasts` and `SparseContrasts` that are about events, as keyword arguments."""
         estimated, topics = None, None
         if self.estimated and not self.has_options:
             estimated = float(self.events.sum()) if self.total is None else self.total
@@ -238,7 +238,7 @@ class Problem:
 
     @property
     def learnable_topics(self) -> tuple[str, ...]:
-        """Names of the topics of resolved events with forecasts; none where there are fewer than two kinds."""
+        """Names of the topics of resolved events with forecasts; () if all these events have one topic."""
         forecasts = self.forecasts
         if forecasts.topics is None or forecasts.options is not None:
             return ()
@@ -246,11 +246,11 @@ class Problem:
         return tuple(name for name in names if name) if len(names) > 1 else ()
 
     def sums(self, request: Request) -> Sums:
-        """Sums over these events."""
+        """Sums over the events of the problem."""
         return Sums(self._evidence(request.settings.floor), self.shared, self.seen, self.leaked)
 
     def _evidence(self, floor: float) -> ResolvedEvents:
-        """Statistics of contrasts where every expert answered everything, else their rows."""
+        """Statistics of contrasts if every expert answered every event, else the contrasts as rows."""
         forecasts = self.forecasts
         event, expert = forecasts.event_index, forecasts.expert_index
         t, n = forecasts.shape

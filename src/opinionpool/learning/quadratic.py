@@ -1,4 +1,4 @@
-"""The posterior by a quadratic function, the logarithm of the likelihood about a point (docs/model.md, 10.5).
+"""The posterior by a quadratic expansion of the log-likelihood about a point (docs/model.md, 10.5).
 
 Given the node of the prior and the sum of the weights, intercept and weights θ then have a closed form. Events on topic
 g have an intercept and a slope besides, η_t = L°_t + a + Σ_i w_i u_ti + a_g + s_g z_t, z_t the common L* − L° there
@@ -33,12 +33,12 @@ class Quadratic(NamedTuple):
     curvature: Array  # (Q, Q)
 
     def and_of(self, other: Quadratic) -> Quadratic:
-        """Return the sum of two log-likelihoods, of these events and of others."""
+        """Return the sum of the log-likelihood and `other`, the log-likelihood of other events."""
         return Quadratic(self.constant + other.constant, self.slope + other.slope, self.curvature + other.curvature)
 
     @classmethod
     def at(cls, design: Design, point: Array) -> Quadratic:
-        """Return the quadratic expansion of a log-likelihood about some coefficients (Q,)."""
+        """Return the quadratic expansion of a log-likelihood about the coefficients `point` (Q,)."""
         found = value(design, point[None])
         loss, gradient, hessian = float(found.loss[0]), found.gradient[0], found.hessian[0]
         bent = hessian @ point
@@ -62,7 +62,7 @@ class Arrow(NamedTuple):
 
     @classmethod
     def at(cls, observed: Observations, design: Design, point: Array) -> Arrow:
-        """Return the expansion about common coefficients of the design, and those of topics if the point has any."""
+        """Return the expansion about `point`: Q common coefficients of the design, then those of topics, if any."""
         d, q, t = observed.free, design.size, len(observed.weight)
         if len(point) == q:
             return cls.plain(Quadratic.at(design, point), d)
@@ -93,16 +93,16 @@ class Arrow(NamedTuple):
         return cls(common, pull + inner + cross @ point, cross, curvature, among @ weight)
 
     def and_of(self, other: Arrow) -> Arrow:
-        """Return the sum of two log-likelihoods, of these events and of others."""
+        """Return the sum of the log-likelihood and `other`, the log-likelihood of other events."""
         return Arrow(self.common.and_of(other.common), *(a + b for a, b in zip(self[1:], other[1:], strict=True)))
 
     def square(self, step: Array) -> float:
-        """Return the squared length of a step of the common coefficients, in standard deviations by the likelihood."""
+        """Return the squared length of `step` in the common coefficients, in standard deviations by the likelihood."""
         common = step[: len(self.common.slope)]
         return float(common @ self.common.curvature @ common)
 
     def without_topics(self, root: Array) -> tuple[Quadratic, Array]:
-        """Return the function of θ only, if φ_g ~ N(0, root root'), and the covariances of φ given θ, (G, P, P)."""
+        """Return the expansion in θ only, for φ_g ~ N(0, root root'), and the covariances of φ_g given θ, (G, P, P)."""
         if not len(self.slope):
             return self.common, self.curvature
         inner = root.T @ self.curvature @ root + np.eye(len(root))
@@ -115,13 +115,13 @@ class Arrow(NamedTuple):
 
 
 def beyond_prior(observed: Observations, design: Design, point: Array) -> Array:
-    """Return how far the common answers are from L°, (T, K - 1), which slopes of topics multiply."""
+    """Return the common answers' log-ratios less L°, (T, K - 1): regressors of the topics' slopes."""
     assert observed.topics is not None
     return np.asarray((design.ratios(point[None])[0] - design.offset).T + observed.topics.base)
 
 
 def topic_roots(d: int) -> Array:
-    """Return roots of the prior covariance of a topic's intercept and slope at each level, (L, P, P), for d = K - 1."""
+    """Return roots of the prior covariances of a topic's intercept and slope, (L, P, P), one for each of L levels."""
     root = np.zeros((len(TOPICS), d + 1, d + 1))
     for own, (intercept, slope) in zip(root, TOPICS, strict=True):
         own[:d, :d], own[d, d] = intercept_root(intercept, d), slope
@@ -129,7 +129,7 @@ def topic_roots(d: int) -> Array:
 
 
 class Pairs(NamedTuple):
-    """M pairs of a node and a sum, each at a level of how far topics differ."""
+    """M pairs of a node and a sum (normals of the prior), each at one level of the variance between topics."""
 
     level: Index  # (M,)
     node: Index  # (M,)
@@ -139,7 +139,7 @@ class Pairs(NamedTuple):
     covariance: Array | None  # (M, Q, Q), or of as many as there are means
 
     def some(self, which: Mask | Index) -> Pairs:
-        """Return some of the pairs."""
+        """Return the pairs `which`."""
         covariance = None if self.covariance is None else self.covariance[which]
         pair = self.level[which], self.node[which], self.total[which]
         return Pairs(*pair, self.score[which], self.mean[which], covariance)
@@ -178,14 +178,14 @@ class Deviations:
         return cls(vector[None], gain, less, (np.log(precision).sum(axis=1) + np.log(part)) / 2.0)
 
     def times(self, x: Array) -> Array:
-        """Return the products with x (B, Q, M), of which the last N rows are of weights; 0 in the others."""
+        """Return the products with `x` (B, Q, M), whose last N rows are of weights; other rows of a product are 0."""
         own, found = x[:, -self.vectors.shape[1] :], np.zeros(x.shape)
         inner = self.gain[..., None] * _each_times(np.swapaxes(self.vectors, 1, 2), own)
         found[:, -own.shape[1] :] = _each_times(self.vectors, inner) - self.less[..., None] * (self.less[:, None] @ own)
         return found
 
     def whole(self, nodes: Index, size: int) -> Array:
-        """Return the covariances at M nodes, (M, Q, Q), 0 beside the weights."""
+        """Return the covariances at the M `nodes`, (M, Q, Q); entries that are not of two weights are 0."""
         node, place = np.unique(nodes, return_inverse=True)
         vectors, less = self.vectors[node if len(self.vectors) > 1 else [0]], self.less[node]
         found = np.zeros((len(node), size, size))
@@ -195,7 +195,7 @@ class Deviations:
 
 
 def _each_times(matrices: Array, x: Array) -> Array:
-    """Return the products of matrices (B, P, N), or one that is theirs, (1, P, N), with x (B, N, M), (B, P, M)."""
+    """Return the products `matrices` @ `x`, (B, P, M), of (B, P, N) or (1, P, N) with (B, N, M)."""
     if len(matrices) > 1:
         return matrices @ x
     b, n, m = x.shape
@@ -204,7 +204,7 @@ def _each_times(matrices: Array, x: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Approximation:
-    """The posterior of B nodes with J sums by a quadratic function of Q coefficients, at one level of topics."""
+    """Posterior of Q coefficients at B nodes with J sums, by a quadratic function, at one level of topic variance."""
 
     score: Array  # (B, J); log of the prior probability times the marginal likelihood
     mean: Array  # (B, J, Q)
@@ -224,7 +224,7 @@ class Approximation:
         return np.asarray(np.einsum("bj,bjq->q", share / share.sum(), self.mean))
 
     def covariances(self, node: Index, total: Index) -> Array:
-        """Return the covariances of coefficients of M pairs of a node and a sum, (M, Q, Q)."""
+        """Return the covariances of coefficients, (M, Q, Q), for M pairs of a `node` and a sum (`total`)."""
         along = self.along[node]
         found = along @ self.left[node, total] @ np.swapaxes(along, 1, 2)
         found += self.deviations.whole(node, along.shape[1])
@@ -232,7 +232,7 @@ class Approximation:
 
 
 def by_quadratic(about: Quadratic, nodes: Nodes) -> Approximation:
-    """Return the posterior of nodes by a quadratic function: deviations given intercept and sum, then these (10.5)."""
+    """Return the posterior at all nodes: given intercept and sum in closed form, then of intercept and sum (10.5)."""
     d, v = nodes.free, nodes.direction
     deviations = Deviations.of(about.curvature[d:, d:], nodes)
     b, q, sums = len(v), len(about.slope), nodes.sums
@@ -260,7 +260,7 @@ def by_quadratic(about: Quadratic, nodes: Nodes) -> Approximation:
 
 
 class Level(NamedTuple):
-    """Posterior if topics differ by one level."""
+    """Posterior at one level of the variance between topics."""
 
     found: Approximation
     log_prior: float
@@ -269,12 +269,12 @@ class Level(NamedTuple):
     follow: Array  # (G, P, Q); how they go with these
 
     def wide(self, common: Array) -> Array:
-        """Return the coefficients with those of topics, (..., Q + G P), from the common ones."""
+        """Return `common` (..., Q) followed by the topics' mean coefficients given these, (..., Q + G P)."""
         effects = self.at_zero.ravel() + common @ self.follow.reshape(-1, self.follow.shape[2]).T
         return np.concatenate([common, effects], axis=-1)
 
     def covariances(self, common: Array) -> Array:
-        """Return the covariances of all coefficients, (M, Q + G P, Q + G P), from those of the common ones."""
+        """Return covariances of all coefficients, (M, Q + G P, Q + G P), from `common`, those of the common ones."""
         follow = self.follow.reshape(-1, self.follow.shape[2])
         if not len(follow):
             return common
@@ -285,14 +285,14 @@ class Level(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Levels:
-    """Posterior by a quadratic function at each level of how far topics differ; there is one level without topics."""
+    """Posterior by a quadratic function at each level of the variance between topics; without topics, one level."""
 
     about: Arrow
     each: tuple[Level, ...]
 
     @classmethod
     def of(cls, about: Arrow, nodes: Nodes) -> Levels:
-        """Return the posterior by a likelihood about some point."""
+        """Return the posterior by the expansion `about` of the log-likelihood."""
         found, roots, prior = [], topic_roots(nodes.free), np.log(TOPIC_PROBABILITIES)
         if not len(about.slope):
             roots, prior = roots[:1], np.zeros(1)
@@ -309,13 +309,13 @@ class Levels:
 
     @property
     def centre(self) -> Array:
-        """The posterior mean of the coefficients, with those of topics, (Q + G P,)."""
+        """Posterior mean of the common coefficients and then of the topics' coefficients, (Q + G P,)."""
         prior = np.exp([own.log_prior for own in self.each])
         share = posterior_probabilities([own.found.log_marginal_likelihood for own in self.each], prior)
         return np.asarray(share @ np.array([own.wide(own.found.centre) for own in self.each]))
 
     def likely(self, least: float, size: int, *, covariances: bool) -> Pairs:
-        """Return the pairs whose log probability, relative to the largest, is above this; so many for a `size`."""
+        """Return the pairs whose log probability, less the largest, is above `least`; fewer for a large `size`."""
         scores = np.array([own.found.score + own.log_prior for own in self.each])
         level, node, total = np.nonzero(scores > scores.max() + least)
         order = np.argsort(-scores[level, node, total], kind="stable")[: max(8, FITTED // size**2)]
@@ -331,7 +331,7 @@ class Levels:
 
 
 def block_diagonal(blocks: Array) -> Array:
-    """Return a matrix with blocks (G, P, P) on its diagonal, (G P, G P)."""
+    """Return the matrix (G P, G P) with `blocks` (G, P, P) on its diagonal and 0 elsewhere."""
     g, size = blocks.shape[:2]
     found = np.zeros((g, size, g, size))
     found[np.arange(g), :, np.arange(g)] = blocks

@@ -1,4 +1,4 @@
-"""Recency: how fast forecasts go stale, and what an old one still says beside those made later.
+"""Recency: how fast forecasts go stale, and how much an old forecast counts beside newer ones.
 
 A forecast of age t, when the event is answered, has kept the share f = 2^(−t/h) of what it knew, h the half-life. Of
 experts who know about as much, the old forecast is then a blurred copy of the newer ones: it counts as f of itself and
@@ -125,7 +125,7 @@ class Recency(Tabular):
         return float(np.exp(probabilities[decays] / total @ np.log(self.half_lives[decays])))
 
     def contrasts(self, event: Index, contrast: Array, age: Array, events: int, count: Array | None = None) -> Array:
-        """Contrasts discounted by age, (M, K - 1), averaged over half-lives and correlations.
+        """Contrasts discounted by age, (M, K - 1), averaged over the posterior of half-lives and correlations.
 
         Parameters
         ----------
@@ -150,7 +150,7 @@ class Recency(Tabular):
         return np.where(count[:, None] > 0, found, contrast)
 
     def forecasts(self, forecasts: Forecasts, reference: Array, floor: float = FLOOR) -> Forecasts:
-        """Forecasts discounted by age; without ages, so that nothing is counted twice.
+        """Forecasts discounted by age; their times are dropped, so that they are not discounted twice.
 
         Parameters
         ----------
@@ -199,7 +199,7 @@ class Recency(Tabular):
 
 
 class ByAge(NamedTuple):
-    """Forecasts discounted by age at one half-life."""
+    """Forecasts discounted by age at one given half-life."""
 
     contrasts: Array  # (M, K - 1); each as its own share and that of the others
     number: Array  # (T,); how many forecasts there are
@@ -210,7 +210,7 @@ class ByAge(NamedTuple):
     def of(
         cls, event: Index, contrast: Array, age: Array, events: int, half_life: float, count: Array, *, absolute: bool
     ) -> ByAge:
-        """Discounted forecasts; arguments as for `Recency.contrasts`, with age NaN where the count is 0."""
+        """Forecasts discounted at `half_life`; arguments as for `Recency.contrasts`, age NaN where the count is 0."""
         known = ~np.isnan(age)
         newest = np.full(events, np.inf)
         np.minimum.at(newest, event[known], age[known])
@@ -224,7 +224,7 @@ class ByAge(NamedTuple):
         return cls(share[:, None] * contrast + (1.0 - share[:, None]) * common, number, total, left)
 
     def worth(self, correlation: float) -> Array:
-        """Factor on contrasts: `left` times the sum of weights of `total` over that of `number` experts, (T,)."""
+        """Factor on contrasts, (T,): `left` times the ratio of the weights' sum for `total` experts to `number`'s."""
         count = np.maximum(self.number, 1.0)
         return self.left * believed_slope(np.maximum(self.total, 1.0), correlation) / believed_slope(count, correlation)
 
@@ -251,7 +251,7 @@ class Counted(NamedTuple):
 
 
 def learn_recency(forecasts: Forecasts, reference: Array, weight: Array, floor: float = FLOOR) -> Recency | None:
-    """Recency by outcomes and agreement; None where both are few, or hardly any forecast has an age.
+    """Posterior of half-lives by outcomes and agreement; None if there are few of both, or few forecasts have an age.
 
     Parameters
     ----------
@@ -289,7 +289,7 @@ def learn_recency(forecasts: Forecasts, reference: Array, weight: Array, floor: 
 
 
 def _typical_age(event: Index, age: Array, count: Array, weight: Array) -> float | None:
-    """The median of the ages above 0, on events of some weights; None where too few have one."""
+    """Weighted median of the ages above 0; None if too few forecasts have such an age."""
     often = weight[event] * count
     aged = (age > 0) & (often > 0)
     if min(often[aged].sum(), weight.sum()) < FEWEST * (1.0 - ROUNDING):
@@ -332,7 +332,7 @@ def _evidence(
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Pairs of an old contrast and a newer one on one event.
+    """Pairs of an old contrast and a newer contrast on the same event.
 
     If a forecast of age t has kept the share 2^(−t/h) of what was known when it was made, a contrast C is a blurred
     copy of one, C′, that was made d days later on the same event: given C′ it is taken as normal with mean r f C′
@@ -366,7 +366,7 @@ class Pairs:
 
     @classmethod
     def of(cls, event: Index, old: Array, new: Array, days: Array, count: Array, weight: Array) -> Pairs:
-        """Pairs that count, `count` times each (P,), on events of some weights (T,)."""
+        """Pairs with a positive count, from `count` (P,) for each pair and `weight` (T,) for each event."""
         kept = np.flatnonzero((days > 0) & (count * weight[event] > 0))
         # In an order of their own, so that sums are the same to the last bit whatever order events have.
         kept = kept[np.lexsort((*new[kept].T, *old[kept].T, days[kept]))]
@@ -381,14 +381,14 @@ class Pairs:
         return float(self.weight.sum())
 
     def evidence(self, half_lives: Array) -> Array:
-        """Log marginal likelihood of the older contrasts at each half-life, (C,), up to a constant."""
+        """Log marginal likelihood of the old contrasts at each half-life, (C,), up to a constant."""
         if not len(self.days):
             return np.zeros(len(half_lives))
         different, place = np.unique(half_lives, return_inverse=True)
         return np.array([self._likelihood(float(h)) for h in different])[place]
 
     def _likelihood(self, half_life: float) -> float:
-        """Log-likelihood of the older contrasts at a half-life, maximised over their variance."""
+        """Log-likelihood of the old contrasts at `half_life`, maximised over the contrasts' variance."""
         shared = np.array(TOGETHER)[:, None]
         f = shared * 0.5 ** (self.days / half_life)
         spread = (1.0 - shared) + f * (1.0 - f)
@@ -399,7 +399,7 @@ class Pairs:
 
 
 def agreement(event: Index, source: Index, contrast: Array, age: Array, count: Array, weight: Array) -> Pairs:
-    """Pairs of an older forecast and the mean of the newest ones on its event, by other experts.
+    """Pairs of an older forecast and the mean of the newest forecasts by other experts on the same event.
 
     Parameters
     ----------
@@ -435,12 +435,12 @@ def agreement(event: Index, source: Index, contrast: Array, age: Array, count: A
 
 
 def _keys(first: Index, second: Index) -> Index:
-    """A number for each pair of numbers, (n,)."""
+    """One integer for each pair of `first` and `second`, (n,), different for different pairs."""
     return np.asarray(first * (second.max(initial=0) + 2) + second + 1)
 
 
 def _sets(event: Index, source: Index, some: Mask, events: int) -> Index:
-    """Label of the set of distinct experts of each event, (T,)."""
+    """Label of each event's set of distinct experts, (T,), among the forecasts `some`."""
     _, once = np.unique(np.where(some, _keys(event, source), -1), return_index=True)
     once = once[some[once]]
     # Sums of random integers of 64 bits distinguish sets.
@@ -451,7 +451,7 @@ def _sets(event: Index, source: Index, some: Mask, events: int) -> Index:
 
 
 def _varied(pair: Index, days: Array, weight: Array) -> float:
-    """Relative variance of lags (P,) within pairs of experts, as opposed to between them, from 0 to 1."""
+    """Share of the variance of the lags `days` (P,) that is within pairs of experts, not between them, from 0 to 1."""
     # In an order of their own, so that sums are the same to the last bit whatever order events have.
     order = np.lexsort((weight, days))
     days, weight, group = days[order], weight[order], np.unique(pair, return_inverse=True)[1][order]
@@ -468,13 +468,13 @@ def _varied(pair: Index, days: Array, weight: Array) -> float:
 
 
 def informed(believed: Array, evidence: Array, relevant: float) -> Array:
-    """Probabilities of half-lives (C,) after evidence that is relevant with some probability."""
+    """Probabilities of half-lives, (C,): `believed`, updated if `evidence` matters, with probability `relevant`."""
     posterior = believed * np.exp(evidence - evidence.max())
     return np.asarray((1.0 - relevant) * believed + relevant * posterior / posterior.sum())
 
 
 def weighted_median(values: Array, weight: Array) -> float:
-    """The median of values (n,) of which each is there `weight` times, any number above 0.
+    """Median of `values` (n,), each counted `weight` times, any number above 0.
 
     >>> weighted_median(np.array([5.0, 1.0, 2.0]), np.array([1.0, 1.0, 2.0]))
     2.0

@@ -1,4 +1,4 @@
-"""What is asked of learning: a structure, beliefs, a class model and floors, checked."""
+"""Checked options of a fit: structure, beliefs, class model and floors."""
 
 from __future__ import annotations
 
@@ -46,23 +46,23 @@ class Request:
 
     @property
     def believed(self) -> Beliefs | None:
-        """Beliefs that the default pool starts from; None where the data alone decide."""
+        """Beliefs that the default pool starts from; None if the fit uses no beliefs."""
         if self.structure != "auto" or self.beliefs is None:
             return None
         return self.beliefs if isinstance(self.beliefs, Beliefs) else Beliefs()
 
     @property
     def by_moments(self) -> bool:
-        """Whether averages of all events decide, so that their sums are enough."""
+        """Whether the fit needs only averages over all events, for which sums are enough."""
         return self.believed is None and self.class_model != "full"
 
     @property
     def kind(self) -> str:
-        """Structure of the sample averages: "full" for "auto"."""
+        """Structure of the covariance for sample averages: "full" for "auto"."""
         return "full" if self.structure == "auto" else self.structure
 
     def about(self, classes: int, *, options: bool = False) -> Request:
-        """Request for events with so many classes; for two of them, both class models are "symmetric".
+        """Request for events with a number of classes; for two classes, either class model becomes "symmetric".
 
         Raises
         ------

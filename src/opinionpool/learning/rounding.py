@@ -1,4 +1,4 @@
-"""What experts who round mean by 0, of more than two classes.
+"""Probabilities that stand for a rounded 0, for more than two classes.
 
 Who says tenths calls a class 0 that has one chance in forty, or one in ten thousand. Such a 0 counts as a probability
 between the floor and h/4, h the least that the expert ever says but 0: the mean of those that
@@ -36,7 +36,7 @@ class Rounding:
 
     @classmethod
     def learned(cls, forecasts: Forecasts, floor: float, evidence: Callable[[Forecasts], float]) -> Rounding | None:
-        """Rounding of forecasts, given the log evidence of outcomes by such ones; None where no zero is round."""
+        """Rounding, averaged by `evidence` (a log marginal likelihood) of raised forecasts; None if nobody rounds."""
         q, expert, n = forecasts.probabilities, forecasts.expert_index, len(forecasts.experts)
         if q.ndim == 1 or forecasts.options is not None:
             return None
@@ -52,26 +52,26 @@ class Rounding:
         return cls(forecasts.experts, share @ np.array([rounding.zero for rounding in each]))
 
     def array(self, q: npt.ArrayLike) -> Array:
-        """Probabilities (..., N, K) of all experts, with zeros raised; NaN where missing. Other shapes stay."""
+        """Probabilities `q` (..., N, K) of all experts, with zeros raised; `q` itself if it has another shape."""
         given = np.asarray(q, dtype=np.float64)
         return _raised(given, self.zero[:, None]) if given.shape[-2:-1] == self.zero.shape else given
 
     def note(self) -> Note:
-        """Note on what zeros count as."""
+        """Note on the probabilities that zeros count as."""
         low, high = (f"{each:.2g}%" for each in (100.0 * np.array([self.zero[self.zero > 0].min(), self.zero.max()])))
         count = low if low == high else f"{low} to {high}"
         number = np.count_nonzero(self.zero)
         return Note("rounding", f"0% counts as {count} where experts round, as outcomes bear out", int(number))
 
     def forecasts(self, forecasts: Forecasts) -> Forecasts:
-        """Forecasts by some of the experts, with zeros raised."""
+        """Forecasts by any of the experts, with zeros raised."""
         place = {name: i for i, name in enumerate(self.experts)}
         zero = self.zero[np.array([place[name] for name in forecasts.experts], dtype=np.intp)]
         return replace(forecasts, probabilities=_raised(forecasts.probabilities, zero[forecasts.expert_index, None]))
 
 
 def _raised(q: Array, zero: Array) -> Array:
-    """Probabilities (..., K) with zeros raised to some of (..., 1) and the same sums."""
+    """Probabilities `q` (..., K) with zeros replaced by `zero` (..., 1), rescaled to the sums before."""
     found = np.where(q == 0, zero, q)
     total = np.nansum(found, axis=-1, keepdims=True)
     return np.asarray(found * np.divide(np.nansum(q, axis=-1, keepdims=True), total, out=total.copy(), where=total > 0))

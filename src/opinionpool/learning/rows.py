@@ -1,4 +1,4 @@
-"""What the default pool and crowds learn from: events, and what each expert says of them beyond the prior."""
+"""Contrasts of experts on events, as an array or as rows: the data of the default pool and of crowds."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ from opinionpool.model.features import Parts
 
 
 class Block(Protocol):
-    """Block of resolved events, for the likelihood of many."""
+    """Block of resolved events, for likelihoods of more events than are kept in memory."""
 
     @property
     def contrasts(self) -> Array:
         """Contrasts (t, N, K - 1), NaN where missing."""
 
     def among(self, first: Index, away: Array) -> Block:
-        """Events that distinct experts forecast, with a believed prior that is less than L° by `away`."""
+        """Events with forecasts by the distinct experts `first` only, with the believed prior L° − `away`."""
 
     def observed(self, fill: Parts, extremes: Extremes) -> Observations:
         """Observations for the logistic regression, with missing contrasts imputed by `fill`."""
 
     def log_likelihoods(self) -> Array:
-        """Log-likelihoods of what happened by the average and by each expert, (1 + N,)."""
+        """Log-likelihoods of the outcomes by the average forecast and by each expert's, (1 + N,)."""
 
     @property
     def in_comparison(self) -> Block:
-        """Events that count as they do where answers are compared."""
+        """Events with the frequencies that apply when answers are compared."""
 
 
 # Returns all resolved events in blocks, of which some are a sample.
@@ -82,7 +82,7 @@ class _Events(ABC):
 
     @property
     def in_comparison(self) -> Self:
-        """Events that count as they do where answers are compared."""
+        """Events with the frequencies that apply when answers are compared."""
         return self if self.compared is None else replace(self, weight=self.compared)
 
     @property
@@ -91,13 +91,13 @@ class _Events(ABC):
         return np.asarray(self.reference - self.away)
 
     def believing(self, away: Array) -> Self:
-        """Events of which L° is larger than the believed prior by `away`."""
+        """Events with the believed prior L° − `away`."""
         return replace(self, away=away, topics=self.topics and self.topics._replace(base=-away))
 
     @property
     @abstractmethod
     def frequencies(self) -> Array:
-        """Sum over events, resolved or not, of what experts say on average, (K,)."""
+        """Sum over events, resolved or not, of the mean forecast, (K,)."""
 
     def distrust(self) -> Array:
         """Log-ratios L° less those of the believed prior, (K - 1,): 0 if L° is not Laplace's estimate.
@@ -123,7 +123,7 @@ class SparseContrasts(_Events):
     contrasts: Array = field(metadata=CELL)  # (M, K - 1); L − L°
 
     def among(self, used: Mask) -> SparseContrasts:
-        """Some of the forecasts (M,), and the events that have one."""
+        """Contrasts of the forecasts `used` (M,), and the events that have one of them."""
         kept, row = np.unique(self.event[used], return_inverse=True)
         return replace(self, **taken(self, event=kept, cell=used) | {"event": row.ravel()})
 
@@ -143,18 +143,18 @@ class DenseContrasts(_Events):
     certain: Mask | None = field(default=None, metadata=EVENT)
 
     def on(self, events: Mask) -> DenseContrasts:
-        """Contrasts of some of the events."""
+        """Contrasts on the `events` in a mask."""
         return self if events.all() else replace(self, **taken(self, event=events))
 
     def by(self, experts: Index) -> DenseContrasts:
-        """Contrasts of distinct experts, in order."""
+        """Contrasts of the given experts, in order."""
         if len(experts) == self.contrasts.shape[1]:
             return self
         certain = None if self.certain is None else self.certain[:, experts]
         return replace(self, contrasts=self.contrasts[:, experts], certain=certain)
 
     def among(self, first: Index, away: Array) -> DenseContrasts:
-        """Events that distinct experts forecast, with a believed prior that is less than L° by `away`."""
+        """Events with forecasts by the distinct experts `first` only, with the believed prior L° − `away`."""
         found = self.by(first).believing(away)
         return found.on(found.answered)
 
@@ -190,7 +190,7 @@ class DenseContrasts(_Events):
         return DenseEvents(contrasts, self.outcomes, self.weight)
 
     def by_steps(self) -> Array:
-        """Contrasts in which forecasts of 0 and 1 are moved inwards by a fourth of the expert's smallest step.
+        """Contrasts with forecasts of 0 and 1 moved inwards by a fourth of the expert's smallest step.
 
         Who rounds to tenths means less than one in twenty by 0, not one in ten thousand, as the floor has it.
         """
@@ -203,7 +203,7 @@ class DenseContrasts(_Events):
         return np.where(self.certain[..., None], rounded, self.contrasts)
 
     def log_likelihoods(self) -> Array:
-        """Log-likelihoods of what happened by the average and by each expert, (1 + N,)."""
+        """Log-likelihoods of the outcomes by the average forecast and by each expert's, (1 + N,)."""
         ratios, t = self.contrasts + self.reference[:, None, :], np.arange(len(self.weight))
         if self.free == 1:
             given = expit(ratios[..., 0] * np.where(self.outcomes == 1, 1.0, -1.0)[:, None])
@@ -218,14 +218,14 @@ class DenseContrasts(_Events):
 
 
 def by_average_and_expert(given: Array, weight: Array) -> Array:
-    """Log-likelihoods of the average and of each expert, (1 + N,), from probabilities of the outcomes, (T, N)."""
+    """Log-likelihoods of the average and of each expert, (1 + N,), from the outcomes' probabilities `given` (T, N)."""
     average = np.nanmean(given, axis=1, keepdims=True)
     each = np.where(np.isnan(given), average, given)
     return np.asarray(weight @ np.log(np.concatenate([average, each], axis=1)))
 
 
 def likelihood(every: Blocks, fill: Parts, extremes: Extremes) -> Likelihood:
-    """Return the likelihood of all events, as a function that expands it about a point."""
+    """Return the function that expands the log-likelihood of all events about a point."""
 
     def about(point: Array) -> Arrow:
         def some(rows: Block) -> Arrow:

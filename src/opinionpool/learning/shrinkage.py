@@ -1,4 +1,4 @@
-"""Features of experts by themselves, each shrunken towards the panel, and the panel towards what is believed of any.
+"""Marginal features of experts, shrunken towards the panel's, which are shrunken towards the prior.
 
 The panel's values leave the believed ones as resolved events arrive, which count against `PANEL_WORTH` events;
 each expert's leave the panel's against `EXPERT_WORTH` of its own forecasts. A belief about an expert adds
@@ -52,16 +52,16 @@ class MarginalFeatures:
 
     @property
     def calibration(self) -> Array:
-        """Calibration kappa = 2 mu / sigma² (13), (N,)."""
+        """Calibration kappa = 2 mu / sigma² (paper, equation 13), (N,)."""
         return np.asarray(2.0 * self.contrast / np.where(self.spread > 0, self.spread, np.inf) ** 2)
 
     @property
     def accuracy(self) -> Array:
-        """Accuracy mu* = kappa mu (15), (N,)."""
+        """Accuracy mu* = kappa mu (paper, equation 15), (N,)."""
         return np.asarray(self.calibration * self.contrast)
 
     def spread_over(self, rows: Callable[[Array], Array]) -> MarginalFeatures:
-        """Features of more experts, by a function that repeats rows."""
+        """Features of all experts, by `rows`, which maps values of the distinct experts to values of all."""
         return MarginalFeatures(rows(self.bias), rows(self.contrast), rows(self.spread), self.correlation)
 
 
@@ -83,7 +83,7 @@ def marginal_bias(evidence: ResolvedEvents, believed: Believed) -> Array:
 
 
 def believed_correlations(features: MarginalFeatures, believed: Believed) -> Dependence:
-    """Dependence by one correlation, or nested evidence of that mean where unequal accuracies are believed."""
+    """Dependence by one correlation, or by nested evidence with that mean correlation if believed accuracies differ."""
     n, rho, accuracy = len(features.spread), features.correlation, believed.accuracy.value
     if rho < 0 or np.ptp(accuracy) == 0:
         return CommonCorrelation(n, rho)
@@ -93,7 +93,7 @@ def believed_correlations(features: MarginalFeatures, believed: Believed) -> Dep
 
 
 def marginal_dependence(evidence: ResolvedEvents, features: MarginalFeatures, believed: Believed) -> Dependence:
-    """Average of a common correlation and one for each pair, as far as complete evidence goes."""
+    """Weighted average of a common correlation and each pair's own; the common one only if forecasts are missing."""
     n, common = len(features.spread), believed_correlations(features, believed)
     if not evidence.complete or not 2 < n <= MOST_PAIRED:
         return common
@@ -105,7 +105,7 @@ def marginal_dependence(evidence: ResolvedEvents, features: MarginalFeatures, be
 
 
 def believed_features(believed: Believed, d: int) -> MarginalFeatures:
-    """Features of each expert as believed, for d = K - 1."""
+    """Features of each expert as believed beforehand, for d = K - 1."""
     parts = believed.parts(believed.rho)
     return MarginalFeatures(believed.biases(d), parts.contrast, parts.spread, believed.rho)
 
@@ -135,7 +135,7 @@ class _Centre:
 
 
 def _marginal_means(evidence: ResolvedEvents, centre: _Centre) -> tuple[estimates.Means, Array]:
-    """Means and variance of each expert, shrunken towards the panel's, which are shrunken towards beliefs."""
+    """Bias and contrast of each expert, shrunken towards the panel's; and prior variances, (N,), from the panel's."""
     marginals, events = evidence.marginals, evidence.answered
     count, mean, square = estimates.pooled_cells(evidence)
     # The forecasts on one event count as one: they are dependent.
@@ -164,7 +164,7 @@ def _marginal_means(evidence: ResolvedEvents, centre: _Centre) -> tuple[estimate
 
 
 def _pulled(contrast: Array, spread: Array, believed: Believed, counted: Array, own: Array) -> Array:
-    """Contrasts shrunken also by the rest of beliefs about calibration, or accuracy, at unchanged spread."""
+    """Contrasts shrunken further by beliefs about calibration or accuracy that are worth more than `counted`."""
     found = contrast
     for belief, size in (
         (believed.calibration, believed.calibration.value * spread**2 / 2.0),

@@ -1,4 +1,4 @@
-"""Topics: an intercept and a slope for the events of each, as far as outcomes show that topics differ.
+"""Topics: an intercept and a slope for the events of each topic, as far as outcomes show that topics differ.
 
 To the common answer of an event on topic g comes a_g + s_g (L* − L°), L* the answer if topics did not differ, and in
 pools of release 0.1 Σ v_gi u_i, u_i the debiased contrast of expert i: L° stays the reference, so that the pool is
@@ -45,20 +45,20 @@ class TopicShift(NamedTuple):
         return np.asarray(added + np.einsum("tn,tnd->td", weights, self.contrasts))
 
     def moved(self, p: Array, prior: Array, pool_floor: float) -> Array:
-        """The answers, (T, K), from the common ones; exactly these where nothing is added."""
+        """Answers (T, K) with topic effects, from the common answers `p`, which stay exactly where effects are 0."""
         added = self.ratios
         answers = logodds.pooled_probabilities(logodds.prior_log_ratios(p) + added, prior, pool_floor)
         return np.where((added == 0).all(axis=1)[:, None], p, answers)
 
     def factors(self, rows: slice) -> Array:
-        """Factors (t,) by which answers on some of the events move with the common ones: 1 + slope of the topic."""
+        """Derivatives (t,) of the answers on the events `rows` by the common answers: 1 + slope of the topic."""
         effects, at = self.effects, self.at[rows]
         # Learned together with what is common, slopes multiply something else.
         slope = effects.slope if effects.cross is None else np.zeros_like(effects.slope)
         return np.asarray(1.0 + np.append(slope, [0.0, 0.0])[at])
 
     def spread(self, rows: slice, covariance: Array) -> Array:
-        """Covariance of the log-ratios, (t, K - 1, K - 1), from that of the common answers on some of the events."""
+        """Covariance of log-ratios on the events `rows`, (t, K - 1, K - 1), from the common answers' `covariance`."""
         effects, at, d = self.effects, self.at[rows], self.beyond.shape[1]
         gradient = [np.broadcast_to(np.eye(d), (len(at), d, d)), self.beyond[rows][:, :, None]]
         if self.contrasts is not None and effects.weights is not None:
@@ -143,16 +143,16 @@ class TopicEffects(Tabular):
 
     @property
     def weights_shown(self) -> bool:
-        """Whether outcomes speak for weights that differ."""
+        """Whether the outcomes made it more probable that weights differ between topics."""
         return self.weights_differ > 1.0 - DEVIATION_PROBABILITIES[0]
 
     @property
     def needs_contrasts(self) -> bool:
-        """Whether topic effects depend on contrasts, beside the common answers."""
+        """Whether topic effects depend on contrasts, and not only on the common answers."""
         return self.weights is not None or self.plain is not None
 
     def spread_over(self, column: Index, part: Array) -> TopicEffects:
-        """Effects beside coefficients of all experts, each a `part` of the `column` of those that there are."""
+        """Effects for all experts: covariances with each coefficient are `part` of the distinct experts' `column`."""
         return self if self.cross is None else replace(self, cross=self.cross[..., column] * part)
 
     def shift(self, topics: npt.ArrayLike, common: Array, contrasts: Array | None = None) -> TopicShift:
@@ -178,7 +178,7 @@ class TopicEffects(Tabular):
         return TopicShift(self, at, beyond, contrasts)
 
     def note(self) -> Note:
-        """Note on how far topics differ, the most different ones first."""
+        """Note on how far topics differ, the most different topics first."""
         size = np.abs(self.intercept).max(axis=1) + np.abs(self.slope)
         order = np.argsort(-size, kind="stable")[:MOST_NAMED].tolist()
         binary = self.intercept.shape[1] == 1

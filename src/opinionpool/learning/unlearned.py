@@ -1,4 +1,4 @@
-"""The default pool before any outcome: what is believed of a panel as it is, and what the answer says of that."""
+"""The default pool before any outcome: fits by beliefs only, and notes on what was assumed."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class DefaultFit:
     topics: TopicEffects | None = None
 
     def of_all(self, duplicates: Duplicates, believed: Believed) -> DefaultFit:
-        """Fit of all experts, who are believed to be so, from that of the distinct ones."""
+        """Fit of all experts, with beliefs `believed`, from the fit of the distinct ones."""
         new, first, (n, d) = duplicates.new, duplicates.first, (len(duplicates.source), self.bias.shape[1])
         bias, centre, parts, marginal = believed.biases(d), self.extremes.centre, duplicates.parts(self.parts), None
         bias = np.where(new[:, None], bias - bias[first].sum(axis=0) / max(len(first), 1), 0.0)
@@ -92,7 +92,7 @@ Features = TypeVar("Features", Parts, MarginalFeatures)
 
 
 def _as_believed(features: Features, duplicates: Duplicates, believed: Believed) -> Features:
-    """Features in which new experts, without forecasts, differ from the others' mean as they are believed to."""
+    """Features of all experts, those of new experts (without forecasts) in proportion to the beliefs about them."""
     if not duplicates.new.any():
         return features
     centre = believed.parts(believed.rho)
@@ -126,7 +126,7 @@ def assumed(believed: Believed, away: Array, *, options: bool, answers_only: boo
 
 
 def intercept_shares(weights: Array) -> Array:
-    """Biases b (N,) with w'b = 1: (Σw + w_i) / ((Σw)² + w'w); 0 where all weights are about 0."""
+    """Biases b (N,) with w'b = 1: b_i = (Σw + w_i) / ((Σw)² + w'w); 0 if all weights are about 0."""
     total, size = float(weights.sum()), float(weights @ weights)
     if size <= LEAST_WEIGHT**2:
         return np.zeros(len(weights))
@@ -134,12 +134,12 @@ def intercept_shares(weights: Array) -> Array:
 
 
 def with_weights(parts: Parts, weights: Array) -> Parts:
-    """Return parts with the same covariance and other weights, by (10)."""
+    """Return parts with the covariance of `parts` and other `weights` (paper, equation 10)."""
     return replace(parts, contrast=parts.spread * parts.dependence.times(parts.spread * weights) / 2.0)
 
 
 def believed_limit(believed: Believed) -> float:
-    """Limit of extremes: as believed; inf if all else was assessed; else the mean of the default."""
+    """Limit of extremes: the believed one if given; inf if all other features are assessed; else the prior mean."""
     if believed.limit is not None:
         return believed.limit
     return np.inf if believed.assessed else harmonic_mean(LIMITS, LIMIT_PROBABILITIES)

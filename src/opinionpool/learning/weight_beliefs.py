@@ -1,4 +1,4 @@
-"""Beliefs about weights, which follow from those about features by Theorem 3.1, to first order (model.md, 2.6)."""
+"""Beliefs about weights, from beliefs about features by Theorem 3.1 to first order (model.md, 2.6)."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ def weight_beliefs(
 
 
 def _as_it_is(deviation: float) -> float:
-    """Return the spread of weights unchanged, where nothing is believed of experts."""
+    """Return `deviation` unchanged, for panels without beliefs about experts."""
     return deviation
 
 
 @dataclass(frozen=True, eq=False)
 class _Open:
-    """Beliefs about features at one correlation, and the weights that they mean."""
+    """Beliefs about features at one correlation, and the prior of weights that follows from them."""
 
     believed: Believed
     rho: float
@@ -65,18 +65,18 @@ class _Open:
 
     @property
     def noise(self) -> float:
-        """σ²/μ² of a typical expert."""
+        """Mean σ²/μ² of the experts."""
         return float((2.0 / self.believed.accuracy.value).mean())
 
     def features(self, noise: Block, squared: Block) -> tuple[tuple[Block, Block], tuple[Block, Block]]:
-        """Covariance of errors of log κ and log m per event, from A and 2R²."""
+        """Covariances of the errors of log κ and log m on one event, from σ²R/μ² (`noise`) and 2R² (`squared`)."""
         # K - 1 rows of the regression tell of variances, and all of them together of μ by its signature.
         noise, squared = noise * (self.free + 1) / (2 * self.free), squared / self.free
         both = 2.0 * noise + squared
         return (noise + squared, both), (both, 4.0 * noise + squared)
 
     def intercept_spread(self, bias: float) -> float:
-        """Standard deviation of Σ w_i b_i, with biases that are off together by `bias`."""
+        """Standard deviation of Σ w_i b_i, if all biases share an error with the standard deviation `bias`."""
         n, spread = len(self.mean), self.believed.parts(self.rho).spread
         per_event = float((spread**2).mean()) * (1.0 + (n - 1) * self.rho) / n
         each = bias / np.sqrt(1.0 + bias**2 * self.believed.bias.worth / per_event)
@@ -106,7 +106,7 @@ class _Open:
         return assumed, 2.0 * level**2 / (n * (n - 1)) / self.free, -2.0 * rho * level / n / self.free
 
     def together(self) -> float:
-        """Spread of the sum of equal weights."""
+        """Standard deviation of the sum of equal weights."""
         n, rho = len(self.mean), self.rho
         shared, squared = self.noise * (1.0 + (n - 1) * rho) / n, 2.0 * (1.0 + (n - 1) * rho**2) / n
         assumed, single, beside = self.of_correlation()
@@ -118,18 +118,18 @@ class _Open:
         return float(self.mean.sum() * np.sqrt(change @ left @ change))
 
     def slopes(self) -> tuple[float, float]:
-        """Derivatives of a typical weight by its expert's log calibration and log accuracy, relative to the others'."""
+        """Derivatives of weight differences by differences in log calibration and in log accuracy between experts."""
         n, rho, kappa = len(self.mean), self.rho, float(self.believed.calibration.value.mean())
         level = 1.0 + (n - 1) * rho
         return kappa / level, kappa * rho * n / (2.0 * (1.0 - rho) * level)
 
     def differing(self, deviation: float) -> float:
-        """Variance of log calibration, and of log accuracy, that makes weights differ by `deviation`."""
+        """Variance of log calibration, and of log accuracy, at which weights have an sd of `deviation`."""
         by_calibration, by_accuracy = self.slopes()
         return deviation**2 / (by_calibration**2 + by_accuracy**2)
 
     def deviation_alike(self, deviation: float) -> float:
-        """Standard deviation of equal weights after beliefs about all experts, if `deviation` without these."""
+        """Standard deviation between weights given beliefs about all experts, which is `deviation` without beliefs."""
         worths, rho = self.worths[:2], self.rho
         per_event = self.features(self.noise * (1.0 - rho), 2.0 * (1.0 - rho**2))
         left = _conditioned(self.differing(deviation) * np.eye(2), np.array(worths), np.array(per_event))
@@ -137,7 +137,7 @@ class _Open:
         return float(np.sqrt(change @ left @ change))
 
     def deviation(self, deviation: float) -> Array:
-        """Root of the covariance of weights, (N, N), where they would differ by `deviation` without beliefs."""
+        """Root of the covariance of weights given beliefs, (N, N); without beliefs, their sd would be `deviation`."""
         n, panel_beliefs, variance = len(self.mean), self.believed, self.differing(deviation)
         r, differing = panel_beliefs.parts(self.rho).dependence.matrix(), variance * (np.eye(n) - 1.0 / n)
         noise = 2.0 / np.sqrt(np.outer(panel_beliefs.accuracy.value, panel_beliefs.accuracy.value)) * r
@@ -181,7 +181,7 @@ class _Open:
 
 
 def _conditioned(covariance: Array, worth: Array, per_event: Array) -> Array:
-    """Posterior covariance of quantities that `worth` events each show at their prior means."""
+    """Posterior covariance of quantities with prior `covariance`, each observed at its mean on `worth` events."""
     if not worth.any():
         return covariance
     left, before = covariance.copy(), 0.0
