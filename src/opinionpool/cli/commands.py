@@ -105,7 +105,7 @@ def experts(reading: Reading, pooling: Pooling, writing: Writing, scores: bool) 
 
 
 def _meant(typed: str, events: Sequence[str]) -> str:
-    """The event id that a typed text identifies: exactly, in one line, or by a unique beginning of whole words."""
+    """Return the event id that `typed` means: equal, equal without line breaks, or the only one beginning so."""
     if typed in events:
         return typed
     plain = " ".join(typed.replace("\\n", " ").split())
@@ -214,7 +214,7 @@ def value(
 
 
 def _nobody(beliefs: Beliefs | None, experts: int | None) -> Forecasts:
-    """A panel without forecasts: the experts of a panel file, filled up to `experts` with numbered names."""
+    """Return a panel without forecasts: the experts of a panel file, up to `experts` with numbered names."""
     import numpy as np
 
     from opinionpool.forecasts import Forecasts
@@ -228,7 +228,7 @@ def _nobody(beliefs: Beliefs | None, experts: int | None) -> Forecasts:
 
 
 def _effects(forecasts: Forecasts, beliefs: Beliefs | None, prior: float | None) -> tuple[str, list[Effect]]:
-    """The first open event and its sensitivities to beliefs; empty if any outcome is known."""
+    """Return the first open event and the sensitivities of its answer to beliefs; empty if any outcome is known."""
     import numpy as np
 
     from opinionpool.analysis.sensitivity import sensitivity
@@ -424,7 +424,7 @@ def check(reading: Reading, writing: Writing, write_options: str | None, panel: 
 
 
 def _write_options(path: str, findings: Findings, outcomes: str | None) -> None:
-    """Write the options that read a file to another one, with where its outcomes are from there."""
+    """Write the options with which a file is read to `path`, with the path of outcomes relative to it."""
     if findings.options is None:
         tell(f"nothing written to {printable(path)}: no options read the file")
         return

@@ -41,7 +41,7 @@ EXISTING = click.Path(exists=True, dir_okay=False)
 
 
 class _Text(click.types.StringParamType):
-    """Type of options with text: decoded as UTF-8 whatever the locale; file names stay as the system has them."""
+    """Type of options that are text: decoded as UTF-8 in any locale; file names stay in the system's encoding."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401
         text = super().convert(value, param, ctx)
@@ -52,7 +52,7 @@ class _Text(click.types.StringParamType):
 
 
 class _Choice(click.Choice):  # type: ignore[type-arg]
-    """A choice whose error message suggests the nearest word."""
+    """Choice option whose error message suggests the nearest choice."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401
         try:
@@ -68,7 +68,7 @@ _FILES = ("FILE", "DIR", "PAGE")
 
 
 class SectionedCommand(click.Command):
-    """A command whose help lists its options by their ``section``: its own first, those on reading files last."""
+    """Command whose help lists options by `section`: those of the command first, those on reading files last."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401
         super().__init__(*arguments, **options)
@@ -92,7 +92,7 @@ class SectionedCommand(click.Command):
 
 
 def option(section: str, *flags: str, **settings: Any) -> Any:  # noqa: ANN401 - the default of a field
-    """Return a field that an option fills, listed in a section of the help; settings as for `click.option`."""
+    """Return a field of an options class, listed in `section` of the help; `settings` as for `click.option`."""
     return field(metadata={"section": section, "flags": flags, "settings": settings})
 
 
@@ -102,7 +102,7 @@ pool_option, comparison_option, file_option, answer_option, result_option = (
 
 
 def listed_in(section: str, decorator: Decorator) -> Decorator:
-    """Return a click decorator whose parameter the help lists in a section."""
+    """Return a click decorator whose option or argument the help lists in `section`."""
 
     def decorate(command: Command) -> Command:
         command = decorator(command)
@@ -114,7 +114,7 @@ def listed_in(section: str, decorator: Decorator) -> Decorator:
 
 
 def given(kind: type[Any], name: str) -> Decorator:
-    """Give a command the options that are fields of a class, and hand it an object of the class."""
+    """Return a decorator that adds the fields of the class `kind` as options and passes an object of it as `name`."""
 
     def decorate(command: Command) -> Command:
         @functools.wraps(command)
@@ -135,7 +135,7 @@ def given(kind: type[Any], name: str) -> Decorator:
 
 @dataclass(frozen=True)
 class Writing:
-    """Where results go and in which form."""
+    """Options on where results go and in which form."""
 
     output: str | None = result_option(
         "-o",
@@ -157,11 +157,11 @@ class Writing:
 
     @property
     def most_notes(self) -> int | None:
-        """How many notes are printed; None for all."""
+        """Number of notes that are printed, None for all."""
         return 0 if self.quiet else None if self.verbose else NOTES
 
     def kind(self, *, people: bool = False) -> str:
-        """The format: as given, else by the file's name, else a table on a terminal or for `people`, else CSV."""
+        """Return the format: as given, else by file name, else "table" on a terminal or for `people`, else "csv"."""
         if self.format is not None:
             return self.format
         ending = "" if self.output is None else os.path.splitext(self.output)[1].lower()
@@ -170,12 +170,12 @@ class Writing:
         return "table" if people or (self.output is None and sys.stdout.isatty()) else "csv"
 
     def check(self, inputs: list[str]) -> None:
-        """Refuse an output that cannot be written, or that is an input, before any work is done."""
+        """Raise if the output cannot be written, or is one of `inputs`, before any work is done."""
         check_output(self.output, inputs, any_ending=self.format is not None)
 
 
 def check_output(output: str | None, inputs: list[str], *, any_ending: bool = True) -> None:
-    """Refuse a file that cannot be written, that is an input, or whose name promises another format."""
+    """Raise if `output` cannot be written, is one of `inputs`, or has the ending of another format."""
     if output is None:
         return
     if not output:
@@ -199,7 +199,7 @@ def check_output(output: str | None, inputs: list[str], *, any_ending: bool = Tr
 
 
 def read_prior(_context: click.Context, _parameter: click.Parameter, given: tuple[str, ...]) -> PriorOption:
-    """Probabilities strictly between 0 and 1, such as 0.01, 1%, or CLASS=0.01."""
+    """Return (class, p) pairs from words such as 0.01, 1% or CLASS=0.01; each p is strictly between 0 and 1."""
     found = []
     for value in given:
         label, sign, text = value.rpartition("=")
@@ -220,7 +220,7 @@ def read_prior(_context: click.Context, _parameter: click.Parameter, given: tupl
 def read_weights(
     _context: click.Context, _parameter: click.Parameter, given: tuple[str, ...]
 ) -> dict[str, float] | None:
-    """Texts of the form EXPERT=W, split at the last equals sign."""
+    """Return the weight of each expert from words EXPERT=W, split at the last equals sign; None without words."""
     found: dict[str, float] = {}
     for value in given:
         expert, sign, text = value.rpartition("=")
@@ -237,7 +237,7 @@ def read_weights(
 
 
 def read_pools(_context: click.Context, _parameter: click.Parameter, text: str | None) -> tuple[str, ...] | None:
-    """Names of pools, separated by commas."""
+    """Return the names of pools in a text, separated by commas; raise if there is no such pool."""
     if text is None:
         return None
     names = tuple(name.strip() for name in text.split(","))
@@ -270,14 +270,14 @@ panel_option = click.option("--panel", **PANEL)
 
 @dataclass(frozen=True)
 class BeliefFile:
-    """The beliefs of a panel file, and the file's name; both None if there is no file."""
+    """Beliefs and name of a panel file; both None without a file."""
 
     file: str | None = None
     beliefs: Beliefs | None = None
 
     @classmethod
     def of(cls, panel: str | None) -> BeliefFile:
-        """Return the beliefs in the file of --panel; empty if the option is not given."""
+        """Return the beliefs in the file of --panel, which are empty if the option is not given."""
         if panel is None:
             return cls()
         from opinionpool.learning.beliefs import read_beliefs
@@ -286,7 +286,7 @@ class BeliefFile:
 
 
 def load_pool(model: str | None) -> tuple[str, TrainedPool] | None:
-    """The file of --model, and the pool that it holds."""
+    """Return the file of --model and the pool saved in it, None without a file."""
     if model is None:
         return None
     from opinionpool.estimators.files import load
@@ -297,7 +297,7 @@ def load_pool(model: str | None) -> tuple[str, TrainedPool] | None:
 
 @dataclass(frozen=True)
 class Pooling:
-    """Which pool, with which prior and beliefs, learned from a file or saved before."""
+    """Options on the pool: its name, prior and beliefs, or the file of a saved one."""
 
     pool: str = pool_option(
         "--pool",
@@ -326,7 +326,7 @@ class Pooling:
 
     @property
     def inputs(self) -> list[str]:
-        """The files that are read."""
+        """Files that these options name and the command reads."""
         return [name for name in (self.panel, self.model) if name is not None]
 
     def options(self, beliefs: Beliefs | None) -> dict[str, Any]:
@@ -362,7 +362,7 @@ class Pooling:
 
 @dataclass(frozen=True)
 class Answering(Pooling):
-    """Which pool answers, and how often the events really happen."""
+    """Options on the pool that answers, and on the base rate of the events that it answers."""
 
     base_rate: PriorOption = pool_option(  # noqa: RUF009 - a field
         "--base-rate",
@@ -377,7 +377,7 @@ class Answering(Pooling):
 
 @dataclass(frozen=True)
 class Listing(Answering):
-    """Which pool answers, where it goes, and which answers are listed in which order."""
+    """Options on the pool, its file, and the answers that are listed: which ones, and in which order."""
 
     model: str | None = file_option(
         "--model",
@@ -401,7 +401,7 @@ class Listing(Answering):
     )
 
     def check(self, inputs: list[str], writing: Writing) -> None:
-        """Refuse a file of --save that cannot be written, or is another one of these, and a prior for a saved pool."""
+        """Raise if --save cannot be written or is in use, or a prior is given for a saved pool that is to learn on."""
         if self.save == "-":
             raise click.UsageError("--save takes the name of a file: results go to standard output; ./- is a file too")
         check_output(self.save, inputs)
@@ -414,7 +414,7 @@ class Listing(Answering):
 
 @dataclass(frozen=True)
 class Splitting:
-    """How events are split to score pools on events that they have not learned from."""
+    """Options on how events are split, to score pools on events that they have not learned from."""
 
     by_time: bool = comparison_option(
         "--by-time", is_flag=True, help="Score events by pools that learned only from their past."
@@ -438,13 +438,13 @@ class Splitting:
 
     @property
     def by(self) -> str | None:
-        """Return the split as `opinionpool.scoring.compare` calls it."""
+        """Name of the split that `opinionpool.scoring.compare` uses."""
         return "time" if self.by_time else "group" if self.by_group else None
 
 
 @dataclass(frozen=True)
 class Comparing(Splitting):
-    """Which pools to compare, and how events are split."""
+    """Options on which pools to compare and how events are split."""
 
     pools: tuple[str, ...] | None = comparison_option(
         "--pools",
@@ -482,11 +482,11 @@ class Comparing(Splitting):
 
     @property
     def inputs(self) -> list[str]:
-        """The files that are read."""
+        """Files that these options name and the command reads."""
         return [] if self.panel is None else [self.panel]
 
     def without_rivals(self, forecasts: Forecasts) -> tuple[Forecasts, dict[str, Array]]:
-        """Return the forecasts without the rivals, and each rival's probabilities, (T,) or (T, K)."""
+        """Return the forecasts without the rivals, and each rival's own probabilities, (T,) or (T, K)."""
         if self.rival and forecasts.history is not None:
             raise click.UsageError("--rival and --time-averaged exclude each other: a rival has one answer to an event")
         for name in self.rival:
@@ -508,7 +508,7 @@ class Comparing(Splitting):
 
 
 def prior_option(name: str, typed: PriorOption, forecasts: Forecasts) -> float | Array | None:
-    """A prior or base rate as pools take it: one number for binary events, else one per class, which add up to 1."""
+    """Return a prior or base rate for pools: one number for two classes, else one for each class, with sum 1."""
     if not typed:
         return None
     if forecasts.options is not None:

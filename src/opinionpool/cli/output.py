@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def speak_utf8() -> None:
-    """Make the standard streams write UTF-8 whatever the locale; surrogates are escaped with backslashes."""
+    """Make the standard streams write UTF-8 in any locale; surrogates are escaped with backslashes."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
@@ -33,7 +33,7 @@ _CLOSED: set[str] = set()
 
 
 def open_closed_streams() -> None:
-    """Put the null device where a standard stream was closed, as daemons do, so that no file takes its place."""
+    """Open the null device for each standard stream that was closed, so that no file takes its number."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             _CLOSED.add(name)
@@ -50,7 +50,7 @@ def hush(stream: TextIO) -> None:
 
 @contextmanager
 def destination(path: str | None) -> Iterator[TextIO]:
-    """The stream to write results to; `path` None is standard output.
+    """Context with the stream to write results to, the file at `path` or standard output if None.
 
     Nobody ever sees half of a file, and a failure leaves what was there (`opinionpool.atomic.replacing`). Links are
     followed; devices and pipes are written to as they are.
@@ -70,7 +70,7 @@ def destination(path: str | None) -> Iterator[TextIO]:
 
 @contextmanager
 def _standard_output() -> Iterator[TextIO]:
-    """Standard output, whose reader may have seen enough; an OSError if it was closed from the start."""
+    """Context with standard output; a reader may stop early, but a stream closed from the start is an error."""
     if "stdout" in _CLOSED:
         raise OSError(errno.EBADF, "standard output is closed, so nobody gets the results; --output FILE writes a file")
     try:
@@ -96,13 +96,13 @@ def tell(*lines: str) -> None:
 
 @contextmanager
 def progress(what: str, *, log: bool = False) -> Iterator[Callable[[float], None] | None]:
-    """A function that shows which share of something long is done; None unless a person watches, or reads a `log`."""
+    """Context with a function that shows progress, a share from 0 to 1; None unless on a terminal or with `log`."""
     with advancing(log or sys.stderr.isatty(), printable(what)) as advance:
         yield advance
 
 
 def present(view: View, writing: Writing) -> None:
-    """Write a view where and as it was asked for, then its sentences and notes."""
+    """Write a view in the format and to the place of `writing`, then its sentences and notes."""
     from opinionpool.report.view import note_lines, write_view
 
     with destination(writing.output) as out:
@@ -111,11 +111,11 @@ def present(view: View, writing: Writing) -> None:
 
 
 def conclude(kind: str, *lines: str) -> None:
-    """End a command with its summary, after an empty line if table and summary are on a terminal."""
+    """Write the summary that ends a command, after an empty line if table and summary are both on a terminal."""
     blank = kind == "table" and sys.stdout.isatty() and sys.stderr.isatty()
     tell(*[""] * blank, *lines)
 
 
 def error_line(message: str) -> str:
-    """An error as it is shown."""
+    """Return an error message as the command line shows it."""
     return "opinionpool: error: " + "\n".join(map(printable, message.split("\n")))

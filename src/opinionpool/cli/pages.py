@@ -50,7 +50,7 @@ PAGES = ("", ".html", ".htm")
 
 @dataclass(frozen=True)
 class Reporting(Pooling):
-    """Which pool a report is about, and since when changes are listed."""
+    """Options on a report: its pool, its title, the order of events, and an older pool to list changes from."""
 
     since: str | None = file_option(
         "--since",
@@ -72,7 +72,7 @@ class Reporting(Pooling):
 
     @property
     def inputs(self) -> list[str]:
-        """The files that are read."""
+        """Files that these options name and the command reads."""
         return [*super().inputs, *([] if self.since is None else [self.since])]
 
 
@@ -123,7 +123,7 @@ def report(reading: Reading, pooling: Reporting, splitting: Splitting, output: s
 def _saved_pool(
     forecasts: Forecasts, asked: Asked, file: str, trained: TrainedPool
 ) -> tuple[Forecasts, Configured, FitOptions, Saved]:
-    """The forecasts, the pool and its fit options, and the saved state, of a pool from a file."""
+    """Return forecasts, pool, fit options and saved state for a report on a pool from a file."""
     from opinionpool.logodds import public_probabilities
     from opinionpool.pools.fit import Configured, FitOptions
     from opinionpool.report.findings import Saved
@@ -137,7 +137,7 @@ def _saved_pool(
 
 
 def _changes(since: str, forecasts: Forecasts, asked: Asked) -> Diff:
-    """Difference between the pool saved in `since` and the pool of the report."""
+    """Return the difference between the pool saved in `since` and the pool of the report."""
     from opinionpool.analysis.diff import diff
     from opinionpool.estimators.files import load
     from opinionpool.streams.trained import TrainedPool
@@ -150,7 +150,7 @@ def _changes(since: str, forecasts: Forecasts, asked: Asked) -> Diff:
 
 
 def _source(title: str | None, reading: Reading, paths: list[str], inputs: list[str]) -> Source:
-    """Title, date, command line and file digests for the page; folder names are removed for privacy."""
+    """Return title, date, command line and file digests for the page, without folder names for privacy."""
     from opinionpool.report.findings import Source
 
     # With every option spelled out, also those that a file of options gave.
@@ -215,7 +215,7 @@ def open_page(
 
 
 def _material(reading: Reading | None, panel: str | None, model: str | None) -> tuple[Material, Assessment | None]:
-    """The data source of the page, and its first assessment; None if the page itself makes one."""
+    """Return the page's data and its first assessment; None if the page makes the assessment itself."""
     from opinionpool.learning.beliefs import read_beliefs
     from opinionpool.page.actions import with_beliefs
     from opinionpool.page.answer import Material, Source
@@ -238,7 +238,7 @@ def _material(reading: Reading | None, panel: str | None, model: str | None) -> 
 
 
 def _saved(reading: Reading | None, model: str) -> Material:
-    """A saved pool, with the forecasts of a file if there is one."""
+    """Return the page's data from a saved pool, with the forecasts of a file if there is one."""
     from opinionpool.cli.pool import Asked
     from opinionpool.learning.fitted import FittedPanel
     from opinionpool.page.answer import Material, Source

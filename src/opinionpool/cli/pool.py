@@ -1,4 +1,4 @@
-"""``opinionpool pool``, and the pool that other commands ask: fitted to a file or saved before, whole or in parts."""
+"""``opinionpool pool``, and the pool behind other commands: fitted to a file, or loaded from one; whole or in parts."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Kept:
-    """The pool that gives the answers, with its prior, its file and its notes."""
+    """The pool that answers, with its forecasts, prior, file and notes."""
 
     name: str
     state: Fitted
@@ -62,7 +62,7 @@ class Kept:
 
     @property
     def reference(self) -> float | Array | None:
-        """Return the given prior, or the prior that fills blanks among the events' own priors."""
+        """Prior that was given, else that of a loaded pool, for events without one among others with one; else None."""
         if self.loaded is None or self.prior is not None:
             return self.prior
         if self.forecasts.prior is None or self.state.prior is None:
@@ -72,7 +72,7 @@ class Kept:
 
     @property
     def answered_with(self) -> Fitted:
-        """Return the fitted state, with the prior of the answers in place of the prior that it was learned with."""
+        """Fitted state with the prior that the answers use in place of the prior that the pool learned with."""
         if self.loaded is None or self.trained is None:
             return self.state
         if event_priors(self.forecasts, self.reference) is not None:
@@ -82,7 +82,7 @@ class Kept:
         return replace(self.trained.learned, prior=class_probabilities(self.prior, len(self.forecasts.classes)))
 
     def pooled(self, base_rate: float | Array | None) -> Pooled:
-        """The answers for every event."""
+        """Return the answers for all events."""
         if self.loaded is None:
             return pool_events(self.forecasts, self.name, self.state, self.prior, base_rate)
         each = self.reference
@@ -93,7 +93,7 @@ class Kept:
         return replace(pooled, in_sample=self._in_sample())
 
     def _in_sample(self) -> Mask:
-        """Mask of events whose outcome had a part in their answer, (T,)."""
+        """Return the mask of events whose outcome the pool learned from, so that their answers are in-sample, (T,)."""
         stream = None if self.trained is None else self.trained.stream
         if stream is None:
             return np.zeros(len(self.forecasts.events), dtype=bool)
@@ -102,7 +102,7 @@ class Kept:
         return in_sample(known, self.forecasts, self.name, self.state, prior)
 
     def lines(self, saved: str | None) -> list[str]:
-        """Where the pool is from and where it went, for people."""
+        """Return lines, for people, on the file that the pool was loaded from and the file that it is saved in."""
         lines = []
         if self.loaded is not None:
             lines.append(f"pool from {printable(self.loaded)}: {self._size() if saved is None else 'goes on learning'}")
@@ -142,7 +142,7 @@ class PooledFile:
 
     @classmethod
     def of(cls, reading: Reading, pooling: Pooling, writing: Writing, *, topics: bool = True) -> PooledFile:
-        """Read a file and fit or load its pool, once options fit together and results can be written."""
+        """Read a file, and fit its pool or load a saved one, after checking options and output."""
         writing.check([*reading.inputs, *pooling.inputs])
         believed, model = pooling.begin()
         forecasts = read(reading, model)
@@ -165,7 +165,7 @@ class PooledFile:
 
 @dataclass(frozen=True, eq=False)
 class _InParts(PooledFile):
-    """A file that is answered a part at a time; any other file is one part."""
+    """A file that is answered in parts; a file that fits in memory is a single part."""
 
     every: Iterator[Forecasts] | None = None  # all forecasts, if they are not in memory
     on: Callable[[Forecasts], Kept] | None = None  # the same pool for a part
@@ -178,7 +178,7 @@ class _InParts(PooledFile):
 
 
 def pool_files(reading: Reading, listing: Listing, writing: Writing) -> None:
-    """Write a probability for every event of some files: a large one is gone through in parts, others are one part."""
+    """Write a probability for every event in the files; a large file is read and answered in parts."""
     from opinionpool.tables.engine import is_large
     from opinionpool.tables.parts import open_parts, wants_parts
 
@@ -212,7 +212,7 @@ def pool_files(reading: Reading, listing: Listing, writing: Writing) -> None:
 def _in_parts(
     parts: Parts, first: Forecasts, asked: Asked, believed: BeliefFile, rate: float | Array | None
 ) -> _InParts:
-    """A pool fitted in one pass over all parts, or a pool from a file without further learning."""
+    """Return a large file with its pool: fitted in one pass over all parts, or loaded and used as it is."""
     if asked.model is None:
         source = PartsSource.of(parts.forecasts(), asked.prior)
         kept = asked.fitted(fit_from(source, asked.name, **asked.options), source.sample)
@@ -229,7 +229,7 @@ def _in_parts(
 
 @dataclass(eq=False)
 class _Answers:
-    """Answers on one part after the other, with the totals, notes and void events met so far."""
+    """Answers on a file's parts in turn, with totals, notes and void events of the parts so far."""
 
     file: _InParts
     listing: Listing
@@ -254,7 +254,7 @@ class _Answers:
             yield pooled
 
     def _chosen(self, pooled: Pooled) -> tuple[Pooled, list[Note]]:
-        """The answers to list, in their order, and a note on open events left out."""
+        """Return the answers that are listed, in the order asked for, and a note on open events without forecasts."""
         if self.listing.only_open:
             unresolved = ~pooled.forecasts.resolved
             blank = int((unresolved & (pooled.forecasts.crowd == 0)).sum())
@@ -266,11 +266,11 @@ class _Answers:
 
     @property
     def size(self) -> Totals:
-        """Counts of all parts, once they have been gone through."""
+        """Totals of all parts that have been answered."""
         return self.totals or Totals.of(self.file.forecasts)
 
     def notes(self) -> tuple[Note, ...]:
-        """Return all notes from reading, learning and answering."""
+        """Return all notes on reading, learning and answering."""
         file, parts, size = self.file, self.file.parts, self.size
         read, answered = file.forecasts.notes, self.last
         if parts is not None:
@@ -283,7 +283,7 @@ class _Answers:
 
 
 def _write(file: _InParts, listing: Listing, writing: Writing) -> None:
-    """Write the answers as they come, and conclude."""
+    """Write the answers part by part as they are computed, then save the pool and write the summary."""
     found, kind = _Answers(file, listing), writing.kind()
     summary: dict[str, object] = {}
 
@@ -314,7 +314,7 @@ def _write(file: _InParts, listing: Listing, writing: Writing) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """The pool that is asked for: by its name, prior and options, or one from a file."""
+    """The pool that a command asks for: by name, prior and options, or from a file."""
 
     name: str
     prior: float | Array | None
@@ -325,16 +325,16 @@ class Asked:
     def of(
         cls, pooling: Pooling, forecasts: Forecasts, believed: BeliefFile, model: tuple[str, TrainedPool] | None
     ) -> Asked:
-        """The pool of a command for these forecasts."""
+        """Return the pool that the options in `pooling` ask for, with a prior for the classes of `forecasts`."""
         prior = prior_option("--prior", pooling.prior, forecasts)
         return cls(pooling.pool, prior, pooling.options(believed.beliefs), model)
 
     def fitted(self, state: Fitted, forecasts: Forecasts, trained: TrainedPool | None = None) -> Kept:
-        """The pool with what was learned from these forecasts."""
+        """Return the pool with a state that was fitted to these forecasts."""
         return Kept(self.name, state, forecasts, self.prior, self.prior is not None, trained, None, state.notes)
 
     def on(self, forecasts: Forecasts, *, learning: bool = False, how: ReadOptions | None = None) -> Kept:
-        """The pool that answers: fitted to these forecasts, one from a file as it is, or one that goes on learning."""
+        """Return the pool that answers: fitted to `forecasts`, or loaded, and then updated if `learning`."""
         if learning and forecasts.options is not None:
             raise ArgumentError(
                 "--save keeps pools of events that share their classes, and these have options of their own; leave it "
@@ -381,7 +381,7 @@ class Asked:
 
 
 def _other_rule(before: str | None, now: str | None) -> tuple[Note, ...]:
-    """Note that the duplicates rule differs from the one the pool learned with; empty if it does not."""
+    """Return a note if the duplicates rule is not the one that the pool learned with; empty otherwise."""
     if before is None or now is None or before == now:
         return ()
     text = (

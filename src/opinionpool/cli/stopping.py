@@ -14,7 +14,7 @@ _CAME: list[int] = []
 
 
 def listen() -> None:
-    """Install handlers that unwind on signals that would end the process; signals that are ignored stay so."""
+    """Install handlers that raise on signals that would end the process; ignored signals stay ignored."""
     _CAME.clear()
     for name in _NAMES:
         number = getattr(signal, name, None)
@@ -28,16 +28,16 @@ def _unwind(number: int, _: FrameType | None) -> None:
 
 
 def stopped() -> bool:
-    """Whether the command was asked to end."""
+    """Whether a signal has asked the command to end."""
     return bool(_CAME)
 
 
 def status() -> int:
-    """Exit status 128 + signal number of a command that was asked to end."""
+    """Exit status of a command that a signal ended: 128 + signal number."""
     return 128 + (_CAME[-1] if _CAME else signal.SIGINT)
 
 
 def check() -> None:
-    """Raise KeyboardInterrupt if a signal came whose exception was lost."""
+    """Raise KeyboardInterrupt if a signal came but its exception was lost."""
     if _CAME:
         raise KeyboardInterrupt

@@ -137,7 +137,7 @@ class Material:
     def assessment_of(self, event: int, old: Assessment | None = None) -> Assessment:
         """Return the assessment of an event of the file, with the beliefs that `old` has about the experts.
 
-        An event with options of its own has these as classes.
+        Options of the event's own become the classes.
         """
         assert self.forecasts is not None
         f = self.forecasts
@@ -300,7 +300,7 @@ def altered(a: Assessment, material: Material) -> bool:
 def effects(a: Assessment, material: Material, found: Answer, at: int) -> list[Effect]:
     """Return how far each forecast and belief moves the probability of class `at`, the largest effect first.
 
-    Left out is what cannot be off, as its worth is infinite, and what is assumed where outcomes are learned from.
+    Left out are beliefs of infinite worth, which are certain, and assumptions if the pool learned from outcomes.
     """
     measured = []
     for what, expert, assessed, values, changed in _variations(a, material, found):

@@ -259,7 +259,7 @@ def _numbers(given: Sequence[Any] | None) -> tuple[float, ...] | None:
 def to_toml(beliefs: Beliefs, assumed: Mapping[str, object] = MappingProxyType({})) -> str:
     """Return the beliefs as the text of a panel file that `read_beliefs` reads back exactly.
 
-    Comments mark those that are `assumed` of all experts.
+    Comments mark the beliefs that are `assumed` of all experts.
 
     >>> print(to_toml(Beliefs(correlation=0.6, experts={"Ann Lee": {"auc": (0.8, 50)}})), end="")
     correlation = { value = 0.6, worth = 20 }
