@@ -313,25 +313,25 @@ class _AtLimit:
         """Dependence, `nested` or common, if experts differ by `share`, with a correlation from pairs of forecasts."""
         if not nested:
             return Model(nested, self.crowd.correlation)
-        among, found = self.judged, self.crowd.features(self.crowd.deviation, share)
+        among, found = self.judged, self.features(share)
         signal = found.contrast / found.spread
         return Model(nested, nested_correlation(among.cells, self.crowd.errors[among.rows], signal, self.centre))
 
-    def by_features(self, model: Model, share: float, by: _Judged) -> Pooled:
-        """Forecasts of the events `by`, pooled with features that keep `share` of the differences between experts."""
-        return Pooled.by(model, by.cells, self.features_otherwise(by, share), self.root).times(1.0 / self.sum)
+    def by_features(self, model: Model, share: float) -> Pooled:
+        """Forecasts of `judged` events, pooled with features that keep `share` of the differences between experts."""
+        return Pooled.by(model, self.judged.cells, self.features_otherwise(share), self.root).times(1.0 / self.sum)
 
-    def features_otherwise(self, by: _Judged, share: float) -> Features:
+    def features_otherwise(self, share: float) -> Features:
         """Features of each forecast's expert, learned without the forecast, or without its fold if there are folds."""
-        found = self.crowd.features(self.otherwise.among(by.rows), share)
+        found = self.crowd.features(self.otherwise.among(self.judged.rows), share)
         for rows, crowd in self.without:
-            own = crowd.features(crowd.deviation, share).among(by.cells.expert[rows])
+            own = crowd.features(crowd.deviation, share).among(self.judged.cells.expert[rows])
             found.bias[rows], found.contrast[rows], found.spread[rows] = own.bias, own.contrast, own.spread
         return found
 
-    def observed(self, panels: list[Pooled], by: _Judged) -> Observations:
-        """Observations of the events `by` for the regression on the contrasts that each of the `panels` pooled."""
-        contrasts = np.stack([each.contrasts for each in panels], axis=1)
+    def observed(self, panels: list[Pooled]) -> Observations:
+        """Observations of `judged` events for the regression on the contrasts that each of the `panels` pooled."""
+        contrasts, by = np.stack([each.contrasts for each in panels], axis=1), self.judged
         return Observations(contrasts, by.offset, by.outcomes, by.weight)
 
     def nodes(self, probability: Array, dependence: tuple[Dependent, ...] = ()) -> Nodes:
@@ -342,13 +342,9 @@ class _AtLimit:
 
     def of_shares(self, kinds: tuple[bool, ...]) -> tuple[Observations, Nodes]:
         """Regression on one panel for each kind of dependence and each of `SHARES`: observations and prior nodes."""
-        panels = [
-            self.by_features(self.model(share, nested=nested), share, self.judged)
-            for nested in kinds
-            for share in SHARES
-        ]
+        panels = [self.by_features(self.model(share, nested=each), share) for each in kinds for share in SHARES]
         prior = np.tile(SHARE_PROBABILITIES, len(kinds)) / len(kinds)
-        return self.observed(panels, self.judged), self.nodes(prior)
+        return self.observed(panels), self.nodes(prior)
 
     def share(self, kinds: tuple[bool, ...]) -> float:
         """Posterior mean of the share to which differences between experts are kept, over `kinds` of dependence."""
@@ -368,13 +364,14 @@ class _AtLimit:
         """Features of all experts, with `share` of the differences between experts."""
         return self.crowd.features(self.crowd.deviation, share)
 
-    def panels(self, by: _Judged) -> list[Pooled]:
-        """Forecasts on the events `by`, pooled by each panel: A by agreement, then by features with each dependence."""
+    @property
+    def panels(self) -> list[Pooled]:
+        """Forecasts on `judged` events, pooled by each panel: A by agreement, then by features with each dependence."""
         share, models, features, agreeing = self.chosen
-        otherwise, expert = self.features_otherwise(by, share), by.cells.expert
-        own = [Features(otherwise.bias, each[expert], features.spread[expert]) for each in agreeing]
-        found = [Pooled.by(models[0], by.cells, each, self.root) for each in own]
-        return found + [self.by_features(model, share, by) for model in models]
+        bias, cells = self.features_otherwise(share).bias, self.judged.cells
+        own = [Features(bias, each[cells.expert], features.spread[cells.expert]) for each in agreeing]
+        found = [Pooled.by(models[0], cells, each, self.root) for each in own]
+        return found + [self.by_features(model, share) for model in models]
 
     @cached_property
     def fit(self) -> tuple[Fit, Nodes]:
@@ -385,8 +382,7 @@ class _AtLimit:
         kinds = tuple(self.prior.dependence[i] for i in first.tolist())
         more = (Dependent("common", 0.0, np.inf, FEATURES[0]), Dependent("nested", 0.0, np.inf, FEATURES[1]))
         nodes = self.nodes(np.append(agreeing, FEATURES), kinds + more)
-        observed = replace(self.observed(self.panels(self.judged), self.judged), topics=self.judged.topics)
-        fit = fit_nodes(observed, nodes)
+        fit = fit_nodes(replace(self.observed(self.panels), topics=self.judged.topics), nodes)
         if fit.topics is not None:
             fit = replace(fit, topics=replace(fit.topics, cross=None))
         return fit, nodes
@@ -403,7 +399,7 @@ class _AtLimit:
         """Open events, with class probabilities that the other forecasts on the event imply under one correlation."""
         cells = _cells(replace(unresolved, outcomes=np.zeros_like(unresolved.outcomes)), self.extremes.limit, self.root)
         share, model = self.share((False,)), self.model(0.0, nested=False)
-        known = self.observed([self.by_features(model, share, self.judged)], self.judged)
+        known = self.observed([self.by_features(model, share)])
         mean, d = fit_nodes(known, self.nodes(np.ones(1)), covariances=False).mean, cells.contrasts.shape[1]
         others = Pooled.by_others(model, cells, self.features(share).among(cells.expert), self.root)
         answers = mean[:d] + mean[d] / self.sum * others.contrasts
@@ -450,7 +446,7 @@ class _AtLimit:
             Parts(mean[own] @ contrast[own], features.spread, each)
             for own, each in zip((~nested, nested), among, strict=True)
         )
-        weights = sum(each.weights * own for each, own in zip(self.panels(self.judged), mean.tolist(), strict=True))
+        weights = sum(each.weights * own for each, own in zip(self.panels, mean.tolist(), strict=True))
         total = float(self.judged.weight @ weights) / float(self.judged.weight.sum())
         shift = (self.task.away - fit.mean[:d]) * total / (total**2 + LEAST_SUM**2)
         variance = self.crowd.open_variances(self.crowd.deviation) * [

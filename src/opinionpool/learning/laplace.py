@@ -167,11 +167,9 @@ def _averaged(found: Levels, pairs: Pairs, nodes: Nodes, basis: Array | None, na
     """Return the average over `pairs` of a node and a sum; weights are coordinates along `basis` if there is one."""
     q, probability, node, total = found.about.cross.shape[2], pairs.probability, pairs.node, pairs.total
     d, means, whole = found.about.slope.shape[1] - 1, pairs.mean[:, :q], pairs.covariance
-    top = pairs.score.max()
-    marginal = float(top + np.log(np.exp(pairs.score - top).sum()))
     joint = np.zeros((len(nodes.probability), len(nodes.sums.value)))
     np.add.at(joint, (node, total), probability)
-    fit = Fit(_whole(probability @ means, basis, d), joint, evidence=marginal)
+    fit = Fit(_whole(probability @ means, basis, d), joint, evidence=float(np.logaddexp.reduce(pairs.score)))
     if names:
         effects = _topic_effects(found, pairs, names)
         assert effects.cross is not None

@@ -21,6 +21,7 @@ from opinionpool.forecasts import Forecasts
 from opinionpool.learning.constants import ARBITRARY, BASE_RATE, SHIFT
 from opinionpool.learning.problem import Problem
 from opinionpool.logodds import expit, logit
+from opinionpool.names import places
 
 # Steps of Newton's method for the base rate; rounds in which leniency is found, and the change that ends them.
 STEPS, ROUNDS, TOLERANCE = 30, 20, 1e-10
@@ -85,8 +86,7 @@ class LatentLevels:
 
     def forecasts(self, forecasts: Forecasts) -> Forecasts:
         """Forecasts by some of the experts, with levels replaced by probabilities and without scales."""
-        place = {name: i for i, name in enumerate(self.experts)}
-        experts = np.array([place[name] for name in forecasts.experts], dtype=np.intp)[forecasts.expert_index]
+        experts = places(forecasts.experts, self.experts)[forecasts.expert_index]
         counted = self._counted(forecasts.event_index, experts, forecasts.probabilities)
         return replace(forecasts, probabilities=counted, scales={})
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from opinionpool import logodds
 from opinionpool.arrays import Array
+from opinionpool.estimation.newton import posterior_probabilities
 from opinionpool.learning.constants import MEMBER_SLOPE_SD, MEMBERS, SLOPE_SD
 from opinionpool.learning.duplicates import Duplicates
 from opinionpool.learning.prior import OPEN, Believed
@@ -67,10 +68,9 @@ class Members:
     def learned(self, log_likelihoods: Array, evidence: float) -> Members:
         """Members after outcomes: `evidence` of the log pool, `log_likelihoods` (1 + N,) of average and experts."""
         average, by_expert = log_likelihoods[0], log_likelihoods[1:]
-        likeliest = by_expert.max()
-        odds = np.exp(by_expert - likeliest)
-        log_likelihood = np.array([evidence, average, likeliest + np.log(odds.mean())])
-        return replace(self, shares=_posterior(self.before, log_likelihood), follow=odds / odds.sum())
+        score = [evidence, average, np.logaddexp.reduce(by_expert) - np.log(len(by_expert))]
+        follow = posterior_probabilities(by_expert, 1.0)
+        return replace(self, shares=posterior_probabilities(score, self.before), follow=follow)
 
     @property
     def decided(self) -> bool:
@@ -139,12 +139,6 @@ class Members:
 def _over(shares: Array, values: Array) -> Array:
     """Sums over the experts of `shares` (N,) times `values` (T, N, K), (T, K)."""
     return np.asarray(np.swapaxes(values, 1, 2) @ shares)
-
-
-def _posterior(prior: Array, log_likelihood: Array) -> Array:
-    """Posterior probabilities of the members, (3,)."""
-    shares = prior * np.exp(log_likelihood - log_likelihood.max())
-    return np.asarray(shares / shares.sum())
 
 
 def _class_log_odds(ratios: Array) -> Array:

@@ -147,8 +147,7 @@ class Pairs(NamedTuple):
     @property
     def probability(self) -> Array:
         """Posterior probabilities, (M,)."""
-        share = np.exp(self.score - self.score.max())
-        return np.asarray(share / share.sum())
+        return posterior_probabilities(self.score, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,8 +219,7 @@ class Approximation:
     @property
     def centre(self) -> Array:
         """The posterior mean, (Q,)."""
-        share = np.exp(self.score - self.score.max())
-        return np.asarray(np.einsum("bj,bjq->q", share / share.sum(), self.mean))
+        return np.asarray(np.einsum("bj,bjq->q", posterior_probabilities(self.score, 1.0), self.mean))
 
     def covariances(self, node: Index, total: Index) -> Array:
         """Return the covariances of coefficients, (M, Q, Q), for M pairs of a `node` and a sum (`total`)."""
@@ -310,8 +308,7 @@ class Levels:
     @property
     def centre(self) -> Array:
         """Posterior mean of the common coefficients and then of the topics' coefficients, (Q + G P,)."""
-        prior = np.exp([own.log_prior for own in self.each])
-        share = posterior_probabilities([own.found.log_marginal_likelihood for own in self.each], prior)
+        share = posterior_probabilities([own.found.log_marginal_likelihood + own.log_prior for own in self.each], 1.0)
         return np.asarray(share @ np.array([own.wide(own.found.centre) for own in self.each]))
 
     def likely(self, least: float, size: int, *, covariances: bool) -> Pairs:

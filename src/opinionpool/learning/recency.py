@@ -469,8 +469,7 @@ def _varied(pair: Index, days: Array, weight: Array) -> float:
 
 def informed(believed: Array, evidence: Array, relevant: float) -> Array:
     """Probabilities of half-lives, (C,): `believed`, updated if `evidence` matters, with probability `relevant`."""
-    posterior = believed * np.exp(evidence - evidence.max())
-    return np.asarray((1.0 - relevant) * believed + relevant * posterior / posterior.sum())
+    return np.asarray((1.0 - relevant) * believed + relevant * posterior_probabilities(evidence, believed))
 
 
 def weighted_median(values: Array, weight: Array) -> float:

@@ -18,6 +18,7 @@ from opinionpool.errors import Note
 from opinionpool.estimation.newton import posterior_probabilities
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.constants import ROUNDED, ROUNDED_PROBABILITIES
+from opinionpool.names import places
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,8 +66,7 @@ class Rounding:
 
     def forecasts(self, forecasts: Forecasts) -> Forecasts:
         """Forecasts by any of the experts, with zeros raised."""
-        place = {name: i for i, name in enumerate(self.experts)}
-        zero = self.zero[np.array([place[name] for name in forecasts.experts], dtype=np.intp)]
+        zero = self.zero[places(forecasts.experts, self.experts)]
         return replace(forecasts, probabilities=_raised(forecasts.probabilities, zero[forecasts.expert_index, None]))
 
 
