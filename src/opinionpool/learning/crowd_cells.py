@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 
-from opinionpool.arrays import Array, Index
+from opinionpool.arrays import CELL, EVENT, Array, Index, taken
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,17 +18,17 @@ class Cells:
     """
 
     # event, expert: (M,)
-    event: Index
-    expert: Index
-    contrasts: Array  # (M, K - 1); whitened
-    signs: Array  # (M, K - 1); whitened signature of what happened
-    weight: Array  # (M,); frequencies
+    event: Index = field(metadata=CELL)
+    expert: Index = field(metadata=CELL)
+    contrasts: Array = field(metadata=CELL)  # (M, K - 1); whitened
+    signs: Array = field(metadata=CELL)  # (M, K - 1); whitened signature of what happened
+    weight: Array = field(metadata=CELL)  # (M,); frequencies
     # events, experts: T and N
     events: int
     experts: int
     # (T,); where events have options of their own, towards which nobody can be biased, how many of the K - 1
     # coordinates each has
-    own: Array | None = None
+    own: Array | None = field(default=None, metadata=EVENT)
     forecast: Index | None = None  # (M,); which forecast each row is of; None if each is of its own
 
     def and_then(self, *others: Cells) -> Cells:
@@ -53,17 +53,8 @@ class Cells:
         place[events] = np.arange(len(events))
         rows = np.flatnonzero(place[self.event] >= 0)
         row_event = place[self.event[rows]]
-        return rows, replace(
-            self,
-            event=row_event,
-            expert=self.expert[rows],
-            contrasts=self.contrasts[rows],
-            signs=self.signs[rows],
-            weight=weight[row_event],
-            events=len(events),
-            own=None if self.own is None else self.own[events],
-            forecast=None,
-        )
+        others = {"event": row_event, "weight": weight[row_event], "events": len(events), "forecast": None}
+        return rows, replace(self, **taken(self, event=events, cell=rows) | others)
 
     @property
     def biased(self) -> bool:
@@ -130,16 +121,11 @@ class Regressions:
     @classmethod
     def by_expert(cls, cells: Cells, values: Array) -> Regressions:
         """Sums for one regression per expert, of `values` (M, K - 1)."""
-        signs = np.stack([cells.by_expert(column) for column in cells.signs.T], axis=-1)
-        value = np.stack([cells.by_expert(column) for column in values.T], axis=-1)
-        return cls(
-            cells.by_expert(np.ones(len(values))),
-            signs,
-            value,
-            cells.by_expert((cells.signs**2).sum(axis=1)),
-            cells.by_expert((cells.signs * values).sum(axis=1)),
-            cells.by_expert((values**2).sum(axis=1)),
-        )
+
+        def summed(each: Array) -> Array:
+            return cells.by_expert(each) if each.ndim == 1 else np.stack([summed(own) for own in each.T], axis=-1)
+
+        return cls(*map(summed, _products(cells, values)))
 
     def without(self, cells: Cells, values: Array) -> Regressions:
         """Sums for one regression per row, (M,), over the other forecasts of the row's expert."""
@@ -149,14 +135,7 @@ class Regressions:
             weight = once if each.ndim == 1 else once[:, None]
             return np.asarray(total[own] - cells.of_forecast(weight * each))
 
-        return Regressions(
-            less(self.count, np.ones(len(own))),
-            less(self.signs, cells.signs),
-            less(self.value, values),
-            less(self.length, (cells.signs**2).sum(axis=1)),
-            less(self.cross, (cells.signs * values).sum(axis=1)),
-            less(self.square, (values**2).sum(axis=1)),
-        )
+        return Regressions(*map(less, vars(self).values(), _products(cells, values)))
 
     def solve(self, worth: tuple[float, float], length: float) -> tuple[Array, Array, Array, Array]:
         """Bias (..., K - 1); contrast, sum of squared residuals, and pivot (precision) of the contrast, (...) each."""
@@ -173,3 +152,9 @@ class Regressions:
         """Posterior variance of each log-ratio of the bias, and of the contrast, relative to the residual variance."""
         count, d = self.count + worth[0], self.signs.shape[-1]
         return 1.0 / count + (self.signs**2).sum(axis=-1) / (d * count**2 * pivot), 1.0 / pivot
+
+
+def _products(cells: Cells, values: Array) -> tuple[Array, ...]:
+    """What `Regressions` sum of each row, with values (M, K - 1)."""
+    pairs = (cells.signs, cells.signs), (cells.signs, values), (values, values)
+    return np.ones(len(values)), cells.signs, values, *((a * b).sum(axis=1) for a, b in pairs)

@@ -80,8 +80,7 @@ def default_fit(
         raise ArgumentError(
             "bias: each event has options of its own, and nobody can be biased towards one of them; leave it out"
         )
-    duplicates = _duplicates(data, believed, every)
-    data, believed, away = _distinct(data, believed, duplicates)
+    duplicates, data, believed, away = _distinct(data, believed, every)
     used, nobody = data.resolved & (data.weight > 0) & data.answered, len(duplicates.first) == 0
     if believed.assessed or not used.any() or nobody:
         found = assumed(believed, away, options=options, answers_only=answers_only)
@@ -98,44 +97,36 @@ def default_fit(
 
 def log_evidence(data: DenseContrasts, believed: Believed) -> float:
     """Log marginal likelihood of the outcomes at the usual limit of extremes; 0 if nothing is learned."""
-    duplicates, limit = _duplicates(data, believed, None), harmonic_mean(LIMITS, LIMIT_PROBABILITIES)
-    data, believed, away = _distinct(data, believed, duplicates)
+    limit = harmonic_mean(LIMITS, LIMIT_PROBABILITIES)
+    _, data, believed, away = _distinct(data, believed)
     used = data.resolved & (data.weight > 0) & data.answered
     if believed.assessed or not used.any():
         return 0.0
     rows = data.on(used).believing(away)
-    centre, common = _centre(rows, believed, limit)
-    nodes = replace(prior_nodes(believed, rows.free, options=rows.absent is not None), common=common)
+    centre, nodes = _prior(rows, believed, limit)
     return evidence(rows.observed(believed.parts(believed.rho), Extremes(limit, centre)), nodes)[0]
 
 
 def _distinct(
-    data: DenseContrasts, believed: Believed, duplicates: Duplicates
-) -> tuple[DenseContrasts, Believed, Array]:
-    """Contrasts of the distinct experts, the beliefs about them, and L° less the believed prior, (K - 1,)."""
+    data: DenseContrasts, believed: Believed, every: Blocks | None = None
+) -> tuple[Duplicates, DenseContrasts, Believed, Array]:
+    """Distinct experts, their contrasts, the beliefs about them, and L° less the believed prior, (K - 1,)."""
+    blocks = (block.contrasts for block in every()) if every else ()
+    duplicates = Duplicates.among(data.contrasts, data.experts, believed.named, blocks)
     data = data.by(duplicates.first)
     away = np.zeros(data.free) if believed.assessed or not data.contrasts.size else data.distrust()
     if len(duplicates.first):
         believed = believed.among(duplicates.source, len(duplicates.first))
     if len(duplicates.first) > 2:
         believed = believed.agreeing(Agreement.among(data.contrasts, data.weight, data.options))
-    return data, believed, away
-
-
-def _duplicates(data: DenseContrasts, believed: Believed, every: Blocks | None) -> Duplicates:
-    """Duplicates among the experts, by all events in the blocks `every`, if the data are a sample."""
-    if every is None:
-        return Duplicates.among(data.contrasts, data.experts, believed.named)
-    blocks = (block.contrasts for block in every())
-    return Duplicates.among_all(data.contrasts, data.experts, believed.named, blocks)
+    return duplicates, data, believed, away
 
 
 def _learned(rows: DenseContrasts, believed: Believed, *, answers_only: bool, every: Blocks | None) -> DefaultFit:
     limits, prior = (LIMITS, LIMIT_PROBABILITIES) if believed.limit is None else ((believed.limit,), (1.0,))
     d, n = rows.free, rows.contrasts.shape[1]
-    centre, common = _centre(rows, believed, harmonic_mean(limits, prior))
+    centre, nodes = _prior(rows, believed, harmonic_mean(limits, prior))
     fill = believed.parts(believed.rho)
-    nodes = replace(prior_nodes(believed, d, options=rows.absent is not None), common=common)
     by_limit = Limits.one(limits[0])
     members = None if rows.absent is not None else Members.prior(believed)
     if len(limits) > 1:
@@ -226,20 +217,22 @@ def _compared(
     return again
 
 
-def _centre(rows: DenseContrasts, believed: Believed, limit: float) -> tuple[Array, Array | None]:
-    """Contrasts of the experts' null forecasts, (N, K - 1), by their marginal biases at the limit of extremes.
+def _prior(rows: DenseContrasts, believed: Believed, limit: float) -> tuple[Array, Nodes]:
+    """Contrasts of the experts' null forecasts, (N, K - 1), by biases at a limit of extremes; and prior nodes.
 
     Where classes are not alike, as in order or rare, all experts seem biased against those that are far from the
-    others: a share of that is taken for an error, and how far that may be off, in `BIASES`, is returned, too, (K - 1,).
+    others: a share of that is taken for an error, and how far that may be off is open about the intercept.
     """
+    nodes = prior_nodes(believed, rows.free, options=rows.absent is not None)
     plain = np.tile(-rows.away, (rows.contrasts.shape[1], 1))
     bias = believed.biases(rows.contrasts.shape[2])
     centre = plain + bias
     if rows.absent is not None:
-        return centre, None
+        return centre, nodes
     bias, share = np.zeros_like(centre), 1.0 if rows.free == 1 else COMMON_SHARE[0]
     for _ in range(CENTRED):
         typical = Extremes(limit, centre).deviation(rows.contrasts) + (centre - plain)
         bias = marginal_bias(rows.evidence(typical), believed)
         centre = plain + bias - (1.0 - share) * bias.mean(axis=0)
-    return centre, None if rows.free == 1 else COMMON_SHARE[1] / BIASES[0] * bias.mean(axis=0)
+    common = None if rows.free == 1 else COMMON_SHARE[1] / BIASES[0] * bias.mean(axis=0)
+    return centre, replace(nodes, common=common)

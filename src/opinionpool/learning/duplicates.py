@@ -48,25 +48,22 @@ class Duplicates:
     notes: tuple[Note, ...]
 
     @classmethod
-    def among(cls, forecast: Array, experts: tuple[str, ...], named: Mask | None = None) -> Duplicates:
-        """Find duplicates in contrasts (T, N, K - 1), NaN where missing; `named` experts (N,) are never constant."""
+    def among(
+        cls, forecast: Array, experts: tuple[str, ...], named: Mask | None = None, every: Iterable[Array] = ()
+    ) -> Duplicates:
+        """Find duplicates in contrasts (T, N, K - 1), NaN where missing; `named` experts (N,) are never constant.
+
+        Of a sample they are checked against the contrasts of all events, in blocks.
+        """
         if _all_differ(forecast):
             everybody = np.arange(len(experts))
             return cls(everybody, everybody, ())
         columns = (np.ascontiguousarray(forecast[:, i]) for i in range(len(experts)))
         rows = ((np.flatnonzero(~np.isnan(column[:, 0])), column) for column in columns)
-        found = ((row, column if len(row) == len(column) else column[row]) for row, column in rows)
-        return cls._of(found, experts, named)
-
-    @classmethod
-    def among_all(
-        cls, sample: Array, experts: tuple[str, ...], named: Mask | None, blocks: Iterable[Array]
-    ) -> Duplicates:
-        """Find duplicates in a sample of contrasts, and check them against all contrasts, in blocks."""
-        found = cls.among(sample, experts, named)
-        if len(found.first) == len(experts):
-            return found
-        return cls.among(np.concatenate([sample, *_witnesses(sample, found, blocks)]), experts, named)
+        given = ((row, column if len(row) == len(column) else column[row]) for row, column in rows)
+        found = cls._of(given, experts, named)
+        more = [] if len(found.first) == len(experts) else [*_witnesses(forecast, found, every)]
+        return cls.among(np.concatenate([forecast, *more]), experts, named) if more else found
 
     @classmethod
     def among_cells(cls, event: Index, expert: Index, contrast: Array, experts: tuple[str, ...]) -> Duplicates:
