@@ -1,4 +1,4 @@
-"""What the controls of the page do: each action makes a new assessment of the old one."""
+"""What the controls of the page do: each action makes a new assessment from the present one."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ LEAST = 1e-4
 
 
 def acted(assessment: Assessment, action: Action) -> Assessment:
-    """The assessment after an action; an OpinionPoolError, whose message says why, if it cannot be made."""
+    """Return the assessment after an action; raise an OpinionPoolError, whose message says why, if there is none."""
     do = str(action.get("do"))
     if do in _NUMBERS:
         entry = _NUMBERS[do]
@@ -58,7 +58,7 @@ def _question(a: Assessment, action: Action) -> Assessment:
 
 
 def _outcomes(a: Assessment, action: Action) -> Assessment:
-    """Replace the classes; forecasts, prior and base rate of the old classes are dropped."""
+    """Replace the classes, and drop the forecasts, prior and base rate, which are about the old classes."""
     labels = [one_line(part, "an outcome") for part in str(action.get("value", "")).split(",")]
     labels = [label for label in labels if label]
     if len(labels) > MOST_CLASSES or len(set(labels)) < len(labels):
@@ -74,7 +74,7 @@ def _outcomes(a: Assessment, action: Action) -> Assessment:
 
 
 def _as_read(labels: list[str]) -> tuple[object, ...]:
-    """The classes in the order in which `read_forecasts` puts them."""
+    """Return the classes in the order in which `read_forecasts` puts them."""
     from opinionpool.tables.read import read_forecasts
 
     rows = [{"event": "e", "expert": "x", "class": label, "probability": 1.0 / len(labels)} for label in labels]
@@ -99,7 +99,7 @@ _NUMBER = re.compile(r"^(.*?)(?:\s*[,;:=|\t]\s*([0-9][0-9.,]*)\s*(%?)|\s+([0-9][
 
 
 def _add(a: Assessment, action: Action) -> Assessment:
-    """Experts by their names, one in a line, each with a probability behind it if there is one; nothing is assessed."""
+    """Add the experts that lines of text name, with the probability that may follow a name; no beliefs."""
     lines = [line for line in str(action.get("value", "")).splitlines() if line.strip()]
     if not lines:
         raise ArgumentError("type a name, or paste names, one in a line")
@@ -129,7 +129,7 @@ def _forecast(a: Assessment, action: Action) -> Assessment:
 
 
 def _include(a: Assessment, action: Action) -> Assessment:
-    """Give an expert without a forecast the prior as its first forecast."""
+    """Give an expert without a forecast its first one, the prior."""
     key = int(number(action.get("value"), "an expert", 0, 1e9))
     return a.with_expert(replace(a.expert(key), forecast=a.prior or uniform(a.classes)))
 
@@ -141,7 +141,7 @@ def _strict(what: str, p: tuple[float, ...] | None) -> tuple[float, ...] | None:
 
 
 def _shares(a: Assessment, old: tuple[float, ...] | None, action: Action, what: str) -> tuple[float, ...] | None:
-    """Probabilities after one of them was set in per cent; for K > 2 the others keep their ratios."""
+    """Return probabilities after one is set in per cent, None if cleared; for K > 2 the others keep their ratios."""
     if action.get("value") in {None, ""}:
         return None
     p = number(action["value"], f"{what} in per cent", 0.0, 100.0) / 100.0
@@ -165,7 +165,7 @@ def _accuracy(a: Assessment, action: Action) -> Assessment:
 
 
 def _believed(a: Assessment, action: Action, values: Mapping[str, float | None]) -> Assessment:
-    """Replace some beliefs of one expert, with the worth of its other beliefs."""
+    """Replace some beliefs of one expert, with the worth that its first belief has."""
     own = a.expert(action.get("expert"))
     worth = next((belief.worth for belief in own.beliefs.given.values()), WORTH)
     given: dict[str, Any] = {name: None if value is None else Belief(value, worth) for name, value in values.items()}
@@ -189,7 +189,7 @@ def _worth(a: Assessment, action: Action) -> Assessment:
 
 
 def _events(action: Action) -> float | None:
-    """Parse the worth of a belief in events; None stands for no worth of its own."""
+    """Return the worth of a belief in events, as an action gives it; None if it is left empty."""
     value = action.get("value")
     return {"": None, "inf": math.inf}[str(value)] if value in {"", "inf"} else number(value, "a worth", 1e-3, 1e9)
 
@@ -216,7 +216,7 @@ def _stakes(a: Assessment, **given: float | None) -> Assessment:
 
 
 def _panel(a: Assessment, action: Action) -> Assessment:
-    """Replace all beliefs by the panel file's beliefs, and add its experts."""
+    """Replace all beliefs by those in a panel file, and add the experts that only the file names."""
     try:
         given = tomllib.loads(str(action.get("value", "")))
     except (ValueError, RecursionError):
@@ -229,7 +229,7 @@ def _panel(a: Assessment, action: Action) -> Assessment:
 
 
 def with_beliefs(a: Assessment, beliefs: Beliefs) -> Assessment:
-    """The assessment with these beliefs in place of its own; experts whom only they name are added."""
+    """Return the assessment with `beliefs` in place of its own, and with the experts that only `beliefs` name."""
     everyone = replace(beliefs, experts={})
     experts = [replace(each, beliefs=beliefs.experts.get(each.name, ExpertBeliefs())) for each in a.experts]
     known, key = {each.name for each in experts}, max((each.key for each in experts), default=0)
@@ -243,7 +243,7 @@ def with_beliefs(a: Assessment, beliefs: Beliefs) -> Assessment:
 
 
 class _Number(NamedTuple):
-    """A numeric control: its name in messages, its range, how its value is stored, and whether it may be blank."""
+    """Control for a number: its name in messages, its range, how its value is stored, and whether it may be blank."""
 
     what: str
     least: float

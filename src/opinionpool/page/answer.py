@@ -1,4 +1,4 @@
-"""What the pool answers to an assessment, how far that depends on it, and what the answer is worth to a decision.
+"""What the pool answers to an assessment, how sensitive the answer is, and what it is worth for a decision.
 
 Without a file the panel is what is assessed. With one, it is learned from the file's resolved events, beginning with
 what is assessed; with a saved pool, it is that pool.
@@ -54,7 +54,7 @@ MOST = 20
 
 @dataclass(frozen=True)
 class Source:
-    """The files that the page was opened with, as the command line named them."""
+    """Files and options with which the page was opened, as the command line names them."""
 
     files: tuple[str, ...] = ()  # of forecasts; none without any
     reading: tuple[str, ...] = ()  # the options that say how to read it
@@ -78,14 +78,14 @@ class Material:
 
     @property
     def experts(self) -> tuple[str, ...]:
-        """Return the names of the experts in the saved pool or the file."""
+        """Names of the experts in the saved pool, else in the file."""
         if self.trained is not None:
             return self.trained.experts
         return () if self.forecasts is None else self.forecasts.experts
 
     @property
     def classes(self) -> tuple[object, ...]:
-        """Return the classes of the saved pool or of the file, else no and yes."""
+        """Classes of the saved pool, else of the file, else 0 and 1 for no and yes."""
         if self.trained is not None:
             return self.trained.panel.classes
         return (0, 1) if self.forecasts is None else self.forecasts.classes
@@ -96,7 +96,7 @@ class Material:
         return self.forecasts is not None and event_priors(self.forecasts, None) is not None
 
     def learned(self, a: Assessment, believed: Beliefs | None = None) -> FittedPanel:
-        """The pool that answers an assessment, with other beliefs than its own if they are given."""
+        """Return the pool that answers an assessment, with the beliefs `believed`, by default those of `a`."""
         beliefs = a.beliefs if believed is None else believed
         if self.trained is not None:
             return self.trained
@@ -117,7 +117,7 @@ class Material:
         return found
 
     def pooled(self) -> Pooled:
-        """The answers about all events of the file, as it is."""
+        """Return the answers about all events of the file, with nothing assessed."""
         assert self.forecasts is not None
         if self._pooled is None:
             state = self.trained if self.trained is not None else _fit(self.forecasts, Beliefs(), None)
@@ -125,7 +125,7 @@ class Material:
         return self._pooled
 
     def before(self, a: Assessment) -> Array | None:
-        """Return the weights that follow from assessment, in the order of the learned ones; None for a saved pool."""
+        """Return the weights without any outcome, in the order of the learned weights; None for a saved pool."""
         if self.trained is not None or self.forecasts is None:
             return None
         added = tuple(unknown_names((each.name for each in a.experts), self.experts))
@@ -135,7 +135,7 @@ class Material:
         return np.asarray(state.panel.weights)
 
     def assessment_of(self, event: int, old: Assessment | None = None) -> Assessment:
-        """Return the assessment of an event of the file, with the beliefs that `old` has about the experts.
+        """Return the assessment of an event of the file, with the beliefs about experts that `old` has.
 
         Options of the event's own become the classes.
         """
@@ -173,14 +173,14 @@ def _fit(forecasts: Forecasts, beliefs: Beliefs, prior: float | Array | None) ->
 
 
 def as_given(p: tuple[float, ...] | None) -> float | Array | None:
-    """Probabilities in the form that pools take: one number, or (K,); None if there are none."""
+    """Return probabilities as pools take them: one number, or an array (K,) with sum 1; None if there are none."""
     if p is None:
         return None
     return p[0] if len(p) == 1 else np.array(p) / math.fsum(p)
 
 
 def answered(a: Assessment) -> Forecasts:
-    """Return the forecasts of the experts who answered, where there is no file; an ArgumentError if nobody did."""
+    """Return the forecasts on the event by the experts who have one; an ArgumentError if nobody has."""
     there = [each for each in a.experts if each.forecast is not None]
     if not there:
         raise ArgumentError("nobody has given a forecast yet, so the answer is the prior")
@@ -188,7 +188,7 @@ def answered(a: Assessment) -> Forecasts:
 
 
 def one_event(a: Assessment, experts: tuple[str, ...], own_prior: Array | float | None = None) -> Forecasts:
-    """The forecasts on the assessed event, by experts in a given order."""
+    """Return the forecasts on the assessed event, by `experts` in this order."""
     own = {each.name: each.forecast for each in a.experts}
     width = 1 if a.binary else len(a.classes)
     rows = [own.get(name) or (math.nan,) * width for name in experts]
@@ -204,7 +204,7 @@ def one_event(a: Assessment, experts: tuple[str, ...], own_prior: Array | float 
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """The pool's answer and its explanation, with simple averages of the forecasts."""
+    """The pool's answer, with its interval and explanation, and averages of the forecasts for comparison."""
 
     why: Explanation
     state: FittedPanel  # the pool that answers
@@ -218,7 +218,7 @@ class Answer:
 
 
 def answer(a: Assessment, material: Material) -> Answer:
-    """Answer an assessment; an OpinionPoolError, whose message says why, if that is not possible."""
+    """Return the answer to an assessment; raise an OpinionPoolError, whose message says why, if there is none."""
     state = material.learned(a)
     forecasts = material.forecasts
     rate, changed = as_given(a.base_rate), altered(a, material)
@@ -237,7 +237,7 @@ def answer(a: Assessment, material: Material) -> Answer:
 
 
 def _in_sample(a: Assessment, material: Material, state: FittedPanel) -> tuple[Note, ...]:
-    """Return a note that the pool learned from the outcome of this event."""
+    """Return a note if the pool learned from the outcome of this very event; empty otherwise."""
     forecasts = material.forecasts
     if forecasts is None or material.trained is not None or a.question not in forecasts.events:
         return ()
@@ -258,7 +258,7 @@ def _interval(why: Explanation, state: FittedPanel, rate: float | Array | None) 
 
 
 def _simple(a: Assessment, rule: str, why: Explanation) -> Array:
-    """Return the answer of a pool that learns nothing; the prior if nobody answered."""
+    """Return what a pool without learning, `rule`, answers; the prior if nobody has a forecast."""
     if not why.experts:
         return why.prior
     plain = one_event(a, tuple(each.name for each in a.experts if each.forecast is not None))
@@ -266,7 +266,7 @@ def _simple(a: Assessment, rule: str, why: Explanation) -> Array:
 
 
 def event_forecasts(a: Assessment, material: Material, state: FittedPanel) -> Forecasts:
-    """The assessed event by itself, as the file has it or as it is assessed."""
+    """Return the forecasts on the assessed event, with the topic that the file has for it."""
     if material.forecasts is None and material.trained is None:
         return answered(a)
     own = prior_of(a, material) if material.own_priors else None
@@ -277,7 +277,7 @@ def event_forecasts(a: Assessment, material: Material, state: FittedPanel) -> Fo
 
 
 def prior_of(a: Assessment, material: Material) -> float | Array | None:
-    """Prior of the event: assessed, else the event's own in the file, else the reference of a saved pool."""
+    """Return the event's prior: assessed, else its own in the file, else the `reference` of a saved pool."""
     each = None if material.forecasts is None else event_priors(material.forecasts, None)
     if a.prior is not None or material.forecasts is None or each is None:
         return material.reference if a.prior is None else as_given(a.prior)
@@ -285,7 +285,7 @@ def prior_of(a: Assessment, material: Material) -> float | Array | None:
 
 
 def altered(a: Assessment, material: Material) -> bool:
-    """Return True if the event's forecasts or own prior differ from the file's."""
+    """Return True if the assessed forecasts or prior of the event are not those of the file."""
     if material.forecasts is None:
         return True
     if a.question not in material.forecasts.events:
@@ -326,7 +326,7 @@ _Changed: TypeAlias = tuple[tuple[Assessment, Beliefs], ...]
 def _variations(
     a: Assessment, material: Material, found: Answer
 ) -> Iterator[tuple[str, str, bool, tuple[float, float], _Changed]]:
-    """Yield each varied forecast or belief: expert, whether it is assessed, range, and the inputs at both ends."""
+    """Yield for each forecast or belief: feature, expert, whether assessed, its range, and the inputs at both ends."""
     why, believed = found.why, a.beliefs
     size = np.abs(why.contributions).reshape(len(why.experts), -1).sum(axis=1) if why.experts else np.zeros(0)
     chosen = {why.experts[i] for i in np.argsort(-size, kind="stable")[:MOST].tolist()}
@@ -357,13 +357,13 @@ def _variations(
 
 
 def _assessed_features(own: ExpertBeliefs) -> set[str]:
-    """Names of the features of an expert that are assessed, as effects have them."""
+    """Return the names of the features that are assessed of an expert, as `Effect` has them."""
     names = {name.replace("_", " ") for name in own.given}
     return names | ({"accuracy"} if own.absolute() is not None else set())
 
 
 def _assumed_too(a: Assessment, expert: Expert) -> ExpertBeliefs:
-    """Return the assessed beliefs of an expert with the assumed accuracy and calibration, at default worth."""
+    """Return an expert's assessed beliefs, completed by assumed accuracy and calibration of default worth."""
     own, taken = expert.beliefs, a.features(expert, a.common)
     if own.absolute() is None and own.get("relative_accuracy") is None:
         own = replace(own, auc=Belief(float(expected_auc(taken.accuracy))))
@@ -371,7 +371,7 @@ def _assumed_too(a: Assessment, expert: Expert) -> ExpertBeliefs:
 
 
 def _again(p: float) -> tuple[float, float]:
-    """Return the probability moved down and up by `AGAIN` in log-odds; 0 and 1 stay."""
+    """Return p moved down and up by `AGAIN` in log-odds; 0 and 1 are returned as they are."""
     if not 0 < p < 1:
         return p, p
     low, high = (1.0 / (1.0 + math.exp(-(odds(p) + step))) for step in (-AGAIN, AGAIN))
@@ -380,7 +380,7 @@ def _again(p: float) -> tuple[float, float]:
 
 @dataclass(frozen=True, eq=False)
 class Stake:
-    """The decision at hand, and what the panel is worth in many like it; costs in the user's own units."""
+    """The decision at hand, its costs in the user's units, and the panel's value over many such decisions."""
 
     threshold: float  # it pays to act above this probability
     sure: float | None  # the share of the answer's posterior above the threshold; None where it has no interval
@@ -392,7 +392,7 @@ class Stake:
 
 
 def stake(a: Assessment, found: Answer) -> Stake | None:
-    """Return the verdict on acting, its certainty and its costs; None if a cost is unknown or K > 2."""
+    """Return the decision on acting, with its certainty and costs; None if a cost is unknown or K > 2."""
     threshold, action, loss = a.stakes.threshold, a.stakes.action, a.stakes.loss
     if not a.binary or threshold is None or action is None or loss is None:
         return None
@@ -405,7 +405,7 @@ def stake(a: Assessment, found: Answer) -> Stake | None:
 
 
 def share_above(threshold: float, p: float, ends: tuple[float, float], level: float) -> float:
-    """The share of a posterior above a threshold: normal in log-odds on either side of p, with these interval ends.
+    """Return the posterior mass above a threshold: normal in log-odds on either side of p, with interval `ends`.
 
     >>> round(share_above(0.2, 0.5, (0.2, 0.8), 0.9), 3), share_above(0.5, 0.5, (0.2, 0.8), 0.9)
     (0.95, 0.5)
@@ -424,7 +424,7 @@ def event_prior(a: Assessment, found: Answer) -> float:
 
 
 def worth(found: Answer) -> PanelValue | None:
-    """Return the value of the panel at this prior, if its model holds; None if accuracies are unknown."""
+    """Return the value of the panel at this prior, under its model; None if accuracies are unknown."""
     binary = found.why.probability.ndim == 0
     try:
         return learned_value(found.state, float(found.why.prior) if binary else 0.5)
@@ -434,7 +434,7 @@ def worth(found: Answer) -> PanelValue | None:
 
 @dataclass(frozen=True, eq=False)
 class OneMore:
-    """The expected gain from one more expert, before its forecast is known."""
+    """The expected gain from one more expert, whose forecast is not known yet."""
 
     gain: Gain
     auc: float  # of the panel with it
@@ -442,7 +442,7 @@ class OneMore:
 
 
 def one_more(a: Assessment, found: Answer) -> OneMore:
-    """Expected gain from one more expert, with the accuracy and correlation of the candidate."""
+    """Return the expected gain from one more expert with the candidate's accuracy and correlation."""
     panel = known_panel(found.state).subset(found.why.experts) if found.why.experts else known_panel(found.state)
     binary = found.why.probability.ndim == 0
     prior = event_prior(a, found) if binary else 0.5

@@ -1,4 +1,4 @@
-"""What a page holds: a question, what each expert says of it, and what is assessed or assumed of the experts.
+"""What a page holds: a question, the experts' forecasts, and what is assessed or assumed of the experts.
 
 An assessment never changes; an action makes a new one, so that undoing is going back to an old one.
 """
@@ -27,7 +27,7 @@ MOST_EXPERTS, MOST_LETTERS, MOST_CLASSES = 200, 200, 20
 
 @dataclass(frozen=True)
 class Expert:
-    """One expert on the page."""
+    """An expert on the page: its name, its forecast and the beliefs about it."""
 
     key: int  # what the page's controls call it
     name: str
@@ -38,19 +38,19 @@ class Expert:
 
 @dataclass(frozen=True)
 class Stakes:
-    """Cost of acting, and loss if the event comes and nobody acted; None while not entered."""
+    """Cost of acting, and loss if the event happens and nobody acted; None until entered."""
 
     action: float | None = None
     loss: float | None = None
 
     @property
     def threshold(self) -> float | None:
-        """The probability above which acting costs less; None while a cost is unknown."""
+        """Probability above which acting costs less; None while a cost is unknown."""
         return None if self.action is None or self.loss is None else self.action / self.loss
 
 
 class Features(NamedTuple):
-    """The values used for an expert, assessed or assumed."""
+    """Accuracy, calibration and bias that are used for an expert, assessed or assumed."""
 
     accuracy: float  # absolute, μ*
     calibration: float
@@ -59,7 +59,7 @@ class Features(NamedTuple):
 
 @dataclass(frozen=True)
 class Candidate:
-    """An expert who might be asked as well: its AUC, and its correlation with the others."""
+    """An expert who may be asked in addition: its AUC, and its correlation with the others."""
 
     auc: float = 0.8
     correlation: float = 0.3
@@ -83,12 +83,12 @@ class Assessment:
 
     @property
     def binary(self) -> bool:
-        """Whether one number is a forecast."""
+        """Whether there are two classes, so that a forecast is one number."""
         return len(self.classes) == 2
 
     @cached_property
     def assumed(self) -> dict[str, Any]:
-        """AUC and calibration κ for unassessed experts, from the assessed ones; empty if none is assessed.
+        """AUC and calibration κ for experts without an assessment, from the assessed experts; empty if there are none.
 
         Such an expert counts like the average of those who are assessed, and no more than one of any panel: weights
         with a common correlation are κ(1 − c/√μ*), so κ and κ/√μ* are their means.
@@ -111,17 +111,17 @@ class Assessment:
 
     @cached_property
     def common(self) -> Beliefs:
-        """Return the features of all experts: assessed, else assumed."""
+        """Beliefs about all experts: assessed, else assumed."""
         return replace(self.everyone, **self.assumed)
 
     @cached_property
     def beliefs(self) -> Beliefs:
-        """Return the assessment as `Beliefs` for the pool."""
+        """Beliefs for the pool: those about all experts, and those about each."""
         own = {each.name: each.beliefs for each in self.experts if each.beliefs.given}
         return replace(self.common, experts=own)
 
     def features(self, expert: Expert, common: ExpertBeliefs | None = None) -> Features:
-        """Return the features of an expert: its own assessment, else the common one, else the default assumption."""
+        """Return an expert's features, by its own beliefs, else by those about all, else by the default assumptions."""
         own, everyone = expert.beliefs, self.everyone if common is None else common
         level, accuracy, relative = everyone.absolute(), own.absolute(), own.get("relative_accuracy")
         base = (ACCURACY if level is None else level.value) * (1.0 if relative is None else relative.value)
@@ -130,14 +130,14 @@ class Assessment:
         return Features(base if accuracy is None else accuracy.value, calibration.value, bias.value)
 
     def expert(self, key: object) -> Expert:
-        """The expert of a key; an ArgumentError if there is none, as after it was removed elsewhere."""
+        """Return the expert with a key; an ArgumentError if there is none, as when it was removed on another page."""
         for each in self.experts:
             if each.key == key:
                 return each
         raise ArgumentError("this expert is no longer in the panel")
 
     def with_expert(self, new: Expert) -> Assessment:
-        """Return a copy in which one expert is changed."""
+        """Return a copy with the expert of the same key replaced by `new`."""
         return replace(self, experts=tuple(new if each.key == new.key else each for each in self.experts))
 
 
@@ -145,7 +145,7 @@ EXAMPLE = "Will the acquisition close by the end of June?"
 
 
 def example() -> Assessment:
-    """Three invented advisers on an acquisition, for a page that was opened with nothing."""
+    """Return an example: three invented advisers on an acquisition, for a page that is opened without a file."""
     advisers = (
         ("Ana, lawyer", 0.8, 0.80, 0.8),
         ("Ben, banker", 0.7, 0.75, 0.7),
@@ -164,12 +164,12 @@ def example() -> Assessment:
 
 
 def blank(names: Sequence[str] = (), classes: Sequence[object] = (0, 1)) -> Assessment:
-    """A page about experts of whom nothing is assessed, its question still to be typed."""
+    """Return an assessment of `names` without beliefs or forecasts, and with a question that is still to be typed."""
     return Assessment("Will it happen?", tuple(classes), tuple(Expert(key, each) for key, each in enumerate(names, 1)))
 
 
 def uniform(classes: Sequence[object]) -> tuple[float, ...]:
-    """Equal probabilities, as an expert's forecast has them.
+    """Return equal probabilities in the form of a forecast: one number for two classes, else one for each.
 
     >>> uniform((0, 1)), uniform("abcd")
     ((0.5,), (0.25, 0.25, 0.25, 0.25))
@@ -178,7 +178,7 @@ def uniform(classes: Sequence[object]) -> tuple[float, ...]:
 
 
 def one_line(value: object, what: str, most: int = MOST_LETTERS) -> str:
-    """A text that was typed, with single spaces and without characters that cannot be seen.
+    """Return a typed text in one line with single spaces; raise if it has invisible characters or too many letters.
 
     >>> one_line("  Ann   Lee ", "a name")
     'Ann Lee'
@@ -194,7 +194,7 @@ def one_line(value: object, what: str, most: int = MOST_LETTERS) -> str:
 
 
 def number(value: object, what: str, least: float, most: float) -> float:
-    """A number that a control sent; an ArgumentError if it is none, or outside the range."""
+    """Return a number from a control; an ArgumentError if it is no number, or outside of `least` to `most`."""
     try:
         found = float(value.replace(",", ".") if isinstance(value, str) else value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
@@ -205,7 +205,7 @@ def number(value: object, what: str, least: float, most: float) -> float:
 
 
 def to_dict(assessment: Assessment) -> dict[str, Any]:
-    """An assessment as JSON can hold it."""
+    """Return an assessment as a dict for JSON."""
     a, own = assessment, {each.name: each.beliefs for each in assessment.experts}
     everyone: Any = belief_facts(replace(a.everyone, experts=own))["beliefs"]
     assessed = everyone.pop("experts")
@@ -224,7 +224,7 @@ def to_dict(assessment: Assessment) -> dict[str, Any]:
 
 
 def from_dict(given: Mapping[str, Any]) -> Assessment:
-    """The assessment that `to_dict` made; an ArgumentError if it is no such thing."""
+    """Return the assessment from a dict that `to_dict` made; an ArgumentError if the dict is of another form."""
     try:
         experts = tuple(
             Expert(
@@ -282,5 +282,5 @@ def _line(name: str, belief: Belief) -> str:
 
 
 def _exact(x: float) -> str:
-    """Return the shortest text that parses to the same number."""
+    """Return the shortest text that is read back as exactly the same number."""
     return f"{x:.0f}" if x == round(x, 0) and abs(x) < 1e15 else repr(x)

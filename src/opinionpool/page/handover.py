@@ -1,4 +1,4 @@
-"""What is taken away from the page: the report, the panel file, the forecasts, and the command with the same answer."""
+"""Files to download from the page: report, panel file, forecasts, and the command that gives the same answer."""
 
 from __future__ import annotations
 
@@ -59,13 +59,13 @@ def panel_file(a: Assessment, when: datetime) -> str:
 
 
 def record(a: Assessment, when: datetime) -> str:
-    """Return the sentence on who assessed, and when."""
+    """Return the clause on who assessed, and when."""
     by = f"by {printable(a.assessor)} " if a.assessor else ""
     return f"{by}on {when:%Y-%m-%d at %H:%M %Z}".rstrip()
 
 
 def forecasts_file(a: Assessment, material: Material) -> str:
-    """The forecasts on this event: a row for each, or for each class of each where there are more than two."""
+    """Return the forecasts on this event as CSV, a row for each forecast, or for each of its K > 2 classes."""
     there = [each for each in a.experts if each.forecast is not None]
     labels = [str(label) for label in a.classes]
     classes = 1 if a.binary else len(labels)
@@ -85,7 +85,7 @@ def forecasts_file(a: Assessment, material: Material) -> str:
 
 
 def command(a: Assessment, material: Material) -> list[str]:
-    """Words of the command line that reproduces the page's answer from the files of the archive."""
+    """Return the command line, as words, that gives the page's answer from the files to download."""
     source, changed = material.source, altered(a, material)
     options, files = list(source.reading), list(source.files)
     if changed or not files:
@@ -117,12 +117,12 @@ def _given(option: str, a: Assessment, p: tuple[float, ...]) -> list[str]:
 
 
 def command_line(a: Assessment, material: Material) -> str:
-    """Return the command as text to be typed."""
+    """Return the command line that gives the page's answer, as text to be typed."""
     return " ".join(map(typed, command(a, material)))
 
 
 def names(a: Assessment, material: Material, found: Answer) -> list[str]:
-    """Names of the files to download: the report, the command and the inputs that the command needs."""
+    """Return the names of the files to download: the report, the command, and the files that the command needs."""
     fitted = material.source.model is None
     panel = [PANEL] if fitted and not a.beliefs.any_panel else []
     pool = [POOL] if fitted and found.altered and material.source.files else []
@@ -130,7 +130,7 @@ def names(a: Assessment, material: Material, found: Answer) -> list[str]:
 
 
 def content(name: str, scene: Scene, found: Answer, when: datetime) -> bytes:
-    """Bytes of the downloadable file of that name."""
+    """Return the bytes of the file to download that has this name."""
     a, material = scene.a, scene.material
     if name == POOL:
         return to_bytes(found.state)
@@ -144,7 +144,7 @@ def content(name: str, scene: Scene, found: Answer, when: datetime) -> bytes:
 
 
 def archive(scene: Scene, found: Answer, when: datetime) -> bytes:
-    """ZIP archive of all downloadable files."""
+    """Return a ZIP archive of all files to download."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as packed:
         for name in names(scene.a, scene.material, found):
@@ -192,7 +192,7 @@ def report(scene: Scene, found: Answer, when: datetime) -> str:
 
 
 def _method(scene: Scene, found: Answer) -> list[Block]:
-    """Blocks on the method: description, sum of contributions, and the command line that reproduces the answer."""
+    """Return blocks on the method: description, sum of contributions, and command line for the same answer."""
     titles = {"name": "expert", "contrast": "contrast", "weight": "weight", "adds": "adds"}
     exact = ", ".join(repr(float(p)) for p in np.atleast_1d(found.why.probability))
     columns = forecast_columns(found.why, scene.at, titles)

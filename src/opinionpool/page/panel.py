@@ -1,4 +1,4 @@
-"""The page's controls, each with help on its term; and the panel: a line for each expert, and what counts for all."""
+"""Controls of the page, each with help on its term; and the panel: a row of controls per expert, and common ones."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def attributes(**values: object) -> Html:
 
 
 def helped(term: str) -> Html:
-    """A button that shows what a term means."""
+    """Return the button that shows what a term means."""
     return markup(
         '<button type="button" class="help"{}>?</button>',
         attributes(popovertarget=f"help-{term}", aria_label=f"What is meant: {_named(term)}"),
@@ -60,7 +60,7 @@ def help_texts() -> Html:
 
 
 def labelled(ident: str, label: str, owner: str = "", term: str = "", *, unseen: bool = False) -> Html:
-    """Return a label with help on its term; for screen readers the label names the expert."""
+    """Return the label of a control, with a help button for `term`; for screen readers it names the expert, `owner`."""
     whose = markup('<span class="unseen">{}: </span>', owner) if owner else ""
     kind = ' class="unseen"' if unseen else ""
     shown = markup(f"<label{{}}{kind}>{{}}{{}}</label>", attributes(for_=ident), whose, label)
@@ -79,7 +79,7 @@ def slider(
     term: str = "",
     **more: object,
 ) -> Html:
-    """A slider from and to somewhere by steps, with what its place means, and whether that is only assumed."""
+    """Return a slider over `ends`, (low, high, step), with the meaning of its value, marked if it is only assumed."""
     low, high, step = ends
     meaning = f"{meaning} (assumed)" if assumed else meaning
     control = attributes(
@@ -96,7 +96,7 @@ def field(
     ident: str, label: str, value: str, *, owner: str = "", kind: str = "text", term: str = "", unseen: bool = False,
     **more: object,
 ) -> Html:  # fmt: skip
-    """A field to type in."""
+    """Return a field to type in, with its label."""
     control = attributes(type=kind, id=ident, value=value, autocomplete="off", **more)
     return markup('<div class="control">{}<input{}></div>', labelled(ident, label, owner, term, unseen=unseen), control)
 
@@ -105,7 +105,7 @@ def choice(
     ident: str, label: str, options: Sequence[tuple[str, str]], chosen: str, *, owner: str = "", term: str = "",
     **more: object,
 ) -> Html:  # fmt: skip
-    """A list to choose from: pairs of a value and its name."""
+    """Return a list to choose from, with its label; `options` are pairs of a value and its name."""
     inner = joined(
         markup("<option{}>{}</option>", attributes(value=value, selected=value == chosen), name)
         for value, name in options
@@ -115,7 +115,7 @@ def choice(
 
 
 def button(label: str, do: str, **more: object) -> Html:
-    """A button that makes an action."""
+    """Return a button that sends the action `do`."""
     return markup('<button type="button"{}>{}</button>', attributes(data_do=do, **more), label)
 
 
@@ -130,7 +130,7 @@ def shares(
     assumed: bool = False,
     frozen: bool = False,
 ) -> Html:
-    """A probability by slider and by number; one for each class where there are more than two."""
+    """Return slider and number input of a probability, or of each class if there are more than two."""
     state = assumed, frozen
     if len(classes) == 2:
         return _share(do, label, None if values is None else values[0], None, owner, key, state)
@@ -167,7 +167,7 @@ def _share(
 
 
 def accuracy_words(unit: str, value: float) -> str:
-    """How good an expert is, as one would say it.
+    """Return an expert's accuracy in everyday words.
 
     >>> accuracy_words("auc", 0.8)
     'picks which of two events happens 80 times in 100'
@@ -180,7 +180,7 @@ def accuracy_words(unit: str, value: float) -> str:
 
 
 def calibration_words(kappa: float) -> str:
-    """Whether an expert is too sure, as one would say it.
+    """Return an expert's calibration in everyday words: whether it is too sure or too timid.
 
     >>> calibration_words(0.7), calibration_words(1.5), calibration_words(1.0)
     ('too sure: a 90% counts as 82%', 'too timid: a 70% counts as 78%', 'counts as it is')
@@ -193,7 +193,7 @@ def calibration_words(kappa: float) -> str:
 
 
 def bias_words(bias: float, prior: float) -> str:
-    """Describe an expert's bias by its forecast when it has no information.
+    """Return an expert's bias in everyday words, by its forecast when it has no information.
 
     >>> bias_words(0.5, 0.5), bias_words(0.0, 0.5)
     ('too high: 62% where 50% is right', 'neither high nor low')
@@ -210,7 +210,7 @@ ROWS = 60
 
 
 def panel(pieces: Mapping[str, Html]) -> Html:
-    """The controls of all experts, from their pieces."""
+    """Return the controls of all experts as one element, from `pieces`."""
     rows = [markup(f'<li id="{key}">{{}}</li>', html) for key, html in pieces.items() if key.startswith("expert-")]
     return markup(
         '<div id="example">{}</div><h2>Who says what, and how good they are</h2>'
@@ -258,7 +258,7 @@ def pieces_of(scene: Scene) -> dict[str, Html]:
 
 
 def _learned(scene: Scene, unit: str) -> dict[str, str]:
-    """Describe what outcomes show about each expert by itself."""
+    """Return, by expert, what outcomes show about its accuracy by itself, as text."""
     if not scene.learns or scene.found is None or scene.found.state.marginal is None:
         return {}
     state = scene.found.state
@@ -268,7 +268,7 @@ def _learned(scene: Scene, unit: str) -> dict[str, str]:
 
 
 def _common(scene: Scene, setting: _Setting) -> Html:
-    """Prior, dependence, and the way to say how good experts are."""
+    """Return the controls common to all experts: prior, correlation, and the unit of accuracies."""
     a = scene.a
     label = "Prior (estimated)" if scene.learns and a.prior is None else "Prior"
     assumed = a.prior is None and not scene.learns
@@ -301,7 +301,7 @@ def _worth_choice(do: str, label: str, belief: Belief | None, owner: str, key: i
 
 @dataclass(frozen=True)
 class _Setting:
-    """The inputs shared by the controls of all experts."""
+    """Inputs that the controls of all experts share."""
 
     unit: str  # how accuracies are given
     priors: tuple[float, ...]  # of the second class, or of each
@@ -312,7 +312,7 @@ class _Setting:
 
     @classmethod
     def of(cls, scene: Scene) -> _Setting:
-        """Return the setting of a page."""
+        """Return the setting for a page."""
         f, a = scene.material.forecasts, scene.a
         prior = a.prior or uniform(a.classes)
         if a.prior is None and scene.found is not None:
@@ -322,7 +322,7 @@ class _Setting:
         return cls(scene.look.unit, prior, a.classes, scene.material.trained is not None, own, frozenset(given))
 
     def assumes(self, expert: Expert, feature: str) -> bool:
-        """Return True if a feature is assessed neither of the expert nor of all."""
+        """Return True if a feature is assessed neither for this expert nor for all."""
         own = expert.beliefs
         if feature == "accuracy" and (own.absolute() is not None or own.get("relative_accuracy") is not None):
             return False
@@ -331,7 +331,7 @@ class _Setting:
 
 @lru_cache(maxsize=1024)
 def _expert(each: Expert, features: Features, setting: _Setting, from_file: bool, learned: str) -> Html:
-    """One expert's line, and what unfolds below it; most stay as they are when another one's move."""
+    """Return the controls of one expert; cached, as most stay the same when another expert's change."""
     who = printable(each.name)
     if from_file:
         head = markup('<p class="who">{}</p>', name(each.name))
@@ -361,7 +361,7 @@ def _expert(each: Expert, features: Features, setting: _Setting, from_file: bool
 
 
 def accuracy_label(unit: str, accuracy: float) -> str:
-    """An accuracy with the name of its unit.
+    """Return an accuracy with the name of its unit.
 
     >>> accuracy_label("auc", 1.0)
     'AUC .84'
@@ -371,7 +371,7 @@ def accuracy_label(unit: str, accuracy: float) -> str:
 
 
 def in_unit(unit: str, accuracy: float) -> float:
-    """An accuracy as an area, a hit rate or a score."""
+    """Return an accuracy as AUC, hit rate or expected score."""
     if unit == "score":
         return float(normal_score(accuracy, 2.0 * accuracy))
     return float(normal_cdf(math.sqrt(accuracy if unit == "auc" else accuracy / 2.0)))
@@ -405,7 +405,7 @@ def _assessed(each: Expert, features: Features, setting: _Setting, who: str) -> 
 
 
 def _without_forecasts(without: Sequence[Expert]) -> Html:
-    """Experts of the file without a forecast on this event, who may give one."""
+    """Return the list of the file's experts without a forecast on this event, from which one can be added."""
     names = ", ".join(each.name for each in without[:8]) + (" …" if len(without) > 8 else "")
     options = [("", "choose an expert"), *((str(each.key), printable(each.name)) for each in without[:500])]
     return markup(

@@ -1,4 +1,4 @@
-"""The server of the page: it listens to this machine alone, answers who has its token, and ends with its last page.
+"""The server of the page: only this machine reaches it, only with a token, and it ends when its last page is closed.
 
 Everything lies below a path that begins with a token made at each start, so that whoever has not read the address that
 was printed gets nothing. Requests under a foreign host name, or from a page of another origin, are refused first, which
@@ -99,11 +99,11 @@ class Guard:
 
 
 class TooLargeError(Exception):
-    """A request has more bytes than are taken."""
+    """The body of a request is larger than the limit."""
 
 
 def refused(status: int, why: str) -> Response:
-    """Response with the reason for a refusal."""
+    """Return a response with the reason why a request is refused."""
     return PlainTextResponse(f"{why}\n", status, HEADERS)
 
 
@@ -130,7 +130,7 @@ Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
 
 
 class Page:
-    """The application of a page: its sessions, below a path that begins with a token, and what answers them."""
+    """The application behind a page: its sessions, at paths that begin with a token, and their endpoints."""
 
     def __init__(self, material: Material, given: Assessment | None, keeper: Keeper, token: str) -> None:
         self._material, self._given, self._keeper = material, given, keeper
@@ -153,7 +153,7 @@ class Page:
         )
 
     def _known(self, answer: Callable[[Session, Request], Awaitable[Response]]) -> Endpoint:
-        """Answer requests of a page that is known here."""
+        """Return an endpoint that calls `answer` with the session of a request, or refuses it if there is none."""
 
         async def endpoint(request: Request) -> Response:
             session = self._sessions.get(request.path_params["name"])
@@ -214,7 +214,7 @@ class Page:
         return common | work[scene.look.view]()
 
     def _draw(self, session: Session, scene: Scene, version: object) -> dict[str, Html]:
-        """Return the pieces that differ from the version on the page; the whole page if that version is unknown."""
+        """Return the pieces of the page that changed since `version`; all pieces if `version` is not the last one."""
         pieces, before = self._pieces(scene), session.drawn
         same = version == session.version and before.keys() == pieces.keys()
         session.drawn, session.version = pieces, session.version + 1
@@ -323,7 +323,7 @@ class Page:
 
 
 def _document(scene: Scene, regions: Mapping[str, Html], offers: Html, version: int) -> Html:
-    """The whole page, around what actions change."""
+    """Return the HTML document of a page, around the regions that actions change."""
     kept = markup(
         '<section class="kept" id="kept" aria-label="Kept assessments"><h2>Kept from an earlier start</h2>'
         "<ul>{}</ul>{}</section>",
@@ -356,7 +356,7 @@ async def _asset(request: Request) -> Response:
 
 
 def _plain(move: object) -> bool:
-    """Return True if a message from the page is an object whose values are all texts and numbers."""
+    """Return True if a message from the page is an object of texts, numbers, true, false and null."""
     return isinstance(move, dict) and not any(isinstance(value, list | dict) for value in move.values())
 
 
@@ -366,7 +366,7 @@ async def _fault(_request: Request, error: Exception) -> Response:
 
 
 class Server:
-    """Server of one page's material until it is asked to end, or `linger` seconds after its last page was closed."""
+    """Server of one page, which runs until it is asked to end, or until `linger` seconds after its last page closed."""
 
     def __init__(
         self,
@@ -391,7 +391,7 @@ class Server:
         self.started = threading.Event()
 
     def run(self) -> None:
-        """Serve until the end; Ctrl-C is one."""
+        """Serve until the server is asked to end, or until Ctrl-C."""
         try:
             asyncio.run(self._serve())
         finally:
@@ -428,7 +428,7 @@ class Server:
 
 
 class _Uvicorn(uvicorn.Server):
-    """Uvicorn server that ends open streams before it waits for them at shutdown."""
+    """Uvicorn server that ends open streams at shutdown before it waits for their connections."""
 
     def __init__(self, config: uvicorn.Config, stopping: asyncio.Event, started: threading.Event) -> None:
         super().__init__(config)

@@ -1,4 +1,4 @@
-"""One page's assessments: the present one, those before it and those undone; the file that keeps them; evidence."""
+"""Assessments of one page: the present one, those to undo and to redo; the file that keeps them; and evidence."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ VIEWS = {"events": "Events", "panel": "Panel", "what_if": "What if", "evidence":
 
 @dataclass(frozen=True)
 class Look:
-    """State of the view, without effect on the answer."""
+    """What the page shows and in which unit, without effect on the answer."""
 
     view: str = "panel"  # a key of `VIEWS`
     unit: str = "auc"  # how accuracies are given: a key of `UNITS`
@@ -49,7 +49,7 @@ class Look:
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """The inputs from which a page is drawn."""
+    """Everything that a page is drawn from: assessment, view, data and answer."""
 
     a: Assessment
     look: Look
@@ -63,33 +63,33 @@ class Scene:
 
     @property
     def at(self) -> int:
-        """Return the index of the class that figures show."""
+        """Position of the class that figures are about."""
         return min(self.look.about, len(self.a.classes) - 1)
 
     @property
     def event(self) -> str:
-        """Return the event or class that the probability is of, in a few words."""
+        """Name of the class that the shown probability is of; "yes" for 1 of two classes."""
         label = self.a.classes[self.at]
         return "yes" if self.a.binary and label in {1, "1"} else printable(str(label))
 
     @property
     def question(self) -> str:
-        """Return the question, in the file's words where it has a text."""
+        """The question: the file's text for the event if there is one, else its name."""
         f = self.material.forecasts
         return self.a.question if f is None else f.question(f.events.index(self.a.question))
 
     def probability(self, p: Array) -> float:
-        """Return the probability of the class that figures show."""
+        """Return the probability of the class that figures are about."""
         return of_class(p, self.at)
 
     @property
     def learns(self) -> bool:
-        """Return True if outcomes count beside assessments and assumptions."""
+        """Whether outcomes count, beside assessments and assumptions."""
         return self.material.trained is None and self.found is not None and bool(self.found.state.counts.any())
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """Return the interval of the probability shown."""
+        """Interval of the shown probability; None if there is none."""
         if self.found is None or self.found.interval is None:
             return None
         low, high = sorted(self.probability(end) for end in self.found.interval)
@@ -97,12 +97,12 @@ class Scene:
 
     @property
     def views(self) -> list[str]:
-        """Return the views that this page has."""
+        """Names of the views that this page has."""
         return [view for view in VIEWS if self.material.forecasts is not None or view not in {"events", "evidence"}]
 
 
 class Session:
-    """The state of one page, and the changes to it; `changed` is called after every change of the assessment."""
+    """Assessments of one page, and the actions on them; `changed` is called after every change."""
 
     def __init__(self, material: Material, start: Assessment, changed: Callable[[Session], None]) -> None:
         self.name = secrets.token_urlsafe(12)
@@ -124,7 +124,7 @@ class Session:
         self._answered: tuple[Assessment, Answer | None, str] | None = None
 
     def act(self, action: Action) -> None:
-        """Do an action; one that cannot be done changes nothing, and leaves its reason in `trouble`."""
+        """Do an action; if it cannot be done, change nothing and put the reason into `trouble`."""
         self.trouble, self.wrong, self.used = "", "", time.monotonic()
         try:
             do = action.get("do")
@@ -158,7 +158,7 @@ class Session:
         self._answered = found
 
     def _put(self, new: Assessment, control: object, *, begins: bool) -> None:
-        """Replace the assessment; successive changes by one control count as one step of undo."""
+        """Replace the present assessment; successive changes by one control are undone together."""
         if begins or self._control != control:
             self._past.append(self.present)
             del self._past[:-DEPTH]
@@ -176,7 +176,7 @@ class Session:
             self._changed(self)
 
     def _choose(self, action: Action) -> None:
-        """Switch to another event of the file; assessments stay."""
+        """Switch to another event of the file; beliefs about the experts stay."""
         f = self._material.forecasts
         if f is None:
             raise ArgumentError("there is no file to choose an event from")
@@ -185,12 +185,12 @@ class Session:
         self.look = replace(self.look, view="panel", about=1 if self.present.binary else 0)
 
     def take(self, kept: Assessment) -> None:
-        """Continue with a kept assessment, as one step of undo."""
+        """Continue with an assessment from a file of --keep; undoing goes back."""
         if kept != self.present:
             self._put(kept, None, begins=True)
 
     def scene(self) -> Scene:
-        """Return the scene to be drawn."""
+        """Return what the page is to be drawn from."""
         if self._answered is None or self._answered[0] is not self.present:
             self._answered = _answered(self.present, self._material)
         _, found, why = self._answered
@@ -207,7 +207,7 @@ def _answered(a: Assessment, material: Material) -> tuple[Assessment, Answer | N
 
 
 def _looked(look: Look, action: Action) -> Look:
-    """View state after an action on the view."""
+    """Return what the page shows after an action on the view."""
     do, value = str(action["do"]), action.get("value")
     choices: Mapping[str, Mapping[str, object]] = {"view": VIEWS, "unit": UNITS}
     if value not in choices.get(do, [value]):
@@ -219,7 +219,7 @@ def _looked(look: Look, action: Action) -> Look:
 
 @dataclass(frozen=True)
 class Kept:
-    """An assessment from a file of --keep."""
+    """An assessment in a file of --keep, with its page and time."""
 
     page: str  # the page that kept it
     when: str  # as ISO 8601 has it
@@ -227,7 +227,7 @@ class Kept:
 
 
 class Keeper:
-    """Writes the assessments of all pages to a file soon after each change; what others wrote to it meanwhile stays."""
+    """Writes the assessments of all pages to a file soon after each change, beside those that other programs wrote."""
 
     # Seconds between a change and writing it, so that dragging a control does not write at each step.
     DELAY = 0.3
@@ -241,7 +241,7 @@ class Keeper:
         self.failure = ""
 
     def changed(self, session: Session) -> None:
-        """Remember a page's assessment, and write it before long."""
+        """Remember a page's assessment, and write it after `DELAY` seconds."""
         if self._path is None:
             return
         with self._lock:
@@ -253,7 +253,7 @@ class Keeper:
                 self._due.start()
 
     def close(self) -> None:
-        """Write the unsaved changes."""
+        """Write the unsaved assessments now."""
         with self._lock:
             if self._path is None or self._due is None:
                 return
@@ -294,7 +294,7 @@ def _locked(folder: str) -> Iterator[None]:
 
 
 def read_kept(path: str) -> tuple[Kept, ...]:
-    """The assessments in a file of --keep, the last one first; an ArgumentError if it is a file of something else."""
+    """Return the assessments in a file of --keep, the latest first; an ArgumentError if the file is anything else."""
     with contextlib.suppress(FileNotFoundError):
         if os.path.getsize(path) == 0:
             return ()
@@ -335,7 +335,7 @@ SHOWN = ("gains", "calibration", "learning")
 
 
 class Evidence:
-    """Evidence on one file, computed in a thread for the latest assessment."""
+    """Evidence from the file's outcomes, computed in a thread for the latest beliefs and prior."""
 
     def __init__(self, material: Material) -> None:
         self._material = material
@@ -346,7 +346,7 @@ class Evidence:
         self._ended = False
 
     def now(self, scene: Scene) -> dict[str, object]:
-        """Return the evidence computed so far, and whether the page should poll again."""
+        """Return the evidence computed so far as HTML, and whether the page is to ask again."""
         key = to_toml(scene.a.beliefs), scene.a.prior
         with self._lock:
             busy = self._thread is not None and self._thread.is_alive()
@@ -382,7 +382,7 @@ class Evidence:
         self._share = share
 
     def close(self) -> None:
-        """Stop computing."""
+        """Stop the computation."""
         self._ended = True
 
 

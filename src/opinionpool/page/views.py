@@ -1,4 +1,4 @@
-"""What stands on the page and in the report that it hands over: the answer, what it rests on, what if, evidence."""
+"""What the page and its report show: the answer, its reasons, what would change it, the decision, and the evidence."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ ORDERS = {
 
 
 def top(scene: Scene) -> Html:
-    """Question, undo and redo, and the views."""
+    """Return the head of the page: question, undo and redo, and the list of views."""
     a, f = scene.a, scene.material.forecasts
     if f is None:
         question = markup(
@@ -91,7 +91,7 @@ def top(scene: Scene) -> Html:
 
 
 def live(scene: Scene) -> str:
-    """Return the announcement for screen readers after an action."""
+    """Return the answer as a text that screen readers speak after an action."""
     if scene.found is None:
         return scene.trouble
     p, interval = scene.probability(scene.found.why.probability), scene.interval
@@ -100,12 +100,12 @@ def live(scene: Scene) -> str:
 
 
 def trouble(scene: Scene) -> Html:
-    """Why an action was not done."""
+    """Return the reason why an action was not done; empty if all were."""
     return Text(sentence(scene.trouble)).html() if scene.trouble else Html("")
 
 
 def answer(scene: Scene) -> Html:
-    """The answer, and why."""
+    """Return the answer with its reasons and notes."""
     heading = markup("<h2>Answer</h2>")
     if scene.found is None:
         return rendered([heading, missing(scene.trouble or "there is no answer yet")])
@@ -129,7 +129,7 @@ def _help(scene: Scene, term: str) -> Html:
 
 
 def headline(scene: Scene, found: Answer) -> list[Block]:
-    """The number, its interval, and who makes it."""
+    """Return blocks with the answer, its interval, and the effective number of experts."""
     why, parts = found.why, list[Block]()
     if not scene.a.binary:
         rows = [
@@ -151,7 +151,7 @@ def headline(scene: Scene, found: Answer) -> list[Block]:
 
 
 def beside(scene: Scene, found: Answer) -> list[Block]:
-    """The answer beside the forecasts and their averages, as a picture with its legend."""
+    """Return a picture of the answer beside the forecasts and their averages, with its legend."""
     why = found.why
     average, geometric = scene.probability(found.average), scene.probability(found.geometric)
     p = scene.probability(why.probability)
@@ -173,7 +173,7 @@ def beside(scene: Scene, found: Answer) -> list[Block]:
 
 
 def reasons(scene: Scene, found: Answer) -> list[Block]:
-    """From the prior to the answer, and what each forecast has to do with it."""
+    """Return blocks with the way from the prior to the answer, and the table of the forecasts."""
     why, parts = found.why, list[Block]()
     if why.scale == "log-odds":
         title = "From the prior to the answer" + ("" if scene.a.binary else f", for {scene.event}")
@@ -235,7 +235,7 @@ RANGES = (
 
 
 def what_if(scene: Scene) -> Html:
-    """HTML of the view with sensitivities, the decision and one more expert."""
+    """Return the view of sensitivities, the decision, and one more expert."""
     if scene.found is None:
         return rendered([markup("<h2>What if</h2>"), missing(scene.trouble or "there is no answer yet")])
     lead = f"Each bar shows how the answer changes when one thing varies and all else stays. {RANGES}"
@@ -253,7 +253,7 @@ def what_if(scene: Scene) -> Html:
 
 
 def effects(scene: Scene) -> list[Block]:
-    """Tornado chart, summary and table of the sensitivities."""
+    """Return a tornado chart, a summary and a table of the sensitivities."""
     if scene.found is None:
         return []
     found = answers.effects(scene.a, scene.material, scene.found, scene.at)
@@ -281,7 +281,7 @@ def _most(scene: Scene, found: Sequence[Effect], p: float, threshold: float | No
 
 
 def _decision(scene: Scene, found: Answer) -> list[Block]:
-    """Return the fields for costs, with their meaning for acting."""
+    """Return the fields for the costs of acting and of not acting, and what they mean for the decision."""
     a = scene.a
     if not a.binary:
         return [missing("costs of acting are about two outcomes, and this event has more")]
@@ -299,7 +299,7 @@ def _decision(scene: Scene, found: Answer) -> list[Block]:
 
 
 def decision(a: Assessment, found: Answer) -> list[Block]:
-    """Describe whether to act, how certain that is, and the costs; empty while a cost is unknown."""
+    """Return blocks on whether to act, how certain that is, and the costs; empty while a cost is unknown."""
     stake, p = answers.stake(a, found), float(np.atleast_1d(found.why.probability)[-1])
     if stake is None:
         return []
@@ -335,7 +335,7 @@ def decision(a: Assessment, found: Answer) -> list[Block]:
 
 
 def _in_100(share: float) -> str:
-    """A share in hundredths, never all or none of them.
+    """Return a share as a number out of 100, never all and never none.
 
     >>> _in_100(0.873), _in_100(0.9999), _in_100(0.0001)
     ('87', 'more than 99', 'fewer than 1')
@@ -344,7 +344,7 @@ def _in_100(share: float) -> str:
 
 
 def _money(x: float) -> str:
-    """An amount in the user's own units.
+    """Return an amount of money, in the user's unit, as text.
 
     >>> _money(12.3456), _money(1234567.0), _money(0.5)
     ('12.3', '1,234,567', '0.5')
@@ -353,7 +353,7 @@ def _money(x: float) -> str:
 
 
 def _candidate(scene: Scene, found: Answer) -> list[Block]:
-    """One more expert, before anybody asks it."""
+    """Return the fields for one more expert, and the gain expected from asking it."""
     auc, alike = scene.a.candidate.auc, scene.a.candidate.correlation
     controls = joined(
         [
@@ -372,7 +372,7 @@ def _candidate(scene: Scene, found: Answer) -> list[Block]:
 
 
 def candidate(a: Assessment, found: Answer) -> Block:
-    """Describe the expected gain from one more expert."""
+    """Return the expected gain from one more expert, in words."""
     try:
         more = answers.one_more(a, found)
     except OpinionPoolError as error:
@@ -385,7 +385,7 @@ def candidate(a: Assessment, found: Answer) -> Block:
 
 
 def evidence(scene: Scene) -> Html:
-    """Show the file's outcomes beside the assessments."""
+    """Return the view of the file's outcomes beside the assessments."""
     assert scene.material.forecasts is not None
     parts: list[Block] = [markup("<h2>What the outcomes say of the experts</h2>")]
     if not scene.material.forecasts.resolved.any():
@@ -397,7 +397,7 @@ def evidence(scene: Scene) -> Html:
 
 
 def _before_and_after(scene: Scene, found: Answer) -> Table:
-    """Beliefs beside data, and the weights before and after."""
+    """Return the table of each expert's AUC, calibration and weight, before and after the outcomes."""
     state, a = found.state, scene.a
     before, weights = scene.material.before(a), np.asarray(state.weights)
     own = {each.name: each for each in a.experts}
@@ -426,12 +426,12 @@ def _area(accuracy: float) -> float:
 
 
 def _change(before: float | None, after: float | None) -> str:
-    """A value before and after the outcomes."""
+    """Return a value before and after the outcomes, as text."""
     return " → ".join("–" if x is None else f"{x:.2f}" for x in (before, after))
 
 
 def events(scene: Scene, pooled: Pooled) -> Html:
-    """The file's events, to choose from."""
+    """Return the list of the file's events, to search and to choose from."""
     forecasts, look = pooled.forecasts, scene.look
     chosen = matching(pooled, look.search, look.order)
     shown = chosen[look.start : look.start + PAGE]
@@ -472,7 +472,7 @@ def events(scene: Scene, pooled: Pooled) -> Html:
 
 
 def _likeliest(pooled: Pooled, t: int) -> str:
-    """The likeliest class and its probability."""
+    """Return the most probable class of event t, with its probability, as text."""
     f = pooled.forecasts
     labels = f.classes if f.options is None else f.options[t]
     p = np.atleast_1d(pooled.probabilities[t])
@@ -482,7 +482,7 @@ def _likeliest(pooled: Pooled, t: int) -> str:
 
 
 def matching(pooled: Pooled, search: str, order: str) -> np.ndarray:
-    """Index of the events whose names or questions have all words of a search, in an order."""
+    """Return positions of events whose name or question has all words of `search`, in the order `order`."""
     f, words = pooled.forecasts, search.casefold().split()
     found = np.arange(len(f.events))
     if words:
@@ -496,7 +496,7 @@ def matching(pooled: Pooled, search: str, order: str) -> np.ndarray:
 
 
 def every_class(scene: Scene, found: Answer) -> list[Scene]:
-    """A scene for each class, the most probable first; for two classes, only the second."""
+    """Return a scene for each class, the most probable first; for two classes, for the second only."""
     if scene.a.binary:
         return [replace(scene, look=replace(scene.look, about=1))]
     order = np.argsort(-found.why.probability, kind="stable").tolist()

@@ -41,7 +41,7 @@ class Pooled:
     interval: tuple[Array, Array] | None = None
 
     def select(self, rows: Sequence[int]) -> Pooled:
-        """The answers about some events, in this order."""
+        """Return the answers on some events, in the order of `rows`."""
         interval = None if self.interval is None else (self.interval[0][rows], self.interval[1][rows])
         return replace(
             self,
@@ -53,11 +53,11 @@ class Pooled:
 
     @property
     def several(self) -> bool:
-        """Whether an answer is a probability for each of more than two classes, or of the event's own options."""
+        """Whether an answer has several probabilities: events have more than two classes, or options of their own."""
         return len(self.forecasts.classes) > 2 or self.forecasts.options is not None
 
     def listed(self) -> tuple[list[int], list[int]]:
-        """Event and position of each class or option that answers list; of two classes the second alone."""
+        """Return event and class position of each probability that answers list; of two classes, only the second."""
         sizes = self.forecasts.sizes
         if not self.several:
             return list(range(len(sizes))), [1] * len(sizes)
@@ -65,7 +65,7 @@ class Pooled:
         return rows.tolist(), places.tolist()
 
     def shares(self) -> tuple[Array, Array, Array]:
-        """Probability of each class or option, and both ends of its interval, (T, K) each; NaN where there is none."""
+        """Return probability and both interval ends of each class or option, (T, K) each; NaN where unknown."""
         p = all_classes(self.probabilities, len(self.forecasts.classes))
         low, high = self.interval or (np.full(self.probabilities.shape, np.nan),) * 2
         if low.ndim == 1:
@@ -77,7 +77,7 @@ class Pooled:
 def pool_events(
     forecasts: Forecasts, pool: str, state: Fitted, prior: float | Array | None, base_rate: float | Array | None
 ) -> Pooled:
-    """The answers for every event, resolved or not, in input order."""
+    """Return the answers for all events, resolved or not, in the order of the file."""
     each = event_priors(forecasts, prior)
     own = None if each is None else public_probabilities(each)
     probabilities = state.pool_forecasts(forecasts, own, base_rate)
@@ -95,25 +95,25 @@ def _learned_from(forecasts: Forecasts, state: Fitted) -> npt.NDArray[np.bool_]:
 
 
 def plain(label: object) -> object:
-    """A class label as JSON can hold it, None where there is none."""
+    """Return a class label as JSON can have it, None for no label."""
     return label if label is None or isinstance(label, str | bool | int) else str(label)
 
 
 def happened(forecasts: Forecasts) -> list[object]:
-    """Outcome labels of all events, None where not resolved, (T,)."""
+    """Return the outcome of each event as a label, None if it is not resolved, (T,)."""
     labels = forecasts.happened
     return list(map({label: plain(label) for label in set(labels)}.__getitem__, labels))
 
 
 def about(forecasts: Forecasts) -> str | None:
-    """Label of the class that binary probabilities are of; None if it is 1 or True, or if events are not binary."""
+    """Return the label of the class that binary probabilities are of; None if it is 1 or True, or not binary."""
     if len(forecasts.classes) > 2 or forecasts.options is not None or forecasts.classes[1] in (1, True, "1"):
         return None
     return printable(str(forecasts.classes[1]))
 
 
 def closing_times(forecasts: Forecasts) -> list[str | None]:
-    """When each event closes, in UTC, as days where all are midnights; None where unknown."""
+    """Return closing times as text in UTC, as dates if all are midnights; None for unknown times."""
     if forecasts.closes is None:
         return [None] * len(forecasts.events)
     days = bool(midnights(forecasts.closes).all())
@@ -122,12 +122,12 @@ def closing_times(forecasts: Forecasts) -> list[str | None]:
 
 
 def plain_time(text: str) -> str:
-    """A time without T, Z and zero seconds, as tables show it; the end of a day is the day."""
+    """Return a time as tables show it, without T, Z and zero seconds; the last second of a day as the date."""
     return text.removesuffix("T23:59:59Z").removesuffix(":00Z").replace("T", " ").removesuffix("Z")
 
 
 def event_columns(pooled: Pooled, *, only_open: bool = False) -> list[Column]:
-    """The answers by column: a row per event, or per event and class where they are more than two or its own.
+    """Return the answers by column, a row for each event, or for each event and class if `several`.
 
     A table shows each event once, and marks the class that happened.
     """
@@ -174,7 +174,7 @@ def event_columns(pooled: Pooled, *, only_open: bool = False) -> list[Column]:
 
 
 def void_columns(columns: Sequence[Column], void: Mapping[str, int]) -> list[Column]:
-    """Rows of void events, which have no probability, in the columns of others; `void` is how many forecast each."""
+    """Return rows for void events, without probabilities, in the same columns; `void` counts the forecasts on each."""
     n = len(void)
     own: dict[str, Sequence[object]] = {"event": [*void], "experts": [*void.values()], "in_sample": [False] * n}
     own["status"] = ["void"] * n
@@ -182,13 +182,13 @@ def void_columns(columns: Sequence[Column], void: Mapping[str, int]) -> list[Col
 
 
 def void_records(void: Mapping[str, int]) -> Iterator[dict[str, object]]:
-    """Records of void events for JSON; `void` is the number of forecasts on each event."""
+    """Return void events as records for JSON; `void` counts the forecasts on each."""
     for event, crowd in void.items():
         yield {"event": event, "experts": crowd, "outcome": None, "in_sample": False, "status": "void"}
 
 
 def event_records(pooled: Pooled) -> Iterator[dict[str, object]]:
-    """The answers as records for JSON: those of several classes by class."""
+    """Return the answers as records for JSON, with probabilities by class if there are several."""
     columns = event_columns(pooled)
     if not pooled.several:
         yield from records(columns)
@@ -210,7 +210,7 @@ def event_records(pooled: Pooled) -> Iterator[dict[str, object]]:
 
 
 def answer_notes(pooled: Pooled) -> list[Note]:
-    """Notes on the answers: how many are in-sample, how many are the prior, how many lie at the bounds."""
+    """Return notes on the number of answers that are in-sample, that equal the prior, and that are at the bounds."""
     notes: list[Note] = []
     t = len(pooled.forecasts.events)
     taught = int(pooled.in_sample.sum())
@@ -232,7 +232,7 @@ def answer_notes(pooled: Pooled) -> list[Note]:
 
 
 def expert_notes(state: Fitted) -> list[Note]:
-    """Notes on the experts: how many have a weight below 0, and how many a calibration below 0."""
+    """Return notes on the number of experts with a weight below 0, and with a calibration below 0."""
     notes = []
     if state.weights is not None and (state.weights < 0).any():
         below = state.weights < 0
@@ -305,12 +305,12 @@ def _feature_columns(state: FittedPanel, forecasts: Forecasts) -> list[Column]:
 
 
 def _finite(values: Array) -> list[float | None]:
-    """Numbers, None where there is none."""
+    """Return numbers as a list, with None in place of NaN and infinity."""
     return values.tolist() if np.isfinite(values).all() else [finite(value) for value in values.tolist()]
 
 
 def ordered(pooled: Pooled, rows: Sequence[int], sort: str) -> list[int]:
-    """Some events in one of the orders of `opinionpool.report.SORTS`; equal ones stay in the order of the file."""
+    """Return events sorted as one of `opinionpool.report.SORTS` says; equal ones stay in the order of `rows`."""
     chosen, forecasts = np.asarray(rows, dtype=np.intp), pooled.forecasts
     if sort == "file" or (sort == "closes" and forecasts.closes is None) or not len(chosen):
         return [int(t) for t in chosen]
@@ -333,13 +333,13 @@ def ordered(pooled: Pooled, rows: Sequence[int], sort: str) -> list[int]:
 
 
 def open_rows(pooled: Pooled, sort: str) -> list[int]:
-    """Positions of open events that somebody forecast, in one of the orders of `opinionpool.report.SORTS`."""
+    """Return positions of open events that have a forecast, sorted as one of `opinionpool.report.SORTS` says."""
     forecasts = pooled.forecasts
     return ordered(pooled, np.flatnonzero(~forecasts.resolved & (forecasts.crowd > 0)).tolist(), sort)
 
 
 class Coverage(NamedTuple):
-    """Shares of 90% intervals that contained the true probability, measured on twelve kinds of panel."""
+    """Shares of 90% intervals that contain the true probability, in simulations of twelve kinds of panel."""
 
     # events, experts: of the panels, of which the events were resolved
     events: int
@@ -352,14 +352,14 @@ class Coverage(NamedTuple):
 
 @cache
 def measured() -> tuple[Coverage, ...]:
-    """The rows of coverage.csv, which ``benchmarks/coverage.py figures`` measures."""
+    """Return the rows of coverage.csv, as measured by ``benchmarks/coverage.py figures``."""
     text = Path(__file__).with_name("coverage.csv").read_text(encoding="utf-8")
     rows = (line.split(",") for line in text.splitlines()[1:])
     return tuple(Coverage(int(t), int(n), *map(float, shares)) for t, n, *shares in rows)
 
 
 def coverage(events: int, experts: int) -> Coverage:
-    """The row of the numbers of resolved events and experts nearest to these, by their ratios."""
+    """Return the measured coverage for the numbers of resolved events and experts that are nearest, as ratios."""
 
     def distance(row: Coverage) -> float:
         return abs(math.log(row.events / max(events, 1))) + abs(math.log(row.experts / max(experts, 1)))
@@ -368,7 +368,7 @@ def coverage(events: int, experts: int) -> Coverage:
 
 
 def coverage_words(events: int, experts: int) -> str:
-    """How often a 90% interval contained the truth in simulations of panels like this."""
+    """Return the sentence on how often a 90% interval contained the truth in simulations of panels of this size."""
     row = coverage(events, experts)
     return (
         f"in simulations of twelve kinds of panel with {counted(row.events, 'resolved event')} and "

@@ -1,4 +1,4 @@
-"""What reports and pages are made of: escaped text, and the sections, tables and figures that render themselves.
+"""Building blocks of reports and pages: escaped text, and sections, tables and figures that render as HTML.
 
 `Html` is text that is markup; whatever else goes into a page is escaped on the way, so that a name is never code. A
 string among blocks is a paragraph.
@@ -21,7 +21,7 @@ _SPECIAL = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;",
 
 
 class Html(str):
-    """Text that is markup."""
+    """Text that is HTML markup already."""
 
     __slots__ = ()
 
@@ -31,7 +31,7 @@ def _escaped(value: str) -> str:
 
 
 def text(value: str) -> Html:
-    """A text, escaped, with minus signs before numbers; markup as it is.
+    """Return a value as escaped text, with true minus signs; markup as it is.
 
     >>> text("1 < 2, -1"), text(Html("<b>1</b>"))
     ('1 &lt; 2, −1', '<b>1</b>')
@@ -40,7 +40,7 @@ def text(value: str) -> Html:
 
 
 def name(value: str) -> Html:
-    """A name, escaped and isolated from the writing direction of its surroundings.
+    """Return a name as escaped text, isolated from the writing direction around it.
 
     >>> name("<script>")
     '<bdi>&lt;script&gt;</bdi>'
@@ -53,7 +53,7 @@ _LONGEST = 240
 
 
 def event_name(event: str, question: str) -> Html:
-    """The question of an event as markup, followed by its id where the two differ.
+    """Return an event's question as markup, followed by its id if that differs.
 
     >>> event_name("q7", "q7"), event_name("q7", "Will it rain?")
     ('<bdi>q7</bdi>', '<bdi>Will it rain?</bdi> <small class="id"><bdi>q7</bdi></small>')
@@ -65,7 +65,7 @@ def event_name(event: str, question: str) -> Html:
 
 
 def markup(template: str, *values: str) -> Html:
-    """A template with its places, ``{}``, filled in; values that are not markup are escaped.
+    """Return markup with the places, ``{}``, of `template` filled by values, escaped unless they are markup.
 
     >>> markup("<td>{}</td>", "a & b")
     '<td>a &amp; b</td>'
@@ -74,7 +74,7 @@ def markup(template: str, *values: str) -> Html:
 
 
 def joined(parts: Iterable[str], between: str = "") -> Html:
-    """The parts joined by `between`; parts that are not markup are escaped.
+    """Return parts joined by `between`, escaped unless they are markup.
 
     >>> joined(["<", Html("<br>")], " ")
     '&lt; <br>'
@@ -83,7 +83,7 @@ def joined(parts: Iterable[str], between: str = "") -> Html:
 
 
 def document(title: str, style: str, body: Html) -> Html:
-    """The whole page.
+    """Return a whole HTML document.
 
     >>> document("A & B", "p { margin: 0; }", Html("<p>One.</p>")).count("&amp;")
     1
@@ -97,7 +97,7 @@ def document(title: str, style: str, body: Html) -> Html:
 
 
 def sentence(wording: str) -> str:
-    """A note as a sentence."""
+    """Return a note as a sentence, with a capital and a full stop."""
     return wording[:1].upper() + wording[1:] + ("" if wording.endswith((".", "!", "?")) else ".")
 
 
@@ -109,14 +109,14 @@ class Element(Protocol):
     """Protocol of blocks that render themselves as HTML."""
 
     def html(self) -> Html:
-        """The markup."""
+        """Return the block as markup."""
 
 
 Block: TypeAlias = Element | str
 
 
 def rendered(blocks: Iterable[Block], between: str = "\n") -> Html:
-    """Blocks as markup, one after the other.
+    """Return blocks as markup, joined by `between`.
 
     >>> rendered(["1 < 2", Html("<hr>"), Text("Small.", "note")], "")
     '<p>1 &lt; 2</p><hr><p class="note">Small.</p>'
@@ -132,48 +132,48 @@ def _html(block: Block) -> Html:
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a document with a heading, and the anchor that links lead to."""
+    """Part of a document with a heading and an anchor for links."""
 
     anchor: str
     title: str
     parts: Sequence[Block]
 
     def html(self) -> Html:
-        """The markup."""
+        """Return the section as markup."""
         return markup(f'<section id="{self.anchor}"><h2>{{}}</h2>\n{{}}\n</section>', self.title, rendered(self.parts))
 
 
 @dataclass(frozen=True)
 class Text:
-    """A paragraph of text or markup."""
+    """Paragraph of text or markup."""
 
     content: str
     kind: str = ""  # its class: "lead", "note", "quiet" or "missing"
 
     def html(self) -> Html:
-        """The markup."""
+        """Return the paragraph as markup."""
         return markup(f"<p{_class(self.kind)}>{{}}</p>", self.content)
 
 
 def words(*sentences: str, kind: str = "") -> Text:
-    """A paragraph of several sentences; empty ones are left out."""
+    """Return a paragraph of several sentences, without empty ones."""
     return Text(joined([each for each in sentences if each], " "), kind)
 
 
 def note(content: str) -> Text:
-    """A paragraph in small print."""
+    """Return a paragraph in small print."""
     return Text(content, "note")
 
 
 def missing(why: str, what: str = "") -> Text:
-    """A paragraph on what cannot be shown, and why."""
+    """Return a paragraph on what cannot be shown, and why."""
     reason = why[:1].upper() + why[1:].rstrip(".")
     return Text(f"{what} {reason}." if what else f" {reason}.", "missing")
 
 
 @dataclass(frozen=True)
 class Table:
-    """Columns beside each other, in a frame that can be scrolled where it is too wide."""
+    """Table of columns, in a frame that scrolls if the table is too wide."""
 
     columns: Sequence[Column]
     caption: str = ""
@@ -183,7 +183,7 @@ class Table:
     ident: str = ""
 
     def html(self) -> Html:
-        """The markup."""
+        """Return the table as markup."""
         shown = [column for column in self.columns if column.title is not None]
         classes = [' class="number"' if column.numeric else "" for column in shown]
         heads = (markup(f'<th scope="col"{c}>{{}}</th>', column.title or "") for c, column in _beside(classes, shown))
@@ -207,7 +207,7 @@ def _beside(first: Iterable[Any], second: Iterable[Any]) -> Iterable[tuple[Any, 
 
 
 def grid(header: Sequence[str], rows: Iterable[Sequence[str]], caption: str = "", words: int = 1) -> Table:
-    """A table of cells that are texts already: the first `words` columns hold words, the others numbers."""
+    """Return a table of texts, in which the first `words` columns are words and the others numbers."""
     cells = list(zip(*rows, strict=True)) or [()] * len(header)
     columns = [
         Column(title, values, title, str if i < words else as_is, page=str)
@@ -217,7 +217,7 @@ def grid(header: Sequence[str], rows: Iterable[Sequence[str]], caption: str = ""
 
 
 def long_table(columns: Sequence[Column], noun: str, first: int, most: int, kind: str = "stack") -> list[Block]:
-    """A table whose first rows are shown at once, the next ones behind a summary; at most `most` of these."""
+    """Return a table with its `first` rows shown, and the next ones, up to `most` in all, behind a summary."""
     rows = len(columns[0].values)
     parts: list[Block] = [Table([column.take(range(min(first, rows))) for column in columns], kind=kind)]
     if rows > first:
@@ -232,14 +232,14 @@ def long_table(columns: Sequence[Column], noun: str, first: int, most: int, kind
 
 @dataclass(frozen=True)
 class Figure:
-    """A drawing with its caption."""
+    """Drawing with its caption."""
 
     drawing: Html
     caption: str = ""
     kind: str = ""
 
     def html(self) -> Html:
-        """The markup."""
+        """Return the figure as markup."""
         caption = markup("<figcaption>{}</figcaption>", self.caption) if self.caption else ""
         return markup(f"<figure{_class(self.kind)}>{{}}{{}}</figure>", self.drawing, caption)
 
@@ -252,13 +252,13 @@ class Beside:
     figure: Block
 
     def html(self) -> Html:
-        """The markup."""
+        """Return blocks and figure as markup."""
         return markup('<div class="columns"><div>{}</div>{}</div>', rendered(self.parts), _html(self.figure))
 
 
 @dataclass(frozen=True)
 class Card:
-    """A large number under its title, perhaps with a picture, over lines in small print."""
+    """Large number under its title, over lines in small print, optionally with a picture."""
 
     title: str
     value: str
@@ -269,12 +269,12 @@ class Card:
 
 @dataclass(frozen=True)
 class Cards:
-    """Cards beside each other."""
+    """Cards side by side."""
 
     cards: Sequence[Card]
 
     def html(self) -> Html:
-        """The markup."""
+        """Return the cards as markup."""
         items = []
         for card in self.cards:
             small = joined(markup('<span class="quiet">{}</span>', line) for line in card.lines)
@@ -287,56 +287,56 @@ class Cards:
 
 @dataclass(frozen=True)
 class Details:
-    """Blocks that are shown when their summary is clicked."""
+    """Blocks that are shown when the reader clicks their summary."""
 
     summary: str
     parts: Sequence[Block]
     ident: str = ""
 
     def html(self) -> Html:
-        """The markup."""
+        """Return summary and blocks as markup."""
         start = f'<details id="{self.ident}">' if self.ident else "<details>"
         return markup(start + "<summary>{}</summary>{}</details>", self.summary, rendered(self.parts))
 
 
 @dataclass(frozen=True)
 class Items:
-    """A list of sentences."""
+    """List of sentences."""
 
     items: Sequence[str]
     kind: str = ""
 
     def html(self) -> Html:
-        """The markup."""
+        """Return the list as markup."""
         return markup(f"<ul{_class(self.kind)}>{{}}</ul>", joined(markup("<li>{}</li>", item) for item in self.items))
 
 
 @dataclass(frozen=True)
 class Definitions:
-    """A definition list: pairs of a term and its text."""
+    """Definition list: pairs of a term and its text."""
 
     entries: Sequence[tuple[str, str]]
 
     def html(self) -> Html:
-        """The markup."""
+        """Return the list as markup."""
         return markup("<dl>{}</dl>", joined(markup("<dt>{}</dt><dd>{}</dd>", *entry) for entry in self.entries))
 
 
 @dataclass(frozen=True)
 class Code:
-    """Text that is typed, as it is."""
+    """Text to be typed, shown as it is."""
 
     content: str
     ident: str = ""
 
     def html(self) -> Html:
-        """The markup."""
+        """Return the text as markup."""
         start = f'<pre id="{self.ident}" tabindex="0">' if self.ident else "<pre><code>"
         return markup(start + ("{}</pre>" if self.ident else "{}</code></pre>"), self.content)
 
 
 def _cell(column: Column, value: Any, unknown: str) -> str:  # noqa: ANN401 - whatever a column holds
-    """A value as a page shows it: a number as in other tables, a text as a name."""
+    """Return a value as a page shows it: numbers as in other tables, texts as names, None as `unknown`."""
     if value is None:
         return unknown if column.numeric else ""
     if isinstance(value, Html):

@@ -1,4 +1,4 @@
-"""What ``diff`` answers, in words and by column, and as a section of the report."""
+"""What ``diff`` answers, in sentences and by column, and as a section of the report."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ CAUSES = dict(
 
 
 def move_columns(found: Diff, most: int | None = None) -> list[Column]:
-    """A row for each answer, or for each of its classes, the largest move first."""
+    """Return columns with a row for each answer, or for each of its classes, the largest move first."""
     moves = found.moves[:most]
     classes = any(move.label is not None for move in moves)
     parts = list(zip(*(move.parts for move in moves), strict=True)) or [()] * len(STEPS)
@@ -73,7 +73,7 @@ def move_columns(found: Diff, most: int | None = None) -> list[Column]:
 
 
 def change_columns(found: Diff, most: int | None = None) -> list[Column]:
-    """A row for each expert, the one whose weight changed most first."""
+    """Return columns with a row for each expert, the largest change of weight first."""
     experts = found.experts[:most]
     columns = [Column("expert", [each.expert for each in experts], "expert")]
     for number, feature in enumerate(("weight", "calibration", "accuracy", "bias")):
@@ -95,7 +95,7 @@ def weighed(found: Diff) -> bool:
 
 
 def change_lines(found: Diff) -> list[str]:
-    """Sentences on the changes between two pools: outcomes learned, corrections, events gone or opened, first move."""
+    """Return sentences on outcomes learned, corrections, events gone or opened, and the largest move of an answer."""
     was, now = found.events
     old, new = found.prior
     lines = [f"{whole(round(was, 6))} resolved events before, {whole(round(now, 6))} now"]
@@ -130,7 +130,7 @@ def _more(left: int) -> list[str]:
 
 
 def happened_words(each: Resolved) -> str:
-    """The outcome of an event and the old pool's probability of it, as text.
+    """Return an event's outcome and the probability that the old pool gave it, as text.
 
     >>> happened_words(Resolved("rain", 0, 0.37)), happened_words(Resolved("race", "red", 0.2))
     ('rain did not happen (63%)', 'race: red (20%)')
@@ -141,14 +141,14 @@ def happened_words(each: Resolved) -> str:
 
 
 def causes_of(move: Move) -> str:
-    """Sentence with an answer's old and new probability and the contributions of the causes, largest first."""
+    """Return the clause with an answer's old and new probability and what caused the move, largest part first."""
     order = sorted(range(len(STEPS)), key=lambda i: -abs(move.parts[i]))
     causes = [f"{points(move.parts[i])} by {CAUSES[STEPS[i]]}" for i in order if points(move.parts[i]) != "0.0"]
     return f"from {percent(move.old)} to {percent(move.new)}: {', '.join(causes)}"
 
 
 def meaning_lines(found: Diff) -> list[str]:
-    """Explanations of the columns of the tables."""
+    """Return sentences that explain the columns of the tables."""
     lines = []
     if found.moves:
         shown = [column for column in move_columns(found) if column.key in STEPS and column.title is not None]
@@ -160,7 +160,7 @@ def meaning_lines(found: Diff) -> list[str]:
 
 
 def change_view(found: Diff, *, table: bool) -> View:
-    """View of a difference; a table has the largest moves and changes, and the number of the others."""
+    """Return the view of a difference; in a table, of the largest moves and changes only."""
     moves, events, experts = move_columns(found), len(found.moves), change_columns(found)
     below: list[Sequence[Column] | str] = []
     if events > SHOWN:
@@ -176,7 +176,7 @@ def change_view(found: Diff, *, table: bool) -> View:
 
 
 def change_facts(found: Diff) -> dict[str, object]:
-    """Facts on the changes between two pools for JSON, without the moves."""
+    """Return facts on the changes between two pools for JSON, without the moves of answers."""
     old, new = (None if p is None else [float(x) for x in p] for p in found.prior)
     return {
         "prior_old": old,
@@ -196,7 +196,7 @@ def change_facts(found: Diff) -> dict[str, object]:
 
 
 def changes_section(f: Findings) -> Section | None:
-    """Which answers moved since a pool was saved, and why; None where no such pool is given."""
+    """Return the section on answers that moved since a pool was saved, and why; None without such a pool."""
     if f.options.since is None:
         return None
     title, found = "What changed", f.options.since.changes
@@ -227,11 +227,11 @@ def changes_section(f: Findings) -> Section | None:
 
 
 def _question(f: Findings, event: str) -> str:
-    """The question text of an event if the forecasts have the event, else its id."""
+    """Return the text of an event's question if the file has the event, else its id."""
     return f.question(f.forecasts.events.index(event)) if event in f.forecasts.events else event
 
 
 def _event(f: Findings, event: str) -> Html:
-    """The name of an event as markup, also of an event that is kept by the pool and missing from the file."""
+    """Return the name of an event as markup; the event may be one that only the pool has."""
     events = f.forecasts.events
     return f.event_name(events.index(event)) if event in events else name(event)

@@ -1,4 +1,4 @@
-"""Figures of reports and pages: tables in, SVG out. Whatever colour shows, shape or dashes show too."""
+"""Figures of reports and pages as SVG; what colour shows, shape or dashes show too."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from opinionpool.scoring.reliability import ReliabilityCurve
 
 @dataclass(frozen=True)
 class Scale:
-    """From values to places in a drawing."""
+    """Map from values to positions in a drawing."""
 
     # low, high: the range of values
     low: float
@@ -32,14 +32,14 @@ class Scale:
     shape: Callable[[float], float] = float  # what is linear in place: the value itself, or a function of it
 
     def __call__(self, value: float) -> float:
-        """The place of a value, which is kept inside the range."""
+        """Return the position of a value; values beyond the range are moved to its end."""
         low, high = self.shape(self.low), self.shape(self.high)
         share = (self.shape(min(max(value, self.low), self.high)) - low) / ((high - low) or 1.0)
         return self.start + share * (self.end - self.start)
 
 
 def nice_ticks(low: float, high: float, count: int = 5) -> list[float]:
-    """About `count` round numbers from `low` to `high`.
+    """Return about `count` round numbers from `low` to `high`.
 
     >>> nice_ticks(-0.03, 0.11, 4)
     [0.0, 0.05, 0.1]
@@ -54,7 +54,7 @@ def nice_ticks(low: float, high: float, count: int = 5) -> list[float]:
 
 
 def number(x: float) -> str:
-    """A coordinate, short.
+    """Return a coordinate as short text.
 
     >>> number(12.0), number(0.126), number(-0.001)
     ('12', '0.13', '0')
@@ -63,7 +63,7 @@ def number(x: float) -> str:
 
 
 def drawing(width: float, height: float, parts: Iterable[Html], says: str, kind: str = "") -> Html:
-    """An SVG figure in its own units, scaled by the page; `says` is its text alternative for screen readers."""
+    """Return an SVG figure of the given size, scaled by the page; `says` is its text for screen readers."""
     label = f' class="{kind}"' if kind else ""
     label += f' width="{number(width)}"' if kind == "broad" else ""
     size = f'viewBox="0 0 {number(width)} {number(height)}"'
@@ -71,7 +71,7 @@ def drawing(width: float, height: float, parts: Iterable[Html], says: str, kind:
 
 
 def label(x: float, y: float, content: str, *, anchor: str = "start", kind: str = "", turned: bool = False) -> Html:
-    """An SVG text at (x, y)."""
+    """Return an SVG text at (x, y)."""
     style = f' class="{kind}"' if kind else ""
     turn = f' transform="rotate(-90 {number(x)} {number(y)})"' if turned else ""
     at = "" if anchor == "start" else f' text-anchor="{anchor}"'
@@ -79,7 +79,7 @@ def label(x: float, y: float, content: str, *, anchor: str = "start", kind: str 
 
 
 def shortened(content: str, most: int) -> str:
-    """A name that fits in a width of so many Latin letters, its end cut off.
+    """Return a name cut to fit the width of `most` Latin letters.
 
     >>> shortened("logistic_regression", 12)
     'logistic_re…'
@@ -93,37 +93,37 @@ def shortened(content: str, most: int) -> str:
 
 
 def line(x1: float, y1: float, x2: float, y2: float, kind: str) -> Html:
-    """A straight line."""
+    """Return a straight SVG line."""
     ends = f'x1="{number(x1)}" y1="{number(y1)}" x2="{number(x2)}" y2="{number(y2)}"'
     return Html(f'<line class="{kind}" {ends}/>')
 
 
 def rect(x: float, y: float, width: float, height: float, kind: str) -> Html:
-    """A rectangle."""
+    """Return an SVG rectangle."""
     size = f'x="{number(x)}" y="{number(y)}" width="{number(width)}" height="{number(height)}"'
     return Html(f'<rect class="{kind}" {size}/>')
 
 
 def path(points: Sequence[tuple[float, float]], kind: str) -> Html:
-    """A line through some points."""
+    """Return an SVG line through `points`."""
     steps = "L".join(f"{number(x)} {number(y)}" for x, y in points)
     return Html(f'<path class="{kind}" d="M{steps}"/>')
 
 
 def band(x: Sequence[float], low: Sequence[float], high: Sequence[float], kind: str) -> Html:
-    """The area between two lines."""
+    """Return the SVG area between two lines."""
     there, back = list(zip(x, low, strict=True)), list(zip(x, high, strict=True))[::-1]
     steps = "L".join(f"{number(a)} {number(b)}" for a, b in [*there, *back])
     return Html(f'<path class="{kind}" d="M{steps}Z"/>')
 
 
 def dot(x: float, y: float, kind: str, radius: float = 3.5) -> Html:
-    """An SVG circle at (x, y)."""
+    """Return an SVG circle at (x, y)."""
     return Html(f'<circle class="{kind}" cx="{number(x)}" cy="{number(y)}" r="{number(radius)}"/>')
 
 
 def titled(content: str, part: Html) -> Html:
-    """An SVG part with a tooltip."""
+    """Return an SVG part with a tooltip."""
     return markup("<g><title>{}</title>{}</g>", text(content), part)
 
 
@@ -137,7 +137,7 @@ STEEP = 1.7
 
 
 class Gain(NamedTuple):
-    """A mean difference of scores from a reference, with its interval; NaN where the interval is not known."""
+    """A mean difference of scores from a reference, with its interval; NaN if the interval is not known."""
 
     over: str
     mean: float
@@ -146,7 +146,7 @@ class Gain(NamedTuple):
 
 
 def gain_chart(gains: Sequence[Gain]) -> Html:
-    """Chart of score differences with their intervals, around the line at 0."""
+    """Return a chart of score differences with their intervals, around the line at 0."""
     ends = [0.0, *(x for gain in gains for x in (gain.mean, gain.low, gain.high) if math.isfinite(x))]
     room = 0.06 * ((max(ends) - min(ends)) or 1.0)
     x = Scale(min(ends) - room, max(ends) + room, 8, WIDTH - 8)
@@ -178,12 +178,12 @@ def gain_chart(gains: Sequence[Gain]) -> Html:
 
 
 def signed_short(x: float) -> str:
-    """A difference of scores to three decimals with its sign, and a true minus."""
+    """Return a difference of scores with its sign, to three decimals, with a true minus."""
     return signed(x).replace("-", "−")
 
 
 def heat_map(errors: SharedErrors) -> Html:
-    """Heat map of the error correlations, in the experts' order; dashes mark negative cells if there are no numbers."""
+    """Return a heat map of error correlations in the experts' order; dashes mark negative cells without numbers."""
     n = len(errors.experts)
     numbers = n <= LEGIBLE
     side = 232.0 / max(n, 7) if n <= BESIDE else 13.5
@@ -229,7 +229,7 @@ def _opacity(r: float) -> str:
 
 
 def shades() -> Html:
-    """The legend of a heat map: correlations and their shades."""
+    """Return the legend of a heat map: correlations and their shades."""
     samples = []
     for r in (-0.5, 0.0, 0.25, 0.5, 0.75, 1.0):
         mark = Html(
@@ -241,7 +241,7 @@ def shades() -> Html:
 
 
 def two(r: float) -> str:
-    """A correlation to two decimals without the 0 before the point.
+    """Return a correlation to two decimals, without the 0 before the point.
 
     >>> two(0.5), two(-0.031), two(0.001), two(1.0)
     ('.50', '−.03', '.00', '1')
@@ -255,7 +255,7 @@ def two(r: float) -> str:
 def reliability_chart(
     curve: ReliabilityCurve, says: str, model: tuple[Array, Array] | None = None, *, small: bool = False
 ) -> Html:
-    """Observed frequency by forecast probability, the consistency band, and the model's recalibration."""
+    """Return a chart of observed frequency by forecast probability, its consistency band, and the model's curve."""
     side, strip = (158.0, 16.0) if small else (320.0, 30.0)
     x, y = Scale(0.0, 1.0, 46, 46 + side), Scale(0.0, 1.0, 8 + side, 8)
     foot = y.start + 8 + strip
@@ -286,7 +286,7 @@ def reliability_chart(
 
 
 def learning_chart(curve: LearningCurve) -> Html:
-    """Chart of the pool's and the average's scores by the number of resolved events, with the pool's interval."""
+    """Return a chart of the pool's and the average's scores by number of resolved events, with the pool's interval."""
     low, high = curve.average + curve.low, curve.average + curve.high
     values = [v for row in (curve.score, curve.average, low, high) for v in row.tolist() if math.isfinite(v)]
     room = 0.06 * ((max(values) - min(values)) or 0.1)
@@ -319,12 +319,12 @@ def learning_chart(curve: LearningCurve) -> Html:
 
 
 def bar_cell(parts: Iterable[Html], height: int = 22) -> Html:
-    """A small drawing beside a number in a table, hidden from screen readers because the number is text already."""
+    """Return a small drawing for a table cell, hidden from screen readers, as a number beside it says the same."""
     return markup(f'<svg class="bar-cell" viewBox="0 0 120 {height}" aria-hidden="true">{{}}</svg>', joined(parts))
 
 
 def interval_bar(p: float, low: float | None, high: float | None, forecasts: Sequence[float] = ()) -> Html:
-    """Small chart of a probability with its interval, over experts' forecasts, on a scale from 0 to 1."""
+    """Return a small chart of a probability with its interval and the experts' forecasts, from 0 to 1."""
     x = Scale(0.0, 1.0, 6, 114)
     parts = [line(x(0), 11, x(1), 11, "grid"), line(x(0.5), 7, x(0.5), 15, "grid")]
     parts += [line(x(q), 4, x(q), 18, "one") for q in sorted(set(forecasts))[:TICKED]]
@@ -335,7 +335,7 @@ def interval_bar(p: float, low: float | None, high: float | None, forecasts: Seq
 
 
 def range_bar(p: float, low: float, high: float) -> Html:
-    """Small chart of the range of a probability around its value, on a scale from 0 to 1."""
+    """Return a small chart of a probability within the range from `low` to `high`, from 0 to 1."""
     x = Scale(0.0, 1.0, 6, 114)
     a, b = sorted((x(low), x(high)))
     bar, level = rect(a, 6, max(b - a, 1.0), 10, "range"), line(x(p), 2, x(p), 20, "level")
@@ -343,7 +343,7 @@ def range_bar(p: float, low: float, high: float) -> Html:
 
 
 def weight_bar(weight: float, low: float, high: float, ends: tuple[float, float]) -> Html:
-    """A weight between its limits, around 0, on the scale that all weights share."""
+    """Return a small chart of a weight with its interval around 0; `ends` is the scale that all weights share."""
     x = Scale(*ends, 6, 114)
     parts = [line(x.start, 11, x.end, 11, "grid"), line(x(0), 3, x(0), 19, "zero")]
     if math.isfinite(low):
@@ -353,7 +353,7 @@ def weight_bar(weight: float, low: float, high: float, ends: tuple[float, float]
 
 
 def legend(entries: Sequence[tuple[str, str]]) -> Html:
-    """The legend of a figure, from pairs of a kind of mark and its meaning."""
+    """Return the legend of a figure, from pairs of a mark's kind and its meaning."""
     items = []
     for kind, meaning in entries:
         if kind == "band":
@@ -377,14 +377,14 @@ LABELS = {"auc": "AUC", "accuracy": "AUC", "correlation": "correlation of errors
 
 
 def effect_name(effect: Effect) -> str:
-    """Name of the belief that is varied, and of its expert, as text."""
+    """Return the name of the belief that is varied, with its expert, as text."""
     what = LABELS.get(effect.what, effect.what)
     what += f" of {effect.expert}" if effect.expert else ""
     return what if effect.assessed else f"{what} (assumed)"
 
 
 def effect_ends(effect: Effect) -> tuple[str, str]:
-    """Both ends of the range over which it is varied."""
+    """Return both ends of the range over which a forecast or belief is varied, as text."""
     low, high = (brief(x) if effect.what in {"forecast", "prior"} else f"{x:.2f}" for x in effect.values)
     return low, high
 
@@ -398,19 +398,19 @@ TICKS = (0.001, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98,
 
 
 def odds(p: float) -> float:
-    """Log-odds of a probability that may be 0 or 1."""
+    """Return the log-odds of a probability, which may be 0 or 1."""
     return math.log(max(p, 1e-12) / max(1.0 - p, 1e-12))
 
 
 def probability_scale(low: float, high: float, start: float = LEFT, end: float = WIDTH - 18) -> Scale:
-    """Places on a scale that is even in log-odds, with room on either side."""
+    """Return the scale from `low` to `high`, linear in log-odds, with room at both ends."""
     a, b = odds(low), odds(high)
     room = max(0.08 * (b - a), 0.25)
     return Scale(float(logodds.expit(a - room)), float(logodds.expit(b + room)), start, end, odds)
 
 
 def axis(x: Scale, bottom: float) -> list[Html]:
-    """Ticks in per cent below a drawing, as many as there is room for, with lines across it."""
+    """Return per cent ticks below a drawing, as many as there is room for, with grid lines."""
     parts, last = list[Html](), -math.inf
     ticks = [tick for tick in TICKS if x.low <= tick <= x.high]
     for tick in ticks if len(ticks) > 2 else nice_ticks(x.low, x.high, 4):
@@ -426,7 +426,7 @@ MOST_STEPS = 16
 
 
 def waterfall(why: Explanation, at: int, what: str, interval: tuple[float, float] | None) -> Html:
-    """From the prior to the answer, a bar for each expert."""
+    """Return the waterfall chart from the prior to the answer, with a bar for each expert."""
     found = steps(why, at)
     answer = of_class(why.probability, at)
     start = found[0].before if found else answer
@@ -495,7 +495,7 @@ def _bar(x: Scale, step: Step, place: int, height: float) -> Html:
 
 
 class Mark(NamedTuple):
-    """A probability to draw on the scale, with the kind of its mark and its name."""
+    """A probability to mark in a chart: the shape of the mark, the probability and a name."""
 
     shape: str
     p: float
@@ -503,7 +503,7 @@ class Mark(NamedTuple):
 
 
 def strip(marks: Sequence[Mark], interval: tuple[float, float] | None, says: str) -> Html:
-    """Experts, averages and the answer on one line from 0% to 100%."""
+    """Return a chart with experts, averages and the answer as marks on one line from 0% to 100%."""
     x = Scale(0.0, 1.0, 16, WIDTH - 20)
     parts = []
     for tick in (0.0, 0.25, 0.5, 0.75, 1.0):
@@ -517,7 +517,7 @@ def strip(marks: Sequence[Mark], interval: tuple[float, float] | None, says: str
 
 
 def shape(kind: str, x: float, y: float) -> Html:
-    """A mark: every kind has a form of its own beside its colour."""
+    """Return the SVG mark of a kind; kinds differ in shape as well as in colour."""
     if kind == "expert":
         return Html(f'<path class="one" d="M{number(x)} {number(y - 13)}v26"/>')
     if kind == "average":
@@ -528,7 +528,7 @@ def shape(kind: str, x: float, y: float) -> Html:
 
 
 def tornado(effects: Sequence[Effect], answer: float, threshold: float | None, what: str) -> Html:
-    """One bar for each forecast or belief that varies, the longest first, around the answer; open if assumed."""
+    """Return a chart with a bar for each forecast or belief that is varied, longest first; open bars are assumed."""
     shown = effects[:BARS]
     features = [LABELS.get(each.what, each.what) for each in shown]
     names = [
@@ -567,10 +567,10 @@ def tornado(effects: Sequence[Effect], answer: float, threshold: float | None, w
 
 
 def share_bar(p: float) -> Html:
-    """A probability as a bar from 0 to 1."""
+    """Return a probability as a bar from 0 to 1."""
     return bar_cell([rect(0, 4, 120 * p, 10, "range"), rect(0, 4, 120, 10, "frame")], 18)
 
 
 def sample(kind: str) -> Html:
-    """A mark as a legend shows it."""
+    """Return a mark as a legend shows it."""
     return markup('<svg viewBox="0 0 20 28" class="sample" aria-hidden="true">{}</svg>', shape(kind, 10, 14))

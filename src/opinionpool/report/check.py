@@ -1,4 +1,4 @@
-"""What ``check`` reports: what is in a file, and what stands in the way of pooling it."""
+"""What ``check`` reports: the contents of a file, and what prevents pooling it."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ LOOKED_FOR = {
 
 
 def check_lines(checks: Sequence[Check]) -> list[str]:
-    """Lines on model checks: one per serious code, then the codes passed and the codes not testable."""
+    """Return lines on model checks: one for each serious code, then the codes passed and the codes not testable."""
     lines = []
     codes = list(dict.fromkeys(check.code for check in checks))
     alarming = {check.code for check in checks if check.serious}
@@ -75,7 +75,7 @@ def check_lines(checks: Sequence[Check]) -> list[str]:
 
 
 class Contents:
-    """Counts of forecasts that come in parts; and those on all events, or on a share where events are many."""
+    """Counts of all forecasts, which may come in parts, and the forecasts on all events, or on a sample of many."""
 
     def __init__(self, parts: Iterable[Forecasts]) -> None:
         self.void = self.blank = 0  # events that are void, or without a forecast
@@ -113,7 +113,7 @@ class Contents:
         self.counts = {key: self.counts.get(key, 0) + count for key, count in found.items()}
 
     def _thin(self) -> None:
-        """Halve a share of events for as long as it has too many forecasts."""
+        """Halve the sampled share of resolved, and of open, events until their forecasts are few enough."""
         for known in (0, 1):
             while self._too_many(known):
                 self._share[known] /= 2
@@ -151,7 +151,7 @@ def examine(
 ) -> Findings:
     """Examine a file: fit the default pool to its forecasts and beliefs, or apply a saved one, and collect findings.
 
-    `contents` are those of a file some of whose forecasts the diagnosis has.
+    `contents` are given for a file read in parts, of which the diagnosis has only some forecasts.
     """
     faults = diagnosis.faults
     obstacles = [fault.text for fault in faults if not fault.proposed]
@@ -186,7 +186,7 @@ def examine(
 
 
 def examined_in_parts(parts: Parts, options: ReadOptions) -> tuple[Diagnosis, Contents] | None:
-    """The diagnosis of a file that is read in parts, with some of its forecasts, and what it holds.
+    """Return the diagnosis of a file that is read in parts, with a sample of its forecasts, and its contents.
 
     None if names of experts are alike: what to do about that is found by reading it as a whole.
     """
@@ -198,7 +198,7 @@ def examined_in_parts(parts: Parts, options: ReadOptions) -> tuple[Diagnosis, Co
 
 
 def _beside(forecasts: Forecasts, file: str, trained: TrainedPool) -> tuple[Forecasts, tuple[Note, ...]]:
-    """Forecasts matched to the experts and classes of a saved pool, with notes on how the pool would use them."""
+    """Return the forecasts by the experts and classes of a saved pool, and notes on how the pool would use them."""
     forecasts = matched(forecasts, trained, file)
     events = float(trained.learned.events.sum())
     text = f"beside the {trained.name} pool in {file}, which has learned from {whole(round(events, 6))} resolved events"
@@ -223,7 +223,7 @@ def _beside(forecasts: Forecasts, file: str, trained: TrainedPool) -> tuple[Fore
 
 
 def _shortcomings(contents: Contents, forecasts: Forecasts) -> tuple[Note, ...]:
-    """Notes on data missing from forecasts that can be pooled nevertheless."""
+    """Return notes on missing data that do not prevent pooling."""
     notes = []
     if not contents.totals.resolved:
         text = (
@@ -245,7 +245,7 @@ def _shortcomings(contents: Contents, forecasts: Forecasts) -> tuple[Note, ...]:
 
 
 def topics(findings: Findings, name: str) -> list[tuple[str, str]]:
-    """The findings for people, as topics and texts."""
+    """Return the findings for people, as pairs of topic and text."""
     forecasts, contents = findings.forecasts, findings.contents
     if forecasts is None or contents is None:
         return [("file", name), *_in_the_way(findings)]
@@ -313,7 +313,7 @@ _TITLES = {"forecasts": "forecasts", "resolved": "resolved", "zeros": "at 0%", "
 
 
 def _expert_columns(findings: Findings) -> list[Column]:
-    """How many forecasts each expert made, and how many of them are exactly 0, a half and 1."""
+    """Return columns with each expert's number of forecasts, and of forecasts of exactly 0, a half and 1."""
     if findings.contents is None or findings.forecasts is None:
         return []
     counts = findings.contents.counts.items()
@@ -322,7 +322,7 @@ def _expert_columns(findings: Findings) -> list[Column]:
 
 
 def check_view(findings: Findings, name: str) -> View:
-    """View of an examined file: contents and obstacles, a table of the experts, and the commands that read it."""
+    """Return the view of an examined file: contents, obstacles, a table of experts, and the commands that read it."""
     columns = _expert_columns(findings)
     choice = "To read it, type one of these:" if len(findings.commands) > 1 else "To read it, type"
     below = ["", choice, *(f"  {command}" for command in findings.commands)] if findings.commands else []
@@ -331,7 +331,7 @@ def check_view(findings: Findings, name: str) -> View:
 
 
 def finding_facts(findings: Findings) -> dict[str, object]:
-    """The findings for JSON."""
+    """Return the findings for JSON."""
     forecasts, contents, known = findings.forecasts, findings.contents, dict[str, object]()
     faults = [
         {"text": fault.text, "count": fault.count, "options": fault.options(), "proposed": fault.proposed}

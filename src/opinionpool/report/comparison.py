@@ -1,4 +1,4 @@
-"""How good pools are on events that they have not learned from: for ``compare``, and as a section of the report."""
+"""How good pools are on events that they have not learned from, for ``compare`` and as a section of the report."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ SHOWN = 5
 
 
 def pool_columns(found: Comparison) -> list[Column]:
-    """A row for each pool, the best first."""
+    """Return columns with a row for each pool, the best first."""
     pools = found.pools
     area, skill = [finite(pool.auc) for pool in pools], [finite(pool.skill) for pool in pools]
     verdicts = ["reference" if pool.pool == AVERAGE else pool.over_average.verdict for pool in pools]
@@ -64,7 +64,7 @@ def pool_columns(found: Comparison) -> list[Column]:
 
 
 def with_base_rate(columns: Sequence[Column], base: BaseRate) -> list[Column]:
-    """The columns with a last row for the base rate, for tables that people read."""
+    """Return the columns with a last row for the base rate, for tables that people read."""
     last = {
         "pool": "base rate",
         "score": finite(base.score),
@@ -80,7 +80,7 @@ def with_base_rate(columns: Sequence[Column], base: BaseRate) -> list[Column]:
 
 
 def expert_columns(found: Comparison) -> list[Column]:
-    """A row for each expert, the one with the largest difference first."""
+    """Return columns with a row for each expert, the largest gain over the pool first."""
     experts = found.experts
     lost, coverage = [expert.at_floor for expert in experts], [finite(expert.coverage) for expert in experts]
     return [
@@ -96,7 +96,7 @@ def expert_columns(found: Comparison) -> list[Column]:
 
 
 def difference_columns(key: str, title: str | None, differences: Sequence[Difference | None]) -> list[Column]:
-    """A difference and its limits; a table has the limits in one column of text."""
+    """Return columns with differences of scores and their limits; tables show both limits as one text."""
     known = [difference or Difference(math.nan, math.nan, math.nan) for difference in differences]
     ranges = ["" if math.isnan(d.low) else f"{_end(d.low)} to {_end(d.high)}" for d in known]
     return [
@@ -108,13 +108,13 @@ def difference_columns(key: str, title: str | None, differences: Sequence[Differ
 
 
 def _end(x: float) -> str:
-    """An interval limit, with more than three digits if needed to show its sign."""
+    """Return an interval limit as text, with more than three digits where its sign needs them."""
     digits = next((digits for digits in range(3, 7) if round(x, digits)), 3)
     return f"{x:+.{digits}f}"
 
 
 def verdict_lines(found: Comparison) -> list[str]:
-    """Conclusions from a comparison, in sentences."""
+    """Return sentences with the conclusions from a comparison."""
     lines, best = _best(found), found.best
     others = [] if best.pool == AVERAGE else [pool for pool in found.pools[1:] if pool.pool != AVERAGE]
     behind = [pool.pool for pool in others if pool.over_best.verdict == "worse"]
@@ -127,7 +127,7 @@ def verdict_lines(found: Comparison) -> list[str]:
 
 
 def _single(found: Comparison) -> list[str]:
-    """Sentence on the single comparison with the average, where its verdict differs from the joint one in the table."""
+    """Return the sentence on the pool's single comparison with the average, if its verdict differs from the table's."""
     own = next((pool for pool in found.pools if pool.pool == found.reference), None)
     single = found.single
     if own is None or single is None or single.verdict == own.over_average.verdict:
@@ -140,7 +140,7 @@ def _single(found: Comparison) -> list[str]:
 
 
 def _best(found: Comparison) -> list[str]:
-    """Sentences on the best pool, and on the pools that are better or worse than the simple average."""
+    """Return sentences on the best pool, and on the pools that are better or worse than the simple average."""
     best, on = found.best, counted(found.scored, "event")
     others = [pool for pool in found.pools if pool.pool not in {AVERAGE, best.pool}]
     better = [pool.pool for pool in others if pool.over_average.verdict == "better"]
@@ -171,7 +171,7 @@ def _best(found: Comparison) -> list[str]:
 
 
 def _experts(found: Comparison) -> list[str]:
-    """Sentence with the number of experts better than, worse than, and not distinguishable from the pool."""
+    """Return the sentence on how many experts are better than, worse than and not distinguishable from the pool."""
     if not found.experts:
         return []
     better = [e.expert for e in found.experts if e.over_pool.verdict == "better"]
@@ -187,7 +187,7 @@ def _experts(found: Comparison) -> list[str]:
 
 
 def how_line(found: Comparison) -> str:
-    """Sentence on the number of events scored and the method of cross-validation."""
+    """Return the sentence on the number of events scored and the method of cross-validation."""
     if found.by == "time":
         way = f"forward in time, {counted(found.folds, 'block')}"
     else:
@@ -199,7 +199,7 @@ def how_line(found: Comparison) -> str:
 
 
 def meaning_lines(found: Comparison) -> list[str]:
-    """Explanations of the columns of the comparison."""
+    """Return sentences that explain the columns of the comparison."""
     gain = "gain: score less that of the simple average"
     if found.experts:
         gain += f" (experts: less that of the {found.reference} pool on the same events)"
@@ -218,7 +218,7 @@ def meaning_lines(found: Comparison) -> list[str]:
 
 
 def comparison_view(found: Comparison, *, table: bool) -> View:
-    """View of a comparison; a table has fewer experts, and the sentences below it."""
+    """Return the view of a comparison; as a table it has fewer experts, and sentences below."""
     pools, experts = pool_columns(found), expert_columns(found)
     below: list[Sequence[Column] | str] = []
     if found.experts:
@@ -240,7 +240,7 @@ def comparison_view(found: Comparison, *, table: bool) -> View:
 
 
 def with_experts(pools: Sequence[Column], experts: Sequence[Column]) -> list[Column]:
-    """One list of pools and experts for CSV, with the kind of each; an expert's gain is over the pool."""
+    """Return columns with pools and experts as rows for CSV, and their kind; an expert's gain is over the pool."""
     parts = [{column.key: column for column in columns if column.machine} for columns in (pools, experts)]
     rows = len(pools[0].values), len(experts[0].values)
     kinds = Column("kind", ["pool"] * rows[0] + ["expert"] * rows[1], None)
@@ -253,7 +253,7 @@ def with_experts(pools: Sequence[Column], experts: Sequence[Column]) -> list[Col
 
 
 def comparison_facts(found: Comparison) -> dict[str, object]:
-    """Facts on the design of a comparison, its verdicts and its experts, for JSON."""
+    """Return facts on the design of a comparison, its verdicts and its experts, for JSON."""
     design = ("scored", "by", "folds", "rounds", "unit", "units", "reference", "time_averaged")
     return {key: getattr(found, key) for key in design} | {
         "level": LEVEL,
@@ -266,7 +266,7 @@ def comparison_facts(found: Comparison) -> dict[str, object]:
 
 
 def gains_section(f: Findings) -> Section:
-    """Section on the pool's scores, compared with the simple average and the best single expert."""
+    """Return the section on the pool's scores, compared with the simple average and the best single expert."""
     title = "How good the pool is"
     if isinstance(f.comparison, Missing):
         why = f.comparison.reason
@@ -294,7 +294,7 @@ def gains_section(f: Findings) -> Section:
 
 
 def _chart(f: Findings, gain: Difference, best: ExpertScore | None) -> Block:
-    """Figure of the pool's gains over the simple average and the best expert."""
+    """Return the figure of the pool's gains over the simple average and the best expert."""
     gains = [] if f.pool == AVERAGE else [Gain("the simple average", gain.mean, gain.low, gain.high)]
     caption = f"How much better the pool scored, with {LEVEL:.0%} intervals"
     if best is not None:
@@ -305,7 +305,7 @@ def _chart(f: Findings, gain: Difference, best: ExpertScore | None) -> Block:
 
 
 def _meaning(f: Findings, found: Comparison, gain: Difference) -> str:
-    """Sentences on the scale of the score, its measurement, and the scope of its interval."""
+    """Return sentences on the scale of the score, on how it was measured, and on what its interval allows for."""
     k = len(f.forecasts.classes)
     worst, unit = f"saying {'50%' if k == 2 else f'{100 / k:.3g}% for each of the {k} classes'} every time", f"ln {k}"
     if f.forecasts.options is not None:
@@ -321,7 +321,7 @@ def _meaning(f: Findings, found: Comparison, gain: Difference) -> str:
 
 
 def headline(f: Findings) -> list[str]:
-    """In two sentences, whether the pool is better than the simple average on these forecasts."""
+    """Return two sentences on whether the pool is better than the simple average on these forecasts."""
     found = f.comparison
     if isinstance(found, Missing):
         if f.pool == AVERAGE or f.forecasts.resolved.any():
@@ -351,7 +351,7 @@ def headline(f: Findings) -> list[str]:
 
 
 def _beside_best(best: ExpertScore, found: Comparison) -> Text:
-    """Paragraph on the comparison of the pool with the best expert."""
+    """Return the paragraph that compares the pool with the best expert."""
     same = "" if best.events == found.scored else f" on the {counted(best.events, 'event')} that it answered"
     start = markup(
         "The best single expert, <b>{}</b>, scored {}{}; the pool scored {} on the same events.",
@@ -369,7 +369,7 @@ def _beside_best(best: ExpertScore, found: Comparison) -> Text:
 
 
 def _cards(f: Findings, found: Comparison, best: ExpertScore | None) -> Cards:
-    """Cards with the scores of the pool, the simple average and the best expert."""
+    """Return cards with the scores of the pool, the simple average and the best expert."""
     k = len(f.forecasts.classes)
 
     def card(title: str, score: float, more: str = "", *, own: bool = False) -> Card:
@@ -388,7 +388,7 @@ def _cards(f: Findings, found: Comparison, best: ExpertScore | None) -> Cards:
 
 
 def _scores(f: Findings, found: Comparison, best: ExpertScore | None) -> Table:
-    """Table of skill, log loss, Brier score and AUC of the pool, the average, the base rate and the best expert."""
+    """Return the table of skill, log loss, Brier score and AUC of pool, average, base rate and best expert."""
     names = {AVERAGE: "simple average", "base rate": "base rate alone"}
     pools = pool_columns(found) if found.base is None else with_base_rate(pool_columns(found), found.base)
     shown = [each for each in pools if each.key in {"skill", "log_loss", "brier", "auc"} and each.title is not None]
@@ -408,7 +408,7 @@ def _scores(f: Findings, found: Comparison, best: ExpertScore | None) -> Table:
 
 
 def _expert_scores(f: Findings, found: Comparison, best: ExpertScore) -> dict[str, float | None]:
-    """Log loss, Brier score and area of one expert on the scored events that it answered."""
+    """Return log loss, Brier score and AUC of one expert on the scored events that it answered."""
     forecasts = f.forecasts
     forecast = forecasts.X[:, forecasts.experts.index(best.expert)]
     scored = (

@@ -1,4 +1,4 @@
-"""The evidence in the report: who errs together, calibration, learning, checks, and how it was computed."""
+"""The evidence in the report: shared errors, calibration, learning, checks, and how it was computed."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ NAMED, SHOWN, MOST = 6, 3, 200
 
 
 def evidence_sections(f: Findings) -> list[Section]:
-    """Sections on calibration, learning and shared errors; an empty list without resolved events to measure on."""
+    """Return sections on calibration, learning and shared errors; empty if no forecast is of a resolved event."""
     if not f.measured:
         return []
     return [_calibration(f), _learning(f), _errors(f)]
@@ -128,7 +128,7 @@ def _calibration(f: Findings) -> Section:
 
 
 def _expert_curves(f: Findings, shown: Sequence[int]) -> list[Block]:
-    """Calibration figures of some experts, with a note on the number of experts left out."""
+    """Return calibration figures of some experts, and a note on the number of experts left out."""
     if not shown:
         return []
     left = len(f.forecasts.experts) - len(shown)
@@ -151,7 +151,7 @@ def _expert_curves(f: Findings, shown: Sequence[int]) -> list[Block]:
 
 
 def _shown_experts(f: Findings) -> list[int]:
-    """Indices of up to `CURVES` experts with enough forecasts on resolved events, by decreasing absolute weight."""
+    """Return positions of up to `CURVES` experts with enough resolved forecasts, by decreasing absolute weight."""
     weights = f.learned.weights if f.state.weights is None else f.state.weights
     order = np.argsort(-np.abs(weights), kind="stable").tolist()
     forecasts = f.forecasts
@@ -161,7 +161,7 @@ def _shown_experts(f: Findings) -> list[int]:
 
 
 def _middle_prior(f: Findings) -> float:
-    """The common prior of class 1, or the mean in log-odds of the events' own priors."""
+    """Return the prior of class 1, or the mean in log-odds if events have priors of their own."""
     if f.own_priors is None:
         return float(f.learned.prior[1]) if f.learned.prior is not None else 0.5
     return float(expit(logit(f.own_priors[:, 1]).mean()))
@@ -256,7 +256,7 @@ def _learning_words(f: Findings, curve: LearningCurve) -> list[str]:
 
 
 def checks_section(f: Findings) -> Section:
-    """Section on departures from the model, with notes on the data and the fit."""
+    """Return the section on departures from the model, with notes on the data and the fit."""
     notes = [each.text for each in f.notes if remarkable(f.forecasts, each) and each not in f.caveats]
     parts: list[Block] = []
     if isinstance(f.checks, Missing):
@@ -269,7 +269,7 @@ def checks_section(f: Findings) -> Section:
 
 
 def _findings(checks: Sequence[Check]) -> list[Block]:
-    """Blocks with the results of the model checks: a few serious ones of each kind first, the rest folded."""
+    """Return blocks with the results of model checks: a few serious ones of each kind first, the rest folded."""
     serious = [check for check in checks if check.serious]
     if all(check.statistic is None and not check.serious for check in checks):
         return ["There are too few forecasts or outcomes to check the model."]
@@ -312,7 +312,7 @@ def _listed(checks: Sequence[Check]) -> Html:
 
 
 def method_section(f: Findings) -> Section:
-    """Section on the method: command line, pool, cross-validation, versions of software."""
+    """Return the section on the method: command line, pool, cross-validation, software versions."""
     parts: list[Block] = [Code(f.options.source.command)] if f.options.source.command else []
     parts.append(Text(method_words(f.pool)))
     if f.pool == DEFAULT and f.learned.members is not None:
@@ -346,7 +346,7 @@ def method_section(f: Findings) -> Section:
 
 
 def shares_words(members: Members) -> str:
-    """Sentence with the mixture shares of the weighted pool, the simple average and single experts."""
+    """Return the sentence on the mixture shares of the weighted pool, the simple average and single experts."""
     pool, average, follow = (f"{share:.0%}" for share in members.shares)
     return (
         f"Of every answer, as a probability, {pool} is that of the weighted pool, {average} the simple average and "
@@ -355,7 +355,7 @@ def shares_words(members: Members) -> str:
 
 
 def method_words(pool: str) -> Html:
-    """Description of the pool's method."""
+    """Return the description of the pool's method."""
     if pool == DEFAULT:
         return markup(
             "The answer’s log-odds are those of the prior plus, for each forecast, a weight times its distance from "

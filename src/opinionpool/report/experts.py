@@ -1,4 +1,4 @@
-"""Who the experts are: how much each counts, what each forecast, and how well each did by itself."""
+"""The experts: how much each counts, what each forecast, and how good the forecasts of each are by themselves."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ ALIKE = 5
 
 
 def experts_section(f: Findings) -> Section:
-    """Section with each expert's weight as a picture, and its forecasts where few events are open."""
+    """Return the section with each expert's weight as a picture, and its forecasts if few events are open."""
     weights = weight_table(f.state)
     columns = _grouped(_columns(f, weights))
     parts: list[Block] = [words(*_lead(f, weights))]
@@ -51,7 +51,7 @@ def experts_section(f: Findings) -> Section:
 
 
 def _columns(f: Findings, weights: WeightTable | None) -> list[Column]:
-    """Name, weight and forecasts of each expert, the largest weight first."""
+    """Return columns with name, weight and forecasts of each expert, the largest weight first."""
     names, counts = f.forecasts.experts, f.learned.counts.tolist()
     order = [names.index(expert) for expert in weights.experts] if weights is not None else [*range(len(names))]
     columns = [Column("expert", [name(names[i]) for i in order], "expert")]
@@ -82,7 +82,7 @@ def _columns(f: Findings, weights: WeightTable | None) -> list[Column]:
 
 
 def _grouped(columns: Sequence[Column]) -> list[Column]:
-    """The columns with experts whose rows are equal as shown merged into one row, which unfolds to their names."""
+    """Return the columns with experts of equal rows merged into one row, which unfolds to their names."""
     shown = ([str(v) if v is None else c.show(v) for v in c.values] for c in columns[1:])
     rows, alike = list(zip(*shown, strict=True)), defaultdict[tuple[str, ...], list[int]](list)
     for i, row in enumerate(rows):
@@ -134,7 +134,7 @@ def _sum_words(f: Findings, weights: WeightTable) -> str:
 
 
 def _sign_words(weights: WeightTable) -> list[str]:
-    """Sentences on how many weights are clearly above or below 0, and on the meaning of a negative weight."""
+    """Return sentences on how many weights are clearly above or below 0, and on what a negative weight means."""
     known = np.isfinite(weights.low)
     unclear = int((known & (weights.low <= 0) & (weights.high >= 0)).sum())
     sure = int((known & (weights.high < 0)).sum())
@@ -174,7 +174,7 @@ READ = (
 
 
 def features_section(f: Findings) -> Section:
-    """Section on each expert's bias, calibration and accuracy, for statisticians."""
+    """Return the section on each expert's bias, calibration and accuracy, for statisticians."""
     every = expert_columns(f.forecasts, f.learned)
     shown = [column for column in every if column.title is not None and "weight" not in column.key]
     lead = (
@@ -196,7 +196,7 @@ LEADERS = 10
 
 
 def leaderboard_columns(found: Sequence[Standing]) -> list[Column]:
-    """A row for each expert with a forecast on a resolved event, the largest gain first."""
+    """Return columns with a row for each expert with a forecast on a resolved event, the largest gain first."""
     return [
         Column("expert", [each.expert for each in found], "expert"),
         Column("events", [each.events for each in found], "events", whole),
@@ -209,7 +209,7 @@ def leaderboard_columns(found: Sequence[Standing]) -> list[Column]:
 
 
 def leaderboard_section(f: Findings) -> Section | None:
-    """How each expert's own forecasts did; None where no event is resolved."""
+    """Return the section on the scores of each expert's own forecasts; None if no event is resolved."""
     found = leaderboard(f.forecasts) if f.measured else []
     if not found:
         return None
@@ -222,7 +222,7 @@ def leaderboard_section(f: Findings) -> Section | None:
 
 
 def leaderboard_lines() -> list[str]:
-    """Explanations of the leaderboard's columns."""
+    """Return sentences that explain the leaderboard's columns."""
     return [
         "score: 1 - log loss / ln 2 of the expert's own forecasts, on the events that it answered (0 = saying 50%)",
         "skill: the same with 0 = the base rate; Brier: lower is better",

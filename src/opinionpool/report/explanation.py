@@ -1,4 +1,4 @@
-"""The answers about open events, and why an answer is what it is: as a view, and as sections of the report."""
+"""Answers about open events and their explanation, as a view and as sections of the report."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from opinionpool.text import counted, listed
 
 
 class _Field(NamedTuple):
-    """One quantity of each forecast in an explanation: its key, the attribute, and its format in tables."""
+    """One quantity of each forecast in an explanation: its key, attribute of `Explanation`, title and format."""
 
     key: str
     attribute: str
@@ -65,7 +65,7 @@ _ONE = {"age", "weight"}
 
 
 def _fields(why: Explanation) -> list[_Field]:
-    """The fields that this explanation has values for."""
+    """Return the quantities that this explanation has values for."""
     there = [each for each in _FIELDS if getattr(why, each.attribute) is not None]
     adding = [each for each in there if why.scale == "log-odds" or not each.log_odds]
     return [each for each in adding if each.key != "bias" or why.pool == "gaussian"]
@@ -76,7 +76,7 @@ def _number(x: float) -> float | None:
 
 
 def forecast_rows(why: Explanation, at: int) -> list[dict[str, Any]]:
-    """Records of the forecasts and of their contributions to the probability of a class, by the size of the effect."""
+    """Return records of forecasts and their contributions to the probability of a class, the largest effect first."""
     binary = why.probability.ndim == 0
 
     def value(field: _Field, i: int) -> float | str | None:
@@ -99,7 +99,7 @@ def forecast_rows(why: Explanation, at: int) -> list[dict[str, Any]]:
 
 
 def forecast_columns(why: Explanation, at: int, titles: dict[str, str], most: int | None = None) -> list[Column]:
-    """Columns of `forecast_rows` for pages: the keys in `titles`, with probabilities in whole per cent."""
+    """Return the columns in `titles` of `forecast_rows`, for pages, with probabilities in whole per cent."""
     rows = forecast_rows(why, at)[:most]
     shows = {field.key: field.show for field in _fields(why)} | {"probability": brief, "without": brief}
     return [
@@ -110,7 +110,7 @@ def forecast_columns(why: Explanation, at: int, titles: dict[str, str], most: in
 
 
 def _sum_rows(why: Explanation, at: int | None) -> list[dict[str, Any]]:
-    """The parts of the sum for a class: prior, intercept, forecasts, topic, base rate, pooled."""
+    """Return the terms of a class's answer: prior, intercept, forecasts, topic, base rate; last their sum, pooled."""
 
     def row(part: str, adds: Array, probability: Array | None = None, name: str = "") -> dict[str, Any]:
         def of(values: Array) -> float:
@@ -135,7 +135,7 @@ def _sum_rows(why: Explanation, at: int | None) -> list[dict[str, Any]]:
 
 
 def explanation_columns(why: Explanation) -> list[Column]:
-    """The sum, one part in a row, for each class where there are more than two."""
+    """Return columns with a row for each term of the sum, for each class if there are more than two."""
     several = why.probability.ndim == 1
     sums = [_sum_rows(why, at) for at in (range(len(why.classes)) if several else (None,))]
     rows = [row for each in sums for row in each]
@@ -156,7 +156,7 @@ def explanation_columns(why: Explanation) -> list[Column]:
 
 
 def explanation_records(why: Explanation) -> Iterator[dict[str, object]]:
-    """The experts as records for JSON, in the order of the table."""
+    """Return the experts as records for JSON, the largest effect first."""
     for i in by_effect(why):
         record: dict[str, object] = {"expert": why.experts[i]}
         for field in _FIELDS:
@@ -172,7 +172,7 @@ def explanation_records(why: Explanation) -> Iterator[dict[str, object]]:
 
 
 def explanation_facts(why: Explanation) -> dict[str, object]:
-    """Facts on an answer beside its forecasts, for JSON: probability, interval, prior, intercept and shifts."""
+    """Return facts on an answer for JSON, without its forecasts: probability, interval, prior, intercept and shifts."""
     low, high = why.interval or (None, None)
     names = ("probability", "start", "intercept", "topic_shift", "shift", "members_shift", "total")
     parts = {"prior_probability": why.prior} | {key: getattr(why, key) for key in names}
@@ -181,14 +181,14 @@ def explanation_facts(why: Explanation) -> dict[str, object]:
 
 
 def by_class(why: Explanation, value: Array | None) -> object:
-    """One number, or a number for each class; None where there is none."""
+    """Return a value as a number, or as numbers by class; None if there is none."""
     if value is None or np.ndim(value) == 0:
         return None if value is None else float(value)
     return {str(label): float(x) for label, x in zip(why.classes, value, strict=True)}
 
 
 def most_moved(why: Explanation, at: int | None = None) -> tuple[int, int] | None:
-    """Indices of the expert and class with the largest change in log-odds without the expert; None if no change."""
+    """Return positions of the expert without whom log-odds change most, and of that class; None if none change."""
     if not why.experts:
         return None
     moved = np.abs(logit(why.without.reshape(len(why.experts), -1)) - logit(np.atleast_1d(why.probability)))
@@ -199,7 +199,7 @@ def most_moved(why: Explanation, at: int | None = None) -> tuple[int, int] | Non
 
 
 def explanation_lines(why: Explanation) -> list[str]:
-    """Sentences with the answer and its most influential expert."""
+    """Return sentences with the answer and its most influential expert."""
     name = "the answer" if why.event is None else printable(why.event)
     plain_event = why.probability.ndim == 0 and why.classes[1] in (1, True, "1")
     labels = ["" if plain_event else f"{printable(str(label))} " for label in why.classes]
@@ -232,7 +232,7 @@ ORDERS = {
 
 
 def answers_section(f: Findings, verdict: Sequence[str] = ()) -> Section:
-    """The answers about events that are not resolved, and whether the pool is better than the average."""
+    """Return the section with the answers on open events, and with the verdict on the pool and the average."""
     title = "The answers"
     rows = f.open_rows
     if not rows:
@@ -265,7 +265,7 @@ def _lead(f: Findings, rows: Sequence[int]) -> Text:
 
 
 def _interval_note(f: Findings) -> list[Block]:
-    """Note on the meaning of the answers' intervals and on their measured coverage; empty without intervals."""
+    """Return a note on what the answers' intervals mean, and their measured coverage; empty without intervals."""
     if f.pooled.interval is None:
         return []
     measured = coverage_words(int(f.forecasts.resolved.sum()), len(f.forecasts.experts))
@@ -279,13 +279,13 @@ def _interval_note(f: Findings) -> list[Block]:
 
 
 def event_forecasts(f: Findings, t: int) -> Array:
-    """Forecasts on event t, (n,); (n, K) where there are more than two classes."""
+    """Return the forecasts on event t, (n,), or (n, K) for more than two classes."""
     low, high = np.searchsorted(f.forecasts.event_index, [t, t + 1])
     return f.forecasts.probabilities[low:high]
 
 
 def _card(f: Findings, t: int) -> Card:
-    """Card with an answer, its interval and the experts' forecasts."""
+    """Return a card with an answer, its interval and the experts' forecasts."""
     p, a, b = (finite(float(share[t, 1])) for share in f.pooled.shares())
     assert p is not None
     given = event_forecasts(f, t)
@@ -304,7 +304,7 @@ def _card(f: Findings, t: int) -> Card:
 
 
 def _marks(f: Findings) -> list[tuple[str, str]]:
-    """Legend entries for the pictures of answers."""
+    """Return legend entries for the pictures of answers."""
     known = f.pooled.interval is not None
     return [
         ("expert", "one expert’s forecast"),
@@ -331,7 +331,7 @@ def _tables(f: Findings, rows: Sequence[int]) -> list[Block]:
 
 
 def event_table(f: Findings, rows: Sequence[int]) -> Table:
-    """A row for each event, or for each of its classes or options."""
+    """Return a table with a row for each event, or for each of its classes or options."""
     pooled, forecasts = f.pooled.select(rows), f.forecasts
     own = {column.key: column for column in event_columns(pooled, only_open=True)}
     at, places = pooled.listed()
@@ -363,7 +363,7 @@ def event_table(f: Findings, rows: Sequence[int]) -> Table:
 
 
 def explanation_section(f: Findings) -> Section | None:
-    """Section that explains the answers on open events; None where there are none, or too many to explain."""
+    """Return the section that explains the answers on open events; None if there are none, or too many."""
     rows = f.open_rows
     if not 0 < len(rows) <= EXPLAINED:
         return None
@@ -422,7 +422,7 @@ def _in_words(f: Findings, why: Explanation, at: int, label: str) -> list[Html]:
 
 
 def _beyond(f: Findings, why: Explanation, at: int, p: float) -> str:
-    """Clause with the reason why an answer is more extreme than every forecast; empty if it is not."""
+    """Return the clause on why an answer is more extreme than every forecast; empty if it is not."""
     given = [of_class(q, at) for q in why.probabilities]
     if len(given) < 2 or min(given) <= p <= max(given) or why.scale != "log-odds":
         return ""
@@ -441,7 +441,7 @@ def _beyond(f: Findings, why: Explanation, at: int, p: float) -> str:
 
 
 def _contributions(f: Findings, why: Explanation, at: int) -> list[Block]:
-    """Table of the forecasts on an event with their weights and the answer without each, and a note on it."""
+    """Return the table of the forecasts on an event, with their weights and the answer without each, and a note."""
     if not why.experts:
         return []
     titles = {"name": "expert", "probability": "forecast", "weight": "weight", "without": "answer without it"}

@@ -1,4 +1,4 @@
-"""What a report tells, computed: the pool and its answers, how well it does, and what was learned about whom."""
+"""Everything that a report shows, computed: the pool, its answers, its scores, and what it learned of the experts."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ SOURCE = Source()
 
 @dataclass(frozen=True, eq=False)
 class Saved:
-    """A pool from a file and its answers, without further fitting."""
+    """Pool from a file, with its answers; it is not fitted further."""
 
     file: str
     state: Fitted
@@ -106,7 +106,7 @@ FITTED, SPLITS, OPTIONS = FitOptions(), Splits(), ReportOptions()
 
 @dataclass(frozen=True, eq=False)
 class Findings:
-    """All computed contents of a report."""
+    """Everything computed for a report."""
 
     forecasts: Forecasts
     pool: str
@@ -131,7 +131,7 @@ class Findings:
 
     @property
     def open_rows(self) -> list[int]:
-        """Positions of open events that somebody forecast, in the order of the report."""
+        """Positions of the open events with a forecast, in the order of the report."""
         return open_rows(self.pooled, self.options.sort)
 
     @property
@@ -140,7 +140,7 @@ class Findings:
         return bool(self.learned.counts.any())
 
     def score_of(self, found: Comparison) -> PoolScore:
-        """Return the pool's score in a comparison."""
+        """Return the pool's row in a comparison."""
         return next(pool for pool in found.pools if pool.pool == self.pool)
 
     def question(self, t: int) -> str:
@@ -153,17 +153,17 @@ class Findings:
 
     @property
     def binary(self) -> bool:
-        """Return True if there are two classes, common to all events."""
+        """Whether all events have the same two classes."""
         return len(self.forecasts.classes) == 2 and self.forecasts.options is None
 
     @property
     def timid(self) -> bool:
-        """Whether the experts are too cautious on average: their mean calibration is above 1."""
+        """Whether the experts are too cautious on average: their mean calibration is above 1.05."""
         features = self.learned.features
         return float(np.mean(features.calibration)) > 1.05
 
     def options_of(self, p: Array) -> Array:
-        """Probabilities, NaN where a position is no option of its event."""
+        """Return probabilities with NaN at positions that are no options of their event."""
         even = self.forecasts.even
         if even is None:
             return p
@@ -172,13 +172,13 @@ class Findings:
 
     @property
     def caveats(self) -> tuple[Note, ...]:
-        """Notes on why scores may be too optimistic, or their differences less certain than they look."""
+        """Notes on why scores may be too optimistic, or differences less certain than they look."""
         notes = () if isinstance(self.comparison, Missing) else self.comparison.notes
         return tuple(note for note in notes if note.code in CAVEATS)
 
     @property
     def notes(self) -> tuple[Note, ...]:
-        """Notes from reading, learning and comparing, each once."""
+        """Notes on reading, learning and comparing, without repetitions."""
         compared = () if isinstance(self.comparison, Missing) else self.comparison.notes
         all_notes = (*self.forecasts.notes, *self.state.notes, *compared)
         return tuple({(note.code, note.text): note for note in all_notes}.values())
@@ -193,7 +193,7 @@ def find(
     options: ReportOptions = OPTIONS,
     progress: Progress = None,
 ) -> Findings:
-    """Compute the contents of a report; parts that cannot be computed for want of data are `Missing`."""
+    """Return the contents of a report; parts for which there are too few data are `Missing`."""
     if fit.beliefs is not None:
         expect_type(fit.beliefs, Beliefs, "beliefs")
     if isinstance(progress, bool):
@@ -239,7 +239,7 @@ def _scores(
     *,
     learns: bool,
 ) -> tuple[Comparison | Missing, LearningCurve | Missing]:
-    """Cross-validated scores of the pool, and its learning curve."""
+    """Return the cross-validated scores of the pool, and its learning curve."""
     cells = int(forecasts.resolved[forecasts.event_index].sum())
     # Many experts take long, however few their forecasts.
     most = ROUNDS if splits.repeats is None else min(ROUNDS, splits.repeats)
@@ -259,7 +259,7 @@ def _scores(
 
 
 def _effects(forecasts: Forecasts, event: int, learned: FittedPanel, fit: FitOptions) -> list[Effect]:
-    """Sensitivities of the answer on an event to beliefs; empty where the answer does not rest on beliefs."""
+    """Return sensitivities of an event's answer to beliefs; empty if the answer rests on outcomes, or if K > 2."""
     resting = not learned.counts.any() or (fit.beliefs is not None and len(forecasts.event_index) <= VARIED)
     if not (resting and len(forecasts.classes) == 2 and forecasts.options is None):
         return []
@@ -268,7 +268,7 @@ def _effects(forecasts: Forecasts, event: int, learned: FittedPanel, fit: FitOpt
 
 
 def _tried(compute: Callable[[], Found]) -> Found | Missing:
-    """Result of `compute()`, or the reason why the data do not allow it; wrong arguments still raise."""
+    """Return the result of `compute()`, or `Missing` if the data do not allow it; wrong arguments still raise."""
     try:
         return compute()
     except ArgumentError:
@@ -278,7 +278,7 @@ def _tried(compute: Callable[[], Found]) -> Found | Missing:
 
 
 def best_expert(comparison: Comparison) -> ExpertScore | None:
-    """The expert with the best score relative to the pool's on the same events, among those with many events."""
+    """Return the expert with the best score relative to the pool's on the same events, among those with many events."""
     most = max((expert.events for expert in comparison.experts), default=0)
     busy = [expert for expert in comparison.experts if expert.events >= BUSY * most]
     return max(busy, key=lambda expert: expert.over_pool.mean, default=None)

@@ -1,4 +1,4 @@
-"""Events by topic and by group: what was learned about each, how pools do there, and which share of them happens."""
+"""Events by topic and by group: what was learned of each, how pools score there, and which share of events happens."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MOST = 50
 
 
 def tenths(number: float) -> str:
-    """A number of independent events as text with one decimal, as it need not be whole.
+    """Return a number of independent events, which need not be whole, as text with one decimal.
 
     >>> tenths(4.69122467712162), tenths(8.0)
     ('4.7', '8.0')
@@ -39,7 +39,7 @@ def tenths(number: float) -> str:
 
 
 def topic_columns(state: Fitted) -> list[Column]:
-    """Columns with each topic's intercept and slope, largest deviations first; empty without topic effects."""
+    """Return columns with each topic's intercept and slope, largest deviation first; empty without topic effects."""
     effects = getattr(state, "topics", None)
     if effects is None:
         return []
@@ -64,9 +64,9 @@ def topic_columns(state: Fitted) -> list[Column]:
 
 
 def weight_columns(state: Fitted) -> list[Column]:
-    """The weight of each expert on each topic if everybody gives a forecast, the largest first.
+    """Return columns with each expert's weight by topic, if all experts give a forecast, the largest first.
 
-    Topics are ordered by how many of their events are resolved. None if outcomes do not speak for weights that differ.
+    Topics are ordered by their resolved events. Empty if outcomes do not speak for weights that differ by topic.
     """
     effects, weights = getattr(state, "topics", None), state.weights
     if effects is None or weights is None or effects.weights is None or not effects.weights_shown:
@@ -84,7 +84,7 @@ def weight_columns(state: Fitted) -> list[Column]:
 
 
 def score_columns(found: Comparison) -> list[Column]:
-    """Columns with the pools' mean scores by topic; empty where fewer than two topics have scored events."""
+    """Return columns with the pools' mean scores by topic; empty if fewer than two topics have scored events."""
     if found.topics is None:
         return []
     scored = ~np.isnan(found.scores[AVERAGE])
@@ -106,7 +106,7 @@ def score_columns(found: Comparison) -> list[Column]:
 
 
 def topic_facts(columns: list[Column], weights: Sequence[Column] = ()) -> dict[str, object]:
-    """Topic effects and experts' weights by topic, for JSON."""
+    """Return topic effects and experts' weights by topic, for JSON."""
     rows: Iterator[dict[str, object]] = records(columns)
     facts: dict[str, object] = {"topics": list(rows)} if columns else {}
     if weights:
@@ -118,7 +118,7 @@ def topic_facts(columns: list[Column], weights: Sequence[Column] = ()) -> dict[s
 
 
 def topics_section(f: Findings) -> Section | None:
-    """Section on pools' scores and experts' weights by topic; None where neither is known."""
+    """Return the section on pools' scores and experts' weights by topic; None if neither is known."""
     return _section(
         "topics", "Topics",
         (
@@ -136,7 +136,7 @@ def topics_section(f: Findings) -> Section | None:
 
 
 def topic_effects_section(f: Findings) -> Section | None:
-    """Section on the intercepts and slopes of topics, for statisticians; None without topic effects."""
+    """Return the section on the intercepts and slopes of topics, for statisticians; None without topic effects."""
     lead = (
         "How far the answers on each topic differ from what is common to all: the intercept is added to the pooled "
         "log-odds, and the slope multiplies how far they are from the prior. Both are drawn towards the common "
@@ -157,7 +157,7 @@ PAIRS = 6
 
 
 def rate_columns(found: Rates) -> list[Column]:
-    """Shares by group, or by group and class, beside other estimates."""
+    """Return columns with the share of events that happen, by group or by group and class, beside other estimates."""
     words = {"group": "group", "class": "class", "rate": "happens", "low": f"{found.level:.0%} from", "high": "to"}
     words |= {"events": "events", "resolved": "resolved"} | {rival_key(name): name for name in found.rivals_}
     spare = {"events": 1, "resolved": 1} | {rival_key(name): 6 - i for i, name in enumerate(found.rivals_)}
@@ -171,7 +171,7 @@ def rate_columns(found: Rates) -> list[Column]:
 
 
 def rate_differences(found: Rates) -> list[Column]:
-    """Differences between all pairs of some groups; none of more than a few, or of more than two classes."""
+    """Return columns with pairwise differences of groups' rates; empty for more than `PAIRS` groups, or K > 2."""
     if not 2 <= len(found.groups_) <= PAIRS or len(found.classes) > 2:
         return []
     pairs = list(combinations(found.groups_, 2))
@@ -187,12 +187,12 @@ def rate_differences(found: Rates) -> list[Column]:
 
 
 def _bounded(p: float) -> str:
-    """A probability, or a bound of one beyond 0.1% and 99.9%, as that rests on the model more than on data."""
+    """Return a probability as text; beyond 99.9% or 0.1% only this bound, as more would rest on the model."""
     return "> 99.9%" if p > 0.999 else "< 0.1%" if p < 0.001 else percent(p)
 
 
 def rate_facts(found: Rates, labels: str) -> dict[str, object]:
-    """Facts for JSON: options of the estimate, differences between groups, and the share of all events."""
+    """Return facts for JSON: options of the estimate, differences between groups, and the share among all events."""
     every = None if found.total_ is None else dict(zip(("rate", "low", "high"), found.total_, strict=False))
     differences = list(records(rate_differences(found)))
     facts = {"labels": labels, "level": found.level, "by_outcomes": found.by_outcomes_}
@@ -200,7 +200,7 @@ def rate_facts(found: Rates, labels: str) -> dict[str, object]:
 
 
 def rate_lines(found: Rates) -> list[str]:
-    """Lines for people beside the table: the share over all events, and the assumption."""
+    """Return lines for people, beside the table: the share among all events, and the assumption."""
     lines = []
     if found.total_ is not None and len(found.groups_) > 1:
         rate, low, high, _ = found.total_
@@ -210,13 +210,13 @@ def rate_lines(found: Rates) -> list[str]:
 
 
 def assumed(found: Rates) -> str:
-    """The assumption behind the base rates as text, and whether resolved events contradict it."""
+    """Return the assumption behind the base rates, and whether resolved events contradict it, as text."""
     against = "; resolved events speak against it, so base rates rest on these" if found.by_outcomes_ > 0.5 else ""
     return f"{ASSUMPTION}{against}"
 
 
 def rates_section(f: Findings) -> Section | None:
-    """Section on shares by topic, or else by group; None without labels, open events or a posterior."""
+    """Return the section on shares by topic, else by group; None without labels, open events or a posterior."""
     by = "topic" if f.forecasts.topics is not None else "group"
     labels = f.forecasts.topics if by == "topic" else f.forecasts.groups
     state = f.state

@@ -24,7 +24,7 @@ NOTHING = 0.05
 
 
 def percent(p: float) -> str:
-    """A probability with digits enough to tell how far it is from the nearer end: only 0 is 0% and only 1 is 100%.
+    """Return a probability with as many digits as its distance from 0 or 1 needs: only 0 is 0%, and only 1 is 100%.
 
     >>> [percent(p) for p in (0.5, 0.9995, 0.00042, 1e-8, 1e-300, 1.0)]
     ['50.0%', '99.950%', '0.042%', '0.000001%', '1.0e-298%', '100%']
@@ -39,7 +39,7 @@ def percent(p: float) -> str:
 
 
 def brief(p: float) -> str:
-    """A probability in whole per cent, with more digits near the ends.
+    """Return a probability in whole per cent, with more digits near 0 and 1.
 
     >>> brief(0.634), brief(0.9928), brief(0.00042), brief(1.0)
     ('63%', '99.3%', '0.042%', '100%')
@@ -50,7 +50,7 @@ def brief(p: float) -> str:
 
 
 def points(p: float) -> str:
-    """A difference of probabilities in percentage points.
+    """Return a difference of probabilities in percentage points.
 
     >>> points(0.0312), points(-0.2), points(1e-9)
     ('+3.1', '-20.0', '0.0')
@@ -59,7 +59,7 @@ def points(p: float) -> str:
 
 
 def whole(count: float) -> str:
-    """A number of things; one that is weighted may be broken.
+    """Return a count as text; a weighted count may have decimals.
 
     >>> whole(1234567.0), whole(2.5)
     ('1,234,567', '2.5')
@@ -68,7 +68,7 @@ def whole(count: float) -> str:
 
 
 def decimal(x: float) -> str:
-    """A number to three decimals.
+    """Return a number to three decimals.
 
     >>> decimal(-0.12345), decimal(-0.0)
     ('-0.123', '0.000')
@@ -77,27 +77,27 @@ def decimal(x: float) -> str:
 
 
 def hundredths(x: float) -> str:
-    """A number to two decimals, 0 without a sign."""
+    """Return a number to two decimals; 0 has no sign."""
     return f"{round(x, 2) + 0.0:.2f}"
 
 
 def signed(x: float) -> str:
-    """A number to three decimals with its sign, which 0 has not."""
+    """Return a number to three decimals with its sign; 0 has none."""
     return f"{x:+.3f}" if abs(x) >= 0.0005 else "0.000"
 
 
 def two_signed(x: float) -> str:
-    """A number to two decimals with its sign, which 0 has not."""
+    """Return a number to two decimals with its sign; 0 has none."""
     return f"{x:+.2f}" if abs(x) >= 0.005 else "0.00"
 
 
 def finite(number: float) -> float | None:
-    """A number as JSON and tables have it: None where it is NaN or infinite."""
+    """Return a number for JSON and tables, None in place of NaN and infinity."""
     return number if math.isfinite(number) else None
 
 
 def as_is(text: str) -> str:
-    """A text that stands at the right of its column, as numbers do, and is never folded."""
+    """Return the text; as a column's format it aligns texts on the right, like numbers, and never folds them."""
     return text
 
 
@@ -131,7 +131,7 @@ class Column:
 
     @property
     def numeric(self) -> bool:
-        """Whether a table lines its values up at the right, by their decimal points."""
+        """Whether a table aligns the column on the right, at decimal points."""
         return self.show is not str
 
     @property
@@ -140,7 +140,7 @@ class Column:
         return self.values if self.table is None else self.table
 
     def take(self, rows: Iterable[int]) -> Column:
-        """The column with some of its rows, in this order."""
+        """Return the column with only `rows`, in this order."""
         chosen = list(rows)
         table = None if self.table is None else [self.table[i] for i in chosen]
         return replace(self, values=[self.values[i] for i in chosen], table=table)
@@ -151,7 +151,7 @@ def _escaped(match: re.Match[str]) -> str:
 
 
 def printable(text: str) -> str:
-    r"""Text with control characters as escapes, safe to send to a terminal.
+    r"""Return a text with control characters as escapes, safe to send to a terminal.
 
     >>> print(printable("two" + chr(10) + "lines" + chr(27) + "[31m"))
     two\nlines\x1b[31m
@@ -160,7 +160,7 @@ def printable(text: str) -> str:
 
 
 def records(columns: Sequence[Column]) -> Iterator[dict[str, object]]:
-    """The rows of a listing as records for JSON."""
+    """Yield the rows of a listing as records for JSON."""
     chosen = [column for column in columns if column.machine]
     keys = [column.key for column in chosen]
     for row in zip(*(column.values for column in chosen), strict=True):
@@ -168,12 +168,12 @@ def records(columns: Sequence[Column]) -> Iterator[dict[str, object]]:
 
 
 def write_listing(columns: Sequence[Column], kind: str, out: TextIO, headed: bool = True) -> None:
-    """Write the columns as a ``"table"`` or as ``"csv"``; without their headers if there are rows above."""
+    """Write columns as a ``"table"`` or as ``"csv"``; without headers if `headed` is False, to continue a listing."""
     (write_table if kind == "table" else write_csv)(columns, out, headed)
 
 
 def write_json(name: str, records: Iterable[Mapping[str, object]], summary: Mapping[str, object], out: TextIO) -> None:
-    """Write ``{name: [...], "summary": {...}}``, a record in a line; a NaN would be an error."""
+    """Write ``{name: [...], "summary": {...}}``, one record a line; NaN is an error."""
     out.write(f"{{{json.dumps(name)}: [")
     separator = "\n"
     for record in records:
@@ -183,7 +183,7 @@ def write_json(name: str, records: Iterable[Mapping[str, object]], summary: Mapp
 
 
 def write_topics(rows: Sequence[tuple[str, str]], out: TextIO) -> None:
-    """Write pairs of a topic and a text in two columns, with the text folded between words."""
+    """Write pairs of a topic and a text in two columns; texts are folded between words."""
     width = max(len(topic) for topic, _ in rows)
     room = _room(out)
     bold, plain = ("\x1b[1m", "\x1b[0m") if coloured(out) else ("", "")
@@ -197,7 +197,7 @@ def write_topics(rows: Sequence[tuple[str, str]], out: TextIO) -> None:
 
 
 def write_text(text: str, out: TextIO) -> None:
-    """Write a sentence, folded between words where the stream has a width."""
+    """Write a sentence, folded between words if the stream has a width."""
     for number, line in enumerate(folded(printable(text), max((_room(out) or 10**9) - len(GAP), 2 * NARROWEST))):
         out.write(f"{GAP if number else ''}{line}\n")
 
@@ -223,7 +223,7 @@ MANY = 50_000
 
 
 def _fields(values: Sequence[object]) -> Iterable[str]:
-    """CSV fields of a column; values that need no quoting are converted without a test of each."""
+    """Return the CSV fields of a column; a column without special characters is converted without a test of each."""
     kinds = set(map(type, values))
     if kinds == {float}:
         # Python writes numbers; the engine finds the fewest digits that tell one from all others sooner.
@@ -255,14 +255,14 @@ def _by_engine(values: Sequence[float]) -> Iterator[list[str]]:
 
 @cache
 def _connection() -> Any:  # noqa: ANN401 - of the engine, which tables alone know
-    """An engine that writes numbers, which takes longer to open than to write thousands."""
+    """Return a connection to the SQL engine, opened once, to write many numbers."""
     from opinionpool.tables.engine import engine
 
     return engine().connect(":memory:", config={"threads": 1})
 
 
 def _is_plain(texts: Sequence[str]) -> bool:
-    """Whether texts are fields as they are; signs are sought in all of them at once."""
+    """Whether all texts can be CSV fields without quotes or escapes, found by a search in all of them joined."""
     lines = "\n" + "\n".join(texts)
     if any(sign in lines for sign in '",\r') or lines.count("\n") > len(texts) or _CONTROL.search(lines):
         return False
@@ -270,7 +270,7 @@ def _is_plain(texts: Sequence[str]) -> bool:
 
 
 def _field(value: object) -> str:
-    """One field; the csv module leaves a carriage return bare where lines end in line feeds."""
+    """Return a value as one CSV field, quoted if it has a comma, a quote or a line end."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -280,7 +280,7 @@ def _field(value: object) -> str:
 
 
 def write_table(columns: Sequence[Column], out: TextIO, headed: bool = True) -> None:
-    """Write the columns as a table, in the width of the terminal if there is one."""
+    """Write columns as a table, in the width of the terminal if there is one."""
     chosen = [column for column in columns if column.title is not None]
     room = _room(out)
     while True:
@@ -302,19 +302,19 @@ def write_table(columns: Sequence[Column], out: TextIO, headed: bool = True) -> 
 
 
 def coloured(out: TextIO) -> bool:
-    """Whether a stream takes colours and weights."""
+    """Whether a stream shows colours and bold text."""
     return out.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def _room(out: TextIO) -> int | None:
-    """Width in columns to fit text into: the terminal's or COLUMNS; None for unlimited."""
+    """Return the width, in characters, for text: the terminal's or COLUMNS; None if unlimited."""
     if out.isatty() or os.environ.get("COLUMNS", "").isdigit():
         return shutil.get_terminal_size().columns
     return None
 
 
 def _shown(column: Column) -> list[str]:
-    """The cells of a column, decimal points below each other."""
+    """Return the cells of a column as text, with decimal points aligned."""
     if not column.numeric:
         return ["" if value is None else printable(str(value)) for value in column.shown]
     shown = ["" if value is None else column.show(value) for value in column.shown]
@@ -324,7 +324,7 @@ def _shown(column: Column) -> list[str]:
 
 
 def _width(text: str) -> int:
-    """Columns of a terminal that a text takes."""
+    """Return the number of terminal columns that a text takes."""
     if text.isascii():
         return len(text)
     from rich.cells import cell_len
@@ -337,7 +337,7 @@ def _total(widths: Sequence[int]) -> int:
 
 
 def _fitted(widths: list[int], numeric: Sequence[bool], room: int | None, least: int) -> list[int]:
-    """Column widths narrowed one by one at the widest text column until they fit; numbers are never cut."""
+    """Return column widths, the widest text column narrowed step by step until they fit; numbers are never cut."""
     while room is not None and _total(widths) > room:
         narrowable = [i for i, number in enumerate(numeric) if not number and widths[i] > least]
         if not narrowable:
@@ -347,7 +347,7 @@ def _fitted(widths: list[int], numeric: Sequence[bool], room: int | None, least:
 
 
 def _lines(row: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> Iterator[str]:
-    """The lines of one row; text too wide for its column goes on in the next line."""
+    """Yield the lines of one row; text that is too wide for its column is folded."""
     parts = [folded(cell, width) for cell, width in zip(row, widths, strict=True)]
     for i in range(max(map(len, parts))):
         cells = []
@@ -359,7 +359,7 @@ def _lines(row: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> 
 
 
 def folded(text: str, width: int) -> list[str]:
-    """The lines of a text in a width, between words where it has some."""
+    """Return the lines of a text folded to a width, between words where it has some."""
     if _width(text) <= width:
         return [text]
     from rich.cells import chop_cells

@@ -1,4 +1,4 @@
-"""A report that can be handed on: one page, which needs no other file, about what pooling makes of forecasts."""
+"""The report as one page that needs no other file: what pooling makes of forecasts, and why."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def make_report(
     sort: str = "probability",
     progress: Progress = None,
 ) -> str:
-    """The report as one HTML page, a deterministic function of the forecasts and options.
+    """Return the report as one HTML page, a deterministic function of the forecasts and options.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def make_report(
 
 
 def report_page(found: Findings) -> str:
-    """The HTML page of a report."""
+    """Return the HTML page of a report."""
     title = found.options.source.title
     sections = report_sections(found)
     names = ((each.anchor, each.title.partition(":")[0]) for each in sections)
@@ -90,7 +90,7 @@ def report_page(found: Findings) -> str:
 
 
 def report_sections(found: Findings) -> list[Section]:
-    """All sections of the report: answers first, then the evidence, and details for statisticians last."""
+    """Return all sections of the report: answers first, then the evidence, and details for statisticians last."""
     basis = basis_section(found)
     gains = gains_section(found)
     middle = [gains, basis] if found.measured else [basis, gains]

@@ -1,4 +1,4 @@
-"""What a panel is worth, if its model holds, and what its answers rest on beside outcomes.
+"""What a panel is worth under its model, and the beliefs that its answers rest on beside outcomes.
 
 Two numbers differ, and have words of their own: *with the learned weights* is what the pool is expected to do, *with
 ideal weights* what the best weights for the same experts would, which nobody knows exactly.
@@ -49,7 +49,7 @@ class PanelWorth:
 
 
 def panel_worth(state: Fitted, prior: float | None = None) -> PanelWorth | None:
-    """Value of the fitted panel under its model; None if the pool has no panel."""
+    """Return the value of the fitted panel under its model; None if the pool has no panel."""
     if not isinstance(state, FittedPanel):
         return None
     value = learned_value(state, prior)
@@ -70,7 +70,7 @@ def _gain(panel: Panel, prior: float, correlation: float | None) -> Gain | None:
 
 
 def expected_words(found: PanelWorth) -> str:
-    """Expected AUC and score of the pool, as text."""
+    """Return expected AUC and score of the pool, as text."""
     value = found.value
     if value.joint_score is None:
         return f"implied AUC between two classes {decimal(value.joint_auc)}"
@@ -83,7 +83,7 @@ def expected_words(found: PanelWorth) -> str:
 
 
 def gain_words(found: PanelWorth) -> str:
-    """Expected gains in score from one more expert, as text."""
+    """Return the expected gains in score from one more expert, as text."""
     kinds = ("one more expert like these", "one as accurate whose errors are unrelated to theirs")
     gains = [
         f"{kind} would raise the expected score by {f'{gain.score:.3f}' if gain.score >= 5e-4 else 'next to nothing'}"
@@ -94,7 +94,7 @@ def gain_words(found: PanelWorth) -> str:
 
 
 def together_facts(found: PanelWorth | None) -> dict[str, object]:
-    """The panel as a whole for JSON."""
+    """Return the value of the whole panel for JSON."""
     if found is None:
         return {"together": None}
     value, ideal, like = found.value, found.ideal, found.more[0]
@@ -113,7 +113,7 @@ def together_facts(found: PanelWorth | None) -> dict[str, object]:
 
 
 def together_lines(found: PanelWorth | None) -> list[str]:
-    """The panel as a whole for people."""
+    """Return the value of the whole panel as lines for people."""
     if found is None:
         return []
     n = len(found.value.experts)
@@ -134,7 +134,7 @@ def together_lines(found: PanelWorth | None) -> list[str]:
 
 
 def together(state: Fitted) -> PanelWorth | None:
-    """Value of the fitted panel, None where it was only assumed, has fewer than two experts, or does not exist."""
+    """Return the value of the fitted panel; None if it is only assumed, has below two experts, or does not exist."""
     if not isinstance(state, FittedPanel) or state.structure == "assumed" or len(state.panel) < 2:
         return None
     return panel_worth(state)
@@ -142,7 +142,7 @@ def together(state: Fitted) -> PanelWorth | None:
 
 @dataclass(frozen=True, eq=False)
 class ExpertWorth:
-    """Contribution of each expert to the expected score of a panel of two classes, with ideal weights."""
+    """What each expert adds to the expected score of a panel of two classes, with ideal weights."""
 
     panel: PanelWorth
     adds: tuple[float | None, ...]  # by how much the expected score would be lower without each
@@ -151,7 +151,7 @@ class ExpertWorth:
 
 
 def expert_worth(state: FittedPanel, prior: float | None = None) -> ExpertWorth:
-    """Contribution of each expert of a panel of two classes to its expected score."""
+    """Return what each expert of a panel of two classes adds to its expected score."""
     if len(state.panel.classes) > 2 or not isinstance(state.panel, Panel):
         raise ArgumentError("what a panel is worth is known for two classes; name them with --positive")
     shared = 0.5 if state.prior is None else float(state.prior[1])
@@ -169,7 +169,7 @@ def expert_worth(state: FittedPanel, prior: float | None = None) -> ExpertWorth:
 
 
 def worth_columns(found: ExpertWorth) -> list[Column]:
-    """The experts, who adds most to the panel first."""
+    """Return columns with a row for each expert, the one who adds most to the panel first."""
     value = found.panel.value
     assert value.score is not None
     order = sorted(range(len(found.adds)), key=lambda i: (-(found.adds[i] or 0.0), i))
@@ -183,7 +183,7 @@ def worth_columns(found: ExpertWorth) -> list[Column]:
 
 
 def worth_facts(found: ExpertWorth) -> dict[str, object]:
-    """Facts on the panel as a whole for JSON, beside the rows of `worth_columns`."""
+    """Return facts on the whole panel for JSON, beside the rows of `worth_columns`."""
     value, (alike, independent) = found.panel.value, found.panel.more
     return {
         "prior": value.prior,
@@ -198,7 +198,7 @@ def worth_facts(found: ExpertWorth) -> dict[str, object]:
 
 
 def worth_lines(found: ExpertWorth) -> list[str]:
-    """Lines on the panel as a whole for people, beside the table of `worth_columns`."""
+    """Return lines on the whole panel for people, beside the table of `worth_columns`."""
     lines = [f"at a prior of {percent(float(found.panel.value.prior or 0.5))}", *together_lines(found.panel)]
     if len(found.adds) > 1:
         names = listed([name for name, _ in found.order], ASKED)
@@ -254,7 +254,7 @@ TERMS = {"AUC": "auc", "calibration": "calibration", "bias": "bias", "correlatio
 
 
 def basis_section(f: Findings) -> Section | None:
-    """Section on beliefs and the first answer's sensitivity to them; None for other pools or where outcomes decide."""
+    """Return the section on beliefs and the first answer's sensitivity to them; None unless answers rest on beliefs."""
     beliefs = f.fit.beliefs or Beliefs()
     if f.pool != DEFAULT or (f.measured and beliefs.any_panel):
         return None
@@ -283,7 +283,7 @@ def basis_section(f: Findings) -> Section | None:
 
 
 def belief_columns(rows: Sequence[tuple[str, str, Belief]]) -> list[Column]:
-    """Columns of beliefs: the expert, the feature, its value, and the number of events that the belief counts for."""
+    """Return columns with beliefs: expert, feature, value, and the number of events that each belief counts for."""
     worths = [belief_worth(belief) for *_, belief in rows]
     return [
         Column("who", [who for who, *_ in rows], "who", page=str),
@@ -294,12 +294,12 @@ def belief_columns(rows: Sequence[tuple[str, str, Belief]]) -> list[Column]:
 
 
 def belief_worth(belief: Belief) -> str:
-    """The number of events that a belief counts for, as text; "certain" if infinite."""
+    """Return the number of events that a belief counts for, as text; "certain" if it is infinite."""
     return "certain" if math.isinf(belief.worth) else counted(round(belief.worth), "event")
 
 
 def assumed_words(beliefs: Beliefs, experts: Sequence[str]) -> str:
-    """Sentence with the default assumptions about features that nobody assessed."""
+    """Return the sentence with the default assumptions about features that nobody assessed."""
     own = [beliefs.experts.get(name, ExpertBeliefs()) for name in experts]
     assumed = []
     if "bias" not in beliefs.given and any(each.get("bias") is None for each in own):
@@ -317,7 +317,7 @@ def assumed_words(beliefs: Beliefs, experts: Sequence[str]) -> str:
 
 
 def effect_columns(effects: Sequence[Effect], p: float) -> list[Column]:
-    """Columns of a sensitivity table: each belief, its range and the answers at both ends, largest effect first."""
+    """Return columns of sensitivities: each belief, its range, and the answers at both ends, largest effect first."""
     return [
         Column("belief", [effect_name(each) for each in effects], "belief"),
         Column("range", [" to ".join(effect_ends(each)) for each in effects], "range", as_is),
@@ -327,7 +327,7 @@ def effect_columns(effects: Sequence[Effect], p: float) -> list[Column]:
 
 
 def effect_facts(effects: Sequence[Effect]) -> list[dict[str, object]]:
-    """Sensitivities of an answer to beliefs, as records for JSON."""
+    """Return the sensitivities of an answer to beliefs, as records for JSON."""
     return [
         {
             "what": effect.what, "expert": effect.expert or None, "assessed": effect.assessed,
@@ -338,7 +338,7 @@ def effect_facts(effects: Sequence[Effect]) -> list[dict[str, object]]:
 
 
 def effect_lines(effects: Sequence[Effect], event: str) -> list[str]:
-    """Sensitivities of an answer to beliefs, as lines of text."""
+    """Return the sensitivities of an answer to beliefs, as lines of text."""
     lines = [f"{event}: how the answer depends on {counted(len(effects), 'belief')}"] if effects else []
     for effect in effects:
         at_low, at_high = map(percent, effect.answers)
@@ -347,7 +347,7 @@ def effect_lines(effects: Sequence[Effect], event: str) -> list[str]:
 
 
 def worth_section(f: Findings) -> Section:
-    """Section on the panel's value, measured or expected, and on the gain from one more expert."""
+    """Return the section on the panel's value, measured or expected, and on the gain from one more expert."""
     entries = [*_measured(f), *_by_model(f)]
     if not isinstance(f.errors, Missing):
         entries.append(("Near-duplicates", _redundant_words(f.errors)))
@@ -360,7 +360,7 @@ def worth_section(f: Findings) -> Section:
 
 
 def _by_model(f: Findings) -> Iterator[tuple[str, str]]:
-    """Terms and texts of values expected under the model: joint score, effective number of experts, one more expert."""
+    """Yield terms and texts of values expected under the model: joint score, effective number of experts, gains."""
     try:
         found = panel_worth(f.learned) if len(f.learned.panel) > 1 else None
     except OpinionPoolError:
@@ -381,7 +381,7 @@ def _by_model(f: Findings) -> Iterator[tuple[str, str]]:
 
 
 def _measured(f: Findings) -> list[tuple[str, str]]:
-    """Entry on how often the pool was on the right side of 50% out of sample; empty if not measured."""
+    """Return term and text on how often the pool was on the right side of 50% out of sample; empty if unmeasured."""
     found = None if isinstance(f.comparison, Missing) or not f.binary else f.comparison
     if found is None or f.score_of(found).over_average.verdict == "too few events":
         return []
@@ -393,7 +393,7 @@ def _measured(f: Findings) -> list[tuple[str, str]]:
 
 
 def redundant(errors: SharedErrors) -> list[list[str]]:
-    """Names of the experts in each cluster of near-duplicates, by the correlation of their errors."""
+    """Return the names of the experts in each cluster of near-duplicates, by the correlation of their errors."""
     if len(errors.experts) < 2:
         return []
     return [[errors.experts[i] for i in group] for group in Dendrogram.of(errors.correlation).groups(REDUNDANT)]

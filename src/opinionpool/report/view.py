@@ -1,4 +1,4 @@
-"""A result as a view: rows by column, facts, sentences and notes, which every format shows; and what each ends with."""
+"""The result of a command as a view, which every format shows: rows by column, facts, sentences and notes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Totals:
-    """Counts of some forecasts.
+    """Numbers of events, experts, forecasts and outcomes, which add up over parts.
 
     Examples
     --------
@@ -56,7 +56,7 @@ class Totals:
 
     @classmethod
     def of(cls, forecasts: Forecasts | Totals) -> Totals:
-        """Return the totals of forecasts in memory; totals are returned unchanged."""
+        """Return the totals of forecasts; `Totals` are returned unchanged."""
         if isinstance(forecasts, Totals):
             return forecasts
         t, n = forecasts.shape
@@ -66,19 +66,19 @@ class Totals:
         return cls(forecasts.classes, t, n, len(forecasts.event_index), tuple(counts), options)
 
     def __add__(self, other: Totals) -> Totals:
-        """Return the sums of two totals, by the same experts on different events."""
+        """Return the sum of two totals, for the same experts and different events."""
         counts = tuple(a + b for a, b in zip(self.outcomes, other.outcomes, strict=True))
         events, cells = self.events + other.events, self.cells + other.cells
         return Totals(self.classes, events, self.experts, cells, counts, self.options + other.options)
 
     @property
     def resolved(self) -> int:
-        """Resolved events."""
+        """Number of resolved events."""
         return sum(self.outcomes)
 
 
 def facts(forecasts: Forecasts | Totals) -> dict[str, object]:
-    """Counts of events, outcomes, experts and forecasts, and the share missing, for JSON."""
+    """Return the numbers of events, outcomes, experts and forecasts, and the share missing, for JSON."""
     size = Totals.of(forecasts)
     most = size.events * size.experts
     labels = [plain(label) for label in size.classes]
@@ -101,7 +101,7 @@ def facts(forecasts: Forecasts | Totals) -> dict[str, object]:
 
 
 def pool_facts(forecasts: Forecasts, pool: str, state: Fitted, base_rate: float | Array | None) -> dict[str, object]:
-    """Counts of the forecasts with the pool's name, prior and base rate, for JSON."""
+    """Return the facts on forecasts with the pool's name, prior and base rate, for JSON."""
     prior = state.prior if state.prior is None or len(state.prior) > 2 else float(state.prior[1])
     both = {
         key: p
@@ -113,21 +113,21 @@ def pool_facts(forecasts: Forecasts, pool: str, state: Fitted, base_rate: float 
 
 
 def missing(forecasts: Forecasts | Totals) -> str:
-    """Share of possible forecasts that are missing, as text."""
+    """Return the share of possible forecasts that are missing, as text."""
     size = Totals.of(forecasts)
     most = size.events * size.experts
     return "none missing" if size.cells == most else f"{percent((most - size.cells) / most)} missing"
 
 
 def size_line(forecasts: Forecasts | Totals) -> str:
-    """Events, experts, resolved, missing."""
+    """Return the line on the numbers of events, experts and forecasts, and the share missing."""
     size = Totals.of(forecasts)
     events = f"{counted(size.events, 'event')}, {whole(size.resolved)} resolved"
     return f"{events}; {counted(size.experts, 'expert')}, {counted(size.cells, 'forecast')}, {missing(size)}"
 
 
 def pool_line(forecasts: Forecasts, pool: str, state: Fitted, given: bool, base_rate: float | Array | None) -> str:
-    """Pool, prior and base rate used."""
+    """Return the line on pool, prior and base rate."""
     event = about(forecasts)
     labels = [printable(str(label)) for label in forecasts.classes]
 
@@ -150,12 +150,12 @@ def pool_line(forecasts: Forecasts, pool: str, state: Fitted, given: bool, base_
 
 
 def belief_lines(file: str | None, beliefs: Beliefs | None) -> list[str]:
-    """Line with the beliefs in a file; an empty list without beliefs."""
+    """Return the line on the beliefs in a file; empty without beliefs."""
     return [] if beliefs is None else [f"beliefs in {printable(str(file))}: {printable(str(beliefs) or 'none')}"]
 
 
 def belief_facts(beliefs: Beliefs | None) -> dict[str, object]:
-    """Beliefs for JSON, with "inf" as text for a belief that is certain."""
+    """Return beliefs for JSON; the worth of a certain belief is "inf"."""
     if beliefs is None:
         return {}
 
@@ -169,12 +169,12 @@ def belief_facts(beliefs: Beliefs | None) -> dict[str, object]:
 
 
 def assumed_prior(state: Fitted, given: bool) -> bool:
-    """Whether the prior is uniform for want of anything that it could be estimated from."""
+    """Return True if the prior is uniform because it is not given and no outcome is known from which to estimate it."""
     return state.prior is not None and not given and not state.events.any()
 
 
 def base_rate_notes(state: Fitted, given: bool, base_rate: float | Array | None) -> list[Note]:
-    """Note on the uniform prior assumed of the experts, where a base rate is given and no outcome gives a prior."""
+    """Return a note on the uniform prior assumed of experts, if a base rate is given but no outcome is known."""
     if base_rate is None or not assumed_prior(state, given):
         return []
     prior = percent(1.0 / len(state.events))
@@ -186,7 +186,7 @@ def base_rate_notes(state: Fitted, given: bool, base_rate: float | Array | None)
 
 
 def agreement_line(forecasts: Forecasts) -> str:
-    """How far judges who use one scale agree; "" where they do not."""
+    """Return the line on how far judges on one scale agree; "" if no two judges share one."""
     found = rater_agreement(forecasts)
     if found is None:
         return ""
@@ -197,7 +197,7 @@ def agreement_line(forecasts: Forecasts) -> str:
 
 
 def levels_by_outcome(forecasts: Forecasts) -> dict[str, tuple[str, str]]:
-    """Typical levels of each expert on a scale: its mean forecast where the event happened and where not, by name."""
+    """Return each expert's mean level on its scale where the event happened, and where not, by name."""
     if len(forecasts.classes) > 2 or not forecasts.scales:
         return {}
     n, happened = len(forecasts.experts), forecasts.outcomes[forecasts.event_index]
@@ -213,7 +213,7 @@ def levels_by_outcome(forecasts: Forecasts) -> dict[str, tuple[str, str]]:
 
 
 def levels_words(forecasts: Forecasts, experts: Sequence[str]) -> list[str]:
-    """Sentences that say what some experts on scales say where the event happens, and where not."""
+    """Return sentences on the levels that experts on scales give where the event happens, and where not."""
     levels, found = levels_by_outcome(forecasts), []
     for name in experts:
         if name in levels:
@@ -225,7 +225,7 @@ def levels_words(forecasts: Forecasts, experts: Sequence[str]) -> list[str]:
 
 
 def agreement_facts(forecasts: Forecasts) -> dict[str, object]:
-    """Agreement of the raters for JSON: alpha, kappa and the number of events; empty if not measurable."""
+    """Return the agreement of the raters for JSON: alpha, kappa and the number of events; empty if not measurable."""
     found = rater_agreement(forecasts)
     if found is None:
         return {}
@@ -286,12 +286,12 @@ def write_view(view: View, kind: str, out: TextIO) -> None:
 
 
 def note_records(notes: Iterable[Note]) -> list[dict[str, object]]:
-    """Notes for JSON."""
+    """Return notes for JSON."""
     return [{"code": note.code, "text": note.text, "count": int(note.count)} for note in notes]
 
 
 def remarkable(forecasts: Forecasts | None, note: Note) -> bool:
-    """Whether people should read a note."""
+    """Return True if a note is worth reading for people, beyond a description of the file."""
     if note.code == "positive":
         return forecasts is not None and about(forecasts) is not None
     if note.code == "layout":
@@ -304,14 +304,14 @@ def remarkable(forecasts: Forecasts | None, note: Note) -> bool:
 
 
 def note_lines(notes: Iterable[Note], forecasts: Forecasts | None, most: int | None) -> list[str]:
-    """Lines of the notes for people: at most `most` of them, the most important first, and the number of the others."""
+    """Return lines of notes for people: the `most` most important ones, and the number of the others."""
     first, rest = ranked(notes, forecasts, most)
     more = [f"{counted(len(rest), 'more note')}: -v"] if rest and most else []
     return [f"note: {printable(each.text)}" for each in first] + more
 
 
 def ranked(notes: Iterable[Note], forecasts: Forecasts | None, most: int | None) -> tuple[list[Note], list[Note]]:
-    """The `most` most important notes and the remaining ones; all notes and none for None."""
+    """Return the `most` most important notes and the others; all notes and no others if `most` is None."""
     notes = [each for each in notes if remarkable(forecasts, each)]
     if most is None or len(notes) <= most:
         return notes, []
