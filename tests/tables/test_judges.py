@@ -153,6 +153,20 @@ KINDS = {
         ),
         {"scale": {"gpt": "1-5", "claude": "1-5"}},
     ),
+    "a classifier beside scores on their own scales and a vote": (
+        table(
+            "id,clf_prob,gpt_score,claude_score_10,human_vote,outcome",
+            lambda t: f"d{t},{fraction(t)},{score(t)},{score(t, 10)},{words(t, 'no', 'yes')},{int(GOLD[t])}",
+        ),
+        {"scale": {"gpt_score": "1-5", "claude_score_10": "1-10", "human_vote": "no,yes"}},
+    ),
+    "winners by three judges and a human": (
+        table(
+            "question_id,gpt_winner,claude_winner,llama_winner,human_winner",
+            lambda t: ",".join([f"q{t}", *(words(t, "model_b", "model_a", "tie") for _ in "abc"), PREFERRED[t]]),
+        ),
+        {"columns": {"probability": ("gpt_winner", "claude_winner", "llama_winner")}, "scale": "B,tie,A"},
+    ),
     "grades from 0 to 3": (
         table(
             "passage;judge_1;judge_2;judge_3;gold",
@@ -265,6 +279,12 @@ def test_a_scale_may_name_the_column_of_a_long_table():
     by_column = read_forecasts(io.BytesIO(text.encode()), scale={"verdict": "no,yes"})
     assert {name: str(scale) for name, scale in by_column.scales.items()} == dict.fromkeys(JUDGES, "no,yes")
     np.testing.assert_array_equal(by_column.X, read_forecasts(io.BytesIO(text.encode()), scale="no,yes").X)
+
+
+def test_a_scale_of_what_is_no_forecast_is_refused():
+    text = KINDS["a classifier beside scores on their own scales and a vote"][0]
+    with pytest.raises(OpinionPoolError, match="none is called 'gpt_score'"):
+        read_forecasts(io.BytesIO(text.encode()), scale={"gpt_score": "1-5"}, columns={"probability": "clf_prob"})
 
 
 @pytest.mark.parametrize(

@@ -588,7 +588,12 @@ class Choice:
         for c in self.free:
             if c.place in reading.used or self.given_roles.settles(c.name) or self.roles(c) & {"prior", *FACTS}:
                 continue
-            if {"never", "score"} & c.says and (not c.fractions or ("never" in c.says and is_never(c.name))):
+            graded = "score" in c.says and c.spread == "scale"
+            if (
+                {"never", "score"} & c.says
+                and not graded
+                and (not c.fractions or ("never" in c.says and is_never(c.name)))
+            ):
                 continue
             alike = "score" in c.says or (c.forecasts and len(c.known) and not c.binary and {c.span[1] > 1} == scales)
             alike = alike or (c in self.numbers and bool(c.kind)) or (c.kind == "mixed" and c in self._plain)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import product
+from itertools import chain, product
 from typing import TypeAlias
 
 from opinionpool.errors import Note, OpinionPoolError
@@ -37,6 +37,7 @@ from opinionpool.tables.roles import (
     normal,
     position,
 )
+from opinionpool.tables.spread import Spread
 from opinionpool.tables.units import looks_numeric
 from opinionpool.tables.where import condition
 from opinionpool.text import counted, listed, quoted, shown, typed
@@ -49,6 +50,8 @@ _GUESSES = 2
 
 # What the user says of a role: its column, several, or none.
 Named: TypeAlias = str | tuple[str, ...] | None
+# A reading and the options that lead to it.
+_Way: TypeAlias = tuple[Reading, Mapping[str, object]]
 
 
 @dataclass(frozen=True)
@@ -103,19 +106,38 @@ def find_layout(
         only, several = _readings(levels)
         raise _question(levels, several, scales, only)
     if fit is None:
-        raise _question(choice, offered, verdicts=[] if offered else list(_verdicts(choice)))
+        raise _question(choice, offered, verdicts=list(_mixed(choice) if offered else _verdicts(choice)))
     return _layout(choice, fit)
 
 
-def _verdicts(choice: Choice) -> Iterator[tuple[Reading, Mapping[str, object]]]:
-    """Yield readings of a column called the outcome as verdicts on another outcome column, with their options."""
-    profile, given = choice.profile, choice.given_roles
-    for name, scale in profile.recognised(("outcome",)).items():
-        roles = replace(given, columns={**given.columns, PROBABILITY: name})
-        levels = profile.with_scales({name: scale}, roles.columns)
-        only, _ = _readings(Choice(levels, roles, choice.beside, choice.void))
-        if only is not None and only.roles.get("outcome"):
-            yield only, {"columns": {PROBABILITY: name}, "scale": {name: str(scale)}}
+def _mixed(choice: Choice) -> Iterator[_Way]:
+    """Yield the reading of fractions beside columns called scores, and of verdicts, each with its own scale."""
+    scores = [c for c in choice.free if "score" in c.says and c.spread == "scale"]
+    if scores and any(c.fractions for c in choice.numbers):
+        scales = {c.name: Scale.of(Spread.of(c.values).scale) for c in scores}
+        yield from _in_levels(choice, {**scales, **choice.profile.recognised()})
+
+
+def _verdicts(choice: Choice) -> Iterator[_Way]:
+    """Yield readings of columns called the outcome as verdicts on another: all that share a scale, else each."""
+    found = choice.profile.recognised(("outcome",))
+    alike = {c.name: c.words.values for c in choice.free if c.name in found and not c.roles}
+    shared = Scale.of_verdicts([*{*chain(*alike.values())}]) if len(alike) > 1 else None
+    ways = [] if shared is None else list(_in_levels(choice, dict.fromkeys(alike, shared), tuple(alike)))
+    ways = ways or [way for name, scale in found.items() for way in _in_levels(choice, {name: scale}, name)]
+    yield from (way for way in ways if way[0].roles.get("outcome"))
+
+
+def _in_levels(choice: Choice, scales: Mapping[str, Scale], forecasts: Named = None) -> Iterator[_Way]:
+    """Yield the only reading, if there is one, once columns have these scales and some are named as forecasts."""
+    given = choice.given_roles
+    columns = {} if forecasts is None else {PROBABILITY: forecasts}
+    roles = replace(given, columns={**given.columns, **columns}, known=(*given.known, *scales))
+    levels = choice.profile.with_scales(scales, roles.columns)
+    only, _ = _readings(Choice(levels, roles, choice.beside, choice.void))
+    if only is not None:
+        of = {name: str(scale) for name, scale in scales.items()}
+        yield only, {**({"columns": columns} if columns else {}), "scale": of}
 
 
 def check_names(profile: Profile) -> None:
@@ -301,7 +323,7 @@ def _question(
     readings: Sequence[Reading],
     scales: Mapping[str, Scale] | None = None,
     only: Reading | None = None,
-    verdicts: Sequence[tuple[Reading, Mapping[str, object]]] = (),
+    verdicts: Sequence[_Way] = (),
 ) -> OpinionPoolError:
     """Return the error that lists the possible readings with the options for each, and a profile of the columns.
 

@@ -215,7 +215,8 @@ class TableReader:
         refuse_summaries(table, layout, found.long_rows.experts, self.request.include)
         # Of the experts in a part of a table nothing follows.
         units, scales = self.request.units, () if self.whole else self.request.scale
-        known = list(dict.fromkeys([*found.long_rows.experts, *names, *map(str, self.request.exclude)]))
+        played = [name for place, name in enumerate(names) if place not in layout.unused]
+        known = list(dict.fromkeys([*found.long_rows.experts, *played, *map(str, self.request.exclude)]))
         keys = {ALL, *map(name_key, known)}
         for option, name in [*(("unit", name) for name in units), *(("scale", name) for name in scales)]:
             if name_key(name) not in keys:

@@ -58,7 +58,7 @@ class Column:
     values: Array  # (rows,); numbers as they are written, with a per cent sign or not; NaN where there is none
     kind: str  # {"number", "text", "mixed", "time", ""}: what most cells hold, "" where all are blank
     levels: bool = False  # whether its values are what levels of a scale are taken as
-    several: bool = False  # whether more columns of levels have the name of a score or verdict
+    several: bool = False  # whether more columns hold levels
 
     @classmethod
     def of(cls, place: int, name: str, words: Words) -> Column:
@@ -298,16 +298,18 @@ class Profile:
         found.columns = [*self.columns, Column.of(len(self.columns), name, words)]
         return found
 
-    def with_scales(self, scales: Mapping[str, Scale], given: Mapping[str, object]) -> Profile:
+    def with_scales(self, scales: Mapping[str, Scale], given: Mapping[str, str | Collection[str] | None]) -> Profile:
         """Return the profile, with columns of levels as the fractions that `scales` give.
 
         A scale for all columns, "*", applies to those that hold mostly levels and whose headers name no other role.
         """
         found = copy(self)
-        found.columns = [_with_levels(column, scales) for column in self.columns] if scales else self.columns
+        names = given.get(PROBABILITY) or ()
+        named = {*scales, *((names,) if isinstance(names, str) else names)}
+        found.columns = [_with_levels(c, scales, c.name in named) for c in self.columns] if scales else self.columns
         if "expert" not in given and not any("expert" in column.roles for column in self.columns):
-            scored = [column for column in found.columns if column.scored and column.name not in given.values()]
-            found.columns = [replace(c, several=len(scored) > 1) if c in scored else c for c in found.columns]
+            levels = [column for column in found.columns if column.levels and column.name not in given.values()]
+            found.columns = [replace(c, several=len(levels) > 1) if c in levels else c for c in found.columns]
         return found
 
     @cached_property
@@ -470,12 +472,12 @@ def strangers(columns: Sequence[Column]) -> list[Column]:
     return []
 
 
-def _with_levels(column: Column, scales: Mapping[str, Scale]) -> Column:
-    """Return a column as fractions, if most of its cells are levels or it is named in `scales`; else unchanged.
+def _with_levels(column: Column, scales: Mapping[str, Scale], named: bool) -> Column:
+    """Return a column as fractions, if most of its cells are levels or it is `named`; else unchanged.
 
     In a column called score or verdict, levels may be on the scales of experts.
     """
-    found, named = replace(column, levels=True), column.name in scales
+    found = replace(column, levels=True)
     scale = scale_of(scales, column.name)
     able = [scale] if scale is not None else list(scales.values()) if found.scored else []
     if not able or (not named and (column.roles - {PROBABILITY, "verdict"} or found.is_label)):

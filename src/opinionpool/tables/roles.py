@@ -81,7 +81,7 @@ def words_of(name: str) -> frozenset[str]:
     if name.rstrip(" %()[]").endswith("?") or _QUESTION.match(own):
         return frozenset({"question"})
     # A word before a number, as in "expert number 3", is part of a name.
-    numbered = rf"_(?!(?:{'|'.join(_WORDS['head'])})_)[^\W\d_]+_(?=\d+$)"
+    numbered = rf"_(?!(?:{'|'.join(_WORDS['head'] | _WORDS['score'])})_)[^\W\d_]+_(?=\d+$)"
     parts = re.sub(numbered, "_", re.sub(r"(?<=[a-z])(?=\d)", "_", own)).split("_")
     found = {kind for kind, words in _WORDS.items() if own in words or not words.isdisjoint(parts)}
     if "never" in found and own not in _WORDS["never"] and not {parts[0], parts[-1]} & _WORDS["never"]:
