@@ -112,6 +112,9 @@ def asked(text, columns=None):
         ("item,a,b,correct\ni1,.2,.3,0\ni2,.7,.6,1\ni3,.9,.8,1", {"outcome": "correct"}),
         # Half-settled, too.
         ("event,ann,flag\nq1,.5,1\nq2,.2,0\nq3,.3,1\nq4,.1,0\nq5,.4,.5", {"outcome": "flag"}),
+        # A status is what happened where its words are those of outcomes.
+        ("Question,ann,base_rate,Status\na,.5,.2,Resolved:YES\nb,.3,.2,Resolved:NO\nc,.1,.2,Annulled",
+         {"probability": "ann"}),
         ("Frage,Mia,Ole,Richtig?\nA,.7,.5,ja\nB,.2,.1,nein", {"outcome": "Richtig?"}),
         # Those who play are no events and experts, as what happened is of the rows.
         ("favorite,underdog,favorite_probability,favorite_win_flag\na,b,.6,1\na,c,.8,0\nd,b,.7,1",

@@ -213,6 +213,8 @@ def test_which_class_is_forecast_is_asked():  # case 36
     found = read(text, positive="default")
     assert found.classes == ("repaid", "default")
     assert notes(found)["positive"].text == "probabilities are those of outcome default, not of repaid"
+    for words in ("default yes", "default no"), ("Resolved YES", "Resolved NO"):
+        assert list(read(text.replace("default", words[0]).replace("repaid", words[1])).outcomes) == [1, 0]
 
 
 def test_columns_of_classes_go_by_name():  # case 33

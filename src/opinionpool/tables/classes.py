@@ -18,6 +18,7 @@ from opinionpool.text import meant, quoted
 
 # A whole number, whatever zeros stand behind the point, or up to two behind a comma: "1,000" is a thousand.
 _WHOLE = re.compile(r"([0-9]+)(?:\.0+|,00?)?\s*(%?)", re.ASCII)
+_RESOLVED = re.compile(r"resolve[sd](?: as| to)?[\s:]+(?=\S)", re.IGNORECASE)
 _CERTAIN = {"0": "0", "100": "1"}
 
 
@@ -35,13 +36,22 @@ class Asked:
         return replace(self, positive=written)
 
 
+def bare(word: str) -> str:
+    """An outcome without "Resolved" before it.
+
+    >>> bare("Resolved YES"), bare("resolves to: no"), bare("Resolved")
+    ('YES', 'no', 'Resolved')
+    """
+    return _RESOLVED.sub("", word)
+
+
 def key(word: str) -> str:
     """Return the key by which classes are compared: lower case, ``"1.00"`` as ``"1"``, 0% and 100% as 0 and 1.
 
     >>> key("Yes"), key("1.00"), key("007"), key("100%"), key("1,000")
     ('yes', '1', '007', '1', '1,000')
     """
-    word = word.strip().lower()
+    word = bare(word.strip().lower())
     match = _WHOLE.fullmatch(word)
     if match is None:
         return word
@@ -49,8 +59,11 @@ def key(word: str) -> str:
 
 
 def _family(words: Collection[str]) -> tuple[str, str] | None:
-    """Return the pair of classes, such as no and yes, that `words` are, in its usual order; None for other words."""
-    return next((family for family in FAMILIES if set(family) == set(words)), None)
+    """The pair of classes, such as no and yes, or x no and x yes, that `words` are, in its order; None for others."""
+    heads = {word.rpartition(" ")[0] for word in words}
+    head = f"{heads.pop()} ".lstrip() if len(heads) == 1 else ""
+    pairs = ((f"{head}{no}", f"{head}{yes}") for no, yes in FAMILIES if not head or len(yes) > 1)
+    return next((pair for pair in pairs if {*pair} == {*words}), None)
 
 
 class Matcher:
@@ -197,7 +210,7 @@ class NoOutcome:
     @classmethod
     def of(cls, missing: Sequence[str], void: Sequence[str], classes: Sequence[str]) -> NoOutcome:
         """Return the usual words and the user's; a word in `missing` or `classes` is void only if `void` has it."""
-        unknown, own = (frozenset(word.strip().lower() for word in words) for words in (missing, void))
+        unknown, own = (frozenset(bare(word.strip().lower()) for word in words) for words in (missing, void))
         return cls(MISSING | unknown, (_VOID - unknown - frozenset(map(key, classes))) | own, own)
 
     def beside(self, words: Collection[str]) -> NoOutcome:

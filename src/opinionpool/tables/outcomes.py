@@ -20,6 +20,7 @@ from opinionpool.tables.classes import (
     Asked,
     Matcher,
     NoOutcome,
+    bare,
     key,
     none_remedies,
     none_text,
@@ -111,6 +112,12 @@ def graded(column: Observed, least: str, scales: Iterable[Scale]) -> Observed:
     return _rewritten(
         column, [word if np.isnan(place(word)) else str(int(place(word) >= edge)) for word in column.words.values]
     )
+
+
+def unprefixed(column: Observed) -> Observed:
+    """A column without "Resolved" before its words."""
+    words = list(map(bare, column.words.values))
+    return column if words == [*column.words.values] else _rewritten(column, words)
 
 
 def in_levels(column: Observed, scale: Scale) -> Observed:

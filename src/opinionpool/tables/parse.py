@@ -45,6 +45,7 @@ from opinionpool.tables.outcomes import (
     graded,
     in_levels,
     settle,
+    unprefixed,
 )
 from opinionpool.tables.profile import Profile
 from opinionpool.tables.remarks import (
@@ -411,11 +412,12 @@ class TableReader:
 
 
 def as_asked(observed: Sequence[Observed], request: ReadOptions) -> list[Observed]:
-    """Return columns of outcomes, with grades as 0 and 1 if --at-least is given, or levels spelled as on the scale."""
+    """Columns of outcomes without "Resolved", grades as 0 and 1 if --at-least is given, or levels as on the scale."""
+    observed = list(map(unprefixed, observed))
     if request.at_least is not None:
         return [graded(each, request.at_least, request.rules.scales.values()) for each in observed]
     scale = request.rules.scale
-    return list(observed) if scale is None else [in_levels(each, scale) for each in observed]
+    return observed if scale is None else [in_levels(each, scale) for each in observed]
 
 
 def _with_options(

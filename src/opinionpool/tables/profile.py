@@ -14,6 +14,7 @@ from opinionpool.arrays import Array, Index
 from opinionpool.findings import typed_options
 from opinionpool.labels import FAMILIES
 from opinionpool.scales import Scale, scale_of
+from opinionpool.tables.classes import USUAL, bare
 from opinionpool.tables.roles import (
     BETWEEN,
     DEAL,
@@ -78,7 +79,16 @@ class Column:
     @cached_property
     def roles(self) -> frozenset[str]:
         """The roles that the header names; for levels in the only column of verdicts or scores, the probability."""
-        return frozenset({PROBABILITY}) if self.scored and not self.several else roles_of(self.name)
+        if self.scored and not self.several:
+            return frozenset({PROBABILITY})
+        return roles_of(self.name) or frozenset({"outcome"} if self.says_end else ())
+
+    @property
+    def says_end(self) -> bool:
+        """Whether its words are yes or no beside those for void or open events, or with "Resolved" before them."""
+        words = {*map(bare, self.folded)}
+        ends = self.kind == "text" and bool(words & TRUTH) and not self.folded <= TRUTH | {"unknown", "?"}
+        return ends and words <= TRUTH | USUAL.every
 
     @property
     def scored(self) -> bool:

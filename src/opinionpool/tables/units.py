@@ -434,12 +434,16 @@ def _not_a_number(
         what = "is not between 0 and 1"
     elif _ODDS.fullmatch(word):
         what = "looks like odds, which may be for or against: write the probability instead"
-    few = len(bad) <= 5 and 2 * len(bad) <= len(words.values) and not _ODDS.fullmatch(word)
+    # "<1%" and "about 40%" are answers.
+    answers = any(looks_numeric(re.sub(r"^[^\W\d]+\.?\s+", "", words.values[each])) for each in bad)
+    few = len(bad) <= 5 and 2 * len(bad) <= len(words.values)
     ways: list[Mapping[str, object]] = [] if named is None else [{"exclude": (named,)}]
-    ways = [{"missing_values": tuple(words.values[each] for each in bad)}] if few else ways
+    if few:
+        ways = [] if answers else [{"missing_values": tuple(words.values[each] for each in bad)}]
     row, count = int(words.rows(code)[0]), int(words.counts[bad].sum())
-    out = "" if named is None else f"; {exclude_way(table.names[column], named)}"
-    return cell_fault("no-number", table, row, column, ways, count, what=what, short=word[:60], out=out)
+    out = "" if answers else f"; if it stands for no answer, leave the cell empty or say --missing-value {quoted(word)}"
+    out += "" if named is None else f"; {exclude_way(table.names[column], named)}"
+    return cell_fault("no-number", table, row, column, ways, count, what=what, out=out)
 
 
 def _check_marks(table: Table, column: int, words: Words, marks: Mapping[str, int], rules: NumberRules) -> None:
