@@ -202,7 +202,8 @@ def _readings(choice: Choice) -> tuple[Reading | None, list[Reading]]:
     questionable = [
         one
         for one in _best(choice, (one for one in judged if one.caveats))
-        if _meaning(choice, one) not in known and not any(one.within(other) or _outdone(choice, one, other) for other in fit)
+        if _meaning(choice, one) not in known
+        and not any(one.within(other) or _outdone(choice, one, other) for other in fit)
     ]
     if any(one.roles.get("outcome") for one in fit):
         questionable = [one for one in questionable if one.roles.get("outcome") or one.shape == RESPONDENTS]
