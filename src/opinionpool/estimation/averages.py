@@ -1,4 +1,4 @@
-"""Sample averages to panels: the estimates of section 5.4 in four structures, and who says nothing there."""
+"""Panels from sample averages (paper, section 5.4) in four structures, and experts about whom they say nothing."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ROUNDING = 1e-11
 
 @dataclass(frozen=True, eq=False)
 class Means:
-    """The regression D = b + mu [k = Y] + noise of each expert."""
+    """Least-squares fit of each expert's log-ratios less the prior's: bias + contrast times the outcome's signature."""
 
     bias: Array  # (N, K - 1)
     contrast: Array  # (N,)
@@ -40,7 +40,7 @@ class Means:
 
     @property
     def expected(self) -> Array:
-        """Contrasts expected given each outcome, (K, N, K - 1)."""
+        """Expected contrasts given each outcome, (K, N, K - 1)."""
         shape = self.design.signature
         return np.asarray(self.bias + self.contrast[:, None] * shape[:, None, :])
 
@@ -55,7 +55,7 @@ def fit_means(
     contrast: Array | float = 0.0,
     worth: tuple[Array | float, Array | float] = (0.0, 0.0),
 ) -> Means:
-    """Means by outcome as bias and contrast, by least squares shrunken to centres worth `worth` events.
+    """Bias and contrast by least squares, shrunken towards the given `bias` and `contrast`, worth `worth` events each.
 
     Counts are (K, N), means of contrasts (K, N, K - 1), squares about these (N,); where neither the
     data nor a worth determine a contrast, it is its centre, as is a bias that the design does not have.
@@ -80,12 +80,12 @@ def fit_means(
 
 
 def sample_means(evidence: ResolvedEvents) -> Means:
-    """Least squares for each expert from its own forecasts."""
+    """Least-squares fit for each expert, by the expert's own forecasts."""
     marginals = evidence.marginals
     return fit_means(marginals.count[:-1], marginals.mean[:-1], marginals.square[0], evidence.design)
 
 
-def still(evidence: ResolvedEvents, means: Means) -> Mask:
+def zero_variance(evidence: ResolvedEvents, means: Means) -> Mask:
     """Mask of experts with several forecasts and zero variance, up to rounding, (N,)."""
     marginals = evidence.marginals
     count = np.where(means.count > 0, means.count, 0.0)
@@ -108,7 +108,7 @@ def _rounding(level: Array, count: Array) -> Array:
 
 
 def residual_products(evidence: ResolvedEvents, means: Means) -> Array:
-    """S, the residual cross-products of complete evidence, (N, N)."""
+    """Residual cross-products between experts, (N, N), from complete evidence."""
     misfit = evidence.marginals.mean[:-1] - means.expected
     n = misfit.shape[1]
     weighed = means.count[:, :1, None] * (misfit @ metric(evidence.classes))
@@ -119,7 +119,7 @@ def residual_products(evidence: ResolvedEvents, means: Means) -> Array:
 
 
 def correlations(products: Array) -> Array:
-    """Cross-products scaled to a correlation matrix; experts without any get zeros off the diagonal."""
+    """Cross-products scaled to a correlation matrix; experts whose squares are 0 get zeros off the diagonal."""
     size = np.sqrt(np.diag(products))
     scale = np.where(size > 0, size, np.inf)
     r = np.clip(products / np.outer(scale, scale), -1.0, 1.0)
@@ -129,12 +129,12 @@ def correlations(products: Array) -> Array:
 
 
 def spreads(means: Means) -> Array:
-    """Sigma of each expert: residual sum of squares over (K - 1) T - K, (N,); 0 where that leaves nothing."""
+    """Sigma of each expert, (N,): the root of the residual sum of squares over (K - 1) T - K; 0 if T is too small."""
     return np.sqrt(np.where(means.terms > 0, means.square / np.where(means.terms > 0, means.terms, 1.0), 0.0))
 
 
 def common_correlation(evidence: ResolvedEvents, means: Means) -> float:
-    """Mean off-diagonal correlation, weighted by shared events and kept inside its range."""
+    """Mean correlation of pairs of experts, weighted by shared events and clipped to (-1/(N-1), 1]."""
     n = len(means.contrast)
     active = means.square > 0
     spread = np.where(active, np.sqrt(means.square / np.where(active, means.count.sum(axis=0), 1.0)), np.inf)
@@ -152,7 +152,7 @@ def keep_in_range(rho: float, n: int) -> float:
 
 
 def full_parts(evidence: ResolvedEvents, means: Means) -> tuple[Parts, Array]:
-    """Parts with a correlation for each pair, from complete evidence; and R. A LearningError if events are too few."""
+    """Parts with a correlation for each pair, from complete evidence, and R; a LearningError if events are too few."""
     r = correlations(residual_products(evidence, means))
     different = len(distinct(r))
     terms = int(means.terms[0])
@@ -169,7 +169,7 @@ def full_parts(evidence: ResolvedEvents, means: Means) -> tuple[Parts, Array]:
 
 
 def distinct(r: Array) -> list[list[int]]:
-    """Groups of experts who are duplicates or complements of each other, in order of their first member."""
+    """Groups of experts whose correlation is 1 or -1, as lists of positions in the order of their first members."""
     if np.count_nonzero(np.abs(r) > 1.0 - DUPLICATE) == len(r):
         return [[i] for i in range(len(r))]
     groups: list[list[int]] = []
@@ -183,7 +183,7 @@ def distinct(r: Array) -> list[list[int]]:
 
 
 def exchangeable_parts(evidence: ResolvedEvents) -> tuple[Parts, Array]:
-    """One bias, contrast, spread and correlation for all; and the bias, (N, K - 1)."""
+    """Parts with one contrast, spread and correlation for all experts, and their common bias, (N, K - 1)."""
     marginals = evidence.marginals
     n = marginals.count.shape[1]
     if evidence.complete:
@@ -197,7 +197,7 @@ def exchangeable_parts(evidence: ResolvedEvents) -> tuple[Parts, Array]:
 
 
 def _exchangeable_complete(evidence: ResolvedEvents) -> tuple[Means, float, float]:
-    """The variances between and within row means, V1 and V2 of model.md, section 2.5."""
+    """Means, variance and correlation of exchangeable experts, from complete evidence (model.md, section 2.5)."""
     marginals = evidence.marginals
     n = marginals.count.shape[1]
     count = marginals.count[:-1, :1]
@@ -216,7 +216,7 @@ def _exchangeable_complete(evidence: ResolvedEvents) -> tuple[Means, float, floa
 
 
 def _exchangeable_cells(evidence: ResolvedEvents) -> tuple[Means, float, float]:
-    """Means, variance and correlation of exchangeable experts, from cells and from pairs on shared events."""
+    """Means, variance and correlation of exchangeable experts, from all forecasts and from pairs on shared events."""
     count, mean, square = pooled_cells(evidence)
     means = fit_means(count, mean, square, evidence.design)
     n = evidence.marginals.count.shape[1]
@@ -227,7 +227,7 @@ def _exchangeable_cells(evidence: ResolvedEvents) -> tuple[Means, float, float]:
 
 
 def pooled_cells(evidence: ResolvedEvents) -> tuple[Array, Array, Array]:
-    """All forecasts as if by one expert: counts (K, 1), means (K, 1, K - 1), squares about them (1,)."""
+    """Moments of all forecasts as if by one expert: counts (K, 1), means (K, 1, K - 1), squares about means (1,)."""
     marginals = evidence.marginals
     count = marginals.count[:-1].sum(axis=1, keepdims=True)
     mean = np.einsum("cn,cnd->cd", marginals.count[:-1], marginals.mean[:-1]) / np.where(count > 0, count, 1.0)
@@ -239,7 +239,7 @@ def pooled_cells(evidence: ResolvedEvents) -> tuple[Array, Array, Array]:
 def sample_parts(
     evidence: ResolvedEvents, experts: tuple[str, ...], classes: tuple[object, ...], kind: str
 ) -> tuple[Parts, Array, list[Note]]:
-    """Sample averages in a structure, for the informative experts."""
+    """Parts in the structure `kind`, biases (N, K - 1) and notes, from sample averages of the informative experts."""
     _check_events(evidence, classes)
     if kind == "exchangeable":
         parts, bias = exchangeable_parts(evidence)
@@ -274,7 +274,7 @@ def sample_parts(
 
 
 def _check_events(evidence: ResolvedEvents, classes: tuple[object, ...]) -> None:
-    """At least two outcomes, and more events than means."""
+    """Raise a LearningError unless there are two different outcomes and more events than coefficients."""
     answered, k = evidence.answered, evidence.classes
     if not evidence.design.biased:
         _check_choices(evidence)
@@ -300,7 +300,7 @@ def _check_events(evidence: ResolvedEvents, classes: tuple[object, ...]) -> None
 
 
 def _check_choices(evidence: ResolvedEvents) -> None:
-    """One event more than there are means, where events have options of their own."""
+    """Raise a LearningError unless two events have forecasts, where events have options of their own."""
     if evidence.answered.sum() < 2:
         raise LearningError(
             "need at least 2 resolved events with forecasts, or one with 3 options, and there are "
@@ -309,9 +309,9 @@ def _check_choices(evidence: ResolvedEvents) -> None:
 
 
 def uninformative_experts(evidence: ResolvedEvents, means: Means, experts: Sequence[str]) -> tuple[Mask, list[Note]]:
-    """Mask of experts without forecasts, or with zero variance, and notes on them; a LearningError if all are such."""
+    """Mask of experts without forecasts or with zero variance, and notes on them; a LearningError if nobody is left."""
     absent = means.count.sum(axis=0) == 0
-    constant = still(evidence, means) & ~absent
+    constant = zero_variance(evidence, means) & ~absent
     if (absent | constant).all():
         raise LearningError("no expert has forecasts that vary on resolved events, so there is nothing to learn from")
     notes = no_forecast_notes(experts, absent) + constant_notes(experts, constant)
@@ -321,7 +321,7 @@ def uninformative_experts(evidence: ResolvedEvents, means: Means, experts: Seque
 def _uninformative(
     evidence: ResolvedEvents, means: Means, experts: tuple[str, ...], classes: tuple[object, ...]
 ) -> tuple[Mask, list[Note]]:
-    """Experts with nothing to say, and what to tell about them."""
+    """Mask of uninformative experts and notes on them; a LearningError if others have too few forecasts or no noise."""
     uninformative, notes = uninformative_experts(evidence, means, experts)
     few = means.terms < 1
     if means.design.biased:
@@ -367,14 +367,14 @@ NAMED = 3
 
 
 def no_forecast_notes(experts: Sequence[str], absent: Mask, what: str = "got weight 0") -> list[Note]:
-    """Note on experts without a forecast on a resolved event; empty list if there are none."""
+    """Note on the experts `absent`, without a forecast on a resolved event; an empty list if there are none."""
     names = _names(experts, absent)
     text = f"{listed(names, NAMED)} had no forecast on a resolved event and {what}"
     return [Note("no-forecasts", text, len(names))] if names else []
 
 
 def constant_notes(experts: Sequence[str], constant: Mask, what: str = "and got weight 0") -> list[Note]:
-    """Note on experts whose forecasts never vary; empty list if there are none."""
+    """Note on the experts `constant`, whose forecasts never vary; an empty list if there are none."""
     names = _names(experts, constant)
     text = f"{listed(names, NAMED)} always gave the same forecast {what}"
     return [Note("constant", text, len(names))] if names else []

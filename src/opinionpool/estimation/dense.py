@@ -1,4 +1,4 @@
-"""Statistics of arrays in blocks, without a copy of the forecasts: one logarithm and one product a forecast.
+"""Statistics of arrays of forecasts, in blocks: one logarithm and one product per forecast, and no copy.
 
 Forecasts over K classes are K - 1 levels, log-ratios in coordinates in which inner products are plain; of two classes
 there is one, the log-odds. Events on which the same experts are missing are added up together, as long as there are not
@@ -31,11 +31,11 @@ REPEATED, MOST_MOMENTS = 16, 1 << 22
 
 
 class _NotHereError(Exception):
-    """Input that needs another method, or values that are no probabilities."""
+    """Error for input that needs another method, or is no probability."""
 
 
 class _LogOdds:
-    """Binary forecasts (T, N) read in blocks as levels, affine in the log-ratios: log-odds clipped at the floor."""
+    """Reader of binary forecasts (T, N) in blocks, as log-odds clipped at the floor, less `origin`."""
 
     def __init__(self, q: Floats, prior: Array, floor: float, kind: np.dtype[Any]) -> None:
         self.q, self.bounds, self.kind, self.ratios = q, Bounds.of(prior, floor), kind, np.eye(1)
@@ -46,11 +46,11 @@ class _LogOdds:
         self.origin = origin if abs(origin) > NEAR else 0.0
 
     def buffer(self, events: int) -> Floats:
-        """Memory for a block of so many events."""
+        """Memory for a block of a number of events."""
         return np.empty((events, self.q.shape[1]), self.kind)
 
     def read(self, rows: slice, buffer: Floats) -> Floats:
-        """The levels of some events, (1, T, N), NaN where missing, less `origin`."""
+        """Clipped log-odds of the events `rows` less `origin`, (1, T, N), NaN where missing."""
         ratios = floored_log_odds(self.q[rows], self.bounds, buffer[: rows.stop - rows.start])
         if self.origin:
             ratios -= self.kind.type(self.origin)
@@ -62,7 +62,7 @@ class _LogOdds:
 
 
 class _ClassLevels:
-    """Forecasts over K > 2 classes, (T, N, K), read as K - 1 levels; `ratios` makes log-ratios of these."""
+    """Reader of forecasts over K > 2 classes, (T, N, K), as whitened levels, which `ratios` maps to log-ratios."""
 
     origin = 0.0
     kind: np.dtype[Any] = np.dtype(np.float64)
@@ -103,7 +103,7 @@ _Levels: TypeAlias = _LogOdds | _ClassLevels
 def dense_statistics(
     q: Floats, outcomes: Codes, prior: Array, floor: float, experts: tuple[str, ...], threads: int | None = None
 ) -> Statistics | None:
-    """Statistics of log-ratios of q, (T, N) or (T, N, K), in float64 or float32; None where rows are read instead.
+    """Statistics of the log-ratios of forecasts `q`, (T, N) or (T, N, K), in float64 or float32; None if unsuitable.
 
     That is where too many different sets of experts answered, or sums are off 1. Outcomes are positions of classes, -1
     where unresolved, of any integers; the prior, (K,), sets only the floors.
@@ -134,7 +134,7 @@ def dense_statistics(
 
 
 def _levels(q: Floats, prior: Array, floor: float) -> Iterator[_Levels]:
-    """Yield readers of the forecasts, the fastest first."""
+    """Yield readers of the forecasts, the fastest (and least precise) first."""
     if q.ndim == 3:
         yield _ClassLevels(q, prior, floor)
         return
@@ -144,7 +144,7 @@ def _levels(q: Floats, prior: Array, floor: float) -> Iterator[_Levels]:
 
 @dataclass(eq=False)
 class _Patterns:
-    """Sums by pattern (experts who answered, as bytes), for at most `most` patterns."""
+    """Sums by pattern (mask of the experts who answered, as bytes), for at most `most` patterns."""
 
     most: int
     sums: dict[bytes, RawSums] = field(default_factory=dict)
@@ -161,7 +161,7 @@ class _Patterns:
 def _summed(
     levels: _Levels, outcomes: Codes, groups: Index, n: int, threads: int | None
 ) -> dict[tuple[int, ...], RawSums]:
-    """Sums of levels of T events and N experts, by pattern: positions of the experts who answered together."""
+    """Sums of levels by pattern, a tuple of the positions of the experts who answered together."""
     t, numbers = len(outcomes), n * (1 if isinstance(levels, _LogOdds) else len(groups) - 1)
     total = _Patterns(max(1, min(t // max(n, REPEATED), MOST_MOMENTS // n**2)))
     work = list(pieces(t, numbers))
@@ -176,7 +176,7 @@ def _summed(
 def _sums(
     levels: _Levels, outcomes: Codes, groups: Index, n: int, numbers: int, most: int, piece: slice
 ) -> dict[bytes, RawSums]:
-    """Sums over a piece of the events, by pattern."""
+    """Sums of levels over the events in `piece`, by pattern."""
     buffer = levels.buffer(min(rows_of_block(numbers), piece.stop - piece.start))
     total, everyone = _Patterns(most), np.ones(n, dtype=bool).tobytes()
     for rows in blocks(piece, numbers):

@@ -1,4 +1,4 @@
-"""Maximum likelihood of a normal regression whose responses are partly missing, by EM (model.md, sections 2.5 and 3).
+"""Maximum likelihood of a normal regression with missing responses, by EM (model.md, sections 2.5 and 3).
 
 The responses of N variables have means B z, z being regressors, and one covariance Σ; every row counts with the
 variables that it has, so nothing is filled in. With K = Σ_oo⁻¹ of a set of variables, placed in zeros, and
@@ -49,7 +49,7 @@ LONG, USUAL, EACH, CUBED = 10.0, 100, 2e-6, 1e-9
 
 
 class Patterns(NamedTuple):
-    """P sets of n variables each, and the rows that have them as moments by group of equal regressors."""
+    """P patterns: the n observed variables of each, and moments of the rows that have these, by group of regressors."""
 
     columns: Index  # (P, n)
     weight: Array  # (P, G)
@@ -58,7 +58,7 @@ class Patterns(NamedTuple):
 
 
 class NormalFit(NamedTuple):
-    """Maximum-likelihood B (N, q) and Σ (N, N), and the log-likelihood, up to a constant, after each step."""
+    """Maximum-likelihood coefficients (N, q) and residual covariance (N, N), and the log-likelihood after each step."""
 
     coefficients: Array
     covariance: Array
@@ -76,7 +76,7 @@ class NoMaximumError(Exception):
 
 @dataclass(frozen=True, eq=False)
 class NormalRegression:
-    """Rows with missing responses."""
+    """Regression of N responses, some of them missing, on q regressors with G different values."""
 
     patterns: tuple[Patterns, ...]
     regressors: Array  # (G, q)
@@ -84,7 +84,7 @@ class NormalRegression:
 
     @classmethod
     def of(cls, evidence: ResolvedEvents, kept: Index, regressors: Array) -> NormalRegression:
-        """Resolved events as some of the experts answered them; a group is an outcome and a whitened class."""
+        """Regression of forecasts by the experts `kept`, on resolved events; groups are outcome x whitened class."""
         assert not isinstance(evidence, DenseEvents)
         found = _of_statistics(evidence, kept) if isinstance(evidence, Statistics) else _of_rows(evidence, kept)
         return cls(tuple(found), regressors, len(kept))
@@ -95,7 +95,7 @@ class NormalRegression:
         return np.asarray(sum(part.weight.sum(axis=0) for part in self.patterns))
 
     def overlaps(self) -> Array:
-        """Weight of the rows that have both of two variables, (N, N)."""
+        """Weight of the rows in which both variables of a pair are observed, (N, N)."""
         total = np.zeros(self.size**2)
         for part in self.patterns:
             for rows in blocks(len(part.columns), part.columns.shape[1] ** 2):
@@ -105,7 +105,7 @@ class NormalRegression:
         return total.reshape(self.size, self.size)
 
     def start(self) -> Array:
-        """Initial model for `sums`: least squares for each variable by itself, and a diagonal covariance."""
+        """Initial model, (N, q + N): least squares for each variable separately, and a diagonal covariance."""
         n, groups = self.size, len(self.regressors)
         count, total, square = np.zeros((n, groups)), np.zeros((n, groups)), np.zeros(n)
         for columns, weight, mean, scatter in self.patterns:
@@ -120,7 +120,7 @@ class NormalRegression:
         return np.concatenate([coefficients, np.diag(square / count.sum(axis=1))], axis=1)
 
     def sums(self, model: Array) -> tuple[Array, Array, float]:
-        """Sums of v vᵀ − K, (N, N), and v zᵀ, (N, q), and the log-likelihood, of a model B and Σ, (N, q + N)."""
+        """Curvature (N, N), score (N, q) and log-likelihood at a model (coefficients, covariance), (N, q + N)."""
         n, z = self.size, self.regressors
         coefficients, covariance = model[:, : z.shape[1]], np.ascontiguousarray(model[:, z.shape[1] :]).ravel()
         curvature, score, value = np.zeros(n * n), np.zeros_like(coefficients), 0.0
@@ -145,7 +145,7 @@ class NormalRegression:
         return curvature.reshape(n, n), score, value
 
     def step(self, model: Array, curvature: Array, score: Array) -> Array:
-        """EM's next model, given the sums at this one."""
+        """Next model of EM, from `curvature` and `score` at `model`, (N, q + N)."""
         q, rows = self.regressors.shape[1], self.weight.sum()
         covariance, design = model[:, q:], (self.regressors.T * self.weight) @ self.regressors
         change = covariance @ np.linalg.solve(design, score.T).T
@@ -153,7 +153,7 @@ class NormalRegression:
         return np.concatenate([model[:, :q] + change, (sigma + sigma.T) / 2.0], axis=1)
 
     def fit(self) -> NormalFit:
-        """Maximum likelihood; a NoMaximumError if steps lead to a singular covariance, or do not end."""
+        """Maximum-likelihood fit; a NoMaximumError if steps lead to a singular covariance, or do not end."""
         model, q = self.start(), self.regressors.shape[1]
         (curvature, score, value), values, history = self.sums(model), list[float](), list[tuple[Array, Array]]()
         while True:
@@ -175,7 +175,7 @@ class NormalRegression:
             curvature, score, value = sums
 
     def _if_higher(self, model: Array, value: float) -> tuple[Array, Array, float] | None:
-        """Sums at a model whose covariance is positive definite and whose likelihood is no lower; None otherwise."""
+        """`sums(model)` if the covariance is positive definite and the log-likelihood at least `value`; else None."""
         if not least_pivot(model[:, self.regressors.shape[1] :]) > 0:
             return None
         sums = self.sums(model)
@@ -194,12 +194,12 @@ class NormalRegression:
 
 
 def _places(columns: Index, size: int) -> Index:
-    """Flat positions in an N × N array of the pairs of each set, (P, n, n)."""
+    """Flat positions in an N × N array of all pairs of the variables in each row of `columns`, (P, n, n)."""
     return np.asarray(columns[:, :, None] * size + columns[:, None, :])
 
 
 def _relative(history: list[tuple[Array, Array]]) -> Array:
-    """Changes of models in EM's steps, in coordinates in which the last Σ is 1, flat."""
+    """Changes of the model in each EM step, flattened, in coordinates in which the last covariance is the identity."""
     n = len(history[-1][0])
     inverse = np.linalg.inv(np.linalg.cholesky(history[-1][0][:, -n:]))
     change = inverse @ np.array([after - before for before, after in history])
@@ -208,7 +208,7 @@ def _relative(history: list[tuple[Array, Array]]) -> Array:
 
 
 def _of_statistics(statistics: Statistics, kept: Index) -> Iterator[Patterns]:
-    """Yield the `Patterns` of `kept` experts with resolved events, one for each pattern of the statistics."""
+    """Yield `Patterns` of the experts `kept`, on resolved events, one for each pattern of the statistics."""
     position = np.full(len(statistics.experts), -1)
     position[kept] = np.arange(len(kept))
     for key, part in statistics.patterns.items():
@@ -219,14 +219,14 @@ def _of_statistics(statistics: Statistics, kept: Index) -> Iterator[Patterns]:
 
 
 def _pattern(part: PatternMoments, columns: Index, active: Index | slice) -> Patterns:
-    """The resolved events of some experts who answered together, in groups of outcomes × whitened classes."""
+    """`Patterns` of one set of experts, `columns`, from the moments `part`, by outcome and whitened class."""
     mean = np.moveaxis(whitened(part.mean[:-1, active]), 2, 1).reshape(-1, len(columns))
     weight = np.repeat(part.weight[:-1], part.mean.shape[2])
     return Patterns(columns[None], weight[None], mean[None], part.scatter[:1, active][:, :, active])
 
 
 def _of_rows(rows: ForecastRows, kept: Index) -> Iterator[Patterns]:
-    """Yield the `Patterns` of `kept` experts with resolved events; those of one event each stand side by side."""
+    """Yield `Patterns` of the experts `kept`, on resolved events; sets with one event each are joined by size."""
     position, groups, d = np.full(rows.experts, -1), len(rows.design.signature), rows.classes - 1
     position[kept] = np.arange(len(kept))
     counted = (rows.outcomes != UNRESOLVED) & (rows.weight > 0)
@@ -249,7 +249,7 @@ def _of_rows(rows: ForecastRows, kept: Index) -> Iterator[Patterns]:
 
 
 class Likeliest(NamedTuple):
-    """The most likely bias (N, K - 1), contrast (N,) and covariance (N, N), divided by (K − 1)T − K, and the fit."""
+    """Maximum-likelihood bias (N, K - 1), contrast (N,), covariance (N, N) with divisor (K − 1)T − K, and the fit."""
 
     bias: Array
     contrast: Array
@@ -258,7 +258,7 @@ class Likeliest(NamedTuple):
 
 
 def maximum_likelihood(evidence: ResolvedEvents, bias: Array, varies: Mask, experts: tuple[str, ...]) -> Likeliest:
-    """The regression D = b + mu [k = Y] + noise with a full covariance.
+    """Regression of contrasts on outcomes, bias + contrast · signature + noise, with a full covariance.
 
     Experts who do not vary keep their `bias`, (N, K - 1), and get a contrast of 0 and no covariance. A LearningError
     says that two experts never, or hardly, answered the same event, or that the likelihood has no maximum.
@@ -292,7 +292,7 @@ def maximum_likelihood(evidence: ResolvedEvents, bias: Array, varies: Mask, expe
 
 
 def check_overlaps(together: Array, needed: int, names: Sequence[str], what: str, remedy: str) -> None:
-    """Raise `LearningError` unless every pair has met on enough events for the covariance of `what`."""
+    """Raise a LearningError unless every pair of experts shares at least `needed` events."""
     few = np.argwhere(np.triu(together < needed, 1))
     if len(few):
         i, j = few[np.argmin(together[few[:, 0], few[:, 1]])]

@@ -44,7 +44,7 @@ def full_fit(
     experts: tuple[str, ...],
     classes: tuple[object, ...],
 ) -> FullFit:
-    """Means and covariance from contrasts L − L°, (T, N, K - 1), NaN where missing; a LearningError if undetermined."""
+    """Full model of contrasts L − L°, (T, N, K - 1), NaN where missing; a LearningError if it is not determined."""
     used = (outcomes != UNRESOLVED) & (weight > 0) & ~np.isnan(contrasts[..., 0]).all(axis=1)
     contrasts, outcomes, weight = contrasts[used], outcomes[used], weight[used]
     count = np.bincount(outcomes, weights=weight, minlength=len(classes))

@@ -1,4 +1,4 @@
-"""The multinomial likelihood of outcomes whose log-ratios are linear in coefficients: loss, gradient and Hessian.
+"""Multinomial likelihood of outcomes with log-ratios linear in coefficients: loss, gradient and Hessian.
 
 The log-ratios of T events against the first of K classes are η = offset + Σ_f B_f f + Σ_n w_n z_n: a feature f has
 K − 1 coefficients, one for each class but the first (an intercept is the feature 1), and a column z, one number for
@@ -29,7 +29,7 @@ _SEVERAL, _PASSES = 8, 8
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """T events, and what their log-ratios are made of, for S vectors of coefficients.
+    """T events and the regressors and offsets of their log-ratios, for S vectors of coefficients.
 
     There are Q = F (K - 1) + N coefficients: those of the features first, class by class, then those of the columns.
     """
@@ -51,7 +51,7 @@ class Design:
         *,
         intercept: bool = False,
     ) -> Design:
-        """Return the design of contrasts (T, N, K - 1) and log-ratios (T, K - 1) to which they are added."""
+        """Return the design with regressors `contrasts` (T, N, K - 1) and log-ratios `offset` (T, K - 1)."""
         t, _, d = contrasts.shape
         features = np.ones((1, t)) if intercept else np.empty((0, t))
         offset = np.zeros((d, t)) if offset is None else np.broadcast_to(offset, (t, d)).T
@@ -69,7 +69,7 @@ class Design:
         return len(self.features) * self.free + int(self.columns.shape[-3])
 
     def ratios(self, coefficients: Array, rows: slice = slice(None)) -> Array:
-        """Return log-ratios of events by coefficients (S, Q), (S, K - 1, T)."""
+        """Return the log-ratios of the events `rows` at `coefficients` (S, Q), (S, K - 1, T)."""
         s, d, first = len(coefficients), self.free, len(self.features) * self.free
         z, own = self.columns[..., rows], coefficients[:, :first].reshape(s, len(self.features), d)
         t = z.shape[-1]
@@ -80,7 +80,7 @@ class Design:
         return found
 
     def happened(self, rows: slice = slice(None)) -> Mask:
-        """Return indicators of the outcome for all classes but the first, (K - 1, T)."""
+        """Return a mask of the class that happened, among all classes but the first, (K - 1, T)."""
         return np.asarray(self.outcomes[rows] == np.arange(1, self.free + 1)[:, None])
 
     def through(self, mean: Array, root: Array) -> Design:
@@ -105,11 +105,11 @@ class Design:
 
     @property
     def sets(self) -> int:
-        """Number S of coefficient vectors with columns or offsets of their own; 1 where these are shared."""
+        """Number S of coefficient vectors with own columns or offsets; 1 if all vectors share columns and offsets."""
         return len(self.columns) if self.columns.ndim == 4 else len(self.offset) if self.offset.ndim == 3 else 1
 
     def of_some(self, which: Index) -> Design:
-        """Return the design of some of S vectors of coefficients."""
+        """Return the design for the coefficient vectors `which` of the S."""
         if len(which) == self.sets or self.sets == 1:
             return self
         columns = self.columns[which] if self.columns.ndim == 4 else self.columns
@@ -124,7 +124,7 @@ class Value(NamedTuple):
     hessian: Array  # (S, Q, Q)
 
     def some(self, which: Mask | Index) -> Value:
-        """Return the values at some of the vectors."""
+        """Return the values at the coefficient vectors `which`."""
         return Value(*(part[which] for part in self))
 
 
@@ -159,7 +159,7 @@ def value(design: Design, coefficients: Array, *, curved: bool = True) -> Value:
 
 
 def products(design: Design, size: Array) -> Array:
-    """Return Σ_t size_t Z_t M Z_t' for the metric M of log-ratios and several sizes (S, T), (S, Q, Q)."""
+    """Return Σ_t size_t Z_t M Z_t', (S, Q, Q), for weights `size` (S, T) and the metric M of log-ratios."""
     k, found = design.free + 1, np.zeros((len(size), design.size, design.size))
     for rows in _blocks(design, len(size), design.columns.shape[-3]):
         # The covariance of equally probable classes is the metric over 2 K.
@@ -170,12 +170,12 @@ def products(design: Design, size: Array) -> Array:
 
 
 def row_basis(rows: Array) -> Array:
-    """Return an orthonormal basis of what rows (M, N) span, (N, min(M, N)): coefficients beyond it change nothing."""
+    """Return an orthonormal basis of the space that `rows` (M, N) span, (N, min(M, N))."""
     return np.asarray(np.linalg.qr(rows.T)[0])
 
 
 def softmax(ratios: Array, happened: Mask) -> tuple[Array, Array, Array]:
-    """Return losses (S, T), and probabilities of all classes but the first, (S, K - 1, T), and of the first, (S, T)."""
+    """Return losses (S, T), probabilities of all classes but the first, (S, K - 1, T), and of the first, (S, T)."""
     top = np.maximum(ratios.max(axis=1), 0.0)
     p = ratios - top[:, None]
     loss = np.where(happened, ratios, 0.0).sum(axis=1)
@@ -187,7 +187,7 @@ def softmax(ratios: Array, happened: Mask) -> tuple[Array, Array, Array]:
 
 
 def _add_curvature(hessian: Array, design: Design, rows: slice, p: Array, rest: Array, weight: Array) -> None:
-    """Add Σ_t v_t Z_t (diag(p) − pp') Z_t' of a block of events to Hessians (S, Q, Q)."""
+    """Add Σ_t v_t Z_t (diag(p) − pp') Z_t' over the events `rows` to `hessian` (S, Q, Q), in place; v is `weight`."""
     (s, d, t), (f, n), z = p.shape, (len(design.features), design.columns.shape[-3]), design.columns[..., rows]
     first, features, likely = f * d, design.features[:, rows], p * weight
     if d == 1:
@@ -223,12 +223,12 @@ def _add_curvature(hessian: Array, design: Design, rows: slice, p: Array, rest: 
 
 
 def _alike(design: Design, s: int) -> bool:
-    """Return whether products of columns are made once for S vectors of coefficients, of which all log-ratios are."""
+    """Return whether all `s` coefficient vectors can share one product of the columns."""
     return s >= _SEVERAL and design.free == 1 and not len(design.features) and design.columns.ndim == 3
 
 
 def _add_products(found: Array, left: Array, right: Array) -> None:
-    """Add the products of (S, N, M) and (N, M) or (S, N, M) over the last axis, (S, N, N)."""
+    """Add `left` (S, N, M) times the transpose of `right`, (N, M) or (S, N, M), to `found` (S, N, N)."""
     n, m = left.shape[1:]
     step = _TERMS // max(1, n * n)
     step = step if step >= _FEWEST else m
@@ -237,7 +237,7 @@ def _add_products(found: Array, left: Array, right: Array) -> None:
 
 
 def _blocks(design: Design, s: int, n: int) -> Iterator[slice]:
-    """Yield the events in blocks, for S vectors of coefficients and n numbers at a time for each log-ratio."""
+    """Yield the events in blocks that keep `s` coefficient vectors times `n` numbers per log-ratio in the cache."""
     (d, t), f = design.columns.shape[-2:], len(design.features)
     step = max(_FEWEST, _BLOCK // max(1, s * d * max(n, f)), n // d)
     return (slice(first, first + step) for first in range(0, t, step))

@@ -101,7 +101,7 @@ def logistic_fit(
 
 @dataclass(frozen=True, eq=False)
 class _Problem:
-    """A penalised likelihood of an intercept, if there is one, and weights: Q coefficients mean + root θ."""
+    """Penalised likelihood of Q coefficients, mean + root θ: the intercept's, if there is one, and the weights."""
 
     design: Design
     penalty: float
@@ -115,7 +115,7 @@ class _Problem:
 
     @cached_property
     def _free(self) -> Mask:
-        """Which coefficients have no penalty, (Q,)."""
+        """Mask of the coefficients without a penalty, (Q,)."""
         penalties = np.full(self.design.size, self.penalty)
         penalties[: self._first] = self.intercept_penalty
         return np.asarray(penalties == 0)
@@ -143,7 +143,7 @@ class _Problem:
 
     @cached_property
     def _shift(self) -> Array:
-        """Mean contrasts where there is an intercept without penalty, so that the two hardly interact, (N, d)."""
+        """Mean contrasts, (N, K - 1), if the intercept has no penalty (less correlation with the intercept); else 0."""
         columns = self.design.columns
         if not self._free[: self._first].any():
             return np.zeros(columns.shape[:2])
@@ -151,7 +151,7 @@ class _Problem:
 
     @cached_property
     def _shifted_root(self) -> Array:
-        """A basis of directions that data or penalty determine, for contrasts less their shift, (Q, R)."""
+        """Basis of the directions that data or penalty determine, (Q, R), for contrasts less their shift."""
         design, first = self.design, self._first
         few = len(design.outcomes) * design.free < design.size
         if not self._free.any():
@@ -171,7 +171,7 @@ class _Problem:
 
     @cached_property
     def _turn(self) -> Array:
-        """Matrix from coefficients for contrasts less their shift to coefficients for contrasts, (Q, Q)."""
+        """Matrix (Q, Q) that maps coefficients for contrasts less their shift to coefficients for contrasts."""
         turn = np.eye(self.design.size)
         if self._first:
             turn[: self._first, self._first :] = -self._shift.T
@@ -179,16 +179,16 @@ class _Problem:
 
     @cached_property
     def root(self) -> Array:
-        """A basis of the directions that data or penalty determine, (Q, R)."""
+        """Basis of the directions that data or penalty determine, (Q, R), in coordinates of contrasts."""
         return np.asarray(self._turn @ self._shifted_root)
 
     def _rows(self, basis: Array) -> Array:
-        """Return the contributions to the log-ratios of coefficients along a basis (Q, R), (T (K - 1), R)."""
+        """Return the derivatives of log-ratios along each direction of `basis` (Q, R), (T (K - 1), R)."""
         found = replace(self.design, offset=np.zeros((self.design.free, 1))).ratios(basis.T)
         return found.reshape(basis.shape[1], -1).T
 
     def minimum(self) -> Optimum | None:
-        """Return the minimum, or None if there is none."""
+        """Return the minimum of the penalised loss, or None if there is none (the outcomes are separated)."""
         if not self._free.any():
             return self.newton()
         rows = len(self.design.outcomes) * self.design.free
@@ -224,14 +224,14 @@ class _Problem:
     def newton(
         self, start: Array | None = None, design: Design | None = None, ridge: float = 0.0, steps: int = STEPS
     ) -> Optimum:
-        """Return the optimum of Newton's method from θ (1, R), for the full design or a part of its events."""
+        """Return the optimum of Newton's method from θ = `start` (1, R), for the full design or a thinned `design`."""
         root, size = self.root, self.root.shape[1]
         curvature = (root.T @ self._curvature @ root + ridge * np.eye(size))[None]
         loss = loss_along(design or self.design, Prior(self.mean[None], root[None]))
         return newton(loss, curvature, np.zeros((1, size)) if start is None else start, steps)
 
     def _proven(self, found: Optimum) -> bool:
-        """Return whether there is a minimum, as Newton's last step moved no log-ratios by 1 relative to each other.
+        """Return True if Newton's last step proves a minimum: it moved no difference of log-ratios by 1 or more.
 
         Let u > 0 be the probabilities of what did not happen, so that the gradient is −Σ u_r r over the rows r of
         gains, and Δ that step. Then u can be corrected to a sum of exactly 0 and stays positive:
@@ -251,7 +251,7 @@ class _Problem:
         return bool(2.0 * extent @ reach < 1.0)
 
     def _separated(self) -> bool:
-        """Return whether along some direction without penalty no outcome loses on another class, and one gains."""
+        """Return whether the outcomes are separated along a direction without penalty: some gain, and none loses."""
         from scipy.optimize import linprog
 
         value, vector = np.linalg.eigh(self.root.T @ self._curvature @ self.root)
@@ -273,7 +273,7 @@ class _Problem:
             given = np.concatenate([given, more])
 
     def _gains(self, basis: Array) -> Array:
-        """Return differences of the outcome's log-ratio from other classes' along a basis (Q, F), unit rows, (M, F)."""
+        """Return derivatives along `basis` (Q, F) of the outcome's log-ratio less another class's, unit rows (M, F)."""
         f, t, outcomes = basis.shape[1], len(self.design.outcomes), self.design.outcomes
         ratios = np.zeros((t, self.design.free + 1, f))
         ratios[:, 1:] = np.swapaxes(self._rows(basis).reshape(self.design.free, t, f), 0, 1)

@@ -1,4 +1,4 @@
-"""Newton's method for many regressions of the same outcomes at once: modes, and what their posteriors are by Laplace.
+"""Newton's method for many regressions of the same outcomes at once, and Laplace's approximation about the modes.
 
 A cost is the loss of a multinomial likelihood plus θ'Λθ/2, where Λ is 0 for maximum likelihood, a ridge, or the
 precision of a normal prior. Steps that do not lower it are halved, and the method ends one
@@ -43,7 +43,7 @@ class Optimum(NamedTuple):
 
 
 def newton(loss: Loss, penalty: Array, start: Array, steps: int = STEPS, tolerance: float = _TOLERANCE) -> Optimum:
-    """Minimise S convex losses plus quadratic penalties (S, P, P) from coefficients (S, P), which the answer forgets.
+    """Minimise S convex losses plus quadratic penalties (S, P, P); `start` (S, P) does not change the answer.
 
     A LinAlgError says that a Hessian is singular: directions without curvature must be left out beforehand.
     """
@@ -67,7 +67,7 @@ def newton(loss: Loss, penalty: Array, start: Array, steps: int = STEPS, toleran
 
 
 class _Point(NamedTuple):
-    """State of some of several searches: coefficients, and the cost and its derivatives there."""
+    """State of a subset of the searches: coefficients, cost, and the cost's derivatives."""
 
     which: Index  # (s,); of the searches
     penalty: Array  # (s, P, P); Λ of each
@@ -78,24 +78,24 @@ class _Point(NamedTuple):
 
     @classmethod
     def of(cls, loss: Loss, penalty: Array, which: Index, theta: Array) -> _Point:
-        """Return the state of the searches `which` at coefficients (s, P)."""
+        """Return the state of the searches `which` at the coefficients `theta` (s, P)."""
         found, slope = loss(which, theta), (penalty @ theta[..., None])[..., 0]
         return cls(which, penalty, theta, found, found.loss + (slope * theta).sum(axis=1) / 2.0, found.gradient + slope)
 
     def some(self, which: Mask | Index) -> _Point:
-        """Return the state of some of the searches."""
+        """Return the state of the searches `which` of this subset."""
         penalty, theta, cost, gradient = (part[which] for part in (self.penalty, self.theta, self.cost, self.gradient))
         return _Point(self.which[which], penalty, theta, self.value.some(which), cost, gradient)
 
     def put(self, which: Index, others: _Point) -> None:
-        """Replace the state of some of the searches, in place."""
+        """Replace the state of the searches `which` by `others`, in place."""
         ours = (self.theta, *self.value, self.cost, self.gradient)
         theirs = (others.theta, *others.value, others.cost, others.gradient)
         for whole, part in zip(ours, theirs, strict=True):
             whole[which] = part
 
     def end(self, found: Optimum, step: Array, decrement: Array) -> None:
-        """Write the optimum after last steps (s, P) into `found`."""
+        """Write the optima after the last steps, `step` (s, P), into `found`."""
         theta = self.theta - step
         found.theta[self.which] = theta
         found.loss[self.which] = (
@@ -144,14 +144,14 @@ class Mode:
         return np.eye(len(self.basis)) + self.basis @ (within - np.eye(len(within))) @ self.basis.T
 
     def among(self, basis: Array) -> Mode:
-        """Return the mode of coefficients (P,) whose likelihood depends on an orthonormal basis, (P, R), only."""
+        """Return the mode of P coefficients, of which only coordinates along the orthonormal `basis` matter."""
         return Mode(basis @ self.coefficients, self.log_marginal_likelihood, self.precision, basis)
 
 
 def posterior_modes(
     design: Design, prior: Prior | None = None, start: Array | None = None, tolerance: float = _TOLERANCE
 ) -> list[Mode]:
-    """Modes of S regressions of one outcome on standard normal θ, (S, P), of which a prior makes coefficients (S, Q).
+    """Posterior modes of S regressions of the same outcomes, in θ ~ N(0, I); coefficients are prior mean + root θ.
 
     The tolerance is what the cost would fall by in a last step; precisions and likelihoods are off by its root.
 
@@ -173,7 +173,7 @@ def posterior_modes(
 
 
 class Near(NamedTuple):
-    """Regressions near their modes under normal priors with precisions Λ, of coefficients that may be known."""
+    """S regressions near their posterior modes, under normal priors with precisions Λ, which may be infinite."""
 
     theta: Array  # (S, Q)
     pull: Array  # (S, Q); Λ (θ − prior mean)
@@ -182,7 +182,7 @@ class Near(NamedTuple):
 
 
 class Modes(NamedTuple):
-    """Modes of S regressions."""
+    """Posterior modes of S regressions, and the posterior covariances there."""
 
     theta: Array  # (S, Q)
     pull: Array  # (S, Q); Λ (θ − prior mean)
@@ -192,12 +192,12 @@ class Modes(NamedTuple):
     turn: Array  # (S, Q, Q); 1 + these times the differences of Hessians from those
 
     def covariance(self, some: Mask) -> Array:
-        """Return posterior covariances of some of the regressions, (s, Q, Q)."""
+        """Return posterior covariances of the regressions `some`, (s, Q, Q)."""
         return np.asarray(np.linalg.solve(self.turn[some], self.near[some]))
 
 
 def modes_near(design: Design, start: Near) -> Modes:
-    """Modes of S regressions by steps with the Hessian of the start, made anew where these converge slowly.
+    """Modes of S regressions by steps with the Hessian at `start`, recomputed where steps converge slowly.
 
     The start is overwritten.
     """
@@ -222,7 +222,7 @@ def modes_near(design: Design, start: Near) -> Modes:
 
 
 def _chords(design: Design, at: Near) -> Mask:
-    """Return a mask of those that converged, after steps with the same Hessians, as long as these are fast."""
+    """Step in place with unchanged Hessians while that is fast, and return a mask of the converged regressions."""
     theta, pull, length = at.theta, at.pull, np.ones((len(at.theta), 1))
     step, decrement, slow = np.zeros_like(theta), np.full(len(theta), np.inf), np.zeros(len(theta), dtype=bool)
     loss, gradient, _ = value(design, theta, curved=False)
@@ -256,7 +256,7 @@ def _chords(design: Design, at: Near) -> Mask:
 
 
 def loss_along(design: Design, prior: Prior | None) -> Loss:
-    """Return the losses by θ."""
+    """Return the loss as a function of θ, where coefficients are prior mean + root θ, or θ itself without a prior."""
     if prior is None:
         return lambda which, theta: value(design.of_some(which), theta)
 
@@ -270,7 +270,7 @@ def loss_along(design: Design, prior: Prior | None) -> Loss:
 
 
 def posterior_probabilities(log_marginal_likelihood: npt.ArrayLike, prior: npt.ArrayLike) -> Array:
-    """Return posterior probabilities of alternatives, proportional to prior · exp(log marginal likelihood)."""
+    """Return posterior probabilities of alternatives, proportional to `prior` · exp(`log_marginal_likelihood`)."""
     score = np.asarray(log_marginal_likelihood) + np.log(prior)
     posterior = np.exp(score - score.max())
     return np.asarray(posterior / posterior.sum())

@@ -21,13 +21,13 @@ class ByTopic(NamedTuple):
     base: Array  # (K - 1,); L* − L° where no contrast and no coefficient adds to it
 
     def select(self, rows: Index | Mask) -> ByTopic:
-        """Topics of some of the events."""
+        """Topics of the events `rows`."""
         return self._replace(member=self.member[rows])
 
 
 @dataclass(frozen=True, eq=False)
 class Observations:
-    """T events and what N experts contribute to them."""
+    """Outcomes, offsets and robust contrasts of T events and N experts, for a regression."""
 
     contrasts: Array  # (T, N, K - 1); u, none missing
     offset: Array  # (T, K - 1); L°
@@ -41,7 +41,7 @@ class Observations:
         return int(self.contrasts.shape[2])
 
     def basis_with(self, directions: Array) -> Array | None:
-        """Orthonormal basis (N, M) of what contrasts and directions (B, N) span: weights beyond change nothing."""
+        """Orthonormal basis (N, M) of the span of contrasts and `directions` (B, N); None if that is no reduction."""
         t, n, d = self.contrasts.shape
         if n <= t * d + 1:
             return None
@@ -57,7 +57,7 @@ class Observations:
         return Design(columns, one, self.offset.T, self.outcomes, self.weight)
 
     def design_along(self, basis: Array | None) -> Design:
-        """Design of intercept and weights, these along a basis; of two classes, the intercept is a column."""
+        """Design of intercept and weights, in coordinates along `basis`; for two classes the intercept is a column."""
         t, _, d = self.contrasts.shape
         seen = self.contrasts if basis is None else np.swapaxes(np.tensordot(self.contrasts, basis, (1, 0)), 1, 2)
         seen = np.transpose(seen, (1, 2, 0))
@@ -68,11 +68,11 @@ class Observations:
 
 
 def intercept_root(spread: float, d: int) -> Array:
-    """Root of the covariance of an intercept about 0, (K - 1, K - 1): independent log-probabilities favour no class."""
+    """Root of an intercept's prior covariance, (K - 1, K - 1), from independent log-probabilities with sd `spread`."""
     return np.asarray(spread * _unit_root(d))
 
 
 @cache
 def _unit_root(d: int) -> Array:
-    """Root of the covariance of an intercept for a spread of 1, (K - 1, K - 1)."""
+    """Cached `intercept_root` for a spread of 1, (K - 1, K - 1)."""
     return np.asarray(np.linalg.cholesky((np.eye(d) + 1.0) / 2.0), dtype=np.float64)

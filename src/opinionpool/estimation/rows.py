@@ -1,4 +1,4 @@
-"""Resolved events forecast by forecast, for the estimates that `Statistics` serve, in time linear in the forecasts.
+"""Resolved events as rows, one per forecast, with the estimates of `Statistics` in time linear in the forecasts.
 
 However many different sets of experts answered, memory and time are those of the forecasts. Events with options of
 their own become rows of one coordinate each.
@@ -44,7 +44,7 @@ class ForecastRows:
 
     @cached_property
     def design(self) -> MeanDesign:
-        """What is expected by outcome."""
+        """Expected log-ratios by outcome, for a contrast of 1."""
         return self.groups or MeanDesign.by_outcome(self.classes)
 
     @property
@@ -74,13 +74,13 @@ class ForecastRows:
 
     @cached_property
     def _cell(self) -> Index:
-        """Outcome and expert of each forecast as one number, the last outcome for unresolved."""
+        """Outcome and expert of each forecast as one number; unresolved events have the outcome K."""
         group = np.where(self.outcomes == UNRESOLVED, len(self.design.signature), self.outcomes)
         return np.asarray(group[self.event] * self.experts + self.expert)
 
     @cached_property
     def marginals(self) -> Marginals:
-        """Moments of each expert by itself."""
+        """Moments of each expert's forecasts."""
         # The mean of a group without signature is known to be 0 where there is no bias.
         fixed = np.append((self.design.length == 0) & (not self.design.biased), False)
         weight, d = self.weight[self.event], self.classes - 1
@@ -95,12 +95,12 @@ class ForecastRows:
         return Marginals(count, mean, np.stack([square[:-1].sum(axis=0), square[-1]]))
 
     def _sum(self, values: Array) -> Array:
-        """Sum over the forecasts of each expert by outcome, (K + 1, N)."""
+        """Sums of `values` (M,) by outcome and expert, (K + 1, N)."""
         shape = (len(self.design.signature) + 1, self.experts)
         return np.asarray(np.bincount(self._cell, weights=values, minlength=shape[0] * shape[1]).reshape(shape), float)
 
     def scatter(self) -> Array:
-        """Cross-products about the means of the outcomes, (N, N), of complete events."""
+        """Cross-products of experts about the means by outcome, (N, N), from complete resolved events."""
         counted = np.flatnonzero((self.outcomes[self.event] != UNRESOLVED) & (self.weight[self.event] > 0))
         d = self.classes - 1
         residual = whitened(self.ratios[counted] - self.marginals.mean.reshape(-1, d)[self._cell[counted]])
@@ -109,20 +109,20 @@ class ForecastRows:
         return np.asarray(rows.T @ rows)
 
     def products(self, expected: Array, spread: Array) -> tuple[Array, Array]:
-        """Sum of the products of two experts' scaled residuals on each event, and the number of such pairs, (T,)."""
+        """Sum over the pairs of experts on each event of products of scaled residuals, and number of pairs, (T,)."""
         known = (self.outcomes[self.event] != UNRESOLVED) & (spread > 0)[self.expert] & np.isfinite(spread)[self.expert]
         event, expert = self.event[known], self.expert[known]
         scaled = (self.ratios[known] - expected[self.outcomes[event], expert]) / spread[expert][:, None]
         return pair_products(event, whitened(scaled), len(self.outcomes))
 
     def shared(self, expected: Array, spread: Array) -> tuple[float, float]:
-        """Weighted sums over the events of `products` and of the numbers of pairs."""
+        """Sums over the events, weighted by frequency, of both results of `products`."""
         products, pairs = self.products(expected, spread)
         return float(self.weight @ products), float(self.weight @ pairs)
 
 
 def pair_products(event: Index, values: Array, events: int) -> tuple[Array, Array]:
-    """Sum of v_i · v_j over pairs i ≠ j on each event, and the number of such pairs, (T,) each, of values (M, d).
+    """For each event, the sum of v_i · v_j over pairs i ≠ j of `values` (M, d), and the number of pairs, (T,) each.
 
     >>> pair_products(np.array([0, 0, 1]), np.array([[1.0], [2.0], [5.0]]), 2)
     (array([4., 0.]), array([2., 0.]))
@@ -152,7 +152,7 @@ class DenseEvents:
 
     @cached_property
     def design(self) -> MeanDesign:
-        """What is expected by outcome."""
+        """Expected log-ratios by outcome, for a contrast of 1."""
         return MeanDesign.by_outcome(self.classes)
 
     @property
@@ -177,7 +177,7 @@ class DenseEvents:
 
     @cached_property
     def _member(self) -> Array:
-        """Weights of the events in the rows of their outcomes, (K + 1, T), the last one for unresolved events."""
+        """Matrix (K + 1, T) with each event's weight in the row of its outcome, the last row for unresolved events."""
         member = np.zeros((self.classes + 1, len(self.weight)))
         member[self.outcomes, np.arange(len(self.weight))] = self.weight
         return member
@@ -188,18 +188,18 @@ class DenseEvents:
         return np.asarray(self._member @ self._known)
 
     def _less(self, expected: Array) -> Array:
-        """Log-ratios less those expected by outcome, (K + 1, N, K - 1); 0 where missing."""
+        """Log-ratios less `expected` (K + 1, N, K - 1) of the event's outcome, (T, N, K - 1); 0 where missing."""
         residual = self.ratios - expected[self.outcomes]
         return residual if self._known.all() else np.where(self._known[..., None], residual, 0.0)
 
     def _mean(self, values: Array) -> Array:
-        """Means of values (T, N, K - 1) by outcome, (K + 1, N, K - 1)."""
+        """Means of `values` (T, N, K - 1) by outcome, (K + 1, N, K - 1)."""
         total = (self._member @ values.reshape(len(values), -1)).reshape(*self._count.shape, -1)
         return np.asarray(total / np.where(self._count > 0, self._count, np.inf)[..., None])
 
     @cached_property
     def marginals(self) -> Marginals:
-        """Moments of each expert by itself."""
+        """Moments of each expert's forecasts."""
         mean = self._mean(self._less(np.zeros((self.classes + 1, *self.ratios.shape[1:]))))
         residual = self._less(mean)
         # The residuals' own mean is what rounding left out of the mean.
@@ -208,14 +208,14 @@ class DenseEvents:
         return Marginals(self._count, mean + left, np.stack([square[:-1].sum(axis=0), square[-1]]))
 
     def scatter(self) -> Array:
-        """Cross-products about the means of the outcomes, (N, N), of complete events."""
+        """Cross-products of experts about the means by outcome, (N, N), from complete resolved events."""
         rows = np.swapaxes(whitened(self._less(self.marginals.mean)), 1, 2)
         weight = np.where(self.outcomes != UNRESOLVED, self.weight, 0.0)
         flat = (rows * np.sqrt(weight)[:, None, None]).reshape(-1, rows.shape[2])
         return np.asarray(flat.T @ flat)
 
     def shared(self, expected: Array, spread: Array) -> tuple[float, float]:
-        """Sum of the products of two experts' scaled residuals on one resolved event, and the number of such pairs."""
+        """Sum over resolved events and pairs of experts of the product of scaled residuals, and the number of pairs."""
         weight, scale = np.where(self.outcomes != UNRESOLVED, self.weight, 0.0), 1.0 / spread
         scaled = whitened(self._less(np.append(expected, expected[:1], axis=0)) * scale[:, None])
         number = self._known @ np.isfinite(spread).astype(np.float64)
@@ -228,7 +228,7 @@ ResolvedEvents: TypeAlias = Statistics | ForecastRows | DenseEvents
 
 
 def helmert(contrasts: Array, outcome: Index) -> Array:
-    """Contrasts (M, K - 1) in coordinates of which the first points to the outcome, with plain inner products.
+    """Contrasts (M, K - 1) in orthonormal coordinates, the first of which points towards the outcome.
 
     >>> helmert(np.array([[1.5], [1.5]]), np.array([1, 0])).ravel()
     array([ 1.5, -1.5])
@@ -248,7 +248,7 @@ def helmert(contrasts: Array, outcome: Index) -> Array:
 def option_rows(
     event: Index, expert: Index, contrasts: Array, outcomes: Index, weight: Array, sizes: Index, experts: int
 ) -> ForecastRows:
-    """The forecasts on resolved events of `sizes` options, which come first, a row for each Helmert coordinate."""
+    """Rows for events with own options (`sizes` of them): each forecast becomes one row per Helmert coordinate."""
     known = (outcomes >= 0) & (weight > 0)
     counts, free = np.unique(sizes[known]), np.where(known, sizes - 1, 0)
     first = np.cumsum(free) - free

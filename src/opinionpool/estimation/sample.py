@@ -1,4 +1,4 @@
-"""A bounded sample of weighted events by outcome, the same whatever the order and the batches in which they came.
+"""A bounded sample of weighted events by outcome, which does not depend on the events' order or batches.
 
 Each has a priority, the logarithm of an exponential time whose rate is its weight, drawn by a hash of its contents.
 Those of least priority are kept, as many as there is room for, and nothing else matters, so that samples merge exactly
@@ -25,18 +25,18 @@ class Items(Protocol):
 
     @property
     def stratum(self) -> Index:
-        """Outcome of each, (M,)."""
+        """Outcome of each item, (M,)."""
 
     @property
     def taking(self) -> Index:
-        """How much of each kind of room each takes, (M, L); at least 1 of the first."""
+        """Room of each of L kinds that each item takes, (M, L); at least 1 of the first kind."""
 
     def take(self, rows: Index | Mask, /) -> Self:
-        """Some of them."""
+        """The items `rows`."""
 
     @classmethod
     def joined(cls, parts: Sequence[Self], /) -> Self:
-        """Concatenation of several."""
+        """Concatenation of `parts`."""
 
 
 Drawn = TypeVar("Drawn", bound=Items)
@@ -44,7 +44,7 @@ Drawn = TypeVar("Drawn", bound=Items)
 
 @dataclass(frozen=True, eq=False)
 class Sample(Generic[Drawn]):
-    """Items of least priority in each of G strata, as many as find room."""
+    """The items with the smallest priorities in each of G strata, as many as there is room for."""
 
     room: Index  # (G, L)
     beyond: Array  # (G,); the least priority of each stratum that found no room
@@ -60,7 +60,7 @@ class Sample(Generic[Drawn]):
         return bool(np.isinf(self.beyond).all())
 
     def add(self, priority: Array, stratum: Index, items: Callable[[Index], Drawn]) -> Self:
-        """The sample with further items, of which `items` makes those that may find room."""
+        """The sample with further candidates; `items(rows)` makes the items of those candidates that may find room."""
         beyond = self.beyond.copy()
         for group, most in enumerate(self.room[:, 0].tolist()):
             mine = priority[stratum == group]
@@ -71,27 +71,27 @@ class Sample(Generic[Drawn]):
         return found.with_part(priority[rows], items(rows)) if len(rows) else found
 
     def with_part(self, priority: Array, items: Drawn) -> Self:
-        """The sample with further items of known priorities."""
+        """The sample with the further `items`, whose priorities are `priority`."""
         found = replace(self, parts=(*self.parts, (priority, items)), tidy=False)
         few = len(found) <= 2 * int(self.room[:, 0].sum()) and len(found.parts) <= PARTS
         return found if few else found.thinned()
 
     def only(self, kept: Callable[[Drawn], Mask]) -> Self:
-        """The sample without some of its items."""
+        """The sample with the items for which the mask `kept(items)` is true."""
         left = [(priority, items, kept(items)) for priority, items in self.parts]
         return replace(
             self, parts=tuple((p, items) if some.all() else (p[some], items.take(some)) for p, items, some in left)
         )
 
     def merged(self, other: Self, moved: Callable[[Drawn], Drawn]) -> Self:
-        """The sample with the items of another one, each as `moved` has it."""
+        """The sample joined with the sample `other`, whose items `moved` converts."""
         found = replace(self, beyond=np.minimum(self.beyond, other.beyond), tidy=not self.parts)
         for priority, items in other.parts:
             found = found.with_part(priority, moved(items))
         return found.thinned()
 
     def thinned(self) -> Self:
-        """Sample in one part, ordered by priority, without the items for which there is no room."""
+        """The sample in one part, ordered by priority, without the items for which there is no room."""
         if self.tidy or not self.parts:
             return self
         priority, items = np.concatenate([each for each, _ in self.parts]), [each for _, each in self.parts]
@@ -108,7 +108,7 @@ class Sample(Generic[Drawn]):
         return replace(self, beyond=beyond, parts=((priority[rows], whole.take(rows)),), tidy=True)
 
     def standing_for(self, own: Array, log_rate: Array, stratum: Index, totals: Array) -> Array:
-        """Weight that each of S items stands for, (S,), so that those of a stratum add up to its total, (G,).
+        """Weight that each of S items represents, (S,), with a sum of `totals` (G,) in each stratum.
 
         `own` is the weight of each itself, and `log_rate` the logarithm of its rate. It counts by the inverse of the
         probability with which it is kept.

@@ -1,4 +1,4 @@
-"""Events that stand for all others, the same however these came: at once, in parts, in whatever order.
+"""Samples of events that represent all events, and do not depend on the order or the parts in which events came.
 
 Whether an event is drawn depends on a hash of what its forecasts gave to what happened: not on its id or place, and not
 on who made which of the forecasts, how experts and classes are called and in which order they stand. Of each outcome
@@ -27,7 +27,7 @@ GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 def mixed(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Pseudorandom keys, a hash of each number (splitmix64)."""
+    """Hash of each number (splitmix64)."""
     found = np.asarray(keys * GOLDEN)
     flat = found.reshape(-1)
     # Blocks stay in the cache.
@@ -46,18 +46,18 @@ def mix(z: Keys) -> None:
 
 
 def name_keys(names: Iterable[str]) -> Keys:
-    """Hashes of names, odd numbers of 64 bits."""
+    """Hash of each name, an odd number of 64 bits."""
     digests = [hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest() for name in names]
     return np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64) | np.uint64(1)
 
 
 def _places(of: Keys) -> Array:
-    """Pseudorandom numbers from 1 to 2 from keys of experts."""
+    """Pseudorandom number from 1 to 2 for each key."""
     return 1.0 + (mixed(of) >> np.uint64(12)).astype(np.float64) * 2.0**-52
 
 
 def cell_keys(values: Array, places: Array | float) -> Keys:
-    """Keys of probabilities, 0 where missing; `places` broadcast, and distinguish experts or classes."""
+    """Hash of each probability in `values`, 0 where missing; `places` makes it depend on the expert or class."""
     moved = values + places
     # The bits of a square depend on all those of a probability and on whose it is, in a way that sums do not undo.
     found = np.square(moved, out=moved).view(np.uint64)
@@ -68,7 +68,7 @@ def cell_keys(values: Array, places: Array | float) -> Keys:
 
 
 def row_contents(q: Floats, experts: Keys) -> Keys:
-    """Keys of all forecasts on each event of an array (T, N), (T,), by keys of the experts, (N,)."""
+    """Hash of all forecasts on each event of the array `q` (T, N), (T,); `experts` (N,) are hashes of names."""
     found, places = np.empty(len(q), dtype=np.uint64), _places(experts)
     for rows in blocks(len(q), q.shape[1]):
         found[rows] = cell_keys(np.asarray(q[rows], dtype=np.float64), places).sum(axis=1)
@@ -76,14 +76,14 @@ def row_contents(q: Floats, experts: Keys) -> Keys:
 
 
 def some_rows(q: Floats, one_in: int) -> Index:
-    """Index of a pseudorandom sample of one in `one_in` rows on average, independent of the order of the rows."""
+    """Index of about one in `one_in` rows of `q`, drawn by the rows' hashes, whatever the order of the rows."""
     contents = row_contents(q, name_keys(map(str, range(q.shape[1]))))
     # A part of a part is not the same part again.
     return np.flatnonzero(mixed(contents ^ np.uint64(len(q))) % np.uint64(one_in) == 0)
 
 
 def event_contents(forecasts: Forecasts) -> Keys:
-    """Hash of the contents of each event, without its id, (T,)."""
+    """Hash of each event's forecasts, prior, times, group and topic, without its id, (T,)."""
     t = len(forecasts.events)
     if t == 0:
         return np.zeros(0, dtype=np.uint64)
@@ -106,7 +106,7 @@ def event_contents(forecasts: Forecasts) -> Keys:
 
 
 def _sums_of_cells(forecasts: Forecasts, experts: Keys, classes: Keys) -> Keys:
-    """Sums over each event of the keys of its forecasts, (T,), in blocks of events."""
+    """Sum of the hashes of each event's forecasts, (T,)."""
     values = forecasts.probabilities.reshape(len(forecasts.expert_index), -1)
     several = values.shape[1] > 1
     alike = classes.ndim == 1 or not several
@@ -129,13 +129,13 @@ def _sums_of_cells(forecasts: Forecasts, experts: Keys, classes: Keys) -> Keys:
 
 
 def _together(starts: Index, size: int) -> Iterator[slice]:
-    """Yield slices of about `size` forecasts by event, in order, without events after the last forecast."""
+    """Yield consecutive slices of the events with about `size` forecasts each, up to the last event with a forecast."""
     edges = np.unique(np.searchsorted(starts, [*range(0, starts[-1], size), starts[-1]])).tolist()
     yield from map(slice, edges[:-1], edges[1:])
 
 
 def _option_keys(forecasts: Forecasts) -> Keys:
-    """Hash of the option in each position, (T, K), independent of the position; 0 where an event has none."""
+    """Hash of each option's name, (T, K); 0 in the positions beyond an event's options."""
     found = np.zeros((len(forecasts.events), len(forecasts.classes)), dtype=np.uint64)
     for row, options in zip(found, forecasts.options or (), strict=True):
         row[: len(options)] = name_keys(map(str, options))
@@ -143,7 +143,7 @@ def _option_keys(forecasts: Forecasts) -> Keys:
 
 
 def priorities(keys: npt.NDArray[np.uint64], log_weight: npt.ArrayLike) -> Array:
-    """Logarithms of exponential times with rates `weight`: the least of them are a sample without replacement.
+    """Log of an exponential time per key, with rate exp(`log_weight`); the smallest are a sample without replacement.
 
     The inclusion probability grows with the weight; all weights times a constant change nothing (Cohen and Kaplan 2007,
     bottom-k sketches).
@@ -152,7 +152,7 @@ def priorities(keys: npt.NDArray[np.uint64], log_weight: npt.ArrayLike) -> Array
 
 
 def row_keys(numbers: Index, seed: int) -> npt.NDArray[np.uint64]:
-    """Keys that look drawn at random, of rows that have no ids, by their numbers from 0 on."""
+    """Hash of each row number, for rows without ids."""
     with np.errstate(over="ignore"):
         return mixed(np.uint64((1 + 0x632BE59BD9B4E019 * (seed + 1)) & _WORD) + numbers.astype(np.uint64))
 
@@ -172,7 +172,7 @@ SAME = 1e-9
 
 
 def given_keys(q: Floats, outcomes: Index, *, binary: bool) -> Keys:
-    """Keys of the probability that forecasts gave the outcome, or the likeliest class where it is unknown.
+    """Hash of each forecast's probability of the outcome or, if that is unknown, of the likeliest class.
 
     They do not depend on the order of the classes, and are 0 where a forecast is missing.
 
@@ -212,7 +212,7 @@ def given_keys(q: Floats, outcomes: Index, *, binary: bool) -> Keys:
 
 
 def event_keys(forecasts: Forecasts) -> Keys:
-    """Pseudorandom keys of events, (T,), whoever made which of the forecasts; 0 without any.
+    """Hash of each event, (T,), from the probabilities given to its outcome by anybody; 0 without forecasts.
 
     Neither names nor the order of experts and classes have a part in them.
     """
@@ -227,14 +227,14 @@ def event_keys(forecasts: Forecasts) -> Keys:
 
 
 def _sums(values: Keys, starts: Index) -> Keys:
-    """Sums of values from each start to the next one, (T,)."""
+    """Sums of `values` from each of `starts` to the next, (T,)."""
     total = np.zeros(len(values) + 1, dtype=np.uint64)
     np.cumsum(values, out=total[1:])
     return np.asarray(total[starts[1:]] - total[starts[:-1]])
 
 
 def row_contents_of(forecasts: Forecasts) -> Keys:
-    """Hash of the contents of each event, and of when its forecasts were made, (T,)."""
+    """Hash of each event's contents and of the times at which its forecasts were made, (T,)."""
     found = event_contents(forecasts)
     if forecasts.made is not None:
         found += _sums(mixed(forecasts.made.astype(np.int64).view(np.uint64)), forecasts.starts)
@@ -242,13 +242,13 @@ def row_contents_of(forecasts: Forecasts) -> Keys:
 
 
 def rooms(experts: int, classes: int) -> Index:
-    """Largest numbers of events in a sample, by outcome, and last of unresolved ones, (K + 1,)."""
+    """Largest number of events in a sample for each outcome and, last, for unresolved events, (K + 1,)."""
     room = max(1, min(EVENTS, FORECASTS // experts) // classes)
     return np.array([*[room] * classes, max(1, room // FEWER)], dtype=np.intp)
 
 
 class Draw(NamedTuple):
-    """Weighted sample of the events, in an order that is independent of the order of the events.
+    """Weighted sample of the events, whose order does not depend on the order of the events.
 
     Events that were likeliest to be drawn count once, so that no posterior is narrower than the sample allows.
     """
@@ -266,7 +266,7 @@ class Draw(NamedTuple):
     def of(
         cls, keys: Keys, outcomes: Index, weight: Array, room: Index, contents: Callable[[], Keys] | None = None
     ) -> Draw:
-        """Draw a sample, stratified by outcome, each outcome as frequent as among all events.
+        """Draw a sample, stratified by outcome, with frequencies that keep the share of each outcome.
 
         Events of one key (0 of those without a forecast, which are left out) are drawn together, up to `TOGETHER`
         different ones, the likelier the more they weigh, and count by the inverse of that probability. There is `room`
@@ -318,7 +318,7 @@ class Draw(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Copies:
-    """Groups of events that are drawn together."""
+    """Groups of events with one key, which are drawn together."""
 
     stratum: Index  # (M,)
     taking: Index  # (M, 1); how many different events are in each
@@ -334,7 +334,7 @@ class _Copies:
 
 
 def _few_together(keys: Keys, same: Keys) -> Keys:
-    """Return keys of which none has more than `TOGETHER` different events: by their contents, where it would.
+    """Return `keys`, replaced by hashes of contents where a key has more than `TOGETHER` different events.
 
     Votes of many have few keys, those of so many who were right; whose they are distinguishes events.
     """
@@ -352,7 +352,7 @@ def _different(keys: Keys) -> int:
 
 
 def _ordered(keys: Keys, weight: Array, same: Keys | None, mine: Index, most: int) -> Index:
-    """Events of one outcome in the order of their keys and contents, without those that cannot be drawn."""
+    """The events `mine`, of one outcome, ordered by key and contents, without events that cannot be drawn."""
     keys, weight = keys[mine], weight[mine]
     if same is not None:
         return mine[np.lexsort((same[mine], keys))]
@@ -364,12 +364,12 @@ def _ordered(keys: Keys, weight: Array, same: Keys | None, mine: Index, most: in
 
 
 def _exponential(keys: Keys) -> Array:
-    """Pseudorandom exponential numbers with rate 1, one for each key."""
+    """Pseudorandom exponential number with rate 1 for each key."""
     return -np.log(((keys >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53)
 
 
 def sample_of(forecasts: Forecasts, weight: Array) -> Draw | None:
-    """Sample of the events; None where all events fit, or where events have options of their own."""
+    """Sample of the events; None if all events fit, or if events have options of their own."""
     k = len(forecasts.classes)
     room = rooms(len(forecasts.experts), k)
     counts = np.bincount(np.where(forecasts.resolved, forecasts.outcomes, k), minlength=k + 1)
@@ -379,13 +379,13 @@ def sample_of(forecasts: Forecasts, weight: Array) -> Draw | None:
 
 
 def sample_note(used: int, resolved: int) -> Note:
-    """Note on a sample."""
+    """Note on learning from a sample of `used` of all `resolved` events."""
     text = f"{used:,} of {resolved:,} resolved events were used to learn whom to believe; the prior is from all of them"
     return Note("sample", text, used)
 
 
 def size_ranks(size: Array) -> Index:
-    """Ranks from 0 on, (T,), equal for sizes that differ by no more than rounding."""
+    """Ranks of `size` from 0 on, (T,); sizes that differ by rounding only have one rank."""
     order = np.argsort(size)
     ordered = size[order]
     higher = np.diff(ordered) > SAME * (1e-3 + ordered[1:])
@@ -395,7 +395,7 @@ def size_ranks(size: Array) -> Index:
 
 
 def spread_evenly(size: Array, weight: Array, count: int) -> tuple[npt.NDArray[np.intp], Array]:
-    """Index of systematically sampled events, in order, and how many of `count` equal parts each represents.
+    """Systematic sample of about `count` events along `size`: positions, and the frequency of each.
 
     It depends on neither the order and the frequencies in which events came nor on which class is named first: events
     of one size, (T,), have what is drawn of them in common, however many they are.

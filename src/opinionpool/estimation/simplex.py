@@ -44,7 +44,7 @@ FAITH = 1e5
 
 @dataclass(frozen=True, eq=False)
 class SimplexFit:
-    """Weights on the simplex, with a bound on their distance from the maximum."""
+    """Weights on the simplex, with a bound on the log-likelihood that is still to be gained."""
 
     weights: Array  # (N,); at least 0, and 1 together to a rounding. 0 is exact.
     gap: float  # the certificate: the largest derivative of the mean log-likelihood from here towards a single expert
@@ -59,7 +59,7 @@ def simplex_weights(
     tolerance: float = 1e-8,
     max_iterations: int = 100,
 ) -> SimplexFit:
-    """Maximum-likelihood weights of a linear pool from the probabilities of what happened, (T, N), above 0.
+    """Maximum-likelihood weights of a linear pool, from the probabilities of the outcomes, `q` (T, N), above 0.
 
     Complete forecasts: the likelihood is concave and the certificate proves the answer. Of several equally likely
     weights it is those with the least sum of squares: experts who always say the same share equally. Differences
@@ -99,7 +99,7 @@ def simplex_weights(
 
 
 class _Point(NamedTuple):
-    """Point v of the simplex, Σ w q and Σ w over present experts, (2, T), minus the gradient by v, and the loss."""
+    """Point v of the simplex: sums of w q and w over present experts, (2, T), negative gradient, loss and gap."""
 
     v: Array
     pooled: Array
@@ -108,13 +108,13 @@ class _Point(NamedTuple):
     gap: float  # the largest derivative of the mean log-likelihood towards one expert
 
     def within(self, tolerance: float) -> bool:
-        """Whether derivatives are as small as at a maximum."""
+        """Whether the gap, and the derivatives towards experts with weight, are within `tolerance`."""
         return self.gap <= tolerance and float(np.abs(self.score[self.v > 0]).max()) <= SLACK * tolerance
 
 
 @dataclass(eq=False)
 class _Likelihood:
-    """−Σ_t u_t log(Σ w_i q_ti / Σ w_i) by v, w = a + (1 − Na) v, with Na = 1e-6 if forecasts are missing, else 0.
+    """Loss −Σ_t u_t log(Σ_i w_i q_ti / Σ_i w_i) by v, w = (1 − ε)v + ε mean(v); ε = 1e-6, or 0 if no q is missing.
 
     It is the same for any multiple of v. So v'∇ = 0, and the quadratic with ∇² + 11' has its minimum on the cone v ≥ 0
     at Σv = 1. With e = q/Σwq − [present]/Σw and g = [present]/Σw, the score is Σ u e, and ∇² is Σ u (ee' + eg' + ge').
@@ -127,7 +127,7 @@ class _Likelihood:
 
     @cached_property
     def sample(self) -> tuple[_Likelihood, Index | slice]:
-        """Likelihood of a sample of events of a long array, independent of their order, and the sample's index."""
+        """Likelihood of a sample of the events, and the sample's index; of all events if the array is short."""
         events, size = self.q.shape
         stride = min(STRIDE, events // (EVENTS_PER_EXPERT * size))
         if stride < STRIDE // 2 or events * size <= SHORT:
@@ -144,13 +144,13 @@ class _Likelihood:
         return self.q if self.present is None else np.where(self.present, self.q, np.nan)
 
     def spread(self, x: Array, mean: Array | None = None) -> Array:
-        """Weights w of a v; or derivatives by v, from derivatives by w and their mean over all experts."""
+        """Weights w of a point v; or derivatives by v from derivatives `x` by w and their `mean` over all experts."""
         if self.present is None:
             return x
         return np.asarray((1.0 - LEAST) * x + LEAST * (x.mean() if mean is None else mean))
 
     def cells(self, rows: slice, near: Mask | slice) -> tuple[Array, Array]:
-        """The forecasts of some events and experts, 0 where missing, and 1 where present."""
+        """Forecasts of the events `rows` by the experts `near`, 0 where missing; and presence, 1 or 0."""
         q = self.q[rows][:, near]
         if self.present is None:
             return q, q
@@ -158,7 +158,7 @@ class _Likelihood:
         return np.where(here, q, 0.0), here.astype(np.float64)
 
     def read(self, v: Array) -> _Point:
-        """Point at v, from one read of the array."""
+        """Point at `v`, from one read of the array."""
         w, pooled, score = self.spread(v), np.ones((2, len(self.q))), np.zeros(len(v))
         for rows in blocks(*self.q.shape):
             q, here = self.cells(rows, slice(None))
@@ -171,11 +171,11 @@ class _Likelihood:
         return _Point(v, pooled, score, self.loss(pooled), float(score.max()))
 
     def loss(self, pooled: Array) -> float:
-        """The mean negative log-likelihood."""
+        """Mean negative log-likelihood, from the sums `pooled`."""
         return -float(self.share @ np.log(pooled[0] / pooled[1]))
 
     def hessian(self, pooled: Array, near: Mask) -> tuple[Array, Array]:
-        """∇² + 11' of some experts, and its positive semidefinite approximation Σ u ee' + 11'."""
+        """Hessian + 11' among the experts `near`, and its positive semidefinite approximation Σ u ee' + 11'."""
         # To copy most columns takes longer than to multiply all.
         every = slice(None)
         columns, kept = (every, near) if 2 * np.count_nonzero(near) > len(near) else (near, every)
@@ -200,13 +200,13 @@ class _Likelihood:
 
     @cached_property
     def _means(self) -> Array:
-        """The means over all experts of q, 0 where missing, and of presence, (T, 2)."""
+        """Means over all experts of forecasts (0 where missing) and of presence (1 or 0), (T, 2)."""
         q = self.forecasts
         return np.asarray(np.column_stack([np.nansum(q, axis=1), np.isfinite(q).sum(axis=1)]) / q.shape[1])
 
 
 def _start(likelihood: _Likelihood) -> _Point:
-    """Weights of a sample of a long array, if better than equal weights; equal weights for a short array."""
+    """Start of the search: the better of equal weights and, for a long array, the weights that suit a sample."""
     size, (some, _) = likelihood.q.shape[1], likelihood.sample
     if some is likelihood:
         return likelihood.read(np.full(size, 1.0 / size))
@@ -218,7 +218,7 @@ def _start(likelihood: _Likelihood) -> _Point:
 
 
 def _maximum(likelihood: _Likelihood, tolerance: float, max_iterations: int) -> _Point:
-    """Final point of Newton's method."""
+    """Last point of Newton's method."""
     here, (some, rows) = _start(likelihood), likelihood.sample
     seen, (exact, convex) = np.zeros(len(here.v), dtype=bool), np.empty((2, 0, 0))
     for _ in range(max_iterations):
@@ -242,7 +242,7 @@ def _maximum(likelihood: _Likelihood, tolerance: float, max_iterations: int) -> 
 
 
 def _cone_minimum(exact: Array, convex: Array, v: Array, score: Array) -> Array:
-    """Minimise ½x'Hx − (Hv + score)'x over x ≥ 0, H = `exact` made positive definite, and scale x to sum 1."""
+    """Minimiser of ½x'Hx − (Hv + score)'x over x ≥ 0, scaled to sum 1; H is `exact` made positive definite."""
     scale = np.sqrt(convex.diagonal())
     matrix = exact / scale / scale[:, None]
     matrix.flat[:: len(v) + 1] += RIDGE
@@ -256,7 +256,7 @@ def _cone_minimum(exact: Array, convex: Array, v: Array, score: Array) -> Array:
 
 
 def _nonnegative(matrix: Floats, aim: Floats) -> Array:
-    """The x ≥ 0 that minimises |Ax − b| (Lawson & Hanson 1974, chapter 23), NaN if SciPy does not find it."""
+    """The x ≥ 0 that minimises |matrix x − aim| (Lawson & Hanson 1974, chapter 23); NaN if SciPy does not find it."""
     from scipy.optimize import nnls
 
     try:
@@ -266,7 +266,7 @@ def _nonnegative(matrix: Floats, aim: Floats) -> Array:
 
 
 def _search(likelihood: _Likelihood, here: _Point, target: Array) -> _Point:
-    """First point at 1, ½, ¼, ... of a step with enough decrease, or beyond if better; `here` if there is none."""
+    """First point with enough decrease at 1, ½, ¼, ... of the step to `target`, or beyond it; `here` if none has."""
     there, promised = likelihood.read(target), GAIN * float(here.score @ target)
     length, change, move = 0.5, there.pooled - here.pooled, target - here.v
     enough = here.loss - promised + ROUNDING * (1.0 + abs(here.loss))
@@ -287,7 +287,7 @@ def _search(likelihood: _Likelihood, here: _Point, target: Array) -> _Point:
 
 
 def _shortest(likelihood: _Likelihood, here: _Point, tolerance: float) -> _Point:
-    """Weights of least sum of squares among all with equal pooled forecasts; `here` if they are unique."""
+    """Of all weights with the pooled forecasts of `here`, those with the least sum of squares; `here` if unique."""
     tied = (here.v > 0) | (here.score > TIED_SCORE)
     some, events = likelihood.sample
     if np.linalg.eigvalsh(some.hessian(here.pooled[:, events], tied)[0])[0] > TIED:
@@ -305,7 +305,7 @@ def _shortest(likelihood: _Likelihood, here: _Point, tolerance: float) -> _Point
 
 
 def _averaged(likelihood: _Likelihood, v: Array) -> Array:
-    """`v` with the mean in each group of experts whose forecasts are identical."""
+    """`v` averaged within each group of experts whose forecasts are identical."""
     columns = np.ascontiguousarray(likelihood.forecasts[likelihood.share > 0].T)
     groups: dict[bytes, list[int]] = {}
     for place, column in enumerate(columns):

@@ -32,7 +32,7 @@ FEW_EXPERTS = 500
 
 @dataclass(frozen=True, eq=False)
 class MeanDesign:
-    """Expected log-ratios at a contrast mean of 1, in each of G groups of events; G = K where events share classes."""
+    """Expected log-ratios for a contrast of 1 in each of G groups of events: outcomes, if events share classes."""
 
     signature: Array  # (G, K - 1)
     biased: bool = True  # whether experts may be biased towards one class
@@ -53,7 +53,7 @@ class MeanDesign:
         return inner_products(self.signature, self.signature)
 
     def events(self, weight: Array) -> float:
-        """Number of events by the weights of the groups, (G,): each is in one group with a signature."""
+        """Number of events, from the weights (G,) of the groups: every event is in one group with a signature."""
         return float(weight.sum() if self.biased else weight[self.length > 0].sum())
 
     def mean_length(self, weight: Array) -> float:
@@ -63,7 +63,7 @@ class MeanDesign:
 
 @dataclass(frozen=True, eq=False)
 class Marginals:
-    """Moments of each expert by itself; the last group is that of unresolved events."""
+    """Moments of each expert's log-ratios by group of events; the last group has the unresolved events."""
 
     count: Array  # (G + 1, N); weight of the forecasts
     mean: Array  # (G + 1, N, K - 1); mean log-ratios
@@ -71,7 +71,7 @@ class Marginals:
 
 
 class RawSums(NamedTuple):
-    """Sums over events, by group of `Marginals`, in coordinates whose dot product is that of log-ratios."""
+    """Sums over events by group, as in `Marginals`, of whitened log-ratios (levels)."""
 
     weight: Array  # (G + 1,)
     total: Array  # (K - 1, G + 1, N)
@@ -79,7 +79,7 @@ class RawSums(NamedTuple):
 
     @classmethod
     def of(cls, levels: Floats, member: Floats, weight: Array | None) -> RawSums:
-        """Sums of levels (K - 1, T, N) of events whose weights stand in the rows of their groups, (G + 1, T).
+        """Sums of `levels` (K - 1, T, N); `member` (G + 1, T) has each event's weight in the row of its group.
 
         `weight` are the same weights, (T,), None where they are 1. Products are not made where a total is not finite.
         """
@@ -95,30 +95,30 @@ class RawSums(NamedTuple):
         return cls(member.sum(axis=1, dtype=np.float64), total.astype(np.float64, copy=False), cross)
 
     def include(self, other: RawSums) -> None:
-        """Add the sums over other events."""
+        """Add `other`, the sums over other events, in place."""
         for sums, more in zip(self, other, strict=True):
             np.add(sums, more, out=sums)
 
     def among(self, columns: Index) -> RawSums:
-        """Sums restricted to some of the experts."""
+        """Sums of the experts `columns`."""
         return RawSums(self.weight, self.total[..., columns], self.cross[:, columns[:, None], columns])
 
     def scatter(self) -> Array:
-        """Cross-products about the means of the groups, (2, N, N)."""
+        """Cross-products about the means of the groups, (2, N, N): of resolved and of unresolved events."""
         mean = self.total / np.where(self.weight > 0, self.weight, 1.0)[:, None]
         parts = (slice(-1), slice(-1, None))
         between = [np.einsum("dgn,dgm->nm", self.total[:, part], mean[:, part]) for part in parts]
         return np.asarray(self.cross - between)
 
     def moments(self, origin: float, ratios: Array) -> PatternMoments:
-        """Moments, given what was subtracted from log-ratios and how levels become these, (K - 1, K - 1)."""
+        """Moments of log-ratios, which are levels times `ratios` (K - 1, K - 1), plus `origin`."""
         scatter = self.scatter()  # first, as the means of many classes are large
         mean = np.einsum("dgn,de->gne", self.total / np.where(self.weight > 0, self.weight, 1.0)[:, None], ratios)
         return PatternMoments(self.weight, np.where(self.weight[:, None, None] > 0, mean + origin, 0.0), scatter)
 
 
 def enough_digits(sums: Mapping[tuple[int, ...], RawSums], experts: int, kind: np.dtype[Any]) -> bool:
-    """Return True if scatter about the means is at least `SAFE` of each expert's sum of squares."""
+    """Return True if each expert's squares about the means are at least `SAFE` times the raw sum of squares."""
     within, about = np.zeros((2, 2, experts))
     for columns, each in sums.items():
         within[:, columns] += np.einsum("gii->gi", each.scatter())
@@ -127,7 +127,7 @@ def enough_digits(sums: Mapping[tuple[int, ...], RawSums], experts: int, kind: n
 
 
 def _products(levels: Floats, weight: Array | None) -> Floats:
-    """Weighted cross-products over events and levels, (N, N)."""
+    """Weighted cross-products of experts, summed over events and levels, (N, N)."""
     flat = levels.reshape(-1, levels.shape[2])
     if weight is None:
         return np.asarray(flat.T @ (flat.copy() if flat.shape[1] <= FEW else flat))
@@ -136,7 +136,7 @@ def _products(levels: Floats, weight: Array | None) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class PatternMoments:
-    """Moments of the events on which one set of n experts answered."""
+    """Moments of the events that one set of n experts answered."""
 
     weight: Array  # (K + 1,); of the events by outcome; the last entry is the unresolved ones
     mean: Array  # (K + 1, n, K - 1); mean log-ratios by outcome
@@ -146,7 +146,7 @@ class PatternMoments:
 
     @classmethod
     def of_rows(cls, ratios: Array, group: Index, weight: Array, groups: int) -> PatternMoments:
-        """Moments of (t, n, K - 1) log-ratios in groups 0 .. `groups`, the last for unresolved events."""
+        """Moments of `ratios` (t, n, K - 1) by `group` (t,), 0 to `groups`, the last group for unresolved events."""
         (_, n, d), member = ratios.shape, np.zeros((groups + 1, len(ratios)))
         member[group, np.arange(len(ratios))] = weight
         back, alike = np.asarray(np.linalg.inv(whitened(np.eye(d)))), bool((weight == 1.0).all())
@@ -170,7 +170,7 @@ class PatternMoments:
         return replace(found, mean=np.where(found.weight[:, None, None] > 0, found.mean + ratios[0], 0.0))
 
     def combine(self, other: PatternMoments, sign: int = 1) -> PatternMoments:
-        """Moments of the events of both, or with `sign` -1 of the first without the second."""
+        """Moments of these events and those of `other`; with `sign` -1, of these events without those of `other`."""
         added = sign * other.weight
         total = self.weight + added
         # What rounding leaves of a group that was emptied.
@@ -191,7 +191,7 @@ class PatternMoments:
 
 @dataclass(frozen=True, eq=False)
 class Statistics:
-    """Moments of N experts' log-ratios on events of K classes, by outcome and by who answered.
+    """Moments of N experts' log-ratios on events of K classes, by outcome and by the set of experts who answered.
 
     Immutable: `add`, `merge`, `remove`, `decay` and `shift` return new ones. `Statistics.empty` is the identity of
     `merge`.
@@ -218,7 +218,7 @@ class Statistics:
         return cls(expert_names(names, len(names)), classes, np.zeros(classes + 1), {})
 
     def add(self, ratios: Array, outcomes: Index, weight: Array | None = None) -> Statistics:
-        """Statistics of these and of further events.
+        """Statistics of the events so far and of further ones.
 
         Log-ratios are (T, N, K - 1), less their reference where it differs from event to event, NaN where missing;
         outcomes 0 .. K - 1, -1 where not resolved; weights are frequencies, which may have decayed: 0 is no event.
@@ -240,13 +240,13 @@ class Statistics:
         return self._with(replace(self, totals=totals, patterns=found), 1)
 
     def merge(self, other: Statistics) -> Statistics:
-        """Statistics of both together, over the experts of either; exact, and in any order to rounding."""
+        """Statistics of the events of both, with the experts of either; exact, and up to rounding in any order."""
         self._check_classes(other)
         experts = self.experts + tuple(unknown_names(other.experts, self.experts))
         return self._over(experts)._with(other._over(experts), 1)
 
     def remove(self, other: Statistics) -> Statistics:
-        """Statistics of these events without others that were added before (a downdate)."""
+        """Statistics without the events of `other`, which were added before (a downdate)."""
         self._check_classes(other)
         strange = unknown_names(other.experts, self.experts)
         if strange:
@@ -261,7 +261,7 @@ class Statistics:
         return self if share == 1.0 else replace(self, totals=self.totals * share, patterns=parts)
 
     def shift(self, reference: Array) -> Statistics:
-        """Statistics of the log-ratios less a reference, (K - 1,)."""
+        """Statistics of the log-ratios less `reference`, (K - 1,)."""
         parts = {
             key: replace(part, mean=np.where(part.weight[:, None, None] > 0, part.mean - reference, 0.0))
             for key, part in self.patterns.items()
@@ -289,7 +289,7 @@ class Statistics:
         return replace(self, totals=np.maximum(totals, 0.0), patterns=patterns)
 
     def _over(self, experts: tuple[str, ...]) -> Statistics:
-        """Statistics with the experts in another order, or more of them."""
+        """Statistics with the experts `experts`, who include all experts so far, in any order."""
         if experts == self.experts:
             return self
         place = places(self.experts, experts)
@@ -328,7 +328,7 @@ class Statistics:
 
     @cached_property
     def marginals(self) -> Marginals:
-        """Moments of each expert by itself, whoever else answered."""
+        """Moments of each expert's log-ratios, whoever else answered."""
         groups, n = self.classes + 1, len(self.experts)
         count, mean, square = np.zeros((groups, n)), np.zeros((groups, n, self.classes - 1)), np.zeros((2, n))
         for columns, part in self.patterns.items():
@@ -343,13 +343,13 @@ class Statistics:
         return Marginals(count, mean, square)
 
     def scatter(self) -> Array:
-        """Cross-products about the means of the outcomes, (N, N), of resolved events that everybody answered."""
+        """Cross-products of experts about the means by outcome, (N, N), of resolved events that everybody answered."""
         n = len(self.experts)
         everyone = self.patterns.get(tuple(range(n)))
         return np.zeros((n, n)) if everyone is None else everyone.scatter[0].copy()
 
     def shared(self, expected: Array, spread: Array) -> tuple[float, float]:
-        """Sum of products of two experts' residuals, scaled by 1/spread, on one event, and the number of pairs."""
+        """Sum over events and pairs of experts of the product of residuals over `spread`, and the number of pairs."""
         scale, finite = np.where(np.isfinite(spread), 1.0 / spread, 0.0), np.isfinite(spread)
         total = pairs = 0.0
         for key, part in self.patterns.items():
@@ -365,5 +365,5 @@ class Statistics:
 
 
 def few_enough(experts: int, events: int) -> bool:
-    """Whether statistics of so many experts are smaller than the forecasts on so many events, or small anyway."""
+    """Whether statistics of `experts` experts are smaller than the forecasts on `events` events, or small anyway."""
     return experts <= max(events, FEW_EXPERTS)

@@ -1,1 +1,1 @@
-"""What is assumed of experts: the Gaussian model, its panels, and how they pool (model.md, sections 1 to 4)."""
+"""The Gaussian model of experts, its panels, and how panels pool (model.md, sections 1 to 4)."""

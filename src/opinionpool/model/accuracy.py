@@ -1,4 +1,4 @@
-"""What an expert's accuracy may be elicited as: an area under the curve, an expected score, a hit rate.
+"""Accuracy from elicited measures: an area under the ROC curve, an expected score, a hit rate.
 
 All are those of the expert's log-odds once bias and calibration are corrected, C given Y = 1 being N(μ*, 2μ*)
 (model.md, section 2.4), and rise with μ*, so each determines it. Scores and hit rates are those on events of
@@ -29,7 +29,7 @@ _erfc = np.vectorize(math.erfc, otypes=[np.float64])
 
 
 def expected(of: Callable[[Array], Array], mean: npt.ArrayLike, variance: npt.ArrayLike) -> Array:
-    """E f(X) of normal X by the trapezoid rule, exact to rounding for smooth f, in the shape of mean and variance."""
+    """Expectation of f(X) for normal X, by the trapezoid rule (exact to rounding for smooth f = `of`)."""
     m, v = np.broadcast_arrays(np.asarray(mean, dtype=np.float64), np.asarray(variance, dtype=np.float64))
     z, found, flat = np.linspace(-REACH, REACH, NODES), np.empty(m.size), (m.reshape(-1, 1), v.reshape(-1, 1))
     density = np.exp(-0.5 * z**2)
@@ -39,7 +39,7 @@ def expected(of: Callable[[Array], Array], mean: npt.ArrayLike, variance: npt.Ar
 
 
 def normal_score(mean: npt.ArrayLike, variance: npt.ArrayLike) -> Array:
-    """Expected score (26) of pooled log-odds that are normal about `mean` given Y = 1 and about −`mean` given Y = 0."""
+    """Expected log score (paper, equation 26) of log-odds that are normal about `mean` if Y = 1, −`mean` if Y = 0."""
     return expected(lambda x: 1.0 + np.log2(np.clip(expit(x), POOL_FLOOR, 1.0 - POOL_FLOOR)), mean, variance)
 
 

@@ -1,4 +1,4 @@
-"""Forecasts as contrasts: read and checked, made log-ratios beyond the prior, and softened where they are extreme."""
+"""Forecasts as contrasts: checked, converted to log-ratios less the prior's, and moderated where extreme."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FEWEST = 64
 
 
 def contrasts(q: Array, prior: Array, floor: float, reference: Array | None = None) -> Array:
-    """Floored log-ratios L less `reference`, else less log-ratios of the prior, (..., K - 1), NaN where missing."""
+    """Floored log-ratios of `q` less `reference` (by default those of the prior), (..., K - 1), NaN where missing."""
     ratios = logodds.log_ratios(q, prior, floor)
     ratios -= logodds.prior_log_ratios(prior) if reference is None else reference
     return ratios
@@ -32,7 +32,7 @@ def contrasts(q: Array, prior: Array, floor: float, reference: Array | None = No
 
 @dataclass(frozen=True, eq=False)
 class Reference:
-    """The prior of T events with the floors that depend on it: a row for each event, or one that all share."""
+    """The prior of T events and the floors that depend on it: a row for each event, or one row for all."""
 
     prior: Array  # (T or 1, K); class probabilities
     floor: float
@@ -45,30 +45,30 @@ class Reference:
 
     @cached_property
     def absent(self) -> Mask | None:
-        """Classes that are no options of an event, (T or 1, 1, K - 1); None if all are."""
+        """Mask of classes that are no options of an event, (T or 1, 1, K - 1); None if all classes are options."""
         return None if self.prior.shape[1] == 2 else logodds.no_options(self.prior[:, None, :])
 
     @cached_property
     def bounds(self) -> Bounds:
-        """Log-odds between which binary forecasts are kept, (T or 1, 1) each."""
+        """Lower and upper bounds of the log-odds of binary forecasts, (T or 1, 1) each."""
         ends = np.broadcast_to([0.0, 1.0], (len(self.prior), 2))
         ratios = logodds.log_ratios(ends, self.prior[:, None, :], self.floor)
         return Bounds(ratios[:, 0], ratios[:, 1])
 
     @cached_property
     def answer_bounds(self) -> Bounds:
-        """Probabilities between which binary answers are kept, (T or 1,) each."""
+        """Lower and upper bounds of binary answers, (T or 1,) each."""
         floors = logodds.class_floors(self.pool_floor, self.prior, 1.0)
         return Bounds(floors[:, 1], 1.0 - floors[:, 0])
 
     def some(self, rows: Rows) -> Reference:
-        """The reference of some of the events."""
+        """Reference of the events `rows`."""
         return self if len(self.prior) == 1 else replace(self, prior=self.prior[rows])
 
 
 @lru_cache(maxsize=256)
 def _shared_reference(prior: bytes, classes: int, what: str, floor: float, pool_floor: float) -> Reference:
-    """The reference of one prior, given as the bytes of its numbers."""
+    """Cached reference of one prior for all events, given as the bytes of its probabilities."""
     given = np.frombuffer(prior)
     return Reference(spread_prior(given[0] if classes == 2 else given, (1,), classes, what), floor, pool_floor)
 
@@ -76,7 +76,7 @@ def _shared_reference(prior: bytes, classes: int, what: str, floor: float, pool_
 def _reference(
     prior: npt.ArrayLike, lead: tuple[int, ...], classes: int, what: str, floor: float, pool_floor: float
 ) -> Reference:
-    """The reference of events of shape `lead`, from one prior or one for each."""
+    """Reference of events of shape `lead`, from one prior for all or one for each event."""
     given = as_numbers(prior, what)
     # Floors that are no numbers are refused where they are used.
     if given.ndim == (classes > 2) and isinstance(floor, float | int) and isinstance(pool_floor, float | int):  # type: ignore[redundant-expr]
@@ -86,7 +86,7 @@ def _reference(
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Forecasts on T events."""
+    """Forecasts on T events by N experts, with the events' priors and base rates."""
 
     q: Array  # (T, N), or (T, N, K) when K > 2; probabilities, NaN where missing
     base: Reference
@@ -120,15 +120,15 @@ class Batch:
         return replace(self, start=self.base.ratios)
 
     def blocks(self) -> Iterator[slice]:
-        """Slices of events whose numbers stay in the cache."""
+        """Slices of events whose arrays fit into the cache."""
         return blockwise.blocks(len(self.q), math.prod(self.q.shape[1:]))
 
     def some(self, rows: Rows) -> Batch:
-        """Batch of some of the events."""
+        """Batch of the events `rows`."""
         return self.of_events(rows, self.q[rows], None if self.experts is None else self.experts[rows])
 
     def of_events(self, rows: Rows, q: Array, experts: Index | None) -> Batch:
-        """Batch of some of the events with new forecasts, by `experts`."""
+        """Batch of the events `rows` with other forecasts, `q`, by `experts`."""
         start = self.start if len(self.start) == 1 else self.start[rows]
         return Batch(q, self.base.some(rows), start, q.shape[:1], experts)
 
@@ -137,7 +137,7 @@ class Batch:
         logodds.check_probabilities(self.q.reshape(self.lead + self.q.shape[1:]))
 
     def log_ratios(self) -> Array:
-        """Floored log-ratios L, NaN where missing, (T, N, K - 1); a ProbabilityError if a probability is none."""
+        """Floored log-ratios L, (T, N, K - 1), NaN where missing; a ProbabilityError for a value outside [0, 1]."""
         if self.classes > 2:
             return logodds.log_ratios(self.q, self.base.prior[:, None, :], self.base.floor)
         ratios = floored_log_odds(self.q, self.base.bounds, np.empty(self.q.shape))
@@ -152,12 +152,12 @@ class Batch:
         return ratios
 
     def answered_by(self, experts: Mask) -> Mask:
-        """Whether any of some experts, (N,), answered, (T,)."""
+        """Whether any of the experts in the mask `experts` (N,) answered, (T,)."""
         some = self.q[:, experts]
         return np.asarray(~np.isnan(some).all(axis=tuple(range(1, some.ndim))))
 
     def answers(self, ratios: Array) -> Array:
-        """Probabilities of pooled log-ratios (T, K - 1), within their floors, (T,), or (T, K) when K > 2."""
+        """Probabilities within the floors, (T,), or (T, K) when K > 2, from pooled log-ratios `ratios` (T, K - 1)."""
         if self.classes > 2:
             return logodds.pooled_probabilities(ratios, self.base.prior, self.base.pool_floor)
         return within(logodds.expit(ratios[:, 0]), *self.base.answer_bounds)
@@ -177,7 +177,7 @@ def read_batch(
     floor: float = FLOOR,
     pool_floor: float = POOL_FLOOR,
 ) -> Batch:
-    """The batch of forecasts and priors of checked shapes; binary probabilities are checked as log-odds are made."""
+    """Batch of forecasts and priors with checked shapes; binary probabilities are checked later, with the log-odds."""
     q = as_numbers(probabilities)
     tail = (experts,) if classes == 2 else (experts, classes)
     if q.shape[q.ndim - len(tail) :] != tail:
@@ -206,7 +206,7 @@ def _check_options(q: Array, absent: Mask) -> None:
 
 
 def padded_cells(event: Index, events: int) -> Iterator[tuple[Index, Index, Mask]]:
-    """Forecasts (M,) by event, in blocks of events with about as many forecasts each, in rows of their number.
+    """Yield blocks of events with similar numbers of forecasts: events, indices of their forecasts padded, presence.
 
     Events, (t,); positions of their forecasts among the M, (t, m); and where a row has as many, (t, m).
     """
@@ -235,7 +235,7 @@ class Contrasts:
 
     @cached_property
     def count(self) -> npt.NDArray[np.intp]:
-        """How many answered, (T,)."""
+        """Number of experts who answered, (T,)."""
         return np.asarray(self.present.sum(axis=1))
 
     @cached_property
@@ -281,7 +281,7 @@ class AnswerParts:
 
 
 def contrasts_in(batch: Batch) -> Iterator[tuple[Rows, Contrasts]]:
-    """Yield events with at least one forecast in blocks: their rows, and their contrasts."""
+    """Yield blocks of the events that have a forecast: indices of the events, and `Contrasts`."""
     for block in batch.blocks():
         missing = np.isnan(batch.q[block]).all(axis=tuple(range(1, batch.q.ndim)))
         rows: Rows = block.start + np.flatnonzero(~missing) if missing.any() else block
@@ -293,7 +293,7 @@ def contrasts_in(batch: Batch) -> Iterator[tuple[Rows, Contrasts]]:
 
 @dataclass(frozen=True, eq=False)
 class Extremes:
-    """Contamination of statements: with a small probability s, the expert knew nothing of the event.
+    """Contamination of forecasts: with a small probability s, a forecast has nothing to do with its event.
 
     The contrast, as class probabilities in the ratio exp(D − m), is mixed with an even share s of a statement that says
     nothing, m. Statements near the centre m hardly change, and the log-odds between a class that is called certain and
@@ -329,7 +329,7 @@ class Extremes:
         return levelled(_softened_classes(np.where(absent, -np.inf, deviation), odds, options), absent)
 
     def deviation_of(self, q: Array, bounds: Bounds, reference: Array | float) -> Array:
-        """Deviations (T, N) of binary forecasts whose log-odds are kept within bounds, from the prior's, (T or 1, 1).
+        """Moderated deviations (T, N) of binary forecasts `q`, with log-odds kept within `bounds`, from `reference`.
 
         The mixture is one of probabilities: exp(D − m) is proportional to q / (1 − q).
         """
@@ -348,18 +348,18 @@ class Extremes:
         return np.asarray(np.log(above, out=above))
 
     def subset(self, positions: Index) -> Extremes:
-        """The extremes of some of the experts."""
+        """Extremes of the experts at `positions`."""
         return self if self.centre is None else replace(self, centre=self.centre[positions])
 
 
 def _softened(deviation: Array, odds: float) -> Array:
-    """log(e^D + e) − log(1 + e e^D) of one log-odds D, e = 1 / (odds + 1)."""
+    """log(e^D + e) − log(1 + e e^D), by element, for log-odds D (`deviation`) and e = 1 / (`odds` + 1)."""
     even, small = 1.0 / (odds + 1.0), np.exp(-np.abs(deviation))
     return np.asarray(np.copysign(np.log((1.0 + even * small) / (even + small)), deviation))
 
 
 def _softened_classes(deviation: Array, odds: float, options: int | npt.NDArray[np.intp] | None = None) -> Array:
-    """Log of (1 − s) e^D + (s/k) Σ e^D over that of the first class, -inf being no option of the k, (..., K - 1)."""
+    """Log-ratios (..., K - 1) of (1 − s) e^D + (s/k) Σ e^D by class; D is -inf if a class is none of the k options."""
     k = np.asarray(deviation.shape[-1] + 1 if options is None else options)
     share = k / (odds + k)
     # Classes first: sums over a short last axis are slow.

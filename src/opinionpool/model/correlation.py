@@ -1,4 +1,4 @@
-"""The correlation between experts, and the linear algebra that depends on it.
+"""Correlation matrices of experts, and the linear algebra with these.
 
 Two forms behind one interface: a correlation that all pairs share, where everything is linear in the number
 of experts (model.md, section 2.2), and a correlation matrix; `opinionpool.model.nested` has a third. Where a
@@ -54,14 +54,14 @@ class Dependence(Protocol):
         """
 
     def subset(self, positions: Index) -> Dependence:
-        """The correlation among some of the experts."""
+        """The correlation among the experts at `positions`."""
 
     def correlate(self, z: Array) -> Array:
-        """Independent standard normals (..., N) to correlated ones."""
+        """Correlated normals (..., N), from independent standard normals `z`."""
 
 
 def in_rows(v: Array, present: Mask, experts: Index | None) -> Array:
-    """Values (N,) of experts, or (T, m), as rows (T, m) that are 0 where a column is absent."""
+    """Values `v` of experts, (N,) or (T, m), as rows (T, m), with 0 where an expert is absent."""
     return np.where(present, v if experts is None or v.ndim == 2 else v[experts], 0.0)
 
 
@@ -104,11 +104,11 @@ class CommonCorrelation:
         return np.asarray(np.where(present & several, (own - shared) / (1.0 - self.rho), own))
 
     def subset(self, positions: Index) -> CommonCorrelation:
-        """Common correlation among fewer experts, with an unchanged rho."""
+        """The correlation among the experts at `positions`, with an unchanged rho."""
         return CommonCorrelation(len(positions), self.rho)
 
     def correlate(self, z: Array) -> Array:
-        """Independent standard normals (..., N) to correlated ones, by R^(1/2)."""
+        """Correlated normals (..., N), from independent standard normals `z`, by R^(1/2)."""
         if self.size == 1:
             return z
         own, all_ = np.sqrt(1.0 - self.rho), np.sqrt(1.0 + (self.size - 1) * self.rho)
@@ -132,16 +132,16 @@ class MatrixCorrelation:
         return self.array.copy()
 
     def times(self, v: Array) -> Array:
-        """R v."""
+        """R v, for v of shape (..., N)."""
         return np.asarray(v @ self.array)
 
     @cached_property
     def _regular(self) -> bool:
-        """True if every R_SS has an inverse: a variance given some of the experts is no less than given all."""
+        """True if every submatrix R_SS has an inverse, which R's least pivot shows."""
         return least_pivot(self.array) >= SINGULAR
 
     def solve(self, v: Array, present: Mask, experts: Index | None = None, *, strict: bool = True) -> Array:
-        """R_SS⁻¹ v_S by LU, for all patterns of a size at once, or R_SS⁺ v_S where R is singular."""
+        """R_SS⁻¹ v_S in each row, by LU for all patterns of one size at once; R_SS⁺ v_S if R is singular."""
         solved = np.zeros(present.shape)
         for rows, columns, who in patterns(present, experts):
             among, cells = self.array[who[:, :, None], who[:, None, :]], (rows[:, None, :], columns[:, :, None])
@@ -154,18 +154,18 @@ class MatrixCorrelation:
         return solved
 
     def subset(self, positions: Index) -> MatrixCorrelation:
-        """The correlation among some of the experts."""
+        """The correlation among the experts at `positions`."""
         return MatrixCorrelation(self.array[np.ix_(positions, positions)], self.least)
 
     def correlate(self, z: Array) -> Array:
-        """Independent standard normals (..., N) to correlated ones, by R^(1/2)."""
+        """Correlated normals (..., N), from independent standard normals `z`, by R^(1/2)."""
         values, vectors = np.linalg.eigh(self.array)
         root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
         return np.asarray(z @ root)
 
 
 def patterns(present: Mask, experts: Index | None = None) -> Iterator[tuple[Index, Index, Index]]:
-    """Rows (T, m) grouped by the set of experts present: for P patterns of n experts and q rows each, in turn.
+    """Yield the rows of `present` (T, m) by the set of experts present, for P sets of n experts with q rows each.
 
     The rows of each pattern, (P, q); their columns, (P, n); and who these are, (P, n).
     """
@@ -181,7 +181,7 @@ def patterns(present: Mask, experts: Index | None = None) -> Iterator[tuple[Inde
 
 
 def matrix_correlation(array: Array, what: str = "correlation") -> MatrixCorrelation:
-    """A correlation matrix; a `PanelError` if it is not symmetric and semi-definite, with ones on its diagonal."""
+    """Checked correlation matrix; a `PanelError` unless symmetric and semi-definite with ones on the diagonal."""
     if array.ndim != 2 or array.shape[0] != array.shape[1]:
         raise PanelError(f"a {what} must be a square matrix, not of shape {array.shape}")
     if not np.isfinite(array).all():
@@ -216,7 +216,7 @@ def least_pivot(covariance: Array) -> float:
 
 
 def solve_matrix(r: Array, v: Array, least: float, *, strict: bool = True) -> Array:
-    """R⁻¹ v, for v (N,) or (N, P), or R⁺ v where R is singular; if `strict`, v must be within its reach."""
+    """R⁻¹ v, or R⁺ v if R is singular, for v (N,) or (N, P); if `strict`, a PanelError where R x = v is unsolvable."""
     if least_pivot(r) >= SINGULAR:
         return np.asarray(np.linalg.solve(r, v))
     values, vectors = np.linalg.eigh(r)

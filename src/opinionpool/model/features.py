@@ -1,4 +1,4 @@
-"""Features and parameters of a panel: two views of one thing (model.md, section 2.1; Theorem 3.1)."""
+"""Features and parameters of a panel, and their conversion (model.md, section 2.1; Theorem 3.1)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DEPENDENCES = ("common", "nested")
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """Parameters of a panel of N experts; experts who repeat each other are one in its dependence, and share."""
+    """Parameters of a panel of N experts; duplicates are one expert in `dependence`, and share its weight equally."""
 
     contrast: Array  # (N,); contrast means mu
     # (N,); standard deviations sigma of the contrasts; 0 for an expert who never moves, NaN for one whose calibration
@@ -42,17 +42,17 @@ class Parts:
 
     @property
     def informative(self) -> Mask:
-        """False for experts who say nothing: calibration assessed as 0, or forecasts that never move, (N,)."""
+        """Mask of the informative experts, (N,): calibration not assessed as 0, and forecasts that vary."""
         return np.asarray(self.spread > 0)
 
     @property
     def scale(self) -> Array:
-        """Sigma, 1 for experts who say nothing, (N,)."""
+        """Sigma, (N,); 1 for uninformative experts."""
         return np.where(self.informative, self.spread, 1.0)
 
     @property
     def signal(self) -> Array:
-        """Mu / sigma, 0 for experts who say nothing, (N,)."""
+        """Mu / sigma, (N,); 0 for uninformative experts."""
         return np.asarray(self.contrast / self.scale)
 
     def matrix(self) -> Array:
@@ -69,7 +69,7 @@ class Parts:
         return np.asarray(self.dependence.times(total)[..., self.source])
 
     def solve(self, v: Array, present: Mask, experts: Index | None = None, *, strict: bool = True) -> Array:
-        """R_SS⁺ v_S in each row, see `Dependence.solve`; experts who repeat each other share one part equally."""
+        """R_SS⁺ v_S in each row, see `Dependence.solve`; duplicates share one result equally."""
         if self.source is None:
             return self.dependence.solve(v, present, experts, strict=strict)
         who = np.broadcast_to(self.source, present.shape) if experts is None else self.source[experts]
@@ -103,7 +103,7 @@ class Parts:
         return np.asarray(weights[..., None] * np.where(present[..., None], debiased, 0.0))
 
     def total(self, levels: Array, origin: Array, experts: Index | None = None) -> Array:
-        """Σ_i w_i C_i for contrasts that are levels less origins, (T, K - 1)."""
+        """Σ_i w_i C_i, (T, K - 1), for contrasts C = `levels` − `origin`."""
         if experts is None and not np.isnan(levels.min(initial=0.0)):
             (t, m, d), weights = levels.shape, self.weights
             total = (levels.swapaxes(1, 2).reshape(t * d, m) @ weights).reshape(t, d)
@@ -111,13 +111,13 @@ class Parts:
         return np.asarray(self.added(levels - origin, experts).sum(axis=1))
 
     def expected(self, values: Array, present: Mask) -> Array:
-        """Values / σ (T, N) where present, elsewhere R R_SS⁻¹ of the values present, the conditional mean."""
+        """Values / σ, (T, N), with the conditional mean given the values present where one is absent."""
         if isinstance(self.dependence, MixedCorrelation):
             return self.dependence.average(lambda each: replace(self, dependence=each).expected(values, present))
         return np.where(present, values, self.times(self.solve(values, present, strict=False)))
 
     def fill(self, contrasts: Array) -> Array:
-        """Contrasts (T, N, K - 1), with E[C | C_S] under Sigma where one is NaN; 0 for uninformative experts.
+        """Contrasts (T, N, K - 1) with NaN replaced by E[C | C_S] under Sigma; 0 for uninformative experts.
 
         With weights w for the whole panel, w'E[C | C_S] is the pool of the sub-panel S, as Sigma w = 2 mu. So a
         regression on filled contrasts learns weights that hold for every sub-panel, if contrasts have no bias: an
@@ -132,7 +132,7 @@ class Parts:
         return np.where(present[..., None], contrasts, np.where(known[:, None], full, 0.0))
 
     def drawn(self, outcomes: Index, classes: int, rng: np.random.Generator) -> Array:
-        """Contrasts (T, N, K - 1) without bias, of noise that is differenced, so that no class is a special one."""
+        """Unbiased contrasts drawn given `outcomes`, (T, N, K - 1), whose noise treats all classes alike."""
         source = np.arange(len(self.contrast)) if self.source is None else self.source
         distinct, first = np.unique(source, return_index=True)
         normal = np.zeros((len(outcomes), classes, self.dependence.size))
@@ -142,7 +142,7 @@ class Parts:
         return np.asarray(expected + np.swapaxes(noise[:, 1:] - noise[:, :1], 1, 2))
 
     def subset(self, positions: Index) -> Parts:
-        """The parts of some of the experts."""
+        """Parts of the experts at `positions`."""
         kept, source = positions, None
         if self.source is not None:
             kept, source = np.unique(self.source[positions], return_inverse=True)
@@ -152,7 +152,7 @@ class Parts:
         return Parts(*own, self.dependence.subset(kept), self.absolute, source)
 
     def check_scale(self, what: str) -> None:
-        """Raise an `AccuracyUnknownError` where accuracies are known relative to each other only."""
+        """Raise an `AccuracyUnknownError` if only relative accuracies are known."""
         if not self.absolute:
             raise AccuracyUnknownError(
                 f"{what} needs an absolute accuracy, and this panel knows relative ones only; "
@@ -160,7 +160,7 @@ class Parts:
             )
 
     def check_spread(self, names: Sequence[str]) -> None:
-        """Raise an `AccuracyUnknownError` where the spread of an expert's log-odds is unknown."""
+        """Raise an `AccuracyUnknownError` if the spread of an expert's log-odds is unknown."""
         unknown = np.flatnonzero(np.isnan(self.spread))
         if len(unknown):
             raise AccuracyUnknownError(
@@ -172,7 +172,7 @@ class Parts:
 def cell_weights(
     event: Index, expert: Index, contrast: Array, spread: Array, dependence: Dependence, events: int
 ) -> Array:
-    """Weights as `Parts.weights_for`, of M forecasts from their event, expert, contrast mean and spread, (M,)."""
+    """Weight of each of M forecasts, (M,), as by `Parts.weights_for`; `contrast` and `spread` are of its expert."""
     signal, weights = contrast / spread, np.zeros(len(event))
     for _, cells, present in padded_cells(event, events):
         weights[cells[present]] = dependence.solve(signal[cells], present, expert[cells])[present]
@@ -180,18 +180,18 @@ def cell_weights(
 
 
 def numbers(values: npt.ArrayLike, what: str) -> Array:
-    """A new array of float64; a `PanelError` if these are not numbers, or rows of several lengths."""
+    """`values` as a new array of float64; a `PanelError` if they are not numbers, or rows of different lengths."""
     return np.array(as_numbers(values, what, PanelError))
 
 
 def _refuse(bad: Mask, values: Array, rule: str) -> None:
-    """Raise a `PanelError` with the first bad value."""
+    """Raise a `PanelError` that names the first of `values` that is `bad` and the `rule` it violates."""
     if bad.any():
         raise PanelError(f"{rule}, and one is {values[bad][0]:.15g}")
 
 
 def vector(values: npt.ArrayLike, n: int | None, what: str) -> Array:
-    """`values` as n finite numbers, one of which stands for n equal ones; a `ShapeError` or `PanelError` otherwise."""
+    """`values` as n finite numbers, a single one repeated n times; otherwise a `ShapeError` or `PanelError`."""
     array = numbers(values, what)
     if array.ndim == 0 and n is not None:
         array = np.full(n, float(array))
@@ -214,7 +214,7 @@ def bias_ratios(bias: npt.ArrayLike, n: int, classes: int) -> Array:
 
 
 def parts_of_parameters(contrast: npt.ArrayLike, covariance: npt.ArrayLike) -> Parts:
-    """Parts from contrast means and covariance, checked."""
+    """Checked parts from contrast means and covariance."""
     mean, sigma = vector(contrast, None, "contrast"), numbers(covariance, "covariance")
     if sigma.shape != (len(mean), len(mean)):
         raise ShapeError(f"{len(mean)} contrasts need a covariance of shape {(len(mean),) * 2}, not {sigma.shape}")
@@ -225,7 +225,7 @@ def parts_of_parameters(contrast: npt.ArrayLike, covariance: npt.ArrayLike) -> P
 
 
 def scaled(sigma: Array) -> tuple[Array, MatrixCorrelation]:
-    """Spreads (M,) and correlations (M, M) of a covariance, checked; 0 where there is no variance."""
+    """Checked spreads (M,) and correlations (M, M) of a covariance; 0 for a variance of 0."""
     variance = np.diag(sigma)
     if not np.isfinite(sigma).all() or (variance < 0).any():
         raise PanelError(f"a covariance must be finite, with variances above 0, and the variances are {variance}")
@@ -248,7 +248,7 @@ def parts_of_features(
     n: int,
     dependence: str = "common",
 ) -> Parts:
-    """Contrast mean mu*/kappa and spread sqrt(2 mu*)/kappa, on an arbitrary scale if no accuracy is given."""
+    """Parts with contrast means mu*/kappa and spreads sqrt(2 mu*)/kappa, on an arbitrary scale without an accuracy."""
     kappa = vector(calibration, n, "calibration")
     _refuse(kappa < 0, kappa, "a calibration must be at least 0")
     absolute = _accuracies(relative_accuracy, accuracy, n)
@@ -287,7 +287,7 @@ def _accuracies(relative_accuracy: npt.ArrayLike, accuracy: npt.ArrayLike | None
 
 
 def _dependence(r: Array, n: int) -> Dependence:
-    """The dependence of one correlation, or of a matrix."""
+    """Dependence from `r`, one correlation or a matrix."""
     if r.ndim == 0:
         _refuse(~np.isfinite(r[None]), r[None], "a correlation must be finite")
         return CommonCorrelation(n, float(r))
@@ -297,14 +297,14 @@ def _dependence(r: Array, n: int) -> Dependence:
 
 
 def believed_dependence(rho: float, accuracy: Array) -> Dependence:
-    """Nested evidence of accuracies (N,) (model.md, section 8); a common correlation where they are equal, or ρ < 0."""
+    """Nested evidence by accuracies (N,) (model.md, section 8); a common correlation if they are equal, or ρ < 0."""
     if rho < 0 or (accuracy == accuracy[0]).all():
         return CommonCorrelation(len(accuracy), rho if len(accuracy) > 1 else 0.0)
     return NestedCorrelation(np.sqrt(accuracy), rho)
 
 
 def number_of_experts(**given: object) -> int:
-    """N, from whichever argument has one value per expert; a `ShapeError` if none has, or they disagree."""
+    """N, from the arguments with one value per expert; a `ShapeError` if no argument has these, or they disagree."""
     sizes = {name: len(np.asarray(value, dtype=object)) for name, value in given.items() if axes(value, name) > 0}
     if not sizes:
         raise ShapeError("one number for every feature does not say how many experts there are: use Panel.exchangeable")

@@ -1,4 +1,4 @@
-"""The full model of more than two classes: each has a mean of its own (model.md, section 3).
+"""The full model of more than two classes, each with its own means (model.md, section 3).
 
 Given class y, the N(K − 1) contrasts are normal with mean m_y and covariance Ω, which is the same for all classes. So
 experts may know some classes better than others, and the forecast of one class may bear on another.
@@ -26,7 +26,7 @@ from opinionpool.model.pooling import Settings
 
 
 class Rule(NamedTuple):
-    """Discriminant of the experts present, contrasts x: class k scores Σ_i x_i · direction_ik − constant_ik."""
+    """Linear discriminant of some experts with contrasts x: class k scores Σ_i x_i · direction_ik − constant_ik."""
 
     direction: Array  # (n, K - 1, K); Ω⁻¹ m_k for every class k
     constant: Array  # (n, K); each expert's part of ½ m_kᵀ Ω⁻¹ m_k
@@ -41,25 +41,25 @@ class Discriminant:
 
     @cached_property
     def _scale(self) -> Array:
-        """Root of each expert's mean variance in coordinates in which no class is special, (N,)."""
+        """Root of each expert's mean whitened variance, (N,)."""
         k, _, d = self.means.shape
         return np.asarray(np.sqrt(np.einsum("nanb,ab->n", self.covariance, metric(k)) / d))
 
     @property
     def informative(self) -> Mask:
-        """False for experts whose forecasts never move, (N,)."""
+        """Mask of experts whose forecasts vary, (N,)."""
         return np.asarray(self._scale > 0)
 
     @cached_property
     def _standard(self) -> tuple[Array, Array, Array]:
-        """Maps of log-ratios to mean variance 1, (N, K - 1, K - 1), and the means and covariance after the map."""
+        """Maps (N, K - 1, K - 1) of log-ratios to a mean variance of 1, and means and covariance after the maps."""
         scale = np.where(self.informative, self._scale, 1.0)
         turn = np.linalg.cholesky(metric(len(self.means))) / scale[:, None, None]
         means = np.einsum("knd,nda->kna", self.means, turn)
         return turn, means, np.einsum("nimj,nia,mjb->namb", self.covariance, turn, turn, optimize=True)
 
     def rule(self, who: Index) -> Rule:
-        """The decision of some experts who all say something; a `PanelError` if classes differ without variance."""
+        """Discriminant of the informative experts `who`; a `PanelError` if classes differ where variance is 0."""
         turn, means, covariance = self._standard
         (k, _, d), n = means.shape, len(who)
         own, omega = means[:, who], covariance[who][:, :, who].reshape(n * d, n * d)
@@ -71,7 +71,7 @@ class Discriminant:
         return self.rule(np.flatnonzero(self.informative))
 
     def _rules(self, present: Mask, experts: Index | None) -> Iterator[tuple[Index, Index, Rule]]:
-        """Yield events (rows), a set of present and informative experts (columns), and their rule."""
+        """Yield, for each set of informative experts present, event rows, expert columns and the experts' rule."""
         informative = self.informative if experts is None else self.informative[experts]
         everybody = np.flatnonzero(self.informative)
         for alike in patterns(present & informative, experts):
@@ -79,7 +79,7 @@ class Discriminant:
                 yield rows, columns, self._whole if np.array_equal(who, everybody) else self.rule(who)
 
     def weights_for(self, present: Mask, experts: Index | None = None) -> Array:
-        """Mean weights of the experts present, (T, m), 0 where absent: traces of matrix weights over K − 1."""
+        """Mean weights of the experts present, (T, m), 0 where absent: the trace of each matrix weight over K − 1."""
         weights = np.zeros(present.shape)
         for rows, columns, rule in self._rules(present, experts):
             matrix = rule.direction[:, :, 1:] - rule.direction[:, :, :1]
@@ -92,11 +92,11 @@ class Discriminant:
         return np.asarray(self.weights_for(np.ones((1, self.means.shape[1]), dtype=bool))[0])
 
     def accuracy(self, columns: Index) -> float:
-        """mu* of some experts together: half the squared distance of two classes in units of Ω, averaged over pairs."""
+        """mu* of the experts `columns` together: half the mean squared Mahalanobis distance of two classes."""
         return float(2.0 * self.rule(columns).constant.sum() / (len(self.means) - 1))
 
     def subset(self, positions: Index) -> Discriminant:
-        """The decision among some of the experts: Ω_SS and m_S."""
+        """Discriminant of the experts at `positions`: Ω_SS and m_S."""
         return Discriminant(self.means[:, positions], self.covariance[positions][:, :, positions])
 
     def added(self, debiased: Array, experts: Index | None = None) -> Array:
@@ -112,7 +112,7 @@ class Discriminant:
         return np.asarray(self.added(levels - origin, experts).sum(axis=1))
 
     def drawn(self, outcomes: Index, classes: int, rng: np.random.Generator) -> Array:
-        """Contrasts (T, N, K - 1) without bias, given the outcomes (T,)."""
+        """Unbiased contrasts drawn given the outcomes (T,), (T, N, K - 1)."""
         n, d = self.means.shape[1:]
         values, vectors = np.linalg.eigh(self.covariance.reshape(n * d, n * d))
         root = vectors * np.sqrt(np.maximum(values, 0.0))
@@ -200,18 +200,18 @@ class FullPanel(PoolingPanel):
 
     @property
     def calibration(self) -> Array:
-        """The weight that each expert would have by itself, (N,) (13); 0 for uninformative experts."""
+        """Calibration: the weight of each expert as the only one, (N,) (13); 0 for uninformative experts."""
         return np.diag(self.parts.weights_for(np.eye(len(self), dtype=bool))).copy()
 
     @property
     def accuracy(self) -> Array:
-        """Accuracy mu* of each expert by itself, (N,) (15): between two classes, averaged over pairs."""
+        """Accuracy mu* of each expert as the only one, (N,) (paper, equation 15): mean over pairs of classes."""
         known = self.informative.tolist()
         return np.array([self.parts.accuracy(np.array([i])) if own else 0.0 for i, own in enumerate(known)])
 
     @property
     def joint_accuracy(self) -> float:
-        """Accuracy mu* of the panel together (15): between two classes, averaged over pairs."""
+        """Accuracy mu* of the panel's pooled forecast (paper, equation 15): mean over pairs of classes."""
         return self.parts.accuracy(np.flatnonzero(self.informative))
 
     def pair_weights(self, y: object, z: object) -> Array:
@@ -234,7 +234,7 @@ class FullPanel(PoolingPanel):
 
     @property
     def class_weights(self) -> Array:
-        """Weight of what each expert says of a class in the pooled log-probability of that class, (N, K).
+        """Weight of each expert's log-probability of a class in the pooled log-probability of that class, (N, K).
 
         Times K/(K - 1), as both are measured from their means over the classes; the mean over the classes is `weights`.
         """
@@ -244,7 +244,7 @@ class FullPanel(PoolingPanel):
         return np.asarray(np.einsum("knk->nk", centred) * k / (k - 1))
 
     def answer_parts(self, batch: Batch) -> AnswerParts:
-        """The answer about one event as a sum; no contrast has one weight."""
+        """Answer about one event as a sum over experts; an expert has no single weight."""
         beyond = self.settings.contrasts(batch)[0]
         contrast = np.where(np.isnan(beyond), 0.0, beyond - self.bias_ratios)
         added = self.parts.added((beyond - self.bias_ratios)[None])[0]
@@ -253,7 +253,7 @@ class FullPanel(PoolingPanel):
 
 
 def _checked_covariance(covariance: npt.ArrayLike, n: int, d: int) -> Array:
-    """Covariance (N, K - 1, N, K - 1), symmetric and positive."""
+    """Checked covariance (N, K - 1, N, K - 1), symmetric and positive definite."""
     omega = numbers(covariance, "covariance")
     if omega.shape not in {(n, d, n, d), (n * d, n * d)}:
         raise ShapeError(

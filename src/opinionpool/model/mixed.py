@@ -1,4 +1,4 @@
-"""Several models of how experts depend on each other, averaged.
+"""Average over several models of the dependence between experts.
 
 Where data do not decide which of them holds, the answer is the average of their answers in log-odds, so its weights are
 the averages of theirs (model.md, section 8). That is not the answer by the average correlation.
@@ -18,7 +18,7 @@ from opinionpool.model.correlation import Dependence, MatrixCorrelation
 
 @dataclass(frozen=True, eq=False)
 class MixedCorrelation:
-    """Correlations of N experts by several models, and the share of each in the answer."""
+    """Correlations of N experts by several models, and the share of each model in the answer."""
 
     models: tuple[Dependence, ...]
     share: Array  # (models,); at least 0; they add up to 1
@@ -53,7 +53,7 @@ class MixedCorrelation:
         return self.average(lambda each: each.times(v))
 
     def solve(self, v: Array, present: Mask, experts: Index | None = None, *, strict: bool = True) -> Array:
-        """The average of R_SS⁻¹ v_S in each row, (T, m), v being signals."""
+        """The average over the models of R_SS⁻¹ v_S in each row, (T, m), v times the model's relative signals."""
         if self.signal is None:
             return self.average(lambda each: each.solve(v, present, experts, strict=strict))
         total = np.zeros(present.shape)
@@ -63,10 +63,10 @@ class MixedCorrelation:
         return total
 
     def subset(self, positions: Index) -> MixedCorrelation:
-        """The models among some of the experts."""
+        """The models, restricted to the experts at `positions`."""
         signal = None if self.signal is None else self.signal[:, positions]
         return MixedCorrelation(tuple(each.subset(positions) for each in self.models), self.share, signal)
 
     def correlate(self, z: Array) -> Array:
-        """Independent standard normals (..., N) to ones with the average correlation."""
+        """Normals (..., N) with the average correlation, from independent standard normals `z`."""
         return MatrixCorrelation(self.matrix()).correlate(z)

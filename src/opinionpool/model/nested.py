@@ -53,7 +53,7 @@ class NestedCorrelation:
 
     @cached_property
     def _level(self) -> Array:
-        """√m, (N,)."""
+        """√m (root of the relative accuracy), (N,)."""
         return np.abs(self.signal)
 
     @cached_property
@@ -87,14 +87,14 @@ class NestedCorrelation:
         return solved
 
     def _places(self, present: Mask, experts: Index | None) -> tuple[Index, Mask, Array, Array]:
-        """Columns of each row (T, m), the weakest present first; and by place (m, T), presence, level and sign."""
+        """Columns of each row by rising accuracy, absent last, (T, m); and presence, level and sign, (m, T)."""
         level, sign = (in_rows(x, present, experts) for x in (self._level, self._sign))
         order = np.argsort(np.where(present, level, np.inf), axis=1, kind="stable")
         level, sign = (np.take_along_axis(x, order, axis=1).T.copy() for x in (level, sign))
         return order, sign != 0, level, sign
 
     def _by_place(self, level: Array, value: Array, here: Mask, *, strict: bool) -> Array:
-        """R_SS⁻¹ v_S of T rows by place, (m, T), in the order of rising accuracy, absent experts last."""
+        """R_SS⁻¹ v_S of T rows, (m, T), with experts in the order of rising accuracy, absent ones last."""
         decay, gap = np.zeros(level.shape), np.ones(level.shape)
         decay[1:], gap[1:] = _steps(level)
         tied = (gap <= (SINGULAR if self.rho == 1.0 else 0.0)) & here
@@ -111,7 +111,7 @@ class NestedCorrelation:
         return solved
 
     def _smoothed(self, decay: Array, gap: Array, value: Array, *, strict: bool) -> Array:
-        """Smoothed disturbances of the process by place, (m, T), from its decay and its new variance at each."""
+        """Smoothed disturbances of the process, (m, T), from its `decay` and new variance (`gap`) at each step."""
         noise, mean, variance = max(1.0 - self.rho, _LEAST), 0.0, 0.0
         errors, spreads = [], []
         for step, own, seen in zip(*map(_by_row, (decay, gap, value)), strict=True):
@@ -144,11 +144,11 @@ class NestedCorrelation:
         return products, squares
 
     def subset(self, positions: Index) -> NestedCorrelation:
-        """The dependence among some of the experts."""
+        """The dependence among the experts at `positions`."""
         return NestedCorrelation(self.signal[positions], self.rho)
 
     def correlate(self, z: Array) -> Array:
-        """Independent standard normals (..., N) to correlated ones, in O(N) each, by the Cholesky root of R."""
+        """Correlated normals (..., N), from independent standard normals `z`, by R's Cholesky root in O(N)."""
         order, correlated = np.argsort(self._level, kind="stable"), np.empty(z.shape)
         decay, gap = (np.append(first, x) for first, x in zip((0.0, 1.0), _steps(self._level[order]), strict=True))
         mean, variance = np.zeros(z.shape[:-1]), 0.0
@@ -168,13 +168,13 @@ def _by_row(values: Array) -> Any:  # noqa: ANN401 - both can be calculated with
 
 
 def _steps(level: Array) -> tuple[Array, Array]:
-    """√(m/m') and 1 − m/m', to its last digit, of each level but the first after the one before it, (m - 1, ...)."""
+    """√(a/b) and 1 − a/b of each accuracy b after the one before it, a, from rising levels √b, (m - 1, ...)."""
     decay = _ratio(level[:-1], level[1:])
     return decay, _ratio(level[1:] - level[:-1], level[1:], 1.0) * (1.0 + decay)
 
 
 def _ratio(a: Array, b: Array, otherwise: float = 0.0) -> Array:
-    """A / b, or another value where b is 0."""
+    """`a` / `b`, or `otherwise` where `b` is 0."""
     return np.asarray(np.divide(a, b, out=np.full(b.shape, otherwise), where=b > 0))
 
 
@@ -186,7 +186,7 @@ def _from_weaker(level: Array, value: Array) -> Array:
 
 
 def _from_stronger(level: Array, value: Array) -> Array:
-    """Σ_j>i level_i value_j / level_j along the last axis, on which levels rise; nothing from a level of 0."""
+    """Σ_j>i level_i value_j / level_j along the last axis, on which levels rise; terms with a level of 0 are 0."""
     summed = np.zeros(value.shape)
     each = _ratio(value, np.broadcast_to(level, value.shape))
     summed[..., :-1] = np.cumsum(each[..., ::-1], axis=-1)[..., ::-1][..., 1:]

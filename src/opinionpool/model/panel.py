@@ -30,7 +30,7 @@ from opinionpool.priors import spread_prior
 
 
 def class_labels(classes: Sequence[object] | None) -> tuple[object, ...]:
-    """Labels of the classes, checked; 0 and 1 if not given."""
+    """Checked labels of the classes; 0 and 1 if not given."""
     labels = (0, 1) if classes is None else labels_given(classes, "classes", PanelError)
     if len(labels) < 2 or len(set(labels)) < len(labels):
         raise PanelError(f"classes must be at least two different labels, not {labels}")
@@ -38,7 +38,7 @@ def class_labels(classes: Sequence[object] | None) -> tuple[object, ...]:
 
 
 class PoolingPanel(Tabular, ABC):
-    """An immutable panel of N experts on events of K classes; `Panel` and `FullPanel` are such.
+    """An immutable panel of N experts on events of K classes; the base class of `Panel` and `FullPanel`.
 
     Weights, calibration and accuracy mean the same for both; where a model has more than one weight for an expert,
     they are averages over the classes.
@@ -66,7 +66,7 @@ class PoolingPanel(Tabular, ABC):
         classes: Sequence[object] | None,
         settings: Settings,
     ) -> None:
-        """Check names, classes and floors, and fill the slots, whose arrays cannot be written to later."""
+        """Check names, classes and floors, and fill the slots, whose arrays become read-only."""
         labels, n = class_labels(classes), len(parts.informative)
         for name in ("floor", "pool_floor"):
             logodds.check_floor(getattr(settings, name), name)
@@ -87,7 +87,7 @@ class PoolingPanel(Tabular, ABC):
         classes: Sequence[object] | None = None,
         settings: Settings = Settings(),  # noqa: B008 - it does not change
     ) -> Self:
-        """A panel from what weighs the experts and their bias in log-ratios (N, K - 1), taken as they are."""
+        """Panel from a solver `parts` and biases as log-ratios (N, K - 1), which are not checked."""
         panel = cls.__new__(cls)
         panel._set(parts, bias, names, classes, settings)
         return panel
@@ -120,12 +120,12 @@ class PoolingPanel(Tabular, ABC):
 
     @property
     def weights(self) -> Array:
-        """Weights w = 2 Sigma⁻¹ mu when every expert is present, (N,) (10)."""
+        """Weights w = 2 Sigma⁻¹ mu when every expert is present, (N,) (paper, equation 10)."""
         return self.parts.weights.copy()
 
     @property
     def prior_weight(self) -> float:
-        """Weight 1 - sum(w) of the prior's log-odds (12)."""
+        """Weight 1 - sum(w) of the prior's log-odds (paper, equation 12)."""
         return float(1.0 - self.weights.sum())
 
     @property
@@ -135,23 +135,23 @@ class PoolingPanel(Tabular, ABC):
 
     @property
     def bias(self) -> Array:
-        """Bias b in log-odds, (N,); K > 2: in log-probabilities centred over the classes, (N, K) (6)."""
+        """Bias b in log-odds, (N,); for K > 2 in log-probabilities centred over the classes, (N, K)."""
         return logodds.public_log_odds(self.bias_ratios).copy()
 
     @property
     @abstractmethod
     def calibration(self) -> Array:
-        """Calibration kappa of each expert by itself, (N,) (13); 0 for uninformative experts."""
+        """Calibration kappa of each expert, (N,) (paper, equation 13); 0 for uninformative experts."""
 
     @property
     @abstractmethod
     def accuracy(self) -> Array:
-        """Accuracy mu* of each expert by itself, (N,) (15)."""
+        """Accuracy mu* of each expert, (N,) (paper, equation 15)."""
 
     @property
     @abstractmethod
     def joint_accuracy(self) -> float:
-        """Accuracy mu* of the panel together (15)."""
+        """Accuracy mu* of the panel's pooled forecast (paper, equation 15)."""
 
     def weights_for(self, present: Mask) -> Array:
         """Weights of the exact sub-panels of the experts present, (T, N), 0 where absent (model.md, section 2.3)."""
@@ -166,7 +166,7 @@ class PoolingPanel(Tabular, ABC):
     def pool(
         self, probabilities: npt.ArrayLike, prior: npt.ArrayLike = 0.5, base_rate: npt.ArrayLike | None = None
     ) -> Array:
-        """The pooled probability (11).
+        """The pooled probability (paper, equation 11).
 
         Parameters
         ----------
@@ -227,7 +227,7 @@ class PoolingPanel(Tabular, ABC):
         return answers
 
     def for_options(self, slots: tuple[object, ...]) -> Panel:  # noqa: ARG002 - of panels without classes of their own
-        """Panel with unchanged weights for events with these options, if it has no biases for its own classes."""
+        """Panel with unchanged weights for events with the options `slots`; an error if experts have biases."""
         raise ArgumentError(
             f"this panel has biases for the classes {self.classes}, and these events have options of their own"
         )
@@ -244,7 +244,7 @@ class PoolingPanel(Tabular, ABC):
 
     @abstractmethod
     def answer_parts(self, batch: Batch) -> AnswerParts:
-        """The answer about one event as a sum, see `AnswerParts`."""
+        """Answer about one event as a sum, see `AnswerParts`."""
 
     def subset(self, experts: Iterable[object]) -> Self:
         """The panel of some of the experts, exactly (model.md, section 2.3).
@@ -262,7 +262,7 @@ class PoolingPanel(Tabular, ABC):
     def simulate(
         self, events: int, prior: npt.ArrayLike = 0.5, seed: int | np.random.Generator | None = None
     ) -> tuple[Array, npt.NDArray[np.generic]]:
-        """Forecasts and outcomes drawn from the model (5), (9). Needs an absolute accuracy.
+        """Forecasts and outcomes drawn from the model (paper, equations 5 and 9); needs an absolute accuracy.
 
         Parameters
         ----------
@@ -295,7 +295,7 @@ NEARLY_NONE = 0.1
 
 
 def _warn_of_weights(panel: Panel, given: npt.ArrayLike) -> None:
-    """Warn if one correlation of all pairs lets experts cancel the errors of better ones, or all their errors."""
+    """Warn if one correlation for all pairs gives negative weights, or a panel without errors."""
     r = np.asarray(given, dtype=np.float64)
     pairs = np.unique(r[np.triu_indices(len(r), 1)]) if r.ndim else r[None]
     if len(pairs) != 1 or (r.ndim and len(r) < 3) or pairs[0] >= 1.0:
@@ -482,7 +482,7 @@ class Panel(PoolingPanel):
         classes: Sequence[object] | None,
         settings: Settings,
     ) -> Panel:
-        """Panel of given parts, with a warning where the correlation gives unexpected weights."""
+        """Panel of `parts`, with a warning if the correlation gives unexpected weights."""
         labels = class_labels(classes)
         ratios = bias_ratios(bias, len(parts.contrast), len(labels))
         panel = cls.from_parts(parts, ratios, names, labels, settings)
@@ -494,7 +494,7 @@ class Panel(PoolingPanel):
 
     @property
     def calibration(self) -> Array:
-        """Calibration kappa = 2 mu / sigma², (N,) (13); 0 for experts who say nothing."""
+        """Calibration kappa = 2 mu / sigma², (N,) (paper, equation 13); 0 for uninformative experts."""
         return np.asarray(2.0 * self.parts.signal / self.parts.scale)
 
     @property
@@ -504,7 +504,7 @@ class Panel(PoolingPanel):
 
     @property
     def relative_accuracy(self) -> Array:
-        """Relative accuracy m = mu*_i / mu*_1, (N,) (16); 0 for experts who say nothing.
+        """Relative accuracy m = mu*_i / mu*_1, (N,) (paper, equation 16); 0 for uninformative experts.
 
         Raises
         ------
@@ -518,7 +518,7 @@ class Panel(PoolingPanel):
 
     @property
     def contrast(self) -> Array:
-        """Contrast means mu, (N,) (8). Needs an absolute accuracy."""
+        """Contrast means mu, (N,) (paper, equation 8). Needs an absolute accuracy."""
         self.parts.check_scale("contrast")
         return self.parts.contrast.copy()
 
@@ -531,13 +531,13 @@ class Panel(PoolingPanel):
 
     @property
     def accuracy(self) -> Array:
-        """Accuracy mu* = kappa mu of each expert by itself, (N,) (15). Needs an absolute accuracy."""
+        """Accuracy mu* = kappa mu of each expert, (N,) (paper, equation 15). Needs an absolute accuracy."""
         self.parts.check_scale("accuracy")
         return 2.0 * self.parts.signal**2
 
     @property
     def joint_accuracy(self) -> float:
-        """Accuracy mu* = w'mu of the panel together (15). Needs an absolute accuracy."""
+        """Accuracy mu* = w'mu of the panel's pooled forecast (paper, equation 15). Needs an absolute accuracy."""
         self.parts.check_scale("joint accuracy")
         return float(self.weights @ self.parts.contrast)
 
@@ -551,7 +551,7 @@ class Panel(PoolingPanel):
         return Panel.from_parts(self.parts, None, self.names, slots, settings)
 
     def answer_parts(self, batch: Batch) -> AnswerParts:
-        """The answer about one event as a sum; where extremes have a centre, it is each one's bias.
+        """Answer about one event as a sum over experts; null forecasts, if learned, are in place of biases.
 
         What then is left of the bias is in the intercept.
         """

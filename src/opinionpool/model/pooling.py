@@ -1,4 +1,4 @@
-"""The one way in which forecasts become an answer, for arrays, cells and single events: equations (10) and (11)."""
+"""From forecasts to answers, for arrays, cells and single events (paper, equations 10 and 11)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Settings(NamedTuple):
         return np.asarray(np.subtract(*self.levels(batch)))
 
     def levels(self, batch: Batch) -> tuple[Array, Array]:
-        """What robust contrasts are the differences of: levels (T, N, K - 1), and origins (T or 1, N or 1, K - 1)."""
+        """Levels (T, N, K - 1) and origins (T or 1, N or 1, K - 1), whose differences are the robust contrasts."""
         extremes = self.extremes if batch.experts is None else self.extremes.subset(batch.experts)
         if batch.classes > 2:
             return extremes.believed(batch.contrasts(), batch.base.absent), np.zeros((1, 1, 1))
@@ -46,7 +46,7 @@ class Solver(Protocol):
 
     @property
     def informative(self) -> Mask:
-        """False for experts who say nothing, (N,)."""
+        """Mask of the informative experts, (N,)."""
 
     @property
     def weights(self) -> Array:
@@ -59,13 +59,13 @@ class Solver(Protocol):
         """Contributions of contrasts (T, m, K - 1) to the log-ratios, (T, m, K - 1), 0 where a contrast is NaN."""
 
     def total(self, levels: Array, origin: Array, experts: Index | None = None) -> Array:
-        """Sum of the contributions of contrasts, levels less origins that broadcast, over the experts, (T, K - 1)."""
+        """Sum over the experts of the contributions of contrasts `levels` − `origin`, (T, K - 1)."""
 
     def drawn(self, outcomes: Index, classes: int, rng: np.random.Generator) -> Array:
-        """Contrasts (T, N, K - 1) without bias, given the outcomes (T,)."""
+        """Unbiased contrasts drawn given the outcomes (T,), (T, N, K - 1)."""
 
     def subset(self, positions: Index) -> Self:
-        """The solver among some of the experts."""
+        """Solver of the experts at `positions`."""
 
 
 def pooled(solver: Solver, bias: Array, settings: Settings, batch: Batch) -> Array:
