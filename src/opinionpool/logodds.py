@@ -337,6 +337,16 @@ def whitened(ratios: Array) -> Array:
     return ratios if ratios.shape[-1] == 1 else np.asarray(ratios @ _metric_root(ratios.shape[-1] + 1))
 
 
+def unwhitened(coordinates: Array) -> Array:
+    """Return log-ratios (..., K - 1) from their `whitened` coordinates.
+
+    >>> unwhitened(whitened(np.array([1.0, 2.0]))).round(9).tolist()
+    [1.0, 2.0]
+    """
+    d = coordinates.shape[-1]
+    return coordinates if d == 1 else np.asarray(coordinates @ np.linalg.inv(_metric_root(d + 1)))
+
+
 @lru_cache(maxsize=16)
 def _metric_root(classes: int) -> Array:
     return read_only(np.asarray(np.linalg.cholesky(metric(classes)), dtype=np.float64))

@@ -218,11 +218,11 @@ class TestOthers:
         own = Features(np.zeros((5, 1)), rng.uniform(0.3, 1.5, 5), rng.uniform(0.5, 2.0, 5)).among(expert)
         model = Model(nested=False, rho=rho)
         cells = Cells(event, expert, x, x, np.ones(len(x)), 12, 5)
-        found = Pooled.by_others(model, cells, own, np.eye(1))
+        found = Pooled.by_others(model, cells, own)
         for m in range(len(x)):
             kept = np.arange(len(x)) != m
             fewer = Cells(event[kept], expert[kept], x[kept], x[kept], np.ones(kept.sum()), 12, 5)
-            without = Pooled.by(model, fewer, own.among(np.flatnonzero(kept)), np.eye(1))
+            without = Pooled.by(model, fewer, own.among(np.flatnonzero(kept)))
             assert found.contrasts[m] == pytest.approx(without.contrasts[event[m]], abs=1e-12)
             assert found.weights[m] == pytest.approx(without.weights[event[m]], abs=1e-12)
 

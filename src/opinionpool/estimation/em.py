@@ -28,7 +28,7 @@ from opinionpool.errors import LearningError, Note
 from opinionpool.estimation.rows import DenseEvents, ForecastRows, ResolvedEvents
 from opinionpool.estimation.statistics import PatternMoments, Statistics
 from opinionpool.labels import UNRESOLVED
-from opinionpool.logodds import whitened
+from opinionpool.logodds import unwhitened, whitened
 from opinionpool.model.contrasts import padded_cells
 from opinionpool.model.correlation import least_pivot, patterns
 
@@ -285,7 +285,7 @@ def maximum_likelihood(evidence: ResolvedEvents, bias: Array, varies: Mask, expe
     n, rows = len(experts), float(regression.weight.sum())
     bias, contrast, covariance = bias.copy(), np.zeros(n), np.zeros((n, n))
     if design.biased:
-        bias[kept] = fit.coefficients[:, :d] @ np.linalg.inv(whitened(np.eye(d)))
+        bias[kept] = unwhitened(fit.coefficients[:, :d])
     contrast[kept] = fit.coefficients[:, -1]
     covariance[np.ix_(kept, kept)] = fit.covariance * rows / (rows - design.coefficients)
     return Likeliest(bias, contrast, covariance, fit)

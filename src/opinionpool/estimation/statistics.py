@@ -17,7 +17,7 @@ from opinionpool.arrays import Array, Floats, Index, each_pattern
 from opinionpool.blocks import blocks
 from opinionpool.errors import ArgumentError, ShapeError
 from opinionpool.labels import UNRESOLVED
-from opinionpool.logodds import inner_products, signature, whitened
+from opinionpool.logodds import inner_products, signature, unwhitened, whitened
 from opinionpool.names import expert_names, places, unknown_names
 
 # The least share of a sum of squares that may lie about the means: below, too many digits are lost.
@@ -149,7 +149,7 @@ class PatternMoments:
         """Moments of `ratios` (t, n, K - 1) by `group` (t,), 0 to `groups`, the last group for unresolved events."""
         (_, n, d), member = ratios.shape, np.zeros((groups + 1, len(ratios)))
         member[group, np.arange(len(ratios))] = weight
-        back, alike = np.asarray(np.linalg.inv(whitened(np.eye(d)))), bool((weight == 1.0).all())
+        back, alike = unwhitened(np.eye(d)), bool((weight == 1.0).all())
 
         def about(mean: Array | None) -> RawSums:
             total = RawSums(np.zeros(groups + 1), np.zeros((d, groups + 1, n)), np.zeros((2, n, n)))

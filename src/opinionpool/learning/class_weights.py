@@ -22,7 +22,7 @@ from opinionpool.estimation.regression import intercept_root
 from opinionpool.learning.constants import BIASES
 from opinionpool.learning.posterior import Posterior
 from opinionpool.learning.prior import believed_slope
-from opinionpool.logodds import metric, uncentred, whitened
+from opinionpool.logodds import metric, uncentred, unwhitened, whitened
 from opinionpool.model.contrasts import Batch
 from opinionpool.model.full_panel import Discriminant, FullPanel
 from opinionpool.model.panel import Panel, PoolingPanel
@@ -87,7 +87,7 @@ class ClassWeights:
     def shapes(self) -> Array:
         """Basis of matrices on log-ratios, ((K - 1)², K - 1, K - 1); the first is a multiple of the identity."""
         d = self.free
-        turn = np.linalg.cholesky(metric(d + 1))
+        turn = whitened(np.eye(d))
         start = np.concatenate([np.eye(d).reshape(1, -1), np.eye(d * d)])
         standard = np.linalg.qr(start.T)[0].T.reshape(-1, d, d)
         return np.asarray(turn @ standard @ np.linalg.inv(turn))
@@ -134,7 +134,7 @@ class ClassWeights:
     @cached_property
     def feature_turn(self) -> Array:
         """Map from whitened coordinates to log-ratios, (K - 1, K - 1)."""
-        return np.asarray(np.linalg.inv(whitened(np.eye(self.free))))
+        return unwhitened(np.eye(self.free))
 
     @cached_property
     def _differences(self) -> Array:
@@ -146,7 +146,7 @@ class ClassWeights:
         """Map from coefficients of features to coefficients, (P, F (K - 1))."""
         d, n = self.free, len(self.first)
         turn, p = whitened(np.eye(d)), d * d
-        even = (np.linalg.inv(turn) @ self.shapes @ turn).reshape(p, p)
+        even = (self.feature_turn @ self.shapes @ turn).reshape(p, p)
         matrix = np.zeros((self.size, (1 + n * d) * d))
         matrix[:p, d : d + p] = even
         matrix[self.size - d :, :d] = np.linalg.solve(intercept_root(1.0, d), self.feature_turn.T)

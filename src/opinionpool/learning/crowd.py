@@ -94,17 +94,17 @@ class Pooled:
     weights: Array  # (T,); their sum
 
     @classmethod
-    def by(cls, model: Model, cells: Cells, features: Features, root: Array) -> Pooled:
-        """Forecasts pooled under `model`, given features (M,) of each forecast's expert; `root` whitened contrasts."""
+    def by(cls, model: Model, cells: Cells, features: Features) -> Pooled:
+        """Forecasts pooled under `model`, given features (M,) of each forecast's expert."""
         contrast, spread = features.contrast, features.spread
         each, dependence = np.arange(len(contrast)), model.among(contrast / spread)
         weights = cell_weights(cells.event, each, contrast, spread, dependence, cells.events)
         columns = (cells.contrasts - features.bias).T
         pooled = np.stack([cells.by_event(weights * column) for column in columns], axis=-1)
-        return cls(pooled @ np.linalg.inv(root), cells.by_event(weights))
+        return cls(logodds.unwhitened(pooled), cells.by_event(weights))
 
     @classmethod
-    def by_others(cls, model: Model, cells: Cells, features: Features, root: Array) -> Pooled:
+    def by_others(cls, model: Model, cells: Cells, features: Features) -> Pooled:
         """For each of M forecasts, the pool of all other forecasts on the same event, under one common correlation."""
         signal, spread, rho = features.contrast / features.spread, features.spread[:, None], model.rho
 
@@ -122,7 +122,7 @@ class Pooled:
             return np.asarray(2.0 * (others(signal * z) - shared * others(z)) / single)
 
         pooled = np.stack([summed(z) for z in moved], axis=-1)
-        return cls(pooled @ np.linalg.inv(root), summed(1.0 / features.spread))
+        return cls(logodds.unwhitened(pooled), summed(1.0 / features.spread))
 
     def times(self, factor: float) -> Pooled:
         """Pooled forecasts with contrasts and weights multiplied by `factor`."""
@@ -214,20 +214,20 @@ def _distinct(data: SparseContrasts, duplicates: Duplicates) -> SparseContrasts:
     return replace(found, expert=duplicates.source[found.expert], experts=names)
 
 
-def _cells(task: SparseContrasts, limit: float, root: Array) -> Cells:
+def _cells(task: SparseContrasts, limit: float) -> Cells:
     """Whitened contrasts, moderated to `limit`, and whitened signatures of the outcomes, as rows."""
     absent = task.absent
     believed = Extremes(limit).believed(task.contrasts, None if absent is None else absent[task.event])
     own = None if absent is None else np.asarray(task.contrasts.shape[1] - absent.sum(axis=1), dtype=np.float64)
-    signs = _signs(task, task.outcomes) @ root
+    signs, moved = _signs(task, task.outcomes), logodds.whitened(believed)
     weight, events = task.weight[task.event], len(task.outcomes)
-    return Cells(task.event, task.expert, believed @ root, signs[task.event], weight, events, len(task.experts), own)
+    return Cells(task.event, task.expert, moved, signs[task.event], weight, events, len(task.experts), own)
 
 
 def _signs(task: SparseContrasts, outcomes: Index) -> Array:
-    """Signature of each event's outcome, (T, K - 1): the log-ratios that point towards the class that happened."""
+    """Whitened signature of each outcome, (T, K - 1): the log-ratios that point towards the class that happened."""
     signs = logodds.signature(task.contrasts.shape[1] + 1)[outcomes]
-    return signs if task.absent is None else logodds.levelled(signs, task.absent)
+    return logodds.whitened(signs if task.absent is None else logodds.levelled(signs, task.absent))
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,11 +238,11 @@ class _Open:
     cells: Cells
     probability: Array
 
-    def of_every_class(self, root: Array) -> list[Cells]:
+    def of_every_class(self) -> list[Cells]:
         """Rows of the forecasts for each of K classes, weighted by the probability of the class."""
         found = []
         for k, probability in enumerate(self.probability.T):
-            signs = _signs(self.task, np.full(len(self.task.outcomes), k)) @ root
+            signs = _signs(self.task, np.full(len(self.task.outcomes), k))
             found.append(replace(self.cells, signs=signs[self.cells.event], weight=self.cells.weight * probability))
         return found
 
@@ -267,7 +267,6 @@ class _AtLimit:
     extremes: Extremes
     prior: Nodes  # by agreement
     centre: Centre
-    root: Array
     cells: Cells
     every: Cells  # with those of open events
     crowd: Hierarchy
@@ -285,13 +284,12 @@ class _AtLimit:
         imputed: _Open | None = None,
     ) -> _AtLimit:
         """Crowd fitted to resolved events, `task`, and to open ones with imputed outcomes, `imputed`, if given."""
-        root = np.asarray(np.linalg.cholesky(logodds.metric(task.contrasts.shape[1] + 1)), dtype=np.float64)
-        every = cells = _cells(task, limit, root)
+        every = cells = _cells(task, limit)
         if imputed is not None:
-            every = cells.and_then(*imputed.of_every_class(root))
+            every = cells.and_then(*imputed.of_every_class())
         crowd = Hierarchy.learn(every, start, prior[1])
         otherwise = crowd.deviation_otherwise(every)
-        return cls(task, Extremes(limit), *prior, root, cells, every, crowd, otherwise, imputed)
+        return cls(task, Extremes(limit), *prior, cells, every, crowd, otherwise, imputed)
 
     @cached_property
     def judged(self) -> _Judged:
@@ -319,7 +317,7 @@ class _AtLimit:
 
     def by_features(self, model: Model, share: float) -> Pooled:
         """Forecasts of `judged` events, pooled with features that keep `share` of the differences between experts."""
-        return Pooled.by(model, self.judged.cells, self.features_otherwise(share), self.root).times(1.0 / self.sum)
+        return Pooled.by(model, self.judged.cells, self.features_otherwise(share)).times(1.0 / self.sum)
 
     def features_otherwise(self, share: float) -> Features:
         """Features of each forecast's expert, learned without the forecast, or without its fold if there are folds."""
@@ -370,7 +368,7 @@ class _AtLimit:
         share, models, features, agreeing = self.chosen
         bias, cells = self.features_otherwise(share).bias, self.judged.cells
         own = [Features(bias, each[cells.expert], features.spread[cells.expert]) for each in agreeing]
-        found = [Pooled.by(models[0], cells, each, self.root) for each in own]
+        found = [Pooled.by(models[0], cells, each) for each in own]
         return found + [self.by_features(model, share) for model in models]
 
     @cached_property
@@ -397,11 +395,11 @@ class _AtLimit:
 
     def imputed(self, unresolved: SparseContrasts) -> _Open:
         """Open events, with class probabilities that the other forecasts on the event imply under one correlation."""
-        cells = _cells(replace(unresolved, outcomes=np.zeros_like(unresolved.outcomes)), self.extremes.limit, self.root)
+        cells = _cells(replace(unresolved, outcomes=np.zeros_like(unresolved.outcomes)), self.extremes.limit)
         share, model = self.share((False,)), self.model(0.0, nested=False)
         known = self.observed([self.by_features(model, share)])
         mean, d = fit_nodes(known, self.nodes(np.ones(1)), covariances=False).mean, cells.contrasts.shape[1]
-        others = Pooled.by_others(model, cells, self.features(share).among(cells.expert), self.root)
+        others = Pooled.by_others(model, cells, self.features(share).among(cells.expert))
         answers = mean[:d] + mean[d] / self.sum * others.contrasts
         return _Open(unresolved, cells, logodds.softmax(unresolved.offset[cells.event] + answers))
 
@@ -415,7 +413,7 @@ class _AtLimit:
         mean = self.fit[0].mean
         answers = [
             mean[: cells.contrasts.shape[1]]
-            + _mixed([Pooled.by(model, cells, each, self.root) for model in models], mean[-2:] / self.sum)
+            + _mixed([Pooled.by(model, cells, each) for model in models], mean[-2:] / self.sum)
             for each in (without, features.among(cells.expert))
         ]
         # As a logistic regression of one on the other, its first step: weighted by what an outcome would tell.
@@ -428,16 +426,11 @@ class _AtLimit:
     def marginal(self) -> MarginalFeatures:
         """Marginal features of each expert, whose difference from the crowd is kept in full."""
         found = self.features(1.0)
-        bias = found.bias @ np.linalg.inv(self.root)
-        return MarginalFeatures(bias, found.contrast, found.spread, self.crowd.correlation)
+        return MarginalFeatures(logodds.unwhitened(found.bias), found.contrast, found.spread, self.crowd.correlation)
 
     def panel(self) -> tuple[Parts, Array, CrowdPosterior]:
         """Panel's parts, biases of all experts (N, K - 1), and the posterior of the pool."""
-        (fit, nodes), (_, models, features, agreeing), turn = (
-            self.fit,
-            self.chosen,
-            np.asarray(np.linalg.inv(self.root), dtype=np.float64),
-        )
+        (fit, nodes), (_, models, features, agreeing) = self.fit, self.chosen
         d, slope = self.cells.contrasts.shape[1], self.reuse_correction() / self.sum
         among = tuple(model.among(features.contrast / features.spread) for model in models)
         contrast = np.vstack([agreeing, np.tile(slope * features.contrast, (2, 1))])
@@ -449,13 +442,12 @@ class _AtLimit:
         weights = sum(each.weights * own for each, own in zip(self.panels, mean.tolist(), strict=True))
         total = float(self.judged.weight @ weights) / float(self.judged.weight.sum())
         shift = (self.task.away - fit.mean[:d]) * total / (total**2 + LEAST_SUM**2)
-        variance = self.crowd.open_variances(self.crowd.deviation) * [
-            [UNKNOWN],
-            [UNKNOWN * (slope * mean.sum()) ** 2],
-            [UNKNOWN],
-        ]
-        posterior = CrowdPosterior.by(fit, nodes, (contrast, nested, parts), shift, variance, turn)
-        return _together(*parts), features.bias @ turn + shift, posterior
+        unknown = UNKNOWN * np.array([1.0, (slope * mean.sum()) ** 2, 1.0])
+        variance = unknown[:, None] * self.crowd.open_variances(self.crowd.deviation)
+        posterior = CrowdPosterior.by(
+            fit, nodes, (contrast, nested, parts), shift, variance, logodds.unwhitened(np.eye(d))
+        )
+        return _together(*parts), logodds.unwhitened(features.bias) + shift, posterior
 
 
 # Sums of weights about this small carry no intercept; contrasts about this small are 0.

@@ -125,7 +125,7 @@ class Regressions:
         def summed(each: Array) -> Array:
             return cells.by_expert(each) if each.ndim == 1 else np.stack([summed(own) for own in each.T], axis=-1)
 
-        return cls(*map(summed, _products(cells, values)))
+        return cls(*map(summed, products(cells, values)))
 
     def without(self, cells: Cells, values: Array) -> Regressions:
         """Sums for one regression per row, (M,), over the other forecasts of the row's expert."""
@@ -135,7 +135,7 @@ class Regressions:
             weight = once if each.ndim == 1 else once[:, None]
             return np.asarray(total[own] - cells.of_forecast(weight * each))
 
-        return Regressions(*map(less, vars(self).values(), _products(cells, values)))
+        return Regressions(*map(less, vars(self).values(), products(cells, values)))
 
     def solve(self, worth: tuple[float, float], length: float) -> tuple[Array, Array, Array, Array]:
         """Bias (..., K - 1); contrast, sum of squared residuals, and pivot (precision) of the contrast, (...) each."""
@@ -154,7 +154,7 @@ class Regressions:
         return 1.0 / count + (self.signs**2).sum(axis=-1) / (d * count**2 * pivot), 1.0 / pivot
 
 
-def _products(cells: Cells, values: Array) -> tuple[Array, ...]:
+def products(cells: Cells, values: Array) -> tuple[Array, ...]:
     """What `Regressions` sum of each row, with values (M, K - 1)."""
     pairs = (cells.signs, cells.signs), (cells.signs, values), (values, values)
     return np.ones(len(values)), cells.signs, values, *((a * b).sum(axis=1) for a, b in pairs)

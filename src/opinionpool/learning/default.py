@@ -29,7 +29,7 @@ from opinionpool.learning.laplace import Fit, Likelihood, evidence, fit_all, fit
 from opinionpool.learning.members import Members
 from opinionpool.learning.nodes import Nodes, prior_nodes
 from opinionpool.learning.posterior import Limits, Posterior
-from opinionpool.learning.prior import OPEN, Believed, harmonic_mean
+from opinionpool.learning.prior import OPEN, USUAL_LIMIT, Believed, harmonic_mean
 from opinionpool.learning.quadratic import Levels
 from opinionpool.learning.rows import Block, Blocks, DenseContrasts, likelihood
 from opinionpool.learning.shrinkage import marginal_bias, marginal_dependence, marginal_features
@@ -97,14 +97,13 @@ def default_fit(
 
 def log_evidence(data: DenseContrasts, believed: Believed) -> float:
     """Log marginal likelihood of the outcomes at the usual limit of extremes; 0 if nothing is learned."""
-    limit = harmonic_mean(LIMITS, LIMIT_PROBABILITIES)
     _, data, believed, away = _distinct(data, believed)
     used = data.resolved & (data.weight > 0) & data.answered
     if believed.assessed or not used.any():
         return 0.0
     rows = data.on(used).believing(away)
-    centre, nodes = _prior(rows, believed, limit)
-    return evidence(rows.observed(believed.parts(believed.rho), Extremes(limit, centre)), nodes)[0]
+    centre, nodes = _prior(rows, believed, USUAL_LIMIT)
+    return evidence(rows.observed(believed.parts(believed.rho), Extremes(USUAL_LIMIT, centre)), nodes)[0]
 
 
 def _distinct(

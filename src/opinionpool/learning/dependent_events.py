@@ -24,13 +24,11 @@ from opinionpool.learning.constants import (
     LARGEST,
     LASTING,
     LASTING_PROBABILITIES,
-    LIMIT_PROBABILITIES,
-    LIMITS,
     SHARED,
     SHARED_PROBABILITIES,
 )
 from opinionpool.learning.duplicates import Duplicates, counted_once
-from opinionpool.learning.prior import believed_slope, harmonic_mean
+from opinionpool.learning.prior import USUAL_LIMIT, believed_slope
 from opinionpool.model.contrasts import Extremes, contrasts
 from opinionpool.text import counted
 
@@ -159,7 +157,7 @@ class _Answers(NamedTuple):
         beyond = contrasts(forecasts.probabilities, prior, floor, expected)
         source = Duplicates.among_cells(event, forecasts.expert_index, beyond, forecasts.experts).source
         count, _ = counted_once(event, forecasts.expert_index, source)
-        believed = Extremes(harmonic_mean(LIMITS, LIMIT_PROBABILITIES)).believed(beyond, logodds.no_options(prior))
+        believed = Extremes(USUAL_LIMIT).believed(beyond, logodds.no_options(prior))
         number = np.rint(np.bincount(event, count, events)).astype(np.intp)
 
         def mean(values: Array) -> Array:

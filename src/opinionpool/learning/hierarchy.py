@@ -17,7 +17,7 @@ import numpy as np
 from opinionpool.arrays import Array, Index
 from opinionpool.estimation.rows import pair_products
 from opinionpool.learning.constants import ACCURACY, CALIBRATION, CORRELATION, CROWD_EXPERTS, CROWD_WORTH, PANEL_WORTH
-from opinionpool.learning.crowd_cells import Cells, Regressions
+from opinionpool.learning.crowd_cells import Cells, Regressions, products
 from opinionpool.learning.prior import Believed
 from opinionpool.model.nested import NestedCorrelation
 
@@ -205,14 +205,7 @@ def _crowd(cells: Cells, rho: float, length: float, centre: Centre) -> tuple[Arr
     number = cells.number
     alike = cells.weight / (1.0 + (number[cells.event] - 1.0) * rho)
     off = cells.contrasts - centre.bias - centre.contrast * cells.signs
-    sums = Regressions(
-        np.asarray(alike.sum()),
-        alike @ cells.signs,
-        alike @ off,
-        np.asarray(alike @ (cells.signs**2).sum(axis=1)),
-        np.asarray(alike @ (cells.signs * off).sum(axis=1)),
-        np.asarray(alike @ (off**2).sum(axis=1)),
-    )
+    sums = Regressions(*(np.asarray(alike @ each) for each in products(cells, off)))
     each = float(alike.sum()) / float(cells.event_weight.sum())
     of_bias, worth = ((PANEL_WORTH + own) * each for own in centre.worth[:2])
     bias, contrast, _, _ = sums.solve((of_bias if cells.biased else np.inf, worth), length)

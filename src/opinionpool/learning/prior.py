@@ -36,6 +36,8 @@ from opinionpool.learning.constants import (
     CORRELATION_PROBABILITIES,
     CORRELATIONS,
     GUIDE,
+    LIMIT_PROBABILITIES,
+    LIMITS,
     WORTH,
     Dependent,
 )
@@ -61,6 +63,10 @@ def harmonic_mean(values: npt.ArrayLike, probability: npt.ArrayLike) -> float:
     """Return the harmonic mean of positive `values` weighted by `probability`; infinite if all values are."""
     inverse = float(np.asarray(probability) @ (1.0 / np.asarray(values, dtype=np.float64)))
     return 1.0 / inverse if inverse > 0 else np.inf
+
+
+# The limit of extremes before any outcome.
+USUAL_LIMIT = harmonic_mean(LIMITS, LIMIT_PROBABILITIES)
 
 
 @dataclass(frozen=True, eq=False)

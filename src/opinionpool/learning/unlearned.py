@@ -10,13 +10,13 @@ import numpy as np
 from opinionpool.arrays import Array
 from opinionpool.errors import Note
 from opinionpool.learning.agreement import Agreement
-from opinionpool.learning.constants import ACCURACY, CALIBRATION, CORRELATION, LIMIT_PROBABILITIES, LIMITS
+from opinionpool.learning.constants import ACCURACY, CALIBRATION, CORRELATION
 from opinionpool.learning.duplicates import Duplicates
 from opinionpool.learning.laplace import prior_fit
 from opinionpool.learning.members import Members
 from opinionpool.learning.nodes import prior_nodes
 from opinionpool.learning.posterior import Posterior, coefficients_of_all
-from opinionpool.learning.prior import Believed, harmonic_mean
+from opinionpool.learning.prior import USUAL_LIMIT, Believed
 from opinionpool.learning.shrinkage import MarginalFeatures, believed_features
 from opinionpool.learning.topics import TopicEffects
 from opinionpool.model.contrasts import Extremes
@@ -142,7 +142,7 @@ def believed_limit(believed: Believed) -> float:
     """Limit of extremes: the believed one if given; inf if all other features are assessed; else the prior mean."""
     if believed.limit is not None:
         return believed.limit
-    return np.inf if believed.assessed else harmonic_mean(LIMITS, LIMIT_PROBABILITIES)
+    return np.inf if believed.assessed else USUAL_LIMIT
 
 
 def nothing_learned(resolved: bool, constant: bool, believed: Believed, nobody: bool) -> Note:
@@ -155,7 +155,7 @@ def nothing_learned(resolved: bool, constant: bool, believed: Believed, nobody: 
     if believed.assessed:
         text = "all was assessed, so nothing is learned and the weights follow from the beliefs, without an interval"
         return Note("assessed", text)
-    limit = 1.0 / (1.0 + np.exp(-harmonic_mean(LIMITS, LIMIT_PROBABILITIES)))
+    limit = 1.0 / (1.0 + np.exp(-USUAL_LIMIT))
     if believed.given:
         open_ = {
             "no bias": (believed.bias.worth == 0).any(),
