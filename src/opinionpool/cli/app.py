@@ -61,7 +61,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
 
 
 def run(arguments: list[str] | None = None) -> int:
-    """Run the command line; the exit status."""
+    """Run the command line and return the exit status."""
     # What was typed is known to commands that write it down.
     typed = sys.argv[1:] if arguments is None else arguments
     try:

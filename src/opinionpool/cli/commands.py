@@ -1,4 +1,4 @@
-"""The commands that answer with one view: options, one computation, one view."""
+"""Commands that read options, compute one result and print it as one view."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def experts(reading: Reading, pooling: Pooling, writing: Writing, scores: bool) 
 
 
 def _meant(typed: str, events: Sequence[str]) -> str:
-    """Return the event id that `typed` means: equal, equal without line breaks, or the only one beginning so."""
+    """Return the event id that `typed` means: an equal one, up to line breaks, or the only one that begins with it."""
     if typed in events:
         return typed
     plain = " ".join(typed.replace("\\n", " ").split())

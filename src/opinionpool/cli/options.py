@@ -157,7 +157,7 @@ class Writing:
 
     @property
     def most_notes(self) -> int | None:
-        """Number of notes that are printed, None for all."""
+        """Number of notes that are printed; None means all."""
         return 0 if self.quiet else None if self.verbose else NOTES
 
     def kind(self, *, people: bool = False) -> str:
@@ -341,7 +341,7 @@ class Pooling:
         return {"weights": self.weights}
 
     def belief_file(self) -> BeliefFile:
-        """Return the beliefs of --panel; refused unless the pool is Gaussian."""
+        """Return the beliefs of --panel; raise if the option is given and the pool is not Gaussian."""
         if self.panel is not None and self.pool != "gaussian":
             raise click.UsageError(f"--panel says what the gaussian pool is to believe, and the pool is {self.pool}")
         return BeliefFile.of(self.panel)
@@ -501,7 +501,7 @@ class Comparing(Splitting):
         return (forecasts.select_experts(experts) if rivals else forecasts), rivals
 
     def belief_file(self) -> BeliefFile:
-        """Return the beliefs of --panel; refused unless the Gaussian pool is among --pools."""
+        """Return the beliefs of --panel; raise if the option is given and the Gaussian pool is not among --pools."""
         if self.panel is not None and self.pools is not None and "gaussian" not in self.pools:
             raise click.UsageError("--panel says what the gaussian pool is to believe, and it is not among --pools")
         return BeliefFile.of(self.panel)

@@ -62,7 +62,7 @@ class Kept:
 
     @property
     def reference(self) -> float | Array | None:
-        """Prior that was given, else that of a loaded pool, for events without one among others with one; else None."""
+        """Prior as given, else that of a loaded pool if some events have priors and others need one; else None."""
         if self.loaded is None or self.prior is not None:
             return self.prior
         if self.forecasts.prior is None or self.state.prior is None:

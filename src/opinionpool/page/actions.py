@@ -173,7 +173,7 @@ def _believed(a: Assessment, action: Action, values: Mapping[str, float | None])
 
 
 def _worth(a: Assessment, action: Action) -> Assessment:
-    """Set how many events each assessment of an expert is worth; without one, the assumed value becomes assessed."""
+    """Set the worth, in events, of an expert's beliefs; if it has none, the assumed values become its beliefs."""
     from opinionpool.analysis.value import expected_auc
 
     own, worth = a.expert(action.get("expert")), _events(action)

@@ -419,7 +419,7 @@ def share_above(threshold: float, p: float, ends: tuple[float, float], level: fl
 
 
 def event_prior(a: Assessment, found: Answer) -> float:
-    """Prior probability of the event: the assessed base rate, else the prior of the explanation."""
+    """Return the prior probability of the event: the assessed base rate, else the prior of the explanation."""
     return a.base_rate[0] if a.base_rate is not None else float(found.why.prior)
 
 

@@ -88,7 +88,7 @@ class Assessment:
 
     @cached_property
     def assumed(self) -> dict[str, Any]:
-        """AUC and calibration κ for experts without an assessment, from the assessed experts; empty if there are none.
+        """AUC and calibration κ for experts without an assessment, from assessed experts; empty if nobody is assessed.
 
         Such an expert counts like the average of those who are assessed, and no more than one of any panel: weights
         with a common correlation are κ(1 − c/√μ*), so κ and κ/√μ* are their means.

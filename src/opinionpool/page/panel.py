@@ -290,7 +290,7 @@ def _common(scene: Scene, setting: _Setting) -> Html:
 
 
 def _worth_choice(do: str, label: str, belief: Belief | None, owner: str, key: int | None = None) -> Html:
-    """Select box for the number of resolved events that an assessment is worth."""
+    """Return the select box for the number of resolved events that an assessment is worth."""
     options = [("", "not assessed"), *((str(n), f"as from {n} cases") for n in WORTHS), ("inf", "certain")]
     worth = "" if belief is None else "inf" if math.isinf(belief.worth) else f"{belief.worth:g}"
     if worth not in dict(options):

@@ -185,7 +185,7 @@ class Session:
         self.look = replace(self.look, view="panel", about=1 if self.present.binary else 0)
 
     def take(self, kept: Assessment) -> None:
-        """Continue with an assessment from a file of --keep; undoing goes back."""
+        """Continue with an assessment from a file of --keep; undoing restores the one before."""
         if kept != self.present:
             self._put(kept, None, begins=True)
 
@@ -387,4 +387,4 @@ class Evidence:
 
 
 class _EndedError(Exception):
-    """The computation was cancelled because its result is no longer needed."""
+    """Raised in a computation to end it, as its result is no longer needed."""

@@ -190,7 +190,7 @@ def reasons(scene: Scene, found: Answer) -> list[Block]:
 
 
 def assessed(a: Assessment, found: Answer | None) -> list[Block]:
-    """List the assessed beliefs of each expert and of all, and the assumptions that stand for the missing ones."""
+    """Return blocks with the beliefs assessed of each expert and of all, and the assumptions where nobody assessed."""
 
     def shown(value: float, assumed: bool) -> str:
         return f"{value:.2f} (assumed)" if assumed else f"{value:.2f}"
@@ -267,7 +267,7 @@ def effects(scene: Scene) -> list[Block]:
 
 
 def _most(scene: Scene, found: Sequence[Effect], p: float, threshold: float | None) -> str:
-    """Sentence on the strongest effect, and on the effects that would change the decision."""
+    """Return the sentence on the strongest effect, and on the effects that would change the decision."""
     low, high = sorted(found[0].answers)
     words = f"The answer depends most on the {printable(effect_name(found[0]))}: it goes from {brief(low)} to "
     words += f"{brief(high)}."

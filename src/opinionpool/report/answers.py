@@ -29,7 +29,7 @@ from opinionpool.text import counted
 
 @dataclass(frozen=True, eq=False)
 class Pooled:
-    """A pool's answers about the events it was fitted with."""
+    """A pool's answers about events, resolved or not, with their intervals."""
 
     forecasts: Forecasts
     pool: str  # its name
@@ -87,7 +87,7 @@ def pool_events(
 
 
 def _learned_from(forecasts: Forecasts, state: Fitted) -> npt.NDArray[np.bool_]:
-    """Mask of events with a forecast by an informative expert, (T,)."""
+    """Return the mask of events with a forecast by an informative expert, (T,)."""
     if state.panel is None:
         return np.asarray(forecasts.crowd > 0)
     counted = state.panel.informative[forecasts.expert_index]
@@ -252,7 +252,7 @@ def expert_notes(state: Fitted) -> list[Note]:
 
 
 def expert_columns(forecasts: Forecasts, state: Fitted) -> list[Column]:
-    """Columns with each expert's features, weight and counts of forecasts, largest weights first."""
+    """Return columns with each expert's features, weight and numbers of forecasts, the largest weight first."""
     columns = [Column("expert", forecasts.experts, "expert")]
     weights = state.weights
     if isinstance(state, FittedPanel):
@@ -278,7 +278,7 @@ def expert_columns(forecasts: Forecasts, state: Fitted) -> list[Column]:
 
 
 def _feature_columns(state: FittedPanel, forecasts: Forecasts) -> list[Column]:
-    """Columns with each expert's bias, calibration, accuracy and AUC; None where values are only assumed."""
+    """Return columns with each expert's bias, calibration, accuracy and AUC; None where a value is only assumed."""
     classes = [*map(str, forecasts.classes)]
     features = state.features
     shown = state.structure != "assumed" or state.marginal is not None

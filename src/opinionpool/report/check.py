@@ -149,7 +149,7 @@ def examine(
     model: tuple[str, TrainedPool] | None = None,
     contents: Contents | None = None,
 ) -> Findings:
-    """Examine a file: fit the default pool to its forecasts and beliefs, or apply a saved one, and collect findings.
+    """Return what is found in a file: faults, contents, and checks of the default pool, or of a saved one, on it.
 
     `contents` are given for a file read in parts, of which the diagnosis has only some forecasts.
     """

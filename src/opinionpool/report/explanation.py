@@ -188,7 +188,7 @@ def by_class(why: Explanation, value: Array | None) -> object:
 
 
 def most_moved(why: Explanation, at: int | None = None) -> tuple[int, int] | None:
-    """Return positions of the expert without whom log-odds change most, and of that class; None if none change."""
+    """Return positions of the expert without whom log-odds change most, and of that class; None without a change."""
     if not why.experts:
         return None
     moved = np.abs(logit(why.without.reshape(len(why.experts), -1)) - logit(np.atleast_1d(why.probability)))

@@ -483,12 +483,12 @@ class Choice:
             yield from self._column_caveats(reading) if shape.columns else self._number_caveats(reading)
 
     def _earlier(self, reading: Reading) -> list[Column]:
-        """Return the unused columns named after times, such as weeks, if a column of forecasts is named after one."""
+        """Return the unused columns named after times, such as weeks, if a forecast column is named after a time."""
         last = any(self.profile.columns[place].period for place in reading.forecasts)
         return [c for c in self.numbers if last and c.period and c.place not in reading.used]
 
     def _sure(self, reading: Reading) -> bool:
-        """Whether forecasts may be confidence in verdicts: by their header, or because verdicts differ between rows."""
+        """Whether forecasts may be confidence in verdicts: by their header, or because verdicts on an event differ."""
         columns = [self.profile.columns[place] for place in reading.forecasts]
         sure = any("sureness" in c.roles for c in columns)
         if reading.shape.columns or sure:

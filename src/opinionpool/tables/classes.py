@@ -78,7 +78,7 @@ class Matcher:
             self._folded[digit] = self._folded[word]
 
     def find(self, word: str) -> int | None:
-        """Return the position of the class that `word` names, None if it names none."""
+        """Return the position of the class that `word` names, None if it names no class."""
         position = self._exact.get(word, self._folded.get(key(word), -1))
         return None if position < 0 else position
 
@@ -120,7 +120,7 @@ def _number(label: str) -> float | None:
 
 
 def as_listed(asked: Asked, written: Sequence[str], *, long: bool) -> Asked:
-    """Return the options with three or more classes in column order, if not all are numbers and the user names none.
+    """Return the options with the classes in column order, if they are three or more, not all numbers, and not given.
 
     >>> as_listed(Asked(), ["low", "medium", "high"], long=False).classes
     ('low', 'medium', 'high')
@@ -158,7 +158,7 @@ def two_classes(seen: Mapping[str, str], asked: Asked) -> tuple[object, ...]:
 
 
 def _way(word: str) -> str:
-    """Return the advice on a word that is none of the classes."""
+    """Return the advice on a word that is not one of the classes."""
     if any(key(word) in family for family in FAMILIES):
         return "Outcomes need the names of the classes: write them so, or name the classes as the outcomes do"
     return "If it means that an event is not resolved, say --missing-value, if void, --void-value"

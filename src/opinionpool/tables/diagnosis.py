@@ -26,7 +26,7 @@ _ORDER = list(OPTIONS)
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault that prevents reading a table, or a proposal, with its count and remedies."""
+    """A fault that prevents reading a table, or an improvement that is proposed, with its count and remedies."""
 
     text: str  # what and where, for people
     count: int  # how many cells, rows or forecasts are concerned
@@ -136,7 +136,7 @@ class _Search:
                 self.go(going_on, options.revised(remedy), (*faults, fault))
 
     def _again(self, fault: Fault) -> bool:
-        """Whether no remedy of `fault` needs the source to be opened once more, or it can be."""
+        """Whether the source can be opened once more, or no remedy of `fault` needs that."""
         return not any(map(_opens, fault.remedies)) or not (self.source == "-" or hasattr(self.source, "read"))
 
     def _tables(self, options: ReadOptions) -> tuple[Table, Table | None]:

@@ -30,7 +30,7 @@ from opinionpool.text import shown
 def one_per_key(
     values: npt.NDArray[Any], present: npt.NDArray[np.bool_], keys: Index, count: int
 ) -> tuple[Index, tuple[int, int] | None]:
-    """Return each key's first row with a value, and the first two rows of a key with different values, else None.
+    """Return each key's first row with a value, and two rows of one key with different values, None if there are none.
 
     `keys` are in 0 .. count - 1, or -1 for rows without a key; the first row is -1 for a key without a value.
 
@@ -97,7 +97,7 @@ class Ends:
 
     @property
     def ends(self) -> Times:
-        """Closing or resolution time of each event, the earlier, (events,); NaT if neither is known."""
+        """The earlier of closing and resolution time of each event, (events,); NaT if neither is known."""
         return np.fmin(self.closes, self.resolved_at)
 
 
@@ -112,7 +112,7 @@ class Facts(Ends):
     topics: npt.NDArray[np.str_] | None
 
     def latest(self, long_rows: LongRows) -> Times | None:
-        """Return the time of each event: resolution, else closing, else its last forecast; None if none is known."""
+        """Return the time of each event: resolution, else closing, else its last forecast; None if no time is known."""
         stamps = np.full(len(self.closes), np.iinfo(np.int64).min)
         if long_rows.time is not None:
             np.maximum.at(stamps, long_rows.event, long_rows.time.astype(np.int64))
@@ -123,7 +123,7 @@ class Facts(Ends):
         return None if np.isnat(times).all() else times
 
     def asked(self, as_of: np.datetime64 | None, outcomes: Index, ahead: np.timedelta64 | None = None) -> Times | None:
-        """Return the time as of which each event is answered: its end or --as-of, the earlier; None if none is known.
+        """Return the time as of which each event is answered: its end or --as-of, the earlier; None if all are unknown.
 
         `ahead` is how long before its end a resolved event is answered instead, if --horizon is given.
         """
@@ -157,7 +157,7 @@ class Spans:
 
 
 def time_notes(long_rows: LongRows, facts: Facts) -> list[Note]:
-    """Return the note on the first and last times of forecasts, closings and resolutions; empty if none is known."""
+    """Return the note on the first and last times of forecasts, closings and resolutions; empty if no time is known."""
     kinds = [("forecasts made", long_rows.time), ("events close", facts.closes), ("resolved", facts.resolved_at)]
     spans = {what: span(times) for what, times in kinds if times is not None}
     known = Spans({what: ends for what, ends in spans.items() if ends is not None})

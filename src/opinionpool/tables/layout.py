@@ -56,7 +56,7 @@ _Way: TypeAlias = tuple[Reading, Mapping[str, object]]
 
 @dataclass(frozen=True)
 class Layout:
-    """The columns of a table by role, as positions."""
+    """Positions of a table's columns by role."""
 
     shape: Shape
     roles: Mapping[str, int]
@@ -166,7 +166,7 @@ def _outdone(choice: Choice, one: Reading, other: Reading) -> bool:
 
 
 def _guesses(choice: Choice, reading: Reading) -> int:
-    """Return how many columns have a role that neither header nor user names; one a role where rows are events."""
+    """Return the number of columns whose role neither header nor user names; one per role where rows are events."""
     columns, found = choice.profile.columns, 0
     for role, places in reading.roles.items():
         named = role in choice.given or (role == PROBABILITY and "head" in columns[places[0]].says)
@@ -195,7 +195,7 @@ def _best(choice: Choice, readings: Iterable[Reading]) -> list[Reading]:
 
 
 def _readings(choice: Choice) -> tuple[Reading | None, list[Reading]]:
-    """Return the only acceptable reading and no others, or None and the readings to offer to the user."""
+    """Return the only acceptable reading and an empty list, or None and the readings to offer to the user."""
     judged = list(choice.readings())
     fit = _best(choice, (one for one in judged if not one.caveats))
     known = {_meaning(choice, one) for one in fit}
@@ -276,7 +276,7 @@ def _players(choice: Choice, reading: Reading, role: str) -> list[int]:
 
 
 def _layout(choice: Choice, reading: Reading) -> Layout:
-    """Return the layout for a reading."""
+    """Return the layout that a reading gives the table."""
     columns, shape = choice.profile.columns, reading.shape
     roles = {role: places[0] for role, places in reading.roles.items() if places}
     forecasts = reading.forecasts
@@ -446,7 +446,7 @@ def _same(choice: Choice, one: Reading, again: Choice, other: Reading) -> bool:
 
 
 def layout_notes(layout: Layout, names: Sequence[str], times: Sequence[str] = (), hint: str = "") -> list[Note]:
-    """Return the notes on the role of each column and on unused columns, of which `times` hold times."""
+    """Return the notes on each column's role, and on unused columns, of which those called `times` hold times."""
     experts = list(dict.fromkeys(expert for expert, _ in layout.cells if expert is not None))
     classes = list(dict.fromkeys(label for _, label in layout.cells if label is not None))
     text = layout.shape.name

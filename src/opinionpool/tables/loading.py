@@ -296,7 +296,7 @@ def _structure(connection: duckdb.DuckDBPyConnection) -> dict[str, object]:
 
 
 def _unnested(source: FileSource, connection: duckdb.DuckDBPyConnection, key: str) -> tuple[FileSource, int]:
-    """Return source and row count of a table with a row for each object in the list under `key`, and outer keys."""
+    """Return source and row count of a table with a row for each object in the list under `key`, beside outer keys."""
     at = f"json -> {_pointer([key])}"
     each = f"CASE WHEN json_array_length({at}) > 0 THEN CAST({at} AS JSON[]) ELSE [NULL] END"
     outer = f"json_merge_patch(json, json_object({literal(key)}, NULL))"

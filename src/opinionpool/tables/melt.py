@@ -38,7 +38,7 @@ from opinionpool.text import listed, shown
 
 @dataclass
 class Melted:
-    """Table in long form, with the event and class of each row of the original."""
+    """Long form of a table, with the event and class of each row of the table itself."""
 
     long_rows: LongRows
     row_events: Index  # (rows,); the event of each row, -1 where it has none
@@ -57,7 +57,7 @@ class Reading:
     percent: dict[int, bool] = field(default_factory=dict)  # whether unmarked numbers are percentages, by column
 
     def numbers(self, table: Table, columns: Sequence[int]) -> list[Numbers | None]:
-        """Return columns as plain numbers, None for a column with anything else."""
+        """Return columns as plain numbers; None for a column with cells other than numbers and words for no answer."""
         return table.numbers(columns, self.rules.missing_words)
 
     def probabilities(
@@ -101,7 +101,7 @@ class Reading:
         return read_times(table, column, self.rules.missing_words, role, self.options.dates, self.notes)
 
     def half_units(self, long_rows: LongRows) -> Array:
-        """Return half a unit of the last digit written of each number, (M,), as a fraction."""
+        """Return half a unit of the last digit that each number is written with, (M,), as a fraction."""
         units = np.empty(len(long_rows.value))
         for column in np.unique(long_rows.column).tolist():
             percent = unmarked_percent(long_rows.table.names[column], self.rules)
@@ -413,7 +413,7 @@ def _check_columns(
     kept: Mapping[str, int] | None,
     reading: Reading,
 ) -> None:
-    """Refuse columns of percentages beside columns of fractions where each expert has a column."""
+    """Raise if some experts' columns are percentages and others' are fractions, where each expert has a column."""
     found = Written(table)
     for column, numbers, (expert, _) in zip(layout.forecasts, plain, layout.cells, strict=True):
         known = str(expert) in reading.rules.units or scale_of(reading.rules.scales, str(expert)) is not None

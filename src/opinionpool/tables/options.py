@@ -153,7 +153,7 @@ def _unicode(words: Sequence[str]) -> Sequence[str]:
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """Options for reading a table of forecasts, in the order of the harm that a wrong value does.
+    """Options for reading a table of forecasts, the most harmful first if its value is wrong.
 
     Raises
     ------
@@ -331,7 +331,7 @@ class ReadOptions:
 
     @property
     def asked(self) -> Asked:
-        """The user's options on classes."""
+        """Options on classes: the positive class, and all classes in order."""
         from opinionpool.tables.classes import Asked
 
         return Asked(None if self.positive is None else str(self.positive), tuple(map(str, self.classes)))

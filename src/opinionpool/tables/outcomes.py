@@ -92,7 +92,7 @@ _Outcome = tuple[Observed, int, str]
 
 
 def graded(column: Observed, least: str, scales: Iterable[Scale]) -> Observed:
-    """Return grades as 1 from the grade `least` on, a number or level, and 0 below; -1 and words stay.
+    """Return grades as 1 from `least` on, a number or level of a scale, else 0; -1 and other words are unchanged.
 
     Raises
     ------
@@ -196,7 +196,7 @@ def coded(
 
 
 def absent_void_notes(observed: Sequence[Observed], without: NoOutcome) -> list[Note]:
-    """Return a note on words that the user declares void and that are nobody's outcome; empty if there are none."""
+    """Return a note on words that the user declares void and that no event has as outcome; empty without such words."""
     words = {word.lower() for column in observed for word in column.words.values}
     absent = sorted(without.own - words)
     if not observed or not absent:
@@ -253,7 +253,7 @@ def _preference(observed: Sequence[Observed], scale: Scale | None) -> Scale | No
 def _outcomes_among(
     observed: Sequence[Observed], written: Sequence[str], without: NoOutcome, preference: Scale | None = None
 ) -> list[_Outcome]:
-    """The observed outcomes without ties and words for no outcome, unless such a word is a class in `written`."""
+    """Return the outcomes without ties and words for no outcome, unless such a word is a class in `written`."""
     known = Matcher(written)
     return [
         (column, code, word)

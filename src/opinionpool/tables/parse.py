@@ -80,7 +80,7 @@ def read_table(table: Table, other: Table | None, request: ReadOptions) -> Forec
 
 
 def with_verdicts(profile: Profile, request: ReadOptions) -> ReadOptions:
-    """Return the options; if the table has verdicts such as yes and no in place of forecasts, with a scale for them."""
+    """Return the options, with a scale for verdicts such as yes and no if the table has verdicts and no forecasts."""
     found = None if request.rules.scales else profile.verdicts(request.columns)
     if found is None:
         return request
@@ -104,7 +104,7 @@ def layout_of(profile: Profile, other: Table | None, request: ReadOptions) -> La
 
 
 class TableReader:
-    """Reader of open tables in stages, each run once; results stay where changed options leave them as they are.
+    """Reader of open tables in stages; results are computed once, and kept while changed options do not affect them.
 
     `whole` has layout, classes and profile if `table` is a part of a table.
     """
@@ -279,7 +279,7 @@ class TableReader:
 
     @cached_property
     def placed(self) -> LongRows:
-        """Rows in time, with p as 1 - p where the order shown, or the scale, has the two classes the other way."""
+        """Rows in time, with 1 - p in place of p where the order shown, or the scale, has the classes reversed."""
         rows = _by_place(self.timed[0], self.layout, self.settled.classes)
         return _towards(rows, self.settled.classes, self.rules)
 
@@ -436,7 +436,7 @@ def _with_options(
 
 
 def _by_place(long_rows: LongRows, layout: Layout, classes: Sequence[object]) -> LongRows:
-    """Return the rows, with verdicts "first" and "second" turned round where B was shown before A."""
+    """Return the rows, with verdicts "first" and "second" exchanged where B was shown before A."""
     order, things = layout.roles.get("order"), {str(label).lower() for label in classes} == {"a", "b"}
     if order is None and not things:
         return long_rows
@@ -465,7 +465,7 @@ def _names_place(words: Words) -> Mask:
 
 
 def _towards(long_rows: LongRows, classes: Sequence[object], rules: NumberRules) -> LongRows:
-    """Return the rows, with p as 1 - p for experts whose scale runs from the second class to the first."""
+    """Return the rows, with 1 - p in place of p for experts whose scale runs from the second class to the first."""
     turned, _ = facing(long_rows.experts, rules.scales, classes)
     if not turned.any():
         return long_rows

@@ -61,7 +61,7 @@ def wants_parts(source: object, request: ReadOptions) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class _Tally(Words):
-    """Distinct words of a whole column, with the number of rows and the first row of each, but no words by row."""
+    """Distinct words of a whole column, with the number of rows and the first row of each word."""
 
     tallies: Index = field(default_factory=lambda: np.empty(0, np.intp))
     firsts: Index = field(default_factory=lambda: np.empty(0, np.intp))
@@ -290,7 +290,7 @@ _SHARED = {
 
 
 class PartNotes:
-    """Adds up the notes of the parts.
+    """Sums of the notes on the parts of a table.
 
     Examples
     --------

@@ -324,7 +324,7 @@ class Profile:
 
     @cached_property
     def pairs(self) -> list[tuple[str, int, int]]:
-        """Experts with the places of their columns of verdicts, of one or two words, and of confidence in these."""
+        """Experts with the positions of their columns of verdicts, of one or two words, and of their confidence."""
         found = verdict_pairs([column.name for column in self.columns])
         return [each for each in found if 0 < len(self.columns[each[1]].folded) < 3 and self.columns[each[2]].forecasts]
 
@@ -372,7 +372,7 @@ class Profile:
         return None if scale is None else (found[0].name, scale)
 
     def key(self, places: Iterable[int]) -> Index:
-        """Return an integer for each row's combination of values in some columns, (rows,); -1 if one is blank."""
+        """Return an integer for each row's combination of values in columns `places`, (rows,); -1 if one is blank."""
         places = tuple(places)
         if places not in self._keys:
             key, absent = np.zeros(self.rows, dtype=np.intp), np.zeros(self.rows, dtype=bool)
@@ -384,17 +384,17 @@ class Profile:
         return self._keys[places]
 
     def count(self, places: Iterable[int]) -> int:
-        """Return the number of distinct combinations of values in some columns."""
+        """Return the number of distinct combinations of values in the columns `places`."""
         key = self.key(places)
         return int(np.count_nonzero(np.bincount(key[key != BLANK])))
 
     def repeated(self, places: Iterable[int]) -> int:
-        """Return the number of rows whose values in these columns occur in an earlier row."""
+        """Return the number of rows whose values in the columns `places` all occur together in an earlier row."""
         key = self.key(places)
         return int((key != BLANK).sum()) - self.count(places)
 
     def varies_within(self, place: int, places: Iterable[int]) -> bool:
-        """Return True if a column has different values in rows that agree in the other columns."""
+        """Return True if the column `place` has different values in rows that agree in the columns `places`."""
         key, codes = self.key(places), self.columns[place].words.codes
         there = (key != BLANK) & (codes != BLANK)
         return len(np.unique(np.stack([key[there], codes[there]]), axis=1).T) > len(np.unique(key[there]))
@@ -404,7 +404,7 @@ class Profile:
         return bool(self.repeated([place])) and not self.repeated([*places, place])
 
     def differing(self, place: int, event: Iterable[int]) -> tuple[int, int, bool]:
-        """Return in how many events a column varies, the number of events, and whether so many are no mistakes."""
+        """Return the number of events in which a column varies, of all events, and whether it is beyond mistakes."""
         key, codes = self.key(event), self.columns[place].words.codes
         there = (key != BLANK) & (codes != BLANK)
         pairs = np.unique(np.stack([key[there], codes[there]]), axis=1)[0]

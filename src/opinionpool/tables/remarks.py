@@ -50,7 +50,7 @@ class ForecastCounts:
 
     @classmethod
     def of(cls, long_rows: LongRows, percent: bool = False, marked: Sequence[str] = ()) -> ForecastCounts:
-        """Return the counts of some forecasts; if `percent`, also of those up to 1%, columns `marked` by % aside."""
+        """Return the counts of some forecasts; if `percent`, also of those up to 1% outside the columns `marked`."""
         size, halves = len(long_rows.experts), 0
         signed = [i for i, name in enumerate(long_rows.table.names) if name in marked]
         every, zeros, ones, extreme, inside, exact = np.zeros((6, size), dtype=np.intp)
@@ -193,7 +193,7 @@ def refuse_summaries(table: Table, layout: Layout, experts: Sequence[str], inclu
 
 
 def refuse_totals(table: Table, layout: Layout, events: Words, outcomes: Sequence[Words]) -> None:
-    """Refuse a wide table that ends with rows of totals or averages, which would be pooled as events.
+    """Raise if a wide table ends with rows of totals or averages, which would be pooled as events.
 
     A row that has an outcome is an event, unless that is a number other than 0 and 1 that no other row has.
     """

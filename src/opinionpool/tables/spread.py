@@ -57,7 +57,7 @@ class Spread:
 
     @property
     def kind(self) -> str:
-        """Kind of numbers, by their spread.
+        """Kind of the numbers, by their spread: one of the following.
 
         {"none", "fractions", "scale": levels from 0 or 1 to 10 at most but for strays, or from below -1 to 5 at most,
         "odds": decimal ones,

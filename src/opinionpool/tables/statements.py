@@ -31,7 +31,7 @@ _VALUES, _GROUPS, _SHARE = 3, 200, 0.5
 
 
 def distinguishing(table: Table, columns: Sequence[int], groups: Sequence[Index]) -> tuple[list[str], list[Remedy]]:
-    """Return the columns that differ in all rows of each group, and the options that make use of the first of them.
+    """Return the columns with a different value in each row of a group, and remedies that use the first such column.
 
     A column of classes is named as one; of others, whose values come again in most groups, one value is kept. What
     numbers the rows says nothing, and an id is for the user to place: it may be part of what an event is called.
@@ -227,7 +227,7 @@ def drop_late(
 
 
 def _drop(long_rows: LongRows, late: npt.NDArray[np.bool_], one: Finding, notes: list[Note]) -> LongRows:
-    """Drop the rows in the mask `late` and add a note on them; `one` is the note on a single forecast."""
+    """Return the rows outside the mask `late`, and add a note on the others; `one` is the note on a single forecast."""
     if not late.any():
         return long_rows
     count = len(np.unique(long_rows.pair[late])) if long_rows.classes else int(late.sum())
@@ -236,7 +236,7 @@ def _drop(long_rows: LongRows, late: npt.NDArray[np.bool_], one: Finding, notes:
 
 
 def withdrawn_only(long_rows: LongRows) -> LongRows:
-    """Drop blanks, except withdrawals: blanks of experts who also have a forecast on the event."""
+    """Return the rows without blanks, but with withdrawals: blanks of experts who also have a forecast on the event."""
     blank = np.isnan(long_rows.value)
     if not blank.any():
         return long_rows
@@ -247,7 +247,7 @@ def withdrawn_only(long_rows: LongRows) -> LongRows:
 def drop_expired(
     long_rows: LongRows, as_of: np.datetime64 | None, closes: Times, resolved_at: Times
 ) -> tuple[LongRows, list[Note]]:
-    """Drop forecasts that expired before their event closed or was resolved, or before --as-of."""
+    """Return the forecasts that had not expired when their event closed or was resolved, or at --as-of, and a note."""
     if long_rows.expires is None:
         return long_rows, []
     until = np.fmin(closes, resolved_at)

@@ -97,7 +97,7 @@ def code_type(words: Sized) -> np.dtype[Any]:
 
 
 class Numbers(NamedTuple):
-    """A column of plain numbers."""
+    """A column in which all cells are numbers, blank, or words for no answer."""
 
     values: Array  # (rows,); finite; NaN where blank, or where a word stands for no answer
     words: int = 0  # how many such words there are

@@ -36,7 +36,7 @@ _OF = re.compile(r"([0-9]{1,2})\s*(?:/|of|out of)\s*([0-9]{1,2})", re.ASCII | re
 
 @dataclass(frozen=True)
 class NumberRules:
-    """How numbers are written, as far as the user specified."""
+    """The user's rules for reading numbers: units, decimal mark, words for no answer, and scales."""
 
     percent: bool = False  # whether unmarked numbers are percentages
     decimal: str | None = None  # {None, ".", ","}; the decimal mark; None to decide by column
@@ -334,7 +334,7 @@ def read_probabilities(
 
 
 def read_levels(table: Table, column: int, experts: Sequence[str], codes: Index, rules: NumberRules) -> Array | None:
-    """Return levels in a column as probabilities, and numbers of experts without a scale as fractions, (rows,).
+    """Return a column with levels of scales as probabilities, and other experts' numbers as fractions, (rows,).
 
     None if nobody has a scale; `codes`, (rows,), are positions in `experts`, -1 for nobody.
     """

@@ -104,7 +104,7 @@ def _matches(text: str) -> Iterator[re.Match[str]]:
 
 @dataclass
 class _Parser:
-    """Recursive descent; each method returns SQL and appends to the parameters."""
+    """Recursive descent parser of conditions; each method returns SQL and appends to the parameters."""
 
     text: str
     table: str
@@ -134,7 +134,7 @@ class _Parser:
         return ArgumentError(f"--where: {shown(value)} is not expected there{hint}; {_FORM}")
 
     def _is(self, *wanted: str) -> bool:
-        """Return True if the next tokens are these words or signs."""
+        """Return True if the next tokens are the words or signs `wanted`."""
         ahead = self.tokens[self.at : self.at + len(wanted)]
         return [value.lower() for kind, value in ahead if kind in {"word", "sign"}] == list(wanted)
 
