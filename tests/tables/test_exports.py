@@ -172,4 +172,5 @@ def test_each_of_several_files_has_a_decimal_mark_of_its_own(tmp_path):
 def test_a_column_called_event_is_the_event_beside_the_question_that_several_events_ask():
     """Rounds of one question have outcomes of their own."""
     rows = "".join(f"e{i},{name},.{i + 1},{i % 2},q{i // 2}\n" for i in range(6) for name in "ab")
-    assert read_forecasts(io.StringIO("event,expert,probability,outcome,question\n" + rows)).events[:2] == ("e0", "e1")
+    file = io.BytesIO(f"event,expert,probability,outcome,question\n{rows}".encode())
+    assert read_forecasts(file).events[:2] == ("e0", "e1")
