@@ -113,15 +113,15 @@ def _calibrated_accuracy(square: npt.ArrayLike, d: int) -> Array:
 def _least_correlation(sums: _Sums, spread: Array, square: Array) -> float:
     """Correlation that errors have at least, (r − m)/(1 − m), if forecasts correlate at r.
 
-    Of the variance of a calibrated expert's contrasts the share m = μ*/(μ* + 2) is what happened; it is taken to be at
-    least one half, as who agrees little may just know little.
+    Of the variance of a calibrated expert's contrasts the share m = μ*/(μ* + K) is what happened; μ* is taken to be at
+    least 2, as who agrees little may just know little.
     """
     size = float(spread * (spread.sum() - spread) @ sums.count) / max(len(spread) - 1, 1)
     found = float(sums.product @ (spread > 0)) / size if size > 0 else 0.0
     # Contrasts are looked at up to `FURTHEST`: near that, any accuracy may be behind them.
-    reached = float(square.mean()) / FURTHEST**2
-    accuracy = float(_calibrated_accuracy(square.mean() / max(1.0 - reached, STILL), sums.free))
-    happened = max(0.5, accuracy / (accuracy + 2.0))
+    reached = float(square.mean()) / (sums.free * FURTHEST**2)
+    accuracy = max(2.0, float(_calibrated_accuracy(square.mean() / max(1.0 - reached, STILL), sums.free)))
+    happened = accuracy / (accuracy + 1.0 + sums.free)
     seen = sums.events / (sums.events + PANEL_WORTH) * (1.0 - min(reached, 1.0) ** 2)
     return float(np.clip(seen * (found - happened) / (1.0 - happened), 0.0, HIGHEST))
 
@@ -198,8 +198,8 @@ class _Sums:
 
 
 def limited(contrasts: Array) -> Array:
-    """Contrasts (..., K - 1) shortened to a length of at most `FURTHEST`, in a norm that treats all classes alike."""
+    """Contrasts (..., K - 1) shortened to at most `FURTHEST`, the root mean square of log-odds between two classes."""
     if contrasts.shape[-1] == 1:
         return np.clip(contrasts, -FURTHEST, FURTHEST)
-    length = np.sqrt(inner_products(contrasts, contrasts))
+    length = np.sqrt(inner_products(contrasts, contrasts) / contrasts.shape[-1])
     return np.asarray(contrasts * np.minimum(1.0, FURTHEST / np.maximum(length, FURTHEST))[..., None])
