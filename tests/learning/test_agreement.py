@@ -180,6 +180,14 @@ class TestForecastsWithoutOutcomes:
             learn(Forecasts.from_array(alike)).weights.sum() < 0.85 * learn(Forecasts.from_array(apart)).weights.sum()
         )
 
+    @pytest.mark.parametrize("classes", [2, 3, 5, 8])
+    def test_shared_errors_show_alike_for_any_number_of_classes(self, classes):
+        rng = np.random.default_rng(1)
+        noise = np.sqrt(0.85) * rng.normal(size=(2000, 1, classes)) + np.sqrt(0.15) * rng.normal(size=(2000, 8, classes))
+        said = np.eye(classes)[rng.integers(classes, size=2000)][:, None] + noise
+        least = Agreement.among(said[..., 1:] - said[..., :1], np.ones(2000)).least
+        assert 0.7 < least < 0.85
+
     def test_how_often_events_happen_is_what_is_forecast_of_them_until_outcomes_tell(self):
         rng = np.random.default_rng(3)
         q = expit(logit(0.1) + 0.7 * rng.normal(size=(200, 1)) + 0.7 * rng.normal(size=(200, 4)))
