@@ -183,7 +183,9 @@ class TestForecastsWithoutOutcomes:
     @pytest.mark.parametrize("classes", [2, 3, 5, 8])
     def test_shared_errors_show_alike_for_any_number_of_classes(self, classes):
         rng = np.random.default_rng(1)
-        noise = np.sqrt(0.85) * rng.normal(size=(2000, 1, classes)) + np.sqrt(0.15) * rng.normal(size=(2000, 8, classes))
+        noise = np.sqrt(0.85) * rng.normal(size=(2000, 1, classes)) + np.sqrt(0.15) * rng.normal(
+            size=(2000, 8, classes)
+        )
         said = np.eye(classes)[rng.integers(classes, size=2000)][:, None] + noise
         least = Agreement.among(said[..., 1:] - said[..., :1], np.ones(2000)).least
         assert 0.7 < least < 0.85
