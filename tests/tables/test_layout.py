@@ -119,6 +119,9 @@ def asked(text, columns=None):
         # Those who play are no events and experts, as what happened is of the rows.
         ("favorite,underdog,favorite_probability,favorite_win_flag\na,b,.6,1\na,c,.8,0\nd,b,.7,1",
          {"event": None, "outcome": "favorite_win_flag"}),
+        # A score beside the label of each is how sure each is of it.
+        ("text,true_label,model,label,score\nx y,POSITIVE,m,NEGATIVE,.6\nx y,POSITIVE,n,POSITIVE,.7\nz,NEGATIVE,m,"
+          "NEGATIVE,.8\nz,NEGATIVE,n,NEGATIVE,.9".replace(" ", "_"), {"probability": "score"}),
         ("q_id,run_min,run_max,run_final\nq1,.1,.3,.2\nq2,.4,.7,.5", {"probability": "run_final"}),
         # What happened, and no forecast, beside means of the others.
         ("Company,A1,A2,Mean,Defaulted\nx,.1,.2,.15,0\ny,.6,.4,.5,1\nz,.2,.2,.2,0",
@@ -210,6 +213,8 @@ def test_what_the_user_says_is_final():
     wide = "event,mean,ann\nq1,.2,.4\nq2,.5,.7"
     assert found(wide, exclude=["mean"])[2] == ["mean", "ann"]
     assert found(wide, {"probability": ("mean", "ann")})[2] == ["mean", "ann"]
+    with pytest.raises(LayoutError, match=r"--column event=NAME says which one is the event"):
+        layout("comment,model,label,score\nx,m,b,.7\nx,n,a,.8\ny,m,b,.9\ny,n,b,.6", {"probability": "score"})
     with pytest.raises(LayoutError, match=r"no column 'evnet'; did you mean 'event'?"):
         layout(text, {"event": "evnet"})
     with pytest.raises(ArgumentError, match=r"a column can be event, .* and not 'events'"):

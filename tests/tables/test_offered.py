@@ -149,7 +149,7 @@ STAGES = "item,participant,stage,probability,truth\n" + "".join(
     for name in "ab"
     for k, stage in enumerate(("pre", "post"))
 )
-ARENA = "question_id,model_a,model_b,judge,winner,human_winner\n" + "".join(
+ARENA = "pair_id,model_a,model_b,judge,winner,human_winner\n" + "".join(
     f"q{i},x,y,{name},{('model_a', 'model_b', 'tie')[(i + k) % 3]},{('model_a', 'model_b')[i % 2]}\n"
     for i in range(6)
     for k, name in enumerate("jk")
@@ -224,6 +224,7 @@ def test_numbers_that_are_no_probabilities_are_named(text, kind):
     with pytest.raises(LayoutError) as raised:
         read(text)
     assert kind in str(raised.value)
+    assert "--scale" not in str(raised.value)
 
 
 def test_rows_that_a_class_distinguishes_are_not_merged_and_amounts_name_no_event():
@@ -247,6 +248,9 @@ def test_probabilities_of_0_and_of_1_are_one_forecast():
 def test_names_of_columns_in_two_rows_are_to_be_written_in_one():
     with pytest.raises(LayoutError, match=r"in two rows.*Write each in one row, such as 'A best'"):
         read("hazard,A,,B,\n,low,best,low,best\nh1,.1,.2,.3,.4\nh2,.2,.3,.4,.5\n")
+    for header in ("p,p,p", "p,p.1,p.2"):
+        with pytest.raises(LayoutError, match="such as 'p bob'"):
+            read(f",{header},outcome\nwho,ann,bob,cyd,first\n1,.1,.2,.3,1\n2,.2,.3,.4,0\n")
 
 
 def test_the_order_of_two_answers_is_no_event():

@@ -36,6 +36,7 @@ from opinionpool.tables.roles import (
     class_names,
     normal,
     position,
+    unnumbered,
 )
 from opinionpool.tables.spread import Spread
 from opinionpool.tables.units import looks_numeric
@@ -142,11 +143,11 @@ def _in_levels(choice: Choice, scales: Mapping[str, Scale], forecasts: Named = N
 
 def check_names(profile: Profile) -> None:
     """Raise unless all columns with content have different headers; the first column may have none."""
-    names = [column.name for column in profile.columns]
+    names = unnumbered([column.name for column in profile.columns])
     first = {name: place for place, name in reversed([*enumerate(names)])}
-    full = [c for c in profile.columns[1:] if (first[c.name] < c.place if c.name else c.kind)]
+    full = [c for c in profile.columns[1:] if (first[names[c.place]] < c.place if c.name else c.kind)]
     if full:
-        table, number, name = Place(profile.table.name), full[0].place + 1, full[0].name
+        table, number, name = Place(profile.table.name), full[0].place + 1, names[full[0].place]
         below = [column.words.values[0] for column in full if not column.words.codes[0]]
         if len(below) == len(full) and not any(map(looks_numeric, below)):
             joined = " ".join([name or next(filter(None, names[number - 2 :: -1]), ""), below[0]]).strip()
@@ -344,10 +345,13 @@ def _question(
         caveats = f", if {' and '.join(reading.caveats)}" if reading.caveats else ""
         lines.append(f"  {_line(choice, reading)}{caveats}: {' '.join(map(typed, typed_options(remedy)))}")
     lines += _columns(choice, offers[0][0] if offers else None)
-    able = offers or choice.numbers or any(PROBABILITY in choice.roles(column) for column in choice.free)
+    named, events = PROBABILITY in choice.given, [c for c in choice.free if "event" in choice.roles(c)]
+    able = offers or choice.numbers or named or any(PROBABILITY in choice.roles(column) for column in choice.free)
     where, ways = Place(choice.profile.table.name), [Remedy(remedy) for _, remedy in offers]
     used = offers[0][0].used if offers else ()
     hint = choice.profile.hint([column.name for column in choice.free if column.place not in used], bool(offers))
+    if named and not (offers or events or "event" in choice.given):
+        hint += "; --column event=NAME says which one is the event"
     params = {
         "readings": "\n".join([f"{hint}{'; it may be' if offers else ''}", *lines, ""]),
         "roles": ", ".join(ROLES),

@@ -36,7 +36,7 @@ from opinionpool.tables.engine import (
 from opinionpool.tables.files import expand, prepare
 from opinionpool.tables.layout import find_layout
 from opinionpool.tables.profile import Profile
-from opinionpool.tables.roles import UserRoles
+from opinionpool.tables.roles import UserRoles, unnumbered
 from opinionpool.tables.table import Table
 from opinionpool.tables.times import are_times
 from opinionpool.tables.units import MISSING, looks_numeric
@@ -150,7 +150,8 @@ def _without_descriptions(table: Table) -> Table:
     Such a row has a different word in each column that otherwise holds only numbers or times, of which there are
     three or more.
     """
-    if table.source.format != "csv" or table.rows <= _DESCRIBING:
+    names = [*filter(None, unnumbered(table.names))]
+    if table.source.format != "csv" or table.rows <= _DESCRIBING or len({*names}) < len(names):
         return table
     head = table.connection.execute(f"SELECT * FROM t WHERE rowid < {_LOOKED} ORDER BY rowid").fetchall()
     columns = [[(cell or "").strip() for cell in column] for column in zip(*head, strict=True)]

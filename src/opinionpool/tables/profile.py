@@ -347,7 +347,7 @@ class Profile:
 
     def hint(self, names: Collection[str], known: bool = False) -> str:
         """Return the hint to name the levels of columns that may hold verdicts; if `known`, only where a scale fits."""
-        able = self.recognised() if known else self._few_words(("outcome", "other"))
+        able = {name: s for name, s in self._few_words().items() if s or (not known and "verdict" in roles_of(name))}
         scales = {name: scale for name, scale in able.items() if name in names}
         if not scales:
             return ""
@@ -472,8 +472,8 @@ def sides(columns: Sequence[Column]) -> list[list[Column]]:
 
 
 def strangers(columns: Sequence[Column]) -> list[Column]:
-    """Columns that share no word with three or more of which each is called by the same last word: x_pop, y_pop."""
-    words = {c.place: normal(c.name).split("_") for c in columns}
+    """Columns that share no word with three or more of which each is called by the same word behind a dash: x_pop, y_pop."""
+    words = {c.place: c.name.lower().split("_") for c in columns}
     for last in {own[-1] for own in words.values() if len(own) > 1 and own[-1].isalpha()}:
         family = [own for own in words.values() if own[-1] == last]
         others = [c for c in columns if {*words[c.place]}.isdisjoint(chain(*family))]

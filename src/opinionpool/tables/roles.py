@@ -74,11 +74,11 @@ def roles_of(name: str) -> frozenset[str]:
 def words_of(name: str) -> frozenset[str]:
     """Return the kinds of words in a header, as ``roles.toml`` lists them; for a question only "question".
 
-    >>> [sorted(words_of(name)) for name in ("row_id", "prob_win", "Q1: on time", "Will it rain?", "ann")]
+    >>> [sorted(words_of(name)) for name in ("row_id", "prob_win", "Q1: on time", "Rain before May? (0-100)", "ann")]
     [['index', 'never'], ['head', 'unsure'], ['question'], ['question'], []]
     """
     own = normal(name.rpartition(".")[2])
-    if name.rstrip(" %()[]").endswith("?") or _QUESTION.match(own):
+    if re.search(r"\?\s*(?:%|[(\[][^?]*[)\]])?\s*$", name) or _QUESTION.match(own):
         return frozenset({"question"})
     # A word before a number, as in "expert number 3", is part of a name.
     numbered = rf"_(?!(?:{'|'.join(_WORDS['head'] | _WORDS['score'])})_)[^\W\d_]+_(?=\d+$)"
@@ -109,6 +109,16 @@ def is_period(name: str) -> bool:
     own = normal(name)
     words = {part for part in re.split(r"[_/]|(?<=[a-z])(?=\d)", own) if not part.isdigit()}
     return bool(_DATE.fullmatch(own.replace("/", "_"))) or bool(words and words <= _WORDS["period"])
+
+
+def unnumbered(names: Sequence[str]) -> list[str]:
+    """Return headers without the number that sets a repeated one off from the first, as in x, x.1, x.2.
+
+    >>> unnumbered(["id", "x", "x.1", "p.2", "gpt-4", "gpt-4.1"])
+    ['id', 'x', 'x', 'p.2', 'gpt-4', 'gpt-4.1']
+    """
+    plain = [re.sub(r"(?<=[^\W\d])\.\d+$", "", name) for name in names]
+    return [one if one in names else name for one, name in zip(plain, names, strict=True)]
 
 
 def names_unit(name: str) -> bool:

@@ -31,8 +31,8 @@ _ZONES |= {"PST": -8, "PDT": -7, "WEST": 1, "WET": 0, "CET": 1, "MEZ": 1, "CEST"
 _NAME = "|".join(_ZONES)
 _NAMED_ZONE = re.compile(r"(?:UTC|GMT)[+-]|[^Z\W\d]$|\d\s+[+-]", re.IGNORECASE)
 _ZONE = rf"((?:UTC|GMT)?[+-]\d{{1,2}}(?::?\d{{2}})?|{_NAME})?"
-_SHAPE = re.compile(rf"{_DAY}(?:[T ]\s*{_CLOCK})?\s*{_ZONE}", re.ASCII | re.IGNORECASE)
 _HALF = r"\s*([AaPp])?\.?(?:[Mm]\.?)?"
+_SHAPE = re.compile(rf"{_DAY}(?:[T ]\s*{_CLOCK}{_HALF})?\s*{_ZONE}", re.ASCII | re.IGNORECASE)
 _EITHER = re.compile(
     rf"(\d{{1,2}})[-/.](\d{{1,2}})[-/.](\d{{4}}|\d{{2}})(?:[T, ]\s*{_CLOCK}{_HALF})?\s*{_ZONE}",
     re.ASCII | re.IGNORECASE,
@@ -92,7 +92,7 @@ def _moment(text: str) -> datetime:
         return moment if moment.tzinfo is None else moment.astimezone(UTC).replace(tzinfo=None)
     match = _SHAPE.fullmatch(text)
     if match is not None:
-        return _placed(int(match[1]), int(match[2]), int(match[3]), match[4], None, match[5])
+        return _placed(int(match[1]), int(match[2]), int(match[3]), *match.groups()[3:])
     match = _NAMED.fullmatch(text)
     if match is None:
         raise ValueError(text)
