@@ -472,7 +472,7 @@ def sides(columns: Sequence[Column]) -> list[list[Column]]:
 
 
 def strangers(columns: Sequence[Column]) -> list[Column]:
-    """Columns that share no word with three or more of which each is called by the same word behind a dash: x_pop, y_pop."""
+    """Return the columns that share no word with three or more others that end in the same word, as x_pop does."""
     words = {c.place: c.name.lower().split("_") for c in columns}
     for last in {own[-1] for own in words.values() if len(own) > 1 and own[-1].isalpha()}:
         family = [own for own in words.values() if own[-1] == last]
