@@ -126,6 +126,10 @@ def asked(text, columns=None):
         # What happened, and no forecast, beside means of the others.
         ("Company,A1,A2,Mean,Defaulted\nx,.1,.2,.15,0\ny,.6,.4,.5,1\nz,.2,.2,.2,0",
          {"outcome": "Defaulted", "probability": ("A1", "A2")}),
+        # Each option is an event of its own where rows say whether it happened.
+        ("group_id,option,user,p,correct\n1,a,u,.3,no\n1,b,u,.7,yes\n1,a,v,.4,no\n1,b,v,.6,yes\n"
+         "2,a,u,.3,no\n2,b,u,.7,yes\n2,a,v,.4,no\n2,b,v,.6,yes",
+         {"event": ("group_id", "option"), "outcome": "correct"}),
         # Ids before other words.
         ("side,finding_id,trader,price\nb,1,a,.5\ns,1,b,.2\nb,2,a,.4\ns,2,b,.6", {"event": "finding_id"}),
     ],

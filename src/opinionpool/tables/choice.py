@@ -180,11 +180,13 @@ class Choice:
             label = [place for place in label if self.profile.columns[place].names_things]
             parts = [c.place for c in self.free if self._part_of_event(c)]
             own = [(place,) for place in self._ids() or label][:_GUESSED]
-            classes = [c.place for c in self.free if "class" in self.roles(c) and shape.numbered]
+            classes = [c.place for c in self.free if "class" in self.roles(c) and "class" not in shape.key]
             keys = list(dict.fromkeys([*self._ids(), *label, *parts, *classes]))[:_GUESSED]
             count = self.profile.count
             pairs = [
-                pair for pair in combinations(sorted(keys), 2) if count(pair) > max(count(pair[:1]), count(pair[1:]))
+                pair
+                for pair in combinations(sorted(keys), 2)
+                if all(count(pair) > count([place]) for place in pair if place not in classes)
             ]
             # Where a column names each row, rows need no other key and no numbers.
             named = any("event" in self.roles(c) and not self.profile.repeated([c.place]) for c in self.free)
@@ -364,7 +366,8 @@ class Choice:
             return
         event = reading.roles["event"]
         rest = [place for role in reading.shape.key[1:] for place in reading.roles[role]]
-        guessed = [place for place in event if look.columns[place] not in self.shared]
+        able = (c for c in map(look.columns.__getitem__, event) if "class" not in self.roles(c))
+        guessed = [c.place for c in able if c not in self.shared]
         if len(guessed) > 1 and any(not look.repeated([place, *rest]) for place in guessed):
             yield "one of its columns is a key"
         numbers = (normal(column.name) == "id" or "event" not in column.roles) and not look.repeated(event)

@@ -244,14 +244,18 @@ USUAL = NoOutcome()
 
 def none_text(word: str) -> str:
     """Return the advice on a word that may stand for no outcome: how to declare it missing or void."""
-    unknown = "leave it empty" if _may_be_forecast(word) else f"leave it empty or say --missing-value {quoted(word)}"
-    return f"if the event is not resolved, {unknown}; if it is void, --void-value {quoted(word)}"
+    ways = none_remedies(word)
+    unknown = f" or say --missing-value {quoted(word)}" if any("missing_values" in way for way in ways) else ""
+    void = f"; if it is void, --void-value {quoted(word)}" if ways else ""
+    return f"if the event is not resolved, leave it empty{unknown}{void}"
 
 
 def none_remedies(word: str) -> list[Mapping[str, object]]:
-    """Return the remedies for a word that may stand for no outcome: `missing_values`, `void_values` or both."""
+    """The remedies for a word that may stand for no outcome: `missing_values`, `void_values`; none for yes or no."""
     unknown: list[Mapping[str, object]] = [{"missing_values": (word,)}]
     void: list[Mapping[str, object]] = [{"void_values": (word,)}]
+    if any(key(word) in family for family in FAMILIES):
+        return []
     if _may_be_forecast(word):
         return void
     return unknown if looks_numeric(word) else [*unknown, *void]
