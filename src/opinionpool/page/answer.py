@@ -336,7 +336,7 @@ def _variations(
         if each.name not in chosen:
             continue
         if a.binary and each.forecast is not None:
-            ends = _again(each.forecast[0])
+            ends = _both_ways(each.forecast[0])
             changed = tuple((a.with_expert(replace(each, forecast=(p,))), believed) for p in ends)
             yield "forecast", each.name, True, ends, changed
         for what, ends, own in feature_ranges(_assumed_too(a, each) if assuming else each.beliefs, a.common):
@@ -350,7 +350,7 @@ def _variations(
         both = tuple((a, replace(believed, correlation=Belief(value, worth))) for value in ends)
         yield "correlation", "", correlation is not None, ends, both
     if a.binary and a.prior is not None:
-        ends = _again(a.prior[0])
+        ends = _both_ways(a.prior[0])
         yield "prior", "", True, ends, tuple((replace(a, prior=(p,)), believed) for p in ends)
     elif a.binary and assuming and not material.own_priors:
         yield "prior", "", False, PRIORS, tuple((replace(a, prior=(p,)), believed) for p in PRIORS)
@@ -370,7 +370,7 @@ def _assumed_too(a: Assessment, expert: Expert) -> ExpertBeliefs:
     return own if own.get("calibration") else replace(own, calibration=Belief(taken.calibration))
 
 
-def _again(p: float) -> tuple[float, float]:
+def _both_ways(p: float) -> tuple[float, float]:
     """Return p moved down and up by `AGAIN` in log-odds; 0 and 1 are returned as they are."""
     if not 0 < p < 1:
         return p, p

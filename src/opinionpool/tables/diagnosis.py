@@ -126,7 +126,7 @@ class _Search:
     def _meet(self, reader: TableReader | None, options: ReadOptions, faults: tuple[Fault, ...], fault: Fault) -> None:
         fault = replace(fault, remedies=tuple(remedy for remedy in fault.remedies if _keeps(reader, remedy)))
         known = {before.text for before in faults}
-        able = [] if fault.text in known or len(faults) >= _FAULTS or not self._again(fault) else fault.remedies
+        able = [] if fault.text in known or len(faults) >= _FAULTS or not self._can_reopen(fault) else fault.remedies
         if not able:
             self.ways.append(Way(options, (*faults, fault), None))
             return
@@ -135,7 +135,7 @@ class _Search:
                 going_on = None if reader is None or _opens(remedy) else reader.revised(remedy)
                 self.go(going_on, options.revised(remedy), (*faults, fault))
 
-    def _again(self, fault: Fault) -> bool:
+    def _can_reopen(self, fault: Fault) -> bool:
         """Whether the source can be opened once more, or no remedy of `fault` needs that."""
         return not any(map(_opens, fault.remedies)) or not (self.source == "-" or hasattr(self.source, "read"))
 

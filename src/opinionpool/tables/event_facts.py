@@ -181,14 +181,14 @@ def read_facts(layout: Layout, melted: Melted, joined: Joined | None, ends: Ends
 
 def read_ends(layout: Layout, melted: Melted, joined: Joined | None, reading: Reading) -> Ends:
     """Return the closing and resolution times of events."""
-    closes, closing = _lasting("closes", layout, melted, joined, reading)
-    resolved, resolving = _lasting("resolved_at", layout, melted, joined, reading)
+    closes, closing = _ends_of("closes", layout, melted, joined, reading)
+    resolved, resolving = _ends_of("resolved_at", layout, melted, joined, reading)
     dated = "resolved_at" in layout.roles or (joined is not None and "resolved_at" in joined.roles)
     what = [word for word, ended in (("close", closing), ("are resolved", resolving)) if ended]
     return Ends(closes, resolved, dated, (finding("closing-days", what=" and ".join(what)),) if what else ())
 
 
-def _lasting(role: str, layout: Layout, melted: Melted, joined: Joined | None, reading: Reading) -> tuple[Times, bool]:
+def _ends_of(role: str, layout: Layout, melted: Melted, joined: Joined | None, reading: Reading) -> tuple[Times, bool]:
     """Return the closing or resolution times, and whether dates without a time count as the ends of their days."""
     long_rows = melted.long_rows
     clocked = long_rows.time is not None and not midnights(long_rows.time).all()

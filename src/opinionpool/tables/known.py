@@ -148,17 +148,17 @@ def coverage_note(resolved: npt.NDArray[np.bool_], crowd: Index, ahead: np.timed
 
 
 @dataclass(frozen=True, eq=False)
-class Standing:
+class ActiveForecasts:
     """Active forecasts in each of S intervals, from one change on an event to the next."""
 
-    long_rows: LongRows  # one number for each expert, stretch and class; the events are the stretches
+    long_rows: LongRows  # one number for each expert, interval and class; the events are the intervals
     event: Index  # (S,)
     share: Array  # (S,); which part of the event's life each is: from its first forecast until it closed
     begin: Times
     middle: Times
 
 
-def standing(long_rows: LongRows, ends: Times) -> Standing:
+def active_rows(long_rows: LongRows, ends: Times) -> ActiveForecasts:
     """Return the active forecasts in every interval of the events whose end is known."""
     assert long_rows.time is not None
     # A time that is unknown is before nothing.
@@ -171,9 +171,9 @@ def standing(long_rows: LongRows, ends: Times) -> Standing:
     rows, until = long_rows.select(np.flatnonzero(known)[given]), until[given]
     assert rows.time is not None
     begin = rows.time.astype(np.int64)
-    event, starts, stops = _stretches(rows.event, begin, until, ends)
-    # Stretches of one event stand together, in order: those that begin within a forecast's time are its own.
-    low, high = (_places(event, starts, rows.event, moments) for moments in (begin, until))
+    event, starts, stops = _intervals(rows.event, begin, until, ends)
+    # Intervals of one event stand together, in order: those that begin within a forecast's time are its own.
+    low, high = (_first_intervals(event, starts, rows.event, moments) for moments in (begin, until))
     counts = np.maximum(high - low, 0)
     total = int(counts.sum())
     if total > MOST:
@@ -191,7 +191,7 @@ def standing(long_rows: LongRows, ends: Times) -> Standing:
     number = np.bincount(event, minlength=len(ends))[event]
     share = np.where(whole > 0, length / np.where(whole > 0, whole, 1.0), 1.0 / number)
     middle = starts + (stops - starts) // 2
-    return Standing(spread, event, share, starts.astype("datetime64[us]"), middle.astype("datetime64[us]"))
+    return ActiveForecasts(spread, event, share, starts.astype("datetime64[us]"), middle.astype("datetime64[us]"))
 
 
 def _until(rows: LongRows, ends: Times) -> Index:
@@ -215,7 +215,7 @@ def _until(rows: LongRows, ends: Times) -> Index:
     return np.maximum(until, begin)
 
 
-def _stretches(event: Index, begin: Index, until: Index, ends: Times) -> tuple[Index, Index, Index]:
+def _intervals(event: Index, begin: Index, until: Index, ends: Times) -> tuple[Index, Index, Index]:
     """Return event, start and stop of each interval between two changes of the forecasts on an event."""
     end = ends.astype(np.int64)
     moments = np.concatenate([begin, until])
@@ -232,7 +232,7 @@ def _stretches(event: Index, begin: Index, until: Index, ends: Times) -> tuple[I
     return of[kept].astype(np.intp), starts[kept], stops[kept]
 
 
-def _places(event: Index, starts: Index, of: Index, moments: Index) -> Index:
+def _first_intervals(event: Index, starts: Index, of: Index, moments: Index) -> Index:
     """Return the first interval of each event in `of` that starts at `moments` or later; intervals are sorted."""
     known = np.unique(starts)
     keys = event * (len(known) + 1) + np.searchsorted(known, starts)

@@ -78,14 +78,14 @@ def open_file(
         if len(tables) == 1 and not name_experts:
             yield _without_descriptions(tables[0])
             return
-        together = _together(
+        together = _concatenated(
             tables, _experts_are_files(tables, roles or UserRoles()) if name_experts is None else name_experts
         )
         stack.callback(together.connection.close)
         yield together
 
 
-def _together(tables: Sequence[Table], by_name: bool) -> Table:
+def _concatenated(tables: Sequence[Table], by_name: bool) -> Table:
     """Return the concatenation of tables; if `by_name`, with a column of experts named after the files."""
     names = list(dict.fromkeys(name for table in tables for name in table.names))
     first, columns = tables[0], [*names, "expert"] if by_name else names

@@ -170,7 +170,7 @@ def _expert_words(table: Table, column: int, reading: Reading) -> Words:
     return found
 
 
-def _one_each(event: Index, label: Index) -> bool:
+def _has_single_labels(event: Index, label: Index) -> bool:
     """Whether each event has a single label in all its rows; blank labels do not count."""
     known = label != BLANK
     pairs = np.unique(np.stack([event[known], label[known]], axis=1), axis=0)
@@ -254,7 +254,7 @@ def melt_long(table: Table, layout: Layout, reading: Reading) -> Melted:
             own = layout.roles[role] if role in layout.roles else layout.roles["verdict"]
             name = table.names[own]
             row, count = int(lacking.argmax()), int(lacking.sum())
-            if role == "class" and _one_each(events.codes[present], labels.codes[present]):
+            if role == "class" and _has_single_labels(events.codes[present], labels.codes[present]):
                 # Where each event has one class only, the column may say what events are about.
                 ways: list[Mapping[str, object]] = [{"columns": {"topic": name}}, {"columns": {"class": None}}]
                 raise cell_fault("without-class", table, row, own, ways, count)

@@ -167,7 +167,7 @@ def settle(
         )
 
     encoded = _encode(observed, options or [shared], options is None, without, strange, tied)
-    outcomes, void = _one_each(encoded.values, observed, events)
+    outcomes, void = _outcome_of(encoded.values, observed, events)
     known = Matcher(written)
     usual = {word for word in encoded.met if word.lower() in without.void and known.find(word) is None}
     notes = [finding("void-class", word=word) for word in sorted(usual if options is None else ())]
@@ -378,7 +378,7 @@ def _encode(
             else:
                 raise strange(column, code, event)
         values.append(found.take(pair))
-    return _Encoded(_together(values), met, unsettled, respelled + sum(column.words.trimmed for column in observed))
+    return _Encoded(_concat(values), met, unsettled, respelled + sum(column.words.trimmed for column in observed))
 
 
 def _pairs(column: Observed, shared: bool) -> tuple[Index, list[tuple[int, int]], list[int]]:
@@ -397,20 +397,20 @@ def _pairs(column: Observed, shared: bool) -> tuple[Index, list[tuple[int, int]]
     return pair, pairs, np.bincount(inverse, column.rows[there], len(keys)).astype(int).tolist()
 
 
-def _together(columns: Sequence[Index]) -> Index:
+def _concat(columns: Sequence[Index]) -> Index:
     """Return the concatenation of columns."""
     return columns[0] if len(columns) == 1 else np.concatenate([np.empty(0, dtype=np.intp), *columns])
 
 
-def _one_each(
+def _outcome_of(
     values: Index, observed: Sequence[Observed], events: Sequence[str]
 ) -> tuple[Index, npt.NDArray[np.bool_]]:
     """Return the outcome of each event, `UNRESOLVED` without one, and the mask of void events."""
-    row_events = _together([column.events for column in observed])
+    row_events = _concat([column.events for column in observed])
     first, clash = one_per_key(values, values != UNRESOLVED, row_events, len(events))
     if clash is not None:
         known = (values != UNRESOLVED) & (row_events >= 0)
-        rows = _together([column.rows for column in observed])
+        rows = _concat([column.rows for column in observed])
         differing, one = _clashing(values[known], row_events[known], rows[known])
         raise _two_outcomes(observed, clash, events, [events[i] for i in differing.tolist()], one)
     outcomes = take(values, first, UNRESOLVED)

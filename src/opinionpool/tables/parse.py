@@ -32,7 +32,7 @@ from opinionpool.tables.event_facts import (
     read_priors,
     time_notes,
 )
-from opinionpool.tables.known import coverage_note, in_time, known_by, standing, void_by, with_silence, without_void
+from opinionpool.tables.known import active_rows, coverage_note, in_time, known_by, void_by, with_silence, without_void
 from opinionpool.tables.layout import Layout, find_layout, layout_notes
 from opinionpool.tables.melt import Melted, Reading, melt_columns, melt_long, row_events
 from opinionpool.tables.options import OPTIONS, STAGES, ReadOptions
@@ -388,7 +388,7 @@ class TableReader:
         """Return the active forecasts in every interval between two changes of the forecasts on an event."""
         if self.options is not None:
             raise ArgumentError("--time-averaged is for events that share their classes, and these have options")
-        stood = standing(self.placed, self.facts.ends)
+        stood = active_rows(self.placed, self.facts.ends)
         rows, _ = one_each(stood.long_rows, self.request.duplicates, None)
         rows, probabilities, _ = self._ordered(rows)
 

@@ -294,7 +294,7 @@ class Profile:
             parts = table.looks([(int(first), each) for first in np.unique(np.linspace(0, table.rows - each, LOOKS))])
         self.rows = sum(part.rows for part in parts)
         self.columns = [
-            Column.of(i, name, _together([part.words(i) for part in parts], missing))
+            Column.of(i, name, _concatenated([part.words(i) for part in parts], missing))
             for i, name in enumerate(table.names)
         ]
         self._keys: dict[tuple[int, ...], Index] = {}
@@ -504,7 +504,7 @@ def _with_levels(column: Column, scales: Mapping[str, Scale], named: bool) -> Co
     return replace(found, values=values, kind="number") if most or named or found.scored else column
 
 
-def _together(parts: Sequence[Words], missing: frozenset[str]) -> Words:
+def _concatenated(parts: Sequence[Words], missing: frozenset[str]) -> Words:
     """Return one column from the cells of several parts of a table, missing words as blanks."""
     position: dict[str, int] = {}
     codes = [
