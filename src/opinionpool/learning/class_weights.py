@@ -17,7 +17,6 @@ from typing import NamedTuple
 import numpy as np
 
 from opinionpool.arrays import Array, Index
-from opinionpool.estimation.averages import DUPLICATE
 from opinionpool.estimation.regression import intercept_root
 from opinionpool.learning.constants import BIASES
 from opinionpool.learning.posterior import Posterior
@@ -63,20 +62,8 @@ class ClassWeights:
     @cached_property
     def source(self) -> Index:
         """For each informative expert, the number of its group of duplicates, (n,)."""
-        found = np.empty(len(self.informative), dtype=np.intp)
-        first: list[int] = []
-        own = self.informative
-        r, spread = self.panel.correlation[np.ix_(own, own)], self.panel.parts.spread[own]
-        for i in range(len(found)):
-            same = [
-                v
-                for v, j in enumerate(first)
-                if r[i, j] > 1.0 - DUPLICATE and abs(spread[i] / spread[j] - 1.0) < DUPLICATE
-            ]
-            found[i] = same[0] if same else len(first)
-            if not same:
-                first.append(i)
-        return found
+        source = self.panel.parts.source
+        return np.unique(self.informative if source is None else source[self.informative], return_inverse=True)[1]
 
     @cached_property
     def first(self) -> Index:

@@ -41,7 +41,7 @@ from opinionpool.learning.constants import (
 )
 from opinionpool.learning.crowd_cells import Cells
 from opinionpool.learning.crowd_posterior import CrowdPosterior
-from opinionpool.learning.duplicates import ROUNDING, Duplicates
+from opinionpool.learning.duplicates import ROUNDING, Duplicates, differing
 from opinionpool.learning.hierarchy import Centre, Differences, Features, Hierarchy, Start, nested_correlation
 from opinionpool.learning.laplace import Fit, evidence, fit_nodes
 from opinionpool.learning.members import Members
@@ -480,10 +480,7 @@ def _sizes(cells: Cells) -> Array:
 
 def _constant(expert: Index, contrasts: Array, n: int) -> npt.NDArray[np.bool_]:
     """Mask (N,) of experts whose forecasts are all equal and at least `CONSTANT`, or all equal to the prior."""
-    first = np.zeros(n, dtype=np.intp)
-    first[expert[::-1]] = np.arange(len(expert))[::-1]
-    differs = (contrasts != contrasts[first[expert]]).any(axis=1)
     count = np.bincount(expert, minlength=n)
-    alike = (count >= CONSTANT) & (np.bincount(expert, weights=differs, minlength=n) == 0)
+    alike = (count >= CONSTANT) & (differing(expert, contrasts, n) == 0)
     beyond = np.abs(contrasts).max(axis=1) > ROUNDING
     return np.asarray(alike | ((count > 0) & (np.bincount(expert, weights=beyond, minlength=n) == 0)))

@@ -316,10 +316,14 @@ def constant_experts(forecasts: Forecasts) -> npt.NDArray[np.bool_]:
     n, other = len(forecasts.experts), np.zeros(0, dtype=np.intp)
     # Most often the first forecasts show that everybody gave different ones.
     for cells in (slice(HEAD), slice(None)):
-        expert, given = forecasts.expert_index[cells], q[cells]
-        one = np.empty((n, q.shape[1]))
-        one[expert] = given
-        other = np.bincount(expert[(given != one[expert]).any(axis=1)], minlength=n)
+        other = differing(forecasts.expert_index[cells], q[cells], n)
         if other.all():
             break
     return np.asarray((forecasts.counts >= SEVERAL) & (other == 0))
+
+
+def differing(expert: Index, given: Array, n: int) -> Index:
+    """Number of each expert's forecasts, (N,), of some (M, ...), that differ from one of them."""
+    one = np.empty((n, given.shape[1]))
+    one[expert] = given
+    return np.bincount(expert[(given != one[expert]).any(axis=1)], minlength=n)
