@@ -1,1 +1,1 @@
-"""What a fitted pool tells: why an answer, what the panel is worth, whether the model holds."""
+"""Analyses of a fitted pool: explanations of answers, the panel's value, checks of the model."""

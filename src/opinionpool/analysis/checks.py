@@ -1,4 +1,4 @@
-"""Whether forecasts are as the model takes them to be: checks, in words with a number each.
+"""Checks of the forecasts and of the model's assumptions, each with a number and a text.
 
 Each check is a family of tests, by expert or by pair, corrected for how many there are (Holm) and made at a level of
 1%, so that where the model holds one of them alarms in about 1 of 20 files. What is too small to matter is in order,
@@ -75,7 +75,7 @@ class Check:
 
 
 def family(code: str, tested: Sequence[Check], fine: str, idle: str, tests: int = 0) -> list[Check]:
-    """Alarms of `tests` tests (Holm), least p first, or one check that says `fine`, or `idle` without a test."""
+    """Alarms among `tests` tests (Holm), least p first; without any, a check saying `fine`, or `idle` if untested."""
     if not tested:
         return [_in_order(code, idle)]
     adjusted = holm(np.array([each.p for each in tested]), tests)
@@ -90,7 +90,7 @@ def _in_order(code: str, text: str, statistic: float | None = None, p: float | N
 
 
 def holm(p: Array, tests: int = 0) -> Array:
-    """P-values (M,) corrected for multiple testing (Holm 1979), of `tests` of which the largest are left out."""
+    """P-values corrected by Holm (1979), (M,), from `p` (M,), which are the smallest p-values of `tests` tests."""
     order = np.argsort(p, kind="stable")
     adjusted = np.empty(len(p))
     adjusted[order] = np.maximum.accumulate((max(tests, len(p)) - np.arange(len(p))) * p[order])
@@ -107,14 +107,14 @@ def welch(one: Array, two: Array) -> float:
 
 
 def two_sided(t: float, freedom: float) -> float:
-    """P-value of a value of Student's t distribution."""
+    """Two-sided p-value of `t` under Student's t distribution with `freedom` degrees."""
     from scipy.special import stdtr
 
     return 2.0 * float(stdtr(freedom, -abs(t)))
 
 
 def spearman(values: Array) -> tuple[float, float]:
-    """Rank correlation of values with their positions, 0 where all are equal, and its two-sided p-value by t."""
+    """Spearman correlation of `values` with their positions (0 if all are equal), and its two-sided p-value."""
     _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
     if len(counts) == 1:
         return 0.0, 1.0
@@ -125,14 +125,14 @@ def spearman(values: Array) -> tuple[float, float]:
 
 
 def at_least(successes: int, trials: int, probability: float) -> float:
-    """Probability of `successes` or more, of a binomial distribution."""
+    """Probability of `successes` or more of `trials`, by the binomial distribution."""
     from scipy.special import bdtrc
 
     return float(bdtrc(successes - 1, trials, probability))
 
 
 def not_normal(values: Array) -> float:
-    """P of a normal distribution by Anderson and Darling's statistic (D'Agostino and Stephens 1986, table 4.9)."""
+    """P-value of normality by Anderson and Darling's statistic (D'Agostino and Stephens 1986, table 4.9)."""
     from scipy.special import log_ndtr
 
     n, z = len(values), np.sort(values - values.mean()) / values.std(ddof=1)
@@ -187,7 +187,7 @@ def spreads(residuals: Residuals) -> list[Check]:
 
 
 def _sides(residuals: Residuals, values: Array, outcome: Index) -> list[tuple[int, Array, Array]]:
-    """For each class: index, values where it happened and values where not, if there are `EACH` of both."""
+    """Yield each class with `EACH` or more values of both kinds: index, values where it happened, values where not."""
     classes = [1] if residuals.classes == 2 else range(residuals.classes)
     if residuals.forecasts.options is not None:
         classes = []
@@ -225,7 +225,7 @@ def correlations(residuals: Residuals) -> list[Check]:
 
 
 def drift(residuals: Residuals) -> list[Check]:
-    """Test whether an expert's bias or score has a trend: Spearman's correlation with dates, whose events are one."""
+    """Test for a trend in an expert's bias or score: Spearman's correlation of daily means with time."""
     times = residuals.forecasts.times
     if times is None:
         return [_in_order("drift", "whether experts change over time: the forecasts have no times")]
@@ -256,7 +256,7 @@ def _trend(name: str, what: str, r: float, dates: int) -> str:
 
 
 def leakage(residuals: Residuals) -> list[Check]:
-    """Experts who are right with extreme confidence nearly everywhere, as if they had known what happened."""
+    """Check for experts who are right with extreme confidence nearly everywhere, as if they had seen the outcomes."""
     found, shares = [], []
     for name, rows in residuals.each(OUTCOMES):
         seen = np.bincount(residuals.outcome[rows], minlength=residuals.classes)
@@ -276,7 +276,7 @@ def leakage(residuals: Residuals) -> list[Check]:
 
 
 def placeholders(forecasts: Forecasts) -> list[Check]:
-    """Test whether an expert forecasts exactly 50%, or 1/K of each class, more often than its other numbers explain."""
+    """Test whether an expert forecasts exactly 50%, or 1/K of each class, suspiciously often."""
     binary, own = len(forecasts.classes) == 2, forecasts.options is not None
     order = np.argsort(forecasts.expert_index, kind="stable")
     sizes = forecasts.sizes[forecasts.event_index[order]]
@@ -297,7 +297,7 @@ def placeholders(forecasts: Forecasts) -> list[Check]:
 
 
 def _halves(forecast: Array) -> tuple[int, float, float]:
-    """Number of forecasts of 50%, its p-value against neighbours on the likeliest grid, and the mean count of these."""
+    """Number of forecasts of 50%, p-value against neighbouring numbers (on the best grid), and their mean count."""
 
     def times(value: float) -> int:
         return int((np.abs(forecast - value) < EQUAL).sum())
@@ -311,7 +311,7 @@ def _halves(forecast: Array) -> tuple[int, float, float]:
 
 
 def _evens(forecast: Array, sizes: Index) -> tuple[int, float, float]:
-    """Number of uniform forecasts, to a whole per cent, its p-value, and the number of the most frequent other one."""
+    """Number of uniform forecasts (to a whole per cent), p-value, and count of the most frequent other forecast."""
     even = np.abs(forecast - uniform_probabilities(sizes, forecast.shape[1])).max(axis=1) < 0.0075
     _, repeated = np.unique(forecast[~even], axis=0, return_counts=True)
     count, beside = int(even.sum()), int(repeated.max(initial=0))
@@ -335,7 +335,7 @@ def duplicates(forecasts: Forecasts) -> list[Check]:
 
 
 def _codes(forecasts: Forecasts) -> Codes:
-    """Codes (3, N, T) of forecasts, of equal forecasts, and of opposite forecasts; negative where there are none."""
+    """Codes (3, N, T) of the forecasts, of the equal and of the opposite forecasts to look for; negative if missing."""
     t, n = forecasts.shape
     p = forecasts.probabilities if forecasts.probabilities.ndim > 1 else forecasts.probabilities[:, None]
     both = np.concatenate([p, 1.0 - p]).round(9)
@@ -386,7 +386,7 @@ def _alike(forecasts: Forecasts, code: str, forecast: Codes, other: Codes, share
 def check_model(
     forecasts: Forecasts, state: FittedPanel | None = None, prior: npt.ArrayLike | None = None
 ) -> list[Check]:
-    """Check whether forecasts are as the model takes them to be: at least one finding of each of `CODES`.
+    """Check the forecasts and the model's assumptions: at least one finding for each of `CODES`.
 
     Parameters
     ----------

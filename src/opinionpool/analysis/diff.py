@@ -1,4 +1,4 @@
-"""What changed from one saved pool to the next, and why answers moved.
+"""Differences between two saved pools, and the reasons why answers moved.
 
 A move is split by going from the old pool to the new one in steps, in an order that is always the same: corrections and
 annulled events, outcomes learned, agreement on open events, new or revised forecasts, beliefs and settings. After each
@@ -62,7 +62,7 @@ class ExpertChange(NamedTuple):
 
 
 class Resolved(NamedTuple):
-    """An event that was resolved since, and what the old pool had answered about it."""
+    """An event that was resolved between the two pools, and the old pool's answer about it."""
 
     event: str
     outcome: object  # the label of its class
@@ -103,7 +103,7 @@ class Diff(Tabular):
     notes: tuple[Note, ...] = field(default=())
 
     def _table(self) -> dict[str, list[Any]]:
-        """Table of the moves; of the experts where there are no moves."""
+        """Table of the moves, or of the experts if no answer moved."""
         if not self.moves:
             table: dict[str, list[Any]] = {"expert": [each.expert for each in self.experts]}
             for feature in FEATURES:
@@ -197,7 +197,7 @@ def diff(
 
 
 def alike(old: TrainedPool, new: TrainedPool) -> tuple[TrainedPool, TrainedPool]:
-    """Both pools with named classes: a pool without names of its own takes the names of the other pool."""
+    """Both pools with named classes; a pool whose classes have no names takes the other pool's."""
     return old.named(new.classes), new.named(old.classes)
 
 
@@ -221,7 +221,7 @@ def _order_notes(found: Diff, old: Forecasts, new: Forecasts) -> list[Note]:
 
 
 def _known(forecasts: Forecasts, trained: TrainedPool, which: str) -> Forecasts:
-    """Forecasts restricted to the pool's experts and matched to its classes; raise `ExpertError` for other experts."""
+    """Forecasts matched to the classes of the pool `trained`; raises an `ExpertError` for unknown experts."""
     found = matched(forecasts, trained, f"the {which} file")
     present = {found.experts[i] for i in np.unique(found.expert_index).tolist()}
     known = set(trained.experts)
@@ -233,7 +233,7 @@ def _known(forecasts: Forecasts, trained: TrainedPool, which: str) -> Forecasts:
 
 
 def _open_in_both(old: Forecasts, new: Forecasts) -> tuple[Forecasts, Forecasts]:
-    """Old and new forecasts of events that are forecast in both and open in the new one, in the new order."""
+    """Old and new forecasts on the events in both that are open in `new`, in the order of `new`."""
     places = {event: i for i, event in enumerate(old.events)}
     answered, before = new.crowd > 0, old.crowd > 0
     shared = [
@@ -248,7 +248,7 @@ def _open_in_both(old: Forecasts, new: Forecasts) -> tuple[Forecasts, Forecasts]
 def _resolved(
     old: TrainedPool, new: TrainedPool, forecasts: Forecasts, outcomes: Sequence[str]
 ) -> tuple[Resolved, ...]:
-    """The old pool's answers about events whose outcomes the new one has learned, in the order of the forecasts."""
+    """The old pool's answers about events whose outcomes the new pool has learned, in the order of `forecasts`."""
     learned, wanted = None if new.stream is None else new.stream.sample()[0], set(outcomes)
     rows = [t for t, event in enumerate(forecasts.events) if event in wanted and forecasts.crowd[t] > 0]
     if learned is None or not rows:
@@ -267,7 +267,7 @@ def _resolved(
 def _moves(
     old: TrainedPool, new: TrainedPool, stages: Stages | None, was: Forecasts, now: Forecasts
 ) -> tuple[Move, ...]:
-    """How far the answer about each event moved, and by which steps."""
+    """Move of the answer about each event, by step."""
     if not now.events:
         return ()
     # Where a pool was fitted by another release, what this one makes of the same shows which part is the release's.
@@ -323,13 +323,13 @@ def _plain(trained: TrainedPool) -> dict[str, str]:
 
 
 def _refitted(old: TrainedPool, new: TrainedPool) -> Fitted:
-    """Fit of the new pool's events with the old pool's options and settings; the new fit where a stream is missing."""
+    """Fit to the new pool's events with the old pool's options and settings; the new fit if a stream is missing."""
     stream = None if old.stream is None or new.stream is None else with_settings(old.stream, new.stream)
     return new.learned if stream is None else stream.fit(old.name, **old.options)
 
 
 def _answers(state: Fitted, forecasts: Forecasts) -> Array:
-    """Pooled probabilities of events, with the pool's prior where an event has no prior of its own."""
+    """Pooled probabilities of events, with the pool's prior for events without own priors."""
     fill = None
     if forecasts.prior is not None and state.prior is not None:
         fill = public_probabilities(state.prior)

@@ -1,4 +1,4 @@
-"""Why a pool answers what it answers on one event: each forecast, what it counted for, and the answer without it.
+"""Explanation of a pool's answer on one event: each forecast, its contribution, and the answer without it.
 
 The Gaussian pool's answer is a sum (11): the prior's log-odds, what the panel adds on its own account, and w_i C_i of
 every expert who answered. Pools that are sums of log-odds or of probabilities are decomposed the same way.
@@ -149,7 +149,7 @@ def explain_event(
     base_rate: npt.ArrayLike | None = None,
     level: float = LEVEL,
 ) -> Explanation:
-    """Explain what a pool says about one event of some forecasts.
+    """Explanation of a pool's answer about one event of `forecasts`.
 
     Parameters
     ----------
@@ -206,7 +206,7 @@ def explain_event(
 
 
 def event_position(forecasts: Forecasts, event: str | int) -> int:
-    """The position of an event given by name or position; a name wins over a number that looks like it."""
+    """Position of an event that is given by name or position; names take precedence."""
     if isinstance(event, (int, np.integer)) and not isinstance(event, bool):
         if not 0 <= event < len(forecasts.events):
             raise ArgumentError(f"there are events 0 to {len(forecasts.events) - 1}, and no {event}")
@@ -224,7 +224,7 @@ def explain(
     level: float = LEVEL,
     topic: str | None = None,
 ) -> Explanation:
-    """Explain what a pool says about forecasts on one event.
+    """Explanation of a pool's answer to forecasts `q` on one event.
 
     Parameters
     ----------
@@ -317,7 +317,7 @@ def explain(
 
 
 def _mixed(found: Explanation) -> list[Note]:
-    """Note on the share of the answer that is not the weighted pool's; empty list where nothing is mixed in."""
+    """Note on the share of the answer that is not the weighted pool's; empty list if there is no mixture."""
     if found.members_share is None:
         return []
     text = (
@@ -328,7 +328,7 @@ def _mixed(found: Explanation) -> list[Note]:
 
 
 def _members_share(state: Fitted, batch: Batch) -> float | None:
-    """Share of the answer that does not come from the log pool; None where nothing else is mixed with it."""
+    """Share of the answer that does not come from the log pool; None if there is no mixture."""
     members = state.members if isinstance(state, FittedPanel) else None
     if members is None or not batch.answered_by(members.count > 0)[0]:
         return None
@@ -385,7 +385,7 @@ def _against(found: Explanation, state: Fitted, present: Index) -> list[Note]:
 
 
 def _nearest(found: Explanation, panel: PoolingPanel | None, i: int) -> str:
-    """Name of the expert of positive weight most correlated with expert `i`; a general phrase if there is none."""
+    """Name of the expert with a positive weight most correlated with expert `i`; a general phrase if nobody has one."""
     assert found.weights is not None
     if isinstance(panel, Panel) and not isinstance(panel.parts.dependence, CommonCorrelation):
         here = [panel.names.index(name) for name in found.experts]
@@ -399,7 +399,7 @@ def _nearest(found: Explanation, panel: PoolingPanel | None, i: int) -> str:
 
 
 def _at_floor(found: Explanation) -> list[Note]:
-    """Note that the answer differs from the sum, because a floor bounds it; empty list where it does not."""
+    """Note that a floor makes the answer differ from the sum; empty list if none does."""
     if found.scale == "log-odds":
         total = np.atleast_1d(found.total)
         raw = logodds.softmax(total if len(total) == 1 else logodds.uncentred(total))
@@ -432,7 +432,7 @@ def by_effect(why: Explanation) -> list[int]:
 
 
 class Step(NamedTuple):
-    """One bar of a waterfall: from where to where the probability moves, by whom."""
+    """One bar of a waterfall chart: label, and probability before and after."""
 
     name: str
     before: float
@@ -462,14 +462,14 @@ def steps(why: Explanation, at: int) -> list[Step]:
 
 
 def _class_probability(total: Array, at: int) -> float:
-    """Probability of class `at`, from log-odds, or from centred log-probabilities."""
+    """Probability of class `at`, from `total`: log-odds for two classes, else centred log-probabilities."""
     return of_class(
         np.asarray(logodds.expit(total) if total.ndim == 0 else logodds.softmax(logodds.uncentred(total))), at
     )
 
 
 def of_class(p: Array, at: int) -> float:
-    """The probability of class `at`, from one number for two classes or one for each."""
+    """Probability of class `at`, from `p`: a number for two classes, else one for each class."""
     if p.ndim == 0:
         return float(p) if at == 1 else 1.0 - float(p)
     return float(p[at])

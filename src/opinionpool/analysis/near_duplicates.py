@@ -1,4 +1,4 @@
-"""Experts whose errors are so alike that one of them could be left out."""
+"""Groups of experts whose errors are so correlated that one expert of a group nearly suffices."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Dendrogram:
 
     @classmethod
     def of(cls, correlation: npt.ArrayLike) -> Dendrogram:
-        """Return the dendrogram of correlations, (N, N), of two experts at least."""
+        """Return the dendrogram of correlations (N, N), for N >= 2."""
         from scipy.cluster.hierarchy import linkage
 
         near = np.array(correlation, dtype=np.float64)
@@ -44,12 +44,12 @@ class Dendrogram:
 
     @property
     def correlation(self) -> Array:
-        """Mean correlation between the members of the two clusters that each row joins, never increasing, (N - 1,)."""
+        """Mean correlation between the two clusters that each row joins, (N - 1,), never increasing."""
         return np.asarray(1.0 - self.tree[:, 2])
 
     @property
     def order(self) -> Index:
-        """Positions of the experts, the members of each cluster side by side, (N,); the order for a heat map."""
+        """Order of the experts, (N,), in which each cluster's members are adjacent, as for a heat map."""
         from scipy.cluster.hierarchy import leaves_list
 
         return np.asarray(leaves_list(self.tree), dtype=np.intp)
@@ -92,7 +92,7 @@ def redundant_groups(panel: Panel, least: float = REDUNDANT) -> list[tuple[str, 
 
 
 def _copies(panel: Panel) -> list[tuple[str, ...]]:
-    """Groups of experts who repeat each other."""
+    """Groups of experts who are duplicates of each other."""
     if panel.parts.source is None:
         return []
     source = np.where(panel.informative, panel.parts.source, -1)
@@ -101,7 +101,7 @@ def _copies(panel: Panel) -> list[tuple[str, ...]]:
 
 
 def _at_most(among: Dependence) -> float:
-    """Upper bound of the correlation between two experts, without computing a matrix."""
+    """Upper bound of the correlation of any two experts, without computing a matrix."""
     if isinstance(among, CommonCorrelation | NestedCorrelation):
         return among.rho
     if isinstance(among, MixedCorrelation):

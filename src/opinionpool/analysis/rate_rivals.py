@@ -14,7 +14,7 @@ from opinionpool.pools.verdicts import votes
 
 
 class Rate(NamedTuple):
-    """Shares of G groups, (G,), or (G, K) when K > 2, and the ends of their confidence intervals."""
+    """Shares of G groups, (G,), or (G, K) when K > 2, and bounds of confidence intervals."""
 
     rate: Array
     low: Array
@@ -22,7 +22,7 @@ class Rate(NamedTuple):
 
 
 def rivals(forecasts: Forecasts, answers: Array, group: Index, groups: int, level: float) -> dict[str, Rate]:
-    """Other estimates of the shares, by name; `answers` are pooled probabilities, (T, K)."""
+    """Shares by other estimators, by name; `answers` are pooled probabilities, (T, K)."""
     k, event, outcome = len(forecasts.classes), forecasts.event_index, forecasts.outcomes
     experts = all_classes(forecasts.probabilities, k)
     crowd, unanswered = np.maximum(forecasts.crowd, 1), (forecasts.crowd == 0) / k
@@ -62,7 +62,7 @@ def _mean(values: Array, group: Index, size: Index) -> Array:
 
 
 def _rogan_gladen(vote: Array, size: Index, majority: Array, happened: Array, known: Mask) -> tuple[Array, Array]:
-    """Shares of votes corrected by sensitivity and specificity, with variances (Rogan & Gladen 1978); else NaN."""
+    """Vote shares corrected for sensitivity and specificity, and variances (Rogan & Gladen 1978); NaN if unknown."""
     counts = np.array([[(known & (happened == y)).sum(), majority[known & (happened == y)].sum()] for y in (0.0, 1.0)])
     if not counts[:, 0].all():
         return np.full_like(vote, np.nan), np.full_like(vote, np.nan)
@@ -77,7 +77,7 @@ def _rogan_gladen(vote: Array, size: Index, majority: Array, happened: Array, kn
 
 
 def _prediction_powered(opinion: Array, happened: Array, known: Mask, group: Index, groups: int) -> tuple[Array, Array]:
-    """PPI++ means (Angelopoulos, Duchi & Zrnic 2023) and variances; all groups stand in for one of < 3 outcomes."""
+    """PPI++ means (Angelopoulos, Duchi & Zrnic 2023), variances; groups with < 3 outcomes use all groups' moments."""
     if known.sum() < 3:
         return np.full(groups, np.nan), np.full(groups, np.nan)
     own = np.bincount(group[known], minlength=groups)
@@ -92,7 +92,7 @@ def _prediction_powered(opinion: Array, happened: Array, known: Mask, group: Ind
 
 
 def _moments(f: Array, y: Array, rows: Mask, group: Index, groups: int) -> Array:
-    """Counts, means of f and y, their variances and their covariance by group, (6, groups)."""
+    """By group: count, means of f and y, variances of f and y, covariance, (6, groups), over the events `rows`."""
     n = np.bincount(group, rows, groups)
     size = np.maximum(n, 1)
     mean_f, mean_y, ff, yy, fy = (np.bincount(group, rows * x, groups) / size for x in (f, y, f * f, y * y, f * y))

@@ -1,4 +1,4 @@
-"""How far judges who use one scale agree: Krippendorff's alpha and kappa, 1 where they always do and 0 as by chance."""
+"""Agreement of judges who use one scale: Krippendorff's alpha and kappa, 1 if perfect and 0 as by chance."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from opinionpool.forecasts import Forecasts
 
 
 class RaterAgreement(NamedTuple):
-    """Agreement of judges on events that two or more of them have judged; NaN where all levels are equal."""
+    """Agreement of judges on events that at least two of them judged; NaN if all levels are equal."""
 
     alpha: float  # Krippendorff's, for ordered levels
     kappa: float  # Cohen's for two judges who have judged all of these, else Fleiss', for levels without an order
@@ -19,7 +19,7 @@ class RaterAgreement(NamedTuple):
 
 
 def rater_agreement(forecasts: Forecasts) -> RaterAgreement | None:
-    """Agreement of the judges who give levels of one scale; None if there are not two, or they judge nothing together.
+    """Agreement of the judges who give levels of one scale; None unless two of them judged the same event.
 
     >>> f = Forecasts.from_array([[1, 1], [2, 2], [3, 3], [3, 2]], scale="1-3")
     >>> found = rater_agreement(f)
@@ -49,7 +49,7 @@ def rater_agreement(forecasts: Forecasts) -> RaterAgreement | None:
 
 
 def _alpha(count: Array) -> float:
-    """1 − D_o/D_e of counts by event and level, the distance of levels that of their mean ranks (Krippendorff 2011)."""
+    """Krippendorff's (2011) ordinal alpha, 1 − D_o/D_e, from counts by event and level."""
     total = count.sum(axis=0)
     rank = np.cumsum(total) - total / 2.0
     judges, number = count.sum(axis=1), count.sum()
@@ -60,7 +60,7 @@ def _alpha(count: Array) -> float:
 
 
 def _fleiss(count: Array) -> float:
-    """(P − P_e)/(1 − P_e) of counts by event and level (Fleiss 1971), events with any number of judges."""
+    """Fleiss' (1971) kappa, (P − P_e)/(1 − P_e), from counts by event and level, for any numbers of judges."""
     judges = count.sum(axis=1)
     agree = float((((count**2).sum(axis=1) - judges) / (judges * (judges - 1.0))).mean())
     random = float(np.square(count.sum(axis=0) / count.sum()).sum())

@@ -1,4 +1,4 @@
-"""How many of a group's events happen: the posterior of the share, from a pool's likelihoods and what is resolved."""
+"""Share of a group's events that happen: its posterior, from a pool's likelihood ratios and known outcomes."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class RateDifference(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Rates(Tabular):
-    """Shares of events that happen, by group. Arrays are (G,), about ``classes[1]``, or (G, K) when K > 2.
+    """Shares of events that happen, by group; arrays are (G,), about ``classes[1]``, or (G, K) when K > 2.
 
     Attributes
     ----------
@@ -98,7 +98,7 @@ class Rates(Tabular):
         return "\n".join([f"Rates of {counted(len(self.groups_), 'group')}, {self.level:.0%} intervals", *lines, *more])
 
     def difference(self, a: str, b: str, of: object = None) -> RateDifference:
-        """Difference between the shares of groups `a` and `b`; of class `of` when K > 2.
+        """Difference between the shares of groups `a` and `b`, of class `of` when K > 2.
 
         Events of both that share a group of dependent events, such as an item, are paired.
 
@@ -135,7 +135,7 @@ class Rates(Tabular):
 
 
 def rival_key(name: str) -> str:
-    """The column of another estimate: rogan_gladen of Rogan-Gladen."""
+    """Column name of another estimator's shares, such as rogan_gladen for Rogan-Gladen."""
     return re.sub(r"\W+", "_", name.lower()).strip("_")
 
 
@@ -148,7 +148,7 @@ def rates(
     level: float = 0.9,
     prior: npt.ArrayLike | None = None,
 ) -> Rates:
-    """Shares of events that happen, by group: resolved ones counted, open ones by the pool's likelihoods.
+    """Shares of events that happen, by group: resolved events counted, open ones by the pool's likelihood ratios.
 
     A pool's answer starts from the prior that it was learned with. Here that is taken out again, and each group has a
     base rate of its own, which follows from the likelihoods and is pulled towards that of the other groups as far as
@@ -232,7 +232,7 @@ def rates_of(
     others: dict[str, Rate],
     level: float,
 ) -> Rates:
-    """The rates of G groups from the shares of each class; `sizes` are all events and resolved ones, (G,) each."""
+    """Rates of G groups from the posterior of each class's shares; `sizes` counts all and resolved events, (G,)."""
     several, size = len(shares) > 1, sizes[0]
     rate, low, high = (
         np.stack(part, axis=-1)
@@ -253,13 +253,13 @@ def rates_of(
 
 
 def _whole(rate: Array, low: Array, high: Array, size: npt.NDArray[Any]) -> tuple[Array, Array]:
-    """Ends of intervals about shares, moved outwards to whole numbers of events."""
+    """Bounds of intervals about `rate`, moved outwards to whole numbers of events."""
     low, high = np.floor(low * size + ROUNDING) / size, np.ceil(high * size - ROUNDING) / size
     return np.minimum(low, rate), np.maximum(high, rate)
 
 
 def _of_table(pool: Any, table: Any, by: object) -> tuple[Forecasts, object]:  # noqa: ANN401
-    """Forecasts of a file or table, on the pool's scales, with the columns `by` as their topics, and what to go by."""
+    """Forecasts of a file or table, on the pool's scales, with the columns `by` as topics; and the resulting `by`."""
     from opinionpool.scales import scales_given
     from opinionpool.tables.options import ReadOptions
     from opinionpool.tables.read import read_with
@@ -282,7 +282,7 @@ def _of_table(pool: Any, table: Any, by: object) -> tuple[Forecasts, object]:  #
 
 
 def check_groups(forecasts: Forecasts, columns: Sequence[str]) -> None:
-    """Refuse groups by the column that has the outcomes of a table."""
+    """Raise an ArgumentError if one of the `columns` that define groups holds outcomes, and no event is resolved."""
     from opinionpool.tables.roles import roles_of
 
     taken = [] if forecasts.resolved.any() else [name for name in columns if "outcome" in roles_of(name)]
@@ -294,7 +294,7 @@ def check_groups(forecasts: Forecasts, columns: Sequence[str]) -> None:
 
 
 def learned_panel(pool: Any) -> FittedPanel:  # noqa: ANN401
-    """Fitted panel of a pool from a file, of a stream as it stands, or of an estimator."""
+    """Fitted panel of a loaded pool, a stream or an estimator; an error if there is none with a posterior."""
     state: Any = pool.learned if hasattr(pool, "stream") else getattr(pool, "state_", pool)
     state = state.learn() if hasattr(state, "learn") else state
     if hasattr(state, "fit"):
@@ -342,7 +342,7 @@ class Likelihoods:
 
     @classmethod
     def of(cls, state: FittedPanel, forecasts: Forecasts, prior: npt.ArrayLike | None) -> Likelihoods:
-        """Likelihood ratios of some forecasts' events by a fitted panel."""
+        """Likelihood ratios of the events of `forecasts`, by a fitted panel."""
         if forecasts.options is not None:
             raise ArgumentError("events have options of their own, so no class has a share of them all")
         if len(forecasts.classes) != len(state.classes):
@@ -371,7 +371,7 @@ class Likelihoods:
 
 
 def class_scores(ratios: Array, share: Array) -> Array:
-    """Log-likelihood ratios of each class to the others, (T, K), from log-likelihoods and how frequent classes are."""
+    """Log-likelihood ratios of each class to the others, (T, K), from log-likelihoods and the classes' `share`."""
     others = 1.0 - np.eye(ratios.shape[1])
     most = ratios.max(axis=1, keepdims=True)
     rest = np.log((np.exp(ratios - most) * share) @ others + 1e-300) - np.log(share @ others)
@@ -379,7 +379,7 @@ def class_scores(ratios: Array, share: Array) -> Array:
 
 
 def with_fit(data: Binned, seen: LeftOut | None, share: Array, c: int) -> tuple[Binned, tuple[float, float]]:
-    """Binned events and, as a last group, those of the fit by class `c`; and what `posterior` takes as believed."""
+    """Binned events with the fit's events (class `c`) as a last group, and the argument `believed` of `posterior`."""
     groups = data.counts.shape[1]
     parts = [(data, np.arange(groups))]
     if seen is None:
@@ -391,7 +391,7 @@ def with_fit(data: Binned, seen: LeftOut | None, share: Array, c: int) -> tuple[
 
 
 def _class_shares(ratios: Array, group: Index, outcome: Index, groups: int) -> Array:
-    """Most probable shares of the classes in each group, (G, K), a little towards equal ones, by EM."""
+    """Most probable shares of the classes in each group, (G, K), by EM, shrunken slightly towards equal shares."""
     k = ratios.shape[1]
     share = np.full((groups, k), 1.0 / k)
     known = np.eye(k)[outcome] * (outcome >= 0)[:, None]
@@ -405,7 +405,7 @@ def _class_shares(ratios: Array, group: Index, outcome: Index, groups: int) -> A
 
 
 def _separate(each: Array, share: Array, group: Index, counted: Mask) -> Array:
-    """Information about each class's share if the mix of the others is unknown, as a part of that if known, (G, K)."""
+    """Information about each class's share if the other classes' mix is unknown, relative to a known mix, (G, K)."""
     groups, k = share.shape
     if k == 2:
         return np.ones((groups, k))

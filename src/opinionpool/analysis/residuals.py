@@ -1,4 +1,4 @@
-"""What is left of forecasts on resolved events when what experts say on average, given the outcome, is taken off."""
+"""Residuals of forecasts on resolved events: contrasts less each expert's mean given the outcome."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def shared_errors(
 
 
 def _pairs(residuals: Residuals, kept: npt.NDArray[np.intp]) -> tuple[Array, Array]:
-    """Correlations of pairs of experts on the events that both answered, and the numbers of these events."""
+    """Correlation of each pair of experts on the events that both answered, and the number of these events."""
     place = np.full(len(residuals.forecasts.experts), -1)
     place[kept] = np.arange(len(kept))
     column = place[residuals.expert]

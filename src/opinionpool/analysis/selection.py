@@ -1,4 +1,4 @@
-"""Whom to ask: what one expert more would add to a panel, and which k of its experts to keep.
+"""Selection of experts: the gain from one more expert, and the best k experts of a panel.
 
 The accuracy of a panel is μ* = 2 s'R⁻¹s with s = μ/σ (model.md, section 2.1), so an expert with signal t, correlated r
 with the others, makes it larger by 2 (t − r'R⁻¹s)²/(1 − r'R⁻¹r): never smaller, and by nothing where the others say it
@@ -220,7 +220,7 @@ def best_subset(panel: Panel, k: int, method: str = "auto") -> Subset:
 
 
 def subset_path(panel: Panel, most: int | None = None) -> list[Subset]:
-    """Greedy subsets of 1, 2, ... `most` experts, each with the expert added that increases joint accuracy most.
+    """Greedy subsets of 1, 2, ... `most` experts; each adds the expert that increases joint accuracy most.
 
     In O(N k²) operations and the k columns of the correlation that are needed.
     """

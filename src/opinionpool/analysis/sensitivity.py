@@ -1,4 +1,4 @@
-"""How much one answer depends on what is believed of the experts: each belief over the range that its worth allows.
+"""Sensitivity of one answer to each belief about the experts, over the range that the belief's worth allows.
 
 A belief worth n events is known as from n resolved events: the logarithms of calibration and accuracy to variances
 (2/μ* + 2)/n and (8/μ* + 2)/n, and a common correlation to 2(1 − ρ)²(1 + (N − 1)ρ)²/(nN(N − 1)) (model.md, section 2.5).
@@ -33,7 +33,7 @@ CORRELATIONS, PRIORS = (0.2, 0.85), (0.3, 0.7)
 
 @dataclass(frozen=True)
 class Effect:
-    """The answer at both ends of the range of one belief."""
+    """Effect of one belief on an answer: the answer at both ends of the belief's range."""
 
     what: str  # "forecast", "accuracy", "relative accuracy", "calibration", "bias", "correlation" or "prior"
     expert: str  # empty for a belief about all experts
@@ -43,7 +43,7 @@ class Effect:
 
     @property
     def size(self) -> float:
-        """How far the answer moves, in log-odds."""
+        """Difference between the two answers, in log-odds."""
         low, high = (math.log(max(p, 1e-12) / max(1.0 - p, 1e-12)) for p in self.answers)
         return abs(high - low)
 
@@ -87,7 +87,7 @@ _Variation = tuple[str, str, bool, tuple[float, float], tuple[Beliefs, Beliefs]]
 
 
 def _variations(given: Beliefs, experts: tuple[str, ...]) -> Iterator[_Variation]:
-    """Yield each belief that is open: what, of whom, whether assessed, its range, and beliefs at both ends."""
+    """Yield each uncertain belief: feature, expert, whether assessed, range, and all beliefs at both ends."""
     n, accuracy = len(experts), given.absolute()
     correlation, calibration = given.get("correlation"), given.get("calibration")
     ends, level = _factor_range(CALIBRATION, SLOPE_SD), 1.0 if accuracy is None else accuracy.value
@@ -117,7 +117,7 @@ SomeBeliefs = TypeVar("SomeBeliefs", bound=ExpertBeliefs)
 def feature_ranges(
     own: SomeBeliefs, everyone: ExpertBeliefs | None = None
 ) -> Iterator[tuple[str, tuple[float, float], tuple[SomeBeliefs, SomeBeliefs]]]:
-    """Yield ranges of accuracy, calibration and bias, and beliefs at both ends; `everyone` has default beliefs."""
+    """Yield the range of each belief in `own`, and `own` at both ends; `everyone` are the beliefs about all experts."""
     accuracy, calibration, common = own.absolute(), own.get("calibration"), everyone or ExpertBeliefs()
     relative = None if isinstance(own, Beliefs) else own.get("relative_accuracy")
     level = next((each.value for each in (accuracy, common.absolute()) if each is not None), 1.0)
@@ -138,7 +138,7 @@ def feature_ranges(
 
 
 def accuracy_range(accuracy: Belief) -> tuple[float, float]:
-    """Range of an accuracy, as areas under the ROC curve, given as many events as the belief is worth."""
+    """90% range of an accuracy, as areas under the ROC curve, given as many events as the belief is worth."""
     spread = math.sqrt((8.0 / accuracy.value + 2.0) / accuracy.worth)
     # Above 50 an AUC is 1 to the last digits.
     value = min(accuracy.value, 50.0)
@@ -148,35 +148,35 @@ def accuracy_range(accuracy: Belief) -> tuple[float, float]:
 
 
 def relative_range(relative: Belief, accuracy: float) -> tuple[float, float]:
-    """Range of the relative accuracy of an expert of given accuracy."""
+    """90% range of the relative accuracy of an expert with the given accuracy."""
     return _factor_range(relative.value, math.sqrt((8.0 / accuracy + 2.0) / relative.worth), (1e-4, 1e4))
 
 
 def calibration_range(calibration: Belief, accuracy: float) -> tuple[float, float]:
-    """Range of the calibration of an expert of given accuracy."""
+    """90% range of the calibration of an expert with the given accuracy."""
     return _factor_range(calibration.value, math.sqrt((2.0 / accuracy + 2.0) / calibration.worth))
 
 
 def _factor_range(centre: float, spread: float, limits: tuple[float, float] = (0.01, 100.0)) -> tuple[float, float]:
-    """Range of a positive quantity whose logarithm has standard deviation `spread`, within limits."""
+    """90% range, within `limits`, of a positive quantity whose logarithm has the standard deviation `spread`."""
     # Any factor above e^50 goes beyond all limits, and those above e^709 overflow.
     factor = math.exp(min(WIDTH * spread, 50.0))
     return _clipped(centre / factor, centre, centre * factor, limits)
 
 
 def _clipped(low: float, centre: float, high: float, limits: tuple[float, float]) -> tuple[float, float]:
-    """Range within limits, extended to the centre where the centre is beyond a limit."""
+    """Range from `low` to `high` clipped to `limits`, but always including `centre`."""
     return max(low, min(centre, limits[0])), min(high, max(centre, limits[1]))
 
 
 def bias_range(bias: Belief, accuracy: float, calibration: float) -> tuple[float, float]:
-    """Range of the bias, in log-odds, of an expert of given accuracy and calibration."""
+    """90% range of the bias, in log-odds, of an expert with the given accuracy and calibration."""
     spread = WIDTH * math.sqrt(2.0 * accuracy / calibration**2 / bias.worth)
     return _clipped(bias.value - spread, bias.value, bias.value + spread, (-20.0, 20.0))
 
 
 def correlation_range(correlation: Belief, n: int) -> tuple[float, float]:
-    """Range of the common correlation of n experts, from 0 to 0.99 at most."""
+    """90% range of the common correlation of n experts, within 0 to 0.99."""
     rho = correlation.value
     level = (1.0 - rho) * (1.0 + (n - 1) * rho)
     spread = WIDTH * math.sqrt(2.0 * level**2 / (correlation.worth * n * (n - 1)))

@@ -1,4 +1,4 @@
-"""Posterior of the share of events that happen, by group, from one score an event: a mixture of two densities.
+"""Posterior of the share of events that happen, by group, from one score per event (a two-component mixture).
 
 Of an event with score h the log-likelihood ratio of happening is a + c h; the density of scores of events that do not
 happen is unknown and profiled out (Qin 1999, "Empirical likelihood ratio based confidence intervals for mixture
@@ -43,7 +43,7 @@ ENOUGH, DIGITS = 10, 15
 
 
 class Binned(NamedTuple):
-    """Events of G groups in B bins by score and by prior; an event counts in the two bins next to its score."""
+    """Events of G groups in B bins by score and prior; an event is divided between the two bins next to its score."""
 
     scores: Array  # (B,)
     answered: Array  # (B,); 0 where nobody says anything, else 1
@@ -88,19 +88,19 @@ class Binned(NamedTuple):
         return cls(columns[:, 0], columns[:, 1], columns[:, 2], counts)
 
     def log_odds(self, line: Array) -> Array:
-        """Log-likelihood ratios of happening by a line, (B,)."""
+        """Log-likelihood ratios of happening, (B,): intercept + slope · score, `line` (2,)."""
         return np.asarray(np.clip(line[0] + line[1] * self.scores, -LARGEST, LARGEST))
 
     @property
     def limits(self) -> tuple[Array, Array]:
-        """The least and the largest share of each group that resolved events leave possible, (G,) each."""
+        """Smallest and largest share of each group that the resolved events allow, (G,) each."""
         _, failed, happened = self.counts.sum(axis=2) / self.counts.sum(axis=(0, 2))
         return happened, 1.0 - failed
 
 
 @dataclass(frozen=True, eq=False)
 class Shares:
-    """Posterior of the shares of G groups, at F points of intercept and slope."""
+    """Posterior of the shares of G groups, at F values of intercept and slope."""
 
     line: Array  # (2,); posterior mean of intercept and slope, by scores
     weight: Array  # (F,)
@@ -113,7 +113,7 @@ class Shares:
     unlike: Array  # (G,); p-values of scores being those of all events with the same outcomes
 
     def sums(self, factor: Array, level: float) -> tuple[Array, Array, Array, Array]:
-        """Means, intervals and probabilities above 0 of S sums of shares with these factors, (S, G).
+        """Means, intervals and probabilities of being above 0 of S sums of shares, with the factors `factor` (S, G).
 
         Each has the beta distribution between what is possible, with the posterior's mean and variance. What is known
         is above 0 or not, and halfway where it is 0.
@@ -140,7 +140,7 @@ class Shares:
 
 
 def dependence(score: Array, group: Index, clusters: Clusters | None, groups: int) -> tuple[Array, csr_array]:
-    """Events for one independent one, (G,), and how groups are correlated by what events share, as `Shares` has it.
+    """Number of events per independent event, (G,), and the correlation of groups by clusters, as in `Shares`.
 
     An open event's score is how much more probable it is than its group's share; of a resolved one it is 0.
     """
@@ -191,7 +191,7 @@ class _Groups:
         return np.asarray(-self.failed @ failed - self.happened @ happened)
 
     def base_rates(self, likelihood: Array) -> tuple[float, Array]:
-        """Log-evidence, and probabilities of the base rates, (G, J)."""
+        """Log marginal likelihood, and posterior probabilities of base rates, (G, J), from `likelihood` (logs)."""
         most = likelihood.max(axis=1, keepdims=True)
         relative = np.exp(likelihood - most)
         evidence = relative @ self.prior.T + 1e-300
@@ -201,7 +201,7 @@ class _Groups:
         return float(by_hyper.max() + np.log(hyper.sum()) + most.sum()), found / found.sum(axis=1, keepdims=True)
 
     def log_posterior(self, line: Array, *, by_scores: bool, evidence: float | None = None) -> float:
-        """Log-posterior of a line, up to a constant, by the events of the fit, and by scores if these count."""
+        """Log posterior density of a line, up to a constant, by the fit's events and, if `by_scores`, open scores."""
         if line[1] <= 0:
             return -np.inf
         ratio, seen = self.ratio(line), self.seen.sum(axis=0)
@@ -214,7 +214,7 @@ class _Groups:
         return value + evidence - _profile(self.open.sum(axis=0) + seen, ratio[:, 0])
 
     def at(self, line: Array, *, by_scores: bool) -> tuple[float, Array, Array]:
-        """Log-posterior of a line, up to a constant, and means and variances of the shares, (G,)."""
+        """Log posterior density of a line, up to a constant, and means and variances of the shares there, (G,)."""
         ratio, open_ = self.ratio(line), self.data.counts[0]
         say = self.scores_say(ratio) + self.sampled if by_scores else self.outcomes_say(ratio)
         evidence, found = self.base_rates(say)
@@ -226,7 +226,7 @@ class _Groups:
         return self.log_posterior(line, by_scores=by_scores, evidence=evidence), centre, variance
 
     def lines(self, *, by_scores: bool) -> Array:
-        """Lines (F, 2) on a lattice about the posterior's mean, as wide as that."""
+        """Lines (F, 2) on a lattice about the posterior's mean, scaled to the posterior's covariance."""
         centre = self.slope * np.array([-self.null, 1.0])
         width = (self.slope * SLOPE) ** 2 * np.diag(np.square([1.0 + abs(self.null), 1.0]))
         for _ in range(ROUNDS):
@@ -258,7 +258,7 @@ class _Groups:
 def posterior(
     data: Binned, believed: tuple[float, float], design: Array, worth: Array, together: csr_array, *, random: bool
 ) -> Shares:
-    """Posterior of the shares of G groups; `data` has one more, of the events that the pool was learned from.
+    """Posterior of the shares of G groups; `data` has one group more, the events to which the pool was fitted.
 
     `believed` are the score of an event on which nobody says anything and the slope beforehand, `design` the number of
     events for one independent event, `worth` how much of a log-likelihood counts where shares of further classes are
@@ -281,7 +281,7 @@ def posterior(
 
 
 def _prior(nodes: Array) -> tuple[Array, Array]:
-    """Probabilities of the nodes for each mean and deviation of the groups' log-odds, (H, J), and log p of these."""
+    """Probabilities of `nodes` for H pairs of mean and sd of the groups' log-odds, (H, J), and the pairs' log prior."""
     mean, deviation = (each.ravel() for each in np.meshgrid(MEANS, DEVIATIONS))
     density = np.exp(-0.5 * np.square((nodes - mean[:, None]) / deviation[:, None]))
     log = np.log(deviation) - 0.5 * (np.square(mean / WIDTH) + np.square(deviation / WIDTH))
@@ -289,7 +289,7 @@ def _prior(nodes: Array) -> tuple[Array, Array]:
 
 
 def _unlike(data: Binned, line: Array, rate: Array, design: Array) -> Array:
-    """P-value of a score test (Rao) of means and squares of each group's scores against all of the outcome, (G,)."""
+    """P-value, (G,), of Rao's score test that a group's scores are distributed as all scores with the same outcome."""
     from scipy.special import chdtrc
 
     counts, odds = data.counts * data.answered, np.exp(data.log_odds(line))
@@ -313,18 +313,18 @@ def _unlike(data: Binned, line: Array, rate: Array, design: Array) -> Array:
 
 
 def _shares_of(value: Sequence[float]) -> Array:
-    """Probabilities from their logarithms, up to a constant."""
+    """Probabilities from their logarithms `value`, which may be off by a constant."""
     weight = np.exp(np.array(value) - max(value))
     return np.asarray(weight / weight.sum())
 
 
 def _root_of(covariance: Array) -> Array:
-    """Lower triangular root of a covariance of lines, (2, 2)."""
+    """Lower triangular root of a covariance (2, 2)."""
     return np.asarray(np.linalg.cholesky(covariance + 1e-12 * np.eye(2)), dtype=np.float64)
 
 
 def _profile(weight: Array, log_odds: Array) -> float:
-    """max_λ Σ weight log(1 − λ + λ e^log_odds)."""
+    """Maximum over λ in [0, 1] of Σ weight log(1 − λ + λ e^log_odds)."""
     x = np.expm1(log_odds)
     return float(weight @ np.log1p(_root(weight, x) * x))
 

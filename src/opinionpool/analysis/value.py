@@ -1,4 +1,4 @@
-"""What a panel is worth, if its model holds: by itself, with one expert more or fewer, and in a decision.
+"""Value of a panel, if its model holds: expected scores of experts and panel, and value in a decision.
 
 For two classes the pooled contrast is normal with mean ±μ* and variance 2 μ* given the outcome (model.md, section 2.4),
 so what a decision maker asks is a one-dimensional integral or a closed form of the accuracy μ* and of the prior. The
@@ -27,7 +27,7 @@ from opinionpool.priors import laplace_prior
 
 @dataclass(frozen=True, eq=False)
 class PanelValue:
-    """Experts by themselves, bias and calibration corrected, and the panel together, at one prior.
+    """Accuracy and expected scores of each expert (bias and calibration corrected) and of the panel, at one prior.
 
     Attributes
     ----------
@@ -129,7 +129,7 @@ def learned_value(state: FittedPanel, prior: float | None = None) -> PanelValue:
 
 
 def known_panel(state: FittedPanel) -> Panel:
-    """Panel of each expert's own estimates in a class-symmetric fit; its weights are not the pool's."""
+    """Panel with each expert's marginal features, of a class-symmetric fit; its weights are not the pool's."""
     panel = state.panel
     if not isinstance(panel, Panel):
         raise ArgumentError("what experts know of each class is no one number; learn with class_model='symmetric'")
@@ -142,7 +142,7 @@ def known_panel(state: FittedPanel) -> Panel:
 
 
 def effective_number(panel: PoolingPanel) -> float:
-    """Number of independent experts of equal mean accuracy that would be as good; for exchangeable ones (24).
+    """Number of independent experts with the panel's mean accuracy who would be as good (paper, equation 24).
 
     >>> round(effective_number(Panel.exchangeable(10, correlation=0.5)), 3)
     1.818
@@ -161,12 +161,12 @@ def expected_auc(accuracy: npt.ArrayLike) -> Array:
 
 
 def expected_score(accuracy: npt.ArrayLike, prior: float = 0.5) -> Array:
-    """Expected normalised log score (26), with uniform scoring prior, of events of a prior."""
+    """Expected normalised log score (paper, equation 26) at a uniform scoring prior, of events with the given prior."""
     return _expected(accuracy, prior, lambda p: 1.0 + np.log2(np.clip(p, POOL_FLOOR, 1.0)))
 
 
 def expected_brier(accuracy: npt.ArrayLike, prior: float = 0.5) -> Array:
-    """Expected Brier score, 0 to 1, of events of a prior."""
+    """Expected Brier score, 0 to 1, of events with the given prior."""
     return _expected(accuracy, prior, lambda p: (1.0 - p) ** 2)
 
 
@@ -179,7 +179,7 @@ def hit_rate(accuracy: npt.ArrayLike, prior: float = 0.5) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Decision:
-    """Expense of acting on the pooled probability, where acting costs a share of the loss that it prevents.
+    """Expected expense of acting on the pooled probability; acting costs a share of the loss that it prevents.
 
     Expenses are per event, in units of that loss. All have the shape of `cost_loss`.
 
@@ -206,7 +206,7 @@ class Decision:
 
 
 def decision_value(accuracy: float | Panel, cost_loss: npt.ArrayLike, prior: float = 0.5) -> Decision:
-    """Value of a panel, or of an expert with bias and calibration corrected, in a decision with given stakes.
+    """Value of a panel, or of an expert (bias and calibration corrected), in a decision with the given stakes.
 
     Parameters
     ----------
@@ -247,7 +247,7 @@ def decision_value(accuracy: float | Panel, cost_loss: npt.ArrayLike, prior: flo
 
 
 def check_binary(panel: Panel) -> None:
-    """Raise `ArgumentError` for more than two classes, where expected scores have no closed form."""
+    """Raise an `ArgumentError` for more than two classes, as expected scores then have no closed form."""
     if len(panel.classes) != 2:
         raise ArgumentError(
             f"expected scores and savings of {len(panel.classes)} classes take as many dimensions less one; "
@@ -256,7 +256,7 @@ def check_binary(panel: Panel) -> None:
 
 
 def one_prior(prior: object) -> float:
-    """The probability of the second class, strictly between 0 and 1."""
+    """Checked probability of the second class, strictly between 0 and 1."""
     return number(prior, "prior", 0, 1, between=True, error=ProbabilityError)
 
 
@@ -283,7 +283,7 @@ def _acted(accuracy: Array, prior: float, threshold: npt.ArrayLike) -> tuple[Arr
 
 
 def _expected(accuracy: npt.ArrayLike, prior: float, score: Callable[[Array], Array]) -> Array:
-    """Expected score, as a function of the probability given to the outcome."""
+    """Expectation of `score`, a function of the probability given to the outcome."""
     m, prior = _accuracies(accuracy), one_prior(prior)
     start = float(prior_log_ratios(class_probabilities(prior))[0])
     happened, not_happened = (expected(lambda x: score(expit(x)), m + side, 2.0 * m) for side in (start, -start))

@@ -12,7 +12,7 @@ from opinionpool.pools.fitted_pool import Fitted
 
 @dataclass(frozen=True, eq=False)
 class WeightTable:
-    """Weights of N experts, the largest first, and the ends of an interval of each by itself; NaN where unknown."""
+    """Weights of N experts, the largest first, and bounds of each weight's interval; NaN where unknown."""
 
     experts: tuple[str, ...]
     # weight, low, high: (N,)

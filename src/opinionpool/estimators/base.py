@@ -1,4 +1,4 @@
-"""What all pools share as scikit-learn classifiers: reading X and y, answering, and scoring."""
+"""Base classes of all pools as scikit-learn classifiers: reading X and y, answering, and scoring."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _OUTSIDE = (*_FLOORS, "scale")
 
 @dataclass(frozen=True, eq=False)
 class FitState:
-    """Result of a fit, set by one assignment, so that no thread meets parts of two fits."""
+    """Result of a fit, set by one assignment, so that no thread sees parts of two fits."""
 
     layout: ExpertColumns
     classes: Labels  # (K,)
@@ -111,7 +111,7 @@ class FittedAttributes(BaseEstimator):  # type: ignore[misc]
         return replace(fitted, layout=layout, names=names), learned
 
     def _scales(self, fitted: FitState | None) -> Mapping[str, Scale]:
-        """Scales by expert: those that are given, else those of the levels from which the pool has learned."""
+        """Scales by expert: the given ones, else the scales of the forecasts to which the pool was fitted."""
         if self.scale is not None or fitted is None:
             return scales_given(self.scale)
         return scales_given(fitted.layout.scales) if fitted.stream is None else fitted.stream.scales
@@ -157,7 +157,7 @@ class FittedAttributes(BaseEstimator):  # type: ignore[misc]
         return self._options() | {name: getattr(self, name) for name in _FLOORS if getattr(self, name) != usual[name]}
 
     def _options(self) -> dict[str, Any]:
-        """The options of the rule: what the constructor takes beside the floors."""
+        """Options of the rule: the constructor's arguments other than floors."""
         kind: Any = type(self)  # mypy takes no class for hashable
         options = {name: getattr(self, name) for name in _parameters(kind) if name not in _OUTSIDE}
         if isinstance(options.get("weights"), Mapping):
@@ -197,7 +197,7 @@ def _parameters(kind: Any) -> tuple[str, ...]:  # noqa: ANN401 - a class of pool
 
 
 class Read(NamedTuple):
-    """Arguments of a fit: forecasts arranged by experts, outcomes, and what is known of columns, events and levels."""
+    """Checked arguments of a fit: forecasts arranged by expert, outcomes, and facts on columns, events and levels."""
 
     q: Array  # (T, N), or (T, N, K) when K > 2
     outcomes: Codes  # (T,); -1 where not resolved
@@ -212,7 +212,7 @@ class Read(NamedTuple):
     ties: Mask | None  # (T,); where outcomes are ties of preferences
 
     def forecasts(self) -> Forecasts:
-        """The events as forecasts."""
+        """The data as `Forecasts`."""
         classes = tuple(self.classes.tolist())
         found = Forecasts.from_array(self.q, experts=self.layout.experts, classes=classes, topics=self.topics)
         made = None if self.made is None else self.made[found.event_index, found.expert_index]
@@ -335,13 +335,13 @@ class BasePool(ClassifierMixin, FittedAttributes):  # type: ignore[misc]
         return self
 
     def _fit_dense(self, X: Given, y: Given, prior: npt.ArrayLike | None) -> tuple[Labels, Fitted] | None:  # noqa: ARG002
-        """Classes and fitted pool, directly from arrays; None if the rule or the arrays do not allow it."""
+        """Classes and fitted pool, directly from arrays; None if the rule or the arrays do not permit this."""
         return None
 
     def _read(
         self, X: Given, y: Given, given: Given, topics: Given, times: Given, begun: FitState | None = None
     ) -> Read:
-        """X and y of a fit, or of a batch after `begun`; `given` are the classes, if they are given."""
+        """Checked X and y of a fit, or of a further batch after `begun`; `given` are the classes, if given."""
         names, keys, who = column_names(X), row_keys(X), type(self).__name__
         scales, known_columns = self._scales(begun), self._columns_known() if begun else None
         if scales:
@@ -488,7 +488,7 @@ class BasePool(ClassifierMixin, FittedAttributes):  # type: ignore[misc]
         topics: npt.ArrayLike | None = None,
         times: npt.ArrayLike | None = None,
     ) -> float:
-        """Mean normalised log score over the resolved events (26): 0 for repeating the scoring prior. Higher is better.
+        """Mean normalised log score over the resolved events: 0 for repeating the scoring prior. Higher is better.
 
         Parameters
         ----------
@@ -534,7 +534,7 @@ def _towards(
     scales: Mapping[str, Scale],
     fitted: ExpertColumns | None,
 ) -> tuple[tuple[str, ...] | None, Array, Labels, dict[str, Scale]]:
-    """Names and columns of coded levels, classes and scales, with levels that speak of these classes."""
+    """Names, columns, classes and scales, with coded levels expressed as probabilities of the classes."""
     if not scales:
         return names, q, classes, {}
     q, labels, faced = towards(q, names or experts_of(q, fitted), scales, classes.tolist())
@@ -545,7 +545,7 @@ def _towards(
 
 
 def _own_priors(forecasts: Forecasts, prior: npt.ArrayLike | None, learned: Fitted) -> npt.ArrayLike | None:
-    """Priors of the events of `forecasts`, blanks filled by `prior` or that of the fit; `prior` if they have none."""
+    """Own priors of the events of `forecasts`, blanks filled by `prior` or the fit's; `prior` if no event has any."""
     if forecasts.options is None and forecasts.prior is None:
         return prior
     if forecasts.options is None and prior is None and learned.prior is not None:
@@ -582,5 +582,5 @@ def _own(value: npt.ArrayLike | None) -> bool:
 
 
 def _about(topics: Given, times: Given) -> tuple[tuple[Given, str, str], ...]:
-    """Arguments about events that `op.Forecasts` bring, with their names."""
+    """Names and values of the arguments that `op.Forecasts` already contain."""
     return (topics, "topics", "topics"), (times, "times", "times")

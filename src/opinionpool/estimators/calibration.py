@@ -45,7 +45,7 @@ def recalibrate(
     floor: float = FLOOR,
     pool_floor: float = POOL_FLOOR,
 ) -> Array:
-    """The recalibrated forecast of one expert (14): L* = L° + kappa (L - L° - b).
+    """Recalibrated forecast of one expert (paper, equation 14): L* = L° + kappa (L - L° - b).
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Any pool in a file, an estimator too: `save` and `load`."""
+"""Saving and loading any pool or estimator: `save` and `load`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What scikit-learn hands over, in our terms: forecasts as columns, labels of outcomes, and times."""
+"""Conversion of scikit-learn's arguments: forecasts as columns, labels of outcomes, and times."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ EVENTS = 1 << 17
 
 @contextmanager
 def in_our_terms(name: str, error: type[OpinionPoolError] = ShapeError) -> Iterator[None]:
-    """Raise what scikit-learn raises about an argument as an error of ours, in its own words."""
+    """Context manager that converts scikit-learn's errors about the argument `name` into `error`, with their text."""
     try:
         yield
     except OpinionPoolError:
@@ -40,7 +40,7 @@ def in_our_terms(name: str, error: type[OpinionPoolError] = ShapeError) -> Itera
 
 
 def experts_of(X: Given, fitted: ExpertColumns | None) -> tuple[str, ...]:
-    """Names of the experts whose levels are the columns of X: its own, else those of the fit by position."""
+    """Names of the experts in the columns of X: the columns' names, else the names of the fit by position."""
     width = np.shape(X)[1] if np.ndim(X) == 2 else 1
     by_place = fitted.experts if fitted is not None and len(fitted.experts) == width else numbered(width)
     return column_names(X) or by_place
@@ -49,7 +49,7 @@ def experts_of(X: Given, fitted: ExpertColumns | None) -> tuple[str, ...]:
 def columns_of(
     X: Given, estimator: BaseEstimator, scales: Mapping[str, Scale], fitted: ExpertColumns | None = None
 ) -> Array:
-    """X as float64, (T, C) or (T, N, K), levels as probabilities; a vector as one column if there is one expert.
+    """X as float64, (T, C) or (T, N, K), with levels as probabilities; a vector becomes one column for one expert.
 
     `fitted` are the columns of the fit, where X is to be answered. Raises ShapeError or NotANumberError if X is no
     array of numbers, or lacks an axis.

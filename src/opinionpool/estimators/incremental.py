@@ -1,4 +1,4 @@
-"""What all pools share beyond fitting at once: `partial_fit`, and files."""
+"""Base class of all pools with `partial_fit` and `save`."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ class IncrementalPool(BasePool):
         return state
 
     def _saved(self) -> dict[str, Any]:
-        """Fields to save, by name, from one state of the stream whatever other threads do."""
+        """Fields to save, by name, all from one state of the stream even if other threads change it."""
         kept = self._known()
         if kept.stream is not None:
             now = type(self)(**self.get_params(deep=False))
@@ -225,7 +225,7 @@ class IncrementalPool(BasePool):
 
 
 def _check_further(found: Labels, classes: Given, *, shared: bool) -> None:
-    """Refuse other classes, or a prior for all events, with batches after the first."""
+    """Raise an error if a batch after the first has other classes, or a prior for all events."""
     again = classes is None or np.array_equal(classes, found)
     if not again and not np.array_equal(np.unique(np.asarray(classes)), found):
         raise OutcomeError(f"the classes are {found.tolist()} since the first batch, and cannot change")
@@ -288,7 +288,7 @@ _TYPE = re.compile(r"[<>|=]?(?:[biuf][1-8]?|U\d*|O8?)")
 
 
 def _labels(classes: tuple[object, ...], kind: str) -> np.ndarray:
-    """Labels as an array of the type `kind`; SavedPoolError if they are not of it."""
+    """Labels as an array of the type `kind`; a SavedPoolError if they have another type."""
     try:
         if not _TYPE.fullmatch(kind):
             raise TypeError

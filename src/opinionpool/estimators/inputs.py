@@ -1,4 +1,4 @@
-"""Forecasts as users of scikit-learn hand them over, X, in the terms of the container of forecasts.
+"""Conversion of scikit-learn's X to `Forecasts`: columns, experts and classes.
 
 Columns are matched by name, rows of pandas objects by their index. Nothing here knows scikit-learn.
 """
@@ -45,13 +45,13 @@ def column_names(X: object) -> tuple[str, ...] | None:
 
 
 def row_keys(values: object) -> Anything:
-    """The index of a pandas object, None for anything else."""
+    """Index of a pandas object; None for anything else."""
     index = getattr(values, "index", None)
     return index if hasattr(index, "get_indexer") else None
 
 
 def aligned(values: Anything, keys: Anything, what: str) -> Anything:
-    """`values` with its rows in the order of `keys`, where both are labelled.
+    """`values` with rows in the order of `keys`, if both have an index.
 
     Raises ShapeError if they do not hold the same keys.
     """
@@ -171,7 +171,7 @@ class ExpertColumns:
         return (q[..., 1] if self.width == 2 else q), rounded
 
     def check(self, forecasts: Forecasts) -> None:
-        """Refuse forecasts by other experts, or about other classes.
+        """Raise an error for forecasts by other experts or about other classes.
 
         Raises ExpertError or OutcomeError if there are any.
         """
@@ -259,7 +259,7 @@ def _typed(columns: tuple[str, ...], labels: Labels) -> Labels | None:
 
 
 def _coded(labels: Labels, q: Array) -> bool:
-    """Return False if -1 is a class like 0 and others, as forecasts are on as many classes as there are labels."""
+    """Return False if -1 is a class and not a missing outcome: there are forecasts for as many classes as labels."""
     count = len(np.unique(labels))
     return not (count > 2 and (q.shape[2] == count if q.ndim == 3 else classes_by_sums(q, 2) == count))
 
@@ -278,7 +278,7 @@ def classes_by_sums(q: Array, seen: int) -> int | None:
 
 
 def _add_up(q: Array, number: int) -> bool:
-    """Whether so many adjacent columns add up to 1 in every complete row."""
+    """Whether each `number` adjacent columns add up to 1 in every complete row."""
     if q.shape[1] % number or (len(q) > FIRST and not _add_up(q[:FIRST], number)):
         return False
     rows = q[~np.isnan(q).any(axis=1)]
@@ -300,7 +300,7 @@ def pair_notes(q: Array) -> tuple[Note, ...]:
 
 
 def flattened(q: Array, classes: int) -> tuple[Array, bool]:
-    """X with its experts and classes on one axis, and whether they had two."""
+    """X with experts and classes on one axis, and whether these had two axes."""
     if q.ndim == 2:
         return q, False
     if q.ndim != 3 or q.shape[2] != classes:
@@ -312,6 +312,6 @@ def flattened(q: Array, classes: int) -> tuple[Array, bool]:
 
 
 def without(value: Anything, name: str, what: str) -> None:
-    """Refuse an argument beside `op.Forecasts`, which bring it."""
+    """Raise an ArgumentError if `name` is given together with `op.Forecasts`, which contain it."""
     if value is not None:
         raise ArgumentError(f"op.Forecasts bring their own {what}; leave out {name}")

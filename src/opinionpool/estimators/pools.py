@@ -157,7 +157,7 @@ class GaussianPool(IncrementalPool):
 
     @property
     def weight_intervals_(self) -> Array:
-        """The 90% credible interval of each weight, (N, 2); NaN where that is not known."""
+        """The 90% credible interval of each weight, (N, 2); NaN where unknown."""
         check_is_fitted(self)
         return np.stack(self.state_.weight_interval(), axis=-1)
 
@@ -221,7 +221,7 @@ class LinearPool(IncrementalPool):
 
 @dataclass(eq=False, repr=False)
 class LogPool(IncrementalPool):
-    """LogOps (2): a weighted sum of contrasts, weights and intercept by maximum likelihood, the logistic regression.
+    """LogOps: a weighted sum of contrasts; weights and intercept by maximum likelihood (logistic regression).
 
     A missing expert counts as repeating the prior.
 
@@ -246,7 +246,7 @@ class LogPool(IncrementalPool):
 
 
 class IndependentPool(IncrementalPool):
-    """IndOps (23): the sum of the contrasts of calibrated experts whose errors are independent.
+    """IndOps: the sum of the contrasts, for calibrated experts with independent errors.
 
     Parameters
     ----------
@@ -320,7 +320,7 @@ class MedianPool(IncrementalPool):
 
 
 class RecentMedianPool(IncrementalPool):
-    """The median probability, newer forecasts counting for more, as on Metaculus; the median where times are unknown.
+    """Weighted median probability with more weight on newer forecasts, as on Metaculus; the median without times.
 
     Parameters
     ----------

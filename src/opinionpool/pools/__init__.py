@@ -1,11 +1,11 @@
-"""Pools by name: a rule, what a fit learns, and what every expert adds to an answer; each is a row of `rows.md`."""
+"""Pools by name, one for each row of `rows.md`: rules that combine forecasts, fits and experts' contributions."""
 
 import os
 from typing import NamedTuple
 
 
 class Row(NamedTuple):
-    """A pool as its row describes it, without its code, so that a command's help need not wait for NumPy."""
+    """Description of a pool from `rows.md`, readable without loading the pool's code (and NumPy)."""
 
     name: str
     place: str  # module and class, as in "averages:Average"
@@ -16,7 +16,7 @@ class Row(NamedTuple):
 
 
 def read_table(text: str) -> tuple[Row, ...]:
-    """Rows of a table of pools in Markdown."""
+    """Rows of the Markdown table of pools in `text`."""
     lines = [line for line in text.splitlines() if line.startswith("| `")]
     rows = []
     for line in lines:

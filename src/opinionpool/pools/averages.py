@@ -1,4 +1,4 @@
-"""Means of those present: average, linear pool, trimmed mean, median and recent median (model.md, section 6)."""
+"""Means of the forecasts present: average, linear pool, trimmed mean, medians (model.md, section 6)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Average(ProbabilityPool):
 
 
 class Linear(ProbabilityPool):
-    """Linear pool (1): weighted mean of probabilities, weights at least 0, renormalised over the experts present.
+    """Linear pool (paper, equation 1): weighted mean of probabilities; weights >= 0, renormalised over those present.
 
     Where all who are present have weight 0, they count equally.
     """
@@ -68,7 +68,7 @@ class Linear(ProbabilityPool):
 
 
 class Trimmed(Pool):
-    """Trimmed mean of forecasts, a fraction `trim` of them cut off at either end; for K > 2 rescaled to sum to 1.
+    """Trimmed mean of forecasts, without a fraction `trim` at either end; for K > 2 rescaled to sum to 1.
 
     It is the mean of the quantile function between `trim` and 1 − `trim`: of n forecasts, ``trim * n`` are cut off at
     each end, a fraction of a forecast counted as that. Jose & Winkler (2008), "Simple robust averages of forecasts",
@@ -99,7 +99,7 @@ class Median(Trimmed):
     options = MappingProxyType({})
 
     def check(self, classes: int, trim: float = 0.5) -> Parameters:  # noqa: ARG002
-        """Parameters with `trim` 0.5: half of the forecasts is cut off at each end."""
+        """Parameters with `trim` 0.5, at which a trimmed mean is the median."""
         return {"trim": 0.5}
 
 
@@ -122,7 +122,7 @@ class RecentMedian(Pool):
 
 
 def _recency_weights(age: Array, present: Mask) -> Array:
-    """e^(√n − √N) for the n-th of N forecasts in order of time, (T, N), 0 for absent ones; ties share theirs."""
+    """Weights e^(√n − √N) for the n-th of N forecasts in order of time, (T, N), 0 if absent; ties get their mean."""
     key = np.where(present, -age, np.inf)
     order = np.argsort(key, axis=1, kind="stable")
     oldest = np.take_along_axis(key, order, axis=1)
@@ -139,7 +139,7 @@ def _recency_weights(age: Array, present: Mask) -> Array:
 
 
 def _weighted_medians(values: Array, weight: Array) -> Array:
-    """Weighted medians of N values with weights (T, N), for each class, (T, K), scaled to sum to 1."""
+    """Weighted medians of `values` (T, N, K) over the experts, with `weight` (T, N), rescaled to sum to 1, (T, K)."""
     order = np.argsort(values, axis=1, kind="stable")
     ordered = np.take_along_axis(values, order, axis=1)
     share = np.cumsum(np.take_along_axis(np.broadcast_to(weight[..., None], values.shape), order, axis=1), axis=1)
@@ -150,7 +150,7 @@ def _weighted_medians(values: Array, weight: Array) -> Array:
 
 
 def _rank_shares(count: npt.NDArray[np.intp], trim: float) -> Array:
-    """Weights of forecasts by rank, for (T,) numbers of forecasts, 0 beyond the last, (T, max n)."""
+    """Weight of each rank in a trimmed mean, (T, max n), for `count` (T,) forecasts per event; 0 beyond the last."""
     n = count[:, None]
     # Beyond half of the others, only the middle one or two are left, and they count equally.
     cut = np.minimum(trim * n, np.maximum(n - 1, 0) // 2)

@@ -39,7 +39,7 @@ _TINY = np.finfo(np.float64).tiny
 
 
 class BetaLinear(Pool):
-    """The linear pool transformed by the distribution function of a beta distribution, for two classes."""
+    """Linear pool transformed by the distribution function of a beta distribution, for two classes."""
 
     title = "Beta-transformed linear pool"
     options = MappingProxyType(
@@ -51,19 +51,19 @@ class BetaLinear(Pool):
     learns = True
 
     def check(self, classes: int, weights: npt.ArrayLike | None = None, a: float = 1.0, b: float = 1.0) -> Parameters:
-        """Shares or None, a and b; an `ArgumentError` where there are more than two classes."""
+        """Checked weights (or None), a and b; an `ArgumentError` for more than two classes."""
         if classes != 2:
             raise ArgumentError(f"the beta-linear pool is for two classes, and there are {classes}")
         return {"weights": None if weights is None else check_shares(weights), "a": a, "b": b}
 
     def combine(self, contrast: Contrasts, weights: Array | None, a: float, b: float) -> Array:
-        """Log-odds of the transformed mean, (T, 1), by both tails: neither is lost to rounding."""
+        """Log-odds of the transformed mean, (T, 1), from both tails, so that neither is lost to rounding."""
         p = weighted_sums(contrast.shares(weights), contrast.probabilities)
         tails = np.stack([beta_transform(p[:, 0], b, a), beta_transform(p[:, 1], a, b)], axis=-1)
         return logodds.prior_log_ratios(np.maximum(tails, _TINY))
 
     def fit(self, sample: TrainingEvents, weights: Weights | None, penalty: float) -> Parameters:
-        """Weights and transform by penalised maximum likelihood; equal weights where the events are too few."""
+        """Weights, a and b by penalised maximum likelihood; weights are equal if there are too few events."""
         n = len(sample.experts)
         sample.check_binary("beta-linear")
         penalty = number(penalty, "penalty", 0)
@@ -160,7 +160,7 @@ def beta_fit(
 
 @dataclass(frozen=True, eq=False)
 class _Loss:
-    """The penalised mean loss by log a, log b and, if they are learned, the logarithms of weights up to a constant."""
+    """Penalised mean loss by log a, log b and, if weights are learned, the weights' logarithms (up to a constant)."""
 
     q: Array  # (T, N), 0 where missing
     present: Array  # (T, N), 1 or 0
@@ -186,7 +186,7 @@ class _Loss:
         return np.asarray(np.log(np.maximum(p, _TINY)))
 
     def linear(self, weights: Array) -> tuple[Array, Array, Mask]:
-        """The linear pool within (0, 1), (T,), the sums of weights present, and whether these are above 0."""
+        """Linear pool within (0, 1), the sum of the weights present, and whether that is above 0, (T,) each."""
         total = self.present @ weights
         some, total = total > _TINY, np.maximum(total, _TINY)
         mean = self.q.sum(axis=1) / self.present.sum(axis=1)

@@ -1,4 +1,4 @@
-"""One door to all pools: a name or a pool with options, forecasts, and what was learned."""
+"""Fitting any pool, given by its name or with options."""
 
 from __future__ import annotations
 
@@ -61,14 +61,14 @@ class Configured:
 
 @dataclass(frozen=True, eq=False)
 class FitOptions:
-    """Prior and beliefs with which compared pools are fitted."""
+    """Prior and beliefs for the fits of compared pools."""
 
     prior: npt.ArrayLike | None = None
     beliefs: Beliefs | None = None  # those of the Gaussian pool
 
 
 def configured(pool: PoolLike, beliefs: Beliefs | None = None) -> Configured:
-    """A pool by its name, which may be given beliefs, or one that brings its own options."""
+    """Pool with options, from a name (with `beliefs`, if the pool takes some) or from a pool that has options."""
     if isinstance(pool, str):
         chosen_name(pool, "pool", tuple(POOLS))
         return Configured(pool, {} if beliefs is None or "beliefs" not in POOLS[pool].options else {"beliefs": beliefs})
@@ -129,7 +129,7 @@ def fit_from(
     answers_only: bool = False,
     **options: Any,  # noqa: ANN401 - each pool has its own
 ) -> Fitted:
-    """Fit a pool as `fit_pool` does, wherever resolved events come from; arguments and errors are as there.
+    """Fit a pool to the resolved events of any source; arguments and errors as for `fit_pool`.
 
     With `answers_only`, intervals and what each expert is like by itself are left out.
     """
@@ -157,7 +157,7 @@ def fit_from(
 
 
 def _notes(sample: TrainingEvents, *, fixed: bool, learns: bool, answers_only: bool) -> tuple[Note, ...]:
-    """Notes of a fit, and on its forecasts: constant experts, given weights, leakage, contrary experts."""
+    """Notes of a fit, and on its forecasts: constant experts, given weights, leakage, contrary forecasts."""
     problem = sample.problem
     if not any(note.code == "constant" for note in sample.notes):
         sample.note_constant("which counts like that of anybody else in this pool")
@@ -168,7 +168,7 @@ def _notes(sample: TrainingEvents, *, fixed: bool, learns: bool, answers_only: b
 
 
 def in_sample(known: Mask, forecasts: Forecasts, pool: str, state: Fitted, prior: float | Array | None) -> Mask:
-    """Mask of events whose outcome may have had a part in their answer, (T,).
+    """Mask of events whose answer may depend on their own outcome, (T,).
 
     Where a pool learns from a sample, those outside it count too: their outcomes have a part in the prior at most.
     `known` says whose outcome the pool has seen, (T,); `prior` is as it was given: without one, and without priors of
@@ -186,12 +186,12 @@ def in_sample(known: Mask, forecasts: Forecasts, pool: str, state: Fitted, prior
 
 
 def sample_size(state: Fitted) -> int | None:
-    """Number of resolved events in the sample that a pool has learned from, None if it learned from all."""
+    """Number of resolved events in the sample that a pool was fitted to; None if it was fitted to all events."""
     return next((note.count for note in state.notes if note.code in {"sample", "sampled"}), None)
 
 
 def in_sample_note(state: Fitted) -> Note:
-    """Note that an answer is in-sample."""
+    """Note that an answer is in-sample: it may depend on the event's own outcome."""
     used = sample_size(state)
     text = "the pool has learned from its outcome"
     if used is not None:

@@ -1,4 +1,4 @@
-"""What a fit gives: a small state object that pools (model.md, section 6).
+"""Result of a fit of any pool but the Gaussian, which pools (model.md, section 6).
 
 The Gaussian pool's state is `opinionpool.learning.fitted.FittedPanel`; that of every other pool is a `FittedPool`, the
 keyword arguments of its rule. `Fitted` is one or the other.
@@ -26,7 +26,7 @@ from opinionpool.priors import own_priors, prior_or_learned
 
 @dataclass(frozen=True, eq=False)
 class FittedPool:
-    """Fit of any pool but the Gaussian; `rule` is the pool's name, `parameters` are the arguments of its `pool`.
+    """Fit of any pool but the Gaussian; `rule` is the pool's name, `parameters` are arguments of its method `pool`.
 
     The rest is as in `opinionpool.learning.fitted.FittedPanel`.
     """
@@ -48,12 +48,12 @@ class FittedPool:
 
     @property
     def learned(self) -> bool:
-        """Whether its answers depend on outcomes by more than the prior."""
+        """Whether answers depend on outcomes other than through the prior."""
         return POOLS[self.rule].learns and not any(note.code == "given-weights" for note in self.notes)
 
     @property
     def weights(self) -> Array | None:
-        """Weights of the experts, (N,); None if the rule has none of its own."""
+        """Weights of the experts, (N,); None if the rule has no weights."""
         return self.parameters.get("weights")
 
     def pool(
@@ -64,7 +64,7 @@ class FittedPool:
         topics: npt.ArrayLike | None = None,  # noqa: ARG002 - as `FittedPanel` has it
         **timed: npt.ArrayLike,
     ) -> Array:
-        """Pooled probabilities, with the prior of the fit unless another is given; `timed` holds ages of forecasts."""
+        """Pooled probabilities, by default with the prior of the fit; `timed` are forecasts with ages."""
         return POOLS[self.rule].pool(
             by_name(q, self.experts),
             **self.parameters,
@@ -95,7 +95,7 @@ class FittedPool:
         return prior_or_learned(prior, self.prior)
 
     def weight_interval(self, level: float = 0.9) -> tuple[Array, Array]:  # noqa: ARG002 - as `FittedPanel` has it
-        """Bounds of the experts' weights, (N,) twice: NaN, as they are not known."""
+        """Bounds of the experts' weights, (N,) each: NaN, as these pools have no posterior."""
         unknown = np.full(len(self.experts), np.nan)
         return unknown, unknown
 
@@ -107,7 +107,7 @@ class FittedPool:
         return read_batch(q, prior, len(self.experts), len(self.classes), base_rate, self.floor, self.pool_floor)
 
     def answer_parts(self, batch: Batch) -> AnswerParts:
-        """The answer about one event as a sum; an ArgumentError for pools that are none."""
+        """Answer about one event as a sum over experts; an ArgumentError for pools whose answers are no sums."""
         rule = POOLS[self.rule]
         if rule.scale is None:
             sums = [name for name, pool in POOLS.items() if pool.scale is not None]
@@ -122,7 +122,7 @@ class FittedPool:
         return AnswerParts(rule.scale, none, none, np.zeros(len(none)), empty, start, np.zeros_like(start))
 
     def for_options(self, options: tuple[object, ...]) -> FittedPool:
-        """Fitted pool, learned from events with options of their own, for events with these options."""
+        """Pool for events with the given options, for a pool fitted to events with options of their own."""
         return replace(self, classes=options)
 
 

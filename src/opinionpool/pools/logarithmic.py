@@ -53,7 +53,7 @@ class Geometric(LogOddsPool):
 
 
 class Log(LogOddsPool):
-    """LogOps (2): L* = L° + a + Σ w_i (L_i − L°) = w₀ + Σ w_i L_i with w₀ = a + (1 − Σ w_i) L°.
+    """LogOps (paper, equation 2): L* = L° + a + Σ w_i (L_i − L°) = w₀ + Σ w_i L_i with w₀ = a + (1 − Σ w_i) L°.
 
     A missing expert contributes a contrast of 0, as if repeating the prior; the weights of the others stay what they
     are.
@@ -74,7 +74,7 @@ class Log(LogOddsPool):
         return np.where(contrast.present, 1.0 / contrast.present.shape[1] if weights is None else weights, 0.0)
 
     def fit(self, sample: TrainingEvents, weights: Weights | None) -> Parameters:
-        """Maximum likelihood with an intercept: logistic regression on contrasts, offset L°."""
+        """Weights and intercept by maximum likelihood: logistic regression on contrasts with offset L°."""
         n, free = len(sample.experts), sample.classes - 1
         if weights is not None:
             return {"weights": check_weights(sample.given_weights(weights)), "intercept": 0.0}
@@ -107,7 +107,7 @@ class Log(LogOddsPool):
 
 
 class Independent(LogOddsPool):
-    """IndOps (23): experts whose evidence is independent given the outcome; L* = L° + Σ (L_i − L°).
+    """IndOps (paper, equation 23): evidence that is independent given the outcome; L* = L° + Σ (L_i − L°).
 
     The sum is over those present, so the prior is counted once however many they are.
     """
@@ -119,7 +119,7 @@ class Independent(LogOddsPool):
         return contrast.present.astype(np.float64)
 
     def fit(self, sample: TrainingEvents) -> Parameters:
-        """No parameters; notes on equal experts and on correlated errors, which the rule takes to be independent."""
+        """No parameters, as nothing is learned; adds notes on equal experts and on correlated errors."""
         _note_equal(sample)
         r, error = _shared_errors(sample)
         if r > max(CORRELATED, 3.0 * error):
@@ -139,7 +139,7 @@ REPEATED = 5
 
 
 def _note_equal(sample: TrainingEvents) -> None:
-    """Note the largest group of experts with equal forecasts on every event, if they repeat at least `REPEATED`."""
+    """Add a note on the largest group of experts with equal forecasts, if at least `REPEATED` forecasts are repeats."""
     x, n = sample.forecasts.X, len(sample.experts)
     given = x.swapaxes(0, 1).reshape(n, x.size // n)
     _, group = distinct_rows(np.where(np.isnan(given), -1.0, given + 0.0).view(np.int64))
@@ -192,7 +192,7 @@ class Recalibrated(LogOddsPool):
         return slope * contrast.shares(None)
 
     def means(self, contrast: Contrasts) -> Array:
-        """Mean contrasts, which the rule recalibrates, (T, K - 1)."""
+        """Mean contrasts of the experts present, which the rule recalibrates, (T, K - 1)."""
         return contrast.mean_contrast
 
     def fit(self, sample: TrainingEvents, penalty: float) -> Parameters:
@@ -238,7 +238,7 @@ class Extremized(LogOddsPool):
 
 
 def _intercept(fit: LogisticFit) -> float | Array:
-    """Intercept of a logistic fit as a parameter of a pool: a number if binary, else an array."""
+    """Intercept of a logistic fit in the form that pools take: a number for two classes, else an array."""
     intercept = logodds.public_log_odds(fit.intercept)
     return intercept if intercept.ndim else float(intercept)
 

@@ -1,4 +1,4 @@
-"""Every pool by its name, from the rows of `opinionpool.pools`; a row that is wrong is refused when it is read."""
+"""Registry of all pools by name, built from the rows of `opinionpool.pools`, which are validated."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from opinionpool.pools.rule import Option, Pool
 
 
 class Gaussian(Pool):
-    """The panel of experts that `opinionpool.learning.learn` learns, and that pools by itself."""
+    """Registry entry of the Gaussian pool, which `opinionpool.learning.learn` fits and a `FittedPanel` pools."""
 
     title = "Gaussian pool"
     options = MappingProxyType(
@@ -32,12 +32,12 @@ class Gaussian(Pool):
     scale = "log-odds"
 
     def combine(self, contrast: Contrasts, **parameters: Any) -> Array:  # noqa: ANN401
-        """Not implemented: a `FittedPanel` combines the forecasts of this pool."""
+        """Raise a NotImplementedError, as a `FittedPanel` combines the forecasts of this pool."""
         raise NotImplementedError
 
 
 def read_rows(rows: Iterable[Row]) -> dict[str, Pool]:
-    """Pools of some rows, by name; an `ArgumentError` names an invalid row."""
+    """Pools by name, from `rows`; an `ArgumentError` names an invalid row."""
     pools: dict[str, Pool] = {}
     for row in rows:
         module, _, name = row.place.partition(":")

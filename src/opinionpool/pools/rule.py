@@ -1,4 +1,4 @@
-"""What a pool is: a rule that makes an answer of those present, what a fit learns, and what each expert adds.
+"""Base classes of pools: a rule for the forecasts present, its parameters and their fit, and contributions.
 
 * A forecast that is missing is NaN; on each event the rule is applied to those present, and with none the answer
   is the prior. Only the logarithmic pool treats a missing expert otherwise, see `opinionpool.pools.logarithmic.Log`.
@@ -39,7 +39,7 @@ class Option(NamedTuple):
 
 
 class Pool(ABC):
-    """Abstract base class of the pools; a subclass needs a `title` and `combine`."""
+    """Abstract base class of all pools; a subclass needs a `title` and `combine`."""
 
     title: ClassVar[str]  # for people
     options: ClassVar[Mapping[str, Option]] = MappingProxyType({})  # by the name that `fit_pool` takes
@@ -54,7 +54,7 @@ class Pool(ABC):
     scale: ClassVar[str | None] = None  # {"log-odds", "probability"}, what the answer is a sum of; None if it is none
 
     def check(self, classes: int, *given: Any, **parameters: Any) -> Parameters:  # noqa: ANN401, ARG002
-        """Parameters of `pool`, as `fit` returns them, checked for `combine`; by default at most weights, as shares."""
+        """Checked parameters of `pool`, as `fit` returns them; by default only weights, as shares, are allowed."""
         known = {"weights"} & self.options.keys()
         if unknown := parameters.keys() - known:
             raise TypeError(f"the {self.title} has no parameter {', '.join(sorted(unknown))}")
@@ -63,10 +63,10 @@ class Pool(ABC):
 
     @abstractmethod
     def combine(self, contrast: Contrasts, *given: Any, **parameters: Any) -> Array:  # noqa: ANN401
-        """Log-ratios (T, K - 1) of the answers about events on which somebody answered."""
+        """Log-ratios (T, K - 1) of the answers about T events with at least one forecast each."""
 
     def fit(self, sample: TrainingEvents, *given: Any, **options: Any) -> Parameters:  # noqa: ANN401, ARG002
-        """Parameters for `pool`, learned from a sample; by default the options, as there is nothing to learn."""
+        """Parameters for `pool`, learned from `sample`; by default the options, as there is nothing to learn."""
         if options.get("weights") is not None:
             options["weights"] = check_shares(sample.given_weights(options["weights"]))
         return options
@@ -127,7 +127,7 @@ class LogOddsPool(Pool):
         return np.asarray(contrast.reference + intercept + added)
 
     def parts(self, contrast: Contrasts, intercept: Array = NO_INTERCEPT, **parameters: Any) -> AnswerParts:  # noqa: ANN401
-        """The prior, the intercept and each weight times its contrast."""
+        """Contributions to the answer about one event: prior, intercept, and each weight times its contrast."""
         of_each, weights = contrast.contrasts[0], self.weights(contrast, **parameters)[0]
         a, none = np.broadcast_to(intercept, of_each.shape[1]), np.zeros_like(of_each)
         return AnswerParts("log-odds", none, of_each, weights, weights[:, None] * of_each, contrast.reference[0], a)
@@ -157,7 +157,7 @@ SOME_WEIGHTS = Option(None, f"{_WEIGHTS}; if not given, learned where the events
 
 
 def check_weights(weights: npt.ArrayLike) -> Array:
-    """Weights as a finite vector."""
+    """Checked weights, a finite vector."""
     w = as_numbers(weights, "weight", ArgumentError)
     if w.ndim != 1 or not np.isfinite(w).all():
         raise ArgumentError(f"weights must be finite numbers, one for each expert, not {w}")
@@ -165,7 +165,7 @@ def check_weights(weights: npt.ArrayLike) -> Array:
 
 
 def check_shares(weights: npt.ArrayLike) -> Array:
-    """Weights as shares: at least 0, and 1 together."""
+    """Checked weights, at least 0, scaled to a sum of 1."""
     w = check_weights(weights)
     if (w < 0).any() or not w.any():
         raise ArgumentError(f"weights of this pool must be at least 0, and one of them above it, not {w}")
@@ -182,6 +182,6 @@ def intercept_ratios(intercept: npt.ArrayLike, classes: int) -> Array:
 
 
 def weighted_sums(weights: Array, values: Array) -> Array:
-    """Sums over the experts: (N,) or (T, N) weights, (T, N, D) values."""
+    """Sums over the experts, (T, D), of `values` (T, N, D) times `weights` (N,) or (T, N)."""
     shares = np.broadcast_to(weights, values.shape[:2])
     return np.asarray(np.einsum("tn,tnd->td", shares, values))

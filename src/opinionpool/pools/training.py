@@ -1,4 +1,4 @@
-"""The resolved events that a pool learns from, and weights that a user gives in their place."""
+"""Resolved events to which a pool is fitted, and weights that a user gives instead."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Weights: TypeAlias = Mapping[str, float] | npt.ArrayLike
 
 @dataclass(frozen=True, eq=False)
 class TrainingEvents:
-    """The resolved events that somebody forecast, from which a pool learns, and the notes of the fit."""
+    """Resolved events with forecasts, to which a pool is fitted, and the notes of the fit."""
 
     problem: Problem
     rows: Index  # (T,); their positions among all events
@@ -36,7 +36,7 @@ class TrainingEvents:
 
     @classmethod
     def of(cls, problem: Problem, floor: float) -> TrainingEvents:
-        """The sample among the forecasts of a problem."""
+        """Training events among the forecasts of `problem`."""
         used = problem.forecasts.resolved & (problem.weight > 0) & (problem.forecasts.crowd > 0)
         return cls(problem, np.flatnonzero(used), floor)
 
@@ -52,7 +52,7 @@ class TrainingEvents:
 
     @property
     def priors(self) -> Array:
-        """The reference that all events share, (K,), or that of each event, (T, K)."""
+        """Prior of all events, (K,), or of each event, (T, K)."""
         shared = self.problem.shared
         return self.problem.reference[self.rows] if shared is None else shared
 
@@ -77,7 +77,7 @@ class TrainingEvents:
         return self.forecasts.outcomes[self.rows]
 
     def collect(self, part: Callable[[Contrasts, npt.NDArray[np.intp]], Array], *shape: int) -> Array:
-        """Results of `part` for blocks of events and their outcomes, concatenated, (T, *shape)."""
+        """Results of `part(contrasts, outcomes)` for blocks of events, concatenated, (T, *shape)."""
         prior = logodds.public_probabilities(self.priors)
         batch = read_batch(self.forecasts.X[self.rows], prior, len(self.experts), self.classes, floor=self.floor)
         result = np.empty((len(self.rows), *shape))
@@ -103,7 +103,7 @@ class TrainingEvents:
             raise ArgumentError(f"the {pool} pool is for two classes, and these forecasts {have}")
 
     def nothing(self, assumed: str) -> bool:
-        """Return True if there are no events to learn from, noting the assumption; notes a single outcome too."""
+        """Return True if there are no events to learn from; adds notes on what is `assumed` and on a single outcome."""
         if len(self.rows) == 0:
             what = "resolved event has forecasts" if self.forecasts.resolved.any() else "event is resolved"
             self.notes.append(Note("nothing-learned", f"no {what}, so nothing was learned: {assumed}"))
@@ -113,7 +113,7 @@ class TrainingEvents:
         return False
 
     def informative(self, assumed: str) -> Mask:
-        """Mask of experts whose forecasts vary, (N,), noting the assumption if there are none."""
+        """Mask of experts whose forecasts vary, (N,); if nobody's do, add a note on what is `assumed`."""
         used = np.asarray(self.answered & ~self.constant)
         if not used.any():
             self.note_constant(f"as all who answered did, so {assumed}")
@@ -121,7 +121,7 @@ class TrainingEvents:
 
     @cached_property
     def constant(self) -> Mask:
-        """Mask of experts whose forecasts never vary, (N,); nothing can be learned about them."""
+        """Mask of experts whose forecasts never vary, (N,), about whom nothing can be learned."""
         return constant_experts(self.forecasts)
 
     @cached_property
@@ -138,7 +138,7 @@ class TrainingEvents:
         self.notes.extend(no_forecast_notes(self.experts, ~self.answered, what))
 
     def given_weights(self, weights: Weights) -> Array:
-        """Weights that a user gave, by name or in the experts' order, (N,); names that are not used are noted."""
+        """Weights that a user gave, by name or in the experts' order, (N,); adds a note on names that no expert has."""
         experts = self.experts
         if not isinstance(weights, Mapping):
             array = as_numbers(weights, "weight", ArgumentError)

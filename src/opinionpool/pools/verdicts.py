@@ -28,13 +28,13 @@ ROUNDING = 1e-12
 
 
 def votes(p: Array) -> Array:
-    """Turn each forecast into one vote for its most probable class, split equally in ties; (..., K) to (..., K)."""
+    """Votes (..., K): 1 for the most probable class of each forecast `p` (..., K), shared equally in ties."""
     most = np.asarray(p >= p.max(axis=-1, keepdims=True) - ROUNDING)
     return np.asarray(most / most.sum(axis=-1, keepdims=True))
 
 
 def _counts(contrast: Contrasts) -> Array:
-    """Votes by event and class, (T, K)."""
+    """Number of votes for each class on each event, (T, K)."""
     return np.asarray((votes(contrast.probabilities) * contrast.present[..., None]).sum(axis=1))
 
 
@@ -88,7 +88,7 @@ class Majority(Pool):
         return logodds.prior_log_ratios(answers)
 
     def fit(self, sample: TrainingEvents) -> Parameters:
-        """The share of resolved events on which the majority was right, with `RIGHT` as by `EVENTS` events."""
+        """Share of resolved events on which the majority was right, with a prior of `RIGHT` worth `EVENTS` events."""
         if sample.nothing(f"a majority is taken to be right in {RIGHT:.0%}"):
             return {"right": RIGHT}
         hit = sample.collect(lambda c, y: np.take_along_axis(votes(_counts(c)), y[:, None], axis=1)[:, 0])
@@ -96,7 +96,7 @@ class Majority(Pool):
 
 
 class DawidSkene(Pool):
-    """Votes that are independent given the outcome; L* = logit(rate) + Σ log P(vote_i | happens)/P(vote_i | not).
+    """Votes independent given the outcome: L* = logit(rate) + Σ log P(vote_i | happens)/P(vote_i | not).
 
     Dawid & Skene (1979), "Maximum likelihood estimation of observer error-rates using the EM algorithm", Applied
     Statistics 28, for two classes: each expert has a sensitivity and a specificity. They are those most probable
@@ -127,7 +127,7 @@ class DawidSkene(Pool):
         specificity: npt.ArrayLike | None = None,
         rate: float = 0.5,
     ) -> Parameters:
-        """Rates that are probabilities; an `ArgumentError` where there are more than two classes."""
+        """Checked rates, which are probabilities; an `ArgumentError` for more than two classes."""
         if classes != 2:
             raise ArgumentError(f"the dawid-skene pool is for two classes, and there are {classes}")
         found = [np.array([RIGHT]) if given is None else as_numbers(given) for given in (specificity, sensitivity)]
@@ -142,7 +142,7 @@ class DawidSkene(Pool):
         return np.asarray(logodds.logit(rate) + np.where(contrast.present, each, 0.0).sum(axis=1, keepdims=True))
 
     def fit(self, sample: TrainingEvents) -> Parameters:
-        """EM over all events, resolved or not."""
+        """Rates by EM over all events, resolved or not."""
         sample.check_binary("dawid-skene")
         f, n = sample.forecasts, len(sample.experts)
         weight = sample.problem.weight
@@ -165,7 +165,7 @@ class DawidSkene(Pool):
 
 
 def _log_likelihood_ratio(voted: Array, sensitivity: Array, specificity: Array) -> Array:
-    """Log P(vote | happens)/P(vote | not) of votes in [0, 1]."""
+    """Log P(vote | happens)/P(vote | not), for votes `voted` in [0, 1]."""
     yes, no = np.log(sensitivity) - np.log1p(-specificity), np.log1p(-sensitivity) - np.log(specificity)
     return np.asarray(voted * yes + (1.0 - voted) * no)
 

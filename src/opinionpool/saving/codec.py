@@ -1,4 +1,4 @@
-"""Objects as values that JSON can hold, and back: every bit of every number, and nothing that is not checked.
+"""Conversion of objects to JSON values and back, exact to every bit, with checks of all that is read.
 
 A type is entered once (`Kind`), with the types of its fields; values are then written and read by these. Numbers are
 written so that they are read back as the same bits. What JSON has no number for is written as "inf", "-inf" or "nan".
@@ -20,7 +20,7 @@ from opinionpool.text import shown
 
 
 def shaped(array: Array, shape: tuple[int, ...], what: str, *, least: float | None = None) -> None:
-    """Refuse an array of another shape, one that is not finite, or one with values below `least`."""
+    """Raise an error unless `array` has the shape `shape`, and is finite and at least `least`."""
     if array.shape != shape:
         raise SavedPoolError(f"{what} should have the shape {shape}, and has {array.shape}")
     if not np.isfinite(array).all():
@@ -38,7 +38,7 @@ Label = str | bool | int | float
 
 @dataclass(frozen=True)
 class Kind:
-    """A type that is saved."""
+    """Description of a type that can be saved."""
 
     name: str  # what the file calls it
     python: type
@@ -72,14 +72,14 @@ class Kind:
 
 
 class Kinds:
-    """The types that are known, by name and by type."""
+    """Registry of the types that can be saved, by name and by type."""
 
     def __init__(self, *kinds: Kind) -> None:
         self._by_name = {kind.name: kind for kind in kinds}
         self._by_type = {kind.python: kind for kind in kinds}
 
     def of(self, value: object) -> Kind | None:
-        """Kind of an object, None if it cannot be saved."""
+        """Kind of the object `value`; None if it cannot be saved."""
         return self._by_type.get(type(value))
 
     def encode(self, value: Any) -> Any:  # noqa: ANN401 - anything that can be saved
@@ -170,7 +170,7 @@ class Kinds:
 
 
 def _spelled_out(wanted: Any) -> Any:  # noqa: ANN401 - a type
-    """Type that an alias stands for; NumPy's array types are aliases since 2.5."""
+    """Type that `wanted` is, with aliases resolved (NumPy's array types are aliases since 2.5)."""
     named = get_origin(wanted) or wanted
     meant = getattr(named, "__value__", None)
     if meant is None:
@@ -189,7 +189,7 @@ def _wrong(place: str, wanted: str, given: object) -> SavedPoolError:
 
 
 def _plain(given: Any, wanted: Any, place: str) -> Any:  # noqa: ANN401
-    """Value of JSON checked to be a text, boolean or number as `wanted`."""
+    """JSON value `given`, checked to be a text, boolean or number as `wanted`."""
     if wanted is float or (wanted is Any and given in _ODD):
         return _number(given, place)
     names = {str: "text", int: "a whole number", bool: "true or false", Any: "a value"}
@@ -217,7 +217,7 @@ def _number(given: Any, place: str) -> float:  # noqa: ANN401
 
 
 def _array(array: np.ndarray) -> dict[str, Any]:
-    """The shape and the values of an array; of a symmetric matrix the lower triangle is enough."""
+    """Shape and values of an array as a JSON value; of a symmetric matrix, the lower triangle only."""
     kept, key = array, "values"
     if array.ndim == 2 and len(array) > 1 and array.shape[0] == array.shape[1] and _symmetric(array):
         kept, key = array[np.tril_indices(len(array))], "lower"
@@ -238,7 +238,7 @@ def _symmetric(array: np.ndarray) -> bool:
 
 
 def _of_array(given: Any, dtype: np.dtype[Any] | None, place: str) -> np.ndarray:  # noqa: ANN401
-    """An array from its shape and values."""
+    """Array from its JSON value (shape and values)."""
     if not isinstance(given, dict) or set(given) not in ({"shape", "values"}, {"shape", "lower"}):
         raise _wrong(place, "an array, with its shape and values", given)
     shape, lower = given["shape"], "lower" in given

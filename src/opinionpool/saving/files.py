@@ -90,7 +90,7 @@ def _read(data: bytes, kinds_of: Callable[[str], Kinds]) -> Any:  # noqa: ANN401
 
 
 def _made(content: object, kinds: Kinds) -> Any:  # noqa: ANN401 - whatever was saved
-    """Return the saved object from its JSON content; SavedPoolError if parts do not fit or it gives no answers."""
+    """Return the saved object from its JSON content; SavedPoolError if parts do not match or it cannot answer."""
     try:
         return kinds.decode(content, Any, "content")
     except SavedPoolError:
@@ -115,7 +115,7 @@ def _checksum(content: object) -> str:
 
 
 def _bytes_of(file: BinaryIO) -> bytes:
-    """Return the content of a file, read in parts; of a file above `MOST_BYTES` little more than these."""
+    """Return the content of a file, read in parts; of a file above `MOST_BYTES`, only its beginning."""
     parts, size = [], 0
     while size <= MOST_BYTES and (part := file.read(1 << 20)):
         parts.append(part)
@@ -128,7 +128,7 @@ _PLAIN = "0123456789.+-eEtruefalsn"
 
 
 def _parsed(data: bytes) -> dict[str, Any]:
-    """The outermost table of a file, whose format is one that is known."""
+    """Parsed outermost JSON object of a file, whose format version is checked."""
     if len(data) > MOST_BYTES:
         raise SavedPoolError(f"it is larger than {MOST_BYTES // 2**20} MB")
     _check_brackets(data)

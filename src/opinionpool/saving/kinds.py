@@ -1,4 +1,4 @@
-"""What panels, fitted pools and streams consist of in a file, and what is checked of each when it is read."""
+"""Kinds of panels, fitted pools and streams in files, with their checks on reading."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _check_parts(parts: Parts) -> None:
 
 
 class Copies(NamedTuple):
-    """The dependence of experts who repeat each other, as files of release 0.1 have it."""
+    """Dependence of duplicate experts, in files of release 0.1."""
 
     distinct: Dependence
     source: Index

@@ -1,4 +1,4 @@
-"""A stream as it is saved: its events by column, its sums, and which events they are of."""
+"""Saved form of a stream: events as columns, sums, and a ledger of the events in the sums."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _make_events(**columns: Any) -> EventBlock:  # noqa: ANN401 - as `_EVENTS` s
 
 
 def _check_events(block: EventBlock, experts: int, classes: int, *, resolved: bool) -> None:
-    """Refuse events that a stream of so many experts and classes cannot have."""
+    """Raise a SavedPoolError for events that are impossible with the given numbers of experts and classes."""
     t, shape = len(block), () if classes == 2 else (classes,)
     shaped(block.weights, (t,), "weights", least=0.0)
     shaped(block.at, (t,), "at")
@@ -268,7 +268,7 @@ def _totals(empty: Totals, experts: tuple[str, ...], parts: Mapping[str, Any]) -
 
 
 def _nothing(_: object) -> None:
-    """Check nothing beyond the types; all else depends on the stream."""
+    """Check nothing beyond the types of the fields, as other checks need the stream."""
 
 
 _TOTALS = ("events", "number", "counts", "cells", "lowest")

@@ -1,1 +1,1 @@
-"""How good probabilities are, in and out of sample (model.md, section 5)."""
+"""Scores of probabilities, in and out of sample (model.md, section 5)."""

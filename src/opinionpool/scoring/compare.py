@@ -1,4 +1,4 @@
-"""Pools and experts compared out of sample.
+"""Comparison of pools and experts out of sample.
 
 Every pool is scored on the same events, none of which it has learned from. An expert is compared with a pool on the
 events that both answered: nothing is filled in.
@@ -123,7 +123,7 @@ def compare(
     progress: Progress = None,
     rivals: Mapping[str, Any] | None = None,
 ) -> Comparison:
-    """Comparison of pools as `compare_pools` makes it, with arguments in groups."""
+    """Comparison of pools, as by `compare_pools`, with arguments in groups."""
     expect_type(forecasts, Forecasts, "forecasts")
     beliefs, by, seed = fit.beliefs, splits.by, splits.seed
     chosen = _contenders(pools, beliefs, timed=forecasts.made is not None, levels=bool(forecasts.scales))
@@ -196,7 +196,7 @@ def _tried(
     prior: npt.ArrayLike | None,
     progress: Progress,
 ) -> Trial:
-    """Trial of all pools, in-sample and out of sample; raise `LearningError` if the average cannot be fitted."""
+    """Trial of all pools, in-sample and out of sample; a `LearningError` if the average cannot be fitted."""
     from threadpoolctl import threadpool_limits
 
     # Many small fits: threads that share one would mostly wait for each other.
@@ -223,7 +223,7 @@ def _base(trial: Trial, clusters: Index) -> BaseRate:
 
 
 def _placed(values: Array, rows: Index, forecasts: Forecasts) -> Array:
-    """Scores of some events, or answers about them, among all; NaN elsewhere."""
+    """Scores, or answers, of the events `rows` as arrays over all events, NaN elsewhere."""
     placed = np.full((len(forecasts.events), *values.shape[1:]), np.nan)
     placed[rows] = values
     return placed
@@ -252,7 +252,7 @@ def _contenders(
 
 
 def _rivals(given: Mapping[str, Any] | None, forecasts: Forecasts, pools: Mapping[str, Configured]) -> list[Rival]:
-    """List of named rivals; raise `ArgumentError` if a name is also a pool's."""
+    """List of named rivals; an `ArgumentError` if a rival has the name of a pool."""
     expect_type(given or {}, Mapping, "rivals")
     twice = [name for name in given or {} if name in pools]
     if twice:
@@ -261,7 +261,7 @@ def _rivals(given: Mapping[str, Any] | None, forecasts: Forecasts, pools: Mappin
 
 
 def _answered_by(forecasts: Forecasts, rivals: Sequence[Rival]) -> tuple[Forecasts, list[Note]]:
-    """Forecasts with events unresolved where a rival has no answer, and a note on their number."""
+    """Forecasts, in which events without an answer by a rival count as unresolved, and a note on their number."""
     missing = np.zeros(len(forecasts.events), dtype=bool)
     for rival in rivals:
         missing |= rival.missing
@@ -283,7 +283,7 @@ def _label(pool: PoolLike) -> str:
 
 
 def _without_weights(pools: dict[str, Configured], sample: Forecasts) -> list[Note]:
-    """Remove the pools that learn a weight for every expert of a crowd from `pools`, and return a note."""
+    """Remove from `pools` those that learn one weight per expert, if experts are a crowd, and return a note."""
     if not is_crowd(sample, np.ones(len(sample.events))):
         return []
     each = len(sample.probabilities) / np.count_nonzero(sample.counts)

@@ -1,4 +1,4 @@
-"""What a comparison of pools found: which way of combining these forecasts is best, and whether that is real."""
+"""Result of a comparison of pools: scores out of sample, and intervals of their differences."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class BaseRate:
 
 @dataclass(frozen=True)
 class ExpertScore:
-    """Scores of an expert and of a pool, on the scored events that the expert answered.
+    """Scores of an expert, and of a pool on the scored events that the expert answered.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Pools scored on events that they have not learned from.
+"""Cross-validation: scores of pools on events that they were not fitted to.
 
 In every round each event is scored at most once, by pools fitted to other events. An event's score is the mean over
 the rounds; rounds differ in how the events were dealt into folds, so their mean is the less a matter of luck.
@@ -34,7 +34,7 @@ Rounds = Callable[[int], Sequence[Split]]
 
 @dataclass(frozen=True, eq=False)
 class Occasions:
-    """Occasions, S of them, on which answers about T events are scored: events, halves of ties, or parts of lives."""
+    """S occasions on which answers about T events are scored: events, halves of ties, or intervals of histories."""
 
     forecasts: Forecasts  # that stood then; an occasion is an event of it
     event: Index  # (S,); increasing
@@ -44,7 +44,7 @@ class Occasions:
 
     @classmethod
     def of(cls, sample: Forecasts) -> Occasions:
-        """One occasion for each event, or outcome of a tie; the intervals of their lives, where there is a history."""
+        """One occasion for each event, or outcome of a tie; with a history, one for each of the history's intervals."""
         t, history = len(sample.events), sample.history
         if history is None:
             return cls(*sample.halved(), t, over_life=False)
@@ -53,19 +53,19 @@ class Occasions:
         return cls(replace(history.forecasts, prior=prior), history.event, history.share, t, over_life=True)
 
     def among(self, rows: Index) -> Index:
-        """The occasions of some events."""
+        """Index of the occasions of the events `rows`."""
         chosen = np.zeros(self.events, dtype=bool)
         chosen[rows] = True
         return np.flatnonzero(chosen[self.event])
 
     def mean(self, values: Array) -> Array:
-        """Values by occasion, (S, ...), as means by event, (T, ...); NaN where there is none."""
+        """Mean by event, (T, ...), of `values` by occasion, (S, ...); NaN for events without an occasion."""
         if self.single:
             return values
         return self.sums(values) / self.sums(np.ones(len(values))).reshape(-1, *[1] * (values.ndim - 1))
 
     def sums(self, values: Array) -> Array:
-        """Values by occasion, (S, ...), added up by event with their shares, (T, ...); NaN where there is none."""
+        """Sum by event, (T, ...), of `values` by occasion, (S, ...), times share; NaN for events without occasions."""
         total = np.zeros((self.events, *values.shape[1:]))
         np.add.at(total, self.event, values * self.share.reshape(-1, *[1] * (values.ndim - 1)))
         total[self.without] = np.nan
@@ -78,7 +78,7 @@ class Occasions:
 
     @property
     def without(self) -> Mask:
-        """Events without an occasion, (T,)."""
+        """Mask of events without an occasion, (T,)."""
         return np.asarray(np.bincount(self.event, minlength=self.events) == 0)
 
 
@@ -94,7 +94,7 @@ class Scores:
 
     @classmethod
     def of(cls, answers: Sequence[Array], sample: Forecasts) -> Scores:
-        """The scores of each pool's answers, (T,) or (T, K) with NaN where there is none."""
+        """Scores of each pool's answers, which are (T,) or (T, K), NaN if missing."""
         outcomes = sample.outcomes
         score = np.stack([event_scores(p, sample) for p in answers], axis=1)
         if sample.options is None:
@@ -107,7 +107,7 @@ class Scores:
         return cls(score, loss, np.stack([brier(p, outcomes) for p in answers], axis=1), area)
 
     def by_event(self, occasions: Occasions) -> Scores:
-        """Scores by occasion as means by event; over lives, no area under the curve is defined."""
+        """Scores by event, the means over occasions; with histories, without an area under the curve."""
         mean = occasions.mean
         area = np.full_like(self.auc, np.nan) if occasions.over_life else self.auc
         return Scores(mean(self.log_score), mean(self.log_loss), mean(self.brier), area)
@@ -200,7 +200,7 @@ def run_trial(
 
 
 def answers_of(state: Fitted, events: Forecasts) -> Array:
-    """Pooled probabilities of some events, (T,) or (T, K)."""
+    """Pooled probabilities of `events`, (T,) or (T, K)."""
     prior = events.prior if events.options is None else own_priors(events, None)
     return state.pool_forecasts(events, prior)
 
@@ -242,7 +242,7 @@ class _Run:
         return answers
 
     def round(self, pools: Sequence[str], splits: Sequence[Split], done: float, share: float) -> list[Array]:
-        """Answers of each pool, and last of the base rate, on the occasions that a round scores, NaN elsewhere."""
+        """Answers of each pool, and last of the base rate, on the occasions that the round scores, NaN elsewhere."""
         scored = self.occasions.forecasts
         shape = len(scored.events), *scored.probabilities.shape[1:]
         answers = [np.full(shape, np.nan) for _ in (*pools, "base rate")]
@@ -260,7 +260,7 @@ class _Run:
         return answers
 
     def _answers(self, name: str, problem: Problem, at: Index) -> tuple[Array, tuple[Note, ...]]:
-        """Answers of a pool on some occasions after learning from a problem, and notes of its fit."""
+        """Answers of a pool, fitted to `problem`, on the occasions `at`; and notes of the fit."""
         pool, test = self.pools[name], self.occasions.forecasts.select_events(at)
         if isinstance(pool, Rival):
             return pool.answers(problem.forecasts, test, self.occasions.event[at]), ()

@@ -1,4 +1,4 @@
-"""Mean differences of scores with intervals that hold for all of them at once, for few and for skewed differences.
+"""Mean differences of scores with simultaneous intervals, which hold for few and for skewed differences too.
 
 Differences of log scores are skewed: mostly small gains, and now and then a large loss, which a small sample may not
 contain. Student's interval then claims too much. Here each limit is Student's for the sample and further events that
@@ -45,7 +45,7 @@ class ClusterSums:
 
     @classmethod
     def of(cls, values: Array, clusters: Index) -> ClusterSums:
-        """Sums of values (T, M), NaN where there is none, over the clusters (T,) that they belong to."""
+        """Sums over clusters of `values` (T, M), NaN where missing; `clusters` (T,) are numbers of clusters."""
         labels, member = np.unique(clusters, return_inverse=True)
         size = len(labels)
         present = ~np.isnan(values)
@@ -58,18 +58,18 @@ class ClusterSums:
 
     @cached_property
     def mean(self) -> Array:
-        """Mean over the events, (M,); NaN without any."""
+        """Mean over the events, (M,); NaN if there are none."""
         count = self.count.sum(axis=0)
         return np.asarray(np.where(count > 0, self.total.sum(axis=0) / np.maximum(count, 1.0), np.nan))
 
     @cached_property
     def clusters(self) -> Array:
-        """How many clusters have a value, (M,)."""
+        """Number of clusters that have a value, (M,)."""
         return np.asarray((self.count > 0).sum(axis=0))
 
     @cached_property
     def influence(self) -> Array:
-        """How far each cluster moves the mean, (G, M); they add up to 0."""
+        """Influence of each cluster on the mean, (G, M), with a sum of 0 over the clusters."""
         residual = self.total - np.where(np.isnan(self.mean), 0.0, self.mean) * self.count
         return np.asarray(residual / np.maximum(self.count.sum(axis=0), 1.0))
 
@@ -83,7 +83,7 @@ class ClusterSums:
 
 @dataclass(frozen=True)
 class Difference:
-    """A mean difference of normalised log scores, above 0 where the first of two is better.
+    """Mean difference of two normalised log scores, above 0 if the first is better.
 
     Attributes
     ----------
@@ -121,7 +121,7 @@ def difference_intervals(
 
 
 def _intervals(sums: ClusterSums, level: float, each: bool, seed: int) -> tuple[Array, Array, Array]:
-    """Means, and limits that are NaN where clusters are too few, and the mean where no event differs, (M,) each."""
+    """Means, lower and upper limits, (M,) each; limits are NaN for too few clusters, the mean if no event differs."""
     mean, error = sums.mean, sums.error
     enough = sums.clusters >= FEWEST_CLUSTERS
     mean = np.where((error <= ROUNDING) & (np.abs(mean) <= ROUNDING), 0.0, mean)
@@ -138,7 +138,7 @@ def _intervals(sums: ClusterSums, level: float, each: bool, seed: int) -> tuple[
 
 
 def _low(values: Array, against: int, tail: float) -> float:
-    """Lower confidence limit for the mean of G values; negated values give the upper limit."""
+    """Lower confidence limit for the mean of G values; the upper limit follows from negated values."""
     from scipy.special import stdtrit
 
     size, mean, spread = len(values), float(values.mean()), float(values.std(ddof=1))

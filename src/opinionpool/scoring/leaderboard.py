@@ -1,4 +1,4 @@
-"""Experts by their own forecasts: scores on the resolved events that each answered, beside the panel's average."""
+"""Scores of experts' own forecasts on the resolved events that each answered, compared with the panel's average."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def own_scores(forecasts: Forecasts) -> Array:
 
 
 def _base_rate(some: Forecasts) -> Array:
-    """The share of each class among the resolved events, one in a row for each event."""
+    """Share of each class among the resolved events, repeated for each event."""
     shares = laplace_prior(np.bincount(some.outcomes, minlength=len(some.classes)).astype(np.float64))
     rows = np.tile(shares, (len(some.events), 1))
     return rows[:, 1] if len(some.classes) == 2 else rows

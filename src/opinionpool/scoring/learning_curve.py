@@ -1,4 +1,4 @@
-"""What more outcomes are worth: a pool's score by the number of resolved events that it has learned from.
+"""Learning curve: a pool's score by the number of resolved events to which it was fitted.
 
 Claims are made from the most events downwards, and none below the first that fails, so that each may be made at the
 full level (a fixed sequence of tests); the one for all events is that of the comparison of pools.

@@ -1,4 +1,4 @@
-"""How far binary forecasts mean what they say, and how well they discriminate.
+"""Calibration and discrimination of binary forecasts.
 
 `reliability` sets mean forecasts beside frequencies, `decompose` splits a mean score into miscalibration,
 discrimination and uncertainty, `auc` is the area under the ROC curve. Only resolved events with a forecast
@@ -35,7 +35,7 @@ SEED = 0
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Events in G groups that follow one another in the order of their forecasts."""
+    """G groups of events, in the order of the events' forecasts."""
 
     # low, high: (G,); the smallest and the largest forecast in each group
     low: Array
@@ -56,7 +56,7 @@ class Groups:
         return np.asarray(self.outcomes / self.count)
 
     def merged(self, starts: Index) -> Groups:
-        """Coarser groups, each from one of the groups `starts` (increasing, the first 0) to the next."""
+        """Coarser groups: each joins the groups from one position in `starts` (increasing, from 0) up to the next."""
         ends = np.append(starts[1:], len(self.low)) - 1
         return Groups(
             low=self.low[starts],
@@ -68,7 +68,7 @@ class Groups:
 
 
 def tied(p: Array, y: Array, weight: Array) -> Groups:
-    """One group for each distinct forecast, of forecasts, outcomes and positive weights, (T,), T >= 1."""
+    """One group for each distinct forecast, from forecasts, outcomes and positive weights, (T,) each, T >= 1."""
     order = np.argsort(p)
     p = p[order]
     each = Groups(low=p, high=p, count=weight[order], forecasts=p * weight[order], outcomes=(y * weight)[order])
@@ -76,7 +76,7 @@ def tied(p: Array, y: Array, weight: Array) -> Groups:
 
 
 def changes(values: npt.NDArray[np.generic]) -> Index:
-    """Where runs of equal values begin, (G,)."""
+    """Start of each run of equal `values`, (G,)."""
     return np.flatnonzero(np.append(True, values[1:] != values[:-1]))
 
 
@@ -349,7 +349,7 @@ def decompose(
 
 
 def _calibrated_loss(happened: Array, count: Array, score: str) -> float:
-    """Mean score when every group of events is given its own frequency."""
+    """Mean score if the forecast for every group of events is the group's frequency."""
     failed = count - happened
     if score == "brier":
         return float((happened * failed / count).sum() / count.sum())
@@ -413,7 +413,7 @@ def areas(forecasts: Forecasts) -> Array:
 
 
 def _area(ties: Groups) -> tuple[float, Array, Array]:
-    """Area under the curve; how often events that happened beat others, and others are beaten, by group."""
+    """Area under the curve; and by group, how often events that happened are ranked higher, and others lower."""
     happened, failed = ties.outcomes, ties.count - ties.outcomes
     beaten = (failed.cumsum() - failed / 2) / failed.sum()
     beaten_by = (happened.sum() - happened.cumsum() + happened / 2) / happened.sum()
@@ -462,7 +462,7 @@ def reliability_curve(
     grid = low[np.unique(np.linspace(0, len(low) - 1, min(len(low), POINTS)).round().astype(np.intp))]
 
     def curve(happened: Array) -> Array:
-        """Frequencies at the grid, by straight lines between the level sets."""
+        """Frequencies at the grid points, interpolated linearly between the level sets."""
         fit = isotonic(replace(ties, outcomes=np.add.reduceat(happened.ravel()[contrast][order], starts)))
         return np.interp(grid, np.stack([fit.low, fit.high], axis=1).ravel(), np.repeat(fit.frequency, 2))
 
@@ -482,7 +482,7 @@ def reliability_curve(
 
 
 def _happened(p: Array, y: npt.NDArray[np.intp]) -> Array:
-    """Indicators of the outcome, of the shape of `p`."""
+    """Indicators of the outcome, in the shape of `p`."""
     return np.asarray((y == 1) if p.ndim == 1 else (y[:, None] == np.arange(p.shape[1])), dtype=np.float64)
 
 

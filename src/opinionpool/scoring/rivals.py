@@ -1,4 +1,4 @@
-"""Rivals of pools in a comparison: classifiers of scikit-learn, and probabilities that somebody else has made."""
+"""Rivals of pools in a comparison: classifiers of scikit-learn, and given probabilities."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from opinionpool.scoring.scores import checked
 
 @dataclass(frozen=True, eq=False)
 class Rival:
-    """Rival of the pools: a classifier that learns from the experts' log-odds, or T known answers."""
+    """Rival of the pools: a classifier to be fitted to the experts' log-odds, or T given answers."""
 
     name: str
     classifier: Any = None
@@ -54,7 +54,7 @@ class Rival:
         return np.asarray(np.isnan(self.probabilities.reshape(len(self.probabilities), -1)).any(axis=1))
 
     def among(self, rows: Index) -> Rival:
-        """Rival restricted to some of the events."""
+        """Rival restricted to the events `rows`."""
         return self if self.probabilities is None else replace(self, probabilities=self.probabilities[rows])
 
     def answers(self, train: Forecasts, test: Forecasts, events: Index) -> Array:

@@ -103,7 +103,7 @@ def log_score(
 
 
 def log_loss(p: npt.ArrayLike, y: npt.ArrayLike, floor: float = POOL_FLOOR) -> Array:
-    """Minus the natural logarithm of what the outcome was given, in nats. Lower is better.
+    """Minus the natural logarithm of the outcome's probability, in nats. Lower is better.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def mean_log_score(
     floor: float = POOL_FLOOR,
     sample_weight: npt.ArrayLike | None = None,
 ) -> float:
-    """Mean of `log_score` over the resolved events, for when that number is all that is wanted.
+    """Mean of `log_score` over the resolved events, a plain number.
 
     The same as ``mean_score(log_score(p, y, scoring_prior, floor), sample_weight).mean``, NaN without any
     resolved event.
@@ -227,7 +227,7 @@ def ranked_probability_score(p: npt.ArrayLike, y: npt.ArrayLike) -> Array:
 
 
 def event_scores(p: Array, events: Forecasts, floor: float = POOL_FLOOR) -> Array:
-    """Log scores (26) of answers about some events, (T,), against uniform probabilities of their options.
+    """Log scores (paper, equation 26) of answers about T events, (T,), relative to uniform probabilities.
 
     NaN where not resolved; for ties the mean of those of both outcomes.
     """
@@ -283,7 +283,7 @@ def mean_score(scores: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
 
 
 def checked(p: npt.ArrayLike, y: npt.ArrayLike) -> tuple[Array, Outcomes]:
-    """Forecasts, (T,) when binary or (T, K), and outcomes, (T,), class numbers or NaN; NaN for missing forecasts.
+    """Checked forecasts, (T,) if binary or (T, K), NaN if missing, and outcomes, (T,), class numbers or NaN.
 
     Arrays of outcomes are not copied. Labels that are text are numbered in sorted order, as scikit-learn's columns.
     """
@@ -329,7 +329,7 @@ def unresolved(outcomes: Outcomes) -> Mask:
 
 
 def of_outcome(table: Array, outcomes: Outcomes) -> Array:
-    """The entry of a (K,) or (T, K) table for each outcome; NaN where not resolved."""
+    """Entry of `table`, (K,) or (T, K), for the outcome of each event, (T,); NaN if not resolved."""
     absent = unresolved(outcomes)
     codes = np.where(absent, 0, outcomes).astype(np.intp) if absent.any() else outcomes.astype(np.intp, copy=False)
     entries = table[codes] if table.ndim == 1 else np.take_along_axis(table, codes[:, None], axis=1)[:, 0]
@@ -340,7 +340,7 @@ def of_outcome(table: Array, outcomes: Outcomes) -> Array:
 def binary_events(
     p: npt.ArrayLike, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
 ) -> tuple[Array, Array, Array]:
-    """Forecasts, outcomes and weights of the binary events that are resolved and have a forecast and a weight."""
+    """Forecasts, outcomes and weights of the resolved binary events with a forecast and a positive weight."""
     forecasts, outcomes = checked(p, y)
     check_binary(forecasts, "judge one class against the rest: p[:, k] and y == k")
     weight = frequencies(sample_weight, len(forecasts))
@@ -351,7 +351,7 @@ def binary_events(
 
 
 def _number_of_classes(forecasts: Array) -> int:
-    """K of forecasts (T,) or (T, K)."""
+    """Number of classes, K, of forecasts (T,) or (T, K)."""
     return 2 if forecasts.ndim == 1 else forecasts.shape[1]
 
 
@@ -393,7 +393,7 @@ def _class_numbers(y: npt.ArrayLike, classes: int) -> Outcomes:
 
 
 def _outcome_probability(forecasts: Array, outcomes: Outcomes) -> Array:
-    """The probability that each outcome was given, without floors; NaN where there is none."""
+    """Probability that was forecast for each outcome, (T,), without floors; NaN if missing."""
     if forecasts.ndim == 2:
         return of_outcome(forecasts, outcomes)
     given = np.abs(forecasts - (outcomes == 0))
@@ -404,7 +404,7 @@ def _outcome_probability(forecasts: Array, outcomes: Outcomes) -> Array:
 
 
 def _floored(forecasts: Array, outcomes: Outcomes, floors: Array) -> Array:
-    """The probability that each outcome was given after floors (K,) or (T, K); NaN where there is none."""
+    """Probability that was forecast for each outcome, (T,), after `floors`, (K,) or (T, K); NaN if missing."""
     if forecasts.ndim == 2:
         return of_outcome(raise_to_floors(forecasts, floors), outcomes)
     low, high = floors[..., 0], 1.0 - floors[..., 1]

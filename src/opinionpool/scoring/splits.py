@@ -1,4 +1,4 @@
-"""What to learn from and what to score: at random, forward in time, or by groups of events.
+"""Splits into training and test events: at random, forward in time, or by groups of events.
 
 A split is a pair of positions among T events. In a round of splits no event is scored twice.
 """
@@ -47,7 +47,7 @@ def shuffled(keys: Keys, rng: np.random.Generator) -> Index:
 
 
 def random_splits(outcomes: Index, folds: int, rng: np.random.Generator, keys: Keys) -> list[Split]:
-    """Folds of events numbered by `keys`, (T,), as alike in their outcomes, (T,), and in size as whole events allow."""
+    """Random folds of similar sizes and outcome frequencies; `keys` (T,) identify the events whatever their order."""
     order = shuffled(keys, rng)
     by_outcome = order[np.argsort(outcomes[order], kind="stable")]
     fold = np.empty(len(outcomes), dtype=np.intp)
@@ -57,7 +57,7 @@ def random_splits(outcomes: Index, folds: int, rng: np.random.Generator, keys: K
 
 
 def group_splits(outcomes: Index, groups: npt.NDArray[np.generic], folds: int, rng: np.random.Generator) -> list[Split]:
-    """Folds of whole groups, as alike in outcomes as these allow: large ones first, each to where it evens most."""
+    """Folds of whole groups, balanced by outcome: large groups first, each into the fold that it balances best."""
     labels, member = np.unique(groups, return_inverse=True)
     outcomes = outcomes - outcomes.min(initial=0)
     classes = int(outcomes.max(initial=0)) + 1
@@ -172,7 +172,7 @@ class Plan:
 
     @classmethod
     def _folded(cls, forecasts: Forecasts, rows: Index, wanted: Splits, notes: list[Note]) -> Plan:
-        """Folds of all events with outcomes spread evenly, which do not share a group if this is wanted."""
+        """Plan with folds of all events, balanced by outcome, whose groups stay in one fold if `wanted` asks for it."""
         # Options of their own do not make events alike.
         outcomes = forecasts.outcomes[rows] if forecasts.options is None else np.zeros(len(rows), dtype=np.intp)
         grouped = by_group(forecasts)
@@ -275,7 +275,7 @@ def _one_outcome(forecasts: Forecasts, usable: npt.NDArray[np.bool_]) -> list[No
 
 
 def possible_folds(folds: int, units: int, what: str, notes: list[Note]) -> int:
-    """The number of folds that so many units, such as events or groups, allow, with a note if it is smaller."""
+    """Number of folds, at most the number of `units` (events or groups); adds a note if it had to be reduced."""
     if folds < 2:
         raise ArgumentError(f"out-of-sample scores need at least 2 folds, and there are {folds}")
     if units < 2:
@@ -290,7 +290,7 @@ def possible_folds(folds: int, units: int, what: str, notes: list[Note]) -> int:
 
 
 def clusters_of(sample: Forecasts, scored: npt.NDArray[np.bool_], by: str | None) -> tuple[Index, str, list[Note]]:
-    """Clusters of events for intervals, (T,), by groups, dates or single events, with its name and notes.
+    """Clusters of events for intervals, (T,): groups, dates or single events; their name; and notes.
 
     Days on which forecasts were made make no events dependent, but where they are many, allowing for them is cheap.
     """

@@ -1,4 +1,4 @@
-"""Batches of Arrow columns, as Spark hands them to a worker, to blocks of events x experts."""
+"""Conversion of batches of Arrow columns, as Spark passes them to a worker, to blocks of events x experts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Batch: TypeAlias = Any  # a pyarrow.RecordBatch; pyarrow has no types
 
 
 class Block(NamedTuple):
-    """Some events with all forecasts on them."""
+    """Block of events with all their forecasts."""
 
     experts: tuple[str, ...]  # N names
     probabilities: Array  # (T, N), or (T, N, K) when K > 2; NaN where missing
@@ -36,7 +36,7 @@ class Block(NamedTuple):
     ties: Mask | None = None  # (T,), events whose outcome is half of each class; None without preferences
 
     def halved(self) -> tuple[EventBlock, Array]:
-        """The events and their forecasts, each tie as two halves of an event."""
+        """Block with each tied event as two half events, one for each outcome."""
         if self.ties is None or not self.ties.any():
             return self.facts, self.probabilities
         event, outcomes, share = halves(self.facts.outcomes, self.ties)
@@ -46,7 +46,7 @@ class Block(NamedTuple):
 
 
 def read_blocks(batches: Iterable[Batch], layout: Layout) -> Iterator[Block]:
-    """Blocks of whole events, from batches whose columns `lay_out` named; of a long table by event and expert.
+    """Yield blocks of whole events from batches with the columns of `lay_out`; long tables are sorted by event.
 
     A CellError, ProbabilityError, OutcomeError or DuplicateError names the event and the value.
     """
@@ -94,7 +94,7 @@ def _whole_events(batches: Iterable[Batch]) -> Iterator[Batch]:
 
 
 def _long_blocks(rows: Batch, layout: Layout) -> Iterator[Block]:
-    """Blocks of some events with all their rows, which stand together; smaller ones where experts are many."""
+    """Yield blocks from `rows` of whole events, ordered by event; blocks are smaller if experts are many."""
     events = rows.column("event")
     if events.null_count:
         raise CellError("a row has no event id; fill it, or leave such rows out with a filter")
@@ -256,7 +256,7 @@ def checked(q: Array, events: list[str], experts: tuple[str, ...] | list[str], c
 
 
 def _events(batch: Batch, layout: Layout) -> list[str]:
-    """Ids of the rows, if the table has ids."""
+    """Event ids of the rows; None if the table has none."""
     if "event" not in layout.roles:
         return []
     column = batch.column("event")
@@ -266,7 +266,7 @@ def _events(batch: Batch, layout: Layout) -> list[str]:
 
 
 def _levels(words: list[str | None], names: list[str], expert: Index, scales: Mapping[str, Scale]) -> Array:
-    """Probabilities of levels as text, by the scale of each row's expert, or of numbers where it has none."""
+    """Probabilities from words: levels on the scale of the row's expert or, for experts without one, numbers."""
     given, values = np.array(words, dtype=object), np.full(len(words), np.nan)
     for i, name in enumerate(names):
         own, scale = expert == i, scale_of(scales, name)
@@ -275,12 +275,12 @@ def _levels(words: list[str | None], names: list[str], expert: Index, scales: Ma
 
 
 def _floats(column: Any) -> Array:  # noqa: ANN401
-    """Numbers, NaN where null."""
+    """Column as float64 numbers, NaN where null."""
     return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
 def _array_column(column: Any, classes: int, events: list[str]) -> Array:  # noqa: ANN401
-    """Arrays of K numbers as (rows, K); NaN where null."""
+    """Column of arrays of K numbers as an array (rows, K); NaN where null."""
     sizes = column.value_lengths()
     given = column.is_valid().to_numpy(zero_copy_only=False)
     wrong = np.flatnonzero(given & (sizes.fill_null(classes).to_numpy() != classes))

@@ -1,4 +1,4 @@
-"""What is done with data frames of Spark: they are summed up, pooled and scored."""
+"""Functions of Spark data frames: learning (summarize), pooling and scoring."""
 
 from __future__ import annotations
 
@@ -201,7 +201,7 @@ def pool(  # noqa: PLR0913 - each names a column
 
 
 def _check_about(state: FittedPanel | FittedPool, topic: str | None) -> None:
-    """Refuse missing topics or times that the pool looks at, and topics at which it does not."""
+    """Raise an ArgumentError if topics or times that the pool needs are missing, or topics are given in vain."""
     panel = state if isinstance(state, FittedPanel) else None
     if panel is not None and panel.recency is not None:
         raise ArgumentError(
@@ -240,7 +240,7 @@ def _answers(
     base_rate: npt.ArrayLike | None,
     level: float,
 ) -> Iterator[Batch]:
-    """The answers on a partition."""
+    """Yield batches with the answers for a partition."""
     import pyarrow as pa
 
     from opinionpool.spark.blocks import read_blocks
@@ -295,7 +295,7 @@ def _interval(
 
 
 def _column(p: Array) -> Any:  # noqa: ANN401 - a pyarrow.Array
-    """Probabilities, or arrays of them, null where NaN."""
+    """Arrow column of probabilities, or of arrays of probabilities, null where NaN."""
     import pyarrow as pa
 
     if p.ndim == 1:
@@ -364,7 +364,7 @@ def scores(
 
 
 def _score_sums(batches: Iterable[Batch], *, layout: Layout, scoring_prior: npt.ArrayLike | None) -> Iterator[Batch]:
-    """Sums of scores, for each block, group and expert a row."""
+    """Yield sums of scores, a row for each block, group and expert."""
     import pyarrow as pa
 
     from opinionpool.spark.blocks import read_blocks
@@ -392,7 +392,7 @@ def _score_sums(batches: Iterable[Batch], *, layout: Layout, scoring_prior: npt.
 
 
 def _numbered(labels: npt.NDArray[np.object_]) -> tuple[list[Any], Index]:
-    """Different labels, and the number of each one's."""
+    """Distinct labels, and for each of `labels` its index among these."""
     place: dict[Any, int] = {}
     number = np.array([place.setdefault(label, len(place)) for label in labels.tolist()], dtype=np.intp)
     return [*place], number

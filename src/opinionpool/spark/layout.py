@@ -1,4 +1,4 @@
-"""What the columns of a data frame hold, decided once, before any row is read."""
+"""Roles of the columns of a data frame, settled before any row is read."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Layout:
-    """The columns of the batches that workers read, which have names of their own."""
+    """Layout of the batches that workers read: standard column names, experts, classes and scales."""
 
     # names of the experts, whose forecasts are in the column p, an array, which Spark hands over faster than columns;
     # None for a long table, a row for each forecast, with columns expert, probability and, if `by_class`, class
@@ -165,7 +165,7 @@ class _Columns:
         return "vector" if kind in {"vector", "udt"} else kind.split("(")[0].split("<")[0]
 
     def get(self, name: str, role: str, kinds: Sequence[str] | None, cast: str | None = None) -> Column:
-        """A column, which must be of one of these kinds.
+        """Column `name`, whose type must be among `kinds`.
 
         Raises LayoutError if there is no such column, there are several, or it holds something else.
         """
@@ -186,7 +186,7 @@ class _Columns:
         return column if cast is None or self.kind(name) == cast else column.cast(cast)
 
     def together(self, names: Sequence[str], *, arrays: bool, scales: Mapping[str, Scale]) -> Column:
-        """Forecasts of several columns as an array; as text if some hold levels, also those that do not."""
+        """Forecasts of several columns as one array column; all as text if any column holds levels."""
         from pyspark.sql import functions as f
 
         given = [self.forecast(each, arrays=arrays, levels=scale_of(scales, each) is not None) for each in names]
@@ -207,5 +207,5 @@ class _Columns:
 
 
 def _column(df: DataFrame, name: str) -> Any:  # noqa: ANN401 - a Column of whichever kind of session
-    """Column by its name, which may have any characters in it."""
+    """Column by its name, in which any characters are allowed."""
     return df["`" + name.replace("`", "``") + "`"]

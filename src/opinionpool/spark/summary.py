@@ -1,4 +1,4 @@
-"""What a partition says, the state of a stream that has learned from it; states are merged in stages by workers.
+"""Summary of a partition, a stream's state after learning from it; workers merge summaries in stages.
 
 It depends on the rows of the partition alone, so that a task that is run twice, or twice at once, gives the same; and
 merging depends on nothing but what is merged: sums to rounding, the sample to the last bit.
@@ -30,7 +30,7 @@ Found = TypeVar("Found")  # a `Summary` or a `Tally`: blocks are added, others m
 
 
 class Summary:
-    """A stream of these settings, without a memory of which events it learned from; `experts` are known beforehand."""
+    """Stream with the given settings and `experts`, which does not remember the events that it learned from."""
 
     def __init__(self, experts: Sequence[str], settings: Mapping[str, Any]) -> None:
         self.settings = dict(settings)
@@ -55,7 +55,7 @@ class Summary:
         self.state = self.state.settled().merge(other.state.settled())
 
     def __getstate__(self) -> dict[str, Any]:
-        """What travels between workers: a sample without events for which there is no room."""
+        """State to be sent between workers, with a sample thinned to its room."""
         return {"settings": self.settings, "state": self.state.settled()}
 
     def stream(self, *, by_name: bool) -> Stream:
@@ -74,7 +74,7 @@ class Summary:
 
 
 def merged_over(table: DataFrame, layout: Layout, make: Callable[[], Found]) -> Found:
-    """Merged state of all partitions of a table that `lay_out` gave, each begun by `make`.
+    """Merged state of all partitions of a table from `lay_out`; `make` returns the empty state.
 
     Raises the OpinionPoolError that a worker met first, in the order of the partitions.
     """
@@ -99,7 +99,7 @@ def merged_over(table: DataFrame, layout: Layout, make: Callable[[], Found]) -> 
 
 
 def summed(batches: Iterable[Batch], layout: Layout, make: Callable[[], Any]) -> Iterator[Batch]:
-    """The state of a partition, as one row with its number; none if the partition has no rows."""
+    """Yield the state of a partition, as one row with the partition's number; nothing for an empty partition."""
     from pyspark import TaskContext
 
     context = TaskContext.get()

@@ -1,4 +1,4 @@
-"""Shares of events that happen, by group, of a table that no machine holds."""
+"""Shares of events that happen, by group, of a table that is too large for one machine."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Tally:
-    """Events by group and score, and what the pool's coefficients do to scores."""
+    """Counts of events by group and score, from which rates are estimated."""
 
     def __init__(self, state: FittedPanel, prior: npt.ArrayLike | None) -> None:
         self.state, self.prior = state, prior
@@ -93,7 +93,7 @@ def rates(
     labels: str = "random",
     level: float = 0.9,
 ) -> Rates:
-    """Shares of events that happen, by group, as `opinionpool.rates` estimates them, without other estimates beside.
+    """Shares of events that happen, by group, as by `opinionpool.rates`, without the other estimators.
 
     Parameters
     ----------

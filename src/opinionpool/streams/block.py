@@ -1,4 +1,4 @@
-"""Events by column, as they are sampled, merged, sent and saved, and one of them by itself."""
+"""Events as columns, for sampling, merging, sending and saving, and a single event."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NAT = np.iinfo(np.int64).min
 
 
 class Event(NamedTuple):
-    """An event, the n forecasts on it and what happened."""
+    """An event with its n forecasts and outcome."""
 
     id: str | None  # None for a row that has none
     experts: Index  # (n,), positions
@@ -74,7 +74,7 @@ class Event(NamedTuple):
         return new.select(~np.isnan(new.probabilities.reshape(len(new.experts), -1)[:, 0]))
 
     def select(self, cells: Mask) -> Event:
-        """The event with some of its forecasts."""
+        """The event with the forecasts `cells` only."""
         return self._replace(
             experts=self.experts[cells],
             probabilities=self.probabilities[cells],
@@ -110,7 +110,7 @@ def event_key(event: str, seed: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class EventBlock:
-    """Columns of T events and of their M forecasts, which are in the order of the events.
+    """Columns of T events and of their M forecasts, ordered by event.
 
     Columns that may be None are so where no event or forecast has a value; else a value that is missing is NaN, NaT,
     False, or None among texts.
@@ -144,16 +144,16 @@ class EventBlock:
 
     @property
     def stratum(self) -> Index:
-        """Outcomes, by which a sample of resolved events has room, (T,)."""
+        """Stratum of each event in a sample: its outcome, (T,)."""
         return self.outcomes
 
     @property
     def taking(self) -> Index:
-        """Events and probabilities that each event is, (T, 2)."""
+        """Room that each event takes in a sample: 1 event, and its number of probabilities, (T, 2)."""
         return np.column_stack([np.ones_like(self.sizes), self.sizes * (self.probabilities[:1].size or 1)])
 
     def __getstate__(self) -> dict[str, Any]:
-        """Columns for pickling, in small integer types, and as one number where all values agree."""
+        """Columns for pickling, in small integer types, or as one number if all values are equal."""
         state: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(self)}
         t, n = len(self), int(self.sizes[:1].sum())
         if (self.sizes == n).all() and np.array_equal(self.experts, np.tile(np.arange(n), t)):
@@ -188,7 +188,7 @@ class EventBlock:
 
     @classmethod
     def of_events(cls, events: Sequence[Event], classes: int) -> EventBlock:
-        """Block of some events."""
+        """Block of the given events."""
         shape = () if classes == 2 else (classes,)
         facts: dict[str, Any] = {
             name: _column([getattr(event, own) for event in events], _BLANKS[name], shape if name == "priors" else ())
@@ -230,7 +230,7 @@ class EventBlock:
         )
 
     def take(self, rows: Index | Mask) -> EventBlock:
-        """Block of the events at some positions, in this order, or of a mask."""
+        """Block of the events `rows`: positions, in this order, or a mask."""
         rows = np.arange(len(self))[rows]
         return EventBlock(**taken(self, event=rows, cell=cells_at(self.sizes, rows)))
 
@@ -304,7 +304,7 @@ def _column(values: Sequence[Any], blank: Any, shape: tuple[int, ...]) -> Any:  
 
 
 def _values(column: npt.NDArray[Any] | None) -> Sequence[Any] | None:
-    """The values of a column, None where one is missing."""
+    """Values of a column as objects, None where missing."""
     if column is None or column.dtype.kind in "bO":
         return None if column is None else column.tolist()
     missing = (np.isnat(column) if column.dtype.kind == "M" else np.isnan(column)).reshape(len(column), -1).any(axis=1)

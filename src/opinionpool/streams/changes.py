@@ -1,4 +1,4 @@
-"""What new forecasts and outcomes change in a stream: checked and planned first, so that all or nothing changes."""
+"""Changes of a stream by new forecasts and outcomes, checked and planned first, so that all or nothing changes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ExpertForecasts: TypeAlias = Mapping[str, npt.ArrayLike | None]
 
 
 class About(NamedTuple):
-    """Facts about an event other than its forecasts: time, whether it ended then, group and topic, as in `Event`."""
+    """Facts about an event other than forecasts: time, whether it ended then, group and topic, as in `Event`."""
 
     time: np.datetime64 | None = None
     settled: bool = False
@@ -57,7 +57,7 @@ def event_given(
     time: object = None,
     levels: Mapping[str, Scale] | None = None,
 ) -> tuple[StreamState, Event]:
-    """State with the experts of `forecasts` among its own, and the event, checked and not resolved.
+    """State that includes the experts of `forecasts`, and the checked event, not resolved.
 
     Raises ArgumentError, ShapeError, ProbabilityError or ExpertError if forecasts or the prior are not what they should
     be.
@@ -104,7 +104,7 @@ def _given(forecasts: Iterable[npt.ArrayLike | None], k: int) -> Array:
 
 
 def check_in_time(event: Event, experts: Sequence[str]) -> None:
-    """Refuse forecasts that were made after the event ended; a day without a time of day ends at midnight.
+    """Raise an ArgumentError for a forecast made after the event ended; a date without a time ends at midnight.
 
     The ArgumentError names the experts whose forecasts are late.
     """
@@ -172,7 +172,7 @@ def _positions(outcomes: npt.ArrayLike, classes: int) -> Index:
 
 
 def as_learned(state: StreamState, event: Event, entry: Entry, *, complete: bool) -> Event:
-    """Version of an event from which the stream learned, given the event as it is now and what is remembered of it.
+    """Version of an event from which the stream learned, given the event as it is now and its ledger entry.
 
     Raises ArgumentError if its forecasts are no longer kept, and these are not the ones; `complete` says whether it has
     all forecasts that were learned from, as far as the caller knows.
@@ -191,7 +191,7 @@ def as_learned(state: StreamState, event: Event, entry: Entry, *, complete: bool
 
 
 def annulled(state: StreamState, event: Event, *, complete: bool) -> Change | None:
-    """The change by which an event is void, learned from or open; None if it is unknown. Errors as for `as_learned`."""
+    """Change that voids an event, whether learned from or open; None if it is unknown. Errors as for `as_learned`."""
     name = str(event.id)
     entry = state.entry(name)
     if entry is not None:
@@ -225,7 +225,7 @@ _NOTES = (
 
 
 class Changes:
-    """The changes that a batch makes, in `made`.
+    """Collector of the changes that a batch of events makes, in `made`.
 
     `table` is the batch, if it is a table that is exported again and again: an event that comes with forecasts comes
     with all of them, and with its outcome, so that what is not there any more is withdrawn and taken back.
@@ -244,7 +244,7 @@ class Changes:
         self._facts = () if table is None else _facts(table)
 
     def plan(self, event: Event, weight: float | None) -> None:
-        """Plan for one event, with all its forecasts; `weight` None keeps the one it has, or is 1.
+        """Plan the change of one event, with all its forecasts; `weight` None keeps the event's weight, at first 1.
 
         Raises ArgumentError if it is corrected, and cannot be.
         """
@@ -278,7 +278,7 @@ class Changes:
             self.made.append(Change(name, learned, learned._replace(**changed)))
 
     def _plan_new(self, event: Event, current: Event | None, weight: float) -> None:
-        """Plan for an event that was not learned from."""
+        """Plan the change of an event that was not learned from."""
         known, whole = current is not None, self._table is not None
         if current is not None and whole and len(event.experts):
             gone = int((~np.isin(current.experts, event.experts)).sum())
@@ -298,7 +298,7 @@ class Changes:
         return {name: value for name, value in now.items() if getattr(old, name) != value}
 
     def plan_void(self, event: Event) -> None:
-        """Plan for one event that is void, with all its forecasts.
+        """Plan the change of one void event, with all its forecasts.
 
         Raises ArgumentError if it was learned from, and cannot be taken back.
         """
@@ -314,7 +314,7 @@ class Changes:
         return (*notes, *self._absent())
 
     def _absent(self) -> list[Note]:
-        """Notes on events and experts of the stream, after the changes, that are not in the table."""
+        """Notes on events and experts that the stream has after the changes, and the table has not."""
         if self._table is None or not self._again:
             return []
         parts = [self._table] if self._table.void is None else [self._table, self._table.void]

@@ -1,4 +1,4 @@
-"""What a stream remembers: where its experts stand, and a few bytes for each event that it learned from."""
+"""Memory of a stream: positions of its experts, and a few bytes for each event that it learned from."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ class Columns:
         self._sorted: dict[bytes, tuple[Index, bytes]] = {}
 
     def joined(self, names: Sequence[str]) -> Columns:
-        """The columns with further experts behind."""
+        """The columns with further experts appended."""
         fresh = [name for name in dict.fromkeys(names) if name not in self._place]
         hashes = [hashlib.sha256(name.encode("utf-8", "surrogatepass")).digest()[:8] for name in fresh]
         return Columns((*self.names, *fresh), np.append(self._digests, np.array(hashes, dtype="V8")))
 
     def of(self, names: Sequence[str]) -> Index:
-        """Positions of experts, not to be changed. Raises KeyError if one is not there."""
+        """Positions of the experts `names` (do not modify). Raises a KeyError for an unknown expert."""
         together = tuple(names)
         found = self.sets.get(together)
         if found is None:
@@ -53,7 +53,7 @@ class Columns:
         return found
 
     def sorted(self, experts: Index) -> tuple[Index, bytes]:
-        """Order of some experts by the hashes of their names, and these hashes in this order."""
+        """Order of `experts` by the hashes of their names, and the hashes in this order."""
         key = experts.tobytes()
         found = self._sorted.get(key)
         if found is None:
@@ -93,7 +93,7 @@ class _Run(NamedTuple):
 
 @dataclass(frozen=True)
 class Ledger:
-    """Entries by key, 44 bytes each, in few sorted runs, each at least twice as long as the next.
+    """Entries of 44 bytes by key, in few sorted runs, each at least twice as long as the next.
 
     >>> ledger = Ledger().added([Entry(7, 1, 0, 1.0, 0.0), Entry(3, 2, 1, 1.0, 0.0)])
     >>> ledger.find(7).outcome, ledger.without([7]).find(7), len(ledger)
@@ -106,7 +106,7 @@ class Ledger:
         return sum(len(run.keys) for run in self.runs)
 
     def find(self, key: int) -> Entry | None:
-        """The entry of a key, None if there is none."""
+        """Entry with the key `key`; None if there is none."""
         for keys, entries in self.runs:
             place = bisect_left(keys, key)
             if place < len(keys) and keys[place] == key:
@@ -127,7 +127,7 @@ class Ledger:
         return Ledger(tuple(runs))
 
     def without(self, keys: Iterable[int]) -> Ledger:
-        """The ledger without some events."""
+        """The ledger without the entries of `keys`."""
         gone = np.array(list(keys), dtype=np.uint64)
         if not len(gone):
             return self
@@ -136,7 +136,7 @@ class Ledger:
         return Ledger(tuple(_Run.of(entries) for entries in left if len(entries)))
 
     def merge(self, other: Ledger) -> Ledger:
-        """The ledger with all entries of another one. Raises ArgumentError if an event is in both."""
+        """The ledger with the entries of `other` too. Raises an ArgumentError if an event is in both."""
         mine, theirs = self.array(), other.array()
         both = int(np.isin(theirs["key"], mine["key"], kind="sort").sum())
         if both:

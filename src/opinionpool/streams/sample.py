@@ -1,4 +1,4 @@
-"""A bounded sample of the resolved events of a stream, which know their ids."""
+"""A bounded sample of the resolved events of a stream, with their ids."""
 
 from __future__ import annotations
 
@@ -74,13 +74,13 @@ class EventSample(Sample[EventBlock]):
         return self.add(np.where(facts.weights > 0, priorities(keys, grown), np.inf), facts.outcomes, chosen)
 
     def remove(self, ids: Collection[str]) -> EventSample:
-        """The sample without some events, as far as they are in it."""
+        """The sample without the events `ids`, those of them that are in it."""
         if not ids:
             return self
         return self.only(lambda block: np.array([name not in ids for name in block.ids.tolist()], dtype=bool))
 
     def merge(self, other: EventSample, columns: Index) -> EventSample:
-        """The sample with the events of another one, whose experts have the positions `columns` here."""
+        """The sample joined with the sample `other`, whose experts have the positions `columns` here."""
         return self.merged(other, lambda block: replace(block, experts=columns[block.experts]))
 
     @cached_property
@@ -89,7 +89,7 @@ class EventSample(Sample[EventBlock]):
         return {event.id: event for _, block in self.parts for event in block if event.id is not None}
 
     def stands_for(self, block: EventBlock, totals: Array, now: float) -> tuple[Array, Array]:
-        """Number of events that each event of the sample stands for, (T,), and its own weight as of `now`, (T,).
+        """Number of events that each sampled event represents, (T,), and the event's own weight as of `now`, (T,).
 
         Those of one outcome add up to the weight of all its events, `totals`, (K,).
         """
@@ -100,7 +100,7 @@ class EventSample(Sample[EventBlock]):
 
 
 def _cell_keys(probabilities: Array, axes: int) -> Keys:
-    """Hash of each forecast over the first `axes` axes, 0 where missing; a further axis has the classes."""
+    """Hash of each forecast, in the first `axes` axes of `probabilities`, 0 where missing; any last axis is classes."""
     if probabilities.ndim == axes:
         return cell_keys(probabilities, 1.0)
     # Rows that were normalised differ in their last digits by the order of the classes.

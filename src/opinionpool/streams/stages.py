@@ -1,4 +1,4 @@
-"""What lies between two states of a stream: events corrected and annulled first, then outcomes, then open events."""
+"""Stages between two states of a stream: events corrected and annulled, then outcomes, then open events."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from opinionpool.streams.stream import Stream
 
 @dataclass(frozen=True, eq=False)
 class Stages:
-    """Streams between an old and a new one, with the ids of the events in which these two differ."""
+    """Intermediate streams between an old and a new stream, and the ids of the events in which the two differ."""
 
     # the old one with outcomes, forecasts, weights, dates, topics and groups of resolved events as the new one has
     # them, and without events that the new one does not have; None where nothing of this kind happened
@@ -31,7 +31,7 @@ class Stages:
 
 
 def stages_between(old: Stream, new: Stream) -> Stages | None:
-    """Streams between two; None if a sample is incomplete or only one stream has priors for each event.
+    """Stages between two streams; None if a sample is incomplete, or only one stream has priors for each event.
 
     Raises ArgumentError if they are about other classes.
     """
@@ -69,7 +69,7 @@ def stages_between(old: Stream, new: Stream) -> Stages | None:
 
 
 def _events(state: StreamState, names: Sequence[str]) -> tuple[dict[object, Event], dict[object, Event]]:
-    """Resolved and open events by their ids, or what stands for their contents, with experts by position in `names`."""
+    """Resolved and open events by id, or by a hash of contents without ids; experts are positions in `names`."""
     columns = places(state.experts, names)
     resolved: dict[str, Event] = {}
     for priority, block in state.sample.parts:
@@ -91,7 +91,7 @@ def _own_priors(state: StreamState) -> bool:
 
 
 def with_settings(settings: Stream, events: Stream) -> Stream | None:
-    """The events of one stream with the settings of another; None where it has more than it keeps."""
+    """Stream of the events of `events` with the settings of `settings`; None if the former did not keep all events."""
     state = events._settled()
     if not state.sample.complete:
         return None
@@ -100,7 +100,7 @@ def with_settings(settings: Stream, events: Stream) -> Stream | None:
 
 
 def _same(one: Event, other: Event) -> bool:
-    """Return True if two versions of an event agree in all that is learned from."""
+    """Return True if two versions of an event are equal in everything that a fit uses."""
     if (one.outcome, one.weight, len(one.experts)) != (other.outcome, other.weight, len(other.experts)):
         return False
     mine, theirs = np.argsort(one.experts), np.argsort(other.experts)
@@ -111,7 +111,7 @@ def _same(one: Event, other: Event) -> bool:
 
 
 def _facts(event: Event) -> tuple[object, ...]:
-    """Facts of an event that matter in learning: date and time of asking if it has ended, group and topic."""
+    """Facts of an event that a fit uses: date and time of asking if it has ended, group and topic."""
     end = (event.time, event.asked) if event.settled else (None, None)
     return *end, event.group or "", event.topic or ""
 
@@ -121,7 +121,7 @@ def _numbers(prior: object) -> np.ndarray:
 
 
 def _stream(like: Stream, events: list[Event], names: list[str], known: int) -> Stream:
-    """A stream with the settings of another one, of these events; experts who have no part in them stay away."""
+    """Stream with the settings of `like`, of the given events and the experts who forecast these."""
     made = Stream(
         like.classes,
         prior=None if like.prior is None else logodds.public_probabilities(like.prior),

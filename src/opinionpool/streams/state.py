@@ -1,4 +1,4 @@
-"""What a stream holds: each change gives another state, and leaves this one as it is; and what is learned from."""
+"""Immutable state of a stream, where each change returns another state, and the source for fits to it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ WAITING = 512
 
 
 class Change(NamedTuple):
-    """Change to one event: its old version, if learned from, is taken back, and the new one is added."""
+    """Change of one event: the old version, if learned from, is removed, and the new one is added."""
 
     id: str
     old: Event | None  # as it was learned from
@@ -54,7 +54,7 @@ class _Rows(NamedTuple):
     made: Times | None  # (T, N)
 
     def goes_with(self, other: _Rows) -> bool:
-        """Return True if both have the same experts by column and agree in whether they have priors and times."""
+        """Return True if both have equal experts by column, and both or neither have priors, and times."""
         alike = (self.made is None) == (other.made is None) and (self.facts.priors is None) == (
             other.facts.priors is None
         )
@@ -62,7 +62,7 @@ class _Rows(NamedTuple):
 
     @classmethod
     def joined(cls, parts: Sequence[_Rows]) -> _Rows:
-        """Concatenation of parts that go with each other."""
+        """Concatenation of parts for which `goes_with` is true."""
         if len(parts) == 1:
             return parts[0]
         q, made = np.concatenate([part.q for part in parts]), None
@@ -115,28 +115,28 @@ class StreamState(NamedTuple):
         return found
 
     def find_open(self, event: str) -> Event | None:
-        """An event that is not resolved, None if there is none of this id."""
+        """The unresolved event with this id; None if there is none."""
         change = self.pending.get(event)
         if change is None:
             return self.open.get(event)
         return None if change.new is None or change.new.outcome != UNRESOLVED else change.new
 
     def entry(self, event: str) -> Entry | None:
-        """Ledger entry of a resolved event, None if there is none of this id."""
+        """Ledger entry of the resolved event with this id; None if there is none."""
         change = self.pending.get(event)
         if change is None:
             return self.ledger.find(event_key(event, self.seed))
         return None if change.new is None or change.new.outcome == UNRESOLVED else self._entry_of(change.new)
 
     def learned(self, event: str) -> Event | None:
-        """A resolved event with its forecasts, None if they are not kept."""
+        """The resolved event with this id and its forecasts; None if these are not kept."""
         change = self.pending.get(event)
         if change is None:
             return self.sample.by_id.get(event)
         return None if change.new is None or change.new.outcome == UNRESOLVED else change.new
 
     def joined(self, names: Sequence[str]) -> tuple[StreamState, Index]:
-        """State with these experts among its own, and their positions, which must not be modified."""
+        """State that includes the experts `names`, and the experts' positions (do not modify)."""
         try:
             return self, self.columns.of(names)
         except KeyError:
@@ -144,7 +144,7 @@ class StreamState(NamedTuple):
             return state, state.columns.of(names)
 
     def changed(self, changes: Sequence[Change]) -> StreamState:
-        """The state after changes to some events.
+        """The state after `changes`.
 
         Raises ProbabilityError if an event has a prior of its own among events without one, or the other way round.
         """
@@ -185,7 +185,7 @@ class StreamState(NamedTuple):
         return state
 
     def _with_rows(self, rows: _Rows) -> StreamState:
-        """State with the totals and sample of further events that stay out of the ledger."""
+        """State whose totals and sample include the events `rows`, which stay out of the ledger."""
         q, columns, facts, made = rows
         totals, wide = self.totals.over(self.experts), q
         if len(columns) < len(self.experts) or (columns[1:] < columns[:-1]).any():
@@ -235,7 +235,7 @@ class StreamState(NamedTuple):
         return blocks[0].priors is not None if blocks else None
 
     def _check_prior(self, event: str | None, *, own: bool) -> None:
-        """Refuse an event with a prior of its own among events without one, and the other way round."""
+        """Raise a ProbabilityError if the event has its own prior and other events have none, or vice versa."""
         have = self.own_priors(event) if self.totals.prior is None else None
         if have is None or have == own:
             return
@@ -247,7 +247,7 @@ class StreamState(NamedTuple):
         )
 
     def merge(self, other: StreamState) -> StreamState:
-        """The state of two streams together, both settled.
+        """The state of the events of two streams, both settled.
 
         Raises ArgumentError if an event was learned from by both, or is open in one of them only.
         """
@@ -320,7 +320,7 @@ class StreamState(NamedTuple):
         return found.hexdigest()
 
     def _facts(self, event: Event) -> dict[str, Any]:
-        """Facts of an event other than forecasts and outcome, by name, without those that are not known."""
+        """Known facts of an event other than forecasts and outcome, by name."""
         stamps = zip(event.experts.tolist(), event.times_made(), strict=True)
         facts = {
             "made": sorted((self.experts[i], str(time)) for i, time in stamps if not np.isnat(time)),
@@ -350,7 +350,7 @@ class StreamSource:
 
     @property
     def _filled(self) -> StreamState:
-        """The state; LearningError if nothing was added."""
+        """The state; a LearningError if no event was added."""
         if not self.state.experts:
             raise LearningError("nothing has been added yet, so there is nothing to learn from")
         return self.state
@@ -377,7 +377,7 @@ class StreamSource:
         return Seen(totals.events.copy(), totals.counts.copy(), self.state.present(), notes)
 
     def sums(self, request: Request) -> Sums | None:
-        """Sums of all events, where floors allow it and, for the full structure, everybody answered everything."""
+        """Sums over all events; None if floors do not allow it, or the full structure lacks forecasts."""
         totals = self._filled.totals
         found = totals.evidence(laplace_prior(totals.events) if totals.prior is None else totals.prior)
         if found is None or (request.kind == "full" and not found[0].complete):
@@ -385,7 +385,7 @@ class StreamSource:
         return Sums(*found, self._seen(), self.state.always_right())
 
     def problem(self) -> Problem:
-        """The sample, open events among it.
+        """Problem of the sampled and the open events.
 
         As outcomes are as frequent as among all events, and those that stand for least count by themselves, no
         posterior is narrower than the sample allows.
@@ -405,7 +405,7 @@ class StreamSource:
 
 
 def _sampled(kept: int, totals: Totals) -> Note:
-    """The note that not all events are in the sample."""
+    """Note that only `kept` events are in the sample."""
     text = (
         f"learned from {kept:,} of {counted(int(totals.number.sum()), 'resolved event')}, which stand for all of them; "
         "more would be kept with a larger capacity"

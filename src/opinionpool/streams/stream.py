@@ -59,7 +59,7 @@ NEWER = (
 
 
 def exclusive(method: Callable[Concatenate[Stream, P], R]) -> Callable[Concatenate[Stream, P], R]:
-    """Decorator of a method during which no other thread changes the stream."""
+    """Decorator of a method that holds off other threads from changing the stream."""
 
     @wraps(method)
     def locked(self: Stream, /, *given: P.args, **options: P.kwargs) -> R:
@@ -217,7 +217,7 @@ class Stream:
         return self._with(self._state)
 
     def sample(self) -> tuple[Forecasts, Array]:
-        """The events from which pools are learned that need rows, and how many events each stands for, (T,).
+        """Sampled events, to which pools that need rows are fitted, and how many events each represents, (T,).
 
         Open events are among them.
         """
@@ -320,7 +320,7 @@ class Stream:
 
     @exclusive
     def withdraw(self, event: str) -> None:
-        """Forget an event that was annulled: an open one, or a resolved one, whose outcome is taken back.
+        """Forget an event that was annulled, open or resolved; a resolved event's outcome is taken back.
 
         Raises
         ------
@@ -567,7 +567,7 @@ class Stream:
         return other
 
     def _commit(self, state: StreamState, changes: Sequence[Change], at: Mapping[str, float] | None) -> None:
-        """Make changes; events that are resolved for the first time get their time."""
+        """Apply `changes` to `state` and keep the result; events resolved for the first time get their time."""
         if at is not None or self.half_life is not None:
             fresh = [change.id for change in changes if change.resolves]
             times = None if at is None else np.array([at[name] for name in fresh], dtype=np.float64)

@@ -1,4 +1,4 @@
-"""What a stream adds up: moments, counts, and weights that fade."""
+"""Sums over the events of a stream: moments, counts, and weights that decay."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ class Totals:
         )._with_moments(shared, own)
 
     def _with_moments(self, shared: Statistics | None, own: Statistics | None) -> Totals:
-        """Sums with these statistics, or without any if they would take too much memory."""
+        """Sums with the given statistics, or without statistics if these would take too much memory."""
         if shared is None or own is None:
             return replace(self, shared=None, own=None)
         parts = [part for moments in (shared, own) for part in moments.patterns.values()]
@@ -161,7 +161,7 @@ class Totals:
         )
 
     def evidence(self, prior: Array) -> tuple[Statistics, Array | None] | None:
-        """Statistics of contrasts, and the prior (K,) that events share, or None; None if sums do not suffice.
+        """Statistics of contrasts, and the shared prior (K,) or None; None in all if sums do not suffice.
 
         Raises ProbabilityError if some events have a prior of their own, others not, and none was given for these.
         """
@@ -237,7 +237,7 @@ class Clock(NamedTuple):
 
     @classmethod
     def of(cls, half_life: float | None) -> Clock:
-        """The clock of an empty stream. Raises ArgumentError if this is no half-life."""
+        """Clock of an empty stream. Raises an ArgumentError if `half_life` is invalid."""
         if half_life is not None and not (_is_number(half_life) and 0 < half_life < np.inf):
             raise ArgumentError(f"a half-life must be a finite number above 0, and it is {brief(half_life)}")
         return cls(half_life)
@@ -248,7 +248,7 @@ class Clock(NamedTuple):
         return 0.0 if self.half_life is None else math.log(2.0) / self.half_life
 
     def tell(self, events: int, at: Array | None) -> tuple[Clock, Array]:
-        """The clock after further events, and their times, which are `at` if they are given.
+        """Clock after further events, and the events' times: `at` if given.
 
         Raises ArgumentError if times are given for some events of the stream and not for others, or have no meaning.
         """
@@ -264,7 +264,7 @@ class Clock(NamedTuple):
         return later, np.arange(self.events, later.events, dtype=np.float64) if at is None else at
 
     def merged(self, other: Clock, *, both: bool) -> Clock:
-        """The clock of two streams together; `both` is whether each has resolved events.
+        """Clock of two merged streams; `both` says whether each has resolved events.
 
         Raises ArgumentError if they forget by counting events, which ran beside each other.
         """

@@ -1,4 +1,4 @@
-"""A pool with what it learned and, if it is to go on learning, what it learned from."""
+"""A fitted pool with its options and, so that it can go on learning, its stream of events."""
 
 from __future__ import annotations
 
@@ -120,11 +120,11 @@ class TrainedPool:
 
     @property
     def unnamed(self) -> bool:
-        """Whether its classes are 0 and 1 because it has seen no outcome that would have named them."""
+        """Whether the classes are called 0 and 1 because no outcome has named them yet."""
         return self.stream is not None and self.stream.count == 0 and list(map(label_text, self.classes)) == ["0", "1"]
 
     def named(self, classes: Sequence[object]) -> TrainedPool:
-        """Pool refitted with two classes of these names, if its own are not named yet; else the pool itself."""
+        """Pool refitted with two classes named `classes`, if its classes have no names yet; else the pool itself."""
         if self.stream is None or not self.unnamed or len(classes) != 2 or tuple(classes) == self.classes:
             return self
         stream = self.stream.with_classes(classes)
