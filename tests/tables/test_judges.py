@@ -281,6 +281,36 @@ def test_a_scale_may_name_the_column_of_a_long_table():
     np.testing.assert_array_equal(by_column.X, read_forecasts(io.BytesIO(text.encode()), scale="no,yes").X)
 
 
+@pytest.mark.parametrize("pair", [("fail", "pass"), ("bad", "good"), ("incorrect", "correct")])
+def test_the_better_outcome_is_offered_first(pair):
+    with pytest.raises(OpinionPoolError) as raised:
+        read_forecasts(io.BytesIO(f"id,a,b,label\n0,0.1,0.2,{pair[0]}\n1,0.6,0.7,{pair[1]}\n".encode()))
+    assert raised.value.remedies[0] == {"positive": pair[1]}
+
+
+TURNED = "q,judge,swapped,verdict\nx,k,false,A\nx,k,true,B\ny,k,false,B\ny,k,true,A\n"
+
+
+SHOWN = "q,judge,answer_a,answer_b,verdict\nx,k,us,them,A\nx,k,them,us,B\ny,k,us,them,B\ny,k,them,us,A\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "columns"), [(TURNED, {}), (TURNED, {"order": "swapped"}), (SHOWN, {"outcome": None, "event": "q"})]
+)
+def test_letters_that_turn_round_with_the_order_shown_are_asked_about(text, columns):
+    with pytest.raises(OpinionPoolError, match="letters may be places") as raised:
+        read_forecasts(io.BytesIO(text.encode()), columns=columns)
+    assert not raised.value.remedies
+
+
+def test_places_are_turned_round_by_a_column_that_says_swapped():
+    text = TURNED.replace("A", "first").replace("B", "second")
+    assert read_forecasts(io.BytesIO(text.encode()), columns={"order": "swapped"}).X[:, 0].round(2).tolist() == [
+        0.75,
+        0.25,
+    ]
+
+
 def test_a_scale_of_what_is_no_forecast_is_refused():
     text = KINDS["a classifier beside scores on their own scales and a vote"][0]
     with pytest.raises(OpinionPoolError, match="none is called 'gpt_score'"):

@@ -13,6 +13,7 @@ from math import isfinite
 
 from opinionpool.findings import Remedy, fault
 from opinionpool.labels import ALWAYS_VOID, FAMILIES, UNSETTLED, VOID
+from opinionpool.scales import Scale
 from opinionpool.tables.units import MISSING, looks_numeric
 from opinionpool.text import meant, quoted
 
@@ -177,8 +178,10 @@ def _with_positive(labels: Sequence[str], asked: Asked, first: str | None = None
     elif first is not None:
         positive = key(first)
     else:
-        ways = [Remedy({"positive": label}) for label in labels]
-        raise fault("which-positive", None, ways, outcomes=labels, one=labels[0], other=labels[1])
+        scale = Scale.of_verdicts(labels, grades=True)
+        one, other = labels if scale is None else scale.levels[::-1]
+        ways = [Remedy({"positive": label}) for label in (one, other)]
+        raise fault("which-positive", None, ways, outcomes=labels, one=one, other=other)
     if positive not in keys:
         about = str(asked.positive)
         raise fault("other-positive", outcomes=labels, about=about, meant=meant(about, labels))

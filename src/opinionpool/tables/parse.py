@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import combinations
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,7 +15,7 @@ from opinionpool.arrays import Array, Mask
 from opinionpool.errors import ArgumentError, DuplicateError, Note, OpinionPoolError, Remedy
 from opinionpool.findings import Place, fault, finding
 from opinionpool.forecasts import Forecasts, History
-from opinionpool.labels import UNRESOLVED
+from opinionpool.labels import FAMILIES, UNRESOLVED
 from opinionpool.names import name_key
 from opinionpool.scales import ALL, PLACES, facing, scale_of
 from opinionpool.tables.classes import as_listed
@@ -55,7 +56,7 @@ from opinionpool.tables.remarks import (
     refuse_summaries,
     refuse_totals,
 )
-from opinionpool.tables.roles import KEYED, UserRoles
+from opinionpool.tables.roles import KEYED, UserRoles, roles_of
 from opinionpool.tables.statements import LongRows, UnnamedTimes, drop_expired, latest_of_pair, one_each
 from opinionpool.tables.table import Table, Words, cell_fault
 from opinionpool.tables.units import NumberRules
@@ -280,7 +281,7 @@ class TableReader:
     @cached_property
     def placed(self) -> LongRows:
         """Rows in time, with 1 - p in place of p where the order shown, or the scale, has the classes reversed."""
-        rows = _by_place(self.timed[0], self.layout, self.settled.classes)
+        rows = _by_place(self.timed[0], self.layout, self.settled.classes, self.request.duplicates)
         return _towards(rows, self.settled.classes, self.rules)
 
     @cached_property
@@ -435,7 +436,7 @@ def _with_options(
     return replace(forecasts, options=labels, notes=(*forecasts.notes, *notes)), void[known]
 
 
-def _by_place(long_rows: LongRows, layout: Layout, classes: Sequence[object]) -> LongRows:
+def _by_place(long_rows: LongRows, layout: Layout, classes: Sequence[object], rule: str | None) -> LongRows:
     """Return the rows, with verdicts "first" and "second" exchanged where B was shown before A."""
     order, things = layout.roles.get("order"), {str(label).lower() for label in classes} == {"a", "b"}
     if order is None and not things:
@@ -443,13 +444,19 @@ def _by_place(long_rows: LongRows, layout: Layout, classes: Sequence[object]) ->
     columns = np.unique(long_rows.column).tolist()
     places = [(each, mask) for each in columns if (mask := _names_place(long_rows.table.words(each))).any()]
     if not places:
+        unused = layout.unused if rule is None else ()
+        named = [each for each in unused if "order" in roles_of(long_rows.table.names[each])]
+        for column in [order] if order is not None else [*named, *_exchanged(long_rows.table, unused)]:
+            _refuse_letters(long_rows, column)
         return long_rows
     if order is None:
         column, placed = places[0]
         row, count = int(placed.argmax()), int(placed.sum())
         raise cell_fault("place-of-what", long_rows.table, row, column, count=count)
     shown, turned = long_rows.table.words(order), np.zeros(len(long_rows.value), dtype=bool)
+    swapped = {word: side for family in FAMILIES[1:3] for word, side in zip(family, ("ab", "ba"), strict=True)}
     letters = ["".join(filter(str.isalnum, word.lower().replace("model", ""))) for word in shown.values]
+    letters = [swapped.get(word, word) for word in letters]
     first = [word[0] if word in {"a", "ab", "b", "ba"} else "" for word in letters]
     if "" in first:
         row, count = int(shown.rows(first.index(""))[0]), first.count("")
@@ -457,6 +464,31 @@ def _by_place(long_rows: LongRows, layout: Layout, classes: Sequence[object]) ->
     for column, placed in places:
         turned |= (long_rows.column == column) & (placed & shown.expand(np.array(first) == "b", False))[long_rows.row]
     return replace(long_rows, value=np.where(turned, 1.0 - long_rows.value, long_rows.value))
+
+
+def _exchanged(table: Table, unused: Sequence[int]) -> list[int]:
+    """Return the columns that hold the words of a later one, in no row the same."""
+    of = {place: table.words(place) for place in unused}
+    return [
+        one
+        for one, other in combinations(unused, 2)
+        if len(of[one].values) > 1 and {*of[one].values} == {*of[other].values}
+        if (
+            np.argsort(of[one].values)[np.argsort(np.argsort(of[other].values))][of[other].codes] != of[one].codes
+        ).all()
+    ]
+
+
+def _refuse_letters(long_rows: LongRows, by: int) -> None:
+    """Raise where most verdicts of one expert on one event contradict each other if a column differs."""
+    at, pair, side = long_rows.table.words(by).codes[long_rows.row], long_rows.pair, np.sign(long_rows.value - 0.5)
+    order = np.lexsort((at, pair))
+    one, other = order[:-1], order[1:]
+    agree = np.where((pair[one] == pair[other]) & (at[one] != at[other]), side[one] * side[other], 0.0)
+    if (agree < 0).sum() > (agree > 0).sum():
+        first, count = int(other[(agree < 0).argmax()]), int((agree < 0).sum())
+        cell = int(long_rows.row[first]), int(long_rows.column[first])
+        raise cell_fault("place-or-thing", long_rows.table, *cell, count=count, name=long_rows.table.names[by])
 
 
 def _names_place(words: Words) -> Mask:
