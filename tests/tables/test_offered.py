@@ -269,6 +269,15 @@ def test_many_numbers_out_of_range_are_no_code_for_no_answer():
     assert "--missing-value" not in str(raised.value)
 
 
+@pytest.mark.parametrize("name", ["proba", "confidence"])
+def test_a_number_below_a_half_wherever_the_verdict_is_no_is_that_of_yes(name):
+    cells = [(i, who, (3 * i + 4 * k) % 9 / 10 + 0.07) for i in range(6) for k, who in enumerate("ab")]
+    lines = [f"s{i},{who},{int(p > 0.5)},{p:.2f},{i % 2}" for i, who, p in cells]
+    found = diagnose(io.BytesIO("\n".join([f"sample_id,model,y_pred,{name},y_true", *lines]).encode())).readable
+    assert found
+    assert all(way.forecasts.X[0, 0] == 0.07 for way in found)
+
+
 def test_a_verdict_and_how_sure_by_their_names_are_a_pair():
     rows = [("yes", 0.9, "no", 0.7, "yes"), ("No", 0.8, "yes", 0.6, ""), ("yes", 0.6, "n/a", None, "no")]
     names = ["gpt_verdict", "gpt_confidence", "answer_b", "certainty_b", "gold"]

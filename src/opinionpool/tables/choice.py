@@ -308,6 +308,8 @@ class Choice:
         roles = self.roles(verdict)
         if roles and "verdict" not in roles and not look.varies_within(verdict.place, reading.roles["event"]):
             yield "it is what happened"
+        if forecast.below and verdict.folded <= TRUTH and forecast.agrees(verdict):
+            yield "it is the probability of yes, which is the verdict where that is above a half"
         if len(verdict.folded) > 2 and says == {PROBABILITY}:
             yield "it is one of several answers"
 
