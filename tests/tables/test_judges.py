@@ -344,11 +344,16 @@ def test_outcomes_in_two_numbers(text, options, expected):
         ("id,a,b,label\n0,0.1,0.2,-1\n1,0.6,0.7,1\n2,0.2,0.3,-1\n", None, {"positive": "-1"}),
         ("q,user,prob\nx,kim,0.5\nx,lou,0.6\nx,TOTAL,0.55\n", "totals-of-experts", {"exclude": ("TOTAL",)}),
         ("event,ann,ann_conf,bob,bob_conf,outcome\nx,0.5,0.9,0.4,0.8,1\ny,0.3,0.7,0.2,0.6,0\n", None, None),
+        (
+            "id,birads,ann,bob\n" + "".join(f"c{i},{2 + i % 4},{64 - 3 * i},{18 + 5 * i}\n" for i in range(12)),
+            "out-of-range",
+            {"exclude": ("birads",)},
+        ),
         ("id,a,b,label\nx,-2,2,1\ny,-1,0,0\nz,1,1,1\nw,-2,-1,0\n", None, {"scale": {"*": "-2-2"}}),
     ],
 )
 def test_what_is_asked(text, code, remedy):
     with pytest.raises(OpinionPoolError) as raised:
-        read_forecasts(io.BytesIO(text.encode()))
+        read_forecasts(io.BytesIO(text.encode()), percent="birads" in text)
     assert code is None or raised.value.finding.code == code
     assert remedy is None or remedy in raised.value.remedies

@@ -414,14 +414,16 @@ def _check_columns(
     reading: Reading,
 ) -> None:
     """Raise if some experts' columns are percentages and others' are fractions, where each expert has a column."""
-    found = Written(table)
+    found, raw = Written(table), replace(reading, rules=replace(reading.rules, percent=False))
     for column, numbers, (expert, _) in zip(layout.forecasts, plain, layout.cells, strict=True):
         known = str(expert) in reading.rules.units or scale_of(reading.rules.scales, str(expert)) is not None
         if (kept is None or str(expert) in kept) and not known:
-            written = reading.written(table, column, numbers)
+            written = raw.written(table, column, numbers)
             if written is not None:
                 found.add(str(expert), written, column)
-    found.check(columns=True, every=not layout.unused)
+    found.check_odd()
+    if not reading.rules.percent:
+        found.check(columns=True, every=not layout.unused)
 
 
 def _nameless(table: Table, column: int, lacking: npt.NDArray[np.bool_], what: str, own: str) -> OpinionPoolError:

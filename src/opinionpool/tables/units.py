@@ -30,6 +30,8 @@ MISSING = frozenset({"", "na", "n/a", "#n/a", "nan", "null", "none", "-", "--", 
 # No-break and thin blanks stand before per cent signs in French and German.
 GAP = r"\s\u00a0\u2007-\u2009\u202f"
 NUMBER = re.compile(rf"([+-]?(?:[0-9]+[.,]?[0-9]*|[.,][0-9]+)(?:[eE][+-]?[0-9]{{1,5}})?)[{GAP}]*(%?)", re.ASCII)
+# Levels of a scale at most.
+_LEVELS = 11
 # A level written with the last one, such as 4/5.
 _OF = re.compile(r"([0-9]{1,2})\s*(?:/|of|out of)\s*([0-9]{1,2})", re.ASCII | re.IGNORECASE)
 
@@ -168,6 +170,18 @@ class Written:
         beyond = np.flatnonzero(np.abs(values) > 1 + OVERSHOOT)
         if len(beyond):
             self._first.setdefault(name, (int(beyond[0] if rows is None else rows[beyond].min()), column))
+
+    def check_odd(self) -> None:
+        """Refuse a column of more numbers than levels, all of a scale, beside columns of percentages."""
+        kinds = {name: each.kind for name, each in self._spreads.items()}
+        found = (name for name, kind in kinds.items() if kind == "scale" and self._spreads[name].every > _LEVELS)
+        odd = next(found, None) if "percentages" in kinds.values() else None
+        if odd is not None:
+            low, high = self._spreads[odd].ends
+            out = f"; whole numbers from {low} to {high} are a scale, and no percentages as in other columns"
+            out += f"; {exclude_way(odd, odd)}, and if it holds percentages, --unit {quoted(odd)}=percent"
+            ways = [{"exclude": (odd,)}]
+            raise cell_fault("out-of-range", self._table, *self._first[odd], ways, bounds="0 and 1", out=out)
 
     def check(self, *, columns: bool, every: bool = True) -> None:
         """Raise if numbers are levels of scales, or percentages for some experts and fractions for others.
