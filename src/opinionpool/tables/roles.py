@@ -39,6 +39,7 @@ PROBABILITY = "probability"
 # Roles that a value within an object can play by its own name, as in "question.resolution".
 _WITHIN = frozenset({"event", "expert", PROBABILITY, "outcome", "time", "closes", "resolved_at", "topic", TEXT})
 _QUESTION = re.compile(rf"(?:g\d+_?)?(?:{'|'.join(_WORDS['question'])})_?\d+[a-z]?(?![^\W_])")
+_DEADLINE = re.compile(rf"_before_(?=(?:19|20)\d\d|(?:\d+_)?(?:{'|'.join(_WORDS['month'])})(?![^\W_]))")
 _DATE = re.compile(r"(?:19|20)\d\d_\d{1,2}(?:_\d{1,2})?|\d{1,2}_\d{1,2}_(?:19|20)?\d\d")
 _SAYS_PROBABILITY = re.compile(r"[\W_]+(?:p|prob|probs|proba|probability)$", re.IGNORECASE)
 # German writes several words as one.
@@ -76,8 +77,10 @@ def words_of(name: str) -> frozenset[str]:
 
     >>> [sorted(words_of(name)) for name in ("row_id", "prob_win", "Q1: on time", "Rain before May? (0-100)", "ann")]
     [['index', 'never'], ['head', 'unsure'], ['question'], ['question'], []]
+    >>> [sorted(words_of(name)) for name in ("Vote before July", "Rain before 1 May", "p before talk")]
+    [[], [], ['head', 'summary']]
     """
-    own = normal(name.rpartition(".")[2])
+    own = _DEADLINE.sub("_", normal(name.rpartition(".")[2]))
     if re.search(r"\?\s*(?:%|[(\[][^?]*[)\]])?\s*$", name) or _QUESTION.match(own):
         return frozenset({"question"})
     # A word before a number, as in "expert number 3", is part of a name.
@@ -91,7 +94,7 @@ def words_of(name: str) -> frozenset[str]:
     found |= {"never"} if own in _WORDS["again"] else set()
     found |= {"never", "index"} if not own or name.startswith("Unnamed:") else set()
     found -= {"never"} if own[-1:].isdigit() and is_period(name) else set()
-    return frozenset(found - {"question", "totals", "key", "period", "deal", "unit"})
+    return frozenset(found - {"question", "totals", "key", "period", "month", "deal", "unit"})
 
 
 def is_never(name: str) -> bool:
@@ -108,7 +111,7 @@ def is_period(name: str) -> bool:
     """
     own = normal(name)
     words = {part for part in re.split(r"[_/]|(?<=[a-z])(?=\d)", own) if not part.isdigit()}
-    return bool(_DATE.fullmatch(own.replace("/", "_"))) or bool(words and words <= _WORDS["period"])
+    return bool(_DATE.fullmatch(own.replace("/", "_"))) or bool(words and words <= _WORDS["period"] | _WORDS["month"])
 
 
 def unnumbered(names: Sequence[str]) -> list[str]:
