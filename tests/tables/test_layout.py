@@ -63,8 +63,8 @@ PAIR = "q1,a,.5,{0}\nq1,b,.25,{1}\nq2,a,.75,{2}"
          {"expert": "respondent"}, ["q1", "q2"]),
         ("item,judge,label,confidence,gold\n1,a,yes,.9,yes\n1,b,no,.6,yes", "a row per forecast, sure of a verdict",
          {"event": "item", "expert": "judge", "probability": "confidence", "verdict": "label", "outcome": "gold"}, []),
-        ("respondent,age,Snow?(0-100),Vote_before_July?(0-100)\nann,34,5,20\nbob,51,10,40",
-         "a row per expert, a column per event", {"expert": "respondent"}, ["Snow?(0-100)", "Vote_before_July?(0-100)"]),
+        ("respondent,age,Ice?(0-100),Vote_before_July?(0-100)\nann,34,5,20\nbob,51,10,40",
+         "a row per expert, a column per event", {"expert": "respondent"}, ["Ice?(0-100)", "Vote_before_July?(0-100)"]),
         # Words that are never forecasts, and columns that no number fits.
         ("event,ann,stake,week,price_id,sales\nq1,.5,30,1,9,1200\nq2,.1,55,2,8,1700", WIDE, {"event": "event"},
          ["ann"]),
