@@ -281,6 +281,15 @@ def test_a_scale_may_name_the_column_of_a_long_table():
     np.testing.assert_array_equal(by_column.X, read_forecasts(io.BytesIO(text.encode()), scale="no,yes").X)
 
 
+@pytest.mark.parametrize(
+    "header", ["example_id,judge_model,score,human_label", "answer_id,judge_name,explanation,score,gold"]
+)
+def test_whose_score_it_is_and_why_are_no_part_of_the_event(header):
+    text = long(header, lambda t, j: f"t{t},{j},{f'so {t % 2},' * ('expl' in header)}{score(t)},{int(GOLD[t])}")
+    ways = [way.forecasts for way in diagnose(io.BytesIO(text.encode())).readable]
+    assert [(way.experts, len(way.events)) for way in ways] == [(JUDGES, N)]
+
+
 @pytest.mark.parametrize("pair", [("fail", "pass"), ("bad", "good"), ("incorrect", "correct")])
 def test_the_better_outcome_is_offered_first(pair):
     with pytest.raises(OpinionPoolError) as raised:
