@@ -26,7 +26,7 @@ SMALL = 1 << 12
 
 
 class Bounds(NamedTuple):
-    """The log-odds of a probability at the floor of either class."""
+    """Smallest and largest log-odds, at the floors of either class."""
 
     low: float | Array
     high: float | Array
@@ -56,7 +56,7 @@ def floored_log_odds(q: Floats, bounds: Bounds, out: Floats) -> Floats:
 
 
 def within(values: Floats, low: float | Array, high: float | Array) -> Floats:
-    """The values, in place, moved to the ends of a range where they lie outside."""
+    """`values` clipped in place to the range from `low` to `high`."""
     if values.size > SMALL:
         return np.clip(values, low, high, out=values)
     np.maximum(values, low, out=values)

@@ -1,4 +1,4 @@
-"""Events whose outcomes may depend on each other: those of one group, or of one day."""
+"""Clusters of events whose outcomes may be dependent: events of one group, or of one day."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Everything that opinionpool raises or warns with, in one tree.
+"""Errors and warnings of opinionpool, in one class hierarchy, and notes.
 
 Every error is a ``ValueError``, so that code written for scikit-learn catches it, and says in one sentence
 which rule was broken, by which value, and what to do about it.

@@ -451,7 +451,7 @@ class Forecasts(Tabular):
         return replace(self, **chosen | {"event_index": index} | changes)
 
     def select_experts(self, names: Sequence[str]) -> Forecasts:
-        """The forecasts of some experts, in the order of `names`; every event stays.
+        """The forecasts by the experts `names`, in this order; all events stay.
 
         Raises
         ------

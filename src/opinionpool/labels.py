@@ -257,7 +257,7 @@ def option_slots(options: Options) -> tuple[str, ...]:
 
 
 def check_options(options: Options, events: Sequence[str]) -> None:
-    """Refuse sets that are no options of events.
+    """Raise an error unless `options` are valid sets of options, one for each event.
 
     Raises ShapeError unless there are two different labels or more for each event.
     """

@@ -110,7 +110,7 @@ def normalised(q: Array) -> tuple[Array, int]:
 
 
 def class_probabilities(p: npt.ArrayLike, classes: int = 2, what: str = "prior") -> Array:
-    """A prior as probabilities of all classes, (..., K).
+    """Checked prior as probabilities of all classes, (..., K).
 
     Raises ProbabilityError unless 1e-300 <= p < 1 everywhere and, for K > 2, the rows sum to 1 within 1e-4 (then
     normalised). Raises ShapeError if the last axis of a K > 2 prior is not K long.
@@ -211,7 +211,7 @@ def raise_to_floors(q: Array, floors: Array) -> Array:
 
 
 def _binary_bounds(floors: Array) -> tuple[Array, Array]:
-    """Log-odds at which a probability of the second class meets the floors of either class."""
+    """Lower and upper bounds of the second class's log-odds, from the floors of both classes."""
     ends = np.log(floors) - np.log1p(-floors)
     return ends[..., 1], -ends[..., 0]
 

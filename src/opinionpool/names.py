@@ -36,7 +36,7 @@ def _made_names(n: int, thing: str) -> tuple[str, ...]:
 
 
 def repeated(names: Sequence[str]) -> str | None:
-    """The first name that stands twice, None if all differ.
+    """First name that occurs twice; None if all names differ.
 
     >>> repeated(["ann", "bob", "ann"]), repeated(["ann", "bob"])
     ('ann', None)
@@ -62,7 +62,7 @@ def unknown_names(names: Iterable[str], known: Iterable[str]) -> list[str]:
 
 
 def places(names: Iterable[str], among: Sequence[str]) -> npt.NDArray[np.intp]:
-    """Positions of experts among others, by name. An ExpertError names the first unknown one.
+    """Position of each of `names` in `among`. An ExpertError names the first unknown expert.
 
     >>> places(["bob", "ann"], ["ann", "bob", "cat"])
     array([1, 0])

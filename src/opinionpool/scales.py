@@ -164,7 +164,7 @@ class Scale:
         return _key(outcome) == "tie" and {*map(_key, (self.levels[0], self.levels[-1]))} == {"a", "b"}
 
     def probability(self, place: npt.ArrayLike) -> Array:
-        """(l + ½)/M of levels l, NaN for -1."""
+        """Probability (l + ½)/M of each level `place` = l, NaN for -1."""
         given = np.asarray(place, dtype=np.float64)
         return np.where(given < 0, np.nan, (given + 0.5) / len(self.levels))
 
