@@ -156,6 +156,10 @@ ARENA = "pair_id,model_a,model_b,judge,winner,human_winner\n" + "".join(
 )
 
 
+def test_neither_milliseconds_nor_a_temperature_is_a_forecast_or_tells_rows_apart():
+    assert set(read(JUDGES).experts) == {"gpt", "llama", "other"}
+
+
 @pytest.mark.parametrize(
     ("text", "outcomes", "offered"),
     [
@@ -163,8 +167,6 @@ ARENA = "pair_id,model_a,model_b,judge,winner,human_winner\n" + "".join(
         (ARENA, None, [{"probability": "winner"}]),
         # The finding is the outcome of a case, and no event; a column in per cent is one of several that may be meant.
         (RATERS, None, [{"probability": "birads"}, {"probability": "malignancy_pct"}]),
-        # Neither milliseconds nor a temperature tells rows apart or is a probability.
-        (JUDGES, None, [{"expert": "judge_model"}]),
         # Codes with a hyphen are names, and a column of one word is none.
         (SURVEY, "ifq_id,state,outcome\n100-0,open,a\n101-0,open,b\n", [{"event": "ifq_id"}]),
         # Among percentages, 0 and 1 may be what happened; what goes far below 0 is on a scale of its own.
