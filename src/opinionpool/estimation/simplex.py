@@ -114,10 +114,11 @@ class _Point(NamedTuple):
 
 @dataclass(eq=False)
 class _Likelihood:
-    """Loss −Σ_t u_t log(Σ_i w_i q_ti / Σ_i w_i) by v, w = (1 − ε)v + ε mean(v); ε = 1e-6, or 0 if no q is missing.
+    """Log loss of a linear pool, −Σ_t u_t log(Σ_i w_i q_ti / Σ_i w_i), u weights of events, q of what happened, by v.
 
-    It is the same for any multiple of v. So v'∇ = 0, and the quadratic with ∇² + 11' has its minimum on the cone v ≥ 0
-    at Σv = 1. With e = q/Σwq − [present]/Σw and g = [present]/Σw, the score is Σ u e, and ∇² is Σ u (ee' + eg' + ge').
+    w = (1 − ε)v + ε mean(v); ε = 1e-6, or 0 if no q is missing. It is the same for any multiple of v, so v'∇ = 0, and
+    the quadratic with ∇² + 11' has its minimum on v ≥ 0 at Σv = 1. With e = q/Σwq − [present]/Σw and g = [present]/Σw,
+    the score is Σ u e, and ∇² is Σ u (ee' + eg' + ge').
     """
 
     q: Array

@@ -83,7 +83,7 @@ Likelihood: TypeAlias = Callable[[Array], Arrow]
 
 
 class Centred(Protocol):
-    """Posterior with a mean, for `about_mean`."""
+    """Protocol of a posterior about whose mean a likelihood can be expanded."""
 
     @property
     def centre(self) -> Array:

@@ -230,7 +230,7 @@ class Approximation:
 
 
 def by_quadratic(about: Quadratic, nodes: Nodes) -> Approximation:
-    """Return the posterior at all nodes: given intercept and sum in closed form, then of intercept and sum (10.5)."""
+    """Return the posterior at all nodes: of intercept and Σw, and in closed form of the weights given these (10.5)."""
     d, v = nodes.free, nodes.direction
     deviations = Deviations.of(about.curvature[d:, d:], nodes)
     b, q, sums = len(v), len(about.slope), nodes.sums

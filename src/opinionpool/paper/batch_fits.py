@@ -93,7 +93,7 @@ def recalibrated(train: Array, y: Mask, test: Array) -> tuple[Array, Array]:
 
 
 def gaussian_pools(x: Array, y: Mask) -> LogPools:
-    """Sample averages in the full structure (5.4): w = 2 Σ̂⁻¹ μ̂.
+    """Log pools whose weights 2 Σ̂⁻¹ μ̂ are of sample averages, with full Σ̂ (section 5.4).
 
     Raises numpy.linalg.LinAlgError if a covariance is singular.
     """

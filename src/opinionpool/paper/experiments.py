@@ -70,7 +70,7 @@ class Curves:
         return np.asarray(self.of(method).mean(axis=1))
 
     def error(self, method: str) -> Array:
-        """Standard error of that mean over the draws of experts and halves, (P,)."""
+        """Standard error of `mean(method)` over the draws of experts and halves of events, (P,)."""
         return standard_error(self.of(method))
 
     def gain(self, method: str, over: str) -> tuple[Array, Array]:

@@ -174,7 +174,7 @@ def check_shares(weights: npt.ArrayLike) -> Array:
 
 
 def intercept_ratios(intercept: npt.ArrayLike, classes: int) -> Array:
-    """An intercept as log-ratios, (K - 1,)."""
+    """Log-ratios (K - 1,) of an `intercept` in log-odds, or of one of each class, (K,), if K > 2; else ShapeError."""
     a = as_numbers(intercept, "intercept", ArgumentError)
     if a.shape not in {(), (classes,) if classes > 2 else ()} or not np.isfinite(a).all():
         raise ShapeError(f"the intercept of {classes} classes must be finite and of shape {(classes,)}, not {a}")

@@ -138,7 +138,7 @@ class Column:
 
     @property
     def is_grade(self) -> bool:
-        """Whether the cells are a few grades, which may be outcomes, and the header names a score."""
+        """Whether the header names a score, and the few distinct cells could be grades that happened."""
         few = 1 < self.distinct <= 11 and (self.is_two or self.kind == "text" or self.whole == 1)
         return few and "score" in self.says and not self.roles and not {"never", "summary"} & self.says
 
