@@ -247,7 +247,8 @@ class Choice:
         numbers = [c for c in plain if c in sure or not c.binary]
         happened = self.happened(Reading(ONE, roles, ()))
         own = sides(plain) if self.profile.grid([c.place for c in plain], happened) is None else []
-        ways = [*own, [c for c in plain if c not in strangers(plain)], free, plain, numbers]
+        odd = {c.place for c in strangers(plain)}
+        ways = [*own, [c for c in plain if c.place not in odd], free, plain, numbers]
         ways += [self._of_classes(free, roles)] if shape.columns == "class" else []
         if loose:
             scores = [c for c in self._plain if c.forecasts and "score" in c.says and c.place not in used]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
@@ -474,10 +475,11 @@ def sides(columns: Sequence[Column]) -> list[list[Column]]:
 def strangers(columns: Sequence[Column]) -> list[Column]:
     """Return the columns that share no word with three or more others that end in the same word, as x_pop does."""
     words = {c.place: c.name.lower().split("_") for c in columns}
-    for last in {own[-1] for own in words.values() if len(own) > 1 and own[-1].isalpha()}:
-        family = [own for own in words.values() if own[-1] == last]
-        others = [c for c in columns if {*words[c.place]}.isdisjoint(chain(*family))]
-        if len(family) > 2 and len(family) + len(others) == len(columns):
+    number = Counter(own[-1] for own in words.values())
+    for last in {own[-1] for own in words.values() if len(own) > 1 and own[-1].isalpha() and number[own[-1]] > 2}:
+        family = set(chain(*(own for own in words.values() if own[-1] == last)))
+        others = [c for c in columns if family.isdisjoint(words[c.place])]
+        if number[last] + len(others) == len(columns):
             return others
     return []
 
