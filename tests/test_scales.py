@@ -642,7 +642,9 @@ class TestConflicts:
     """Scales that contradict other options, or what a saved pool learned from."""
 
     def test_a_scale_of_nobody_and_percentages_beside_a_scale_of_all_are_errors(self):
-        with pytest.raises(LayoutError, match="none is called 'ant'") as caught:
+        with pytest.raises(
+            LayoutError, match="--scale is of an expert or a column of forecasts, and none is called 'ant'"
+        ) as caught:
             read(WIDE, scale={"ann": "1-5", "bob": "1-10", "cy": "no,yes", "ant": "1-5"})
         assert "did you mean 'ann'?" in str(caught.value)
         with pytest.raises(ArgumentError, match="percent says that numbers are percentages, and scale"):

@@ -346,7 +346,7 @@ class BasePool(ClassifierMixin, FittedAttributes):  # type: ignore[misc]
         scales, known_columns = self._scales(begun), self._columns_known() if begun else None
         if scales:
             axes(X, "X")
-            own_scales(scales, names or experts_of(X, known_columns))
+            own_scales(scales, experts_of(X, known_columns))
         columns = columns_of(X, self, scales)
         y, ties = without_ties(aligned(y, keys, "y"), scales)
         labels, known = labels_of(y, len(columns), who, given if begun is None else begun.classes)

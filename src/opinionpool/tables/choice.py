@@ -39,7 +39,6 @@ from opinionpool.tables.roles import (
     names_unit,
     normal,
 )
-from opinionpool.tables.table import BLANK
 from opinionpool.text import counted, listed, shown
 
 # Assignments of columns to the roles of a shape that are tried, and columns tried for a role where no name says which.
@@ -156,6 +155,11 @@ class Choice:
         plain = [c.place for c in columns if not (TEXT in c.roles and ids) and "expert" not in c.roles]
         return plain or list(named)
 
+    @cached_property
+    def _scores(self) -> list[Column]:
+        """Columns that are called scores, whose cells may be forecasts."""
+        return [c for c in self._plain if "score" in c.says and c.forecasts]
+
     def _row_names(self) -> list[tuple[int, ...]]:
         """Return candidates for row names: the one column of unique texts, else of an index; () for row numbers."""
         texts = [
@@ -203,10 +207,9 @@ class Choice:
             able = [c for c in self.free if "outcome" in self.roles(c) and c.kind == "text"]
             yield from ((c.place,) for c in able if c.distinct > 1 and c.present == 1)
         elif role == PROBABILITY:
-            scores = [c for c in self._plain if "score" in c.says and c.forecasts]
             last = [c for side in sides(self.numbers)[:1] for c in side]
             numbers = [c for c in self.numbers if not c.period or c in last or not last]
-            able = [c for c in [*numbers, *scores][:_GUESSED] if c.kind and not c.binary]
+            able = [c for c in [*numbers, *self._scores][:_GUESSED] if c.kind and not c.binary]
             yield from ((c.place,) for c in [c for c in able if "head" in c.says] or able)
         elif role == "outcome":
             able = [c for c in self.free if c.may_say_outcome]
@@ -251,7 +254,7 @@ class Choice:
         ways = [*own, [c for c in plain if c.place not in odd], free, plain, numbers]
         ways += [self._of_classes(free, roles)] if shape.columns == "class" else []
         if loose:
-            scores = [c for c in self._plain if c.forecasts and "score" in c.says and c.place not in used]
+            scores = [c for c in self._scores if c.place not in used]
             differ = any(c.fractions for c in numbers) and not any(c.fractions for c in scores)
             ways += [scores if differ else [c for c in self._plain if c in numbers or c in scores], scores]
         return list(dict.fromkeys(tuple(c.place for c in way) for way in ways if way or not free))
@@ -379,16 +382,9 @@ class Choice:
 
     def _differs(self, column: Column, reading: Reading) -> bool:
         """Whether verdicts in `column` differ within an event, or from an outcome column in the same row."""
-        look, event = self.profile, reading.roles.get("event", ())
-        if event and look.varies_within(column.place, event):
-            return True
-        own = [word.lower() for word in column.words.values]
-        return any(
-            BLANK not in {mine, its} and own[mine] != other.words.values[its].lower()
-            for other in self.free
-            if "outcome" in self.roles(other) and other is not column
-            for mine, its in set(zip(column.words.codes.tolist(), other.words.codes.tolist(), strict=True))
-        )
+        event, others = reading.roles.get("event", ()), (c for c in self.free if "outcome" in self.roles(c))
+        within = bool(event) and self.profile.varies_within(column.place, event)
+        return within or any(column.differs(other) for other in others if other is not column)
 
     def _class_vetoes(self, reading: Reading, forecasts: Sequence[Column]) -> Iterator[str]:
         """Yield vetoes if forecast columns are wrongly read as classes, or wrongly not read as classes."""
@@ -545,9 +541,9 @@ class Choice:
         sure = "sureness" in column.roles and reading.shape != SURE
         if reading.shape == ONE or sure or PROBABILITY not in self.roles(column):
             named = PROBABILITY in self.roles(column) and not sure
-            scores = [c for c in self._plain if "score" in c.says and c.forecasts]
-            left = [c for c in [*self.numbers, *scores] if c.place not in reading.used and c.kind and not c.binary]
-            names = [c.name for c in left if not (named and "summary" in c.says) and c not in self._earlier(reading)]
+            aside = reading.used.union(c.place for c in self._earlier(reading))
+            left = [c for c in [*self.numbers, *self._scores] if c.place not in aside and c.kind and not c.binary]
+            names = [c.name for c in left if not (named and "summary" in c.says)]
             if names:
                 yield f"{listed(names, 4)} {'holds' if len(names) == 1 else 'hold'} no forecasts"
 
@@ -572,13 +568,8 @@ class Choice:
             what = "experts and no classes" if shape == WIDE else "classes and no experts"
             yield f"columns that add up to 1 are {what}"
         asked = self.asks(reading)
-        event = reading.roles.get("event", ())
-        if (
-            shape == WIDE
-            and asked
-            and len(forecasts) > 1
-            and not (set(event) & {*self.called("event")} or "event" in self.given)
-        ):
+        named = "event" in self.given or not {*reading.roles.get("event", ())}.isdisjoint(self.called("event"))
+        if shape == WIDE and asked and len(forecasts) > 1 and not named:
             yield "columns are experts, though they are called as questions"
         if shape == RESPONDENTS and not asked and "expert" not in self.given:
             yield "columns are events, though they are not called as questions"
@@ -591,17 +582,15 @@ class Choice:
     def _aside_caveats(self, reading: Reading, forecasts: Sequence[Column]) -> Iterator[str]:
         """Yield caveats on unused columns with numbers like the forecasts, or with words and numbers mixed."""
         scales = {c.span[1] > 1 for c in forecasts if len(c.known)}
+        aside = reading.used.union(c.place for c in self._earlier(reading))
         for c in self.free:
-            if c.place in reading.used or self.given_roles.settles(c.name) or self.roles(c) & {"prior", *FACTS}:
+            if c.place in aside or self.given_roles.settles(c.name) or self.roles(c) & {"prior", *FACTS}:
                 continue
             graded = "score" in c.says and c.spread == "scale"
-            if (
-                {"never", "score"} & c.says
-                and not graded
-                and (not c.fractions or ("never" in c.says and is_never(c.name)))
-            ):
+            none = not c.fractions or ("never" in c.says and is_never(c.name))
+            if {"never", "score"} & c.says and not graded and none:
                 continue
             alike = "score" in c.says or (c.forecasts and len(c.known) and not c.binary and {c.span[1] > 1} == scales)
             alike = alike or (c in self.numbers and bool(c.kind)) or (c.kind == "mixed" and c in self._plain)
-            if alike and c not in self._earlier(reading):
+            if alike:
                 yield f"{shown(c.name)} is no forecast"

@@ -16,7 +16,7 @@ from opinionpool.errors import ArgumentError, DuplicateError, Note, OpinionPoolE
 from opinionpool.findings import Place, fault, finding
 from opinionpool.forecasts import Forecasts, History
 from opinionpool.labels import FAMILIES, UNRESOLVED
-from opinionpool.names import name_key
+from opinionpool.names import name_key, places as positions
 from opinionpool.scales import ALL, PLACES, facing, scale_of
 from opinionpool.tables.classes import as_listed
 from opinionpool.tables.engine import check_classes
@@ -473,9 +473,7 @@ def _exchanged(table: Table, unused: Sequence[int]) -> list[int]:
         one
         for one, other in combinations(unused, 2)
         if len(of[one].values) > 1 and {*of[one].values} == {*of[other].values}
-        if (
-            np.argsort(of[one].values)[np.argsort(np.argsort(of[other].values))][of[other].codes] != of[one].codes
-        ).all()
+        if (positions(of[other].values, of[one].values)[of[other].codes] != of[one].codes).all()
     ]
 
 

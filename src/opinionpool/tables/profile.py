@@ -263,14 +263,24 @@ class Column:
     @property
     def below(self) -> bool:
         """Whether any number is below one half."""
-        return self.span[0] < (50 if self.span[1] > 1 else 0.5)
+        return self.span[0] < self.half
+
+    @property
+    def half(self) -> float:
+        """One half, or 50 if any number is above 1."""
+        return 50.0 if self.span[1] > 1 else 0.5
 
     def agrees(self, verdicts: Column) -> bool:
         """Whether nearly all numbers are above one half where verdicts are yes, and below where they are no."""
-        half = 50 if self.span[1] > 1 else 0.5
         yes = verdicts.words.expand(np.array([word.lower() in YES for word in verdicts.words.values]), False)
-        clear = (verdicts.words.codes != BLANK) & (self.values != half) & ~np.isnan(self.values)
-        return not clear.any() or bool(((self.values > half) == yes)[clear].mean() > 1 - _SHARE)
+        clear = (verdicts.words.codes != BLANK) & (self.values != self.half) & ~np.isnan(self.values)
+        return not clear.any() or bool(((self.values > self.half) == yes)[clear].mean() > 1 - _SHARE)
+
+    def differs(self, other: Column) -> bool:
+        """Whether any row has a word here and another one in `other`, in any case; rows with a blank aside."""
+        own, its = ([word.lower() for word in column.words.values] for column in (self, other))
+        pairs = set(zip(self.words.codes.tolist(), other.words.codes.tolist(), strict=True))
+        return any(BLANK not in pair and own[pair[0]] != its[pair[1]] for pair in pairs)
 
     def line(self, role: str) -> tuple[str, str, str, str, str]:
         """Return name, type, number of values, range or example, and role, as the question about columns shows them."""
@@ -396,9 +406,7 @@ class Profile:
 
     def varies_within(self, place: int, places: Iterable[int]) -> bool:
         """Return True if the column `place` has different values in rows that agree in the columns `places`."""
-        key, codes = self.key(places), self.columns[place].words.codes
-        there = (key != BLANK) & (codes != BLANK)
-        return len(np.unique(np.stack([key[there], codes[there]]), axis=1).T) > len(np.unique(key[there]))
+        return self.differing(place, places)[0] > 0
 
     def distinguishes(self, place: int, places: Sequence[int]) -> bool:
         """Return True if a column in which words recur distinguishes all rows that agree in the columns `places`."""
@@ -427,7 +435,9 @@ class Profile:
         experts, classes = {expert for expert, _ in found}, {label.lower() for _, label in found}
         if colons and happened:
             return found if {*happened} <= classes else None
-        own = {name: [at for at, (expert, _) in zip(places, found, strict=True) if expert == name] for name in experts}
+        own: dict[str, list[int]] = {}
+        for place, (expert, _) in zip(places, found, strict=True):
+            own.setdefault(expert, []).append(place)
         adds = all(map(self.add_up, own.values()))
         if colons:
             return found if len(classes) > 1 and (len(experts) > 1 or adds) else None
