@@ -15,7 +15,7 @@ from opinionpool.estimation import sampling
 from opinionpool.estimation.regression import intercept_root
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning import class_model as classmodel
-from opinionpool.learning.class_weights import ClassPosterior, ClassWeights, Spreads
+from opinionpool.learning.class_weights import ClassPosterior, ClassWeights
 from opinionpool.learning.constants import BIASES
 from opinionpool.learning.learn import learn
 from opinionpool.learning.prior import believed_slope
@@ -216,7 +216,7 @@ def some_weights(seed, k=4, n=3, missing=0.3):
     q = rng.dirichlet(np.full(k, 2.0), size=(12, n))
     q[rng.random((12, n)) < missing] = NAN
     weights = ClassWeights(panel)
-    return weights, q, rng.normal(size=len(weights.roots(Spreads(1.0, 1.0)))) * 0.3
+    return weights, q, rng.normal(size=weights.size) * 0.3
 
 
 def design(weights, contrasts):
@@ -241,10 +241,6 @@ def test_features_are_a_design_in_fewer_numbers(k, n):
     mine = np.einsum("tf,dk->tfdk", features, turn).reshape(len(q), -1, k - 1)
     assert np.einsum("pr,tpk->trk", matrix, whole) == pytest.approx(mine, abs=1e-12)
     assert np.einsum("pr,trk->tpk", matrix, mine) == pytest.approx(whole, abs=1e-12)
-    # The same is believed of either kind of coefficients.
-    for spreads in (Spreads(1.0, 0.3), Spreads(0.1, 0.0)):
-        believed = weights.roots(spreads)[:, None] ** 2 * matrix
-        assert matrix.T @ believed == pytest.approx(np.diag(weights.feature_roots(spreads) ** 2), abs=1e-12)
     uncertain = np.cov(np.random.default_rng(0).normal(size=(weights.size, 3 * weights.size)))
     size = n + k - 1
     nothing = np.ones(1), np.zeros((1, size)), np.zeros((1, size, size))
@@ -340,8 +336,8 @@ def test_coverage_where_weights_differ():
         for _ in range(8):
             alike = Panel.exchangeable(3, calibration=0.9, correlation=0.4, accuracy=0.8, classes=range(3))
             weights = ClassWeights(alike)
-            roots = weights.roots(spreads)
-            matrices = weights.matrices(roots * rng.normal(size=len(roots)))
+            roots = weights.feature_roots(spreads)
+            matrices = weights.matrices(weights.from_features @ (roots * rng.normal(size=len(roots))))
             said = logodds.uncentred(0.75 * (rng.normal(size=(400, 1, 3)) + rng.normal(size=(400, 3, 3))))
             truth = logodds.softmax(np.einsum("tnd,ndk->tk", said, matrices))
             y = (rng.random((400, 1)) > truth.cumsum(axis=1)[:, :-1]).sum(axis=1)

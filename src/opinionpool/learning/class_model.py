@@ -7,7 +7,7 @@ over how far weights may differ, an intercept being there in any case.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from functools import partial, reduce
 from typing import NamedTuple
@@ -40,78 +40,44 @@ ONE = "experts have one weight for all classes"
 
 
 class Found(NamedTuple):
-    """Posterior mode: coefficients (P,), 0 beyond the length of `scale`, and the mode in units of `scale`."""
+    """Posterior mode of coefficients that are believed to be standard normal ones times `roots` (P,)."""
 
-    coefficients: Array
+    roots: Array
     mode: Mode
-    scale: Array
 
-    @classmethod
-    def of(cls, mode: Mode, roots: Array) -> Found:
-        """Posterior mode of all coefficients, from the `mode` of the first, whose prior sds (`roots`) are above 0."""
-        scale = roots[: len(mode.coefficients)]
-        return cls(np.append(scale * mode.coefficients, np.zeros(len(roots) - len(scale))), mode, scale)
+    @property
+    def coefficients(self) -> Array:
+        """Most probable coefficients, (P,)."""
+        return self.roots * self.mode.coefficients
 
+    @property
     def covariance(self) -> Array:
         """Posterior covariance of the coefficients, (P, P)."""
-        p, kept = len(self.coefficients), len(self.scale)
-        found = np.zeros((p, p))
-        found[:kept, :kept] = self.scale[:, None] * self.mode.covariance * self.scale
-        return found
+        return self.roots[:, None] * self.mode.covariance * self.roots
 
 
-def fitted(design: Design, roots: Array, start: Array) -> Found:
-    """Posterior mode of coefficients with prior standard deviations `roots` (P,); `start` only shortens the search."""
-    kept, d = int(np.count_nonzero(roots)), design.free
-    scale = roots[:kept]
-    features, begun, basis = design.features[: kept // d] * scale[::d, None], start[:kept] / scale, None
-    if len(features) > features.shape[1]:
-        # Coefficients that no event sees stay at 0: solve among the others.
-        own = row_basis(features.T)
-        features, basis = own.T @ features, np.asarray(np.kron(own, np.eye(d)))
-        begun = begun @ basis
-    (mode,) = posterior_modes(replace(design, features=features), start=begun[None])
-    return Found.of(mode if basis is None else mode.among(basis), roots)
+def fitted(design: Design, roots: Array) -> Found:
+    """Posterior mode of coefficients with prior standard deviations `roots` (P,)."""
+    features = design.features * roots[:: design.free, None]
+    # Coefficients that no event sees stay at 0: solve among the others.
+    own = row_basis(features.T)
+    (mode,) = posterior_modes(replace(design, features=own.T @ features))
+    return Found(roots, mode.among(np.asarray(np.kron(own, np.eye(design.free)))))
 
 
 def by_quadratic(about: Quadratic, roots: Array) -> Found:
     """Posterior mode of coefficients with prior standard deviations `roots` (P,), by a quadratic log-likelihood."""
-    kept = int(np.count_nonzero(roots))
-    scale = roots[:kept]
-    precision = scale[:, None] * about.curvature[:kept, :kept] * scale + np.eye(kept)
-    slope = scale * about.slope[:kept]
+    precision, slope = roots[:, None] * about.curvature * roots + np.eye(len(roots)), roots * about.slope
     mode = np.asarray(np.linalg.solve(precision, slope), dtype=np.float64)
     score = about.constant + float(slope @ mode - np.linalg.slogdet(precision)[1]) / 2.0
-    return Found.of(Mode(mode, score, precision), roots)
+    return Found(roots, Mode(mode, score, precision))
 
 
 @dataclass(frozen=True, eq=False)
 class Alternatives:
     """One fit for each of `SPREADS`; in the first, weights do not differ between classes."""
 
-    found: tuple[Found, ...]
-
-    @classmethod
-    def fitted(cls, weights: ClassWeights, design: Design) -> Alternatives:
-        """Fits to few events, each by a search for the posterior mode."""
-        found: list[Found] = []
-        for roots in map(weights.feature_roots, SPREADS):
-            found.append(fitted(design, roots, found[-1].coefficients if found else np.zeros(len(roots))))
-        return cls(tuple(found))
-
-    @classmethod
-    def of_many(cls, weights: ClassWeights, designs: Callable[[], Iterator[Design]], small: float) -> Alternatives:
-        """Fits to many events: Newton's method about the mean, from equal weights until a step is below `small`."""
-        roots = [weights.feature_roots(each) for each in SPREADS]
-
-        def likelihood(point: Array) -> Arrow:
-            about = reduce(Quadratic.and_of, in_order(partial(Quadratic.at, point=point), designs()))
-            return Arrow.plain(about, weights.free)
-
-        def posterior(about: Arrow) -> Alternatives:
-            return cls(tuple(by_quadratic(about.common, each) for each in roots))
-
-        return about_mean(likelihood, posterior, np.zeros(len(roots[0])), small)
+    found: list[Found]
 
     @property
     def centre(self) -> Array:
@@ -130,10 +96,8 @@ class Alternatives:
         share = probability[kept] / probability[kept].sum()
         values = np.array([self.found[i].coefficients for i in kept])
         mean = share @ values
-        covariance = np.einsum("s,si,sj->ij", share, values - mean, values - mean)
-        for part, i in zip(share, kept, strict=True):
-            covariance += part * self.found[i].covariance()
-        return mean, np.asarray(covariance)
+        within = sum(part * self.found[i].covariance for part, i in zip(share, kept, strict=True))
+        return mean, within + (values - mean).T * share @ (values - mean)
 
 
 def with_class_model(
@@ -183,14 +147,9 @@ def with_class_model(
         # Otherwise weights would be preferred that call this class the likeliest whatever the forecasts.
         return _with(learned, f"{ONE}: every resolved event has the same outcome")
     found = _alternatives(weights, data, np.flatnonzero(used), every, learned.topics)
-    if class_model == "auto":
-        return _chosen(learned, weights, found)
-    return _differing(learned, weights, *found.average(differ=True))
-
-
-def _chosen(learned: FittedPanel, weights: ClassWeights, found: Alternatives) -> FittedPanel:
-    """Fit with weights averaged over `SPREADS`, or `learned` if equal weights are probable, with a note."""
     differ = 1.0 - float(found.probability[0])
+    if class_model == "full":
+        return _differing(learned, weights, *found.average(differ=True))
     if differ < LEAST:
         return _with(learned, f"{ONE}: that weights differ has a probability of {differ:.0%}")
     text = f"weights differ between classes with a probability of {differ:.0%}, and count with that"
@@ -213,20 +172,28 @@ def _alternatives(
     every: Blocks | None,
     topics: TopicEffects | None,
 ) -> Alternatives:
-    """Fits for each of `SPREADS` to the events `rows` of `data`, or to the blocks of all events if `every` is given."""
-    if every is None:
-        design = _design(weights, data, rows, topics)
-        if float(design.weight.sum()) * weights.free < MANY:
-            return Alternatives.fitted(weights, design)
-        return Alternatives.of_many(weights, lambda: iter([design]), TINY)
+    """Fits for each of `SPREADS` to the events `rows` of `data`, or to the blocks of all events if `every` is given.
+
+    Fits to many events are by Newton's method about their mean, from equal weights.
+    """
+    roots, one = [weights.feature_roots(each) for each in SPREADS], _design(weights, data, rows, topics)
+    if every is None and float(one.weight.sum()) * weights.free < MANY:
+        return Alternatives([fitted(one, each) for each in roots])
 
     def designs() -> Iterator[Design]:
-        for block in every():
+        for block in every() if every else ():
             # An array of many events has two classes.
             assert isinstance(block, DenseContrasts)
             yield _design(weights, block, np.flatnonzero(block.answered), topics)
 
-    return Alternatives.of_many(weights, designs, SMALL)
+    def likelihood(point: Array) -> Arrow:
+        among = designs() if every else iter([one])
+        return Arrow.plain(reduce(Quadratic.and_of, in_order(partial(Quadratic.at, point=point), among)), weights.free)
+
+    def posterior(about: Arrow) -> Alternatives:
+        return Alternatives([by_quadratic(about.common, each) for each in roots])
+
+    return about_mean(likelihood, posterior, np.zeros(len(roots[0])), SMALL if every else TINY)
 
 
 def _design(weights: ClassWeights, data: DenseContrasts, rows: Index, topics: TopicEffects | None) -> Design:

@@ -82,7 +82,8 @@ class ClassWeights:
     @property
     def size(self) -> int:
         """Number of coefficients, P."""
-        return len(self.roots(Spreads(1.0, 1.0)))
+        distinct, shapes = len(self.first), len(self.shapes)
+        return shapes * (1 + distinct * (distinct > 1)) + self.free
 
     def pooled(self, contrasts: Array) -> Array:
         """Log-ratios of the symmetric panel beyond the prior, (T, K - 1), from robust contrasts (T, N, K - 1)."""
@@ -90,12 +91,6 @@ class ClassWeights:
         weights = self.panel.weights_for(~np.isnan(contrasts[..., 0]))[:, self.informative]
         deviation = np.where(np.isnan(own), 0.0, own - self.bias)
         return np.asarray(np.einsum("tn,tnd->td", weights, deviation))
-
-    def roots(self, spreads: Spreads) -> Array:
-        """Prior standard deviations of the coefficients, (P,)."""
-        distinct = len(self.first)
-        own = np.full(len(self.shapes) * distinct * (distinct > 1), spreads.deviation)
-        return np.concatenate([np.full(len(self.shapes), spreads.together), own, np.ones(self.free)])
 
     def feature_roots(self, spreads: Spreads) -> Array:
         """Prior sds of the coefficients of `features`, (F (K - 1),), equal for the K - 1 coefficients of a feature."""
