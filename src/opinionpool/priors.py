@@ -11,6 +11,7 @@ import numpy.typing as npt
 from opinionpool import logodds
 from opinionpool.arrays import Array, axes
 from opinionpool.errors import ArgumentError, Note, ProbabilityError, ShapeError
+from opinionpool.findings import finding
 from opinionpool.forecasts import Forecasts
 from opinionpool.labels import uniform_probabilities
 
@@ -125,5 +126,4 @@ def one_outcome_notes(classes: Sequence[object], events: Array) -> tuple[Note, .
     seen = np.flatnonzero(events)
     if len(seen) != 1:
         return ()
-    text = f"every resolved event has outcome {classes[seen[0]]!r}, which says little about whom to believe"
-    return (Note("one-outcome", text),)
+    return (finding("one-outcome", outcome=classes[seen[0]]),)

@@ -78,7 +78,7 @@ def test_a_hundred_thousand_events_are_searched_quickly():
 
 
 def test_who_is_chosen_first_and_what_a_choice_keeps(material):
-    session = Session(material, start_of(material, None), lambda _: None)
+    session = Session(material, start_of(material, None))
     session.act({"do": "worth", "expert": 1, "value": "50"})
     session.act({"do": "event", "value": 0})
     assert session.present.question == "q0"

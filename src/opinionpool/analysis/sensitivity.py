@@ -8,7 +8,8 @@ What nobody assessed is varied over what is assumed of any panel.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import Any, TypeVar
@@ -63,24 +64,31 @@ def sensitivity(
     if len(forecasts.classes) > 2 or forecasts.options is not None:
         raise ArgumentError("sensitivity is that of one probability, of two classes that all events share")
     given = beliefs or Beliefs()
-    found = []
-    for what, expert, assessed, values, changed in _variations(given, forecasts.experts):
-        try:
-            low, high = (_answer(forecasts, event, each, prior) for each in changed)
-        except OpinionPoolError:
-            # An end of the range that these experts cannot have says nothing about the other beliefs.
-            continue
-        found.append(Effect(what, expert, assessed, values, (low, high)))
+
+    def answer(changed: tuple[Beliefs, npt.ArrayLike | None]) -> float:
+        state = learn(forecasts, prior=changed[1], beliefs=changed[0])
+        return float(explain_event(forecasts, event, state, prior=changed[1]).probability)
+
+    found = [
+        (*which, tuple((each, prior) for each in changed)) for *which, changed in _variations(given, forecasts.experts)
+    ]
     if prior is None and forecasts.prior is None and not forecasts.resolved.any():
-        low, high = (_answer(forecasts, event, given, p) for p in PRIORS)
-        found.append(Effect("prior", "", False, PRIORS, (low, high)))
+        found.append(("prior", "", False, PRIORS, tuple((given, p) for p in PRIORS)))
+    return effects_of(found, answer)
+
+
+Changed = TypeVar("Changed")
+
+
+def effects_of(variations: Iterable[tuple[Any, ...]], answer: Callable[[Changed], float]) -> list[Effect]:
+    """Return the effects of variations, the first fields of an `Effect` and what changes, the largest effect first."""
+    found = []
+    for what, expert, assessed, values, changed in variations:
+        # An end of the range that these experts cannot have says nothing about the others.
+        with suppress(OpinionPoolError):
+            low, high = map(answer, changed)
+            found.append(Effect(what, expert, assessed, values, (low, high)))
     return sorted(found, key=lambda effect: -effect.size)
-
-
-def _answer(forecasts: Forecasts, event: str | int, beliefs: Beliefs, prior: npt.ArrayLike | None) -> float:
-    return float(
-        explain_event(forecasts, event, learn(forecasts, prior=prior, beliefs=beliefs), prior=prior).probability
-    )
 
 
 _Variation = tuple[str, str, bool, tuple[float, float], tuple[Beliefs, Beliefs]]

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import reduce
+from operator import add
 from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
 
-from opinionpool.arrays import Array, Mask
+from opinionpool.arrays import Array
 from opinionpool.cli.options import Answering, BeliefFile, Listing, Pooling, Writing, prior_option
 from opinionpool.cli.output import conclude, destination, progress
 from opinionpool.cli.reading import Reading, options_for, read
@@ -73,33 +75,23 @@ class Kept:
     @property
     def answered_with(self) -> Fitted:
         """Fitted state with the prior that the answers use in place of the prior that the pool learned with."""
-        if self.loaded is None or self.trained is None:
+        if self.loaded is not None and event_priors(self.forecasts, self.reference) is not None:
+            return replace(self.state, prior=None)
+        if self.loaded is None or self.prior is None:
             return self.state
-        if event_priors(self.forecasts, self.reference) is not None:
-            return replace(self.trained.learned, prior=None)
-        if self.prior is None:
-            return self.state
-        return replace(self.trained.learned, prior=class_probabilities(self.prior, len(self.forecasts.classes)))
+        return replace(self.state, prior=class_probabilities(self.prior, len(self.forecasts.classes)))
 
     def pooled(self, base_rate: float | Array | None) -> Pooled:
         """Return the answers for all events."""
+        pooled = pool_events(self.forecasts, self.name, self.state, self.reference, base_rate)
         if self.loaded is None:
-            return pool_events(self.forecasts, self.name, self.state, self.prior, base_rate)
-        each = self.reference
-        t, k = len(self.forecasts.events), len(self.forecasts.classes)
-        if self.prior is not None:
-            each = np.broadcast_to(self.prior, (t,) if k == 2 else (t, k))
-        pooled = pool_events(self.forecasts, self.name, self.state, each, base_rate)
-        return replace(pooled, in_sample=self._in_sample())
-
-    def _in_sample(self) -> Mask:
-        """Return the mask of events whose outcome the pool learned from, so that their answers are in-sample, (T,)."""
-        stream = None if self.trained is None else self.trained.stream
-        if stream is None:
-            return np.zeros(len(self.forecasts.events), dtype=bool)
-        known = np.array([stream.knows(event) for event in self.forecasts.events], dtype=bool)
-        prior = self.prior if stream.prior is None else stream.prior
-        return in_sample(known, self.forecasts, self.name, self.state, prior)
+            return pooled
+        inside, stream = np.zeros(len(self.forecasts.events), np.bool_), getattr(self.trained, "stream", None)
+        if stream is not None:
+            known = np.array([stream.knows(event) for event in self.forecasts.events], dtype=np.bool_)
+            prior = self.prior if stream.prior is None else stream.prior
+            inside = in_sample(known, self.forecasts, self.name, self.state, prior)
+        return replace(pooled, in_sample=inside)
 
     def lines(self, saved: str | None) -> list[str]:
         """Return lines, for people, on the file that the pool was loaded from and the file that it is saved in."""
@@ -139,6 +131,10 @@ class PooledFile:
     believed: BeliefFile
     rate: float | Array | None = None  # the base rate
     saved: str | None = None  # the file that the pool goes to
+    # of a file that is answered in parts: the parts, all forecasts, and the same pool for a part
+    parts: Parts | None = None
+    every: Iterator[Forecasts] | None = None
+    on: Callable[[Forecasts], Kept] | None = None
 
     @classmethod
     def of(cls, reading: Reading, pooling: Pooling, writing: Writing, *, topics: bool = True) -> PooledFile:
@@ -161,20 +157,6 @@ class PooledFile:
         kept, believed = self.kept, self.believed
         used = pool_line(self.forecasts, kept.name, kept.answered_with, kept.given, self.rate)
         return [used, *kept.lines(self.saved), *belief_lines(believed.file, believed.beliefs)]
-
-
-@dataclass(frozen=True, eq=False)
-class _InParts(PooledFile):
-    """A file that is answered in parts; a file that fits in memory is a single part."""
-
-    every: Iterator[Forecasts] | None = None  # all forecasts, if they are not in memory
-    on: Callable[[Forecasts], Kept] | None = None  # the same pool for a part
-    parts: Parts | None = None  # None where `forecasts` is all
-
-    @property
-    def notes(self) -> Sequence[Note]:
-        """Notes on what was learned."""
-        return self.kept.notes if self.parts is None else self.kept.state.notes
 
 
 def pool_files(reading: Reading, listing: Listing, writing: Writing) -> None:
@@ -203,7 +185,7 @@ def pool_files(reading: Reading, listing: Listing, writing: Writing) -> None:
         asked, rate = Asked.of(listing, first, believed, model), prior_option("--base-rate", listing.base_rate, first)
         if parts is None:
             kept = asked.on(first, learning=listing.save is not None, how=reading.options)
-            file = _InParts(first, kept, believed, rate, listing.save)
+            file = PooledFile(first, kept, believed, rate, listing.save)
         else:
             file = _in_parts(parts, first, asked, believed, rate)
         _write(file, listing, writing)
@@ -211,29 +193,27 @@ def pool_files(reading: Reading, listing: Listing, writing: Writing) -> None:
 
 def _in_parts(
     parts: Parts, first: Forecasts, asked: Asked, believed: BeliefFile, rate: float | Array | None
-) -> _InParts:
+) -> PooledFile:
     """Return a large file with its pool: fitted in one pass over all parts, or loaded and used as it is."""
     if asked.model is None:
         source = PartsSource.of(parts.forecasts(), asked.prior)
         kept = asked.fitted(fit_from(source, asked.name, **asked.options), source.sample)
-        return _InParts(
-            source.sample, kept, believed, rate, None, parts.forecasts(), lambda part: replace(kept, forecasts=part),
-            parts,
-        )  # fmt: skip
+        every, on = parts.forecasts(), lambda part: replace(kept, forecasts=part)
+        return PooledFile(source.sample, kept, believed, rate, None, parts, every, on)
     from opinionpool.streams.trained import matched
 
     file, trained = asked.model
     every = (matched(part, trained, file) for part in parts.forecasts())
-    return _InParts(first, asked.on(first), believed, rate, None, every, asked.on, parts)
+    return PooledFile(first, asked.on(first), believed, rate, None, parts, every, asked.on)
 
 
 @dataclass(eq=False)
 class _Answers:
     """Answers on a file's parts in turn, with totals, notes and void events of the parts so far."""
 
-    file: _InParts
+    file: PooledFile
     listing: Listing
-    totals: Totals | None = None
+    sizes: list[Totals] = field(default_factory=list)  # of the parts
     answered: PartNotes = field(default_factory=PartNotes)
     last: Sequence[Note] = ()  # on the answers in the last part
     void: dict[str, int] = field(default_factory=dict)  # void events, and how many forecast each
@@ -249,8 +229,7 @@ class _Answers:
             own = [] if self.file.parts is None else [note for note in kept.notes if note.code == "not-learned"]
             self.last = [*own, *answers.answer_notes(pooled), *unlisted]
             self.answered.add(self.last)
-            size = Totals.of(forecasts)
-            self.totals = size if self.totals is None else self.totals + size
+            self.sizes.append(Totals.of(forecasts))
             yield pooled
 
     def _chosen(self, pooled: Pooled) -> tuple[Pooled, list[Note]]:
@@ -267,22 +246,19 @@ class _Answers:
     @property
     def size(self) -> Totals:
         """Totals of all parts that have been answered."""
-        return self.totals or Totals.of(self.file.forecasts)
+        return reduce(add, self.sizes or [Totals.of(self.file.forecasts)])
 
     def notes(self) -> tuple[Note, ...]:
         """Return all notes on reading, learning and answering."""
         file, parts, size = self.file, self.file.parts, self.size
-        read, answered = file.forecasts.notes, self.last
-        if parts is not None:
-            read, answered = (
-                parts.notes_of_all(size.events, size.cells),
-                self.answered.all(**{"in-sample": size.events}),
-            )
         rate = base_rate_notes(file.kept.state, file.kept.given, file.rate)
-        return (*read, *file.notes, *answered, *rate)
+        if parts is None:
+            return (*file.forecasts.notes, *file.kept.notes, *self.last, *rate)
+        answered = self.answered.all(**{"in-sample": size.events})
+        return (*parts.notes_of_all(size.events, size.cells), *file.kept.state.notes, *answered, *rate)
 
 
-def _write(file: _InParts, listing: Listing, writing: Writing) -> None:
+def _write(file: PooledFile, listing: Listing, writing: Writing) -> None:
     """Write the answers part by part as they are computed, then save the pool and write the summary."""
     found, kind = _Answers(file, listing), writing.kind()
     summary: dict[str, object] = {}
@@ -360,7 +336,9 @@ class Asked:
             before, now = trained.duplicates, None if how is None else how.duplicates
             trained, new = trained.updated(forecasts)
             trained = replace(trained, duplicates=before or now)
-            notes = (*trained.learned.notes, *new, *_other_rule(before, now))
+            other = before is not None and now is not None and before != now
+            mixture = [finding("other-duplicates", before=before, now=now)] if other else []
+            notes = (*trained.learned.notes, *new, *mixture)
         else:
             strange = unknown_names(forecasts.experts, trained.experts)
             if strange and len(strange) == len(forecasts.experts):
@@ -374,39 +352,7 @@ class Asked:
                     f"{listed(strange)} {verb} unknown to the pool in {file}: leave out with --exclude, or say "
                     "--save NEW to go on learning"
                 )
-            notes = (*trained.learned.notes, *_unlearned(forecasts, trained))
+            notes = (*trained.learned.notes, *answers.unlearned(forecasts, trained))
         given = self.prior is not None or (trained.stream is not None and trained.stream.prior is not None)
         aligned = forecasts.by_experts(trained.experts)
         return Kept(trained.name, trained.learned, aligned, self.prior, given, trained, file, notes)
-
-
-def _other_rule(before: str | None, now: str | None) -> tuple[Note, ...]:
-    """Return a note if the duplicates rule is not the one that the pool learned with; empty otherwise."""
-    if before is None or now is None or before == now:
-        return ()
-    text = (
-        f"the pool was made with --duplicates {before}, and this table is read with {now}: what it learned before "
-        f"stays by the former rule, so it is a mixture; say --duplicates {before}, or make it anew, --save without "
-        "--model"
-    )
-    return (Note("other-duplicates", text, serious=True),)
-
-
-def _unlearned(forecasts: Forecasts, trained: TrainedPool) -> tuple[Note, ...]:
-    stream = trained.stream
-    notes: list[Note] = []
-    pairs = list(zip(forecasts.events, forecasts.resolved.tolist(), strict=True))
-    ahead = [] if stream is None else [event for event, known in pairs if not known and stream.knows(event)]
-    if ahead:
-        notes.append(finding("looks-ahead", count=len(ahead)))
-    fresh = [event for event, known in pairs if known and (stream is None or not stream.knows(event))]
-    if fresh:
-        way = "; --save NEW goes on learning" if stream is not None else ""
-        notes.append(finding("not-learned", count=len(fresh), way=way))
-    if getattr(trained.learned, "topics", None) is not None and forecasts.topics is None:
-        text = (
-            "the pool learned by topic, and this table has no column of topics, so what all topics have in common "
-            "counts; --topic COLUMN names one"
-        )
-        notes.append(Note("topics-not-used", text))
-    return tuple(notes)

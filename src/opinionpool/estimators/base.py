@@ -16,26 +16,24 @@ from sklearn.utils.validation import check_is_fitted
 
 from opinionpool.arrays import Array, Mask, axes
 from opinionpool.errors import ArgumentError, Note, OpinionPoolWarning, OutcomeError, ProbabilityError
-from opinionpool.estimators.given import (
-    EVENTS,
-    Given,
-    columns_of,
-    experts_of,
-    label_array,
-    labels_of,
-    timed,
-    times_by_expert,
-)
 from opinionpool.estimators.inputs import (
+    EVENTS,
     ExpertColumns,
+    Given,
     aligned,
     column_names,
+    columns_of,
     event_weights,
     experts_by_class,
+    experts_of,
     flattened,
+    label_array,
+    labels_of,
     pair_notes,
     row_keys,
     settled_classes,
+    timed,
+    times_by_expert,
     without,
 )
 from opinionpool.forecasts import Forecasts
@@ -201,11 +199,7 @@ class Read(NamedTuple):
 
     q: Array  # (T, N), or (T, N, K) when K > 2
     outcomes: Codes  # (T,); -1 where not resolved
-    layout: ExpertColumns
-    classes: Labels
-    names: tuple[str, ...] | None  # of the columns
-    rounded: int  # rows over classes that were normalised
-    notes: tuple[Note, ...]
+    about: FitState  # columns and classes, without what is learned
     topics: npt.ArrayLike | None
     made: npt.NDArray[np.datetime64] | None  # (T, N); when each forecast was made
     scales: dict[str, Scale]
@@ -213,8 +207,8 @@ class Read(NamedTuple):
 
     def forecasts(self) -> Forecasts:
         """The data as `Forecasts`."""
-        classes = tuple(self.classes.tolist())
-        found = Forecasts.from_array(self.q, experts=self.layout.experts, classes=classes, topics=self.topics)
+        experts, classes = self.about.layout.experts, tuple(self.about.classes.tolist())
+        found = Forecasts.from_array(self.q, experts=experts, classes=classes, topics=self.topics)
         made = None if self.made is None else self.made[found.event_index, found.expert_index]
         return replace(found, outcomes=self.outcomes, scales=self.scales, ties=self.ties, made=made)
 
@@ -307,8 +301,7 @@ class BasePool(ClassifierMixin, FittedAttributes):  # type: ignore[misc]
             empty = FitState(layout, label_array(X.classes), layout.columns)
         else:
             read = self._read(X, y, classes, topics, times)
-            forecasts = read.forecasts()
-            empty = FitState(read.layout, read.classes, read.names, rounded=read.rounded, notes=read.notes)
+            forecasts, empty = read.forecasts(), read.about
         if self.binary_only and len(empty.classes) > 2:
             raise OutcomeError(f"Only binary classification is supported. There are {len(empty.classes)} classes.")
         weight = event_weights(aligned(sample_weight, keys, "sample_weight"), len(forecasts.events))
@@ -360,7 +353,7 @@ class BasePool(ClassifierMixin, FittedAttributes):  # type: ignore[misc]
         topics, when = aligned(topics, keys, "topics"), aligned(times, keys, "times")
         made = None if times is None else times_by_expert(when, q, layout, names, who)
         outcomes = encode(labels, known, classes)
-        return Read(q, outcomes, layout, classes, names, rounded, notes, topics, made, faced, ties)
+        return Read(q, outcomes, FitState(layout, classes, names, None, 0.0, rounded, notes), topics, made, faced, ties)
 
     def predict_proba(
         self,

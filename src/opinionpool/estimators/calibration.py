@@ -25,8 +25,7 @@ from opinionpool.errors import (
 from opinionpool.estimation import averages as estimates
 from opinionpool.estimation.averages import Means
 from opinionpool.estimation.rows import DenseEvents
-from opinionpool.estimators.given import Given, in_our_terms, labels_of
-from opinionpool.estimators.inputs import aligned, event_weights, row_keys
+from opinionpool.estimators.inputs import Given, aligned, event_weights, in_our_terms, labels_of, row_keys
 from opinionpool.labels import Labels, classes_of, encode
 from opinionpool.logodds import FLOOR, POOL_FLOOR
 from opinionpool.model.contrasts import contrasts

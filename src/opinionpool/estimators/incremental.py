@@ -6,6 +6,7 @@ import os
 import re
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Self
 
@@ -13,20 +14,20 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool.arrays import axes, frequencies
-from opinionpool.errors import ArgumentError, Note, OutcomeError, SavedPoolError
+from opinionpool.errors import ArgumentError, Note, OutcomeError
 from opinionpool.estimators.base import BasePool, FitState
-from opinionpool.estimators.given import Given, label_array
-from opinionpool.estimators.inputs import ExpertColumns, aligned, row_keys, without
+from opinionpool.estimators.inputs import ExpertColumns, Given, aligned, label_array, row_keys, without
+from opinionpool.findings import finding
 from opinionpool.forecasts import Forecasts
 from opinionpool.labels import Labels, halves, label_text
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.pools.fitted_pool import Fitted, FittedPool
-from opinionpool.saving.codec import Kind, Kinds, Label
+from opinionpool.saving.codec import Kind, Kinds, Label, demand
 from opinionpool.saving.files import write
 from opinionpool.saving.kinds import KINDS
 from opinionpool.scales import written
 from opinionpool.streams.stream import Stream
-from opinionpool.text import counted
+from opinionpool.text import listed
 
 
 class IncrementalPool(BasePool):
@@ -45,16 +46,9 @@ class IncrementalPool(BasePool):
         """Notes for the user on the fit and its data."""
         notes, known = super().notes_, self._known()
         if known.forgotten is not None:
-            text = (
-                f"partial_fit began anew: the {known.forgotten:,.15g} events of the fit before it are not learned from"
-            )
-            notes = (*notes, Note("began-anew", text))
+            notes = (*notes, finding("began-anew", events=f"{known.forgotten:,.15g}"))
         if known.open_rows:
-            text = (
-                f"partial_fit left out {counted(known.open_rows, 'row')} without an outcome: rows have no ids by which "
-                "outcomes could follow; op.Forecasts have, and are learned from while they are open"
-            )
-            notes = (*notes, Note("open-rows-left-out", text, known.open_rows))
+            notes = (*notes, finding("open-rows-left-out", count=known.open_rows))
         return notes
 
     def partial_fit(
@@ -130,7 +124,7 @@ class IncrementalPool(BasePool):
     ) -> None:
         keys, begun = row_keys(X), self._known() if self._begun is not None else None
         read = self._read(X, y, classes, topics, times, begun)
-        found, layout = read.classes, read.layout
+        found = read.about.classes
         prior = aligned(prior, keys, "prior")
         shared = prior is not None and axes(prior, "prior") < (1 if len(found) == 2 else 2)
         weight = aligned(sample_weight, keys, "sample_weight")
@@ -138,7 +132,7 @@ class IncrementalPool(BasePool):
             frequencies(weight, len(read.q))
         if begun is not None:
             _check_further(found, classes, shared=shared)
-        fitted = begun or FitState(layout, found, read.names, notes=read.notes)
+        fitted = begun or replace(read.about, rounded=0)
         stream = fitted.stream or self._stream(found, prior if shared else None)
         stream.scales = {**stream.scales, **read.scales}
         outcomes = read.outcomes
@@ -148,7 +142,7 @@ class IncrementalPool(BasePool):
             columns = [None if each is None else np.asarray(each)[rows] for each in columns]
             weight = share if weight is None else share * np.asarray(weight)[rows]
         q, prior, topics, made = columns
-        stream.add_rows(q, outcomes, weight, prior=prior, experts=layout.experts, topics=topics, times=made)
+        stream.add_rows(q, outcomes, weight, prior=prior, experts=read.about.layout.experts, topics=topics, times=made)
         fitted = replace(fitted, open_rows=fitted.open_rows + int((outcomes < 0).sum()))
         if begun is None:
             self._begin(replace(fitted, stream=stream))
@@ -203,26 +197,6 @@ class IncrementalPool(BasePool):
             "rounded": fitted.rounded,
         }
 
-    @classmethod
-    def _restored(
-        cls,
-        parameters: dict[str, Any],
-        learned: Fitted,
-        stream: Stream | None,
-        classes: Labels,
-        layout: ExpertColumns,
-        names: tuple[str, ...] | None,
-        events: float,
-        rounded: int,
-    ) -> Self:
-        """Fitted pool from the fields of a file."""
-        pool = cls(**parameters)
-        # A file does not say whether topics that taught nothing were given.
-        pool._fitted = FitState(layout, classes, names, learned, events, rounded, stream=stream, topics=True)
-        if stream is not None:
-            pool._answers = stream, stream.version, learned
-        return pool
-
 
 def _check_further(found: Labels, classes: Given, *, shared: bool) -> None:
     """Raise an error if a batch after the first has other classes, or a prior for all events."""
@@ -247,39 +221,35 @@ _FIELDS: Mapping[str, Any] = {
 
 
 def _check_layout(layout: ExpertColumns) -> None:
-    n, k = len(layout.experts), len(layout.classes)
-    if n == 0 or len(set(layout.experts)) < n or layout.width not in {1, k} or (layout.width == 1 and k != 2):
-        raise SavedPoolError("there should be experts with different names, with a column each or one for each class")
-    if layout.columns is not None and len(set(layout.columns)) != layout.count:
-        raise SavedPoolError(f"{layout.count} columns should have different names")
+    n, k, width = len(layout.experts), len(layout.classes), layout.width
+    right = len(set(layout.experts)) == n > 0 and (width == k or (width == 1 and k == 2))
+    demand(right, "there should be experts with different names, with a column each or one for each class")
+    right = layout.columns is None or len(set(layout.columns)) == layout.count
+    demand(right, f"{layout.count} columns should have different names")
 
 
 def _maker(kind: type[Any]) -> Callable[..., Any]:
     def make(
-        parameters: dict[str, Any], learned: FittedPanel | FittedPool, classes: tuple[object, ...], labels: str,
-        layout: ExpertColumns, names: tuple[str, ...] | None, **parts: Any,  # noqa: ANN401 - as `_FIELDS` says
+        parameters: dict[str, Any], learned: Fitted, stream: Stream | None, classes: tuple[object, ...], labels: str,
+        layout: ExpertColumns, names: tuple[str, ...] | None, **counts: Any,  # noqa: ANN401 - as `_FIELDS` says
     ) -> object:  # fmt: skip
-        rule = learned.rule
-        if rule != kind.rule:
-            raise SavedPoolError(f"a {kind.__name__} should have learned as the {kind.rule} pool, and this is {rule}")
-        if tuple(map(label_text, classes)) != layout.classes or len(learned.classes) != len(classes):
-            raise SavedPoolError(f"the classes {classes} do not fit the columns, or what was learned")
-        if layout.experts != learned.experts or (names is not None and len(names) != layout.count):
-            raise SavedPoolError("the columns do not fit the experts that were learned")
-        known = kind().get_params(deep=False)
+        rule, name = learned.rule, kind.__name__
+        demand(rule == kind.rule, f"a {name} should have learned as the {kind.rule} pool, and this is {rule}")
+        right = tuple(map(label_text, classes)) == layout.classes and len(learned.classes) == len(classes)
+        demand(right, f"the classes {classes} do not fit the columns, or what was learned")
+        right = layout.experts == learned.experts and (names is None or len(names) == layout.count)
+        demand(right, "the columns do not fit the experts that were learned")
         # Files of older releases know no scales.
         parameters = {"scale": None} | parameters
-        strange = set(parameters) ^ set(known)
-        if strange:
-            raise SavedPoolError(f"the parameters of a {kind.__name__} do not have {min(strange)!r}, or lack it")
-        return kind._restored(
-            parameters=parameters,
-            learned=learned,
-            classes=_labels(classes, labels),
-            layout=layout,
-            names=names,
-            **parts,
-        )
+        strange = sorted(set(parameters) ^ set(kind().get_params(deep=False)))
+        demand(not strange, f"the parameters of a {name} do not have {listed(strange)}, or lack it")
+        pool = kind(**parameters)
+        # A file does not say whether topics that taught nothing were given.
+        labelled = _labels(classes, labels)
+        pool._fitted = FitState(layout, labelled, names, learned, stream=stream, topics=True, **counts)
+        if stream is not None:
+            pool._answers = stream, stream.version, learned
+        return pool
 
     return make
 
@@ -289,15 +259,11 @@ _TYPE = re.compile(r"[<>|=]?(?:[biuf][1-8]?|U\d*|O8?)")
 
 def _labels(classes: tuple[object, ...], kind: str) -> np.ndarray:
     """Labels as an array of the type `kind`; a SavedPoolError if they have another type."""
-    try:
-        if not _TYPE.fullmatch(kind):
-            raise TypeError
+    array = np.empty(0)
+    with suppress(TypeError, ValueError, OverflowError):
         # Text takes as much room as it needs, whatever the file says.
-        array = np.array(classes, dtype="U" if "U" in kind else np.dtype(kind))
-    except (TypeError, ValueError, OverflowError):
-        raise SavedPoolError(f"the classes {classes} are not of type {kind[:20]!r}") from None
-    if tuple(array.tolist()) != classes:
-        raise SavedPoolError(f"the classes {classes} are not of type {kind[:20]!r}")
+        array = np.array(classes, dtype="U" if "U" in kind else np.dtype(kind)) if _TYPE.fullmatch(kind) else array
+    demand(tuple(array.tolist()) == classes, f"the classes {classes} are not of type {kind[:20]!r}")
     return array
 
 

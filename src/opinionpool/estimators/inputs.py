@@ -1,29 +1,35 @@
-"""Conversion of scikit-learn's X to `Forecasts`: columns, experts and classes.
+"""Arguments of scikit-learn's methods: X as columns of experts and classes, y as labels, and times.
 
-Columns are matched by name, rows of pandas objects by their index. Nothing here knows scikit-learn.
+Columns are matched by name, rows of pandas objects by their index.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_array, check_consistent_length, column_or_1d
 
 from opinionpool.arguments import labels_given
-from opinionpool.arrays import Array, frequencies
-from opinionpool.errors import ArgumentError, ExpertError, Note, OutcomeError, ShapeError
+from opinionpool.arrays import Array, NotANumberError, as_array, as_numbers, frequencies, times_of_cells, unmasked
+from opinionpool.errors import ArgumentError, ExpertError, Note, OpinionPoolError, OutcomeError, ShapeError
+from opinionpool.findings import finding
 from opinionpool.forecasts import Forecasts
 from opinionpool.labels import Labels, classes_of, label_text, read_labels
 from opinionpool.logodds import SUM_TOLERANCE, normalised
 from opinionpool.names import numbered, repeated, unknown_names
-from opinionpool.scales import scale_texts
+from opinionpool.scales import Scale, coded, scale_texts
 from opinionpool.text import listed
 
-# An object of pandas or of any other library, asked for what it has.
-Anything: TypeAlias = Any
+# Arrays, lists, series and data frames of any library that scikit-learn takes; where it says so, also `Forecasts`.
+Given: TypeAlias = Any
+# More events than this are answered in parts.
+EVENTS = 1 << 17
 
 
 def column_names(X: object) -> tuple[str, ...] | None:
@@ -44,13 +50,13 @@ def column_names(X: object) -> tuple[str, ...] | None:
     return (name,) if isinstance(name, str) and name and np.ndim(X) == 1 else None  # type: ignore[arg-type]
 
 
-def row_keys(values: object) -> Anything:
+def row_keys(values: object) -> Given:
     """Index of a pandas object; None for anything else."""
     index = getattr(values, "index", None)
     return index if hasattr(index, "get_indexer") else None
 
 
-def aligned(values: Anything, keys: Anything, what: str) -> Anything:
+def aligned(values: Given, keys: Given, what: str) -> Given:
     """`values` with rows in the order of `keys`, if both have an index.
 
     Raises ShapeError if they do not hold the same keys.
@@ -205,7 +211,7 @@ def experts_by_class(names: tuple[str, ...] | None) -> tuple[tuple[str, ...], tu
     return experts, classes
 
 
-def settled_classes(labels: Labels, given: Anything, names: tuple[str, ...] | None, q: Array) -> Labels:
+def settled_classes(labels: Labels, given: Given, names: tuple[str, ...] | None, q: Array) -> Labels:
     """Sorted classes of a fit: from `given`, else from column names, else from the labels of resolved events.
 
     Raises OutcomeError if the outcomes do not say what the classes are, or the forecasts, (T, C) or (T, N, K), are on
@@ -228,7 +234,7 @@ def settled_classes(labels: Labels, given: Anything, names: tuple[str, ...] | No
     return classes
 
 
-def _given_classes(given: Anything, named: bool) -> Labels:
+def _given_classes(given: Given, named: bool) -> Labels:
     """Classes as the user gave them; columns without names stand in sorted order, so another order is refused."""
     labels_given(given, "classes", OutcomeError)
     values = np.asarray(given, dtype=object if isinstance(given, (list, tuple)) else None).ravel()
@@ -292,11 +298,7 @@ def pair_notes(q: Array) -> tuple[Note, ...]:
     """Note that columns, each read as an expert, may be pairs of two classes; () unless each pair adds up to 1."""
     if q.ndim != 2 or not _add_up(q, 2):
         return ()
-    text = (
-        "the columns of X add up to 1 by two in every row: each counts as an expert of its own, on classes_[1]; if "
-        "they are the two classes of one expert, give X of shape (events, experts, 2), or call them expert:class"
-    )
-    return (Note("pairs", text, q.shape[1] // 2, serious=True),)
+    return (finding("pairs", count=q.shape[1] // 2),)
 
 
 def flattened(q: Array, classes: int) -> tuple[Array, bool]:
@@ -311,7 +313,117 @@ def flattened(q: Array, classes: int) -> tuple[Array, bool]:
     return q.reshape(len(q), -1), True
 
 
-def without(value: Anything, name: str, what: str) -> None:
+def without(value: Given, name: str, what: str) -> None:
     """Raise an ArgumentError if `name` is given together with `op.Forecasts`, which contain it."""
     if value is not None:
         raise ArgumentError(f"op.Forecasts bring their own {what}; leave out {name}")
+
+
+@contextmanager
+def in_our_terms(name: str, error: type[OpinionPoolError] = ShapeError) -> Iterator[None]:
+    """Context manager that converts scikit-learn's errors about the argument `name` into `error`, with their text."""
+    try:
+        yield
+    except OpinionPoolError:
+        raise
+    except TypeError as problem:
+        raise NotANumberError(f"{name}: {problem}") from None
+    except ValueError as problem:
+        raise error(f"{name}: {problem}") from None
+
+
+def experts_of(X: Given, fitted: ExpertColumns | None) -> tuple[str, ...]:
+    """Names of the experts in the columns of X: the columns' names, else the names of the fit by position."""
+    width = np.shape(X)[1] if np.ndim(X) == 2 else 1
+    by_place = fitted.experts if fitted is not None and len(fitted.experts) == width else numbered(width)
+    return column_names(X) or by_place
+
+
+def columns_of(
+    X: Given, estimator: BaseEstimator, scales: Mapping[str, Scale], fitted: ExpertColumns | None = None
+) -> Array:
+    """X as float64, (T, C) or (T, N, K), with levels as probabilities; a vector becomes one column for one expert.
+
+    `fitted` are the columns of the fit, where X is to be answered. Raises ShapeError or NotANumberError if X is no
+    array of numbers, or lacks an axis.
+    """
+    if scales and not hasattr(X, "toarray"):
+        X = coded(X, experts_of(X, fitted), scales)
+    if type(X) is np.ndarray and X.ndim == 2:
+        if fitted is not None and X.dtype in (np.float64, np.float32) and X.size > EVENTS:
+            # What `check_array` would look for, whoever pools finds too.
+            return X
+        if X.dtype == np.float64 and X.size and X.min() >= 0 and X.max() <= 1:
+            # Nothing of it is here; the least is NaN where one is.
+            return X
+    # What scikit-learn says of sparse matrices is what its users know.
+    given = X if hasattr(X, "toarray") else as_numbers(X)
+    with in_our_terms("X"):
+        array = check_array(
+            given,
+            dtype=np.float64,
+            ensure_all_finite="allow-nan",
+            ensure_2d=False,
+            allow_nd=True,
+            ensure_min_samples=1 if fitted is None else 0,
+            estimator=estimator,
+            input_name="X",
+        )
+    if array.ndim == 1:
+        if fitted is not None and fitted.count > 1:
+            raise ShapeError(
+                f"X has one axis, and there are {len(fitted.experts)} experts. Reshape your data: "
+                "array.reshape(1, -1) if it is a single event"
+            )
+        array = array.reshape(-1, 1)
+    return np.asarray(array)
+
+
+def labels_of(y: Given, events: int, who: str, classes: Given = None) -> tuple[Labels, npt.NDArray[np.bool_]]:
+    """Labels of the resolved events, and mask of the resolved events, (T,).
+
+    Raises OutcomeError if `y` is not a column of labels, one for each event.
+    """
+    if y is None:
+        raise OutcomeError(f"This {who} estimator requires y to be passed, but the target y is None.")
+    if type(y) is np.ndarray and y.dtype.kind in "biuf" and y.shape == (events,):
+        # What scikit-learn would look for is not there.
+        column = y
+    else:
+        with in_our_terms("y", OutcomeError):
+            y = unmasked(y, None)
+            column = column_or_1d(np.asarray(y, dtype=object if isinstance(y, (list, tuple)) else None), warn=True)
+            check_consistent_length(np.empty((events, 0)), column)
+    return read_labels(column, () if classes is None else as_array(classes, "classes").ravel().tolist())
+
+
+def timed(
+    forecasts: Forecasts, layout: ExpertColumns, names: tuple[str, ...] | None, times: Given, who: str
+) -> Forecasts:
+    """The forecasts with the time at which each was made."""
+    by_expert = times_by_expert(times, np.empty((len(forecasts.events), 0)), layout, names, who)
+    return replace(forecasts, made=by_expert[forecasts.event_index, forecasts.expert_index])
+
+
+def times_by_expert(
+    times: Given, forecasts: Array, layout: ExpertColumns, names: tuple[str, ...] | None, who: str
+) -> npt.NDArray[np.datetime64]:
+    """Time at which each forecast was made, (T, N), from columns like those of X or a column per expert.
+
+    Raises ShapeError or ArgumentError if there is not one for each.
+    """
+    given = np.asarray(times)
+    read = times_of_cells(given, (len(forecasts), given.shape[1] if given.ndim == 2 else len(layout.experts)))
+    # Columns are arranged as numbers, NaN where nothing is known.
+    numbers = np.where(np.isnat(read), np.nan, read.astype(np.int64))
+    if layout.width == 1:
+        numbers = layout.arrange(numbers, names, who)
+    elif numbers.shape[1] != len(layout.experts):
+        raise ShapeError(f"{len(layout.experts)} experts need as many columns of times, not {numbers.shape[1]}")
+    return np.where(np.isnan(numbers), np.iinfo(np.int64).min, np.nan_to_num(numbers)).astype("datetime64[us]")
+
+
+def label_array(labels: tuple[object, ...]) -> Labels:
+    """Labels as an array of their own type if they share one, else of objects."""
+    same = len({type(label) for label in labels}) == 1
+    return np.array(labels) if same else np.array(labels, dtype=object)

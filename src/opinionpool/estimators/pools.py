@@ -14,9 +14,8 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from opinionpool.arrays import Array
-from opinionpool.estimators.given import Given, labels_of
 from opinionpool.estimators.incremental import IncrementalPool
-from opinionpool.estimators.inputs import settled_classes
+from opinionpool.estimators.inputs import Given, labels_of, settled_classes
 from opinionpool.forecasts import Forecasts
 from opinionpool.labels import Labels, encode
 from opinionpool.learning.array import ArraySource

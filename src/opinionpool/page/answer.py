@@ -18,7 +18,7 @@ import numpy as np
 
 from opinionpool.analysis.explanation import Explanation, explain_event, of_class
 from opinionpool.analysis.selection import Gain, gain_from
-from opinionpool.analysis.sensitivity import CORRELATIONS, PRIORS, Effect, correlation_range, feature_ranges
+from opinionpool.analysis.sensitivity import CORRELATIONS, PRIORS, Effect, correlation_range, effects_of, feature_ranges
 from opinionpool.analysis.value import (
     Decision,
     PanelValue,
@@ -35,7 +35,7 @@ from opinionpool.labels import UNRESOLVED
 from opinionpool.learning.beliefs import Belief, Beliefs, ExpertBeliefs
 from opinionpool.learning.constants import WORTH
 from opinionpool.learning.fitted import FittedPanel
-from opinionpool.logodds import public_probabilities
+from opinionpool.logodds import expit, logit, public_probabilities
 from opinionpool.model.accuracy import accuracy_of_auc
 from opinionpool.names import unknown_names
 from opinionpool.page.assessment import Assessment, Expert, to_toml
@@ -302,22 +302,14 @@ def effects(a: Assessment, material: Material, found: Answer, at: int) -> list[E
 
     Left out are beliefs of infinite worth, which are certain, and assumptions if the pool learned from outcomes.
     """
-    measured = []
-    for what, expert, assessed, values, changed in _variations(a, material, found):
-        try:
-            low, high = (_probability(*each, material, at) for each in changed)
-        except OpinionPoolError:
-            # A value at the end of its range that these experts cannot have says nothing about the others.
-            continue
-        measured.append(Effect(what, expert, assessed, values, (low, high)))
-    return sorted(measured, key=lambda effect: -effect.size)
 
+    def probability(changed: tuple[Assessment, Beliefs]) -> float:
+        state = material.learned(*changed)
+        event, own = event_forecasts(changed[0], material, state), prior_of(changed[0], material)
+        topic = None if event.topics is None else str(event.topics[0])
+        return of_class(np.asarray(state.pool(event.X[0], own, as_given(a.base_rate), topic)), at)
 
-def _probability(a: Assessment, beliefs: Beliefs, material: Material, at: int) -> float:
-    state = material.learned(a, beliefs)
-    event = event_forecasts(a, material, state)
-    topic = None if event.topics is None else str(event.topics[0])
-    return of_class(np.asarray(state.pool(event.X[0], prior_of(a, material), as_given(a.base_rate), topic)), at)
+    return effects_of(_variations(a, material, found), probability)
 
 
 _Changed: TypeAlias = tuple[tuple[Assessment, Beliefs], ...]
@@ -340,7 +332,8 @@ def _variations(
             changed = tuple((a.with_expert(replace(each, forecast=(p,))), believed) for p in ends)
             yield "forecast", each.name, True, ends, changed
         for what, ends, own in feature_ranges(_assumed_too(a, each) if assuming else each.beliefs, a.common):
-            assessed = what in _assessed_features(each.beliefs)
+            assessed = what.replace(" ", "_") in each.beliefs.given
+            assessed |= what == "accuracy" and each.beliefs.absolute() is not None
             both = tuple((a, replace(believed, experts={**believed.experts, each.name: one})) for one in own)
             yield what, each.name, assessed, ends, both
     correlation = a.everyone.get("correlation")
@@ -356,12 +349,6 @@ def _variations(
         yield "prior", "", False, PRIORS, tuple((replace(a, prior=(p,)), believed) for p in PRIORS)
 
 
-def _assessed_features(own: ExpertBeliefs) -> set[str]:
-    """Return the names of the features that are assessed of an expert, as `Effect` has them."""
-    names = {name.replace("_", " ") for name in own.given}
-    return names | ({"accuracy"} if own.absolute() is not None else set())
-
-
 def _assumed_too(a: Assessment, expert: Expert) -> ExpertBeliefs:
     """Return an expert's assessed beliefs, completed by assumed accuracy and calibration of default worth."""
     own, taken = expert.beliefs, a.features(expert, a.common)
@@ -372,9 +359,7 @@ def _assumed_too(a: Assessment, expert: Expert) -> ExpertBeliefs:
 
 def _both_ways(p: float) -> tuple[float, float]:
     """Return p moved down and up by `AGAIN` in log-odds; 0 and 1 are returned as they are."""
-    if not 0 < p < 1:
-        return p, p
-    low, high = (1.0 / (1.0 + math.exp(-(odds(p) + step))) for step in (-AGAIN, AGAIN))
+    low, high = (float(expit(logit(p) + step)) for step in (-AGAIN, AGAIN))
     return low, high
 
 

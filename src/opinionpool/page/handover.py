@@ -16,7 +16,6 @@ from opinionpool.page.panel import attributes, button, field
 from opinionpool.page.session import Scene
 from opinionpool.report.answers import coverage_words
 from opinionpool.report.blocks import (
-    STYLE,
     Block,
     Code,
     Details,
@@ -24,13 +23,13 @@ from opinionpool.report.blocks import (
     Section,
     Table,
     Text,
-    document,
     event_name,
     joined,
     markup,
     missing,
     note,
     rendered,
+    report_document,
     sentence,
 )
 from opinionpool.report.evidence import method_words
@@ -39,7 +38,6 @@ from opinionpool.report.listing import Column, printable, write_csv
 from opinionpool.report.panel import HELP
 from opinionpool.saving.files import to_bytes
 from opinionpool.text import typed
-from opinionpool.version import __version__
 
 PANEL, FORECASTS, POOL, REPORT = "panel.toml", "forecasts.csv", "pool.json", "report.html"
 COMMAND, ARCHIVE = "command.txt", "assessment.zip"
@@ -159,10 +157,6 @@ def report(scene: Scene, found: Answer, when: datetime) -> str:
     scene = replace(scene, helps=False)
     first, *others = views.every_class(scene, found)
     made_up = " This is the page's example: all of it is made up." if a.question == EXAMPLE else ""
-    header = markup(
-        '<header><p class="kicker">Pooled forecast</p><h1>{}</h1><p>Assessed {}.{}</p></header>',
-        event_name(a.question, question), record(a, when), made_up,
-    )  # fmt: skip
     why = views.reasons(first, found) or [missing("nobody gave a forecast, so the answer is the prior")]
     why += [Details(f"The same for {each.event}", views.reasons(each, found)) for each in others]
     # Where the pool has learned from no outcomes, no simulation has measured its intervals.
@@ -186,9 +180,8 @@ def report(scene: Scene, found: Answer, when: datetime) -> str:
         *([Section("changes", "What would change it", changes)] if changes else []),
         Section("method", "For statisticians", _method(scene, found)),
     ]
-    footer = markup("<footer>Made by opinionpool {}.</footer>", __version__)
-    body = markup("{}\n<main>\n{}\n</main>\n{}", header, rendered(sections), footer)
-    return document(f"Pooled forecast: {printable(question)}", STYLE, body)
+    below = f"Assessed {record(a, when)}.{made_up}"
+    return report_document("Pooled forecast", printable(question), event_name(a.question, question), below, sections)
 
 
 def _method(scene: Scene, found: Answer) -> list[Block]:

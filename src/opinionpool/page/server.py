@@ -166,7 +166,7 @@ class Page:
     async def _new(self, _request: Request) -> Response:
         """A page of its own for everyone who opens the printed address."""
         start = await run_in_threadpool(start_of, self._material, self._given)
-        session = Session(self._material, start, self._keeper.changed)
+        session = Session(self._material, start)
         while len(self._sessions) >= MOST_PAGES:
             oldest = min(self._sessions.values(), key=lambda each: each.used)
             del self._sessions[oldest.name]
@@ -242,8 +242,11 @@ class Page:
     def _moved(self, session: Session, moves: list[dict[str, Any]], version: object) -> Response:
         since, busy = time.perf_counter(), time.thread_time()
         with session.lock:
+            before = session.present
             for move in moves:
                 self._take(session, move) if move.get("do") == "take" else session.act(move)
+            if session.present is not before:
+                self._keeper.keep(session)
             scene = session.scene()
             regions = self._draw(session, scene, version)
             version = session.version
@@ -392,10 +395,7 @@ class Server:
 
     def run(self) -> None:
         """Serve until the server is asked to end, or until Ctrl-C."""
-        try:
-            asyncio.run(self._serve())
-        finally:
-            self.keeper.close()
+        asyncio.run(self._serve())
 
     def stop(self) -> None:
         """Ask the server to exit; safe from any thread."""

@@ -8,7 +8,7 @@ import os
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -102,15 +102,14 @@ class Scene:
 
 
 class Session:
-    """Assessments of one page, and the actions on them; `changed` is called after every change."""
+    """Assessments of one page, and the actions on them."""
 
-    def __init__(self, material: Material, start: Assessment, changed: Callable[[Session], None]) -> None:
+    def __init__(self, material: Material, start: Assessment) -> None:
         self.name = secrets.token_urlsafe(12)
         self.lock = threading.Lock()
         self.used = time.monotonic()
         self.when = datetime.now(UTC).astimezone()
         self._material = material
-        self._changed = changed
         self._past: list[Assessment] = []
         self._future: list[Assessment] = []
         self._control: object = None
@@ -165,7 +164,6 @@ class Session:
         self._control = control
         self._future.clear()
         self.present, self.when = new, datetime.now(UTC).astimezone()
-        self._changed(self)
 
     def _travel(self, *, back: bool) -> None:
         here, there = (self._past, self._future) if back else (self._future, self._past)
@@ -173,7 +171,6 @@ class Session:
             there.append(self.present)
             self.present = here.pop()
             self._control, self.when = None, datetime.now(UTC).astimezone()
-            self._changed(self)
 
     def _choose(self, action: Action) -> None:
         """Switch to another event of the file; beliefs about the experts stay."""
@@ -227,54 +224,34 @@ class Kept:
 
 
 class Keeper:
-    """Writes the assessments of all pages to a file soon after each change, beside those that other programs wrote."""
-
-    # Seconds between a change and writing it, so that dragging a control does not write at each step.
-    DELAY = 0.3
+    """Writes the assessment of a page to a file after each change, beside those that others wrote there."""
 
     def __init__(self, path: str | None) -> None:
         self._path = path
         self.found = () if path is None else read_kept(path)
-        self._pages: dict[str, Kept] = {}
         self._lock = threading.Lock()
-        self._due: threading.Timer | None = None
         self.failure = ""
 
-    def changed(self, session: Session) -> None:
-        """Remember a page's assessment, and write it after `DELAY` seconds."""
+    def keep(self, session: Session) -> None:
+        """Write a page's assessment; if that fails, `failure` says why."""
         if self._path is None:
             return
-        with self._lock:
-            when = session.when.isoformat(timespec="milliseconds")
-            self._pages[session.name] = Kept(session.name, when, session.present)
-            if self._due is None:
-                self._due = threading.Timer(self.DELAY, self.close)
-                self._due.daemon = True
-                self._due.start()
-
-    def close(self) -> None:
-        """Write the unsaved assessments now."""
-        with self._lock:
-            if self._path is None or self._due is None:
-                return
-            self._due.cancel()
-            self._due = None
-            try:
-                self._write(self._path)
-                self.failure = ""
-            except OSError as error:
-                self.failure = f"{self._path} cannot be written: {error.strerror or error}"
-            except ArgumentError as error:
-                self.failure = str(error)
-
-    def _write(self, path: str) -> None:
-        with _locked(os.path.dirname(os.path.realpath(path))):
-            every = {kept.page: kept for kept in reversed(read_kept(path))} | self._pages
-            last = sorted(every.values(), key=lambda kept: kept.when)[-PAGES:]
-            pages = [{"page": each.page, "when": each.when, "assessment": to_dict(each.assessment)} for each in last]
-            content = {"format": FORMAT, "version": 1, "pages": pages}
-            with replacing(path) as file:
-                file.write(json.dumps(content, ensure_ascii=False, allow_nan=False, indent=1).encode())
+        own = Kept(session.name, session.when.isoformat(timespec="milliseconds"), session.present)
+        try:
+            with self._lock, _locked(os.path.dirname(os.path.realpath(self._path))):
+                every = {kept.page: kept for kept in reversed(read_kept(self._path))} | {own.page: own}
+                last = sorted(every.values(), key=lambda kept: kept.when)[-PAGES:]
+                pages = [
+                    {"page": each.page, "when": each.when, "assessment": to_dict(each.assessment)} for each in last
+                ]
+                content = {"format": FORMAT, "version": 1, "pages": pages}
+                with replacing(self._path) as file:
+                    file.write(json.dumps(content, ensure_ascii=False, allow_nan=False, indent=1).encode())
+            self.failure = ""
+        except OSError as error:
+            self.failure = f"{self._path} cannot be written: {error.strerror or error}"
+        except ArgumentError as error:
+            self.failure = str(error)
 
 
 @contextlib.contextmanager

@@ -34,7 +34,7 @@ from opinionpool.report.blocks import (
     rendered,
     sentence,
 )
-from opinionpool.report.charts import Mark, effect_name, sample, share_bar, strip, tornado, waterfall
+from opinionpool.report.charts import Mark, effect_name, legend, share_bar, strip, tornado, waterfall
 from opinionpool.report.explanation import forecast_columns
 from opinionpool.report.listing import brief, decimal, percent, printable, whole
 from opinionpool.report.panel import belief_worth, effect_columns
@@ -163,13 +163,10 @@ def beside(scene: Scene, found: Answer) -> list[Block]:
         Mark("pool", p, "answer"),
     ]
     words = f"The answer is {percent(p)}, the simple average {percent(average)}, the geometric mean of the odds "
-    legend = markup(
-        '<ul class="legend"><li>{} answer</li><li>{} average {} {}</li><li>{} geometric mean of odds {} {}</li>'
-        "<li>{} each expert</li></ul>",
-        sample("pool"), sample("average"), brief(average), _help(scene, "average"),
-        sample("geometric"), brief(geometric), _help(scene, "geometric"), sample("expert"),
-    )  # fmt: skip
-    return [Figure(strip(marks, scene.interval, words + percent(geometric)), kind="strip"), legend]
+    both = ("average", "average", average), ("geometric", "geometric mean of odds", geometric)
+    means = [(kind, markup("{} {} {}", what, brief(p), _help(scene, kind))) for kind, what, p in both]
+    entries = legend([("pool", "answer"), *means, ("expert", "each expert")])
+    return [Figure(strip(marks, scene.interval, words + percent(geometric)), kind="strip"), entries]
 
 
 def reasons(scene: Scene, found: Answer) -> list[Block]:

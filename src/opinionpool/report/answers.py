@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,9 @@ from opinionpool.priors import event_priors
 from opinionpool.report.listing import Column, decimal, finite, hundredths, percent, printable, records, signed, whole
 from opinionpool.tables.times import midnights
 from opinionpool.text import counted
+
+if TYPE_CHECKING:
+    from opinionpool.streams.trained import TrainedPool
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +82,7 @@ def pool_events(
 ) -> Pooled:
     """Return the answers for all events, resolved or not, in the order of the file."""
     each = event_priors(forecasts, prior)
-    own = None if each is None else public_probabilities(each)
+    own = prior if each is None else public_probabilities(each)
     probabilities = state.pool_forecasts(forecasts, own, base_rate)
     interval = state.forecast_intervals(forecasts, own, base_rate)
     learned_from = in_sample(forecasts.ended, forecasts, pool, state, prior if each is None else each)
@@ -222,12 +225,27 @@ def answer_notes(pooled: Pooled) -> list[Note]:
         notes.append(finding("in-sample", count=taught, total=t, learned=learned))
     blank = int((pooled.forecasts.crowd == 0).sum())
     if blank:
-        notes.append(finding("no-forecast", count=blank))
+        notes.append(finding("no-forecast", count=blank, gets="got"))
     p = pooled.probabilities if pooled.probabilities.ndim > 1 else pooled.probabilities[:, None]
     used = np.arange(p.shape[1]) < pooled.forecasts.sizes[:, None]
     bound = int((((p <= POOL_FLOOR) | (p >= 1.0 - POOL_FLOOR)) & used).any(axis=1).sum())
     if bound:
         notes.append(finding("at-floor", count=bound, least=percent(POOL_FLOOR)))
+    return notes
+
+
+def unlearned(forecasts: Forecasts, trained: TrainedPool, *, ahead: bool = True) -> list[Note]:
+    """Return notes on events that a saved pool has not learned from and, if `ahead`, on what it knows already."""
+    stream, notes = trained.stream, list[Note]()
+    known = np.array([stream is not None and stream.knows(event) for event in forecasts.events], dtype=bool)
+    early, fresh = known & ~forecasts.resolved, ~known & forecasts.resolved
+    if ahead and early.any():
+        notes.append(finding("looks-ahead", count=int(early.sum())))
+    if fresh.any():
+        way = "" if stream is None else "; --save NEW goes on learning"
+        notes.append(finding("not-learned", count=int(fresh.sum()), way=way))
+    if ahead and getattr(trained.learned, "topics", None) is not None and forecasts.topics is None:
+        notes.append(finding("topics-not-used"))
     return notes
 
 

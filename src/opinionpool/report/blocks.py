@@ -14,6 +14,7 @@ from typing import Any, Protocol, TypeAlias
 
 from opinionpool.report.listing import Column, as_is, printable, whole
 from opinionpool.text import counted
+from opinionpool.version import __version__
 
 _MINUS = re.compile(r"(?<![\w.])-(?=\d)")
 _NO_CHARACTER = re.compile("[\ufdd0-\ufdef\ufffe\uffff]|[\U0001fffe\U0001ffff]")
@@ -94,6 +95,14 @@ def document(title: str, style: str, body: Html) -> Html:
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"{head}\n<style>{style}</style>\n</head>\n<body>\n{body}\n</body>\n</html>\n"
     )
+
+
+def report_document(kicker: str, title: str, heading: str, below: str, parts: Iterable[Block], links: str = "") -> Html:
+    """Return the document of a report: its head, with links to its sections, and its parts."""
+    header = '<header><p class="kicker">{}</p><h1>{}</h1><p>{}</p></header>\n{}<main>\n{}\n</main>\n{}'
+    footer = markup("<footer>Made by opinionpool {}.</footer>", __version__)
+    body = markup(header, kicker, heading, below, links, rendered(parts), footer)
+    return document(f"{kicker}: {title}", STYLE, body)
 
 
 def sentence(wording: str) -> str:

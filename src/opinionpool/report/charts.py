@@ -156,14 +156,11 @@ def gain_chart(gains: Sequence[Gain]) -> Html:
     parts = list[Html]()
     for tick in nice_ticks(x.low, x.high, 5):
         parts += [line(x(tick), y - 9, x(tick), y + 9, "grid") for y in rows]
-        shown = f"{tick:+g}".replace("-", "−") if tick else "0"
-        parts.append(label(x(tick), bottom + 15, shown, anchor="middle", kind="tick"))
+        parts.append(label(x(tick), bottom + 15, f"{tick:+g}" if tick else "0", anchor="middle", kind="tick"))
     for y, gain in zip(rows, gains, strict=True):
         parts.append(line(x(0), y - 9, x(0), y + 9, "zero"))
         known = math.isfinite(gain.low)
-        phrase = f"{signed_short(gain.mean)}" + (
-            f" ({signed_short(gain.low)} to {signed_short(gain.high)})" if known else ""
-        )
+        phrase = signed(gain.mean) + (f" ({signed(gain.low)} to {signed(gain.high)})" if known else "")
         parts.append(label(8, y - 16, f"over {shortened(gain.over, 26)}", kind="strong halo"))
         parts.append(label(WIDTH - 8, y - 16, phrase, anchor="end", kind="figures halo"))
         if known:
@@ -171,15 +168,8 @@ def gain_chart(gains: Sequence[Gain]) -> Html:
         parts.append(dot(x(gain.mean), y, "point", 5))
     parts.append(label(x.start, bottom + 34, "← the pool is worse", kind="quiet"))
     parts.append(label(x.end, bottom + 34, "the pool is better →", anchor="end", kind="quiet"))
-    says = "; ".join(
-        f"over {g.over} {signed_short(g.mean)}, from {signed_short(g.low)} to {signed_short(g.high)}" for g in gains
-    )
+    says = "; ".join(f"over {g.over} {signed(g.mean)}, from {signed(g.low)} to {signed(g.high)}" for g in gains)
     return drawing(WIDTH, bottom + 42, parts, f"Gains in score. {says}".replace("nan", "unknown"))
-
-
-def signed_short(x: float) -> str:
-    """Return a difference of scores with its sign, to three decimals, with a true minus."""
-    return signed(x).replace("-", "−")
 
 
 def heat_map(errors: SharedErrors) -> Html:
@@ -295,7 +285,7 @@ def learning_chart(curve: LearningCurve) -> Html:
     parts = []
     for tick in nice_ticks(y.low, y.high, 5):
         parts.append(line(x.start, y(tick), x.end, y(tick), "grid"))
-        parts.append(label(x.start - 7, y(tick) + 4, f"{tick:g}".replace("-", "−"), anchor="end", kind="tick"))
+        parts.append(label(x.start - 7, y(tick) + 4, f"{tick:g}", anchor="end", kind="tick"))
     last = -math.inf
     for size in curve.sizes.tolist():
         crowded = size != curve.sizes[-1] and x.end - x(size) < 30
@@ -364,8 +354,8 @@ def legend(entries: Sequence[tuple[str, str]]) -> Html:
             mark = joined([line(1, 8, 27, 8, "interval"), dot(14, 8, "point", 4)])
         elif kind == "dot":
             mark = dot(14, 8, "point", 4)
-        elif kind == "expert":
-            mark = line(14, 1, 14, 15, "one")
+        elif kind in SHAPES:
+            mark = shape(kind, 14, 8)
         else:
             mark = line(1, 8, 27, 8, kind)
         sample = markup('<svg viewBox="0 0 28 16" aria-hidden="true">{}</svg>', mark)
@@ -516,15 +506,19 @@ def strip(marks: Sequence[Mark], interval: tuple[float, float] | None, says: str
     return drawing(WIDTH, 64, parts, says)
 
 
+# Class, top and outline of the marks of a strip, which differ in shape as well as in colour.
+SHAPES = {
+    "expert": ("one", 13, "v26"),
+    "average": ("mean", 7, "l6.5 12h-13z"),
+    "geometric": ("mean open", 8, "l7 8l-7 8l-7 -8z"),
+    "pool": ("point", 7, "a7 7 0 1 1 -.01 0z"),
+}
+
+
 def shape(kind: str, x: float, y: float) -> Html:
-    """Return the SVG mark of a kind; kinds differ in shape as well as in colour."""
-    if kind == "expert":
-        return Html(f'<path class="one" d="M{number(x)} {number(y - 13)}v26"/>')
-    if kind == "average":
-        return Html(f'<path class="mean" d="M{number(x)} {number(y - 7)}l6.5 12h-13z"/>')
-    if kind == "geometric":
-        return Html(f'<path class="mean open" d="M{number(x)} {number(y - 8)}l7 8l-7 8l-7 -8z"/>')
-    return Html(f'<circle class="point" cx="{number(x)}" cy="{number(y)}" r="7"/>')
+    """Return the SVG mark of a kind of `SHAPES` around (x, y)."""
+    style, top, outline = SHAPES[kind]
+    return Html(f'<path class="{style}" d="M{number(x)} {number(y - top)}{outline}"/>')
 
 
 def tornado(effects: Sequence[Effect], answer: float, threshold: float | None, what: str) -> Html:
@@ -569,8 +563,3 @@ def tornado(effects: Sequence[Effect], answer: float, threshold: float | None, w
 def share_bar(p: float) -> Html:
     """Return a probability as a bar from 0 to 1."""
     return bar_cell([rect(0, 4, 120 * p, 10, "range"), rect(0, 4, 120, 10, "frame")], 18)
-
-
-def sample(kind: str) -> Html:
-    """Return a mark as a legend shows it."""
-    return markup('<svg viewBox="0 0 20 28" class="sample" aria-hidden="true">{}</svg>', shape(kind, 10, 14))

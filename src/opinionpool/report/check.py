@@ -13,12 +13,14 @@ import numpy as np
 from opinionpool.analysis.checks import Check, check_model
 from opinionpool.arrays import Array, Index
 from opinionpool.errors import Note, OpinionPoolError
+from opinionpool.findings import finding
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.beliefs import Beliefs
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.learning.learn import learn
 from opinionpool.names import unknown_names
 from opinionpool.priors import one_outcome_notes
+from opinionpool.report.answers import unlearned
 from opinionpool.report.listing import Column, percent, printable, whole
 from opinionpool.report.view import (
     Totals,
@@ -34,7 +36,7 @@ from opinionpool.streams.trained import TrainedPool, matched
 from opinionpool.tables.diagnosis import Diagnosis, Fault, Way
 from opinionpool.tables.options import ReadOptions
 from opinionpool.tables.times import Times, span
-from opinionpool.text import counted, listed
+from opinionpool.text import counted
 
 if TYPE_CHECKING:
     from opinionpool.tables.parts import Parts
@@ -176,8 +178,7 @@ def examine(
             notes += tuple(note for note in state.notes if note.code not in {"leakage", "one-outcome"})
         checks = check_model(some, state)
         if len(some.events) < every:
-            text = f"learning and the model are checked on {len(some.events):,} of {every:,} events, drawn at random"
-            notes += (Note("checked-sample", text, len(some.events)),)
+            notes += (finding("checked-sample", count=len(some.events), total=every),)
     except OpinionPoolError as error:
         obstacles.append(str(error))
     notes += _shortcomings(contents, forecasts)
@@ -200,47 +201,26 @@ def examined_in_parts(parts: Parts, options: ReadOptions) -> tuple[Diagnosis, Co
 def _beside(forecasts: Forecasts, file: str, trained: TrainedPool) -> tuple[Forecasts, tuple[Note, ...]]:
     """Return the forecasts by the experts and classes of a saved pool, and notes on how the pool would use them."""
     forecasts = matched(forecasts, trained, file)
-    events = float(trained.learned.events.sum())
-    text = f"beside the {trained.name} pool in {file}, which has learned from {whole(round(events, 6))} resolved events"
-    notes = [Note("saved-pool", text)]
+    events = whole(round(float(trained.learned.events.sum()), 6))
+    notes: list[Note] = [finding("saved-pool", name=trained.name, file=file, events=events)]
     strangers = unknown_names(forecasts.experts, trained.experts)
-    if strangers:
-        verb = "is" if len(strangers) == 1 else "are"
-        text = f"{listed(strangers, 6)} {verb} unknown to the pool: --save NEW lets it learn, --exclude leaves out"
-        notes.append(Note("unknown-to-pool", text, len(strangers)))
+    notes += [finding("unknown-to-pool", names=strangers)] if strangers else []
     if trained.stream is not None:
-        stream = trained.stream.copy()
-        fresh = sum(
-            known and not stream.knows(event)
-            for event, known in zip(forecasts.events, forecasts.resolved.tolist(), strict=True)
-        )
-        if fresh:
-            text = f"{counted(fresh, 'resolved event')} that the pool has not learned from; --save NEW goes on learning"
-            notes.append(Note("not-learned", text, fresh))
-        notes += stream.add(forecasts, whole=True)
+        notes += unlearned(forecasts, trained, ahead=False)
+        notes += trained.stream.copy().add(forecasts, whole=True)
     known = unknown_names(forecasts.experts, strangers)
     return forecasts.select_experts(known).by_experts(trained.experts), tuple(notes)
 
 
 def _shortcomings(contents: Contents, forecasts: Forecasts) -> tuple[Note, ...]:
     """Return notes on missing data that do not prevent pooling."""
-    notes = []
-    if not contents.totals.resolved:
-        text = (
-            "outcomes would show whom to believe: in a column outcome, or any that --column outcome=NAME names, or in "
-            "a file of their own with --outcomes"
-        )
-        notes.append(Note("no-outcomes", text))
+    notes: list[Note] = [] if contents.totals.resolved else [finding("no-outcomes")]
     if forecasts.options is None:
         notes += one_outcome_notes(forecasts.classes, np.array(contents.totals.outcomes))
-    if contents.blank:
-        text = f"{counted(contents.blank, 'event')} without a forecast will get the prior"
-        notes.append(Note("no-forecast", text, contents.blank))
+    notes += [finding("no-forecast", count=contents.blank, gets="will get")] if contents.blank else []
     answered = int(np.count_nonzero(contents.counts["resolved"]))
     unknown = len(forecasts.experts) - answered
-    if unknown and answered:
-        text = f"{counted(unknown, 'expert')} without a forecast on a resolved event, about whom nothing is learned"
-        notes.append(Note("unknown-experts", text, unknown))
+    notes += [finding("unknown-experts", count=unknown)] if unknown and answered else []
     return tuple(notes)
 
 

@@ -71,10 +71,6 @@ def _fields(why: Explanation) -> list[_Field]:
     return [each for each in adding if each.key != "bias" or why.pool == "gaussian"]
 
 
-def _number(x: float) -> float | None:
-    return None if np.isnan(x) else float(x)
-
-
 def forecast_rows(why: Explanation, at: int) -> list[dict[str, Any]]:
     """Return records of forecasts and their contributions to the probability of a class, the largest effect first."""
     binary = why.probability.ndim == 0
@@ -84,7 +80,7 @@ def forecast_rows(why: Explanation, at: int) -> list[dict[str, Any]]:
         if isinstance(values, str):
             return values or None
         if field.key in _ONE:
-            return _number(values)
+            return finite(float(values))
         if field.key in {"probability", "without"}:
             return of_class(values, at)
         if binary:
@@ -167,7 +163,7 @@ def explanation_records(why: Explanation) -> Iterator[dict[str, object]]:
             if isinstance(one, str):
                 record[field.key] = one or None
                 continue
-            record[field.key] = _number(one) if one is not None and field.key in _ONE else by_class(why, one)
+            record[field.key] = finite(float(one)) if one is not None and field.key in _ONE else by_class(why, one)
         yield record
 
 

@@ -13,7 +13,7 @@ import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from itertools import chain, islice
 from typing import Any, TextIO, cast
 
@@ -67,28 +67,21 @@ def whole(count: float) -> str:
     return f"{count:,.15g}"
 
 
-def decimal(x: float) -> str:
-    """Return a number to three decimals.
+def decimal(x: float, digits: int = 3) -> str:
+    """Return a number to some decimals; 0 has no sign.
 
-    >>> decimal(-0.12345), decimal(-0.0)
-    ('-0.123', '0.000')
+    >>> decimal(-0.12345), decimal(-0.0), hundredths(0.125)
+    ('-0.123', '0.000', '0.12')
     """
-    return f"{round(x, 3) + 0.0:.3f}"
+    return f"{round(x, digits) + 0.0:.{digits}f}"
 
 
-def hundredths(x: float) -> str:
-    """Return a number to two decimals; 0 has no sign."""
-    return f"{round(x, 2) + 0.0:.2f}"
+def signed(x: float, digits: int = 3) -> str:
+    """Return a number to some decimals with its sign; 0 has none."""
+    return f"{x:+.{digits}f}" if abs(x) >= 0.5 * 10.0**-digits else decimal(0.0, digits)
 
 
-def signed(x: float) -> str:
-    """Return a number to three decimals with its sign; 0 has none."""
-    return f"{x:+.3f}" if abs(x) >= 0.0005 else "0.000"
-
-
-def two_signed(x: float) -> str:
-    """Return a number to two decimals with its sign; 0 has none."""
-    return f"{x:+.2f}" if abs(x) >= 0.005 else "0.00"
+hundredths, two_signed = partial(decimal, digits=2), partial(signed, digits=2)
 
 
 def finite(number: float) -> float | None:
@@ -184,16 +177,9 @@ def write_json(name: str, records: Iterable[Mapping[str, object]], summary: Mapp
 
 def write_topics(rows: Sequence[tuple[str, str]], out: TextIO) -> None:
     """Write pairs of a topic and a text in two columns; texts are folded between words."""
-    width = max(len(topic) for topic, _ in rows)
-    room = _room(out)
-    bold, plain = ("\x1b[1m", "\x1b[0m") if coloured(out) else ("", "")
-    before = None
-    for topic, text in rows:
-        head = topic if topic != before else ""
-        before = topic
-        for line in folded(text, max((room or 10**9) - width - len(GAP), 2 * NARROWEST)):
-            out.write(f"{bold}{head:<{width}}{plain}{GAP}{line}\n")
-            head = ""
+    topics, texts = zip(*rows, strict=True)
+    once = [topic if topic != before else None for topic, before in zip(topics, (None, *topics), strict=False)]
+    write_table([Column("topic", once, ""), Column("text", texts, "")], out, headed=False)
 
 
 def write_text(text: str, out: TextIO) -> None:

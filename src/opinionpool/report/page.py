@@ -9,7 +9,7 @@ from opinionpool.forecasts import Forecasts
 from opinionpool.learning.beliefs import Beliefs
 from opinionpool.pools.fit import FitOptions, PoolLike
 from opinionpool.progress import Progress
-from opinionpool.report.blocks import STYLE, Section, Text, document, joined, markup, name, rendered
+from opinionpool.report.blocks import Block, Section, Text, joined, markup, name, report_document
 from opinionpool.report.changes import changes_section
 from opinionpool.report.comparison import gains_section, headline
 from opinionpool.report.evidence import checks_section, evidence_sections, method_section
@@ -20,7 +20,6 @@ from opinionpool.report.groups import rates_section, topic_effects_section, topi
 from opinionpool.report.panel import basis_section, worth_section
 from opinionpool.report.view import size_line
 from opinionpool.scoring.splits import Splits
-from opinionpool.version import __version__
 
 # The sections that are for statisticians; a line before the first of them says so.
 DETAILS = ("calibration", "learning", "errors", "checks", "features", "topic-effects", "method")
@@ -77,16 +76,12 @@ def report_page(found: Findings) -> str:
     names = ((each.anchor, each.title.partition(":")[0]) for each in sections)
     links = joined(markup(f'<li><a href="#{anchor}">{{}}</a></li>', title) for anchor, title in names)
     made = f"{found.options.source.date}. " if found.options.source.date else ""
-    header = markup(
-        '<header><p class="kicker">Pooled forecasts</p><h1>{}</h1><p>{}{}.</p></header>\n'
-        '<nav aria-label="Sections"><ul>{}</ul></nav>',
-        name(title), made, size_line(found.forecasts), links,
-    )  # fmt: skip
-    footer = markup("<footer>Made by opinionpool {}.</footer>", __version__)
+    nav = markup('<nav aria-label="Sections"><ul>{}</ul></nav>\n', links)
     first = next(place for place, each in enumerate(sections) if each.anchor in DETAILS)
     turn = Text("From here on: details for statisticians.", "turn")
-    body = rendered([*sections[:first], turn, *sections[first:]])
-    return document(f"Pooled forecasts: {title}", STYLE, markup("{}\n<main>\n{}\n</main>\n{}", header, body, footer))
+    parts: list[Block] = [*sections[:first], turn, *sections[first:]]
+    below = f"{made}{size_line(found.forecasts)}."
+    return report_document("Pooled forecasts", title, name(title), below, parts, nav)
 
 
 def report_sections(found: Findings) -> list[Section]:

@@ -12,6 +12,7 @@ import numpy as np
 
 from opinionpool.analysis.rater_agreement import rater_agreement
 from opinionpool.errors import Note
+from opinionpool.findings import finding
 from opinionpool.forecasts import Forecasts
 from opinionpool.pools.fitted_pool import Fitted
 from opinionpool.report.answers import about, plain
@@ -177,12 +178,7 @@ def base_rate_notes(state: Fitted, given: bool, base_rate: float | Array | None)
     """Return a note on the uniform prior assumed of experts, if a base rate is given but no outcome is known."""
     if base_rate is None or not assumed_prior(state, given):
         return []
-    prior = percent(1.0 / len(state.events))
-    text = (
-        f"the experts are taken to share a prior of {prior}, and the base rate moves the answers from there; if they "
-        "had the base rate in mind, use --prior instead"
-    )
-    return [Note("assumed-prior", text)]
+    return [finding("assumed-prior", prior=percent(1.0 / len(state.events)))]
 
 
 def agreement_line(forecasts: Forecasts) -> str:

@@ -16,17 +16,36 @@ import numpy as np
 
 from opinionpool.arrays import Array
 from opinionpool.errors import OpinionPoolError, SavedPoolError
-from opinionpool.text import shown
+from opinionpool.text import listed, shown
+
+
+def demand(right: object, otherwise: str) -> None:
+    """Raise a SavedPoolError, with the text `otherwise`, unless something holds."""
+    if not right:
+        raise SavedPoolError(otherwise)
 
 
 def shaped(array: Array, shape: tuple[int, ...], what: str, *, least: float | None = None) -> None:
     """Raise an error unless `array` has the shape `shape`, and is finite and at least `least`."""
-    if array.shape != shape:
-        raise SavedPoolError(f"{what} should have the shape {shape}, and has {array.shape}")
-    if not np.isfinite(array).all():
-        raise SavedPoolError(f"{what} should be finite, and holds {array[~np.isfinite(array)][0]}")
-    if least is not None and (array < least).any():
-        raise SavedPoolError(f"{what} should be at least {least:g}, and holds {array.min():.15g}")
+    demand(array.shape == shape, f"{what} should have the shape {shape}, and has {array.shape}")
+    demand(np.isfinite(array).all(), f"{what} should be finite")
+    demand(least is None or (array >= least).all(), f"{what} should be at least {least}")
+
+
+def sized(value: object, shapes: str, **sizes: int) -> dict[str, int]:
+    """Sizes of axes by letter, after a check of fields: "mean m s, weight m +" are (M, S), finite, and (M,), 0 or more.
+
+    A field that is None is passed over.
+    """
+    for each in shapes.split(", "):
+        name, *axes = each.split()
+        array, least = getattr(value, name), 0.0 if axes[-1] == "+" else None
+        axes = axes[: -1 if axes[-1] == "+" else None]
+        if array is not None:
+            sizes = dict(zip(axes, array.shape, strict=False)) | sizes
+            shape = tuple(int(axis) if axis.isdigit() else sizes.get(axis, -1) for axis in axes)
+            shaped(array, shape, f"the {name}", least=least)
+    return sizes
 
 
 # An axis of an array without values may be so long.
@@ -51,16 +70,19 @@ class Kind:
 
     @classmethod
     def of(
-        cls, name: str, kind: type, check: Callable[[Any], None], spelled: Mapping[str, str] = {}, **narrower: Any,  # noqa: ANN401 - types; read only
+        cls, name: str, kind: type, check: Callable[[Any], object] | str = "", spelled: Mapping[str, str] = {},
+        **narrower: Any,  # noqa: ANN401 - types
     ) -> Kind:  # fmt: skip
-        """Kind of a dataclass or named tuple; `check` raises an error if the fields of an instance do not fit together.
+        """Kind of a dataclass or named tuple.
 
+        `check` raises an error if the fields of an instance do not fit together, or has their shapes as for `sized`.
         `spelled` has the names that files give to fields that are called otherwise here.
         """
 
         def make(**given: Any) -> Any:  # noqa: ANN401 - whatever the fields are
             made = kind(**{each: given[spelled.get(each, each)] for each in names})
-            check(made)
+            if check:
+                sized(made, check) if isinstance(check, str) else check(made)
             return made
 
         hints = get_type_hints(kind)
@@ -153,11 +175,9 @@ class Kinds:
             raise _wrong(place, wanted.__name__, name)
         given = dict.fromkeys(kind.optional) | {key: part for key, part in given.items() if key not in kind.retired}
         missing = [each for each in kind.fields if each not in given]
-        if missing:
-            raise SavedPoolError(f"{place}: {kind.name} has no {missing[0]}")
+        demand(not missing, f"{place}: {kind.name} has no {', '.join(missing)}")
         strange = [each for each in given if each not in kind.fields and each != "type"]
-        if strange:
-            raise SavedPoolError(f"{place}: {kind.name} has a {shown(strange[0])}, which is unknown")
+        demand(not strange, f"{place}: {kind.name} has a {listed(strange)}, which is unknown")
         parts = {each: self.decode(given[each], type_, f"{place}.{each}") for each, type_ in kind.fields.items()}
         try:
             return kind.make(**parts)
@@ -195,8 +215,8 @@ def _plain(given: Any, wanted: Any, place: str) -> Any:  # noqa: ANN401
     names = {str: "text", int: "a whole number", bool: "true or false", Any: "a value"}
     right = type(given) is wanted if wanted is not Any else given is None or isinstance(given, str | bool | int | float)
     # Where any value may stand, labels of classes may be long numbers, but still numbers for all purposes.
-    if type(given) is int and abs(given) >= (2**63 if wanted is int else 2**1000):
-        raise SavedPoolError(f"{place}: a whole number is too large")
+    large = type(given) is int and abs(given) >= (2**63 if wanted is int else 2**1000)
+    demand(not large, f"{place}: a whole number is too large")
     if not right:
         raise _wrong(place, names.get(wanted) or str(getattr(wanted, "__name__", wanted)), given)
     return given
@@ -211,8 +231,7 @@ def _number(given: Any, place: str) -> float:  # noqa: ANN401
         number = float(given)
     except OverflowError:
         number = math.inf
-    if not math.isfinite(number):
-        raise SavedPoolError(f"{place}: a number is too large")
+    demand(math.isfinite(number), f"{place}: a number is too large")
     return number
 
 
@@ -224,8 +243,7 @@ def _array(array: np.ndarray) -> dict[str, Any]:
     values = kept.ravel().tolist()
     if array.dtype.kind == "f" and not np.isfinite(kept).all():
         values = [value if math.isfinite(value) else str(value) for value in values]
-    if array.dtype.kind not in "fbiu":
-        raise SavedPoolError(f"arrays of {array.dtype} cannot be saved")
+    demand(array.dtype.kind in "fbiu", f"arrays of {array.dtype} cannot be saved")
     return {"shape": list(array.shape), key: values}
 
 
@@ -246,15 +264,11 @@ def _of_array(given: Any, dtype: np.dtype[Any] | None, place: str) -> np.ndarray
     whole = isinstance(shape, list) and len(shape) <= 4 and all(type(n) is int and 0 <= n < 1 << 40 for n in shape)
     if not whole or not isinstance(values, list):
         raise SavedPoolError(f"{place}: an array needs a shape of whole numbers and a list of values")
-    if lower and not (len(shape) == 2 and shape[0] == shape[1]):
-        raise SavedPoolError(f"{place}: a lower triangle needs a square shape, not {shape}")
-    if max(shape, default=0) > max(len(values), MOST_EMPTY):
-        raise SavedPoolError(f"{place}: an array of shape {shape} cannot have {len(values)} values")
+    square = len(shape) == 2 and shape[0] == shape[1]
+    demand(square or not lower, f"{place}: a lower triangle needs a square shape, not {shape}")
     size = shape[0] * (shape[0] + 1) // 2 if lower else math.prod(shape)
-    if len(values) != size:
-        raise SavedPoolError(
-            f"{place}: an array of shape {shape} needs {size} values here, and there are {len(values)}"
-        )
+    fits = len(values) == size and max(shape, default=0) <= max(size, MOST_EMPTY)
+    demand(fits, f"{place}: an array of shape {shape} needs {size} values here, and there are {len(values)}")
     flat = _of_values(values, dtype, place)
     if not lower:
         return flat.reshape(shape)
@@ -279,8 +293,7 @@ def _of_values(values: list[Any], dtype: np.dtype[Any] | None, place: str) -> np
     if dtype.kind == "f" and kinds <= {float, int, str}:
         if kinds <= {float}:
             array = np.array(values, dtype=np.float64)
-            if not np.isfinite(array).all():
-                raise SavedPoolError(f"{place}: a number is too large")
+            demand(np.isfinite(array).all(), f"{place}: a number is too large")
             return array
         return np.array([_number(value, f"{place}[{i}]") for i, value in enumerate(values)], dtype=np.float64)
     names = {"b": "true or false", "i": "whole numbers", "u": "whole numbers"}

@@ -10,7 +10,7 @@ import numpy as np
 from opinionpool import logodds
 from opinionpool.arrays import Array, Index
 from opinionpool.errors import Note, SavedPoolError
-from opinionpool.findings import Finding
+from opinionpool.findings import Finding, finding
 from opinionpool.learning.beliefs import Beliefs, beliefs_of_mapping
 from opinionpool.learning.class_weights import ClassPosterior, ClassWeights
 from opinionpool.learning.constants import DEVIATIONS, TOPICS
@@ -34,7 +34,7 @@ from opinionpool.model.panel import Panel
 from opinionpool.model.pooling import Settings
 from opinionpool.pools.fitted_pool import FittedPool
 from opinionpool.pools.registry import POOLS
-from opinionpool.saving.codec import Kind, Label, shaped
+from opinionpool.saving.codec import Kind, Label, demand, shaped, sized
 from opinionpool.saving.streams import STREAMS
 from opinionpool.streams.trained import TrainedPool
 
@@ -46,30 +46,24 @@ SMALLEST = 1e-150
 
 def _check_dependence(dependence: MatrixCorrelation) -> None:
     matrix_correlation(dependence.array)
-    if not 0 < dependence.least < 1:
-        raise SavedPoolError(f"the least eigenvalue should lie between 0 and 1, and is {dependence.least:g}")
+    demand(0 < dependence.least < 1, f"the least eigenvalue should lie between 0 and 1, and is {dependence.least:g}")
 
 
-def _check_common(dependence: CommonCorrelation) -> None:
-    if dependence.size < 1 or not np.isfinite(dependence.rho):
-        raise SavedPoolError(f"there is no common correlation of {dependence.rho} among {dependence.size} experts")
-
-
-def _check_nested(dependence: NestedCorrelation) -> None:
-    if dependence.signal.ndim != 1 or not np.isfinite(dependence.signal).all():
-        raise SavedPoolError("nested evidence should have a finite signal for each expert")
+def _check_common(common: CommonCorrelation) -> None:
+    right = common.size >= 1 and np.isfinite(common.rho)
+    demand(right, f"there is no common correlation of {common.rho} among {common.size} experts")
 
 
 def _check_parts(parts: Parts) -> None:
-    n = parts.contrast.size
-    shaped(parts.contrast, (n,), "the contrasts")
+    n = sized(parts, "contrast n")["n"]
     shaped(np.nan_to_num(parts.spread, nan=0.0, posinf=np.inf), (n,), "the spreads", least=0.0)
-    if max(np.abs(parts.contrast).max(initial=0.0), np.nanmax(parts.spread, initial=0.0)) > LARGEST:
-        raise SavedPoolError(f"contrasts and spreads should be at most {LARGEST:g}")
-    if 0 < np.min(parts.spread, where=parts.spread > 0, initial=np.inf) < SMALLEST:
-        raise SavedPoolError(f"spreads should be 0 or at least {SMALLEST:g}")
-    if parts.source is None and parts.dependence.size != n:
-        raise SavedPoolError(f"{n} contrasts do not fit the correlation of {parts.dependence.size} experts")
+    largest = max(np.abs(parts.contrast).max(initial=0.0), np.nanmax(parts.spread, initial=0.0))
+    least = np.min(parts.spread, where=parts.spread > 0, initial=np.inf)
+    demand(
+        largest <= LARGEST and least >= SMALLEST, f"features should be at most {LARGEST:g}, and spreads not so small"
+    )
+    right = parts.source is not None or parts.dependence.size == n
+    demand(right, f"{n} contrasts do not fit the correlation of {parts.dependence.size} experts")
 
 
 class Copies(NamedTuple):
@@ -136,143 +130,96 @@ def _check_settings(settings: Settings) -> None:
 
 
 def _check_means(parts: Discriminant) -> None:
-    if parts.means.ndim != 3 or len(parts.means) < 2 or parts.means.shape[2] != len(parts.means) - 1:
-        raise SavedPoolError(f"means should have the shape (K, N, K - 1), and have {parts.means.shape}")
+    right = parts.means.ndim == 3 and 2 <= len(parts.means) == parts.means.shape[2] + 1
+    demand(right, f"means should have the shape (K, N, K - 1), and have {parts.means.shape}")
     FullPanel(parts.means, parts.covariance)
 
 
 def _check_posterior(posterior: Posterior) -> None:
-    m, size = len(posterior.probability), posterior.mean.shape[-1]
-    shaped(posterior.probability, (m,), "the probabilities of normals", least=0.0)
-    shaped(posterior.mean, (m, size), "the means of the weights")
-    shaped(posterior.covariance, (m, size, size), "the covariances of the weights")
-    if not m or abs(float(posterior.probability.sum()) - 1.0) > ROUNDING:
-        raise SavedPoolError("the probabilities of normals should sum to 1")
+    size = sized(posterior, "probability m +, mean m s, covariance m s s, prior h, posterior h")
+    total = abs(float(posterior.probability.sum()) - 1.0)
+    demand(size["m"] and total <= ROUNDING, "the probabilities of normals should sum to 1")
     for covariance in posterior.covariance:
         _check_positive(covariance, "the covariance of the weights")
     if posterior.limits is not None:
-        limits = posterior.limits
-        shaped(limits.limit, (limits.limit.size,), "the limits of extremes", least=0.0)
-        shaped(limits.probability, limits.limit.shape, "the probabilities of limits", least=0.0)
-        shaped(limits.mean, (*limits.limit.shape, size), "weights by limit")
-    h = len(posterior.hyperparameter)
-    if len(posterior.value) != h or posterior.prior.shape != (h,) or posterior.posterior.shape != (h,):
-        raise SavedPoolError("each hyperparameter should have a value, and probabilities before and after")
+        sized(posterior.limits, "limit l +, probability l +, mean l s", s=size["s"])
+    right = len(posterior.value) == len(posterior.hyperparameter) == size["h"]
+    demand(right, "each hyperparameter should have a value, and probabilities before and after")
 
 
 def _check_class_posterior(posterior: ClassPosterior) -> None:
     _check_posterior(posterior)
-    size = posterior.weights.size
-    shaped(posterior.differences, (size, size), "the covariance of differences between classes")
+    sized(posterior, "differences p p", p=posterior.weights.size)
     _check_positive(posterior.differences, "the covariance of differences between classes")
 
 
 def _check_crowd_posterior(posterior: CrowdPosterior) -> None:
     _check_posterior(posterior)
     b, n = posterior.contrast.shape
-    d = posterior.mean.shape[1] - b
-    shaped(posterior.contrast, (b, n), "the contrasts of panels")
-    shaped(posterior.variance, (3, n), "the variances of features", least=0.0)
-    shaped(posterior.shift, (d,), "the shift of biases")
-    shaped(posterior.turn, (d, d), "what turns log-ratios")
-    if posterior.nested.shape != (b,) or [len(part.contrast) for part in posterior.parts] != [n, n]:
-        raise SavedPoolError(f"{b} panels of {n} experts should have one of two dependences each")
+    sized(posterior, "contrast b n, variance 3 n +, shift d, turn d d", d=posterior.mean.shape[1] - b)
+    right = posterior.nested.shape == (b,) and [len(part.contrast) for part in posterior.parts] == [n, n]
+    demand(right, f"{b} panels of {n} experts should have one of two dependences each")
 
 
 def _check_positive(covariance: Array, what: str) -> None:
     variance = np.diag(covariance)
-    if (variance < 0).any():
-        raise SavedPoolError(f"{what} should be positive semi-definite, and has a variance of {variance.min():.3g}")
+    demand((variance >= 0).all(), f"{what} should be positive semi-definite, and has a variance below 0")
     size = np.sqrt(np.where(variance > 0, variance, 1.0))
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         scaled = covariance / np.outer(size, size)
-    if not np.isfinite(scaled).all():
-        raise SavedPoolError(f"{what} should have variances of usual size, and they are {variance.min():.3g} and more")
-    if np.abs(scaled - scaled.T).max(initial=0.0) > ROUNDING:
-        raise SavedPoolError(f"{what} should be symmetric")
+    demand(
+        np.isfinite(scaled).all(), f"{what} should have variances of usual size, and one is {variance.min(initial=0)}"
+    )
+    demand(np.abs(scaled - scaled.T).max(initial=0.0) <= ROUNDING, f"{what} should be symmetric")
     least = float(np.linalg.eigvalsh(scaled)[0]) if len(scaled) else 0.0
-    if least < -ROUNDING * max(1, len(scaled)):
-        raise SavedPoolError(f"{what} should be positive semi-definite, and its smallest eigenvalue is {least:.3g}")
+    right = least >= -ROUNDING * max(1, len(scaled))
+    demand(right, f"{what} should be positive semi-definite, and its smallest eigenvalue is {least:.3g}")
 
 
 def _check_marginal(marginal: MarginalFeatures) -> None:
-    n = marginal.contrast.size
-    shaped(marginal.contrast, (n,), "the contrasts")
-    shaped(marginal.spread, (n,), "the spreads", least=0.0)
-    if marginal.bias.ndim != 2 or not np.isfinite(marginal.bias).all() or not -1 <= marginal.correlation <= 1:
-        raise SavedPoolError("biases should be finite, (N, K - 1), and the correlation between -1 and 1")
+    sized(marginal, "contrast n, spread n +, bias n d")
+    demand(-1 <= marginal.correlation <= 1, "the correlation should lie between -1 and 1")
 
 
 def _check_levels(votes: LatentLevels) -> None:
     n = len(votes.experts)
-    for each in votes.levels, votes.votes, votes.scale, votes.shift, votes.leniency:
-        if each.shape != (n,) or not np.isfinite(each).all():
-            raise SavedPoolError(f"there should be levels, a scale, a shift and a leniency for each of {n} experts")
-    if (votes.levels < 0).any() or ((votes.scale >= 0) != (votes.levels > 0)).any() or (votes.scale >= n).any():
-        raise SavedPoolError("who gives levels should have a scale, and nobody else")
-
-
-def _check_rounding(votes: Rounding) -> None:
-    shaped(votes.zero, (len(votes.experts),), "what zeros count as", least=0.0)
+    sized(votes, "levels n +, votes n, scale n, shift n, leniency n", n=n)
+    right = ((votes.scale >= 0) == (votes.levels > 0)).all() and (votes.scale < n).all()
+    demand(right, "who gives levels should have a scale, and nobody else")
 
 
 def _check_recency(recency: Recency) -> None:
-    size = recency.half_lives.shape
-    if len(size) != 1 or not (recency.half_lives > 0).all() or recency.absolute.shape != size:
-        raise SavedPoolError("half-lives should be above 0, each with where ages count from")
-    if recency.correlations.ndim != 1 or not ((recency.correlations >= 0) & (recency.correlations <= 1)).all():
-        raise SavedPoolError("correlations should lie between 0 and 1")
-    both = (*size, *recency.correlations.shape)
-    shaped(recency.probabilities, both, "the probabilities of half-lives", least=0.0)
-    if (recency.experts is None) != (recency.source is None):
-        raise SavedPoolError("experts and the distinct ones behind them should both be there, or neither")
-    if recency.experts is not None and recency.source is not None:
-        n = len(recency.experts)
-        if recency.source.shape != (n,) or not ((recency.source >= -2) & (recency.source < n)).all():
-            raise SavedPoolError("each expert should have a distinct one behind it")
-    if recency.by_agreement is not None:
-        shaped(recency.by_agreement, size, "the probabilities of half-lives", least=0.0)
+    sized(recency, "absolute c, correlations r +, probabilities c r +, by_agreement c +", c=len(recency.half_lives))
+    demand((recency.half_lives > 0).all() and recency.half_lives.ndim == 1, "half-lives should be above 0")
+    demand((recency.correlations <= 1).all(), "correlations should lie between 0 and 1")
+    n, source = len(recency.experts or ()), recency.source
+    right = (recency.experts is None) == (source is None)
+    right &= source is None or (source.shape == (n,) and bool(((source >= -2) & (source < n)).all()))
+    demand(right, "each expert should have a distinct one behind it")
 
 
 def _check_topics(effects: TopicEffects) -> None:
-    g = len(effects.topics)
-    d = effects.intercept.shape[1] if effects.intercept.ndim == 2 else 0
-    if d == 0 or len(set(effects.topics)) < g:
-        raise SavedPoolError("topics should have different names, and an intercept for each class but one")
-    shaped(effects.intercept, (g, d), "the intercepts of topics")
-    shaped(effects.slope, (g,), "the slopes of topics")
-    shaped(effects.events, (g,), "the events of topics", least=0.0)
-    shaped(effects.levels, (len(TOPICS),), "the probabilities of levels", least=0.0)
-    size = d + 1
-    if effects.weights is not None and effects.deviations is not None:
-        size += effects.weights.shape[-1]
-        shaped(effects.weights, (g, size - d - 1), "the weights of topics")
-        shaped(effects.deviations, (len(DEVIATIONS),), "the probabilities of deviations", least=0.0)
-    shaped(effects.covariance, (g, size, size), "the covariance of topics")
-    shaped(effects.new, (size, size), "the covariance of a new topic")
-    if effects.cross is not None:
-        shaped(effects.cross, (g, size, effects.cross.shape[-1]), "the covariance of topics with what is common")
-    if effects.plain is not None:
-        shaped(effects.plain, (effects.plain.size,), "what slopes multiply")
+    fixed = {"g": len(effects.topics), "l": len(TOPICS), "v": len(DEVIATIONS)}
+    size = sized(effects, "intercept g d, slope g, events g +, levels l +, weights g n, deviations v +", **fixed)
+    right = size["d"] and len(set(effects.topics)) == size["g"]
+    demand(right, "topics should have different names, and an intercept for each class but one")
+    p = size["d"] + 1 + (size["n"] if effects.weights is not None and effects.deviations is not None else 0)
+    sized(effects, "covariance g p p, new p p, cross g p c, plain c", g=size["g"], p=p)
     for covariance in (effects.new, *effects.covariance):
         _check_positive(covariance, "the covariance of a topic")
 
 
 def _check_extremes(extremes: Extremes) -> None:
-    if extremes.centre is not None and extremes.centre.ndim != 2:
-        raise SavedPoolError(f"the centre of extremes should have the shape (N, K - 1), not {extremes.centre.shape}")
+    right = extremes.centre is None or extremes.centre.ndim == 2
+    demand(right, "the centre of extremes should have the shape (N, K - 1)")
 
 
 def _panel(kind: type[Panel] | type[FullPanel]) -> Any:  # noqa: ANN401 - a function for `Kind`
     def make(parts: Any, bias: Array, names: Any, classes: Any, settings: Settings) -> Any:  # noqa: ANN401
         n, d = len(names), len(classes) - 1
         shaped(bias, (n, d), "the bias")
-        if settings.extremes.centre is not None:
-            shaped(settings.extremes.centre, (n, d), "the centre of extremes")
-        if isinstance(parts, Parts):
-            shaped(parts.contrast, (n,), "the contrasts")
-        else:
-            shaped(parts.means, (d + 1, n, d), "the means")
+        sized(settings.extremes, "centre n d", n=n, d=d)
+        sized(parts, "contrast n" if isinstance(parts, Parts) else "means k n d", n=n, d=d, k=d + 1)
         panel = kind.from_parts(parts, bias, names, classes, settings)
         _check_answer(panel, n, d + 1)
         return panel
@@ -294,53 +241,43 @@ def check_learned(prior: Array | None, events: Array, counts: Array, n: int, k: 
     """Raise a SavedPoolError for a prior, events or counts that no fit to n experts and K classes gives."""
     if prior is not None:
         shaped(prior, (k,), "the prior", least=logodds.LEAST)
-        if abs(float(prior.sum()) - 1.0) > 1e-9:
-            raise SavedPoolError(f"the prior should sum to 1, and sums to {float(prior.sum()):.15g}")
+        demand(abs(float(prior.sum()) - 1.0) <= 1e-9, f"the prior should sum to 1, and sums to {prior.sum():.15g}")
     shaped(events, (k,), "the events by outcome", least=0.0)
     shaped(counts, (n,), "the counts of forecasts", least=0.0)
 
 
 def _check_members(members: Members) -> None:
-    if members.count.shape != members.follow.shape or not ((members.count >= 0) & (members.count <= 1)).all():
-        raise SavedPoolError("experts should count from 0 to 1 in the average")
+    sized(members, "shares 3 +, before 3 +, count n +, follow n +")
+    demand((members.count <= 1).all(), "experts should count from 0 to 1 in the average")
     for what, values in (("members", members.shares), ("members before", members.before), ("experts", members.follow)):
-        if values.ndim != 1 or not (values >= 0).all() or abs(values.sum() - 1.0) > ROUNDING:
-            raise SavedPoolError(f"shares of {what} should be probabilities that add up to 1")
-    if len(members.shares) != 3 or len(members.before) != 3:
-        raise SavedPoolError(f"there should be shares of three members, not {len(members.shares)}")
+        demand(abs(values.sum() - 1.0) <= ROUNDING, f"shares of {what} should be probabilities that add up to 1")
 
 
 def _check_left_out(left_out: LeftOut) -> None:
-    events, (d,) = left_out.weight.shape, left_out.null.shape
-    shaped(left_out.ratios, (*events, d), "ratios of resolved events")
-    shaped(left_out.weight, events, "weights of resolved events", least=0.0)
-    if left_out.outcomes.shape != events or not ((left_out.outcomes >= 0) & (left_out.outcomes <= d)).all():
-        raise SavedPoolError(f"outcomes of resolved events should be positions of {d + 1} classes")
+    d = sized(left_out, "ratios e d, weight e +, outcomes e +, null d")["d"]
+    demand((left_out.outcomes <= d).all(), f"outcomes of resolved events should be positions of {d + 1} classes")
 
 
 def _check_panel_state(learned: FittedPanel) -> None:
     panel = learned.panel
     n, k = len(panel), len(panel.classes)
     check_learned(learned.prior, learned.events, learned.counts, n, k)
-    if learned.present.shape != (n,):
-        raise SavedPoolError(f"who made a forecast should be {n} times true or false")
+    demand(learned.present.shape == (n,), f"who made a forecast should be {n} times true or false")
     # Where events have options of their own, no prior is shared, and nobody can be biased towards a class.
     widths = {k - 1} if learned.prior is not None else {k - 1, 1}
-    if learned.marginal is not None and learned.marginal.bias.shape not in {(n, width) for width in widths}:
-        raise SavedPoolError(f"features of each expert by itself should be of {n} experts and {k} classes")
+    right = learned.marginal is None or learned.marginal.bias.shape in {(n, width) for width in widths}
+    demand(right, f"features of each expert by itself should be of {n} experts and {k} classes")
     posterior = learned.posterior
     if posterior is not None:
         known = posterior.contrast.shape[1] if isinstance(posterior, CrowdPosterior) else posterior.mean.shape[1]
-        if known < n:
-            raise SavedPoolError(f"what is open about {n} weights is of {known}")
+        demand(known >= n, f"what is open about {n} weights is of {known}")
     topics, common = learned.topics, k - 1 + n
     for part, name, axis, size in (
         *((topics, "intercept", 1, k - 1), (topics, "weights", 1, n), (topics, "cross", 2, common)),
         *((topics, "plain", 0, common), (learned.left_out, "null", 0, k - 1), (learned.members, "follow", 0, n)),
     ):
         array = getattr(part, name, None)
-        if array is not None and array.shape[axis] != size:
-            raise SavedPoolError(f"{name} should be of {n} experts and {k} classes, and has the shape {array.shape}")
+        demand(array is None or array.shape[axis] == size, f"{name} should be of {n} experts and {k} classes")
     _check_answer(learned, n, k)
 
 
@@ -352,11 +289,7 @@ def _of_any_release(kind: Kind) -> Kind:
         old = found.structure == "default" and found.posterior is not None and not found.posterior.hyperparameter
         if not old or any(note.code == "older-method" for note in found.notes):
             return found
-        text = (
-            "weights were learned by the method of release 0.1, and answers are as they were; learned anew by this "
-            "release they would differ"
-        )
-        return replace(found, notes=(*found.notes, Note("older-method", text)))
+        return replace(found, notes=(*found.notes, finding("older-method")))
 
     def take(panel: FittedPanel) -> dict[str, Any]:
         return {**kind.take(panel), "left_out": panel.left_out}
@@ -366,10 +299,9 @@ def _of_any_release(kind: Kind) -> Kind:
 
 def _check_pool_state(learned: FittedPool) -> None:
     n, k = len(learned.experts), len(learned.classes)
-    if learned.rule not in POOLS or learned.rule == "gaussian":
-        raise SavedPoolError(f"there is no pool {learned.rule!r} of this kind")
-    if n == 0 or len(set(learned.experts)) < n or k < 2 or len(set(learned.classes)) < k:
-        raise SavedPoolError("there should be experts with different names, and two or more different classes")
+    demand(learned.rule in {*POOLS} - {"gaussian"}, f"there is no pool {learned.rule!r} of this kind")
+    right = len(set(learned.experts)) == n > 0 and len(set(learned.classes)) == k > 1
+    demand(right, "there should be experts with different names, and two or more different classes")
     check_learned(learned.prior, learned.events, learned.counts, n, k)
     try:
         _check_answer(learned, n, k)
@@ -381,19 +313,12 @@ def _check_answer(pool: FittedPanel | FittedPool | Panel | FullPanel, n: int, k:
     """Raise a SavedPoolError if the pool gives no finite probability for a test forecast."""
     even: Any = 0.5 if k == 2 else np.full(k, 1.0 / k)
     q = np.full(n, 0.6) if k == 2 else np.full((n, k), 1.0 / k)
-    if not np.isfinite(pool.pool(q, even)).all():
-        raise SavedPoolError("this pool gives no answer")
-
-
-def _nothing(_: object) -> None:
-    """Check nothing beyond the types of the fields."""
+    demand(np.isfinite(pool.pool(q, even)).all(), "this pool gives no answer")
 
 
 def _beliefs(**saved: Any) -> Beliefs:  # noqa: ANN401 - what a file may hold
-    values = saved["stated"]
-    if not isinstance(values, dict):
-        raise SavedPoolError("beliefs should be values by name")
-    return beliefs_of_mapping(values)
+    demand(isinstance(saved["stated"], dict), "beliefs should be values by name")
+    return beliefs_of_mapping(saved["stated"])
 
 
 _PANEL = {"bias": Array, "names": tuple[str, ...], "classes": tuple[Label, ...], "settings": Settings}
@@ -407,13 +332,13 @@ PARTS = (
     Kind.of("extremes", Extremes, _check_extremes),
     Kind.of("settings", Settings, _check_settings),
     Kind.of("common-correlation", CommonCorrelation, _check_common),
-    Kind.of("nested-evidence", NestedCorrelation, _check_nested),
-    replace(Kind.of("mixed-dependence", MixedCorrelation, _nothing), optional=("signal",)),
+    Kind.of("nested-evidence", NestedCorrelation, "signal n"),
+    replace(Kind.of("mixed-dependence", MixedCorrelation), optional=("signal",)),
     Kind.of("correlation-matrix", MatrixCorrelation, _check_dependence),
-    replace(Kind.of("parts", Parts, _nothing), make=_parts, optional=("source",)),
+    replace(Kind.of("parts", Parts), make=_parts, optional=("source",)),
     Kind.of("discriminant", Discriminant, _check_means),
     Kind.of("features-alone", MarginalFeatures, _check_marginal),
-    Kind.of("limits", Limits, _nothing),
+    Kind.of("limits", Limits),
     Kind.of("posterior", Posterior, _check_posterior),
     Kind.of("members", Members, _check_members),
     Kind.of("left-out", LeftOut, _check_left_out),
@@ -426,8 +351,8 @@ PARTS = (
         retired=("by_revisions",),
     ),
     Kind.of("latent-levels", LatentLevels, _check_levels),
-    Kind.of("rounding", Rounding, _check_rounding),
-    Kind.of("class-weights", ClassWeights, _nothing),
+    Kind.of("rounding", Rounding, lambda votes: sized(votes, "zero n +", n=len(votes.experts))),
+    Kind.of("class-weights", ClassWeights),
     Kind.of("class-posterior", ClassPosterior, _check_class_posterior),
     Kind.of("crowd-posterior", CrowdPosterior, _check_crowd_posterior),
     Kind("panel", Panel, {"parts": Parts, **_PANEL}, _panel_fields, _panel(Panel)),
@@ -447,17 +372,16 @@ PARTS = (
 
 
 def _check_trained(trained: TrainedPool) -> None:
-    if trained.name not in POOLS:
-        raise SavedPoolError(f"there is no pool {trained.name!r}")
-    if trained.stream is not None and trained.stream.classes != trained.classes:
-        raise SavedPoolError("the pool and what it learned from have different classes")
+    demand(trained.name in POOLS, f"there is no pool {trained.name!r}")
+    same = trained.stream is None or trained.stream.classes == trained.classes
+    demand(same, "the pool and what it learned from have different classes")
 
 
 # What files of older releases hold and newer ones do not.
 OLD = (
-    Kind.of("copies", Copies, _nothing),
-    Kind.of("other-sums", OtherSums, _nothing),
-    Kind.of("other-limits", OtherLimits, _nothing),
+    Kind.of("copies", Copies),
+    Kind.of("other-sums", OtherSums),
+    Kind.of("other-limits", OtherLimits),
     _old("weights-covariance", OldPosterior, {}),
     _old("class-covariance", OldClassPosterior, {"weights": ClassWeights, "differences": Array}),
 )

@@ -15,7 +15,7 @@ from opinionpool.errors import SavedPoolError
 from opinionpool.estimation.sampling import priorities, row_keys
 from opinionpool.estimation.statistics import PatternMoments, Statistics
 from opinionpool.names import expert_names
-from opinionpool.saving.codec import Kind, Label, shaped
+from opinionpool.saving.codec import Kind, Label, demand, shaped, sized
 from opinionpool.scales import scale_texts, scales_given
 from opinionpool.streams.block import EventBlock, event_key
 from opinionpool.streams.ledger import ENTRY, Ledger
@@ -57,42 +57,33 @@ def _make_events(**columns: Any) -> EventBlock:  # noqa: ANN401 - as `_EVENTS` s
     block = EventBlock(**columns)
     for each in fields(EventBlock):
         column, size = getattr(block, each.name), len(block if each.metadata["axis"] == "event" else block.experts)
-        if column is not None and len(column) != size:
-            raise SavedPoolError(f"{size} events or forecasts do not fit {len(column)} {each.name}")
-    if (block.sizes < 0).any() or int(block.sizes.sum()) != len(block.experts):
-        raise SavedPoolError(f"sizes should add up to the {len(block.experts)} forecasts that there are")
+        demand(column is None or len(column) == size, f"there should be {size} {each.name} of events or forecasts")
+    right = (block.sizes >= 0).all() and int(block.sizes.sum()) == len(block.experts)
+    demand(right, f"sizes should add up to the {len(block.experts)} forecasts that there are")
     return block
 
 
 def _check_events(block: EventBlock, experts: int, classes: int, *, resolved: bool) -> None:
     """Raise a SavedPoolError for events that are impossible with the given numbers of experts and classes."""
     t, shape = len(block), () if classes == 2 else (classes,)
-    shaped(block.weights, (t,), "weights", least=0.0)
-    shaped(block.at, (t,), "at")
-    if len(block.experts) and not (block.experts.min() >= 0 and block.experts.max() < experts):
-        raise SavedPoolError(f"each forecast should be by one of the experts 0 to {experts - 1}")
+    sized(block, "weights t +, at t", t=t)
+    right = not len(block.experts) or (block.experts.min() >= 0 and block.experts.max() < experts)
+    demand(right, f"each forecast should be by one of the experts 0 to {experts - 1}")
     cells = np.repeat(np.arange(t), block.sizes) * max(experts, 1) + block.experts
-    if len(np.unique(cells)) < len(cells):
-        raise SavedPoolError("each expert should have one forecast on an event")
+    demand(len(np.unique(cells)) == len(cells), "each expert should have one forecast on an event")
     names = [name for name in block.ids.tolist() if name is not None]
-    if len(set(names)) < len(names) or (not resolved and len(names) < t):
-        raise SavedPoolError("events should have different ids")
-    _check_probabilities(block.probabilities, (len(cells), *shape))
+    demand(len(set(names)) == len(names) and (resolved or len(names) == t), "events should have different ids")
+    p = block.probabilities
+    shaped(p, (len(cells), *shape), "probabilities", least=0.0)
+    right = np.abs(p.sum(axis=-1) - 1.0).max(initial=0.0) <= 1e-9 if shape else p.max(initial=0.0) <= 1.0
+    demand(right, "forecasts should be probabilities")
     low, high = (0, classes - 1) if resolved else (-1, -1)
-    if t and not (low <= block.outcomes.min() and block.outcomes.max() <= high):
-        raise SavedPoolError(f"outcomes should lie between {low} and {high}")
+    right = not t or (low <= block.outcomes.min() and block.outcomes.max() <= high)
+    demand(right, f"outcomes should lie between {low} and {high}")
     if block.priors is not None:
-        if block.priors.shape != (t, *shape):
-            raise SavedPoolError(f"the priors of {t} events have the shape {block.priors.shape}")
+        demand(block.priors.shape == (t, *shape), f"the priors of {t} events have the shape {block.priors.shape}")
         own = block.priors[~np.isnan(block.priors.reshape(t, -1)).any(axis=1)]
         logodds.class_probabilities(own, classes)
-
-
-def _check_probabilities(values: Array, shape: tuple[int, ...]) -> None:
-    shaped(values, shape, "probabilities", least=0.0)
-    off = np.abs(values.sum(axis=-1) - 1.0).max(initial=0.0) if shape[1:] else values.max(initial=0.0) - 1.0
-    if off > (1e-9 if shape[1:] else 0.0):
-        raise SavedPoolError("forecasts should be probabilities")
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,16 +113,15 @@ class _Moments:
         )
 
     def statistics(self, experts: tuple[str, ...], k: int) -> Statistics:
-        shaped(self.events, (k + 1,), "the events by outcome", least=0.0)
+        sized(self, "events c +", c=k + 1)
         found: dict[tuple[int, ...], PatternMoments] = {}
         for part in self.patterns:
-            key, n = tuple(part.experts.tolist()), part.experts.size
+            key = tuple(part.experts.tolist())
             inside = list(key) == sorted(set(key)) and key and key[0] >= 0 and key[-1] < len(experts)
-            if not inside or key in found:
-                raise SavedPoolError("experts who answered together should be given by position, in order and once")
+            once = inside and key not in found
+            demand(once, "experts who answered together should be given by position, in order and once")
             shaped(part.weight, (k + 1,), "the weights of moments", least=-1e-9)
-            shaped(part.mean, (k + 1, n, k - 1), "the means of moments")
-            shaped(part.scatter, (2, n, n), "the cross-products of moments")
+            sized(part, "mean c n d, scatter 2 n n", c=k + 1, n=part.experts.size, d=k - 1)
             found[key] = PatternMoments(part.weight, part.mean, part.scatter)
         return Statistics(experts, k, self.events, found)
 
@@ -145,8 +135,8 @@ def _take_ledger(ledger: Ledger) -> Mapping[str, Any]:
 def _make_ledger(**columns: Any) -> Ledger:  # noqa: ANN401 - as `_LEARNED` says
     """Ledger from its saved columns; SavedPoolError if they do not fit together."""
     t = len(columns["keys"])
-    if len(np.unique(columns["keys"])) < t or any(len(column) != t for column in columns.values()):
-        raise SavedPoolError("resolved events should have different keys, and a content and an outcome each")
+    right = len(np.unique(columns["keys"])) == t and all(len(column) == t for column in columns.values())
+    demand(right, "resolved events should have different keys, and a content and an outcome each")
     shaped(columns["weights"], (t,), "the weights", least=0.0)
     shaped(columns["at"], (t,), "the times")
     entries = np.empty(t, ENTRY)
@@ -207,14 +197,15 @@ def _make(
     totals = replace(_totals(state.totals, experts, parts), prior=prior)
     sample, opened, ledger = _sample(state.sample, len(experts), parts), parts["open"], parts["resolved"]
     learned = ledger.array()
-    if len(learned) and not (learned["outcome"].min() >= 0 and learned["outcome"].max() < k):
-        raise SavedPoolError(f"outcomes should lie between 0 and {k - 1}")
+    right = not len(learned) or (learned["outcome"].min() >= 0 and learned["outcome"].max() < k)
+    demand(right, f"outcomes should lie between 0 and {k - 1}")
     latest = max(each.max(initial=-np.inf) for each in (parts["sample"].at, learned["at"]))
-    if half_life is not None and latest > totals.origin:
-        raise SavedPoolError(f"an event should not be later than the latest time, {totals.origin:g}")
+    right = half_life is None or latest <= totals.origin
+    demand(right, f"an event should not be later than the latest time, {totals.origin:g}")
     _check_events(opened, len(experts), k, resolved=False)
-    if not 0 <= rows < 1 << 62 or int(totals.number.sum()) != len(ledger) + rows:
-        raise SavedPoolError(f"{int(totals.number.sum())} events do not fit the {len(ledger)} that are known")
+    number = int(totals.number.sum())
+    right = 0 <= rows < 1 << 62 and number == len(ledger) + rows
+    demand(right, f"{number} events do not fit the {len(ledger)} that are known")
     stream._state = state._replace(
         clock=Clock(half_life, parts["timed"], parts["clock"]),
         totals=totals,
@@ -231,8 +222,8 @@ def _make(
 def _sample(empty: EventSample, experts: int, parts: Mapping[str, Any]) -> EventSample:
     """Sample from its saved parts; files of release 0.1 lack priorities, which are recomputed from ids."""
     block, beyond, priority = parts["sample"], parts["beyond"], parts["priorities"]
-    if beyond.shape != empty.beyond.shape or np.isnan(beyond).any():
-        raise SavedPoolError(f"the bounds of the sample should be {len(empty.beyond)} numbers")
+    right = beyond.shape == empty.beyond.shape and not np.isnan(beyond).any()
+    demand(right, f"the bounds of the sample should be {len(empty.beyond)} numbers")
     _check_events(block, experts, len(beyond), resolved=True)
     if priority is None:
         with np.errstate(over="ignore", divide="ignore"):
@@ -245,8 +236,7 @@ def _sample(empty: EventSample, experts: int, parts: Mapping[str, Any]) -> Event
         block = replace(block, ids=np.array([*ids, None], dtype=object)[:-1])
     shaped(priority, (len(block),), "the priorities of the sample")
     found = replace(empty, beyond=beyond).with_part(priority, block).thinned()
-    if len(found) != len(block):
-        raise SavedPoolError("the sample holds events that have no place in it")
+    demand(len(found) == len(block), "the sample holds events that have no place in it")
     return found
 
 
@@ -254,21 +244,16 @@ def _totals(empty: Totals, experts: tuple[str, ...], parts: Mapping[str, Any]) -
     n, k = len(experts), len(empty.events)
     for name, size in zip(_TOTALS, (k, k, n, n, k), strict=True):
         shaped(np.asarray(parts[name], dtype=np.float64), (size,), name, least=0.0)
-    if np.isnan(parts["origin"]) or parts["origin"] == np.inf:
-        raise SavedPoolError(f"the latest time should be a number, and is {parts['origin']}")
+    demand(parts["origin"] < np.inf, f"the latest time should be a number, and is {parts['origin']}")
     shared, own = parts["moments"], parts["moments_of_contrasts"]
-    if (shared is None) != (own is None):
-        raise SavedPoolError("moments of log-ratios and of contrasts should both be there, or neither")
+    both = (shared is None) == (own is None)
+    demand(both, "moments of log-ratios and of contrasts should both be there, or neither")
     return replace(
         empty.over(experts),
         **{name: parts[name] for name in (*_TOTALS, "origin")},
         shared=None if shared is None else shared.statistics(experts, k),
         own=None if own is None else own.statistics(experts, k),
     )
-
-
-def _nothing(_: object) -> None:
-    """Check nothing beyond the types of the fields, as other checks need the stream."""
 
 
 _TOTALS = ("events", "number", "counts", "cells", "lowest")
@@ -290,8 +275,8 @@ _FIELDS: Mapping[str, Any] = {
 
 STREAMS = (
     Kind("events", EventBlock, _EVENTS, _take_events, _make_events, tuple(_EVENTS)[10:], ("earlier", "earlier_made")),
-    Kind.of("moments-of-pattern", _Pattern, _nothing),
-    Kind.of("moments", _Moments, _nothing),
+    Kind.of("moments-of-pattern", _Pattern),
+    Kind.of("moments", _Moments),
     Kind("events-learned", Ledger, _LEARNED, _take_ledger, _make_ledger),
     Kind(
         "stream",
