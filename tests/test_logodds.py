@@ -21,10 +21,6 @@ def fifty_digits():
         yield
 
 
-def test_sigmoid_does_not_overflow():
-    assert logodds.expit([-1e4, 1e4, 0]).tolist() == [0, 1, 0.5]
-
-
 @given(st.floats(-700, 700))
 def test_sigmoid_is_exact_at_both_ends(x):
     exact = 1 / (1 + mpmath.exp(-mpmath.mpf(x)))
@@ -94,11 +90,6 @@ def test_metric_is_that_of_centred_log_probabilities(ratios):
     full = logodds.centred(a)
     assert a @ logodds.metric(len(a) + 1) @ a == pytest.approx(2 * (full**2).sum(), rel=1e-9, abs=1e-9)
     assert logodds.uncentred(full) == pytest.approx(a, abs=1e-9)
-
-
-def test_metric_of_two_classes_is_one():
-    assert logodds.metric(2).tolist() == [[1.0]]
-    assert logodds.signature(2).ravel().tolist() == [-1.0, 1.0]
 
 
 @given(st.floats(-2000, 2000), inner)

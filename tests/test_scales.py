@@ -9,10 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 from sklearn.base import clone
-from sklearn.ensemble import StackingClassifier
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
-from sklearn.tree import DecisionTreeClassifier
 
 import opinionpool as op
 from opinionpool.cli import app as cli
@@ -508,16 +504,6 @@ class TestEstimators:
         masked = np.ma.masked_invalid(SCORES)
         np.testing.assert_array_equal(op.Forecasts.from_array(masked, scale="1-5").X, (SCORES - 0.5) / 5)
 
-    def test_votes_of_classifiers_in_a_stack(self):
-        rng = np.random.default_rng(0)
-        x = rng.normal(size=(120, 4))
-        y = (x[:, 0] + x[:, 1] + rng.normal(size=120) > 0).astype(int)
-        trees = [(str(d), DecisionTreeClassifier(max_depth=d, random_state=0)) for d in (1, 2, 3)]
-        stack = StackingClassifier(trees, op.GaussianPool(scale="0-1"), stack_method="predict", cv=3).fit(x, y)
-        assert stack.score(x, y) > 0.7
-        pipe = make_pipeline(FunctionTransformer(), op.GaussianPool(scale="1-5")).fit(SCORES[:4], OUTCOMES[:4])
-        assert pipe.predict_proba(SCORES).shape == (6, 2)
-
 
 class TestStreams:
     """Levels that arrive one after another."""
@@ -543,21 +529,6 @@ class TestStreams:
             pool.partial_fit(levels[rows], OUTCOMES[rows], classes=[0, 1])
         resolved = op.GaussianPool(scale=scale).fit(levels[:4], OUTCOMES[:4])
         np.testing.assert_allclose(pool.predict_proba(levels), resolved.predict_proba(levels))
-
-    def test_a_saved_pool_goes_on_with_levels(self, tmp_path, monkeypatch, capsys):
-        monkeypatch.chdir(tmp_path)
-        (tmp_path / "f.csv").write_text(WIDE)
-        (tmp_path / "more.csv").write_text(WIDE + "f,2,3,no,0\n")
-        own = TestCommands.SCALES
-        assert cli.run(["pool", "f.csv", *own, "--save", "pool.json", "-q"]) == 0
-        capsys.readouterr()
-        assert cli.run(["pool", "more.csv", "--model", "pool.json", "--save", "new.json", "--format", "csv", "-q"]) == 0
-        later = capsys.readouterr().out
-        assert cli.run(["pool", "more.csv", *own, "--format", "csv", "-q"]) == 0
-        numbers = [
-            [float(line.split(",")[1]) for line in text.splitlines()[1:]] for text in (later, capsys.readouterr().out)
-        ]
-        assert numbers[0] == pytest.approx(numbers[1], abs=1e-9)
 
 
 @pytest.mark.parametrize(

@@ -77,14 +77,6 @@ def test_parts_are_those_of_the_steps_and_add_up(seed, classes):
     assert list(sizes.values()) == sorted(sizes.values(), reverse=True)
 
 
-def test_what_stays_the_same_does_not_move():
-    stream = start(np.random.default_rng(1))
-    found = op.diff(stream, stream.copy())
-    assert {part for move in found.moves for part in move.parts} == {0.0}
-    assert {each.change("weight") for each in found.experts} == {0.0}
-    assert (found.corrections, found.gone, found.outcomes, found.opened) == ((), (), (), ())
-
-
 def test_beliefs_come_last():
     stream = start(np.random.default_rng(2))
     forecasts, _ = stream.sample()
@@ -157,17 +149,6 @@ def test_pools_that_cannot_be_compared():
         op.diff(fitted, start(np.random.default_rng(5), 3))
 
 
-def test_as_a_frame_and_in_notebooks():
-    rng = np.random.default_rng(6)
-    old = start(rng)
-    found = op.diff(old, steps_by_hand(old, rng)[2])
-    frame = found.to_frame()
-    assert list(frame.columns) == ["event", "old", "new", "moved", *STEPS]
-    assert frame[list(STEPS)].sum(axis=1).to_numpy() == pytest.approx(frame["moved"].to_numpy(), abs=1e-12)
-    assert repr(found).startswith("<Diff: 1 outcome learned, 3 answers compared, 'q")
-    assert "<th>agreement</th>" in found._repr_html_()
-
-
 def test_experts_who_left_say_nothing_to_the_new_pool():
     one = op.Forecasts.from_array([[0.8, 0.7, 0.3], [0.6, 0.5, 0.9]], [1, None], experts=["a", "b", "c"])
     two = op.Forecasts.from_array([[0.8, 0.7], [0.6, 0.5]], [1, None], experts=["a", "b"])
@@ -179,16 +160,6 @@ def test_experts_who_left_say_nothing_to_the_new_pool():
     assert back.moved == pytest.approx(-move.moved)
     with pytest.raises(ArgumentError, match="no expert in common"):
         op.diff(old, TrainedPool.fit("gaussian", op.Forecasts.from_array([[0.8], [0.6]], [1, None], experts=["z"])))
-
-
-def test_no_event_is_open_in_both():
-    stream = op.Stream()
-    stream.forecast("a", {"ann": 0.6})
-    later = stream.copy()
-    later.resolve("a", 1)
-    later.forecast("b", {"ann": 0.7})
-    found = op.diff(stream, later)
-    assert (found.moves, found.outcomes, found.opened) == ((), ("a",), ("b",))
 
 
 def test_pools_and_files_in_the_wrong_order_are_noticed():
@@ -220,18 +191,6 @@ def dated(day, topic="x"):
     outcomes = [*(rng.random(10) < p[:10, 0]).astype(int).tolist(), None, None]
     forecasts = op.Forecasts.from_array(p, outcomes, times=days, topics=[topic, *("y" * 11)])
     return dataclasses.replace(forecasts, settled=np.ones(12, dtype=bool))
-
-
-def test_a_date_that_was_corrected_is_a_correction():
-    old, new = (TrainedPool.fit("gaussian", dated(day)) for day in ("2025-03-01", "2025-03-05"))
-    assert old.stream.fingerprint != new.stream.fingerprint
-    found = op.diff(old, new)
-    assert len(found.corrections) == 1
-    assert found.moves[0].moved != 0
-    for move in found.moves:
-        parts = dict(zip(STEPS, move.parts, strict=True))
-        assert parts.pop("corrections") == pytest.approx(move.moved, abs=1e-9)
-        assert list(parts.values()) == pytest.approx([0.0] * 5, abs=1e-9)
 
 
 def test_topics_that_come_in_or_go_are_corrections():

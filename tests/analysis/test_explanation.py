@@ -6,9 +6,8 @@ from hypothesis import given, settings, strategies as st
 
 from opinionpool import Forecasts, Panel
 from opinionpool.analysis.explanation import explain, explain_event
-from opinionpool.errors import ArgumentError, ProbabilityError, ShapeError
+from opinionpool.errors import ArgumentError, ShapeError
 from opinionpool.logodds import POOL_FLOOR
-from opinionpool.model.contrasts import Extremes
 from opinionpool.pools.fit import fit_pool
 from opinionpool.pools.registry import POOLS
 
@@ -99,27 +98,6 @@ def test_without_an_expert_is_the_panel_of_the_others(seed, k):
     assert why.contributions == pytest.approx(present.contributions(x[:3], prior), rel=1e-9, abs=1e-12)
 
 
-def test_contrasts_are_what_is_believed_beyond_prior_and_bias():
-    said = np.log(0.999 / 0.001) - np.log(0.1 / 0.9)
-    whole = explain(Panel([1.0], [[2.0]], [0.25]), [0.999], 0.1)
-    assert float(whole.contrast[0]) == pytest.approx(said - 0.25)
-    assert (float(whole.bias[0]), float(whole.intercept)) == (0.25, 0.0)
-    assert float(whole.start) == pytest.approx(np.log(1 / 9))
-    # Extremes act about a centre, which then is the bias; what differs from it is the panel's lean.
-    extremes = Extremes(5.0, np.array([[0.2]]))
-    held = explain(Panel([1.0], [[2.0]], [0.25], extremes=extremes), [0.999], 0.1)
-    assert float(held.contrast[0]) == pytest.approx(float(extremes.believed(np.array([[said]]))[0, 0]) - 0.2)
-    assert held.contrast[0] < said - 0.2
-    assert float(held.bias[0]) == 0.2
-    assert float(held.intercept) == pytest.approx(0.2 - 0.25)
-
-
-def test_an_expert_alone_leaves_the_prior():
-    why = explain(Panel([1.0], [[2.0]]), [0.9], 0.3)
-    assert why.without == pytest.approx([0.3])
-    assert explain(Panel([1.0], [[2.0]]), [np.nan], 0.3).experts == ()
-
-
 def test_interval_is_that_of_the_fit_and_only_the_default_pool_has_one():
     x, y = draws(3, 4, 2, 50)
     f = forecasts(x, [*y[:49], None], 2)
@@ -129,18 +107,6 @@ def test_interval_is_that_of_the_fit_and_only_the_default_pool_has_one():
     assert why.interval == (float(low), float(high))
     assert low < why.probability < high
     assert explain_event(f, 49, fit_pool("log", f)).interval is None
-
-
-def test_each_event_with_its_own_prior():
-    x, y = draws(4, 3, 2, 30)
-    own = np.linspace(0.1, 0.9, 30)
-    f = forecasts(x, y, 2, prior=own)
-    state = fit_pool("gaussian", f)
-    why = explain_event(f, "event_8", state)
-    assert float(why.prior) == pytest.approx(own[7])
-    assert float(why.probability) == pytest.approx(float(state.pool(x[7], own[7])))
-    with pytest.raises(ProbabilityError, match="pooling needs one too"):
-        explain(state, x[7])
 
 
 def test_negative_weights_are_put_in_words():
@@ -165,14 +131,6 @@ def test_many_negative_weights_are_counted():
     assert len(notes) == 4
     assert notes[-1].text == "7 more weights below 0, by less"
     assert sum(note.count for note in notes) == 10
-
-
-def test_answers_at_the_floor_are_told_apart_from_their_sum():
-    why = explain(Panel.exchangeable(10), np.full(10, 0.9999))
-    assert float(why.total) > 50
-    assert [note.code for note in why.notes] == ["at-floor"]
-    three = explain(Panel.exchangeable(9, classes="abc"), np.tile([0.9998, 0.0001, 0.0001], (9, 1)))
-    assert [note.code for note in three.notes] == ["at-floor"]
 
 
 @pytest.mark.parametrize("pool", sorted(set(POOLS) - set(ADDITIVE)))

@@ -55,13 +55,6 @@ def test_fleiss():
     assert rater_agreement(Forecasts.from_array(levels, scale="1-5")).kappa == pytest.approx(0.210, abs=0.0005)
 
 
-def test_cohen():
-    # Of 50 grants both judges accept 20 and refuse 15, and they differ on 5 and 10: kappa 0.4.
-    pairs = [("yes", "yes")] * 20 + [("yes", "no")] * 5 + [("no", "yes")] * 10 + [("no", "no")] * 15
-    found = rater_agreement(Forecasts.from_array(np.array(pairs, dtype=object), scale=("no", "yes")))
-    assert found.kappa == pytest.approx(0.4)
-
-
 def test_of_judges_with_one_scale_only():
     assert rater_agreement(Forecasts.from_array([[0.2, 0.3], [0.4, 0.5]])) is None
     assert (

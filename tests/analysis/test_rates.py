@@ -101,11 +101,6 @@ class TestPosterior:
         between = found.weight @ np.square(found.mean[:, 0] - found.weight @ found.mean[:, 0])
         assert np.sqrt(found.deviation[0] ** 2 + between) == pytest.approx(error, rel=0.03)
 
-    def test_silent_events_follow_the_others(self):
-        score, answered = np.append(np.full(40, 3.0), np.zeros(60)), np.arange(100) < 40
-        found = by_true_scores(score, np.zeros(100, dtype=int), np.full(100, -1), answered=answered)
-        assert found.mean[0, 0] > 0.9
-
     def test_open_groups_correct_intercept_and_slope(self):
         # Scores are twice the log-likelihood ratios, and one too large.
         rng = np.random.default_rng(1)
@@ -159,40 +154,6 @@ class TestSimulated:
     def test_all_events(self, panels):
         for found, _ in panels:
             assert found.total_.difference == pytest.approx(found.events_ @ found.rate_ / found.events_.sum(), abs=1e-3)
-
-    @pytest.mark.parametrize(
-        ("happened", "others", "same"), [(0, 20, True), (0, 20, False), (3, 100, True), (100, 5, False)]
-    )
-    def test_labels_chosen_by_outcome_give_no_false_certainty(self, happened, others, same):
-        # The experts' offset is neither that of these labels nor that of as many of each.
-        inside, errors, rogan_gladen = [], [], []
-        for seed in range(6):
-            rng = np.random.default_rng(seed)
-            accuracy, offset = 0.8 * np.exp(0.4 * rng.normal(size=5)), 0.5 + 0.4 * rng.normal(size=5)
-
-            def said(y, rng=rng, accuracy=accuracy, offset=offset):
-                noise = np.sqrt(0.4) * rng.normal(size=(len(y), 1)) + np.sqrt(0.6) * rng.normal(size=(len(y), 5))
-                return expit(offset + accuracy * np.where(y, 1.0, -1.0)[:, None] + np.sqrt(2 * accuracy) * noise)
-
-            y, labels = rng.random(600) < (0.3, 0.6)[seed % 2], np.repeat([1, 0], [happened, others])
-            known, open_ = said(labels == 1), said(y)
-            resolved = Forecasts.from_array(known, labels, classes=(0, 1))
-            both = Forecasts.from_array([*known, *open_], [*labels.tolist(), *[None] * 600], classes=(0, 1))
-            f = both if same else Forecasts.from_array(open_, [None] * 600, classes=(0, 1))
-            by = ["open"] * 600 if not same else ["fit"] * len(labels) + ["open"] * 600
-            of_labels = learn(resolved)
-            state = learn(both) if same else of_labels
-            found = rates(state, f, by, labels="selected" if same else "random")
-            rate, low, high = found.rate_[-1], found.interval_[0][-1], found.interval_[1][-1]
-            inside.append(low <= y.mean() <= high)
-            errors.append(rate - y.mean())
-            if happened:
-                rogan_gladen.append(rates(of_labels, both).rivals_["Rogan-Gladen"].rate[0] - y.mean())
-        assert sum(inside) >= 4
-        # Outcomes of one class leave open which experts tell the classes apart, too.
-        assert np.sqrt(np.mean(np.square(errors))) < (0.15 if happened else 0.2)
-        if happened:
-            assert np.square(errors).mean() < np.square(rogan_gladen).mean()
 
     def test_without_labels_intervals_hold_what_experts_may_start_from(self):
         rng = np.random.default_rng(3)
@@ -375,13 +336,6 @@ class TestRivals:
         assert ppi.rate == pytest.approx(value)
         assert ppi.high - ppi.rate == pytest.approx(min(NormalDist().inv_cdf(0.95) * np.sqrt(variance), 1 - value))
 
-    def test_without_outcomes_there_are_none(self):
-        f = Forecasts.from_array(np.full((20, 3), 0.4) + np.arange(20)[:, None] / 50)
-        found = rates(learn(f), f)
-        assert np.isnan(found.rivals_["PPI++"].rate).all()
-        assert np.isnan(found.rivals_["Rogan-Gladen"].rate).all()
-        assert np.isfinite(found.rate_).all()
-
 
 class TestWhatIsGiven:
     def test_pools_of_all_kinds(self, one, tmp_path):
@@ -407,15 +361,6 @@ class TestWhatIsGiven:
         frame = found.to_frame()
         assert list(frame["group"]) == ["new", "old"]
         assert frame["rate"].to_numpy() == pytest.approx(found.rate_)
-
-    def test_a_table_of_scores_is_on_the_scale_of_the_pool(self, tmp_path):
-        x, y = Panel.exchangeable(3, accuracy=1.0).simulate(80, seed=1)
-        table = {"event": [f"e{t}" for t in range(80)]}
-        table |= {f"judge {i}": np.ceil(10 * x[:, i]).astype(int).tolist() for i in range(3)}
-        table |= {"outcome": [*map(int, y[:50]), *[None] * 30]}
-        pool = op.GaussianPool(scale="1-10").fit(op.read_forecasts(table, scale="1-10"))
-        found = op.rates(pool, table)
-        assert found.rate_ == pytest.approx(op.rates(pool, op.read_forecasts(table, scale="1-10")).rate_)
 
     def test_it_shows_as_a_short_table(self, one):
         f, labels, _ = one

@@ -7,13 +7,11 @@ import numpy as np
 import pytest
 
 from opinionpool.analysis.sensitivity import (
-    accuracy_range,
     bias_range,
     calibration_range,
     correlation_range,
     sensitivity,
 )
-from opinionpool.analysis.value import expected_auc
 from opinionpool.errors import ArgumentError
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.beliefs import Belief, Beliefs, ExpertBeliefs
@@ -85,29 +83,10 @@ def test_everything_that_is_assessed_is_varied():
     assert found["bias", "ann"].answers[0] == pytest.approx(float(np.squeeze(direct)), abs=1e-12)
 
 
-def test_what_is_certain_is_not_varied():
-    f = Forecasts.from_array([[0.7, 0.6]], [None])
-    certain = Beliefs(correlation=(0.5, math.inf), calibration=(0.8, math.inf))
-    assert sensitivity(f, 0, certain, prior=0.3) == []
-
-
-def test_a_wider_range_for_less_worth():
-    narrow, wide = accuracy_range(Belief(1.0, 100)), accuracy_range(Belief(1.0, 10))
-    assert 0.5 < wide[0] < narrow[0] < 0.8413 < narrow[1] < wide[1] < 1
-
-
 def test_more_classes_are_an_error():
     f = Forecasts.from_array([[[0.5, 0.3, 0.2]]], [None], classes="abc")
     with pytest.raises(ArgumentError, match="two classes"):
         sensitivity(f, 0)
-
-
-@pytest.mark.parametrize("accuracy", [1e-4, 1e-3, 1.0, 20.0, 80.0, 200.0])
-@pytest.mark.parametrize("worth", [1e-5, 5, 1e3, 1e12])
-def test_a_range_of_accuracies_goes_around_the_value(accuracy, worth):
-    low, high = accuracy_range(Belief(accuracy, worth))
-    assert 0.5 < low < 1
-    assert low <= expected_auc([min(accuracy, 50.0)])[0] <= high < 1
 
 
 @pytest.mark.parametrize("value", [-25.0, 0.0, 25.0])

@@ -61,14 +61,6 @@ def test_expected_scores_are_integrals(accuracy, prior):
     assert hit_rate(accuracy, prior) == pytest.approx(hits, abs=1e-6)
 
 
-@pytest.mark.parametrize("prior", PRIORS)
-def test_without_accuracy_the_prior_is_all(prior):
-    assert expected_score(0.0, prior) == pytest.approx(1 + prior * np.log2(prior) + (1 - prior) * np.log2(1 - prior))
-    assert expected_brier(0.0, prior) == pytest.approx(prior * (1 - prior))
-    assert hit_rate(0.0, prior) == pytest.approx(max(prior, 1 - prior))
-    assert decision_value(0.0, 0.3, prior).saving == pytest.approx(0.0, abs=1e-15)
-
-
 def test_values_are_those_of_simulated_events():
     panel, prior, events = random_panel(1, 4), 0.3, 200_000
     x, y = panel.simulate(events, prior, seed=2)
@@ -123,13 +115,6 @@ def test_one_more_of_exchangeable_experts(n, rho, prior):
     assert gain.after == pytest.approx(more.joint_accuracy)
     assert gain.score == pytest.approx(more.joint_score - panel_value(panel, prior).joint_score, abs=1e-9)
     assert effective_number(panel) == pytest.approx(n / (1 + (n - 1) * rho))
-
-
-def test_a_silent_expert_is_not_one_of_them():
-    panel = Panel.from_features([1.0, 1.0, 0.0], 0.3, accuracy=1.0)
-    assert gain_from_one_more(panel).after == pytest.approx(3 / 1.6)
-    assert effective_number(panel) == pytest.approx(2 / 1.3)
-    assert best_subset(panel, 3).share == 1.0
 
 
 @given(seed=st.integers(0, 10_000), n=st.integers(1, 6))
@@ -218,14 +203,6 @@ def test_savings_are_those_of_simulated_decisions(prior):
         assert told.perfect[i] == pytest.approx(c * prior)
     assert ((told.value > 0) & (told.value < 1)).all()
     assert told.saving == pytest.approx(told.value * (told.climatology - told.perfect))
-
-
-@given(accuracy=st.floats(0.0, 30.0), ratio=st.floats(0.01, 0.99), prior=st.floats(0.01, 0.99))
-def test_a_panel_is_never_worth_less_than_the_prior(accuracy, ratio, prior):
-    told = decision_value(accuracy, ratio, prior)
-    assert -1e-9 <= told.value <= 1 + 1e-12
-    more = decision_value(accuracy + 0.5, ratio, prior)
-    assert more.expense <= told.expense + 1e-12
 
 
 def test_arguments_out_of_range():

@@ -4,14 +4,11 @@ import json
 import math
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 
-from opinionpool.errors import OpinionPoolWarning
 from opinionpool.estimation import sampling
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.learn import learn
-from opinionpool.model.panel import Panel
 from opinionpool.pools import NAMES
 from opinionpool.pools.fit import in_sample_note
 
@@ -30,10 +27,6 @@ SAID = [
     [0.9, 0.8, 0.7], [math.nan] * 3,
 ]  # fmt: skip
 HAPPENED = [1, 0, 1, 0, 1, 0, None, None]
-
-
-def logit(p):
-    return math.log(p / (1 - p))
 
 
 def probabilities(records):
@@ -56,24 +49,6 @@ def test_an_event_without_forecasts_gets_the_prior(file, answers, command):
     assert said.out.splitlines()[-1].split()[:3] == ["h", "50.0%", "0"]
     assert "no forecast: the prior" in said.out
     assert "1 event without a forecast got the prior" in said.err
-
-
-def test_json_holds_the_same_as_csv(file, command, answers):
-    page = json.loads(command("pool", file(WIDE), "--format", "json").out)
-    records = answers("pool", "forecasts.csv")
-    assert set(page) == {"events", "summary"}
-    assert [set(event) for event in page["events"]] == [
-        {"event", "probability", "low", "high", "experts", "outcome", "in_sample", "status"}
-    ] * 8
-    assert [event["probability"] for event in page["events"]] == probabilities(records)
-    assert [event["outcome"] for event in page["events"]] == HAPPENED
-    assert [event["experts"] for event in page["events"]] == [3, 3, 3, 3, 2, 3, 3, 0]
-    assert [event["in_sample"] for event in page["events"]] == [True] * 6 + [False] * 2
-    summary = page["summary"]
-    assert (summary["events"], summary["resolved"], summary["experts"], summary["forecasts"]) == (8, 6, 3, 20)
-    assert summary["missing"] == pytest.approx(4 / 24)
-    assert (summary["pool"], summary["prior"], summary["base_rate"]) == ("gaussian", 0.5, None)
-    assert {note["code"] for note in summary["notes"]} >= {"in-sample", "no-forecast"}
 
 
 def test_the_summary_on_standard_error(file, command):
@@ -117,26 +92,9 @@ def test_one_kind_of_outcome_is_told_by_every_command_whose_pool_learns(file, co
     assert told not in command("pool", file(text.replace("0.7,1", "0.7,0"))).err
 
 
-def test_a_base_rate_shifts_the_log_odds_and_nothing_else(file, answers, command):
-    before = probabilities(answers("pool", file(WIDE)))
-    after = probabilities(answers("pool", "forecasts.csv", "--base-rate", "1%"))
-    for p, q in zip(before, after, strict=True):
-        assert logit(q) - logit(p) == pytest.approx(logit(0.01) - logit(0.5), abs=1e-9)
-
-
-def test_priors_in_a_column_win_and_the_option_fills_blanks(file, answers, command):
-    text = "event,a,b,prior,outcome\nx,0.3,0.4,0.2,1\ny,0.6,0.7,,0\nz,,,0.25,\n"
-    assert "--prior" in command("pool", file(text), status=1).err
-    records = answers("pool", "forecasts.csv", "--prior", "0.4")
-    assert probabilities(records)[2] == pytest.approx(0.25, abs=1e-12)
-    assert "prior: each event's own" in command("pool", "forecasts.csv", "--prior", "0.4").err
-
-
 @pytest.mark.parametrize("pool", NAMES)
-def test_every_pool_answers_every_event(file, answers, command, pool):
-    for p in probabilities(answers("pool", file(WIDE), "--pool", pool)):
-        assert 0 < p < 1
-    table = command("experts", "forecasts.csv", "--pool", pool, "--format", "table").out
+def test_experts_of_every_pool_have_a_row_each(file, command, pool):
+    table = command("experts", file(WIDE), "--pool", pool, "--format", "table").out
     assert len(table.splitlines()) == 4
 
 
@@ -202,19 +160,6 @@ def test_a_prior_of_several_classes(file, command):
         assert told in command("pool", "forecasts.csv", *wrong, status=2).err
 
 
-def test_what_a_probability_is_about_is_said(file, command):
-    text = "event,a,b,outcome\nx,0.9,0.8,default\ny,0.1,0.3,repaid\nz,0.2,0.2,\n"
-    assert "--positive" in command("pool", file(text), status=1).err
-    said = command("pool", "forecasts.csv", "--positive", "default", "--format", "table")
-    assert "P(default)" in said.out.splitlines()[0]
-    assert "for default" in said.err
-    page = json.loads(command("pool", "forecasts.csv", "--positive", "default", "--format", "json").out)
-    assert page["summary"]["positive"] == "default"
-    assert [event["outcome"] for event in page["events"]] == ["default", "repaid", None]
-    flipped = command("pool", "forecasts.csv", "--positive", "default", "--prior", "repaid=0.9", "--format", "json").out
-    assert json.loads(flipped)["summary"]["prior"] == pytest.approx(0.1)
-
-
 def test_experts_are_listed_by_weight(file, answers, command):
     records = answers("experts", file(WIDE))
     learned = learn(Forecasts.from_array(SAID, HAPPENED, experts=["alice", "bob", "carol"]))
@@ -234,16 +179,6 @@ def test_experts_are_listed_by_weight(file, answers, command):
     assert [float(record["auc"]) for record in records] == [expert["auc"] for expert in page["experts"]]
 
 
-def test_the_area_under_the_curve_is_that_of_the_forecasts(file, answers):
-    from sklearn.metrics import roc_auc_score
-
-    said, happened = np.array(SAID, dtype=float), np.array(HAPPENED, dtype=float)
-    for record in answers("experts", file(WIDE)):
-        own = said[:, ["alice", "bob", "carol"].index(record["expert"])]
-        used = ~np.isnan(own) & ~np.isnan(happened)
-        assert float(record["auc"]) == pytest.approx(roc_auc_score(happened[used], own[used]), abs=1e-14)
-
-
 def test_nothing_is_said_of_experts_when_nothing_was_learned(file, answers):
     (record, _) = answers("experts", file("event,a,b\nx,0.3,0.4\ny,0.6,0.7\n"))
     assert (record["bias"], record["calibration"], record["accuracy"], record["auc"]) == ("", "", "", "")
@@ -259,19 +194,6 @@ def test_an_expert_who_is_worse_than_guessing_has_an_area_below_a_half(file, ans
     assert "1 expert with a calibration below 0" in command("experts", "forecasts.csv").err
 
 
-@pytest.mark.filterwarnings("ignore:.*one correlation of all pairs")
-def test_weights_below_zero_are_explained(file, command):
-    with pytest.warns(OpinionPoolWarning, match="nested"):
-        panel = Panel.from_features(calibration=1.0, correlation=0.9, accuracy=[4.0, 1.0])
-    said, happened = panel.simulate(300, seed=1)
-    rows = [f"e{i},{a},{b},{y}" for i, ((a, b), y) in enumerate(zip(said.tolist(), happened.tolist(), strict=True))]
-    file("\n".join(["event,strong,weak,outcome", *rows]))
-    experts = json.loads(command("experts", "forecasts.csv", "--format", "json").out)["experts"]
-    assert [(expert["expert"], expert["weight"] < 0) for expert in experts] == [("strong", False), ("weak", True)]
-    assert "1 weight below 0, to correct for shared error" in command("experts", "forecasts.csv").err
-    assert "below 0" not in command("experts", file(WIDE)).err
-
-
 def test_check_describes_the_file(file, command):
     said = command("check", file(WIDE))
     assert "8, 6 resolved" in said.out
@@ -283,14 +205,6 @@ def test_check_describes_the_file(file, command):
     page = json.loads(command("check", "forecasts.csv", "--format", "json").out)
     assert page["summary"]["obstacles"] == []
     assert [expert["halves"] for expert in page["experts"]] == [0, 1, 0]
-
-
-def test_check_counts_certainties(file, answers):
-    text = "event,a,b,outcome\nx,0,1,1\ny,1,1,0\nz,0.5,0.2,1\n"
-    assert [(r["zeros"], r["halves"], r["ones"]) for r in answers("check", file(text))] == [
-        ("1", "1", "1"),
-        ("0", "0", "2"),
-    ]
 
 
 def test_check_says_what_stands_in_the_way_and_goes_on(file, command):

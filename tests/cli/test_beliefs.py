@@ -16,7 +16,6 @@ d,0.3,0.1,0.2,0
 e,0.7,0.6,0.8,
 """
 SAID = [[0.8, 0.7, 0.9], [0.2, 0.4, 0.3], [0.6, 0.7, 0.4], [0.3, 0.1, 0.2], [0.7, 0.6, 0.8]]
-OPEN = "event,alice,bob,carol\ne,0.7,0.6,0.8\n"
 PANEL = """correlation = { value = 0.4, worth = inf }
 [experts.alice]
 auc = 0.9
@@ -44,22 +43,6 @@ def test_pool_answers_by_what_is_believed(file, panel, answers, command):
         "experts": {"alice": {"auc": {"value": 0.9, "worth": 20.0}}},
     }
     assert "beliefs in panel.toml: correlation 0.4 (assessed); 'alice': auc 0.9 (worth 20)\n" in said.err
-
-
-def test_without_outcomes_the_answer_says_what_it_rests_on(file, panel, answers, command):
-    records = answers("experts", file(OPEN), "--panel", panel)
-    learned = believed()
-    alice = next(record for record in records if record["expert"] == "alice")
-    assert float(alice["weight"]) == pytest.approx(learned.weights[0])
-    assert float(alice["weight_high"]) == pytest.approx(learned.weight_interval()[1][0])
-    assert learned.weights[0] < float(alice["weight_high"])
-    assert float(alice["calibration"]) == pytest.approx(0.95)
-    said = command("experts", "forecasts.csv", "--panel", panel).err
-    assert (
-        "no event is resolved, so the weights follow from the beliefs; assumed where none is given: no "
-        "bias; calibration 0.95; accuracy 1 (an AUC of 0.84); extremes moderated, to 99.4% at most where the prior is "
-        "50%\n"
-    ) in said
 
 
 def test_weights_of_other_pools_have_no_interval(file, answers):
@@ -103,12 +86,6 @@ def test_wrong_usage(file, panel, command):
     assert "it is not among --pools" in said
     assert "does not exist" in command("pool", name, "--panel", "none.toml", status=2).err
     assert "is read from" in command("pool", name, "--panel", panel, "-o", panel, "--format", "csv", status=2).err
-
-
-def test_strangers_are_named(file, command):
-    file("[experts.dora]\nauc = 0.9", "panel.toml")
-    said = command("pool", file(WIDE), "--panel", "panel.toml").err
-    assert "something is believed of 'dora', who made no forecast" in said
 
 
 def test_a_name_in_other_letters_is_refused(file, command):

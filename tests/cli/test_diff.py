@@ -89,18 +89,6 @@ def test_pools_without_weights(file, command):
     assert "new or revised forecasts" in said
 
 
-def test_several_classes(file, command):
-    text = "event,expert,class,probability,outcome\n"
-    one = [("q", 0.5, 0.3, 0.2), ("r", 0.2, 0.3, 0.5)]
-    rows = "".join(f"{q},ann,{c},{p},\n" for q, *values in one for c, p in zip("abc", values, strict=True))
-    command("pool", file(text + rows, "one.csv"), "--save", "one.json")
-    two = rows.replace("q,ann,a,0.5", "q,ann,a,0.3").replace("q,ann,b,0.3", "q,ann,b,0.5")
-    command("pool", file(text + two, "two.csv"), "--model", "one.json", "--save", "two.json")
-    found = list(csv.DictReader(io.StringIO(command("diff", "one.json", "two.json").out)))
-    assert [row["class"] for row in found] == ["a", "b", "c"] * 2
-    assert sum(float(row["moved"]) for row in found[:3]) == pytest.approx(0, abs=1e-12)
-
-
 def test_wrong_usage(weeks, command):
     said = command("diff", "one.json", "two.json", "--percent", status=2)
     assert "--percent says how to read files, and there are none" in said.err

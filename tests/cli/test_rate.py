@@ -40,20 +40,6 @@ def test_rates_and_differences(systems, command, answers):
     assert "assumed: experts are taken to err in every group as in the others" in said.err
 
 
-def test_items_pair_differences(systems, command):
-    def width(*options):
-        whole = json.loads(command("rate", systems, "--by", "system", "--format", "json", *options).out)
-        return whole["summary"]["differences"][2]["high"] - whole["summary"]["differences"][2]["low"]
-
-    assert width("--column", "group=question") < width()
-
-
-def test_selected_labels(systems, answers):
-    random, selected = (answers("rate", systems, "--by", "system", "--labels", kind) for kind in ("random", "selected"))
-    gap = [[float(row["high"]) - float(row["low"]) for row in rows] for rows in (random, selected)]
-    assert gap[1][2] > gap[0][2]
-
-
 def test_several_columns_and_none(systems, answers):
     assert [row["group"] for row in answers("rate", systems)] == ["all"]
     both = answers("rate", systems, "--by", "system, question")

@@ -198,12 +198,6 @@ def test_headers_are_bold_on_a_terminal_that_can(monkeypatch):
     assert table(Column("e", ["x"], "event"), out=Terminal())[0] == "event"
 
 
-def test_long_tables_are_complete():
-    lines = table(Column("e", [f"e{i}" for i in range(2500)], "event"), Column("n", list(range(2500)), "n", whole))
-    assert [line.split()[0] for line in lines[1:]] == [f"e{i}" for i in range(2500)]
-    assert len({len(line) for line in lines}) == 1
-
-
 @given(NAMES)
 def test_nothing_printed_moves_the_cursor(name):
     shown = printable(name)
@@ -218,11 +212,6 @@ def test_folded_lines_fit_and_keep_every_letter(text, width):
     assert "".join(lines).replace(" ", "") == text.replace(" ", "")
 
 
-def test_folding_prefers_the_gaps_between_words():
-    assert folded("one two three", 8) == ["one two", "three"]
-    assert folded("onetwothree", 8) == ["onetwoth", "ree"]
-
-
 def test_json_is_one_object_with_a_record_in_a_line():
     out = io.StringIO()
     write_json("events", [{"event": 'a"\n', "p": 0.1 + 0.2}, {"event": "é", "p": None}], {"n": 2}, out)
@@ -231,12 +220,6 @@ def test_json_is_one_object_with_a_record_in_a_line():
         "summary": {"n": 2},
     }
     assert len(out.getvalue().splitlines()) == 6
-
-
-def test_json_without_records():
-    out = io.StringIO()
-    write_json("events", [], {}, out)
-    assert json.loads(out.getvalue()) == {"events": [], "summary": {}}
 
 
 def test_json_never_holds_nan():

@@ -54,32 +54,6 @@ def test_wrong_usage_is_told_and_nothing_written(file, command, arguments, told)
     assert not os.path.exists("page.html")
 
 
-def test_the_input_is_not_overwritten(file, command):
-    name = file(WIDE, "panel.html")
-    assert "cannot be the output" in command("report", name, "-o", name, status=2).err
-    with open(name, encoding="utf-8") as stream:
-        assert stream.read() == WIDE
-
-
-def test_what_cannot_be_read_leaves_the_old_page(file, command):
-    file("old", "page.html")
-    name = file("event,ann,outcome\na,0.3,\nb,7,\n")
-    assert "7" in command("report", name, "-o", "page.html", status=1).err
-    with open("page.html", encoding="utf-8") as stream:
-        assert stream.read() == "old"
-
-
-def test_beliefs_from_a_file_are_told(file, command):
-    name = file(WIDE)
-    file("correlation = 0.3\n", "panel.toml")
-    command("report", name, "-o", "page.html", "--panel", "panel.toml")
-    with open("page.html", encoding="utf-8") as stream:
-        page = stream.read()
-    assert "SHA-256 of <bdi>panel.toml</bdi>" in page
-    assert "What the answers rest on" in page
-    assert "correlation of errors" in page
-
-
 def test_a_title_and_an_order_of_events(file, command):
     name = file(WIDE.replace("e4,0.7,0.6", "e4,0.9,0.9"))
     command("report", name, "-o", "page.html", "--title", "Will it <work>?", "--sort", "event")

@@ -1,7 +1,5 @@
 """The same file gives the same bytes, wherever and however often; the order of its rows matters to rounding alone."""
 
-import csv
-import io
 import os
 import subprocess
 import sys
@@ -69,12 +67,3 @@ def test_rows_in_another_order_give_the_same_to_rounding(tmp_path, answers, pool
     back = {row["event"]: float(row["probability"]) for row in mixed}
     for row in straight:
         assert back[row["event"]] == pytest.approx(float(row["probability"]), rel=1e-5)
-
-
-def test_the_same_command_twice(tmp_path, command):
-    file = written(tmp_path / "a.csv", *crowd(events=60, experts=4))
-    first, second = (
-        command("compare", file, "--pools", "gaussian,linear", "--repeats", 2, "--format", "csv") for _ in "ab"
-    )
-    assert first == second
-    assert len(list(csv.reader(io.StringIO(first.out)))) == 4 + 4

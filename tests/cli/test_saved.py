@@ -43,11 +43,6 @@ def test_saving_changes_no_answer(file, answers, command):
     assert summary["fingerprint"][:12] in said.err
 
 
-def test_a_saved_pool_answers_as_it_did(file, answers):
-    before = answers("pool", file(WIDE), "--save", "m.json")
-    assert answers("pool", "forecasts.csv", "--model", "m.json") == before
-
-
 def test_new_forecasts_are_pooled_without_learning(file, answers, command):
     command("pool", file(WIDE), "--save", "m.json")
     records = answers("pool", file(LATER, "later.csv"), "--model", "m.json")

@@ -60,13 +60,6 @@ def test_what_an_open_answer_rests_on(file, command):
     assert "calibration (assumed)" in run.err
 
 
-def test_learned_from_outcomes(file, command):
-    rows = "".join(f"e{i},{p},{q},{i % 2}\n" for i, (p, q) in enumerate([(0.2, 0.4), (0.8, 0.6)] * 10))
-    run = command("value", file("event,ann,bob,outcome\n" + rows), "--format", "json")
-    assert {row["expert"] for row in json.loads(run.out)["experts"]} == {"ann", "bob"}
-    assert json.loads(run.out)["summary"]["sensitivity"] == []
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -1,6 +1,5 @@
 """The weekly run: a table that is exported again and again, and a pool that goes on learning from it."""
 
-import dataclasses
 import json
 import pathlib
 
@@ -101,33 +100,6 @@ def test_a_week_as_of_a_time_and_then_without_one(file, command, dates):
     np.testing.assert_array_equal(b.by_experts(whole.experts).ages, whole.ages)
 
 
-def test_superseded_forecasts_play_no_part_and_corrected_ones_are_noted(file, command):
-    lines = week(6)
-    run(command, file, "w.csv", lines, "--save", "a.json")
-    # e1 forecast q4, which is resolved, twice, and q28, which is open.
-    corrected = list(lines)
-    for question in ("q4", "q28"):
-        i = next(i for i, line in enumerate(lines) if line.startswith(f"{question},e1,"))
-        assert lines[i + 1].startswith(f"{question},e1,")
-        parts = lines[i + 1].split(",")
-        corrected[i + 1] = ",".join([*parts[:2], "0.987", *parts[3:]])
-    said = run(command, file, "c.csv", corrected, "--model", "a.json", "--save", "b.json")
-    counts = {note["code"]: note.get("count") for note in json.loads(said.out)["summary"]["notes"]}
-    assert counts["late-forecasts"] == 1
-    run(command, file, "c.csv", corrected, "--save", "c.json")
-    last = {tuple(line.split(",")[:2]): line for line in lines}
-    run(command, file, "l.csv", list(last.values()), "--save", "l.json")
-    prints = [op.load(f"{name}.json").stream.fingerprint for name in "abcl"]
-    assert prints[0] == prints[3]
-    assert len(set(prints)) == 3
-    again = run(command, file, "w.csv", lines, "--model", "a.json", "--save", "d.json")
-    assert "late-forecasts" not in again.out
-    assert op.load("d.json").stream.fingerprint == prints[0]
-    shuffled = [lines[i] for i in np.random.default_rng(0).permutation(len(lines))]
-    run(command, file, "s.csv", shuffled, "--save", "s.json")
-    assert op.load("s.json").stream.fingerprint == prints[0]
-
-
 def test_the_same_week_twice_changes_nothing(file, fourth, command):
     for one, two in (("a.json", "b.json"), ("b.json", "c.json")):
         said = run(command, file, "w4.csv", week(4), "--model", one, "--save", two)
@@ -148,16 +120,6 @@ def test_what_is_annulled_is_taken_back(file, fourth, command, question):
     assert question not in op.load("b.json").stream.open
     assert op.load("b.json").stream.fingerprint == op.load("whole.json").stream.fingerprint
     assert "taken back" not in run(command, file, "void.csv", void, "--model", "b.json", "--save", "c.json").err
-
-
-def test_outcomes_that_are_corrected_are_learned_anew(file, fourth, command):
-    flipped = [
-        line[:-2] + str(1 - int(line[-2])) + "\n" if line.startswith(("q1,", "q3,")) else line for line in week(4)
-    ]
-    said = run(command, file, "flipped.csv", flipped, "--model", "a.json", "--save", "b.json")
-    assert "2 outcomes corrected" in said.err
-    run(command, file, "flipped.csv", flipped, "--save", "whole.json")
-    same(learned("b.json"), learned("whole.json"))
 
 
 def test_forecasts_that_are_there_no_more_are_withdrawn(file, fourth, command):
@@ -300,16 +262,6 @@ def test_who_was_renamed_is_named(file, fourth, command):
     assert "without a forecast in this table: 'e2'\n" in again
 
 
-def test_the_report_of_a_table_in_which_somebody_was_renamed(file, fourth, command):
-    renamed = [line.replace(",e2,", ",e2b,") for line in week(4)]
-    run(command, file, "renamed.csv", renamed, "--model", "a.json", "--save", "b.json")
-    command("report", "renamed.csv", "--duplicates", "last", "--model", "b.json", "--repeats", "1", "-o", "page.html")
-    with open("page.html", encoding="utf-8") as page:
-        curves = page.read().split('<div class="curves">')[1].split("</div>")[0]
-    assert "<b>e2</b>" not in curves
-    assert curves.count("<figure>") == 6
-
-
 TOPICS = "event,expert,probability,time,closes,outcome,topic\n"
 
 
@@ -361,25 +313,6 @@ def test_another_rule_for_duplicates_than_before_is_noted(file, command):
     assert op.load("older.json").release is None
     said = command("pool", name, "--duplicates", "mean", "--model", "older.json", "--save", "d.json")
     assert "was made with" not in said.err
-
-
-def test_corrections_beyond_the_sample(file, command):
-    """What is no longer kept is corrected where its forecasts come again, and else says how to go on."""
-    table = op.Forecasts.from_array(np.linspace(0.1, 0.9, 12)[:, None], [0, 1] * 6, events=[f"q{t}" for t in range(12)])
-    stream = op.Stream(capacity=4)
-    stream.add(table)
-    flipped = dataclasses.replace(table, outcomes=np.where(np.arange(12) < 6, 1 - table.outcomes, table.outcomes))
-    notes = stream.add(flipped, whole=True)
-    assert "6 outcomes corrected" in [note.text for note in notes]
-    whole = op.Stream(capacity=4)
-    whole.add(flipped)
-    assert stream.fingerprint == whole.fingerprint
-    assert stream.events == pytest.approx(whole.events)
-    other = dataclasses.replace(table, probabilities=table.probabilities / 2)
-    with pytest.raises(
-        op.ArgumentError, match=r"no longer in the sample, and it came with other ones: .* --save without"
-    ):
-        stream.add(other, whole=True)
 
 
 @pytest.mark.parametrize(

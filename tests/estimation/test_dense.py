@@ -10,8 +10,7 @@ from hypothesis import given, strategies as st
 
 import opinionpool as op
 from opinionpool import blocks as blockwise, logodds
-from opinionpool.blocks import in_order
-from opinionpool.errors import LearningError, ProbabilityError
+from opinionpool.errors import ProbabilityError
 from opinionpool.estimation import sampling
 from opinionpool.estimation.dense import dense_statistics
 from opinionpool.estimation.statistics import Statistics
@@ -57,12 +56,6 @@ def check_equal(found: Statistics, wanted: Statistics, rtol: float) -> None:
         np.testing.assert_allclose(part.scatter, other.scatter, rtol=rtol, atol=rtol * size)
 
 
-@pytest.mark.parametrize("kind", [np.int8, np.uint16, np.bool_, np.float32, np.float64])
-def test_outcomes_of_any_type(kind):
-    q, y = panel(50, 3)
-    check_equal(moments(q, y.astype(kind)), moments(q, y), 0)
-
-
 def test_neither_threads_nor_blocks_change_the_result(monkeypatch):
     q, y = panel(3000, 4)
     whole = moments(q, y)
@@ -73,58 +66,12 @@ def test_neither_threads_nor_blocks_change_the_result(monkeypatch):
     check_equal(one, whole, 1e-13)
 
 
-def test_what_lies_far_from_zero_keeps_its_digits():
-    # Log-odds of about -9 that differ by 1e-5: sums of squares about 0 would keep five digits of their differences.
-    rng = np.random.default_rng(0)
-    y = np.arange(400) % 2
-    z = -9.0 + 1e-5 * (rng.normal(size=(400, 3)) + y[:, None])
-    q = logodds.expit(z)
-    wanted = Statistics.empty(names(3)).add(logodds.log_ratios(q, EVEN, 1e-6), y)
-    check_equal(moments(q, y, floor=1e-6), wanted, 1e-9)
-
-
-def test_experts_who_never_move_have_no_spread():
-    q, y = panel(200, 3)
-    q[:, 1] = 0.37
-    fitted = learn_dense(q, y, Request(structure="independent"))
-    assert fitted is not None
-    assert fitted.weights[1] == 0
-    assert [note.code for note in fitted.notes] == ["constant"]
-
-
 @pytest.mark.parametrize("level", [0.0, -2.5, -6.0])
 def test_single_precision_changes_weights_by_less_than_1e5(level):
     q, y = panel(20000, 6, level=level)
     single = learn_dense(q.astype(np.float32), y, Request(beliefs=None))
     double = learn_dense(q, y, Request(beliefs=None))
     np.testing.assert_allclose(single.weights, double.weights, atol=1e-5)
-
-
-@pytest.mark.parametrize("structure", ["full", "common", "exchangeable", "independent"])
-@pytest.mark.parametrize("prior", [None, 0.2])
-def test_the_estimator_learns_the_same_from_arrays_and_from_the_container(structure, prior):
-    q, y = panel(300, 4)
-    outcomes = np.where(np.arange(300) % 7 == 0, np.nan, y)
-    told = [None if np.isnan(value) else int(value) for value in outcomes]
-    dense = op.GaussianPool(structure).fit(q, outcomes, prior=prior)
-    other = learn(Forecasts.from_array(q, told), prior=prior, structure=structure)
-    np.testing.assert_allclose(dense.weights_, other.weights, rtol=1e-10)
-    np.testing.assert_allclose(dense.panel_.bias, other.panel.bias, rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(dense.prior_, other.prior)
-    np.testing.assert_allclose(dense.state_.counts, other.counts)
-    assert dense.n_events_ == other.events.sum()
-    assert dense.classes_.dtype == np.float64
-    assert dense.n_features_in_ == 4
-
-
-def test_what_cannot_be_learned_is_said_in_the_same_words():
-    q, _ = panel(30, 2)
-    said = []
-    for X in (q, q.tolist()):
-        with pytest.raises(LearningError) as error:
-            op.GaussianPool(beliefs=None).fit(X, np.zeros(30, dtype=int))
-        said.append(str(error.value))
-    assert said[0] == said[1]
 
 
 def test_missing_forecasts_and_weights_take_the_other_way():
@@ -180,24 +127,6 @@ def test_the_estimator_learns_the_same_where_forecasts_are_missing(structure, cl
     assert dense.classes_.tolist() == sorted(set(labels.tolist()))
     flat = op.GaussianPool(structure, beliefs=None).fit(q.reshape(400, -1).tolist(), labels, classes=dense.classes_)
     np.testing.assert_allclose(dense.predict_proba(q), flat.predict_proba(q.reshape(400, -1)), rtol=1e-6)
-
-
-@pytest.mark.parametrize("level", [0.0, -2.5])
-def test_single_precision_with_missing_forecasts(level):
-    q, y = panel(20000, 6, level=level)
-    q[7, 0], q[5000:9000, 3] = np.nan, np.nan
-    single, double = (learn_dense(each, y, Request(beliefs=None)) for each in (q.astype(np.float32), q))
-    np.testing.assert_allclose(single.weights, double.weights, atol=1e-5)
-
-
-def test_single_precision_where_the_first_events_have_no_forecasts():
-    q, y = panel(300, 3)
-    q[::2] = np.nan
-    single, double = (learn_dense(each, y, Request(beliefs=None)) for each in (q.astype(np.float32), q))
-    np.testing.assert_allclose(single.weights, double.weights, atol=1e-5)
-    q[:] = np.nan
-    with pytest.raises(LearningError):
-        learn_dense(q.astype(np.float32), y, Request(beliefs=None))
 
 
 def test_whoever_is_always_right_is_found_where_others_are_missing():
@@ -286,16 +215,6 @@ def test_memory_does_not_grow_with_the_events():
     tracemalloc.stop()
     assert fitting < 8e6
     assert pooling < 8e6
-
-
-def test_results_come_in_order_and_faults_come_out():
-    assert list(in_order(lambda i: -i, range(50), threads=4)) == [-i for i in range(50)]
-
-    def fails(i: int) -> float:
-        return 1.0 / (i - 5)
-
-    with pytest.raises(ZeroDivisionError):
-        list(in_order(fails, range(50), threads=2))
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.1])

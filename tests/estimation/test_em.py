@@ -13,7 +13,6 @@ from opinionpool.estimation.statistics import Statistics
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.learn import learn
 from opinionpool.logodds import expit, metric, signature, whitened
-from opinionpool.model.panel import Panel
 
 
 def sample(seed, t=120, n=3, k=2, missing=0.4, events_of_each=1):
@@ -72,23 +71,6 @@ def log_likelihood(x, y, weight, bias, contrast, sigma):
     return total
 
 
-def textbook_step(x, y, bias, contrast, sigma):
-    """One step of EM for two classes as in Little and Rubin: fill in, and add the conditional covariance."""
-    t, n = x.shape
-    design = np.column_stack([np.ones(t), 2.0 * y - 1])
-    full, extra = np.empty((t, n)), np.zeros((n, n))
-    for i, row in enumerate(x):
-        mean = bias + contrast * design[i, 1]
-        o, m = np.flatnonzero(~np.isnan(row)), np.flatnonzero(np.isnan(row))
-        slope = sigma[np.ix_(m, o)] @ np.linalg.inv(sigma[np.ix_(o, o)])
-        full[i, o] = row[o]
-        full[i, m] = mean[m] + slope @ (row[o] - mean[o])
-        extra[np.ix_(m, m)] += sigma[np.ix_(m, m)] - slope @ sigma[np.ix_(o, m)]
-    coefficients = np.linalg.lstsq(design, full, rcond=None)[0]
-    off = full - design @ coefficients
-    return coefficients[0], coefficients[1], (off.T @ off + extra) / t
-
-
 class TestLikelihood:
     @pytest.mark.parametrize(("k", "events_of_each"), [(2, 1), (2, 40), (3, 1), (4, 40)])
     def test_against_a_loop_over_events(self, k, events_of_each):
@@ -125,16 +107,6 @@ class TestLikelihood:
         seen = ~np.isnan(x[..., 0])
         assert one.overlaps() == pytest.approx((k - 1) * (seen * w[:, None]).T @ seen)
 
-    def test_a_step_is_the_textbooks(self):
-        x, y, _ = sample(5, t=80)
-        bias, contrast, sigma = np.zeros(3), np.ones(3), np.eye(3) + 0.2
-        heard = ~np.isnan(x[..., 0]).all(axis=1)
-        held, at = regression(rows_of(x, y)), model(np.column_stack([bias, contrast]), sigma)
-        for _ in range(5):
-            at = held.step(at, *held.sums(at)[:2])
-            bias, contrast, sigma = textbook_step(x[heard, :, 0], y[heard], bias, contrast, sigma)
-            assert at == pytest.approx(model(np.column_stack([bias, contrast]), sigma), rel=1e-10)
-
 
 def steps_alone(held, limit):
     """The model after so many of EM's steps, and its log-likelihood."""
@@ -165,64 +137,12 @@ class TestMaximum:
         assert found.contrast == pytest.approx(best.x[3:6], abs=1e-4)
         assert found.covariance == pytest.approx(root @ root.T * events / (events - 2), abs=1e-3)
 
-    def test_accelerated_and_plain_steps_end_alike(self):
-        x, y, w = sample(6, t=120, n=3, missing=0.4)
-        held = regression(rows_of(x, y, w))
-        found, (slow, value) = held.fit(), steps_alone(held, 2000)
-        assert len(found.log_likelihood) < 100
-        assert found.log_likelihood[-1] == pytest.approx(value, abs=1e-8)
-        assert model(found.coefficients, found.covariance) == pytest.approx(slow, abs=1e-6)
-
     @given(st.integers(0, 10**6), st.integers(2, 3))
     @settings(max_examples=15, deadline=None)
     def test_likelihood_never_falls(self, seed, k):
         x, y, w = sample(seed, t=60, k=k, missing=0.3)
         values = np.array(fit(rows_of(x, y, w)).fit.log_likelihood)
         assert (np.diff(values) >= -em.ROUNDING * (1 + np.abs(values[1:]))).all()
-
-    @given(st.integers(0, 10**6), st.integers(2, 3))
-    @settings(max_examples=15, deadline=None)
-    def test_complete_data_give_the_sample_averages(self, seed, k):
-        """The routes by rows, by moments, and by maximum likelihood are one."""
-        x, y, w = sample(seed, t=40, k=k, missing=0.0)
-        rows = rows_of(x, y, w)
-        means = estimates.sample_means(rows)
-        parts, _ = estimates.full_parts(rows, means)
-        covariance = parts.dependence.matrix() * np.outer(parts.spread, parts.spread)
-        for evidence in (rows, moments_of(x, y, w)):
-            found = fit(evidence)
-            assert found.covariance == pytest.approx(covariance, rel=1e-10, abs=1e-10)
-            assert found.contrast == pytest.approx(means.contrast, rel=1e-10, abs=1e-10)
-            assert found.bias == pytest.approx(means.bias, rel=1e-10, abs=1e-10)
-
-    def test_moments_and_rows_give_the_same(self):
-        x, y, w = sample(7, k=3)
-        by_rows, by_moments = fit(rows_of(x, y, w)), fit(moments_of(x, y, w))
-        assert by_rows.covariance == pytest.approx(by_moments.covariance, abs=1e-9)
-        assert by_rows.bias == pytest.approx(by_moments.bias, abs=1e-9)
-
-    def test_where_repeated_patterns_do_not_have_every_pair(self):
-        """Some events have one forecast, and those of five forecasts do not repeat who made them."""
-        x, y, _ = sample(3, t=700, n=8, missing=0.0)
-        rng = np.random.default_rng(0)
-        for t in range(700):
-            x[t, rng.permutation(8)[:3] if t < 300 else np.arange(8) != t % 8] = np.nan
-        # EM's own steps come near it slowly, from below.
-        value = steps_alone(regression(rows_of(x, y)), 400)[1]
-        assert 0 <= fit(rows_of(x, y)).fit.log_likelihood[-1] - value < 0.1
-
-    def test_recovers_what_was_simulated_within_its_errors(self):
-        """Estimates over 40 panels are centred."""
-        truth = Panel([1.0, 0.6, 0.8], [[2.0, 1.0, 0.5], [1.0, 1.5, 0.3], [0.5, 0.3, 1.0]], bias=[0.2, 0.0, -0.3])
-        off = []
-        for seed in range(40):
-            x, y = truth.simulate(400, seed=seed)
-            rng = np.random.default_rng(seed)
-            ratios = np.log(x / (1 - x))[..., None]
-            ratios[rng.random(x.shape) < 0.5] = np.nan
-            found = fit(rows_of(ratios, y))
-            off.append([*(found.covariance - truth.covariance).ravel(), *(found.contrast - truth.contrast)])
-        assert (np.abs(np.mean(off, axis=0)) < 4 * np.std(off, axis=0) / np.sqrt(40)).all()
 
     def test_that_it_takes_long_is_said(self, monkeypatch):
         x, y, _ = sample(8)
@@ -242,23 +162,6 @@ class TestThroughLearning:
         same = learn(Forecasts.from_array(expit(x[..., 0]), y), prior=0.5, beliefs=None)
         assert same.structure == "full"
         assert same.weights == pytest.approx(found.weights)
-
-    def test_prior_is_taken_off_the_bias(self):
-        x, y, _ = sample(9, t=300, k=3)
-        full = np.exp(np.concatenate([np.zeros((*x.shape[:2], 1)), x], axis=2))
-        f = Forecasts.from_array(full / full.sum(axis=2, keepdims=True), y, classes=(0, 1, 2))
-        even = learn(f, prior=[1 / 3] * 3, structure="full")
-        other = learn(f, prior=[0.2, 0.3, 0.5], structure="full")
-        shift = np.log([0.2, 0.3, 0.5])
-        assert other.panel.bias == pytest.approx(even.panel.bias - (shift - shift.mean()), abs=1e-6)
-        assert other.weights == pytest.approx(even.weights, abs=1e-6)
-
-    def test_a_silent_expert_leaves_the_others_alone(self):
-        x, y, _ = sample(10, t=200)
-        wide = np.concatenate([x[..., 0], np.full((200, 1), np.nan)], axis=1)
-        three = learn(Forecasts.from_array(expit(x[..., 0]), y), prior=0.5, structure="full")
-        four = learn(Forecasts.from_array(expit(wide), y), prior=0.5, structure="full")
-        assert four.weights == pytest.approx([*three.weights, 0.0], abs=1e-7)
 
     def test_cells_in_any_order_within_an_event(self):
         """And events without a forecast, so that the others are complete."""

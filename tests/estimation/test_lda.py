@@ -94,16 +94,6 @@ def test_relabelled_classes_are_learned_alike(seed):
     assert two.pool(q[..., order]) == pytest.approx(one.pool(q)[:, order], rel=1e-6)
 
 
-def test_frequencies_are_repetitions():
-    _, f = drawn(4, 3, 2, 60)
-    weight = np.arange(60) % 3
-    rows = np.repeat(np.arange(60), weight)
-    many = Forecasts.from_array(f.X[rows], f.outcomes[rows], classes=f.classes)
-    some, repeated = alone(f, sample_weight=weight), alone(many)
-    assert some.pool(f.X) == pytest.approx(repeated.pool(f.X), rel=1e-9)
-    assert (some.events == repeated.events).all()
-
-
 def test_each_event_may_have_its_own_prior():
     """What is learned from contrasts does not care where they start from."""
     panel, f = drawn(5, 3, 2, 200)
@@ -147,16 +137,6 @@ def test_missing_forecasts_are_left_to_maximum_likelihood():
         assert other(start + 0.01 * rng.normal(size=start.size)) > -best
     slope = minimize(other, start, options={"maxiter": 0}).jac
     assert np.abs(slope).max() < 2e-3
-
-
-def test_the_silent_and_the_absent_get_no_weight_and_clones_share():
-    _, f = drawn(8, 3, 2, 80)
-    x = np.concatenate([f.X, np.full((80, 1, 3), 1 / 3), np.full((80, 1, 3), NAN), f.X[:, :1]], axis=1)
-    learned = alone(Forecasts.from_array(x, f.outcomes, classes=(0, 1, 2), experts=["a", "b", "still", "gone", "a2"]))
-    plain = alone(f)
-    assert [(note.code, note.serious) for note in learned.notes] == [("no-forecasts", False), ("constant", False)]
-    assert learned.panel.pool(x, PRIORS[3]) == pytest.approx(plain.panel.pool(f.X, PRIORS[3]), rel=1e-6)
-    assert learned.weights == pytest.approx(plain.weights[[0, 1, 0, 0, 0]] * [0.5, 1, 0, 0, 0.5], abs=1e-6)
 
 
 def refused(x, y, match, error=LearningError, **options):

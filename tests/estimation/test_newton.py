@@ -5,9 +5,8 @@ import pytest
 from scipy.optimize import minimize
 
 from opinionpool.estimation import likelihood
-from opinionpool.estimation.likelihood import Design, products, row_basis, value
+from opinionpool.estimation.likelihood import Design, value
 from opinionpool.estimation.newton import Near, Prior, modes_near, newton, posterior_modes
-from opinionpool.logodds import metric
 
 
 def drawn(t=60, n=3, classes=3, features=0, seed=0):
@@ -63,24 +62,6 @@ class TestValue:
         monkeypatch.setattr(likelihood, "_BLOCK", 1)
         for one, other in zip(value(design, theta), whole, strict=True):
             assert one == pytest.approx(other, rel=1e-12)
-
-    def test_other_coefficients(self, classes, features):
-        design, rng = drawn(classes=classes, features=features), np.random.default_rng(2)
-        mean, root = rng.normal(size=(2, design.size)), rng.normal(size=(2, design.size, 2))
-        theta = rng.normal(size=(2, 2))
-        found, plain = value(design.through(mean, root), theta), value(design, mean + (root @ theta[..., None])[..., 0])
-        assert found.loss == pytest.approx(plain.loss)
-        assert found.gradient == pytest.approx(np.einsum("sqp,sq->sp", root, plain.gradient))
-        assert found.hessian == pytest.approx(np.swapaxes(root, 1, 2) @ plain.hessian @ root)
-
-    def test_products_are_in_the_metric(self, classes, features):
-        design, size = drawn(t=40, classes=classes, features=features), np.random.default_rng(3).uniform(size=(2, 40))
-        eye = np.eye(classes - 1)
-        eye = eye if design.basis is None else design.basis
-        own = np.einsum("ft,dk->fdkt", design.features, eye).reshape(-1, classes - 1, 40)
-        rows = np.concatenate([own, design.columns])
-        expected = np.einsum("pjt,jk,qkt,st->spq", rows, metric(classes), rows, size)
-        assert products(design, size) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("classes", [2, 3])
@@ -163,13 +144,3 @@ class TestModes:
             size = np.linalg.slogdet(np.eye(3) + root[i].T @ bent @ root[i])[1] / 2
             whole = np.linalg.slogdet(mode.precision)[1] / 2
             assert size + found.half_log_determinant[i] == pytest.approx(whole, abs=1e-7)
-
-    def test_coefficients_that_no_event_sees(self):
-        design = drawn(4, 20, 3)
-        basis = row_basis(np.swapaxes(design.columns, 0, 2).reshape(8, 20))
-        seen = Design(np.tensordot(basis.T, design.columns, 1), *list(vars(design).values())[1:])
-        (whole,), (part,) = posterior_modes(design), posterior_modes(seen)
-        found = part.among(basis)
-        assert found.coefficients == pytest.approx(whole.coefficients, abs=1e-9)
-        assert found.covariance == pytest.approx(whole.covariance, abs=1e-7)
-        assert found.log_marginal_likelihood == pytest.approx(whole.log_marginal_likelihood, abs=1e-7)

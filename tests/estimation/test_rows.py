@@ -40,13 +40,6 @@ def test_all_agree(seed, d, missing):
             assert moments.scatter() == pytest.approx(other.scatter(), abs=1e-11)
 
 
-def test_large_offsets_leave_the_digits_of_squares():
-    rng = np.random.default_rng(1)
-    x, y, w = rng.normal(size=(40, 3, 1)), rng.integers(0, 2, 40), np.ones(40)
-    near, far = (DenseEvents(values, y, w).marginals for values in (x, x + 1e6))
-    assert far.square == pytest.approx(near.square, rel=1e-8)
-
-
 @pytest.mark.parametrize("d", [1, 2])
 def test_shared_products_against_a_loop(d):
     _, rows, (x, y, w) = both(3, d)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from opinionpool.estimation.sampling import Draw, Keys, event_keys, size_ranks, spread_evenly
+from opinionpool.estimation.sampling import Draw, Keys, event_keys, spread_evenly
 from opinionpool.forecasts import Forecasts
 
 
@@ -46,13 +46,6 @@ class TestDraw:
             counts = found.frequencies(weight)[: len(some)]
             errors.append(np.average(value[some], weights=counts) - expected)
         assert abs(np.mean(errors)) < 4.0 * np.std(errors) / np.sqrt(60) + 1e-12
-
-    def test_few_different_events_are_all_in_it(self):
-        keys = random_keys(3, 50)[np.random.default_rng(4).integers(0, 50, 6_000)]
-        found = self.drawn(keys, contents=lambda: keys)
-        assert found.complete
-        assert (found.times == 1.0).all()
-        assert found.frequencies((self.OUTCOMES >= 0) * 1.0).sum() == (self.OUTCOMES >= 0).sum()
 
     def test_events_of_one_key_come_together_and_are_told_by_their_contents(self):
         contents = random_keys(5, 3_000)[np.random.default_rng(6).integers(0, 3_000, 6_000)]
@@ -114,13 +107,6 @@ class TestEventKeys:
         ]
         assert len(set(found)) == len(found)
 
-    def test_order_of_many_classes_plays_no_part(self):
-        rng = np.random.default_rng(1)
-        q, y, order = rng.dirichlet(np.ones(4), (50, 3)), rng.integers(0, 4, 50), np.array([2, 0, 3, 1])
-        one = event_keys(Forecasts.from_array(q, y, classes=range(4)))
-        two = event_keys(Forecasts.from_array(q[..., order], np.argsort(order)[y], classes=range(4)))
-        np.testing.assert_array_equal(one, two)
-
     def test_events_without_forecasts_have_none(self):
         keys = event_keys(Forecasts.from_array([[0.5, np.nan], [np.nan, np.nan]], [1, 0]))
         assert keys[0] != 0
@@ -168,12 +154,3 @@ class TestSpreadEvenly:
         rows = np.repeat(np.arange(3_000), self.WEIGHT.astype(int))
         each = self.shares(self.SIZE[rows], np.ones(len(rows)), 500)
         assert np.bincount(rows, weights=each) == pytest.approx(found, abs=1e-12)
-
-    def test_an_event_without_weight_has_no_part(self):
-        weight = np.where(np.arange(3_000) % 3 == 0, 0.0, self.WEIGHT)
-        assert 0 not in spread_evenly(self.SIZE, weight, 500)[0] % 3
-
-    def test_ranks(self):
-        expected = np.unique(self.SIZE, return_inverse=True)[1]
-        np.testing.assert_array_equal(size_ranks(self.SIZE * (1.0 - 1e-15)), expected)
-        assert not len(size_ranks(np.zeros(0)))

@@ -80,13 +80,6 @@ def test_large_offsets_cost_no_precision():
     assert halves.marginals.square == pytest.approx(square, rel=1e-7)
 
 
-def test_scatter_of_complete_rows_against_covariance():
-    x, y, _ = rows(2, missing=0.0)
-    part = Statistics.empty(NAMES).add(x, y).patterns[0, 1, 2]
-    brute = sum(np.cov(x[y == c, :, 0].T, ddof=0) * (y == c).sum() for c in (0, 1))
-    assert part.scatter[0] == pytest.approx(brute, abs=1e-12)
-
-
 seeds = st.integers(0, 10**6)
 
 
@@ -104,14 +97,6 @@ def test_merging_is_adding_in_any_order(seed, cut, d):
     same(empty.add(x[order], y[order], w[order]), whole)
 
 
-@given(seeds)
-def test_the_empty_one_is_the_identity(seed):
-    whole = Statistics.empty(NAMES).add(*rows(seed))
-    same(whole.merge(Statistics.empty(NAMES)), whole)
-    same(Statistics.empty(NAMES).merge(whole), whole)
-    same(Statistics.empty().merge(whole), whole)
-
-
 @given(seeds, st.integers(1, 29))
 def test_removing_undoes_adding(seed, cut):
     x, y, w = rows(seed)
@@ -121,41 +106,6 @@ def test_removing_undoes_adding(seed, cut):
     nothing = first.remove(first)
     assert not nothing.totals.any()
     assert not nothing.patterns
-
-
-@given(seeds)
-def test_weights_are_frequencies(seed):
-    x, y, w = rows(seed)
-    repeated = np.repeat(np.arange(len(y)), w.astype(int))
-    empty = Statistics.empty(NAMES)
-    same(empty.add(x, y, w), empty.add(x[repeated], y[repeated]))
-
-
-def test_a_corrected_outcome_moves_an_event():
-    x, y, _ = rows(4)
-    y[3] = 0
-    corrected = y.copy()
-    corrected[3] = 1
-    empty = Statistics.empty(NAMES)
-    moved = empty.add(x, y).remove(empty.add(x[3:4], y[3:4])).add(x[3:4], corrected[3:4])
-    same(moved, empty.add(x, corrected))
-
-
-def test_experts_are_matched_by_name():
-    x, y, w = rows(5)
-    whole = Statistics.empty(NAMES).add(x, y, w)
-    order = [2, 0, 1]
-    moved = Statistics.empty([NAMES[i] for i in order]).add(x[:, order], y, w)
-    same(whole.remove(whole).merge(moved), whole)
-    joined = Statistics.empty(["ann"]).add(x[:, :1], y).merge(Statistics.empty(["dan"]).add(x[:, 1:2], y))
-    assert joined.experts == ("ann", "dan")
-    assert set(joined.patterns) == {(0,), (1,)}
-
-
-def test_events_without_forecasts_still_count():
-    moments = Statistics.empty(NAMES).add(np.full((2, 3, 1), np.nan), np.array([1, -1]))
-    assert moments.totals.tolist() == [0, 1, 1]
-    assert not moments.patterns
 
 
 def test_errors_state_the_rule():

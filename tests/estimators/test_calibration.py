@@ -10,9 +10,8 @@ from scipy.special import expit, logit
 from scipy.stats import norm
 from sklearn import config_context
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import KFold, StratifiedKFold, cross_validate
+from sklearn.model_selection import KFold, cross_validate
 from sklearn.pipeline import make_pipeline
 
 import opinionpool as op
@@ -32,13 +31,6 @@ def covariates(events=40, columns=3, seed=0, missing=0.0):
 
 
 # One expert
-
-
-def test_a_single_expert_by_hand():
-    assert float(op.recalibrate(0.7, 1.44221)) == pytest.approx(0.77241, abs=5e-6)
-    assert float(op.recalibrate(0.9, 1.0, prior=0.3)) == pytest.approx(0.9, abs=1e-12)
-    assert float(op.recalibrate(0.9, 0.0, prior=0.3)) == pytest.approx(0.3, abs=1e-12)
-    assert np.isnan(op.recalibrate(NAN, 1.0))
 
 
 @given(q=st.floats(0.001, 0.999), kappa=st.just(0.0) | st.floats(1e-6, 5), bias=finite, prior=st.floats(0.01, 0.99))
@@ -248,14 +240,6 @@ def test_names_clones_pickles_and_frames():
     well = op.LogOddsTransformer(output="probability").fit_transform(x, 1 - y)
     np.testing.assert_allclose(p, well, rtol=1e-12)
     np.testing.assert_allclose(op.LogOddsTransformer(output="probability").fit_transform(x, y), 1 - well, rtol=1e-9)
-
-
-def test_covariates_to_pooled_probabilities_in_a_pipeline():
-    X, y = load_breast_cancer(return_X_y=True)
-    line = make_pipeline(op.LogOddsTransformer(output="probability"), op.GaussianPool())
-    scores = cross_validate(line, X[:, :10], y, cv=StratifiedKFold(5), scoring=["accuracy", "roc_auc"])
-    assert scores["test_accuracy"].mean() > 0.88
-    assert scores["test_roc_auc"].mean() > 0.95
 
 
 def test_priors_are_routed_as_metadata():

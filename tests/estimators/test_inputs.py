@@ -148,27 +148,6 @@ class TestNumbers:
             with pytest.raises(op.OpinionPoolError):
                 door()
 
-    @pytest.mark.parametrize("frame", [pd.DataFrame({"a": [True, False], "b": [0.4, 0.5]})])
-    def test_the_column_is_named(self, frame):
-        with pytest.raises(op.ProbabilityError, match="in column 'a' must be a number, and at position 0 it is True"):
-            op.AveragePool().fit(frame, [0, 1])
-
-    def test_masks_hide_weights_priors_outcomes_and_scores(self):
-        X, y = [[0.7], [0.4], [0.2]], [1, 0, 1]
-        hidden = np.ma.masked_array([1.0, 2.0, 3.0], mask=[False, False, True])
-        pool = op.IndependentPool().fit(X, y, sample_weight=hidden)
-        assert pool.n_events_ == 3.0
-        assert op.IndependentPool().fit(X, y, sample_weight=[1, 2, 0]).prior_ == pytest.approx(pool.prior_)
-        masked = np.ma.masked_array(y, mask=[False, False, True])
-        assert op.AveragePool().fit(X, masked).n_events_ == 2
-        scores = op.brier_score([0.7, 0.4, 0.2], masked)
-        assert op.mean_score(np.ma.masked_array([0.09, 0.16, 9.0], mask=[False, False, True])).mean == pytest.approx(
-            op.mean_score(scores).mean
-        )
-        assert op.mean_score(op.brier_score([0.7, 0.4, 0.2], y), hidden).mean == pytest.approx((0.09 + 2 * 0.16) / 3)
-        with pytest.raises(op.ProbabilityError, match="prior must lie strictly between 0 and 1, and it is nan"):
-            op.AveragePool().fit(X, y, prior=np.ma.masked_array([0.3, 0.4, 0.5], mask=[True, False, False]))
-
 
 class TestNames:
     def test_columns_by_position_are_said(self):
@@ -244,20 +223,6 @@ class TestStates:
 
 class TestFromArray:
     """`op.Forecasts.from_array` takes what fits take, and means the same by it."""
-
-    def test_labels_and_a_data_frame(self):
-        rng = np.random.default_rng(4)
-        y = rng.random(40) < 0.5
-        q = 1 / (1 + np.exp(-(2 * y[:, None] - 1 + rng.normal(size=(40, 2)))))
-        q[rng.random(q.shape) < 0.2] = np.nan
-        labels = [None if t > 35 else "yes" if happened else "no" for t, happened in enumerate(y)]
-        frame = pd.DataFrame(q, columns=["ann", "bob"])
-        forecasts = op.Forecasts.from_array(frame, labels, prior=0.4)
-        assert forecasts.experts == ("ann", "bob")
-        assert forecasts.classes == ("no", "yes")
-        one = op.GaussianPool().fit(forecasts)
-        two = op.GaussianPool().fit(frame, labels, prior=0.4)
-        assert one.predict_proba(forecasts) == pytest.approx(two.predict_proba(frame))
 
     def test_classes_side_by_side(self):
         rng = np.random.default_rng(5)

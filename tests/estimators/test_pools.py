@@ -15,10 +15,9 @@ from scipy.special import expit, logit
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris
-from sklearn.ensemble import StackingClassifier, VotingClassifier
+from sklearn.ensemble import StackingClassifier
 from sklearn.exceptions import NotFittedError
-from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold, cross_val_predict, cross_validate
+from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold, cross_validate
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
@@ -132,49 +131,6 @@ def test_the_variance_has_divisor_events_less_two():
     assert pool.predict_proba([expit(0.5)])[0, 1] == pytest.approx(0.73106, abs=5e-6)
 
 
-@pytest.mark.parametrize("prior", [0.2, 0.5])
-def test_full_covariance_agrees_with_sample_averages_by_hand(prior):
-    X, y = data(events=50, experts=4)
-    pool = op.GaussianPool(beliefs=None).fit(X, y, prior=prior)
-    bias, _, sigma, weights = sample_averages(logit(X), y, prior)
-    np.testing.assert_allclose(pool.panel_.covariance, sigma, rtol=1e-9)
-    np.testing.assert_allclose(pool.weights_, weights, rtol=1e-9)
-    by_hand = expit(logit(prior) + (logit(X) - logit(prior) - bias) @ weights)
-    np.testing.assert_allclose(pool.predict_proba(X)[:, 1], by_hand, rtol=1e-9)
-    np.testing.assert_array_equal(pool.predict(X), (by_hand > 0.5).astype(int))
-
-
-def test_without_a_prior_laplace_is_used_and_stored():
-    X, y = np.linspace(0.1, 0.6, 10), [0] * 9 + [1]
-    pool = op.GaussianPool(beliefs=None).fit(X, y)
-    given_ = op.GaussianPool(beliefs=None).fit(X, y, prior=2 / 12)
-    np.testing.assert_allclose(pool.prior_, [10 / 12, 2 / 12])
-    np.testing.assert_allclose(pool.predict_proba(X), given_.predict_proba(X), rtol=1e-12)
-    np.testing.assert_allclose(pool.predict_proba([NAN]), [pool.prior_])
-
-
-def test_one_outcome_only_is_explained_or_answered():
-    X, y = columns([0.7, 0.8, 0.6, 0.9, 0.7], [0.6, 0.9, 0.8, 0.7, 0.5]), [1] * 5
-    with pytest.raises(op.LearningError, match="no resolved events with outcome 0"):
-        op.GaussianPool(beliefs=None).fit(X, y)
-    pool = op.GaussianPool().fit(X, y)
-    np.testing.assert_array_equal(pool.classes_, [0, 1])
-    assert pool.prior_[1] == pytest.approx(6 / 7)
-    assert pool.predict_proba([[0.8, 0.8]])[0, 1] > 0.5
-
-
-def test_no_resolved_events_say_that_nothing_was_learned():
-    X, _ = data(events=5)
-    pool = op.GaussianPool().fit(X, [None] * 5)
-    assert [note.code for note in pool.notes_] == ["nothing-learned", "agreement"]
-    assert pool.n_events_ == 0
-    np.testing.assert_array_equal(pool.classes_, [0, 1])
-    # Two experts agree with each other equally, whoever knows more.
-    two = op.GaussianPool().fit(X[:, :2], [None] * 5)
-    np.testing.assert_allclose(two.weights_, two.weights_[0], rtol=1e-12)
-    assert 1 / 3 < pool.weights_[0] < 1
-
-
 def test_zero_weight_is_no_event_and_weight_two_is_the_event_twice():
     log_odds, y = np.array([-2.0, -1, 0, 0, 1, 2, 5]), [0, 0, 0, 1, 1, 1, 0]
     without = op.GaussianPool(beliefs=None).fit(expit(log_odds), y, sample_weight=[1, 1, 1, 1, 1, 1, 0])
@@ -186,36 +142,6 @@ def test_zero_weight_is_no_event_and_weight_two_is_the_event_twice():
     np.testing.assert_allclose(twice.panel_.covariance, [[0.8]], rtol=1e-12)
     np.testing.assert_allclose(twice.weights_, [2.5], rtol=1e-12)
     assert twice.n_events_ == 12
-
-
-def test_a_base_rate_of_one_per_cent_turns_80_into_4():
-    pool = op.GaussianPool(beliefs=None).fit(expit(np.array([-2.0, -1, 0, 0, 1, 2])), Y, prior=0.5)
-    q = [expit(logit(0.8) / 2)]
-    assert pool.predict_proba(q)[0, 1] == pytest.approx(0.8, abs=1e-12)
-    assert pool.predict_proba(q, base_rate=0.01)[0, 1] == pytest.approx(0.03883, abs=5e-6)
-
-
-def test_an_extreme_prior_is_bayes_rule():
-    pool = op.GaussianPool(beliefs=None).fit(expit(np.array([-2.0, -1, 0, 0, 1, 2])), Y, prior=0.5)
-    said = expit(logit(1e-12) + 15)  # twice 15 is the weighted contrast
-    assert pool.predict_proba([said], prior=1e-12)[0, 1] == pytest.approx(0.91443, abs=5e-6)
-    for prior in (0.0, 1.0, -0.1):
-        with pytest.raises(op.ProbabilityError, match="strictly between 0 and 1"):
-            pool.predict_proba([said], prior=prior)
-
-
-@pytest.mark.filterwarnings(BY_POSITION)
-def test_missing_cells_never_make_an_indefinite_covariance():
-    one = np.array([[1, 1, NAN], [2, 2, NAN], [NAN, 1, 1], [NAN, 2, 2], [1, NAN, 2], [2, NAN, 1]])
-    X, y = expit(np.vstack([one, -one])), [1] * 6 + [0] * 6
-    pairwise = pd.DataFrame(np.vstack([one - np.nanmean(one, 0), np.nanmean(one, 0) - one])).corr()
-    assert np.linalg.eigvalsh(pairwise)[0] < -0.1
-    with pytest.raises(op.LearningError, match="forecasts are missing"):
-        op.GaussianPool(structure="full").fit(X, y)
-    pool = op.GaussianPool().fit(X, y)
-    assert np.linalg.eigvalsh(pool.panel_.correlation)[0] > 0
-    weights = pool.weights_
-    assert weights.max() < 1.5 * weights.min()
 
 
 def test_one_expert_is_recalibrated():
@@ -349,15 +275,6 @@ def test_unresolved_events_in_every_coding(coding):
     assert pool.score(X, holes) == pytest.approx(pool.score(X[rest], told))
 
 
-@pytest.mark.parametrize(
-    "y", [np.array(["a", "b", "a", "b"]), pd.Series(["a", "b", "a", "b"]), np.array([0, 1, 0, 1], np.int8)]
-)
-def test_predict_returns_the_type_of_y(y):
-    predicted = op.AveragePool().fit([0.1, 0.9, 0.2, 0.8], y).predict([0.1, 0.9])
-    assert predicted.dtype == np.asarray(y).dtype
-    assert predicted.tolist() == np.asarray(y)[:2].tolist()
-
-
 def test_classes_do_not_depend_on_the_order_of_appearance():
     q, y = np.array([0.1, 0.9, 0.8, 0.2]), np.array(["no", "yes", "yes", "no"])
     for order in ([0, 1, 2, 3], [3, 2, 1, 0], [1, 0, 3, 2]):
@@ -396,33 +313,17 @@ def test_a_label_that_was_never_seen_cannot_be_scored():
 # X
 
 
-@pytest.mark.parametrize("pool", [op.GaussianPool(beliefs=None), op.LinearPool(), op.LogPool()])
-@settings(max_examples=40)
 @given(order=st.permutations(range(3)), absent=st.sets(st.integers(0, 2), max_size=2), seed=st.integers(0, 5))
 @pytest.mark.filterwarnings(BY_POSITION)
-def test_columns_are_matched_by_name(pool, order, absent, seed):
+def test_columns_are_matched_by_name(order, absent, seed):
     X, y = data(seed=seed)
     names = ["ann", "bob", "cat"]
-    fitted = clone(pool).fit(pd.DataFrame(X, columns=names), y)
+    fitted = op.GaussianPool(beliefs=None).fit(pd.DataFrame(X, columns=names), y)
     kept = [i for i in order if i not in absent]
     given_ = pd.DataFrame(X[:, kept], columns=[names[i] for i in kept])
     blank = X.copy()
     blank[:, list(absent)] = np.nan
     np.testing.assert_array_equal(fitted.predict_proba(given_), fitted.predict_proba(blank))
-
-
-@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, pa.table], ids=["pandas", "polars", "pyarrow"])
-@every_pool()
-@pytest.mark.filterwarnings(BY_POSITION)
-def test_data_frames_of_every_library(pool, frame):
-    X, y = data(missing=0.3)
-    names = ["ann", "bob", "cat"]
-    blank = {name: [None if np.isnan(q) else q for q in X[:, i]] for i, name in enumerate(names)}
-    fitted = clone(pool).fit(frame(blank), y)
-    np.testing.assert_array_equal(fitted.feature_names_in_, names)
-    np.testing.assert_array_equal(fitted.predict_proba(X), clone(pool).fit(X, y).predict_proba(X))
-    turned = frame({name: blank[name] for name in reversed(names)})
-    np.testing.assert_array_equal(fitted.predict_proba(turned), fitted.predict_proba(X))
 
 
 def test_a_column_that_was_not_there_in_fit_is_named():
@@ -555,22 +456,6 @@ def test_after_a_prior_for_each_event_pooling_needs_one_too():
 # Forecasts instead of X and y
 
 
-@every_pool()
-def test_the_container_gives_the_same_as_x_and_y(pool):
-    X, y = data(missing=0.2)
-    told = [None if i % 5 == 0 else int(v) for i, v in enumerate(y)]
-    forecasts = op.Forecasts.from_array(X, told, experts=["ann", "bob", "cat"])
-    fitted, plain = clone(pool).fit(forecasts), clone(pool).fit(X, told)
-    np.testing.assert_allclose(fitted.predict_proba(forecasts), plain.predict_proba(X), rtol=1e-12)
-    np.testing.assert_array_equal(fitted.predict(forecasts), plain.predict(X))
-    assert fitted.score(forecasts) == plain.score(X, told)
-    assert fitted.feature_names_in_.tolist() == ["ann", "bob", "cat"]
-    assert fitted.n_events_ == sum(v is not None for v in told)
-    some = forecasts.select_experts(["cat", "ann"])
-    blank = np.c_[X[:, 0], np.full(len(y), NAN), X[:, 2]]
-    np.testing.assert_array_equal(fitted.predict_proba(some), plain.predict_proba(blank))
-
-
 def test_containers_keep_the_order_of_their_classes_and_must_agree():
     X, y = data(experts=2)
     classes = ("repaid", "default")
@@ -589,14 +474,6 @@ def test_containers_keep_the_order_of_their_classes_and_must_agree():
     for method in (pool.fit, pool.score):
         with pytest.raises(op.ArgumentError, match="leave out y"):
             method(forecasts, y)
-
-
-@pytest.mark.filterwarnings(BY_POSITION)
-def test_numbers_in_the_container_and_in_y_are_the_same_classes():
-    X, y = data(experts=2)
-    pool = op.GaussianPool().fit(pd.DataFrame(X, columns=["ann", "bob"]), y.astype(float))
-    forecasts = op.Forecasts.from_array(X, experts=["ann", "bob"], classes=("0", "1"))
-    np.testing.assert_allclose(pool.predict_proba(forecasts), pool.predict_proba(X), rtol=1e-12)
 
 
 def test_priors_of_the_container_win_and_blanks_are_filled():
@@ -780,17 +657,6 @@ def test_constructors_store_their_arguments_and_offer_the_options_of_each_rule()
 
 
 @every_pool()
-def test_floors_are_constructor_arguments(pool):
-    X, y = data()
-    p = clone(pool).set_params(floor=0.2, pool_floor=0.3).fit(X, y, prior=0.5).predict_proba([[0.0, 0.0, 0.0]])
-    assert p.min() >= 0.3 - 1e-12
-    loose = clone(pool).set_params(weights=[1, 0, 0]) if isinstance(pool, (op.LinearPool, op.LogPool)) else clone(pool)
-    loose.set_params(floor=1e-3).fit(X, y, prior=0.5)
-    same = loose.predict_proba([[1e-3] * 3, [0.0] * 3])
-    np.testing.assert_array_equal(same[0], same[1])
-
-
-@every_pool()
 @pytest.mark.filterwarnings(BY_POSITION)
 def test_pickled_and_cloned_pools_answer_alike(pool):
     X, y = data(missing=0.2)
@@ -825,15 +691,6 @@ def test_search_over_structures_and_floors():
     assert search.best_score_ == max(search.cv_results_["mean_test_score"])
 
 
-def test_predictions_across_folds():
-    X, y = data(events=80)
-    labels = np.where(y, "b", "a")
-    p = cross_val_predict(op.GaussianPool(), X, labels, cv=4, method="predict_proba")
-    train, test = next(iter(StratifiedKFold(4).split(X, labels)))
-    np.testing.assert_allclose(p[test], op.GaussianPool().fit(X[train], labels[train]).predict_proba(X[test]))
-    assert set(cross_val_predict(op.GaussianPool(), X, labels)) == {"a", "b"}
-
-
 def test_folds_with_unresolved_events():
     X, y = data(events=60)
     told = np.where(np.arange(60) % 4 == 0, NAN, y)
@@ -866,13 +723,6 @@ def test_the_final_estimator_of_a_stack_of_three_classes():
     np.testing.assert_array_equal(stack.predict_proba(X[1::2]), stack.final_estimator_.predict_proba(experts))
 
 
-def test_beside_and_inside_a_vote():
-    X, y = data(events=80)
-    vote = VotingClassifier([("pool", op.GaussianPool()), ("logit", LogisticRegression())], voting="soft").fit(X, y)
-    mean = (op.GaussianPool().fit(X, y).predict_proba(X) + LogisticRegression().fit(X, y).predict_proba(X)) / 2
-    np.testing.assert_allclose(vote.predict_proba(X), mean)
-
-
 def test_priors_and_weights_are_routed_as_metadata():
     X, y = data(events=80)
     rng = np.random.default_rng(0)
@@ -901,44 +751,6 @@ def test_priors_and_weights_are_routed_as_metadata():
         plain = clone(pool).fit(X, y, prior, weight)
         np.testing.assert_array_equal(line.predict_proba(X, prior=prior), plain.predict_proba(X, prior))
         np.testing.assert_array_equal(line.predict(X, prior=prior), plain.predict(X, prior))
-
-
-DOORS = {
-    "array": lambda x, y, options: op.GaussianPool(**options).fit(x, y).notes_,
-    "list": lambda x, y, options: op.GaussianPool(**options).fit(x.tolist(), y.tolist()).notes_,
-    "forecasts": lambda x, y, options: op.GaussianPool(**options).fit(op.Forecasts.from_array(x, y)).notes_,
-    "parts": lambda x, y, options: op.GaussianPool(**options).partial_fit(x, y).notes_,
-    "parts of forecasts": lambda x, y, options: (
-        op.GaussianPool(**options).partial_fit(op.Forecasts.from_array(x, y)).notes_
-    ),
-    "stream": lambda x, y, options: rows(x, y).learn(**options).notes,
-    "learn": lambda x, y, options: learn(op.Forecasts.from_array(x, y), **options).notes,
-}
-
-
-def rows(x, y):
-    stream = op.Stream()
-    stream.add_rows(x, y)
-    return stream
-
-
-@pytest.mark.filterwarnings("ignore::opinionpool.errors.OpinionPoolWarning")
-@pytest.mark.parametrize("door", DOORS)
-@pytest.mark.parametrize(
-    "options", [{}, {"beliefs": None}, {"structure": "common"}, {"structure": "full", "beliefs": None}], ids=str
-)
-def test_who_cannot_have_been_wrong_is_told_at_every_door(door, options):
-    rng = np.random.default_rng(3)
-    y = np.arange(40) % 2
-    right = expit((2 * y - 1) * rng.uniform(4.1, 7, 40))
-    x = np.column_stack([expit(2 * y[:, None] - 1 + rng.normal(size=(40, 2))), right])
-    told = [note for note in DOORS[door](x, y, options) if note.code == "leakage"]
-    assert len(told) == 1
-    assert "expert_3" in told[0].text
-    assert "expert_1" not in told[0].text
-    assert told[0].serious
-    x[33, 2] = 0.9  # once not nearly certain
-    assert "leakage" not in {note.code for note in DOORS[door](x, y, options)}
 
 
 def test_ordinary_use_warns_of_nothing_and_the_core_never_loads_scikit_learn():

@@ -50,22 +50,10 @@ class TestMeasure:
         odds = np.log(squared / (1 + 1 / AGREEMENT_WORTH - squared))
         assert np.log(found.accuracy) == pytest.approx(GUIDE * 2 / 8 * (odds - odds.mean()), rel=1e-9)
 
-    def test_two_classes_in_the_form_of_more(self):
-        """Log-ratios of two classes, one of which is split evenly, agree as the two classes do."""
-        x, _ = some(missing=0.0)
-        two = Agreement.among(log_odds(x) / 4, np.ones(len(x)))
-        three = Agreement.among(np.concatenate([log_odds(x) / 4] * 2, axis=2), np.ones(len(x)))
-        assert three.correlation == pytest.approx(two.correlation)
-
     def test_noise_distinguishes_nobody(self):
         rng = np.random.default_rng(0)
         found = Agreement.among(rng.normal(size=(40, 8, 1)), np.ones(40))
         assert np.ptp(np.log(found.accuracy)) < 0.7
-
-    @pytest.mark.parametrize("events", [1, 2])
-    def test_few_events_say_nothing(self, events):
-        x, _ = some(t=events, missing=0.0)
-        assert not Agreement.among(log_odds(x), np.ones(events)).tells
 
 
 class TestDefault:
@@ -105,21 +93,6 @@ class TestDefault:
         given = learn(Forecasts.from_array(x, known, classes=[0, 1]), prior=0.5)
         closed = learn(Forecasts.from_array(x[:20], y[:20].astype(int)), prior=0.5)
         assert given.weights == pytest.approx(closed.weights, rel=1e-12)
-
-    @given(st.integers(0, 2**20), st.booleans())
-    @settings(max_examples=8, deadline=None)
-    def test_swapped_outcomes_permuted_experts_and_copies(self, seed, missing):
-        x, y = some(t=24, seed=seed, missing=0.2 * missing)
-        y[12:] = NAN
-        p = learn(Forecasts.from_array(x, y, classes=[0, 1]), prior=0.4).pool(x, 0.4)
-        swapped = learn(Forecasts.from_array(1 - x, 1 - y, classes=[0, 1]), prior=0.6).pool(1 - x, 0.6)
-        assert swapped == pytest.approx(1 - p, abs=1e-9)
-        order = np.random.default_rng(seed).permutation(4)
-        permuted = learn(Forecasts.from_array(x[:, order], y, classes=[0, 1]), prior=0.4).pool(x[:, order], 0.4)
-        assert permuted == pytest.approx(p, abs=1e-9)
-        copied = learn(Forecasts.from_array(x[:, [0, 1, 2, 3, 1]], y, classes=[0, 1]), prior=0.4)
-        assert copied.pool(x[:, [0, 1, 2, 3, 1]], 0.4) == pytest.approx(p, abs=1e-9)
-        assert copied.weights[4] == pytest.approx(copied.weights[1])
 
     @given(st.integers(0, 2**20), st.floats(0.05, 0.95), st.floats(0.05, 0.95))
     @settings(max_examples=20, deadline=None)
@@ -164,11 +137,6 @@ class TestForecastsWithoutOutcomes:
         some = learn(Forecasts.from_array(q, [*y[:5].astype(float), *[np.nan] * 195])).weights
         assert none[0] > 1.5 * none[1:].mean()
         assert some[0] / some.sum() > 1.5 * none[0] / none.sum()
-
-    def test_sharpness_is_that_of_calibrated_experts(self):
-        _, q = self.signals(20000, 0.0, [0.3, 0.6, 0.9])
-        found = Agreement.among(log_odds(q), np.ones(len(q))).sharpness
-        assert found / found[0] == pytest.approx([1.0, 4.0, 9.0], rel=0.15)
 
     def test_where_forecasts_agree_nearly_always_errors_do(self):
         _, alike = self.signals(200, 0.95, [0.6] * 8)

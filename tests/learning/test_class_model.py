@@ -19,7 +19,6 @@ from opinionpool.learning.class_weights import ClassPosterior, ClassWeights
 from opinionpool.learning.constants import BIASES
 from opinionpool.learning.learn import learn
 from opinionpool.learning.prior import believed_slope
-from opinionpool.model.contrasts import read_batch
 from opinionpool.model.full_panel import FullPanel
 from opinionpool.model.panel import Panel
 
@@ -107,12 +106,6 @@ def test_they_differ_as_far_as_that_is_probable():
             assert away == pytest.approx(share * most, abs=0.005 * np.abs(most).max() + 1e-9)
             found.append(share)
     assert len(found) >= 3
-
-
-def test_few_events_leave_the_prior_probability():
-    f = drawn(3, 5, 4, 3, 1.0)[2]
-    assert probability(learn(f)) == pytest.approx(0.5, abs=0.15)
-    assert told(learn(f, class_model="full")) == []
 
 
 def test_more_outcomes_help_where_classes_have_an_order():
@@ -232,25 +225,6 @@ def design(weights, contrasts):
 
 
 @pytest.mark.filterwarnings("ignore:.*one correlation of all pairs")
-@pytest.mark.parametrize(("k", "n"), [(3, 1), (3, 4), (4, 2), (5, 3)])
-def test_features_are_a_design_in_fewer_numbers(k, n):
-    weights, q, _ = some_weights(7, k, n)
-    contrasts = np.log(q[..., 1:] / q[..., :1])
-    features, turn, matrix = weights.features(contrasts), weights.feature_turn, weights.from_features
-    whole = design(weights, contrasts)
-    mine = np.einsum("tf,dk->tfdk", features, turn).reshape(len(q), -1, k - 1)
-    assert np.einsum("pr,tpk->trk", matrix, whole) == pytest.approx(mine, abs=1e-12)
-    assert np.einsum("pr,trk->tpk", matrix, mine) == pytest.approx(whole, abs=1e-12)
-    uncertain = np.cov(np.random.default_rng(0).normal(size=(weights.size, 3 * weights.size)))
-    size = n + k - 1
-    nothing = np.ones(1), np.zeros((1, size)), np.zeros((1, size, size))
-    found = ClassPosterior(*nothing, weights=weights, differences=uncertain)
-    batch = read_batch(q, np.full(k, 1 / k), n, k)
-    wanted = np.einsum("tia,ij,tjb->tab", whole, uncertain, whole)
-    assert found._differences(weights.panel, batch, slice(None)) == pytest.approx(wanted, abs=1e-9)
-
-
-@pytest.mark.filterwarnings("ignore:.*one correlation of all pairs")
 @given(st.integers(0, 10**6))
 @settings(deadline=None, max_examples=20)
 def test_a_panel_has_the_weights_that_the_regression_found(seed):
@@ -272,17 +246,6 @@ def test_a_panel_has_the_weights_that_the_regression_found(seed):
         assert own[1] - own[0] == pytest.approx(two[1] - two[0], abs=1e-8)
     even = np.trace(weights.matrices(coefficients), axis1=1, axis2=2) / weights.free
     assert full.weights == pytest.approx(even, abs=1e-9)
-
-
-def test_the_intercept_is_what_classes_gain_where_experts_say_the_expected():
-    weights, _, coefficients = some_weights(5, missing=0.0)
-    full = weights.full_panel(coefficients)
-    root = logodds.uncentred(weights.panel.bias)
-    level = logodds.softmax(root)
-    gained = full.contributions(level, np.full(4, 0.25)).sum(axis=0)
-    intercept = np.einsum("tpk,p->tk", design(weights, weights.bias[None]), coefficients)[0]
-    assert np.abs(intercept).max() > 0.01
-    assert gained == pytest.approx(logodds.centred(intercept), abs=1e-9)
 
 
 def test_without_outcomes_the_full_model_is_the_symmetric_one():

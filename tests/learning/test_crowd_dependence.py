@@ -7,9 +7,9 @@ import pytest
 
 from opinionpool.errors import PanelError
 from opinionpool.forecasts import Forecasts
-from opinionpool.learning.crowd import Model, Pooled, _together
+from opinionpool.learning.crowd import Model, Pooled
 from opinionpool.learning.crowd_cells import Cells, Regressions
-from opinionpool.learning.duplicates import CONSTANT, NEW, Duplicates
+from opinionpool.learning.duplicates import Duplicates
 from opinionpool.learning.hierarchy import Features, Hierarchy, _shared, nested_correlation
 from opinionpool.learning.learn import learn
 from opinionpool.logodds import expit, logit
@@ -94,22 +94,6 @@ class TestWhichHolds:
         # Ten events' worth of a belief in 0.65.
         assert nested_correlation(cells, error[:, None], s) == pytest.approx(0.4, abs=0.03)
 
-    def test_pairs_one_by_one(self):
-        rng = np.random.default_rng(0)
-        signal = np.append(rng.normal(size=7), [0.0, 1.0, 1.0])
-        event, expert = np.nonzero(rng.random((20, 10)) < 0.6)
-        values = rng.normal(size=(len(event), 2))
-        among = NestedCorrelation(signal, 0.5)
-        products, squares = among.pairs(event, expert, values, 20)
-        shares = among.shares()
-        for t in range(20):
-            own = np.flatnonzero(event == t)
-            pairs = [(a, b) for a in own for b in own if a < b]
-            share = [shares[expert[a], expert[b]] for a, b in pairs]
-            expected = sum(k * values[a] @ values[b] for k, (a, b) in zip(share, pairs, strict=True))
-            assert products[t] == pytest.approx(expected, abs=1e-12)
-            assert squares[t] == pytest.approx(np.sum(np.square(share)), abs=1e-12)
-
 
 class TestProperties:
     @pytest.fixture
@@ -186,17 +170,6 @@ class TestMixture:
         assert among.subset(order[0]).solve(signal[order[0]], everybody)[0] @ z[order[0]] == pytest.approx(share @ each)
         with pytest.raises(PanelError, match="the same experts"):
             MixedCorrelation(models, share, other[:, :4])
-
-    def test_the_panel_has_the_weights_of_both(self):
-        rng = np.random.default_rng(5)
-        spread, signal = rng.uniform(0.5, 2.0, 6), rng.uniform(0.2, 1.0, 6)
-        both = (
-            Parts(rng.normal(size=6), spread, CommonCorrelation(6, 0.3)),
-            Parts(rng.uniform(0.1, 1.0, 6), spread, NestedCorrelation(signal, 0.5)),
-        )
-        present = rng.random((10, 6)) < 0.7
-        expected = sum(each.weights_for(present) for each in both)
-        assert _together(*both).weights_for(present) == pytest.approx(expected, abs=1e-12)
 
     def test_saved_and_read(self, tmp_path):
         found = learn(Crowd(0, nested=False, events=150).forecasts(150), prior=0.5)
@@ -314,12 +287,6 @@ class TestCopies:
         assert len(found.first) == 27
         assert [note.text for note in found.notes] == [note.text for note in compared.notes]
 
-    def test_few_equal_forecasts_are_no_copies(self):
-        event = np.repeat(np.arange(4), 2)
-        cells = event, np.tile([0, 1], 4), np.arange(4.0).repeat(2)[:, None]
-        found = Duplicates.in_crowd(*cells, ("a", "b", "c", "d"), np.array([False, False, False, True]))
-        assert found.source.tolist() == [0, 1, NEW, CONSTANT]
-
     def test_as_by_the_pseudo_inverse(self):
         rng = np.random.default_rng(10)
         distinct, source = CommonCorrelation(4, 0.5), np.array([0, 1, 1, 3, 2, 1, 3])
@@ -348,11 +315,3 @@ class TestIntervals:
             truth = expit(one.optimal)
             inside.append(((low <= truth) & (truth <= high))[300:].mean())
         assert 0.8 < np.mean(inside) < 0.98
-
-    def test_they_narrow_as_outcomes_arrive(self):
-        one = Crowd(4, nested=True, events=900)
-        widths = []
-        for resolved in (40, 800):
-            low, high = learn(one.forecasts(resolved), prior=0.5).forecast_intervals(one.forecasts(0))
-            widths.append((high - low)[800:].mean())
-        assert widths[1] < 0.8 * widths[0]

@@ -70,13 +70,6 @@ class TestAnswers:
 
 
 class TestLearns:
-    @pytest.mark.filterwarnings("ignore:.*one correlation of all pairs")
-    def test_a_star_among_many_is_found(self):
-        truth = Panel.from_features(np.ones(8), 0.3, accuracy=[3.0] + [0.1] * 7)
-        x, y = truth.simulate(200, seed=2)
-        part = np.abs(learn(Forecasts.from_array(x, y)).panel.contributions(x)).mean(axis=0)
-        assert part[0] > 4 * part[1:].max()
-
     def test_groups_who_answer_different_events_learn_the_base_rate_alike(self):
         """Six events that happened move the answers of any group as they move those of all together."""
         rng = np.random.default_rng(0)
@@ -234,14 +227,6 @@ class TestLearns:
         learned = learn(Forecasts.from_array(x, np.arange(20) % 2))
         assert learned.weights.tolist() == [0, 0]
         assert learned.pool(x[0]) == pytest.approx(0.5)
-
-    def test_features_of_each_expert_are_its_own(self):
-        truth = Panel.from_features([0.7, 1.2], 0.3, accuracy=[1.5, 0.4], bias=[0.5, -0.5])
-        x, y = truth.simulate(20_000, prior=0.3, seed=1)
-        alone = learn(Forecasts.from_array(x, y), prior=0.3).marginal
-        assert alone.calibration == pytest.approx(truth.calibration, abs=0.05)
-        assert alone.accuracy == pytest.approx(truth.accuracy, abs=0.05)
-        assert alone.bias[:, 0] == pytest.approx(truth.bias, abs=0.05)
 
     def test_common_correlation_does_not_grow_with_the_classes(self):
         for k in (2, 3, 4):

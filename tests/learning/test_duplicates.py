@@ -44,24 +44,6 @@ def test_the_same_forecasts_on_the_same_events(free, in_cells):
     assert 6 < len(found.first) < 30
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_who_answers_everything_is_compared_as_anybody(seed):
-    """As forecast by forecast, where some repeat others, hardly move or differ late, and where nobody does."""
-    rng = np.random.default_rng(seed)
-    t, n = int(rng.integers(3, 2 * FIRST)), 5
-    q = rng.normal(size=(t, n, 1))
-    for i, own in enumerate((q[:, 0], 0.0, 1e-10 * q[:, 3], np.sign(q[:, 4]))):
-        if rng.random() < 0.3:
-            q[:, i + 1] = own
-    q[-1, 1] += rng.integers(2)
-    names = tuple("abcde")
-    whole = Duplicates.among(q, names)
-    by_cells = Duplicates.among_cells(np.repeat(np.arange(t), n), np.tile(np.arange(n), t), q.reshape(-1, 1), names)
-    np.testing.assert_array_equal(whole.source, by_cells.source)
-    np.testing.assert_array_equal(whole.first, by_cells.first)
-    assert whole.notes == by_cells.notes
-
-
 def test_thousands_of_copies_and_constant_experts_take_no_time():
     """Copies share one weight without a matrix of all pairs of experts, whoever else is constant or new."""
     rng = np.random.default_rng(0)

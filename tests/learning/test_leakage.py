@@ -44,15 +44,6 @@ def test_every_pool_notes_labels_in_another_order(name, classes):
     assert "contrary" in {note.code for note in fit_pool(name, wrong).notes}
 
 
-@pytest.mark.parametrize(("classes", "events"), [(2, 12), (5, 60)])
-def test_few_events_are_enough_where_forecasts_are_good(classes, events):
-    found = [
-        contrary_events(forecasts(q[..., ::-1], y))
-        for q, y in (simulated(np.random.default_rng(seed), events, classes, truth=2.0) for seed in range(20))
-    ]
-    assert np.mean(np.array(found) == events) > 0.8
-
-
 @pytest.mark.parametrize("classes", [2, 3, 5])
 def test_neither_chance_nor_bias_is_taken_for_another_order(classes):
     rng = np.random.default_rng(2)
@@ -60,17 +51,6 @@ def test_neither_chance_nor_bias_is_taken_for_another_order(classes):
         events = int(rng.integers(4, 100))
         assert not contrary_events(forecasts(*simulated(rng, events, classes, truth=0.0)))
         assert not contrary_events(forecasts(*simulated(rng, events, classes, truth=0.5, beside=3.0)))
-
-
-@pytest.mark.parametrize("classes", [2, 3])
-def test_many_events_of_which_some_are_asked_first(classes):
-    q, y = simulated(np.random.default_rng(3), 5_000, classes, truth=0.5)
-    q[::7, 0], q[::11], y = np.nan, np.nan, np.where(np.arange(5_000) % 13 == 0, -1, y)
-    answered = ((y >= 0) & ~np.isnan(q).all(axis=(1, 2))).sum()
-    outcomes = np.where(y < 0, np.nan, y)
-    order = np.argsort(y, kind="stable")
-    assert contrary_events(forecasts(q[order, :, ::-1], outcomes[order])) == answered
-    assert not contrary_events(forecasts(q[order], outcomes[order]))
 
 
 def test_of_many_classes_there_are_more_orders_than_floats_count():

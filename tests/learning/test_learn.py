@@ -1,7 +1,5 @@
 """Learning against plain least squares, scikit-learn's LDA, closed forms and simulation."""
 
-from typing import NamedTuple
-
 import numpy as np
 import pytest
 from scipy.special import expit, logit
@@ -9,11 +7,8 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from opinionpool import logodds
 from opinionpool.errors import ArgumentError, LearningError
-from opinionpool.estimation.rows import ForecastRows
 from opinionpool.forecasts import Forecasts
-from opinionpool.learning.learn import learn, learn_from
-from opinionpool.learning.problem import Sums
-from opinionpool.learning.request import Request
+from opinionpool.learning.learn import learn
 from opinionpool.model.panel import Panel
 from opinionpool.priors import event_priors
 
@@ -21,19 +16,6 @@ A = [0.2, 0.3, 0.6, 0.4, 0.7, 0.8]
 B = [0.3, 0.2, 0.5, 0.6, 0.4, 0.9]
 Y = [0, 0, 0, 1, 1, 1]
 NAN = float("nan")
-
-
-class Rows(NamedTuple):
-    """A source of rows."""
-
-    evidence: ForecastRows
-    prior: np.ndarray
-    experts: tuple
-    classes: tuple
-    has_options: bool = False
-
-    def sums(self, request):
-        return Sums(self.evidence, self.prior, Sums.counted(self.evidence), np.zeros(len(self.experts), dtype=bool))
 
 
 def fit(columns, y=Y, **options):
@@ -95,21 +77,6 @@ class TestSampleAverages:
         assert common.panel.correlation[0, 1] == pytest.approx(mean, rel=1e-9)
         assert np.diag(common.panel.covariance) == pytest.approx(np.diag(full.panel.covariance), rel=1e-10)
 
-    @pytest.mark.parametrize("structure", ["full", "common", "exchangeable", "independent"])
-    @pytest.mark.parametrize("k", [2, 3])
-    def test_rows_and_moments_agree(self, structure, k):
-        panel, x, y, prior = simulated(6, k=k)
-        weight = np.random.default_rng(0).integers(0, 3, len(y)).astype(float)
-        shared = logodds.class_probabilities(prior, k)
-        event, expert = np.nonzero(np.ones(x.shape[:2]))
-        ratios = (logodds.log_ratios(x, shared) - logodds.prior_log_ratios(shared))[event, expert]
-        rows = ForecastRows(event, expert, ratios, y, weight, x.shape[1])
-        from_rows = learn_from(Rows(rows, shared, panel.names, panel.classes), Request(structure, None))
-        forecasts = Forecasts.from_array(x, y, classes=panel.classes)
-        from_moments = learn(forecasts, prior=prior, sample_weight=weight, structure=structure, beliefs=None)
-        assert from_rows.weights == pytest.approx(from_moments.weights, abs=1e-10)
-        assert from_rows.panel.bias == pytest.approx(from_moments.panel.bias, abs=1e-10)
-
     def test_three_classes_against_least_squares(self):
         """The class-symmetric regression of model.md, section 3, solved as one big least squares."""
         _, x, y, prior = simulated(7, n=2, k=3, t=90)
@@ -129,21 +96,8 @@ class TestSampleAverages:
             assert learned.panel.bias[i] == pytest.approx(solution[:3] - solution[:3].mean(), abs=1e-10)
             assert learned.panel.covariance[i, i] == pytest.approx(2 * residual @ residual / (2 * t - 3), rel=1e-9)
 
-    def test_recovers_three_classes_with_unequal_counts(self):
-        truth = Panel([1.0, 2.0], [[2.0, 1.0], [1.0, 3.0]], bias=[[0.3, 0, -0.3], [0, 0, 0]], classes="abc")
-        x, y = truth.simulate(40_000, prior=[0.6, 0.3, 0.1], seed=3)
-        learned = learn(Forecasts.from_array(x, y, classes="abc"), prior=[0.6, 0.3, 0.1], beliefs=None)
-        assert learned.weights == pytest.approx(truth.weights, abs=0.03)
-        assert learned.panel.bias == pytest.approx(truth.bias, abs=0.04)
-
 
 class TestWhatTheDataCannotSay:
-    def test_clones_beside_others_add_nothing(self):
-        _, x, y, _ = simulated(8)
-        one, two = fit(x.T, y), fit([*x.T, x[:, 1]], y)
-        assert two.weights[[1, 4]] == pytest.approx([one.weights[1] / 2] * 2, rel=1e-6)
-        assert two.weights[[0, 2, 3]] == pytest.approx(one.weights[[0, 2, 3]], rel=1e-6)
-
     def test_an_expert_who_is_the_mean_of_others(self):
         _, x, y, _ = simulated(9)
         x = np.clip(x, 0.001, 0.999)
@@ -152,12 +106,6 @@ class TestWhatTheDataCannotSay:
         assert np.abs(learned.weights).max() < 2 * np.abs(without.weights).max()
         answer = learned.pool(np.append(x[0], expit(logit(x[0, :2]).mean())))
         assert answer == pytest.approx(without.pool(x[0]), rel=1e-6)
-
-    def test_constant_expert_gets_weight_0(self):
-        learned = fit([A, [0.3] * 6])
-        assert learned.weights == pytest.approx([1.44221, 0], abs=5e-6)
-        assert learned.notes[0].code == "constant"
-        assert "'expert_2'" in learned.notes[0].text
 
     @pytest.mark.parametrize("structure", ["independent", "common"])
     def test_constant_expert_with_as_few_forecasts_as_means(self, structure):

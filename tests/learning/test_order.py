@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
-from scipy.special import expit, logit
+from scipy.special import logit
 
 import opinionpool as op
 from opinionpool.estimation.sampling import sample_of
@@ -222,12 +222,3 @@ class TestRounded:
         classes = np.array([2, 0, 1])
         found = answers(q[..., classes], np.argsort(classes)[y])
         assert found == pytest.approx(expected[..., classes], abs=1e-10)
-
-
-@pytest.mark.parametrize("experts", [3, 8])
-def test_one_of_many_events_hardly_moves_answers(experts):
-    rng = np.random.default_rng(0)
-    y = rng.integers(0, 2, 9_000)
-    q = expit(1.2 * (2 * y[:, None] - 1) + 0.7 * rng.normal(size=(9_000, 1)) + rng.normal(size=(9_000, experts)))
-    answers = [learn(Forecasts.from_array(q[first:], y[first:])).pool(q[:500]) for first in (0, 1, 2)]
-    assert np.abs(np.array(answers) - answers[0]).max() < 2e-3

@@ -46,17 +46,6 @@ def test_decay_is_distinguished_from_noise(half_life, shared):
     assert HALF_LIVES[found.argmax()] == half_life
 
 
-def test_three_classes_in_any_order_and_two_as_three_of_which_one_is_impossible():
-    rng = np.random.default_rng(3)
-    old, new = rng.normal(size=(2, 40, 3))
-    days = rng.exponential(30.0, 40)
-    found = []
-    for order in ([0, 1, 2], [2, 0, 1]):
-        one, two = ((each[:, order] - each[:, order[:1]])[:, 1:] for each in (old, new))
-        found.append(Pairs(one, two, days, np.ones(40)).evidence(HALF_LIVES))
-    np.testing.assert_allclose(found[0], found[1], rtol=1e-10)
-
-
 def test_moves_on_one_event_count_as_dependent_and_weights_like_repeated_events():
     event, days, count = np.array([0, 0, 0, 1, 1]), np.array([5.0, 1.0, 2.0, 0.0, 3.0]), np.ones(5)
     contrast = np.arange(5.0)[:, None]
@@ -93,25 +82,6 @@ def test_agreement_counts_as_far_as_lags_vary_within_pairs_of_experts():
     once = agreement(event, np.arange(60), np.ones((60, 1)), rng.exponential(9.0, 60), np.ones(60), np.ones(30))
     assert none.varied == 0.0
     assert once.varied == 0.0
-
-
-def test_lags_of_pairs_beside_sums_over_pairs():
-    rng = np.random.default_rng(8)
-    event, source, contrast, age, count, weight = crowded(rng, 12, 8.0)
-    age = np.round(age / 5.0)
-    lags = {}
-    for t in range(12):
-        of = age[event == t]
-        for i in np.flatnonzero(of > of.min()):
-            lags.setdefault((int(i), *np.flatnonzero(of == of.min()).tolist()), []).append(of[i] - of.min())
-    every = np.concatenate(list(lags.values()))
-    expected = [1.0]
-    for scale in (4.0, 1.0, 0.25):
-        left = [0.5 ** (np.array(of) / (scale * np.median(every))) for of in lags.values()]
-        within = sum(((of - of.mean()) ** 2).sum() for of in left) / (sum(len(of) - 1 for of in left) + 1)
-        expected += [within / np.concatenate(left).var(), 24.0 * within if scale == 1.0 else 1.0]
-    assert 0.05 < min(expected) < 1.0
-    np.testing.assert_allclose(agreement(event, source, contrast, age, count, weight).varied, min(expected), rtol=1e-12)
 
 
 def test_without_outcomes_nothing_is_learned_where_time_goes_with_who_forecasts(study):
@@ -194,17 +164,6 @@ def test_the_same_table_again_and_tables_of_what_stands_each_week(tmp_path):
         for _ in range(2):
             stream.add(whole, whole=True)
             np.testing.assert_allclose(stream.learn().pool_forecasts(whole), expected, rtol=0, atol=1e-12)
-
-
-def test_nothing_after_as_of_counts():
-    table = {
-        "event": ["q"] * 4 + ["r"] * 3,
-        "expert": ["ann"] * 7,
-        "probability": [0.2, 0.6, 0.9, 0.95, 0.3, None, 0.5],
-        "time": ["2025-01-01", "2025-01-03", "2025-01-09", "2025-01-12", "2025-01-01", "2025-01-02", "2025-01-05"],
-    }
-    early = op.read_forecasts(table, duplicates="last", as_of="2025-01-10")
-    np.testing.assert_array_equal(early.probabilities, [0.9, 0.5])
 
 
 def test_half_lives_are_found_without_any_outcome(study):

@@ -5,8 +5,6 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from mpmath import matrix as mp_matrix, mp
 
-from opinionpool import load, save
-from opinionpool.analysis.explanation import explain
 from opinionpool.errors import PanelError
 from opinionpool.forecasts import Forecasts
 from opinionpool.model.correlation import MatrixCorrelation
@@ -150,20 +148,6 @@ class TestWeights:
 
 
 class TestElsewhere:
-    def test_saved_and_loaded(self, tmp_path):
-        panel = Panel.from_features(1.0, 0.6, [2.0, 1.0, 0.5], dependence="nested")
-        save(panel, tmp_path / "panel.json")
-        again = load(tmp_path / "panel.json")
-        assert (again.weights == panel.weights).all()
-        text = (tmp_path / "panel.json").read_text()
-        assert "nested-evidence" in text
-
-    def test_explained(self):
-        panel = Panel.from_features(1.0, 0.6, [2.0, 1.0, 0.5], dependence="nested", names=["ann", "bob", "cat"])
-        found = explain(panel, [0.7, NAN, 0.6])
-        assert found.weights == pytest.approx(panel.subset(["ann", "cat"]).weights)
-        assert found.total == pytest.approx(found.contributions.sum())
-
     def test_simulated_forecasts_have_the_correlation(self):
         panel = Panel.from_features(1.0, 0.6, accuracy=[2.0, 1.0, 0.5], dependence="nested")
         x, y = panel.simulate(40_000, seed=1)

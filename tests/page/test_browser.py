@@ -1,7 +1,6 @@
 """The page in a browser: every view by mouse and by keyboard, narrow and wide, light and dark, for everyone."""
 
 import functools
-import json
 import re
 import zipfile
 
@@ -46,19 +45,6 @@ def reach(page, ident):
         if page.evaluate("document.activeElement.id") == ident:
             return
     raise AssertionError(f"{ident} is not reached")
-
-
-def test_keys_on_a_slider_are_one_step(browser, serve):
-    server = serve()
-    with watched(browser, server.address, viewport=WIDE) as page:
-        before = probability(page)
-        reach(page, "forecast-1-slide")
-        for _ in range(5):
-            page.keyboard.press("ArrowLeft")
-        assert probability(page) != before
-        page.keyboard.press("Control+z")
-        assert probability(page) == before
-        assert page.is_disabled("#undo")
 
 
 def test_terms_are_explained_and_the_example_can_be_cleared(browser, serve):
@@ -193,23 +179,6 @@ def test_more_than_two_outcomes(browser, serve):
         assert violations(page) == []
 
 
-def test_events_are_found_and_chosen(browser, with_file):
-    with watched(browser, with_file.address, viewport=WIDE) as page:
-        page.click("#view-events")
-        page.wait_for_selector("#search")
-        page.fill("#search", "q31")
-        page.wait_for_selector("text=1 event of 32")
-        assert page.evaluate("document.activeElement.id") == "search"
-        page.click("#event-31")
-        page.wait_for_selector("h1 >> text=q31")
-        # Expert c has no forecast on it, and may give one.
-        assert "did not answer: c" in page.inner_text("#work")
-        page.select_option("#include", label="c")
-        page.wait_for_selector("#forecast-3")
-        page.click("#view-hand_over")
-        page.wait_for_selector("text=pool.json")
-
-
 def test_the_views_of_a_file_by_keyboard_alone(browser, with_file):
     with watched(browser, with_file.address, viewport=NARROW) as page:
         reach(page, "view-events")
@@ -315,11 +284,3 @@ def test_the_report_stands_alone(browser, serve, tmp_path):
         assert shown.locator("svg[role=img]").count() == 3
         assert shown.evaluate("document.documentElement.scrollWidth <= innerWidth")
         assert violations(shown) == []
-
-
-def test_every_part_of_the_protocol_is_json(serve):
-    server = serve()
-    page = server.page()
-    drawn = server.move(page, {"do": "view", "value": "what_if"})
-    assert set(drawn["regions"]) == {"top", "trouble", "work", "answer"}
-    assert json.loads(server.request(f"{page}later/effects")[2])["again"] is False

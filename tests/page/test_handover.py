@@ -58,11 +58,6 @@ def same(probability, found):
     return given == p
 
 
-def test_three_advisers(run, tmp_path):
-    line, found = hand_over(example(), Material(), tmp_path)
-    assert same(run(line), found)
-
-
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_any_binary_panel(run, tmp_path, data):

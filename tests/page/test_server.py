@@ -15,7 +15,7 @@ import pytest
 
 from opinionpool.errors import ArgumentError
 from opinionpool.learning.beliefs import Beliefs
-from opinionpool.page.answer import Material, answer
+from opinionpool.page.answer import Material
 from opinionpool.page.assessment import Assessment, Expert, ExpertBeliefs
 from opinionpool.page.server import MOST_BYTES, Server
 from opinionpool.page.session import read_kept
@@ -215,14 +215,6 @@ def test_two_pages_do_not_disturb_each_other(serve):
     start = server.move(two, {"do": "unit", "value": "auc"})["live"]
     assert server.move(one, {"do": "forecast", "expert": 1, "value": 1})["live"] != start
     assert server.move(two, {"do": "unit", "value": "auc"})["live"] == start
-
-
-def test_the_page_shows_what_the_library_answers(serve):
-    server = serve(given=panel(4))
-    page = server.page()
-    server.move(page, {"do": "assessor", "value": "Jo"})
-    drawn = server.move(page, {"do": "view", "value": "hand_over"})["regions"]["work"]
-    assert repr(float(answer(panel(4), Material()).why.probability)) in drawn
 
 
 def test_a_move_with_20_experts_takes_30_ms_at_most(serve):

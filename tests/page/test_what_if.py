@@ -54,15 +54,6 @@ def test_what_is_certain_has_no_bar():
     assert {effect.what for effect in found} == {"forecast", "prior"}
 
 
-def test_a_larger_worth_makes_shorter_bars():
-    sizes = []
-    for worth in (5, 20, 200):
-        a = acted(example(), {"do": "worth", "expert": 1, "value": worth})
-        found = what_if.effects(a, Material(), answer(a, Material()), 1)
-        sizes.append(next(e.size for e in found if e.expert == "Ana, lawyer" and e.what == "calibration"))
-    assert sizes == sorted(sizes, reverse=True)
-
-
 def test_one_more_expert_is_a_panel_of_one_more():
     a = replace(example(), candidate=Candidate(0.85, 0.2), everyone=Beliefs(correlation=0.4))
     found = answer(a, Material())
@@ -174,9 +165,3 @@ def test_the_report_lists_what_adds_up_to_the_answer():
         assert f"{contrast:+.3f}" in report
         assert f"{adds:+.3f}" in report
     assert logit(float(found.why.probability)) == pytest.approx(found.why.contributions.sum(), abs=1e-9)
-
-
-def test_of_an_added_expert_nothing_is_assessed():
-    a = acted(example(), {"do": "add", "value": "Dana 60%"})
-    assert a.experts[-1].forecast == (0.6,)
-    assert not a.experts[-1].beliefs.given

@@ -5,7 +5,6 @@ import zlib
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
 
 from opinionpool.estimators.calibration import LogOddsTransformer
 from opinionpool.forecasts import Forecasts
@@ -93,36 +92,6 @@ def test_scores_against_scikit_learn_and_a_closed_form():
         log_odds = contrast + math.log((ones + 1) / (zeros + 1))
         given_ = expit(log_odds)
         assert point.scores[0, i] == pytest.approx(1 + np.log2(np.where(truth[i], given_, 1 - given_)).mean(), abs=1e-9)
-
-
-@settings(max_examples=25)
-@given(st.integers(0, 10**6), st.integers(2, 7), st.integers(8, 40))
-def test_linear_weights_are_the_best(seed, n, events):
-    rng = np.random.default_rng(seed)
-    x = rng.normal(0, 2, (3, events, n))
-    y = rng.random((3, events)) < expit(x.mean(axis=2))
-    weights = batch_fits.linear_weights(x, y)
-    given_ = expit(np.where(y[:, :, None], x, -x))
-    derivative = (given_ / (given_ @ weights[:, :, None])).mean(axis=1)
-    assert (weights >= 0).all()
-    assert weights.sum(axis=1) == pytest.approx(1.0, abs=1e-12)
-    assert derivative.max() - 1 <= 2e-8  # no way to gain more by any other weights
-
-
-@settings(max_examples=25)
-@given(st.integers(0, 10**6), st.integers(1, 4), st.integers(6, 30))
-def test_logistic_pools_of_few_events_agree_with_the_pool(seed, n, events):
-    rng = np.random.default_rng(seed)
-    x = np.round(rng.normal(0, 1, (4, events, n)), 1)
-    y = rng.random((4, events)) < expit(x.sum(axis=2))
-    y[:, 0], y[:, 1] = True, False
-    x[:, :3] += np.arange(3)[:, None]
-    found = batch_fits.logistic_pools(x, y, batch_fits.gaussian_pools(x, y))
-    for i in range(4):
-        pool = fit_pool("log", Forecasts.from_array(expit(x[i]), y[i].astype(int)))
-        assert bool(found.separated[i]) == any(note.code == "separated" for note in pool.notes)
-        p = np.asarray(pool.pool(expit(x[i])))
-        assert expit(found.pools.pool(x)[i]) == pytest.approx(p, abs=1e-5)
 
 
 def test_halves_are_disjoint_and_experts_different():

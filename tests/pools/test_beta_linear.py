@@ -112,13 +112,6 @@ class TestFit:
         assert 1 < fit.b < 2
         assert beta_fit(q, [0, 0, 1, 1], penalty=0.0).a > 50
 
-    @pytest.mark.parametrize("weights", ["auto", "learned"])
-    def test_one_outcome(self, weights):
-        q, _ = forecasts(5, 40, 3)
-        fit = beta_fit(q, np.ones(40), weights=weights)
-        assert fit.converged
-        assert 0.1 < fit.a < 1 < fit.b < 10
-
     def test_only_experts_without_weight(self):
         q = [[0.2, np.nan], [0.9, 0.8], [0.3, 0.4], [0.8, np.nan]]
         fit, same = beta_fit(q, [0, 1, 0, 1], weights=[0.0, 1.0]), beta_fit([[0.2], [0.8], [0.4], [0.8]], [0, 1, 0, 1])

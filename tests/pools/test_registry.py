@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 from scipy.optimize import minimize
-from scipy.special import betainc, expit, logit, softmax
+from scipy.special import expit, logit, softmax
 from sklearn.linear_model import LogisticRegression
 
 from opinionpool.errors import ArgumentError, ExpertError, ProbabilityError, ShapeError
@@ -117,14 +117,6 @@ class TestWorkedNumbers:
         assert gaussian.weights == pytest.approx([2.24421], abs=5e-6)
         assert gaussian.pool([[0.5], [0.7]]) == pytest.approx([0.56166, 0.89561], abs=5e-6)
 
-    def test_one_of_two_experts_is_missing(self):
-        q = np.column_stack([[0.2, 0.3, 0.6, 0.4, 0.7, 0.8], [0.3, 0.2, 0.5, 0.6, 0.4, 0.9]])
-        f = table(q, [0, 0, 0, 1, 1, 1])
-        state = fit_pool("gaussian", f, prior=0.5, beliefs=None)
-        assert state.pool([[0.7, NAN], [0.7, 0.6]]) == pytest.approx([0.77241, 0.75043], abs=5e-6)
-        for name in ("independent", "average", "geometric", "median", "trimmed", "linear"):
-            assert fit_pool(name, f, prior=0.5).pool([0.7, NAN]) == pytest.approx(0.7, rel=1e-12)
-
     def test_weights_by_name_when_an_expert_is_left_out(self):
         f = table([[0.9, 0.4, 0.1]], [None], experts=["A", "B", "C"]).select_experts(["A", "C"])
         state = fit_pool("linear", f, weights={"A": 0.5, "B": 0.3, "C": 0.2})
@@ -186,12 +178,6 @@ class TestLinear:
         assert slack.max() <= 1 + 1e-8
         assert state.pool(q) == pytest.approx(np.einsum("n,tnk->tk", state.weights, q), rel=1e-9)
 
-    def test_clones_share(self):
-        q, y = made_up(experts=2)
-        state = fit_pool("linear", table(q[:, [0, 1, 1]], y))
-        assert state.weights[1] == pytest.approx(state.weights[2], rel=1e-6)
-        assert state.weights[1] > 0.1
-
     def test_an_expert_without_resolved_forecasts(self):
         q, y = made_up(experts=3)
         q[:50, 2], y[50:] = NAN, [None] * 10
@@ -244,11 +230,6 @@ class TestLog:
         a = state.parameters["intercept"]
         assert a - a[0] == pytest.approx([0.0, *best.x[:2]], abs=1e-4)
 
-    def test_given_weights_leave_the_intercept_out(self):
-        q, y = made_up(experts=2)
-        state = fit_pool("log", table(q, y), prior=0.4, weights=[1.5, -0.5])
-        assert logit(state.pool([0.6, 0.7])) == pytest.approx(1.5 * logit(0.6) - 0.5 * logit(0.7), rel=1e-9)
-
 
 class TestRecalibrated:
     @pytest.mark.parametrize("missing", [0.0, 0.3])
@@ -280,36 +261,6 @@ class TestRecalibrated:
 
 
 class TestBetaLinear:
-    @pytest.mark.parametrize("missing", [0.0, 0.3])
-    def test_against_a_general_optimiser(self, missing):
-        q, y = made_up(missing=missing, experts=3)
-        kept = ~np.isnan(q).all(axis=1)
-        x, happened = np.nanmean(np.clip(q[kept], 1e-4, 1 - 1e-4), axis=1), np.array(y)[kept] == 1
-
-        def loss(t):
-            a, b = np.exp(t)
-            p = np.where(happened, betainc(a, b, x), betainc(b, a, 1 - x))
-            return -np.log(p).sum() + 0.5 * (t @ t)
-
-        best = np.exp(minimize(loss, [0.0, 0.0], method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-12}).x)
-        state = fit_pool("beta-linear", table(q, y), weights={f"expert_{i}": 1 for i in (1, 2, 3)})
-        assert [state.parameters["a"], state.parameters["b"]] == pytest.approx(best, abs=1e-4)
-        assert state.pool(q[kept]) == pytest.approx(betainc(*best, x), abs=1e-4)
-
-    def test_weights_are_learned_where_the_events_are_many(self):
-        q, y = made_up(events=20, experts=3)
-        assert fit_pool("beta-linear", table(q, y)).weights.tolist() == [1 / 3] * 3
-        q, y = made_up(events=400, experts=3)
-        learned, equal = (fit_pool("beta-linear", table(q, y), weights=w) for w in (None, [1, 1, 1]))
-        assert learned.weights.sum() == pytest.approx(1)
-        assert learned.weights[2] > learned.weights[0]
-
-        def fitted(state):
-            p = state.pool(q)
-            return np.log(np.where(np.array(y) == 1, p, 1 - p)).sum()
-
-        assert fitted(learned) > fitted(equal)
-
     def test_the_penalty_holds_to_the_linear_pool(self):
         q, y = made_up()
         state = fit_pool("beta-linear", table(q, y), penalty=1e9, weights=[1, 1, 1, 1])
@@ -345,15 +296,6 @@ class TestLittleToLearnFrom:
         assert ((p > 0.005) & (p < 0.995)).all()
         parameters = [np.asarray(v) for v in state.parameters.values()]
         assert all(np.isfinite(v).all() and np.abs(v).max() < 10 for v in parameters)
-
-    @every
-    def test_one_event(self, name):
-        state = fit_pool(name, table([[0.6, 0.7]], [1]))
-        assert 0 < state.pool([0.6, 0.7]) < 1
-
-    @every
-    def test_laplace_prior_of_nothing_is_even(self, name):
-        assert fit_pool(name, table([[0.6, 0.7]], [None])).prior == pytest.approx([0.5, 0.5])
 
     @every
     def test_one_class_seen_of_three(self, name):
@@ -460,12 +402,6 @@ class TestErrors:
     def test_weights_by_name_must_cover_the_experts(self):
         with pytest.raises(ExpertError, match="'cat' has none"):
             fit_pool("linear", table([[0.2, 0.4]], [1], experts=["ann", "cat"]), weights={"ann": 1.0})
-
-    def test_blank_event_priors(self):
-        f = table([[0.2], [0.3]], [1, 0], prior=[0.4, NAN])
-        with pytest.raises(ProbabilityError, match="1 of 2 events have no prior"):
-            fit_pool("average", f)
-        assert fit_pool("average", f, prior=0.3).prior is None
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,6 @@ from opinionpool.report.findings import Missing, ReportOptions, best_expert, fin
 from opinionpool.report.listing import brief, decimal, percent
 from opinionpool.report.page import Source, make_report, report_page
 from opinionpool.report.view import size_line
-from opinionpool.scoring.leaderboard import leaderboard
 
 VOID = {"meta", "br", "img", "hr", "input", "link"}
 # Elements of SVG that are closed at once.
@@ -220,14 +219,6 @@ def test_nobody_meets_log_odds_before_the_part_for_statisticians(found, found_of
         assert "<h2>Method</h2>" not in before
         assert "log-odds" not in before
         assert "logarithm" not in before.partition('id="gains"')[0]
-
-
-def test_the_leaderboard_is_the_librarys(found):
-    section = Page(report_page(found)).sections["scores"]
-    best = leaderboard(panel())[0]
-    assert best.expert in section
-    assert f"{best.score:.3f}" in section
-    assert f"{best.brier:.3f}" in section
 
 
 def test_intervals_are_claimed_as_measured(found):
@@ -446,12 +437,6 @@ def test_open_events_are_in_the_order_asked_for(found_open, sort):
     page = Page(report_page(replace(found_open, options=replace(found_open.options, sort=sort))))
     order = np.argsort(keys[sort], kind="stable")
     assert [row[0] for row in page.rows["open"][1:]] == [f"event_{i + 1}" for i in order]
-
-
-def test_a_report_is_of_what_is_found_in_the_order_asked_for(found_open):
-    assert make_report(found_open.forecasts, sort="interval") == report_page(
-        replace(found_open, options=replace(found_open.options, sort="interval"))
-    )
 
 
 def test_an_unknown_order_is_an_error():

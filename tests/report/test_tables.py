@@ -49,15 +49,6 @@ def test_the_band_holds_calibrated_forecasts_as_often_as_it_says():
     assert np.mean(outside) == pytest.approx(0.2, abs=0.06)
 
 
-def test_miscalibrated_forecasts_leave_the_band():
-    rng = np.random.default_rng(0)
-    p = rng.choice([0.02, 0.98], size=400)
-    y = (rng.random(400) < np.where(p > 0.5, 0.7, 0.3)).astype(int)
-    curve = reliability_curve(p, y)
-    assert curve.outside == 1.0
-    np.testing.assert_allclose(curve.frequency, [0.3, 0.7], atol=0.1)
-
-
 def test_classes_are_taken_together_and_what_is_no_option_is_left_out():
     p = np.array([[0.2, 0.3, 0.5], [0.6, 0.4, np.nan], [np.nan] * 3, [0.1, 0.1, 0.8]])
     curve = reliability_curve(p, [2, 0, 1, -1], draws=20)

@@ -1,12 +1,8 @@
 """Saved pools answer with the same bits, go on learning, and are refused where anything is wrong with the file."""
 
-import contextlib
-import copy
 import dataclasses
 import json
 import os
-import pickle
-import random
 import signal
 import stat
 import subprocess
@@ -25,8 +21,6 @@ from opinionpool.forecasts import Forecasts
 from opinionpool.learning.learn import learn
 from opinionpool.logodds import logit
 from opinionpool.model.full_panel import FullPanel
-from opinionpool.pools.fit import fit_pool
-from opinionpool.pools.registry import POOLS
 from opinionpool.streams.stream import Stream
 from opinionpool.streams.trained import TrainedPool
 
@@ -89,17 +83,6 @@ class TestTheSame:
         )
         assert high - answer == pytest.approx(answer - low, abs=1e-9)
         assert (high > low).all()
-
-    @pytest.mark.parametrize("name", sorted(POOLS))
-    @pytest.mark.parametrize("classes", [(0, 1), ("a", "b", "c")], ids=str)
-    def test_every_pool(self, path, name, classes):
-        if name in {"beta-linear", "dawid-skene"} and len(classes) > 2:
-            pytest.skip("two classes only")
-        f = simulated(classes=classes)
-        learned = fit_pool(name, f)
-        loaded = again(learned, path)
-        assert type(loaded) is type(learned)
-        assert loaded.pool(f.X).tobytes() == learned.pool(f.X).tobytes()
 
     @pytest.mark.parametrize(
         "panel",
@@ -231,31 +214,12 @@ class TestEstimators:
         with pytest.raises(SavedPoolError, match="a dict is no pool"):
             save({}, path)
 
-    def test_moments_are_exact_and_bounded(self):
-        f = simulated(300, missing=0.0, unresolved=0.0)
-        whole = op.GaussianPool(beliefs=None).fit(f.X, f.outcomes, sample_weight=np.arange(300) % 3)
-        pool = op.GaussianPool(beliefs=None)
-        for rows in np.split(np.arange(300), 6):
-            pool.partial_fit(f.X[rows], f.outcomes[rows], sample_weight=rows % 3)
-        assert pool.weights_ == pytest.approx(whole.weights_, abs=1e-10)
-
     def test_experts_join(self):
         f = simulated(60, n=4, missing=0.0, unresolved=0.0)
         first = f.select_events(np.arange(30)).select_experts(["ann", "cy"])
         pool = op.AveragePool().partial_fit(first).partial_fit(f.select_events(np.arange(30, 60)))
         assert pool.feature_names_in_.tolist() == ["ann", "cy", "bob", "dan"]
         assert pool.predict_proba(f)[:, 1] == pytest.approx(f.X.mean(axis=1))
-
-    def test_a_pool_can_be_pickled_and_cloned(self):
-        from sklearn.base import clone
-
-        f = simulated(unresolved=0)
-        pool = op.GaussianPool().partial_fit(f.X, f.outcomes, classes=[0, 1])
-        for other in (pickle.loads(pickle.dumps(pool)), copy.deepcopy(pool)):
-            assert other.predict_proba(f.X).tobytes() == pool.predict_proba(f.X).tobytes()
-            other.partial_fit(f.X, f.outcomes)
-            assert other.n_events_ == 2 * pool.n_events_
-        assert not hasattr(clone(pool), "classes_")
 
     def test_errors_state_the_rule(self):
         f = simulated(unresolved=0)
@@ -385,72 +349,6 @@ class TestDamage:
     def test_a_missing_file_is_an_os_error(self, path):
         with pytest.raises(FileNotFoundError):
             load(path)
-
-
-def places(value, at=()):
-    """Every place in nested lists and tables."""
-    yield at
-    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, part in inner:
-        yield from places(part, (*at, key))
-
-
-JUNK = [
-    None, True, -1, 0, 1, 2**70, 1.5, -0.0, 1e308, "x", "nan", "inf", [], [1], {}, {"type": "note"}, {"by_name": {}},
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("what", ["panel", "trained", "estimator", "three classes", "full"])
-def test_mutations_are_refused_or_give_a_pool(what, path):
-    """Whatever is changed in a file: one of our errors, or a pool that answers."""
-    f = simulated(12, missing=0.2)
-    pool = {
-        "panel": lambda: learn(f),
-        "trained": lambda: TrainedPool.fit("gaussian", f),
-        "estimator": lambda: op.LogPool(weights={"ann": 1, "bob": 1, "cy": 2}).partial_fit(f),
-        "three classes": lambda: TrainedPool.fit("linear", simulated(12, classes=("a", "b", "c"))),
-        "full": lambda: FullPanel([[[-2.0, -2.0]], [[1.0, 1.0]], [[1.0, 1.0]]], [[3.0, 1.5], [1.5, 3.0]]),
-    }[what]()
-    save(pool, path)
-    original = json.loads(path.read_text())
-    del original["checksum"]
-    chance = random.Random(1)
-    everywhere = [place for place in places(original) if place]
-    kept = 0
-    for _ in range(150):
-        page = copy.deepcopy(original)
-        place = chance.choice(everywhere)
-        holder = page
-        for key in place[:-1]:
-            holder = holder[key]
-        if chance.random() < 0.15:
-            del holder[place[-1]]
-        else:
-            holder[place[-1]] = copy.deepcopy(chance.choice(JUNK))
-        path.write_text(json.dumps(page))
-        try:
-            made = load(path)
-            assert type(made) is type(pool)
-            kept += 1
-        except SavedPoolError:
-            pass
-    # Most of a file matters.
-    assert kept < 90
-
-
-def test_bytes_changed_at_random_are_refused_or_change_nothing(path):
-    learned = learn(simulated(20))
-    save(learned, path)
-    data = path.read_bytes()
-    x = simulated(20).X
-    chance = random.Random(2)
-    for _ in range(300):
-        changed = bytearray(data)
-        for _ in range(chance.randint(1, 3)):
-            changed[chance.randrange(len(data))] = chance.randrange(256)
-        path.write_bytes(bytes(changed))
-        with contextlib.suppress(SavedPoolError):
-            assert load(path).pool(x).tobytes() == learned.pool(x).tobytes()
 
 
 def test_whenever_it_is_killed_nothing_half_written_remains(tmp_path):

@@ -45,6 +45,9 @@ def saved(tmp_path_factory):
     return path, found
 
 
+JUNK = [None, True, -1, 2**70, -0.0, 1e308, "x", "nan", "inf", [], [1], {}, {"type": "note"}, {"by_name": {}}]
+
+
 def places(value, path=()):
     yield path
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
@@ -80,11 +83,11 @@ def test_parts_of_every_kind_in_every_place(saved, name):
     path, found = saved
     chosen = random.Random(name)
     parts = [get(each["content"], place) for each in found.values() for place in places(each["content"])]
-    parts = [part for part in parts if len(json.dumps(part)) < 2000]
+    parts = [*JUNK, *(part for part in parts if len(json.dumps(part)) < 2000)]
     mine = [place for place in places(found[name]["content"]) if place]
     for _ in range(150):
         page = copy.deepcopy({key: value for key, value in found[name].items() if key != "checksum"})
-        put(page["content"], chosen.choice(mine), copy.deepcopy(chosen.choice(parts)))
+        put(page["content"], chosen.choice(mine), copy.deepcopy(chosen.choice(chosen.choice((JUNK, parts)))))
         path.write_text(json.dumps(page))
         try:
             with warnings.catch_warnings():

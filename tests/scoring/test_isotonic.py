@@ -60,19 +60,7 @@ def test_adverse_orders(shape):
     assert fitted(isotonic(tied(x, y, weight)), x) == pytest.approx(expected, abs=1e-9)
 
 
-def test_blocks_that_become_equal_are_one_level_set():
-    y = np.append(np.arange(20.0), [20.0, 18.0])  # the last two average 19, the level before them
-    fit = isotonic(tied(np.linspace(0, 1, 22), y, np.ones(22)))
-    assert fit.frequency.tolist() == list(range(20))
-    assert fit.count[-1] == 3
-
-
 def test_fractional_weights_leave_certainties_exact():
     weight = np.full(300, 0.1)
     fit = isotonic(tied(np.linspace(0, 1, 300), np.repeat([0.0, 1.0], 150), weight))
     assert fit.frequency.tolist() == [0, 1]
-
-
-def test_mean_of_equal_forecasts_is_that_forecast():
-    groups = tied(np.full(10, 0.1), np.zeros(10), np.full(10, 0.7))
-    assert groups.forecast.tolist() == [0.1]

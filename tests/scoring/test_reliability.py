@@ -116,11 +116,6 @@ def test_every_event_is_in_one_bin(rows, strategy, bins):
         assert (np.diff(table.frequency) > 0).all()
 
 
-def test_quantiles_of_distinct_forecasts_are_equal():
-    table = reliability_table(np.linspace(0.01, 0.99, 40), np.zeros(40), bins=8, strategy="quantile")
-    assert table.count.tolist() == [5] * 8
-
-
 def test_isotonic_bins_hold_the_recalibrated_forecast():
     rng = np.random.default_rng(5)
     p = rng.random(300)
@@ -173,14 +168,6 @@ def test_refused_events(judge):
         judge([0.5], [0.61])
 
 
-@pytest.mark.parametrize("judge", [reliability_table, decompose, auc])
-def test_two_columns_are_judged_as_one(judge):
-    p, y = np.array([0.25, 0.5, 0.75]), [0, 1, 1]
-    one, two = judge(p, y), judge(np.column_stack([1 - p, p]), y)
-    for name in ("frequency", "count", "score", "area"):
-        assert np.array_equal(getattr(one, name, 0), getattr(two, name, 0))
-
-
 # Decompositions
 
 
@@ -195,17 +182,6 @@ def test_parts_add_up_and_are_never_negative(score, rows):
     assert parts.miscalibration >= 0
     assert parts.discrimination >= 0
     assert parts.count == weight.sum()
-
-
-@pytest.mark.parametrize("score", ["brier", "log"])
-@settings(max_examples=50)
-@given(rows=events)
-def test_weights_are_copies(score, rows):
-    p, y, weight = arrays(rows)
-    weighted = decompose(p, y, score, weight)
-    repeated = decompose(np.repeat(p, weight), np.repeat(y, weight), score)
-    for name in ("score", "miscalibration", "discrimination", "uncertainty", "count"):
-        assert getattr(weighted, name) == pytest.approx(getattr(repeated, name), rel=1e-12, abs=1e-12)
 
 
 @pytest.mark.parametrize("score", ["brier", "log"])
@@ -242,30 +218,6 @@ def test_published_decomposition_of_rain_forecasts(shared):
         found = (parts.score, parts.miscalibration, parts.discrimination, parts.uncertainty)
         assert found == pytest.approx(expected, abs=5.5e-4)
         assert found[1:3] == pytest.approx(expected[1:3], abs=5.5e-5)
-
-
-@pytest.mark.parametrize("score", ["brier", "log"])
-def test_recalibrated_forecasts_have_no_miscalibration(score):
-    rng = np.random.default_rng(8)
-    p = rng.random(200)
-    y = (rng.random(200) < p**2).astype(int)
-    table = reliability_table(p, y)
-    again = np.repeat(table.frequency, table.count.astype(int))
-    parts = decompose(again, y[np.argsort(p)], score)
-    assert parts.miscalibration == pytest.approx(0, abs=1e-7 if score == "log" else 1e-15)
-    assert parts.discrimination == pytest.approx(decompose(p, y, score).discrimination, abs=1e-12)
-
-
-@pytest.mark.parametrize(("score", "uncertainty"), [("brier", 0.25), ("log", math.log(2))])
-def test_ends_of_the_scale(score, uncertainty):
-    perfect = decompose([0.0, 0.0, 1.0, 1.0], [0, 0, 1, 1], score)
-    assert perfect.score == pytest.approx(0, abs=1e-7)
-    assert perfect.discrimination == pytest.approx(uncertainty, rel=1e-14)
-    constant = decompose([0.5] * 4, [0, 1, 0, 1], score)
-    assert (constant.miscalibration, constant.discrimination) == (0, 0)
-    assert constant.uncertainty == pytest.approx(uncertainty, rel=1e-14)
-    certain = decompose([0.9, 0.8], [1, 1], score)
-    assert (certain.uncertainty, certain.discrimination) == (0, 0)
 
 
 def test_floor_of_the_log_loss_enters_first():

@@ -41,13 +41,6 @@ def binary(draw, smallest=1):
 # Values
 
 
-def test_scores_of_one_forecast():
-    assert scores.log_score([0.8, 0.5, 0.8], [1, 1, 0]) == pytest.approx(
-        [math.log(1.6) / math.log(2), 0, math.log(0.4) / math.log(2)], abs=1e-15
-    )
-    assert scores.log_loss([0.8], [1])[0] == pytest.approx(0.22314, abs=5e-6)
-
-
 def test_three_classes_against_mpmath():
     q, prior, y = (0.7, 0.2, 0.1), (0.5, 0.3, 0.2), 1
     with mpmath.workdps(40):
@@ -183,12 +176,6 @@ def test_one_column_is_two_columns(score, pairs):
     assert score(p, y) == pytest.approx(score(np.column_stack([1 - p, p]), y), rel=1e-7, abs=1e-7)
 
 
-@pytest.mark.parametrize("score", [*per_event, scores.brier_score, scores.mean_log_score])
-def test_swapping_the_classes_changes_nothing(score):
-    p, y = np.array([0.0, 0.125, 0.5, 0.75, 1.0]), np.array([0, 1, 1, 0, 1])
-    assert score(p, y) == pytest.approx(score(1 - p, 1 - y), rel=1e-15)
-
-
 # Forms of the outcomes
 
 
@@ -225,14 +212,6 @@ def test_missing_outcome_with_per_event_priors():
     values = scores.log_score([0.8, 0.3], [None, 1], [0.4, 0.2])
     assert math.isnan(values[0])
     assert values[1] == scores.log_score([0.3], [1], 0.2)[0]
-
-
-def test_nullable_columns_of_pandas():
-    pandas = pytest.importorskip("pandas")
-    y = pandas.Series([1, None, 0], dtype="Int64")
-    assert scores.log_loss(pandas.Series([0.5, 0.5, 0.5]), y) == pytest.approx(
-        [math.log(2), nan, math.log(2)], nan_ok=True
-    )
 
 
 def test_inputs_are_left_alone():
@@ -309,19 +288,6 @@ def test_scoring_priors_that_do_not_fit():
         scores.log_score([0.5], [1], 1.0)
     with pytest.raises(ShapeError, match="scoring prior of 3 classes"):
         scores.log_score([[0.2, 0.3, 0.5]], [1], 0.5)
-
-
-def test_scores_of_many_events_are_those_of_each():
-    rng = np.random.default_rng(3)
-    p, y = rng.random(50), rng.integers(0, 2, 50)
-    assert scores.log_loss(p, y) == pytest.approx(-np.log(np.where(y == 1, p, 1 - p)), rel=1e-14)
-    assert scores.mean_log_score(p, y) == pytest.approx(1 - metrics.log_loss(y, p) / math.log(2), rel=1e-13)
-    with pytest.raises(OutcomeError, match="outcome 20 is 3"):
-        scores.log_loss(p, np.where(np.arange(50) == 20, 3, y))
-    with pytest.raises(ProbabilityError, match=r"position 31 it is -0\.5"):
-        scores.log_loss(np.where(np.arange(50) == 31, -0.5, p), y)
-    gaps = np.where(np.arange(50) % 9 == 0, nan, y)
-    assert np.isnan(scores.log_loss(p, gaps)).tolist() == np.isnan(gaps).tolist()
 
 
 # Means

@@ -35,13 +35,6 @@ def long(rows, layout=LONG):
     return list(read_blocks(batches, layout))
 
 
-def test_wide():
-    block = wide()
-    np.testing.assert_array_equal(block.probabilities, [[0.5, 0.4], [0.6, np.nan]])
-    assert block.facts.ids.tolist() == ["a", "b"]
-    assert block.facts.outcomes.tolist() == [1, -1]
-
-
 SCALES = {"ann": Scale.of("1-5"), "bob": Scale.of("no,yes")}
 
 

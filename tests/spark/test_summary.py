@@ -12,7 +12,6 @@ import opinionpool as op
 from opinionpool.spark.functions import _answers, _check_about
 from opinionpool.spark.layout import Layout
 from opinionpool.spark.summary import Summary, merge_states, state_of
-from opinionpool.streams import sample as samples
 
 EXPERTS = ("ann", "bob", "cy", "dee")
 TOLERANCE = 1e-12
@@ -125,14 +124,6 @@ def test_answers_are_those_of_one_process(how, gaps):
     np.testing.assert_allclose(p, q, rtol=0, atol=TOLERANCE)
 
 
-@pytest.mark.parametrize("how", ["whole", "shuffled"])
-def test_classes(how):
-    table = Table(t=600, classes=("home", "draw", "away"), gaps=0.1)
-    stream, one = table.summarized(parted(600, how), capacity=300), table.one_process(capacity=300)
-    assert stream.sample()[0].events == one.sample()[0].events
-    same(stream, one, table.X)
-
-
 @pytest.mark.parametrize("given", [0.3, None])
 def test_priors_of_events(given):
     table = Table(prior=True)
@@ -151,58 +142,6 @@ def test_priors_of_some_events_only():
         table.summarized(parted(200, "shuffled"))
 
 
-def test_summaries_of_different_events_are_merged():
-    """As those of two days: one of both."""
-    table = Table(t=1000)
-    rows = np.arange(1000)
-    first, second = (table.summarized([part], capacity=300) for part in (rows[:450], rows[450:]))
-    whole = table.summarized([rows], capacity=300)
-    together = second.merge(first)
-    assert together.count == 1000
-    assert together.sample()[0].events == whole.sample()[0].events
-    same(together, whole, table.X)
-
-
-def test_dates_and_groups_stay_with_the_events_of_the_sample():
-    table = Table(t=900, dated=True)
-    sample, _ = table.summarized(parted(900, "shuffled"), capacity=100).sample()
-    rows = [table.ids.index(event) for event in sample.events]
-    assert len(rows) == 100
-    np.testing.assert_array_equal(sample.times, table.times[rows])
-    assert sample.groups.tolist() == table.groups[rows].tolist()
-    assert sample.topics.tolist() == [each or "" for each in table.topics[rows]]
-
-
-def test_a_task_that_runs_twice_says_the_same():
-    """To the last bit, so that it plays no part which attempt Spark takes, or that one is taken after the other."""
-    table = Table(gaps=0.2)
-    rows = np.random.default_rng(0).permutation(3000)
-    make = partial(Summary, EXPERTS, {"capacity": 400})
-    first, second = (
-        state_of(map(table.batch, np.array_split(rows, pieces)), table.layout(), make) for pieces in (3, 3)
-    )
-    assert first == second
-
-
-def test_the_bound_on_numbers_is_that_of_a_stream(monkeypatch):
-    monkeypatch.setattr(samples, "MOST_NUMBERS", 500)
-    table = Table(t=700, gaps=0.3)
-    stream, one = table.summarized(parted(700, "shuffled"), capacity=400), table.one_process(capacity=400)
-    mine, theirs = stream.sample(), one.sample()
-    assert mine[0].events == theirs[0].events
-    assert 300 < len(mine[0].probabilities) <= 500
-    np.testing.assert_array_equal(mine[1], theirs[1])
-
-
-def test_sums_lose_no_digits_far_from_zero():
-    """Forecasts that all lie near one, in many partitions."""
-    table = Table(t=4000)
-    odds = np.log(table.X / (1 - table.X)) * 0.05 + 6.0
-    table.X = 1 / (1 + np.exp(-odds))
-    stream, one = table.summarized(parted(4000, "shuffled"), prior=0.5), table.one_process(prior=0.5)
-    same(stream, one, table.X, beliefs=None, structure="full")
-
-
 def test_a_state_is_as_small_as_its_sample():
     rng = np.random.default_rng(0)
     t, n = 25_000, 20
@@ -213,17 +152,6 @@ def test_a_state_is_as_small_as_its_sample():
     state = state_of([pa.RecordBatch.from_pydict(batch)], layout, partial(Summary, names, {}))
     # 20,000 events of 20 forecasts and a key, 8 bytes each, ids, and the sums.
     assert 20_000 * 21 * 8 < len(state) < 20_000 * 21 * 8 + 600_000
-
-
-def test_it_is_saved_and_goes_on(tmp_path):
-    table = Table(t=500)
-    stream = table.summarized(parted(500, "in order"), capacity=100)
-    op.save(stream, tmp_path / "stream.json")
-    again = op.load(tmp_path / "stream.json")
-    assert again.count == 500
-    same(stream, again, table.X)
-    again.resolve("later", 1, {"ann": 0.9})
-    assert again.merge(op.Stream(capacity=100)).count == 501
 
 
 def test_an_event_that_stands_twice_is_refused():

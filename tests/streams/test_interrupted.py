@@ -227,16 +227,6 @@ def test_streams_are_pickled_with_all_they_hold():
 
 
 class TestMergedRows:
-    def test_rows_that_were_only_counted_are_counted_on(self):
-        one, two, whole = Stream(), Stream(), Stream()
-        one.add_rows(X[:25], Y[:25].astype(int))
-        two.add_rows(X[25:], Y[25:].astype(int))
-        whole.add_rows(X, Y.astype(int))
-        for merged in (one.merge(two), two.merge(one)):
-            assert len(merged.sample()[0].events) == 60
-            for pool in ("linear", "log", "gaussian"):
-                assert merged.fit(pool).pool(X) == pytest.approx(whole.fit(pool).pool(X), abs=1e-9)
-
     def test_a_sample_of_rows_is_that_of_the_whole(self):
         rng = np.random.default_rng(0)
         q, y = rng.uniform(0.1, 0.9, (90, 2)), rng.integers(0, 2, 90)

@@ -5,6 +5,7 @@ import itertools
 import math
 from dataclasses import replace
 from datetime import date
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -13,12 +14,9 @@ from hypothesis import given, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from opinionpool.errors import ArgumentError, LearningError, OutcomeError, ProbabilityError, ShapeError
-from opinionpool.estimators.pools import GaussianPool
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.learn import learn
-from opinionpool.learning.parts import PartsSource
-from opinionpool.pools.fit import fit_from, fit_pool
-from opinionpool.pools.registry import POOLS
+from opinionpool.pools.fit import fit_pool
 from opinionpool.saving.files import MOST_BYTES
 from opinionpool.streams.ledger import ENTRY
 from opinionpool.streams.sample import CAPACITY, MOST_NUMBERS
@@ -82,17 +80,6 @@ def test_a_stream_learns_what_a_batch_learns(structure, missing, classes):
     same(learned, learn(f, structure=structure, beliefs=None), 1e-10 if structure != "full" or not missing else 1e-7)
 
 
-@pytest.mark.parametrize("name", sorted(POOLS))
-def test_every_pool_can_be_learned_from_a_stream(name):
-    f = simulated(50, missing=0.2, unresolved=0.2, seed=3)
-    learned = fed(f).fit(name)
-    batch = fit_pool(name, f)
-    x = simulated(10, seed=9).X
-    assert learned.pool(x) == pytest.approx(batch.pool(x), abs=1e-7)
-    assert learned.events == pytest.approx(batch.events)
-    assert learned.counts == pytest.approx(batch.counts)
-
-
 class TestOpenEvents:
     """Their forecasts count, those that stand in the end, and once."""
 
@@ -103,14 +90,6 @@ class TestOpenEvents:
         alone, also = (fit_pool("gaussian", each).pool(x) for each in (self.f.select_events(resolved), self.f))
         assert np.abs(alone - also).max() > 1e-3
 
-    def test_read_again_they_count_once(self):
-        once, twice = fed(self.f), fed(self.f)
-        for t in np.flatnonzero(~self.f.resolved):
-            twice.forecast(self.f.events[t], dict(zip(self.f.experts, self.f.X[t], strict=True)))
-        same(twice.learn(), once.learn(), 1e-12)
-        covariances = [each.learn().posterior.covariance for each in (once, twice)]
-        assert covariances[1] == pytest.approx(covariances[0], abs=1e-12)
-
     def test_a_later_forecast_replaces_the_earlier(self):
         given = ~np.isnan(self.f.X).any(axis=1)
         whole = self.f.select_events(np.flatnonzero(given | self.f.resolved))
@@ -120,13 +99,6 @@ class TestOpenEvents:
             revised.forecast(self.f.events[t], dict.fromkeys(self.f.experts, 0.37))
             revised.forecast(self.f.events[t], dict(zip(self.f.experts, self.f.X[t], strict=True)))
         same(revised.learn(), stream.learn(), 1e-12)
-
-    @pytest.mark.parametrize("size", [7, 25])
-    def test_in_parts_as_in_one(self, size):
-        parts = [self.f.select_events(np.arange(start, min(start + size, 60))) for start in range(0, 60, size)]
-        x = simulated(10, n=4, seed=9).X
-        found = fit_from(PartsSource.of(parts, None), "gaussian").pool(x)
-        assert found == pytest.approx(fit_pool("gaussian", self.f).pool(x), abs=1e-9)
 
 
 @pytest.mark.parametrize("structure", ["full", "common", "auto"])
@@ -185,35 +157,6 @@ def test_a_tournament_replayed_day_by_day(shared, name):
 
 
 class TestEvents:
-    def test_late_outcomes_revisions_and_corrections(self):
-        stream = Stream()
-        stream.forecast("a", {"ann": 0.8, "bob": 0.6})
-        stream.forecast("b", {"ann": 0.3})
-        stream.forecast("a", {"ann": 0.9, "cy": 0.7})
-        stream.forecast("b", {"ann": None, "bob": 0.2})
-        stream.resolve("b", 1)
-        stream.resolve("a", 1)
-        stream.resolve("b", 0)
-        nan = math.nan
-        f = Forecasts.from_array([[0.9, 0.6, 0.7], [nan, 0.2, nan]], [1, 0], events=["a", "b"], experts=EXPERTS[:3])
-        same(stream.learn(), learn(f))
-        assert stream.open == ()
-        assert stream.count == 2
-
-    def test_an_outcome_taken_back_opens_the_event_again(self):
-        f = simulated(20)
-        stream = fed(f)
-        before = stream.fingerprint
-        stream.resolve("q3", None)
-        assert stream.open == ("q3",)
-        assert not stream.knows("q3")
-        stream.forecast("q3", {"ann": 0.5})
-        t = f.events.index("q3")
-        stream.forecast("q3", {"ann": f.X[t, 0]})
-        stream.resolve("q3", int(f.outcomes[t]))
-        assert stream.fingerprint == before
-        same(stream.learn("full", None), learn(f, structure="full", beliefs=None))
-
     def test_the_fingerprint_is_that_of_all_there_is(self):
         def made(close="2025-03-01", topic="x", time="2025-02-01", p=0.4, group=None):
             stream = Stream()
@@ -315,16 +258,6 @@ class TestEvents:
             stream.add(simulated(3))
         assert (stream.count, stream.experts, stream.open) == (0, (), ())
 
-    @pytest.mark.parametrize("label", [None, np.nan])
-    def test_what_stands_for_no_outcome_is_no_class(self, label):
-        with pytest.raises(ArgumentError, match="no classes"):
-            Stream([label, 1])
-
-    @pytest.mark.parametrize("given", [[0.3], 0.3, "ann", None])
-    def test_forecasts_are_by_name(self, given):
-        with pytest.raises(ArgumentError, match="by the names of experts"):
-            Stream().forecast("x", given)
-
     def test_events_without_forecasts_count_in_laplaces_estimate(self):
         stream = fed(simulated(20))
         stream.resolve("x", 1, {})
@@ -422,20 +355,6 @@ class TestBatches:
 
 
 class TestRows:
-    @pytest.mark.parametrize("classes", [2, 3])
-    def test_doors_agree_below_capacity(self, classes):
-        """A fit, `add` with ids, `add_rows` and `partial_fit` in another order."""
-        f = simulated(300, n=4, missing=0.2, classes=classes, seed=8)
-        order, x = np.random.default_rng(1).permutation(300), simulated(20, n=4, classes=classes, seed=9).X
-        named, rows, pool = Stream(f.classes), Stream(f.classes), GaussianPool()
-        named.add(f)
-        for part in np.array_split(order, 7):
-            rows.add_rows(f.X[part], f.outcomes[part], experts=f.experts)
-            pool.partial_fit(f.X[part], f.outcomes[part], classes=list(f.classes))
-        expected = learn(f).pool(x)
-        for learned in (named.learn(), rows.learn(), pool.state_):
-            assert learned.pool(x) == pytest.approx(expected, abs=1e-6)
-
     def test_experts_join_and_leave(self):
         f = simulated(60, n=4)
         x = f.X.copy()
@@ -583,23 +502,16 @@ class TestForgetting:
         for stream in (one, two[0].merge(two[1]), two[1].merge(two[0])):
             same(stream.learn("common", None), learn(f, structure="common", beliefs=None, sample_weight=weight), 1e-9)
 
-    def test_corrections_keep_their_time(self):
+    @pytest.mark.parametrize("at", [None, np.arange(60.0)])
+    def test_corrections_keep_their_time(self, at):
         f = simulated(60, seed=7)
         outcomes = f.outcomes.tolist()
         wrong = [1 - y if t in {5, 50} else y for t, y in enumerate(outcomes)]
-        stream = fed(Forecasts.from_array(f.X, wrong, events=f.events, experts=f.experts), Stream(half_life=15))
+        stream = fed(Forecasts.from_array(f.X, wrong, events=f.events, experts=f.experts), Stream(half_life=15), at=at)
         for t in (5, 50):
             stream.resolve(f.events[t], outcomes[t])
         weight = 0.5 ** ((59 - np.arange(60)) / 15.0)
         same(stream.learn("full", None), learn(f, structure="full", beliefs=None, sample_weight=weight), 1e-9)
-
-    def test_a_correction_needs_no_time_and_keeps_the_first(self):
-        f = simulated(40, seed=10)
-        days = np.linspace(0.0, 90.0, 40)
-        stream = fed(f, Stream(half_life=30.0), at=days)
-        for outcome in (0, 1, f.classes[f.outcomes[3]]):
-            stream.resolve(f.events[3], outcome)
-        same(stream.learn("full", None), fed(f, Stream(half_life=30.0), at=days).learn("full", None), 1e-9)
 
     def test_a_long_past_does_not_overflow(self):
         f = simulated(60, seed=8)
@@ -639,11 +551,6 @@ class TestForgetting:
                 other.resolve("y", 1, {"zed": 0.3}, at=at)
             assert other.experts == before
 
-    @pytest.mark.parametrize("half_life", ["x", True, 0, -1.0, np.nan, np.inf])
-    def test_a_half_life_is_a_number(self, half_life):
-        with pytest.raises(ArgumentError, match="half-life"):
-            Stream(half_life=half_life)
-
     def test_counting_streams_cannot_be_merged(self):
         one, two = fed(simulated(5), Stream(half_life=5)), Stream(half_life=5)
         two.resolve("x", 1, {"ann": 0.3})
@@ -655,24 +562,10 @@ class TestForgetting:
 
 
 class TestMerging:
-    def test_the_empty_stream_is_the_identity(self):
-        stream = fed(simulated(30, unresolved=0.2))
-        for together in (stream.merge(Stream()), Stream().merge(stream)):
-            assert together.learn().panel.weights.tolist() == stream.learn().panel.weights.tolist()
-            assert together.open == stream.open
-            assert together.fingerprint == stream.fingerprint
-
     def test_an_event_counts_once(self):
         f = simulated(10)
         with pytest.raises(ArgumentError, match="none may count twice"):
             fed(f).merge(fed(f.select_events([3])))
-
-    @pytest.mark.parametrize("other", [None, [[0.3]], {"ann": 0.3}])
-    def test_what_is_no_stream_and_no_batch_is_refused(self, other):
-        with pytest.raises(ArgumentError, match="merged with another one"):
-            Stream().merge(other)
-        with pytest.raises(ArgumentError, match=r"op\.Forecasts"):
-            Stream().add(other)
 
     def test_half_an_event_is_refused(self):
         one, two = Stream(), Stream()
@@ -819,11 +712,20 @@ def test_a_sample_is_no_surer_than_it_may_be():
 
 
 @pytest.mark.parametrize(
-    "given", [{"classes": 3}, {"capacity": "x"}, {"seed": "x"}, {"floor": "x"}, {"pool_floor": None}]
-)
-def test_arguments_of_another_type_are_named(given):
-    with pytest.raises(ArgumentError, match=rf"{next(iter(given))} must be a"):
-        Stream(**given)
+    ("call", "message"),
+    [
+        *((partial(Stream, **{name: x}), f"{name} must be a")
+          for name, x in (("classes", 3), ("capacity", "x"), ("seed", "x"), ("floor", "x"), ("pool_floor", None))),
+        *((partial(Stream, half_life=x), "half-life") for x in ("x", True, 0, -1.0, np.nan, np.inf)),
+        *((partial(Stream, [label, 1]), "no classes") for label in (None, np.nan)),
+        *((partial(Stream().forecast, "x", given), "by the names of experts") for given in ([0.3], 0.3, "ann", None)),
+        *((partial(Stream().merge, x), "merged with another one") for x in (None, [[0.3]], {"ann": 0.3})),
+        *((partial(Stream().add, x), r"op\.Forecasts") for x in (None, [[0.3]], {"ann": 0.3})),
+    ],
+)  # fmt: skip
+def test_arguments_of_another_type_are_named(call, message):
+    with pytest.raises(ArgumentError, match=message):
+        call()
 
 
 def test_plain_numbers_by_known_experts_are_taken_as_any_others():

@@ -33,7 +33,6 @@ def found(text, columns=None, **more):
 
 LONG, WIDE = "a row per forecast", "a row per event, a column per expert"
 ONE = "a row per event, one forecaster"
-PAIR = "q1,a,.5,{0}\nq1,b,.25,{1}\nq2,a,.75,{2}"
 
 
 @pytest.mark.parametrize(

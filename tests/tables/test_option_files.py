@@ -275,39 +275,6 @@ def test_two_options_each_are_named_too(command, file, capsys):
     assert record["summary"]["options"] == {"2": 3}
 
 
-def test_check_and_experts_speak_of_options(file, capsys):
-    out, _ = answers(capsys, "check", file(SITE))
-    assert "options that are the event's own: 2 events with 2, 2 events with 3" in out
-    out, _ = answers(capsys, "experts", file(SITE), "--format", "table")
-    assert "bias" not in out
-    assert "weight" in out
-
-
-def test_compare_scores_what_can_be_compared(file, capsys):
-    rng = np.random.default_rng(2)
-    lines = [HEADER]
-    for t in range(30):
-        k = int(rng.integers(2, 5))
-        right = int(rng.integers(k))
-        for expert in ("ann", "bob"):
-            said = rng.normal(size=k) + 1.5 * (np.arange(k) == right)
-            p = np.round(np.exp(said) / np.exp(said).sum(), 3)
-            p[0] += 1 - p.sum()
-            lines += [f"q{t},{expert},q{t}-{j},{p[j]:.3f},q{t}-{right}\n" for j in range(k)]
-    out, told = answers(capsys, "compare", file("".join(lines)), "--format", "csv", "--repeats", "1")
-    pools = {row["pool"] for row in csv.DictReader(io.StringIO(out))}
-    assert {"gaussian", "average", "log", "linear", "independent"} <= pools
-    assert "beta-linear is left out" in told
-
-
-def test_explain_names_the_options(file, capsys):
-    out, told = answers(capsys, "explain", file(SITE), "rain", "--format", "table")
-    assert "10-20" in out
-    assert "rain: 0-10 " in told
-    _, told = answers(capsys, "explain", file(SITE), "next game", "--format", "table")
-    assert "next game: away " in told
-
-
 def test_wrong_usage_is_told_as_such(file, capsys):
     path = file(SITE)
     assert run(["pool", path, "--prior", "0.3"]) == 2

@@ -27,13 +27,6 @@ def test_columns_are_in_an_order_that_somebody_chose_and_numbers_in_theirs(label
     assert again.classes == order[::-1]
 
 
-def test_ranked_probability_scores_follow():
-    table = {"event": ["q"], "ann:low": [0.7], "ann:medium": [0.2], "ann:high": [0.1], "outcome": ["medium"]}
-    f = op.read_forecasts(table)
-    score = op.ranked_probability_score(f.X[:, 0], f.outcomes)
-    assert score == pytest.approx([0.7**2 + 0.1**2])
-
-
 def test_numbers_in_rows_are_in_their_order():
     rows = [(q, label) for q in ("q1", "q2") for label in ("10", "0.5", "-1")]
     table = {

@@ -12,12 +12,9 @@ import pytest
 
 from opinionpool.cli import app as cli
 from opinionpool.errors import CellError, DuplicateError, Note
-from opinionpool.estimation import sampling
 from opinionpool.findings import finding
 from opinionpool.forecasts import Forecasts
-from opinionpool.learning.parts import PartsSource
 from opinionpool.logodds import expit
-from opinionpool.pools.fit import fit_from, fit_pool
 from opinionpool.tables import engine, parts
 from opinionpool.tables.event_facts import Spans
 from opinionpool.tables.options import ReadOptions
@@ -177,14 +174,6 @@ def test_three_classes_and_a_prior_for_each(tmp_path, monkeypatch, small_parts):
     compare(str(path), monkeypatch, "--prior", "home=0.5", "--prior", "draw=0.2", "--prior", "away=0.3")
 
 
-@pytest.mark.parametrize("pool", ["average", "linear", "median", "recalibrated", "independent"])
-def test_every_pool(pool, tmp_path, monkeypatch, small_parts):
-    q, outcomes = said()
-    path = tmp_path / "forecasts.csv"
-    path.write_text(wide(q, outcomes, False))
-    compare(str(path), monkeypatch, "--pool", pool, "--prior", "0.4", "--base-rate", "0.2")
-
-
 def test_words_percentages_experts_left_out_and_rows_without_names(tmp_path, monkeypatch, small_parts):
     q, outcomes = said()
     words = {"1": "Yes", "0": "no", "": "void"}
@@ -245,55 +234,6 @@ def test_tables_with_classes_in_rows_are_read_at_once(tmp_path, small_parts):
     path.write_text("event,expert,class,probability\na,x,r,0.2\na,x,s,0.3\na,x,t,0.5\n")
     with open_parts(path, ReadOptions(), None) as found:
         assert found is None
-
-
-def some(seed: int, t: int, share: float = 0.1) -> Forecasts:
-    rng = np.random.default_rng(seed)
-    y = rng.random(t) < share
-    q = expit(rng.normal(size=(t, 3)) + np.where(y, 1.0, -1.0)[:, None])
-    return Forecasts.from_array(q, y.astype(int), events=[f"{seed}-{i}" for i in range(t)])
-
-
-def test_weights_are_from_all_parts_and_outcomes_as_frequent_as_they_were(monkeypatch):
-    monkeypatch.setattr(sampling, "EVENTS", 2000)
-    monkeypatch.setattr("opinionpool.learning.parts.FORECASTS", 9000)
-    batches = [some(seed, 1500) for seed in range(9)]
-    source = PartsSource.of(batches, None)
-    learned = fit_from(source, "gaussian")
-    at_once = fit_pool("gaussian", Forecasts.joined(batches))
-    with monkeypatch.context() as patch:
-        patch.setattr(sampling, "EVENTS", 10**9)
-        patch.setattr(sampling, "FORECASTS", 10**9)
-        whole = fit_pool("gaussian", Forecasts.joined(batches))
-    np.testing.assert_allclose(at_once.weights, learned.weights, rtol=1e-9)
-    counts = np.bincount(Forecasts.joined(batches).outcomes)
-    for found in (at_once, learned):
-        assert [note.code for note in found.notes if "sample" in note.text or note.code == "hyperparameters"] == [
-            "hyperparameters"
-        ]
-        np.testing.assert_array_equal(found.events, counts)
-        assert found.counts.tolist() == [13500] * 3
-    assert np.bincount(source.sample.outcomes).tolist() == [1000, 1000]
-    # Each of the rarer outcome counts as one.
-    np.testing.assert_allclose(source.problem().events, 1000 * counts / counts.min())
-    np.testing.assert_allclose(learned.prior, whole.prior)
-    error = whole.posterior.weight_sd(3)
-    assert (np.abs(learned.weights - whole.weights) < 0.25 * error).all()
-    np.testing.assert_allclose(learned.posterior.weight_sd(3), error, rtol=0.05)
-
-
-def test_the_sample_does_not_depend_on_the_parts(monkeypatch):
-    monkeypatch.setattr(sampling, "EVENTS", 60)
-    monkeypatch.setattr("opinionpool.learning.parts.FORECASTS", 900)
-    whole = some(3, 600)
-    found = []
-    for size in (600, 37, 150):
-        batches = [whole.select_events(np.arange(600)[first : first + size]) for first in range(0, 600, size)]
-        source = PartsSource.of(batches, None)
-        found.append((source.sample.events, fit_from(source, "gaussian").weights))
-    for other in found[1:]:
-        assert other[0] == found[0][0]
-        np.testing.assert_allclose(other[1], found[0][1], rtol=1e-12)
 
 
 @pytest.mark.parametrize(

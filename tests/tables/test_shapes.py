@@ -113,15 +113,6 @@ def test_a_forecast_that_ran_out_is_not_replaced_by_an_older_one():
     np.testing.assert_allclose(read(text, duplicates="last", as_of="2025-01-09").X, [[0.6, 0.3]])
 
 
-def test_void_events_are_counted_and_left_out():
-    text = "event,a,outcome\nq1,.5,yes\nq2,.25,VOID\nq3,.75,N/A\nq4,.1,\nq5,.2,no\n"
-    found = read(text)
-    assert found.events == ("q1", "q4", "q5")
-    assert notes(found)["void"].startswith("2 events left out as void")
-    with pytest.raises(CellError, match="two outcomes"):
-        read("event,expert,p,outcome\nq1,a,.5,yes\nq1,b,.5,void\nq2,a,.5,no\n")
-
-
 def test_keys_of_several_columns(tmp_path):
     text = "day,home,who,p,outcome\n1,A,x,.5,1\n1,B,x,.25,\n2,A,x,.75,0\n2,,x,,\n"
     columns = {"event": ["day", "home"], "expert": "who"}

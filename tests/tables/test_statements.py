@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from opinionpool import arrays
 from opinionpool.errors import CellError, DuplicateError
 from opinionpool.tables.options_of_events import fold_rows
 from opinionpool.tables.statements import LongRows, drop_late, one_each
@@ -153,20 +152,3 @@ def test_sums_within_rounding_are_normalised_and_others_refused():
         folded([0.33] * 3, half=0.003)
     with pytest.raises(CellError, match="add up to 0 "):
         folded([0.0] * 3, half=0.5)
-
-
-def test_pairs_that_increase_are_told_from_others(monkeypatch):
-    monkeypatch.setattr(arrays, "_ROWS", 3)
-    rng = np.random.default_rng(2)
-    found = set()
-    for size in (0, 1, 2, 6, 7, 8):
-        for _ in range(200):
-            pairs = sorted({(int(a), int(b)) for a, b in rng.integers(0, 5, (size, 2))})
-            if len(pairs) > 1 and rng.random() < 0.5:
-                i, j = rng.integers(0, len(pairs), 2)
-                pairs[i], pairs[j] = pairs[j], pairs[i] if rng.random() < 0.5 else pairs[j]
-            first, second = np.array(pairs, np.intp).reshape(-1, 2).T
-            increasing = all(one < other for one, other in itertools.pairwise(pairs))
-            assert arrays.pairs_increase(first, second) == increasing
-            found.add(increasing)
-    assert found == {True, False}
