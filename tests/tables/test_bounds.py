@@ -114,10 +114,10 @@ def test_so_is_one_whose_rows_are_read_in_parts(tmp_path, monkeypatch):
     from opinionpool.tables.options import ReadOptions
     from opinionpool.tables.parts import open_parts
 
-    path, read, melt_long = tmp_path / "long.csv", [], parse.melt_long
+    path, read, melt = tmp_path / "long.csv", [], parse.melt
     path.write_text("event,expert,probability\n" + "q1,ann,0.5\n" * 60_000)
     monkeypatch.setattr(parse, "_HEAD", 500)
-    monkeypatch.setattr(parse, "melt_long", lambda table, *more: read.append(table.rows) or melt_long(table, *more))
+    monkeypatch.setattr(parse, "melt", lambda table, *more: read.append(table.rows) or melt(table, *more))
     with open_parts(path, ReadOptions(), None) as found, pytest.raises(DuplicateError, match="only one forecast"):
         list(found.forecasts())
     assert read == [500]

@@ -355,7 +355,7 @@ def test_outcomes_in_two_numbers(text, options, expected):
         ("event,ann,ann_conf,bob,bob_conf,outcome\nx,0.5,0.9,0.4,0.8,1\ny,0.3,0.7,0.2,0.6,0\n", None, None),
         (
             "id,birads,ann,bob\n" + "".join(f"c{i},{2 + i % 4},{64 - 3 * i},{18 + 5 * i}\n" for i in range(12)),
-            "out-of-range",
+            "a-scale",
             {"exclude": ("birads",)},
         ),
         ("id,a,b,label\nx,-2,2,1\ny,-1,0,0\nz,1,1,1\nw,-2,-1,0\n", None, {"scale": {"*": "-2-2"}}),

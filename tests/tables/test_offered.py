@@ -289,7 +289,7 @@ def test_a_verdict_and_how_sure_by_their_names_are_a_pair():
     np.testing.assert_allclose(found.X, [[0.9, 0.3], [0.2, 0.6], [0.6, np.nan]])
     named = {"verdict": ["gpt_verdict", "answer_b"], "probability": ["gpt_confidence", "certainty_b"]}
     np.testing.assert_array_equal(read_forecasts(table, columns=named).X, found.X)
-    with pytest.raises(CellError, match="without an answer"):
+    with pytest.raises(CellError, match="without its verdict"):
         read_forecasts({**table, "certainty_b": [0.7, 0.6, 0.5]})
     # Below a half it may be a forecast of its own.
     with pytest.raises(LayoutError) as raised:

@@ -274,4 +274,4 @@ def test_rows_of_a_forecast_without_class_and_probability_are_asked_about():
         "q2;bob;0,1;yes;2025-03-03;\nq2;bob;0,9x;;;\n"
     )
     faults = [fault.text for fault in diagnose(io.BytesIO(text.encode())).faults]
-    assert any("events differ in their classes, as 'q2' ('yes') and 'q1'" in fault for fault in faults)
+    assert any("as 'q2' ('yes') and 'q1'" in fault for fault in faults)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import chain, zip_longest
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool.arrays import Array, Index
-from opinionpool.errors import ExpertError, LayoutError, Note, OpinionPoolError
+from opinionpool.arrays import Array, Index, Mask
+from opinionpool.errors import ExpertError, LayoutError, Note
 from opinionpool.findings import finding
 from opinionpool.labels import FAMILIES
 from opinionpool.names import name_key, unknown_expert
@@ -24,7 +26,6 @@ from opinionpool.tables.units import (
     Coerced,
     NumberRules,
     Written,
-    check_experts,
     half_units,
     named_missing,
     read_levels,
@@ -170,55 +171,8 @@ def _expert_words(table: Table, column: int, reading: Reading) -> Words:
     return found
 
 
-def _has_single_labels(event: Index, label: Index) -> bool:
-    """Whether each event has a single label in all its rows; blank labels do not count."""
-    known = label != BLANK
-    pairs = np.unique(np.stack([event[known], label[known]], axis=1), axis=0)
-    return len(np.unique(pairs[:, 0])) == len(pairs) > 0
-
-
-def _long_values(table: Table, column: int, experts: Words, reading: Reading) -> Array:
-    """Return a column of probabilities by several experts as fractions, (rows,), by the unit of each expert."""
-    levels = read_levels(table, column, experts.values, experts.codes, reading.rules)
-    if levels is not None:
-        return levels
-    plain = reading.numbers(table, [column])[0]
-    written = reading.written(table, column, plain)
-    if written is not None:
-        check_experts(table, column, written, experts, reading.rules)
-    units = units_of_rows(experts.values, experts.codes, reading.rules)
-    return reading.probabilities(table, column, plain, units=units)
-
-
-def _files(table: Table, layout: Layout, reading: Reading, cells: Sequence[tuple[Index, int]]) -> Words | None:
-    """Return the file of each row if a key in `cells` occurs in several files and rows have no times; else None."""
-    files = table.files() if reading.options.duplicates is None and "time" not in layout.roles else None
-    if files is None:
-        return None
-    for about, column in cells:
-        there = (about != BLANK) & (table.words(column).codes != BLANK)
-        pairs = np.unique(np.stack([about[there], files.codes[there]]), axis=1)
-        if len(np.unique(pairs[0])) < pairs.shape[1]:
-            reading.notes.append(finding("experts-of-files", files=files.values))
-            return files
-    return None
-
-
-def _experts_of_files(
-    table: Table, layout: Layout, reading: Reading, events: Words, experts: Words, labels: Words
-) -> Words:
-    """Return the expert of each row, one per file if rows of several files share event, expert and class."""
-    if len(table.pieces) < 2:
-        return experts
-    key = events.codes.astype(np.intp) * len(experts.values) + experts.codes
-    key = key * max(len(labels.values), 1) + labels.codes
-    key = np.where((events.codes == BLANK) | (experts.codes == BLANK), BLANK, key)
-    files = _files(table, layout, reading, [(key, layout.roles["probability"])])
-    return experts if files is None else _of_files(experts, files)
-
-
-def _of_files(experts: Words, files: Words, single: bool = False) -> Words:
-    """Return the expert of each row, one for each combination of file and expert; named after the file if `single`."""
+def _of_files(experts: Words, files: Words, single: bool) -> Words:
+    """Expert of each row, one for each combination of file and expert; named after the file if `single`."""
     codes = np.where(experts.codes == BLANK, BLANK, files.codes * len(experts.values) + experts.codes)
     used = np.unique(codes[codes != BLANK])
     names = [file if single else f"{file} {expert}" for file in files.values for expert in experts.values]
@@ -227,217 +181,189 @@ def _of_files(experts: Words, files: Words, single: bool = False) -> Words:
     return Words(position[codes], [names[code] for code in used.tolist()], experts.trimmed)
 
 
-def _labels_of_rows(table: Table, layout: Layout, about: int | None) -> Words:
-    """Return the class or the verdict of each row; verdicts that differ only in capitals are the same."""
-    if about is None:
-        return Words(np.broadcast_to(0, table.rows), [])
-    words, spelled = table.words(about), dict[str, str]()
-    if "class" in layout.roles:
-        return words
-    return words.rewritten([spelled.setdefault(word.lower(), word) for word in words.values])
+@dataclass(frozen=True)
+class _Source:
+    """A column of forecasts, with the event, the expert, and the class or verdict of each of its rows."""
 
+    column: int
+    event: Words
+    expert: Words
+    label: Words
+    about: int | None = None  # the column that holds the classes or verdicts
 
-def melt_long(table: Table, layout: Layout, reading: Reading) -> Melted:
-    """Return the long form of a table whose rows are forecasts, probabilities of one class, or verdicts."""
-    events, column = table.words(layout.roles["event"]), layout.roles["probability"]
-    experts = Words(np.broadcast_to(0, table.rows), [table.names[column]])
-    if "expert" in layout.roles:
-        experts = _expert_words(table, layout.roles["expert"], reading)
-    about = layout.roles.get("class", layout.roles.get("verdict"))
-    labels = _labels_of_rows(table, layout, about)
-    experts = _experts_of_files(table, layout, reading, events, experts, labels)
-    value = _long_values(table, column, experts, reading)
-    present = ~np.isnan(value)
-    given = [("event", events), ("expert", experts), *([] if about is None else [("class", labels)])]
-    for role, words in given:
-        if words.blank and (lacking := present & (words.codes == BLANK)).any():
-            own = layout.roles[role] if role in layout.roles else layout.roles["verdict"]
-            name = table.names[own]
-            row, count = int(lacking.argmax()), int(lacking.sum())
-            if role == "class" and _has_single_labels(events.codes[present], labels.codes[present]):
+    def repeats(self, table: Table, files: Words) -> bool:
+        """Whether several files have a number of one event, expert and class."""
+        codes = [each.codes for each in (self.event, self.expert, table.words(self.column))]
+        there = np.all([each != BLANK for each in codes], axis=0)
+        key = np.stack([each.codes[there] for each in (self.event, self.expert, self.label, files)])
+        found = np.unique(key, axis=1)
+        return bool(np.unique(found[:-1], axis=1).shape[1] < found.shape[1])
+
+    def check_names(self, table: Table, layout: Layout, present: Mask) -> None:
+        """Raise if the mask `present` has a row without an event, expert, class or verdict."""
+        about = "class" if "class" in layout.roles else "verdict"
+        places = {"event": layout.roles.get("event"), "expert": layout.roles.get("expert"), about: self.about}
+        for (role, place), words in zip(places.items(), (self.event, self.expert, self.label), strict=True):
+            if place is None or not words.blank or not (lacking := present & (words.codes == BLANK)).any():
+                continue
+            name, row, count = table.names[place], int(lacking.argmax()), int(lacking.sum())
+            if role == "class" and _has_single_labels(self.event.codes[present], words.codes[present]):
                 # Where each event has one class only, the column may say what events are about.
                 ways: list[Mapping[str, object]] = [{"columns": {"topic": name}}, {"columns": {"class": None}}]
-                raise cell_fault("without-class", table, row, own, ways, count)
-            raise cell_fault("without-name", table, row, own, [_not_blank(name)], count, role=role)
-    kept = choose(experts.values, reading.options)
-    if not kept:
+                raise cell_fault("without-class", table, row, place, ways, count)
+            raise cell_fault("without-name", table, row, place, [{"where": f'"{name}" is not blank'}], count, role=role)
+
+
+def _has_single_labels(event: Index, label: Index) -> bool:
+    """Whether each event has a single label in all its rows; blank labels do not count."""
+    known = label != BLANK
+    pairs = np.unique(np.stack([event[known], label[known]], axis=1), axis=0)
+    return len(np.unique(pairs[:, 0])) == len(pairs) > 0
+
+
+def _sources(table: Table, layout: Layout, reading: Reading) -> tuple[list[_Source], list[str]]:
+    """Columns of forecasts, and the classes that they are about.
+
+    Where rows of several files have one event, expert and class, and no times, experts are those of each file.
+    """
+    columns, cells = layout.forecasts or (layout.roles["probability"],), layout.cells or ((None, None),)
+    constant = partial(np.broadcast_to, shape=table.rows)
+    events, names = row_events(table, layout), [str(expert or table.names[columns[0]]) for expert, _ in cells]
+    experts = [Words(constant(np.intp(0)), [name]) for name in names]
+    if by_row := "expert" in layout.roles:
+        experts = [_expert_words(table, layout.roles["expert"], reading)] * len(columns)
+    about = layout.verdicts or [layout.roles[role] for role in ("class", "verdict") if role in layout.roles][:1]
+    classes = list(dict.fromkeys(label for _, label in cells if label is not None))
+    labels = [Words(constant(np.intp(classes.index(label) if label else 0)), classes) for _, label in cells]
+    if about:
+        labels = _labels([table.words(column) for column in about], "class" in layout.roles, reading.rules)
+        classes = list(labels[0].values)
+    of_events = [replace(events, codes=constant(np.intp(i))) if layout.events else events for i in range(len(columns))]
+    found = [_Source(*each) for each in zip_longest(columns, of_events, experts, labels, about)]
+    files = table.files() if reading.options.duplicates is None and "time" not in layout.roles else None
+    if files is not None and any(each.repeats(table, files) for each in found):
+        reading.notes.append(finding("experts-of-files", files=files.values))
+        single = not by_row and len({*names}) == 1
+        found = [replace(each, expert=_of_files(each.expert, files, single)) for each in found]
+    return found, classes
+
+
+def _labels(columns: Sequence[Words], by_class: bool, rules: NumberRules) -> list[Words]:
+    """Columns of classes, or of verdicts among those of all columns; verdicts that differ only in capitals are one."""
+    if by_class:
+        return list(columns)
+    spelled: dict[str, str] = {}
+    for word in chain.from_iterable(each.values for each in columns):
+        if word.lower() not in rules.missing_words:
+            spelled.setdefault(word.lower(), word)
+    place = {key: i for i, key in enumerate(spelled)}
+    found = [np.array([place.get(word.lower(), BLANK) for word in each.values], dtype=np.intp) for each in columns]
+    return [Words(each.expand(own, BLANK), [*spelled.values()]) for each, own in zip(columns, found, strict=True)]
+
+
+def melt(table: Table, layout: Layout, reading: Reading) -> Melted:
+    """Return the long form of a table, with the number of each row in each column of forecasts."""
+    sources, classes = _sources(table, layout, reading)
+    experts, events = {id(each.expert): each.expert for each in sources}.values(), sources[0].event
+    kept = choose([name for each in experts for name in each.values], reading.options)
+    plain = reading.numbers(table, [each.column for each in sources])
+    if layout.long or layout.wide:
+        _check_units(table, layout, sources, plain, kept, reading)
+    position = {name: i for i, name in enumerate(kept)}
+    parts: list[dict[str, npt.NDArray[Any]]] = []
+    for i, source in enumerate(sources):
+        who, expert = source.expert, source.expert.codes
+        if who.values != kept:
+            codes = np.array([position.get(name, BLANK) for name in who.values], dtype=np.intp)
+            expert = who.expand(codes, BLANK)
+        if who.values and (expert == BLANK).all():
+            continue
+        value = _values(table, layout, source, plain[i], reading)
+        present, plain[i] = ~np.isnan(value), None
+        source.check_names(table, layout, present)
+        if layout.long and "time" in layout.roles:
+            # A blank may take back what was forecast before; what a user calls no answer does not.
+            present = ~named_missing(table, source.column, reading.rules)
+        present &= (source.event.codes != BLANK) & (expert != BLANK)
+        parts.append(_part(source, expert, value, present, every=len(sources) == 1 and bool(present.all())))
+    if not kept and "expert" in layout.roles:
         header = shown(table.names[layout.roles["expert"]])
         raise LayoutError(f"{table.name}: no row names an expert in column {header}")
-    expert = experts.codes
-    if kept != experts.values:
-        position = {name: i for i, name in enumerate(kept)}
-        expert = experts.expand(np.array([position.get(name, BLANK) for name in experts.values], dtype=np.intp), BLANK)
-    # A blank may take back what was forecast before, where there are times; what a user calls no answer does not.
-    stands = present.copy() if "time" not in layout.roles else np.ones(table.rows, dtype=np.bool_)
-    if about is None:
-        stands &= ~named_missing(table, column, reading.rules)
-    if events.blank:
-        stands &= events.codes != BLANK
-    if experts.blank or expert is not experts.codes:
-        stands &= expert != BLANK
-    rows = None if stands.all() else np.flatnonzero(stands)
-    chosen: slice | Index = slice(None) if rows is None else rows
-    count = table.rows if rows is None else len(rows)
-    _note_ids(reading, events, experts)
-    long_rows = LongRows(
-        table=table,
-        events=events.values,
-        experts=kept,
-        classes=labels.values if len(labels.values) > 1 else (),
-        event=events.codes[chosen].astype(np.intp, copy=False),
-        expert=expert[chosen].astype(np.intp, copy=False),
-        label=np.broadcast_to(0, count) if about is None else np.maximum(labels.codes[chosen], 0),
-        value=value[chosen],
-        rows=rows,
-        column=np.broadcast_to(column, count),
-        time=reading.times(table, layout, chosen),
-        expires=reading.times(table, layout, chosen, "expires"),
-    )
-    if "verdict" in layout.roles and "class" not in layout.roles:
-        return _with_complements(Melted(long_rows, events.codes, labels.codes, labels.values), layout)
-    return Melted(withdrawn_only(long_rows), events.codes, labels.codes, labels.values)
+    arrays = {name: _joined(parts, name) for name in ("event", "expert", "label", "value", "rows", "column")}
+    _note_ids(reading, None if layout.events else events, sources[0].expert)
+    rows = arrays.pop("rows")
+    rows = rows if len(rows) == len(arrays["value"]) else None
+    times = [reading.times(table, layout, slice(None) if rows is None else rows, role) for role in ("time", "expires")]
+    found = LongRows(table, events.values, kept, classes if len(classes) > 1 else (), rows=rows, **arrays)
+    found = replace(found, time=times[0], expires=times[1])
+    label = sources[0].label.codes if layout.long else np.broadcast_to(0, table.rows)
+    if layout.verdicts or ("verdict" in layout.roles and "class" not in layout.roles):
+        classes = _both(classes, table, sources[0])
+        # The probability of each verdict, and 1 minus it for the other one.
+        found = replace(found.and_also(replace(found, label=1 - found.label, value=1.0 - found.value)), classes=classes)
+    return Melted(withdrawn_only(found), events.codes, label, classes)
 
 
-def _with_complements(melted: Melted, layout: Layout) -> Melted:
-    """Return forecasts of two classes: the probability of each verdict, and 1 minus it for the other verdict."""
-    rows, verdicts = melted.long_rows, melted.written
+def _values(table: Table, layout: Layout, source: _Source, plain: Numbers | None, reading: Reading) -> Array:
+    """A column as fractions, (rows,), by the unit or the scale of each row's expert."""
+    who, column = source.expert, source.column
+    if layout.long or not source.label.values or layout.verdicts:
+        levels = read_levels(table, column, who.values, who.codes, reading.rules)
+        if levels is not None:
+            return levels
+    named = who.values[0] if layout.wide and len(who.values) == 1 else None
+    return reading.probabilities(table, column, plain, named, units_of_rows(who.values, who.codes, reading.rules))
+
+
+def _part(source: _Source, expert: Index, value: Array, present: Mask, every: bool) -> dict[str, npt.NDArray[Any]]:
+    """Arrays with one value for each number in the rows `present`; without `rows` if they are `every` row."""
+    rows = slice(None) if every else np.flatnonzero(present).astype(np.int32)
+    found = {"event": source.event.codes, "expert": expert, "label": source.label.codes, "value": value}
+    found = {name: of[rows] for name, of in found.items()}
+    found["event"], found["label"] = found["event"].astype(np.intp, copy=False), np.maximum(found["label"], 0)
+    column = np.broadcast_to(np.int32(source.column), len(found["value"]))
+    return {**found, "column": column, "rows": np.empty(0, np.int32) if isinstance(rows, slice) else rows}
+
+
+def _both(verdicts: list[str], table: Table, source: _Source) -> list[str]:
+    """The verdict and its opposite, if there is but one; raise if there are more than two."""
     if len(verdicts) > 2:
-        name = rows.table.names[layout.roles["verdict"] if layout.long else layout.verdicts[0]]
+        name = table.names[source.column if source.about is None else source.about]
         raise LayoutError(
-            f"{rows.table.name}: column {shown(name)} has {len(verdicts)} verdicts, {listed(verdicts, 4)}, and how "
+            f"{table.name}: column {shown(name)} has {len(verdicts)} verdicts, {listed(verdicts, 4)}, and how "
             "sure somebody is of one says nothing of each of the others: a column is wanted for each of them"
         )
-    if len(verdicts) < 2:
-        verdicts = [*verdicts, *(_other_of(word) for word in verdicts)]
-    other = replace(rows, label=1 - rows.label, value=1.0 - rows.value)
-    return replace(melted, long_rows=withdrawn_only(replace(rows.and_also(other), classes=verdicts)), written=verdicts)
-
-
-def _other_of(word: str) -> str:
-    """Return the opposite of a verdict: "no" for "yes", otherwise "not" and the word."""
-    family = next((family for family in FAMILIES if word.lower() in family), None)
-    return f"not {word}" if family is None else family[1 - family.index(word.lower())]
-
-
-def melt_columns(table: Table, layout: Layout, reading: Reading) -> Melted:
-    """Return the long form of a table with one column of forecasts per expert, class or event."""
-    events = row_events(table, layout)
-    experts, own = _experts_of_columns(table, layout, reading, events)
-    by_row = experts[0] if "expert" in layout.roles else None
-    kept = choose([name for each in experts for name in each.values], reading.options)
-    position = {name: i for i, name in enumerate(kept)}
-    verdicts, classes = _verdicts_of_columns(table, layout, reading.rules)
-    classes += dict.fromkeys(label for _, label in layout.cells if label is not None)
-    chosen = bool(reading.options.include or reading.options.exclude)
-    plain, nobody = reading.numbers(table, layout.forecasts), np.broadcast_to(np.intp(0), table.rows)
-    if layout.wide:
-        _check_columns(table, layout, plain, position if own else None, reading)
-    parts: list[dict[str, npt.NDArray[Any]]] = []
-    for i, (column, (expert, label)) in enumerate(zip(layout.forecasts, layout.cells, strict=True)):
-        codes = np.array([position.get(name, BLANK) for name in experts[i].values], dtype=np.intp)
-        of_row = experts[i].expand(codes, BLANK)
-        if by_row is None and (of_row == BLANK).all():
-            continue
-        named, who = str(expert) if own else None, by_row or Words(nobody, [str(expert)])
-        value = None if label else read_levels(table, column, who.values, who.codes, reading.rules)
-        if value is None:
-            other = by_row or expert != table.names[column]
-            units = units_of_rows(who.values, who.codes, reading.rules) if other else None
-            value = reading.probabilities(table, column, plain[i], named, units)
-        present, plain[i] = ~np.isnan(value), None
-        event = np.broadcast_to(np.intp(i), table.rows) if layout.events else events.codes
-        # Who is left out has no code, as who is not named.
-        checked = [("event", event)] if by_row is None or chosen else [("event", event), ("expert", of_row)]
-        checked += [("answer", verdicts[i])] if verdicts else []
-        for what, codes in checked:
-            lacking = present & (codes == BLANK)
-            if lacking.any():
-                own_column = table.names[layout.verdicts[i] if what == "answer" else layout.roles[what]]
-                raise _nameless(table, column, lacking, what, own_column)
-        rows = np.flatnonzero(present & (of_row != BLANK)).astype(np.int32)
-        labels = verdicts[i][rows] if verdicts else np.full(len(rows), classes.index(label) if label else 0)
-        part = {"rows": rows, "expert": of_row[rows], "event": event[rows].astype(np.intp), "value": value[rows]}
-        parts.append({**part, "column": np.full(len(rows), np.int32(column)), "label": labels.astype(np.int32)})
-    arrays = {name: _joined(parts, name) for name in ("rows", "expert", "event", "value", "column", "label")}
-    _note_ids(reading, events if not layout.events else None, by_row)
-    long_rows = LongRows(
-        table=table,
-        events=events.values,
-        experts=kept,
-        classes=classes if len(classes) > 1 else (),
-        time=reading.times(table, layout, arrays["rows"]),
-        expires=reading.times(table, layout, arrays["rows"], "expires"),
-        **arrays,
-    )
-    found = Melted(long_rows, events.codes, nobody, classes)
-    return _with_complements(found, layout) if verdicts else found
-
-
-def _verdicts_of_columns(table: Table, layout: Layout, rules: NumberRules) -> tuple[list[Index], list[str]]:
-    """Return the verdict of each row for each column, as positions in a list of verdicts, and this list."""
-    spelled: dict[str, str] = {}
-    found = []
-    for column in layout.verdicts:
-        words = table.words(column)
-        known = {word: word.lower() for word in words.values if word.lower() not in rules.missing_words}
-        spelled |= {key: word for word, key in reversed(known.items()) if key not in spelled}
-        place = {key: i for i, key in enumerate(spelled)}
-        found.append(words.expand(np.array([place.get(known.get(word, ""), BLANK) for word in words.values]), BLANK))
-    return found, list(spelled.values())
-
-
-def _experts_of_columns(table: Table, layout: Layout, reading: Reading, events: Words) -> tuple[list[Words], bool]:
-    """Return the expert of each row, by column of forecasts, and whether each column is one expert's."""
-    if "expert" in layout.roles:
-        return [_expert_words(table, layout.roles["expert"], reading)] * len(layout.forecasts), False
-    nobody = np.broadcast_to(np.intp(0), table.rows)
-    experts = [Words(nobody, [str(expert)]) for expert, _ in layout.cells]
-    columns = {expert: column for column, (expert, _) in zip(layout.forecasts, layout.cells, strict=True)}
-    cells = [(events.codes, column) for column in columns.values()]
-    files = _files(table, layout, reading, cells) if layout.wide else None
-    if files is None:
-        return experts, layout.wide
-    return [_of_files(each, files, single=len(columns) == 1) for each in experts], False
+    families = {word: next((each for each in FAMILIES if word.lower() in each), None) for word in verdicts[:1]}
+    others = [f"not {word}" if of is None else of[1 - of.index(word.lower())] for word, of in families.items()]
+    return [*verdicts, *others][:2]
 
 
 def _joined(parts: Sequence[dict[str, npt.NDArray[Any]]], name: str) -> npt.NDArray[Any]:
     """Return the arrays called `name` of all parts as one, and remove them from the parts to free memory."""
     found = [part.pop(name) for part in parts]
-    return np.concatenate(found) if found else np.empty(0, dtype=np.intp)
+    return found[0] if len(found) == 1 else np.concatenate(found) if found else np.empty(0, dtype=np.intp)
 
 
-def _check_columns(
+def _check_units(
     table: Table,
     layout: Layout,
+    sources: Sequence[_Source],
     plain: Sequence[Numbers | None],
-    kept: Mapping[str, int] | None,
+    kept: Sequence[str],
     reading: Reading,
 ) -> None:
-    """Raise if some experts' columns are percentages and others' are fractions, where each expert has a column."""
+    """Raise unless the numbers of all experts, before units are applied, are of one unit."""
+    rules, names = reading.rules, {*kept}
     found, raw = Written(table), replace(reading, rules=replace(reading.rules, percent=False))
-    for column, numbers, (expert, _) in zip(layout.forecasts, plain, layout.cells, strict=True):
-        known = str(expert) in reading.rules.units or scale_of(reading.rules.scales, str(expert)) is not None
-        if (kept is None or str(expert) in kept) and not known:
-            written = raw.written(table, column, numbers)
-            if written is not None:
-                found.add(str(expert), written, column)
-    found.check_odd()
-    if not reading.rules.percent:
-        found.check(columns=True, every=not layout.unused)
+    for source, numbers in zip(sources, plain, strict=True):
+        written, who = raw.written(table, source.column, numbers), source.expert
+        own = [name in names and name not in rules.units and not scale_of(rules.scales, name) for name in who.values]
+        if written is not None and any(own):
+            found.add(source.column, written, who, own, rules.percent)
+    found.check(columns=layout.wide, every=layout.long or not layout.unused, percent=rules.percent)
 
 
-def _nameless(table: Table, column: int, lacking: npt.NDArray[np.bool_], what: str, own: str) -> OpinionPoolError:
-    """Return the error for forecasts in rows without an event, expert or verdict, which column `own` should hold."""
-    row, count = int(lacking.argmax()), int(lacking.sum())
-    return cell_fault("nameless", table, row, column, [_not_blank(own)], count, role=what, own=own)
-
-
-def _not_blank(name: str) -> Mapping[str, object]:
-    """Return the remedy that leaves out rows in which the column `name` is blank."""
-    return {"where": f'"{name}" is not blank'}
-
-
-def _note_ids(reading: Reading, events: Words | None, experts: Words | None) -> None:
+def _note_ids(reading: Reading, events: Words | None, experts: Words) -> None:
     trimmed = sum(words.trimmed for words in (events, experts) if words is not None)
     if trimmed:
         reading.notes.append(finding("trimmed", count=trimmed))

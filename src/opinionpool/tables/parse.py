@@ -35,7 +35,7 @@ from opinionpool.tables.event_facts import (
 )
 from opinionpool.tables.known import active_rows, coverage_note, in_time, known_by, void_by, with_silence, without_void
 from opinionpool.tables.layout import Layout, find_layout, layout_notes
-from opinionpool.tables.melt import Melted, Reading, melt_columns, melt_long, row_events
+from opinionpool.tables.melt import Melted, Reading, melt, row_events
 from opinionpool.tables.options import OPTIONS, STAGES, ReadOptions
 from opinionpool.tables.options_of_events import EventOptions, find_options, fold_rows
 from opinionpool.tables.outcomes import (
@@ -213,7 +213,7 @@ class TableReader:
         table, layout, names = self.table, self.layout, self.table.names
         if self.whole is None:
             refuse_totals(table, layout, self.events, [each.words for each in self.observed if each.table is table])
-        found = (melt_long if layout.long else melt_columns)(table, layout, self.reading)
+        found = melt(table, layout, self.reading)
         refuse_summaries(table, layout, found.long_rows.experts, self.request.include)
         # Of the experts in a part of a table nothing follows.
         units, scales = self.request.units, () if self.whole else self.request.scale

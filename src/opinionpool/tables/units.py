@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool.arrays import Array, Index, Mask
-from opinionpool.errors import ArgumentError, Note, OpinionPoolError
+from opinionpool.errors import ArgumentError, Note, OpinionPoolError, Remedy as Options
 from opinionpool.findings import Place, Remedy, fault, finding
 from opinionpool.names import name_key
 from opinionpool.scales import ALL, Scale, scale_of
@@ -76,13 +76,7 @@ def beyond_bounds(table: Table, column: int, values: Array, percent: bool, named
     far = (values < -OVERSHOOT) | (values > 1 + OVERSHOOT)
     row, count, words, name = int(far.argmax()), int(far.sum()), table.words(column), table.names[column]
     known, codes = Spread.of(values), words.codes[far]
-    cell = words.values[codes[0]]
-    kind = "other" if percent else known.kind
-    place = (table, row, column)
-    if kind == "scale":
-        return a_scale(*place, {named or ALL: known.scale}, known.ends, named is not None)
-    if kind == "odds":
-        return cell_fault("decimal-odds", *place)
+    cell, kind, place = words.values[codes[0]], "other" if percent else known.kind, (table, row, column)
     outs: list[str] = []
     # A column most of whose numbers are probabilities is an expert's, a few cells of which are wrong.
     most, single = 2 * count > known.every, count == 1 < known.every - 1
@@ -105,16 +99,16 @@ def beyond_bounds(table: Table, column: int, values: Array, percent: bool, named
     return cell_fault("out-of-range", *place, found, count=count, bounds=bounds, out="; ".join(["", *outs]))
 
 
-def a_scale(
-    table: Table, row: int, column: int, of: Mapping[str, str], ends: tuple[int, int], columns: bool
+def _a_scale(
+    place: tuple[Table, int, int], of: Mapping[str, str], ends: tuple[int, int], *ways: Options, out: str = ""
 ) -> OpinionPoolError:
-    """Return the error for levels of scales, `of` by expert or "*" for all; `columns`: each expert has a column."""
+    """Error for levels of scales, `of` by expert or "*" for all, which the last of `ways` names."""
     scales = list(dict.fromkeys(of.values()))
     who = {scale: listed([name for name, own in of.items() if own == scale], 4) for scale in scales}
     levels = scales[0] if len(scales) == 1 else " and ".join(f"{scale} ({who[scale]})" for scale in scales)
-    out = f"; {exclude_way(table.names[column], next(iter(of)))}" if columns and ALL not in of else ""
-    halves, (low, high), ways = " and halves" if any("." in scale for scale in scales) else "", ends, [{"scale": of}]
-    return cell_fault("a-scale", table, row, column, ways, low=low, high=high, halves=halves, scale=levels, out=out)
+    halves, say = " and halves" if any("." in scale for scale in scales) else "", str(Remedy(ways[-1]))
+    low, high = ends
+    return cell_fault("a-scale", *place, ways, low=low, high=high, halves=halves, scale=levels, say=say, out=out)
 
 
 def out_of(table: Table, column: int, named: str | None) -> OpinionPoolError | None:
@@ -126,8 +120,9 @@ def out_of(table: Table, column: int, named: str | None) -> OpinionPoolError | N
     if 2 * len(found) < len(words.values) or not max(2, *levels, 2) <= top <= 10:
         return None
     low, row = min(*levels, 1), int(words.rows(next(iter(found)))[0])
-    ends = min(levels), max(levels)
-    return a_scale(table, row, column, {named or ALL: f"{low}-{top}"}, ends, named is not None)
+    of = {named or ALL: f"{low}-{top}"}
+    out = "" if named is None else f"; {exclude_way(table.names[column], named)}"
+    return _a_scale((table, row, column), of, (min(levels), max(levels)), {"scale": of}, out=out)
 
 
 def exclude_way(column: str, expert: str) -> str:
@@ -157,83 +152,80 @@ def units_of_rows(experts: Sequence[str], codes: Index, rules: NumberRules) -> n
 
 
 class Written:
-    """Spread of the numbers of each expert or column as they are written, before units are known."""
+    """Spread of the numbers of each expert as they are written, before units are known."""
 
     def __init__(self, table: Table) -> None:
         self._table = table
-        self._first: dict[str, tuple[int, int]] = {}  # the cell of the first number beyond -1 and 1
+        self._first: dict[str, tuple[Table, int, int]] = {}  # the cell of the first number beyond -1 and 1
         self._spreads: dict[str, Spread] = {}
+        self._spelled: dict[str, str] = {}
 
-    def add(self, name: str, values: Array, column: int, rows: Index | None = None) -> None:
-        """Add the numbers of a column, NaN where blank, under `name`; `rows` are their rows, by default all."""
-        self._spreads[name] = self._spreads.get(name, Spread()) + Spread.of(values)
-        beyond = np.flatnonzero(np.abs(values) > 1 + OVERSHOOT)
-        if len(beyond):
-            self._first.setdefault(name, (int(beyond[0] if rows is None else rows[beyond].min()), column))
+    def add(self, column: int, values: Array, who: Words, own: Sequence[bool], percent: bool) -> None:
+        """Add the numbers of a column, NaN where blank, by the expert of each row, of those whom `own` selects.
 
-    def check_odd(self) -> None:
-        """Refuse a column of more numbers than levels, all of a scale, beside columns of percentages."""
-        kinds = {name: each.kind for name, each in self._spreads.items()}
-        found = (name for name, kind in kinds.items() if kind == "scale" and self._spreads[name].every > _LEVELS)
-        odd = next(found, None) if "percentages" in kinds.values() else None
-        if odd is not None:
-            low, high = self._spreads[odd].ends
-            out = f"; whole numbers from {low} to {high} are a scale, and no percentages as in other columns"
-            out += f"; {exclude_way(odd, odd)}, and if it holds percentages, --unit {quoted(odd)}=percent"
-            ways = [{"exclude": (odd,)}]
-            raise cell_fault("out-of-range", self._table, *self._first[odd], ways, bounds="0 and 1", out=out)
+        If `percent`, of those only who may use the levels of a scale.
+        """
+        if len(who.values) > 1 and not (np.abs(values) > 1 + OVERSHOOT).any():
+            return
+        able, codes = np.array(own), who.codes.astype(np.intp) + 1
+        if percent:
+            above, every = (
+                np.bincount(codes[mask], minlength=len(able) + 1) for mask in (values > 10, values == values)
+            )
+            able &= (20 * above <= every)[1:]
+        order = np.argsort(codes, kind="stable") if able.any() and len(able) > 1 else np.arange(len(values))
+        for code in np.flatnonzero(able).tolist():
+            rows = order[slice(*np.searchsorted(codes, (code + 1, code + 2), sorter=order))]
+            name = self._spelled.setdefault(name_key(who.values[code]), who.values[code])
+            self._spreads[name] = self._spreads.get(name, Spread()) + Spread.of(values[rows])
+            beyond = rows[np.abs(values[rows]) > 1 + OVERSHOOT]
+            if len(beyond):
+                self._first.setdefault(name, (self._table, int(beyond.min()), column))
 
-    def check(self, *, columns: bool, every: bool = True) -> None:
-        """Raise if numbers are levels of scales, or percentages for some experts and fractions for others.
+    def check(self, *, columns: bool, every: bool, percent: bool) -> None:
+        """Raise if numbers are levels of scales or odds, or percentages for some experts and fractions for others.
 
-        `columns` is whether each expert has a column, `every` whether the table has no further columns.
+        `columns` is whether each expert has a column, `every` whether the table has no further columns, `percent`
+        whether the user takes all for percentages: of a scale are then more numbers than it has levels.
         """
         kinds = {name: each.kind for name, each in self._spreads.items()}
-        if "percentages" not in kinds.values() and "scale" in kinds.values():
-            own = {name: self._spreads[name] for name, kind in kinds.items() if kind == "scale"}
-            of, ends, first = shared_scales(own), sum(own.values(), Spread()).ends, next(iter(own))
-            if every and len(own) == len(kinds) and len({*of.values()}) == 1:
+        percentages = [name for name, kind in kinds.items() if kind == "percentages"]
+        few = _LEVELS if percent or percentages else 0
+        levels = {name: each for name, each in self._spreads.items() if kinds[name] == "scale" and each.every > few}
+        if levels:
+            of, ends, first = shared_scales(levels), sum(levels.values(), Spread()).ends, next(iter(levels))
+            if every and len(of) == len(kinds) and len({*of.values()}) == 1:
                 of = {ALL: of[first]}
-            raise a_scale(self._table, *self._first[first], of, ends, columns)
+            way: Options = {"scale": of}
+            if percentages and not percent:
+                way = {**way, "units": dict.fromkeys(percentages, "percent")}
+            ways = [{"exclude": tuple(levels)}, way] if percentages and columns else [way]
+            column = self._table.names[self._first[first][2]]
+            out = f"; {exclude_way(column, first)}" if columns and ALL not in of else ""
+            raise _a_scale(self._first[first], of, ends, *ways, out=out)
+        odds = next((name for name, kind in kinds.items() if kind == "odds"), None)
+        if odds is not None and not (percent or percentages):
+            raise cell_fault("decimal-odds", *self._first[odds])
+        if not percent:
+            self._check_units(columns)
+
+    def _check_units(self, columns: bool) -> None:
+        """Raise if numbers are percentages for some experts and fractions for others."""
         able = {name: each for name, each in self._spreads.items() if each.low >= 0 and each.high <= 100}
         large = [name for name, each in able.items() if each.above > each.inside]
         small = [name for name, each in able.items() if each.inside and not each.above]
         if not large or not small:
             return
-        few = large if len(large) <= len(small) else small
-        ways: list[Mapping[str, object]] = [{"units": dict.fromkeys(large, "percent")}]
-        if few is small:
+        ways: list[Options] = [{"units": dict.fromkeys(large, "percent")}]
+        unit, exclude = f"--unit {_one(large)}=percent", ""
+        if len(large) > len(small):
             ways = [{"percent": True, "units": dict.fromkeys(small, "fraction")}]
-        unit = f"--unit {_one(large)}=percent" if few is large else f"--percent --unit {_one(small)}=fraction"
-        exclude = ""
-        if columns and few is large:
+            unit = f"--percent --unit {_one(small)}=fraction"
+        elif columns:
             exclude = f", or --exclude {_one(large)} if that is no expert"
             ways.append({"exclude": tuple(large)})
-        raise cell_fault(
-            "units-differ",
-            self._table,
-            *self._first[large[0]],
-            ways,
-            small=small,
-            large=large,
-            unit=unit,
-            exclude=exclude,
-        )
-
-
-def check_experts(table: Table, column: int, written: Array, experts: Words, rules: NumberRules) -> None:
-    """Raise if a column has percentages by some experts, fractions by others; `written`, (rows,), are its numbers."""
-    if not (written > 1).any():
-        return
-    found = Written(table)
-    order = np.argsort(experts.codes, kind="stable")
-    bounds = np.searchsorted(experts.codes[order], np.arange(len(experts.values) + 1))
-    spelled: dict[str, str] = {}
-    for i, name in enumerate(experts.values):
-        if name not in rules.units:
-            rows = order[bounds[i] : bounds[i + 1]]
-            found.add(spelled.setdefault(name_key(name), name), written[rows], column, rows)
-    found.check(columns=False)
+        about: dict[str, Any] = {"small": small, "large": large, "unit": unit, "exclude": exclude}
+        raise cell_fault("units-differ", *self._first[large[0]], ways, **about)
 
 
 def check_prior(table: Table, column: int, written: Array) -> None:
