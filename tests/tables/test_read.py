@@ -498,7 +498,7 @@ def test_rows_that_lack_their_event_or_expert():
         read("event,expert,p\nq1,A,.5\n,A,.5\n")
     with pytest.raises(CellError, match="line 3, column 'expert': a forecast without its expert"):
         read("event,expert,p\nq1,A,.5\nq1,,.5\n")
-    with pytest.raises(CellError, match="line 2, column 'A': a forecast in a row without an event"):
+    with pytest.raises(CellError, match="line 2, column 'event': a forecast without its event"):
         read("event,A\n,.5\nq1,.5\n")
     found = read("event,A,y\nq1,.5,1\n,,\n,,\n")
     assert found.events == ("q1",)

@@ -291,8 +291,8 @@ def melt(table: Table, layout: Layout, reading: Reading) -> Melted:
         raise LayoutError(f"{table.name}: no row names an expert in column {header}")
     arrays = {name: _joined(parts, name) for name in ("event", "expert", "label", "value", "rows", "column")}
     _note_ids(reading, None if layout.events else events, sources[0].expert)
-    rows = arrays.pop("rows")
-    rows = rows if len(rows) == len(arrays["value"]) else None
+    chosen = arrays.pop("rows")
+    rows = chosen if len(chosen) == len(arrays["value"]) else None
     times = [reading.times(table, layout, slice(None) if rows is None else rows, role) for role in ("time", "expires")]
     found = LongRows(table, events.values, kept, classes if len(classes) > 1 else (), rows=rows, **arrays)
     found = replace(found, time=times[0], expires=times[1])
