@@ -90,7 +90,7 @@ def codes_of(path):
                     "cross_validation.py",
                     "errors.py",
                     "remarks.py",
-                    "statements.py",
+                    "known.py",
                     "table.py",
                 }, path
 

@@ -8,7 +8,8 @@ from hypothesis import given, settings, strategies as st
 
 from opinionpool.errors import CellError, LayoutError
 from opinionpool.tables.classes import Asked, NoOutcome, order_classes, two_classes
-from opinionpool.tables.outcomes import Observed, settle
+from opinionpool.tables.event_facts import EventColumn
+from opinionpool.tables.outcomes import settle
 from opinionpool.tables.table import read_frame
 
 
@@ -16,7 +17,7 @@ def settled(outcomes, stated=(), missing=frozenset({""}), **asked):
     """Classes and outcomes of events that have one row each."""
     table = read_frame({"y": outcomes})
     words = table.words(0)
-    observed = [Observed(table, 0, words, np.arange(len(outcomes)))]
+    observed = [EventColumn(table, 0, words, np.arange(len(outcomes)))]
     events = [f"q{i}" for i in range(len(outcomes))]
     found = settle(observed, events, stated, Asked(**asked), NoOutcome(missing))
     return found.classes, found.outcomes.tolist(), {note.code: note.text for note in found.notes}
@@ -135,9 +136,9 @@ def test_two_stated_classes_and_one():
 
 def test_an_event_has_one_outcome_whichever_table_says_it():
     table, other = read_frame({"y": ["1", "0", ""]}), read_frame({"y": ["", "1"]})
-    first = Observed(table, 0, table.words(0), np.array([0, 1, 1]))
+    first = EventColumn(table, 0, table.words(0), np.array([0, 1, 1]))
     assert settle([first], ["q", "r"], (), Asked()).outcomes.tolist() == [1, 0]
-    second = Observed(other, 0, other.words(0), np.array([0, 1]))
+    second = EventColumn(other, 0, other.words(0), np.array([0, 1]))
     with pytest.raises(CellError, match=r"event 'r' has two outcomes: '0' \(the table, row 1\) and '1' \(.* row 1\)"):
         settle([first, second], ["q", "r"], (), Asked())
 

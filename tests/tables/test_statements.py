@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from opinionpool.errors import CellError, DuplicateError
-from opinionpool.tables.options_of_events import fold_rows
-from opinionpool.tables.statements import LongRows, drop_late, one_each
+from opinionpool.tables.known import drop_late
+from opinionpool.tables.statements import Distinctions, LongRows, fold_rows, one_each
 from opinionpool.tables.table import read_frame
 
 EVENTS, EXPERTS = ["q0", "q1", "q2"], ["a", "b"]
@@ -87,9 +87,9 @@ def test_one_statement_each_by_either_rule(rows, times):
         with pytest.raises(
             DuplicateError, match=r"different numbers at one time by column 'time', .* so none is the last. .*last-row"
         ):
-            one_each(given_rows, "last", "time")
+            one_each(given_rows, "last", Distinctions(TABLE, "time"))
     for rule in ("last-row", "mean") if tied else ("last", "last-row", "mean"):
-        kept, notes = one_each(given_rows, rule, "time" if times else None)
+        kept, notes = one_each(given_rows, rule, Distinctions(TABLE, "time" if times else None))
         found = {key[:3]: key[3] for key in said(kept)}
         assert set(found) == set(groups)
         for key, several in groups.items():
@@ -104,14 +104,15 @@ def test_one_statement_each_by_either_rule(rows, times):
         assert sum(note.count for note in notes) == repeated
     if repeated:
         with pytest.raises(DuplicateError, match="--duplicates last"):
-            one_each(given_rows, None, None)
+            one_each(given_rows, None, Distinctions(TABLE))
 
 
 def test_averages_are_the_same_to_the_last_bit_in_any_order_of_rows():
     rows = [(0, 0, 0, value, None) for value in (0.1, 0.2, 0.3, 0.7)] + [(0, 1, 0, 0.6, None)] * 2
     assert (0.1 + 0.2) + 0.3 != 0.1 + (0.2 + 0.3)
     found = {
-        tuple(one_each(statements(order), "mean", None)[0].value) for order in list(itertools.permutations(rows))[::29]
+        tuple(one_each(statements(order), "mean", Distinctions(TABLE))[0].value)
+        for order in list(itertools.permutations(rows))[::29]
     }
     assert len(found) == 1
 
@@ -119,7 +120,7 @@ def test_averages_are_the_same_to_the_last_bit_in_any_order_of_rows():
 def test_up_to_three_repeated_pairs_are_listed():
     rows = [(event, expert, 0, 0.5, None) for event in range(2) for expert in range(2) for _ in range(2)]
     with pytest.raises(DuplicateError) as caught:
-        one_each(statements(rows), None, "when")
+        one_each(statements(rows), None, Distinctions(TABLE, "when"))
     pairs = ["'a' on event 'q0' (the table, rows 0, 1)", "'b' on event 'q0' (the table, rows 2, 3)"]
     assert str(caught.value) == (
         f"an expert may have only one forecast on an event, and there are several by {', by '.join(pairs)}, by 'a' on "
@@ -130,7 +131,7 @@ def test_up_to_three_repeated_pairs_are_listed():
 
 def test_the_last_forecast_of_several_classes_is_one_forecast():
     rows = [(0, 0, 0, 0.9, 1), (0, 0, 1, 0.1, 1), (0, 0, 0, 0.3, 2)]
-    kept, _ = one_each(statements(rows, classes=("x", "y")), "last", "time")
+    kept, _ = one_each(statements(rows, classes=("x", "y")), "last", Distinctions(TABLE, "time"))
     assert said(kept) == [(0, 0, 0, 0.3)]
     with pytest.raises(CellError, match="forecast by 'a' on event 'q0' has no probability for class 'y'"):
         fold_rows(kept, [0, 1], None, lambda some: np.zeros(len(some.value)))

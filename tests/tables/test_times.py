@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 from opinionpool.errors import ArgumentError, CellError
 from opinionpool.tables.read import read_forecasts
 from opinionpool.tables.table import read_frame
-from opinionpool.tables.times import as_time, parse_time, read_times
+from opinionpool.tables.times import as_time, read_times
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ from opinionpool.tables.times import as_time, parse_time, read_times
     ],
 )  # fmt: skip
 def test_forms_that_are_understood(text, instant):
-    assert parse_time(text) == np.datetime64(instant, "us")
+    assert as_time(text, "as_of") == np.datetime64(instant, "us")
 
 
 OTHERS = """
@@ -55,8 +55,8 @@ def test_every_iso_time_is_its_instant(naive, minutes, separator):
     zone = None if minutes is None else timezone(timedelta(minutes=minutes))
     moment = naive.replace(tzinfo=zone)
     expected = moment.replace(tzinfo=UTC) if zone is None else moment.astimezone(UTC)
-    assert parse_time(moment.isoformat(separator)) == np.datetime64(expected.replace(tzinfo=None), "us")
-    assert as_time(moment, "as_of") == parse_time(moment.isoformat())
+    assert as_time(moment.isoformat(separator), "as_of") == np.datetime64(expected.replace(tzinfo=None), "us")
+    assert as_time(moment, "as_of") == as_time(moment.isoformat(), "as_of")
 
 
 def test_blank_cells_are_unknown_times():

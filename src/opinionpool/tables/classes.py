@@ -227,14 +227,15 @@ class NoOutcome:
             return self
         return replace(self, void=self.void - (VOID - ALWAYS_VOID - self.own))
 
-    def coded(self, words: Collection[str]) -> NoOutcome:
-        """Return the words, with -1 as missing if the other words of the column, `words`, are 0, or 0 and 1.
+    def coded(self, words: Collection[str], classes: Collection[str] = ()) -> NoOutcome:
+        """Return the words, with -1 as missing if it is no class, and the other words of the column are 0, or 0 and 1.
 
         >>> ["-1" in USUAL.coded(words).missing for words in ({"0", "1", "-1"}, {"0", "-1"}, {"-1", "1"}, {"yes"})]
         [True, True, False, False]
         """
         others = {key(word) for word in words} - self.every - _CODES
-        return replace(self, missing=self.missing | _CODES) if FAMILIES[0][0] in others <= {*FAMILIES[0]} else self
+        coded = "-1" not in classes and FAMILIES[0][0] in others <= {*FAMILIES[0]}
+        return replace(self, missing=self.missing | _CODES) if coded else self
 
     @property
     def every(self) -> frozenset[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,11 +17,10 @@ from opinionpool.tables.classes import Matcher
 from opinionpool.tables.layout import Layout, unused_note
 from opinionpool.tables.melt import Melted, Reading
 from opinionpool.tables.options import ReadOptions
-from opinionpool.tables.options_of_events import EventOptions, fold_rows
 from opinionpool.tables.profile import Profile
 from opinionpool.tables.roles import TEXT, Beside, Columns
-from opinionpool.tables.statements import LongRows
-from opinionpool.tables.table import BLANK, Table, cell_fault, place
+from opinionpool.tables.statements import EventOptions, LongRows, fold_rows
+from opinionpool.tables.table import BLANK, Table, Words, cell_fault, place
 from opinionpool.tables.times import Times, are_times, last_moments, midnights, span
 from opinionpool.tables.units import check_prior, tiny_column
 from opinionpool.text import shown
@@ -59,26 +58,31 @@ def take(values: npt.NDArray[Any], rows: Index, blank: object) -> npt.NDArray[An
     return found
 
 
-def event_values(
-    table: Table,
-    column: int,
-    values: npt.NDArray[Any],
-    blank: object,
-    row_events: Index,
-    events: Sequence[str],
-) -> npt.NDArray[Any]:
-    """Return the value of each event in a column, (events,); raise if an event has two different values.
+@dataclass(frozen=True)
+class EventColumn:
+    """A column that says something of events, and which event each of its rows is about, -1 for none."""
 
-    `values`, (rows,), are `blank`, NaN or NaT where the cell is blank.
-    """
-    present = (values == values) & (values != np.array(blank, dtype=values.dtype))
-    first, clash = one_per_key(values, present, row_events, len(events))
-    if clash is not None:
-        words = table.words(column)
-        one, two = (f"{shown(words.values[words.codes[row]])} ({place(table, row)})" for row in clash)
-        event, header = events[row_events[clash[1]]], table.names[column]
-        raise fault("two-values", event=event, column=header, one=one, other=two)
-    return take(values, first, blank)
+    table: Table
+    column: int
+    words: Words
+    row_events: Index
+
+    def of_events(self, values: npt.NDArray[Any], blank: object, events: Sequence[str]) -> npt.NDArray[Any]:
+        """Return the value of each event, (events,), from those of rows; raise if an event has two different values.
+
+        `values`, (rows,), are `blank`, NaN or NaT where the cell is blank.
+        """
+        present = (values == values) & (values != np.array(blank, dtype=values.dtype))
+        first, clash = one_per_key(values, present, self.row_events, len(events))
+        if clash is not None:
+            one, two = map(self.at, clash)
+            event, header = events[self.row_events[clash[1]]], self.table.names[self.column]
+            raise fault("two-values", event=event, column=header, one=one, other=two)
+        return take(values, first, blank)
+
+    def at(self, row: int) -> str:
+        """Return word and place of a row, as messages quote them."""
+        return f"{shown(self.words.values[self.words.codes[row]])} ({place(self.table, row)})"
 
 
 # A time without a clock, and no Unix time.
@@ -86,30 +90,23 @@ _DAY = re.compile(r"^(?!\d{9})[^:]+$")
 
 
 @dataclass(frozen=True)
-class Ends:
-    """Closing and resolution times of events."""
+class Facts:
+    """Facts on events: closing and resolution times, texts, groups and topics."""
 
     # closes, resolved_at: (events,); NaT where unknown
     closes: Times
     resolved_at: Times
     dated: bool  # whether there is a column of times of resolution
+    texts: tuple[str, ...] | None  # (events,); empty where blank
+    # groups, topics: (events,); "" where blank
+    groups: npt.NDArray[np.str_] | None
+    topics: npt.NDArray[np.str_] | None
     notes: tuple[Note, ...]
 
     @property
     def ends(self) -> Times:
         """The earlier of closing and resolution time of each event, (events,); NaT if neither is known."""
         return np.fmin(self.closes, self.resolved_at)
-
-
-@dataclass(frozen=True)
-class Facts(Ends):
-    """Facts on events: closing and resolution times, priors, texts, groups and topics."""
-
-    prior: Array | None  # (events,), or (events, K) when K > 2; NaN where blank
-    texts: tuple[str, ...] | None  # (events,); empty where blank
-    # groups, topics: (events,); "" where blank
-    groups: npt.NDArray[np.str_] | None
-    topics: npt.NDArray[np.str_] | None
 
     def latest(self, long_rows: LongRows) -> Times | None:
         """Return the time of each event: resolution, else closing, else its last forecast; None if no time is known."""
@@ -136,7 +133,7 @@ class Facts(Ends):
     @property
     def settled(self) -> npt.NDArray[np.bool_] | None:
         """Mask of the events whose closing or resolution time is known, (events,); None if no such time is known."""
-        known = np.asarray(~(np.isnat(self.closes) & np.isnat(self.resolved_at)))
+        known = np.asarray(~np.isnat(self.ends))
         return known if known.any() else None
 
 
@@ -164,78 +161,55 @@ def time_notes(long_rows: LongRows, facts: Facts) -> list[Note]:
     return [finding("times", spans=known)] if known.ends else []
 
 
-def read_facts(layout: Layout, melted: Melted, joined: Joined | None, ends: Ends, prior: Array | None) -> Facts:
-    """Return the facts on all events, given their closing and resolution times and priors."""
-    texts, notes = _texts(layout, melted, joined)
-    return Facts(
-        closes=ends.closes,
-        resolved_at=ends.resolved_at,
-        dated=ends.dated,
-        notes=(*notes, *ends.notes),
-        prior=prior,
-        texts=texts,
-        groups=_labels("group", layout, melted),
-        topics=_labels("topic", layout, melted),
-    )
-
-
-def read_ends(layout: Layout, melted: Melted, joined: Joined | None, reading: Reading) -> Ends:
-    """Return the closing and resolution times of events."""
-    closes, closing = _ends_of("closes", layout, melted, joined, reading)
-    resolved, resolving = _ends_of("resolved_at", layout, melted, joined, reading)
-    dated = "resolved_at" in layout.roles or (joined is not None and "resolved_at" in joined.roles)
+def read_facts(columns: Callable[[str], Sequence[EventColumn]], rows: LongRows, reading: Reading) -> Facts:
+    """Return the facts on all events from the columns of each role, in both tables."""
+    texts, notes = _texts(columns(TEXT), rows.events)
+    closes, closing = _ends_of("closes", columns("closes"), rows, reading)
+    resolved, resolving = _ends_of("resolved_at", columns("resolved_at"), rows, reading)
     what = [word for word, ended in (("close", closing), ("are resolved", resolving)) if ended]
-    return Ends(closes, resolved, dated, (finding("closing-days", what=" and ".join(what)),) if what else ())
+    notes += [finding("closing-days", what=" and ".join(what))] if what else []
+    groups, topics = (_labels(columns(role), rows.events) for role in ("group", "topic"))
+    return Facts(closes, resolved, bool(columns("resolved_at")), texts, groups, topics, tuple(notes))
 
 
-def _ends_of(role: str, layout: Layout, melted: Melted, joined: Joined | None, reading: Reading) -> tuple[Times, bool]:
+def _ends_of(role: str, columns: Sequence[EventColumn], rows: LongRows, reading: Reading) -> tuple[Times, bool]:
     """Return the closing or resolution times, and whether dates without a time count as the ends of their days."""
-    long_rows = melted.long_rows
-    clocked = long_rows.time is not None and not midnights(long_rows.time).all()
-    found = np.full(len(long_rows.events), "NaT", dtype="datetime64[us]")
-    sources: list[tuple[Table, int, Index]] = []
-    if joined is not None and role in joined.roles:
-        sources.append((joined.table, joined.roles[role], joined.row_events))
-    if role in layout.roles:
-        sources.append((long_rows.table, layout.roles[role], melted.row_events))
+    clocked = rows.time is not None and not midnights(rows.time).all()
+    found = np.full(len(rows.events), "NaT", dtype="datetime64[us]")
     ended = False
-    for table, column, rows in sources:
-        values, words = reading.column_times(table, column, role), table.words(column)
-        days = words.expand(np.array([bool(_DAY.search(word)) for word in words.values], dtype=np.bool_), False)
+    # What a table of outcomes says comes first.
+    for each in reversed(columns):
+        values = reading.column_times(each.table, each.column, role)
+        days = each.words.expand(np.array([bool(_DAY.search(word)) for word in each.words.values], dtype=bool), False)
         if clocked or not (days | np.isnat(values)).all():
             days &= midnights(values) & ~np.isnat(values)
             ended |= bool(days.any())
             values = np.where(days, last_moments(values), values)
-        values = event_values(table, column, values, "NaT", rows, long_rows.events)
+        values = each.of_events(values, "NaT", rows.events)
         found = np.where(np.isnat(found), values, found)
     return found, ended
 
 
-def _labels(role: str, layout: Layout, melted: Melted) -> npt.NDArray[np.str_] | None:
-    if role not in layout.roles:
-        return None
-    long_rows = melted.long_rows
-    words = long_rows.table.words(layout.roles[role])
-    labels = words.expand(np.array([*words.values, ""], dtype=np.str_)[:-1], "")
-    return event_values(long_rows.table, layout.roles[role], labels, "", melted.row_events, long_rows.events)
+def _labels(columns: Sequence[EventColumn], events: Sequence[str]) -> npt.NDArray[np.str_] | None:
+    """Return the label of each event, "" where blank; None without a column of labels."""
+    for each in columns:
+        labels = each.words.expand(np.array([*each.words.values, ""], dtype=np.str_)[:-1], "")
+        return each.of_events(labels, "", events)
+    return None
 
 
-def _texts(layout: Layout, melted: Melted, joined: Joined | None) -> tuple[tuple[str, ...] | None, tuple[Note, ...]]:
+def _texts(columns: Sequence[EventColumn], events: Sequence[str]) -> tuple[tuple[str, ...] | None, list[Note]]:
     """Return the text of each event, the first one where rows differ, and a note on each table with differences."""
-    events = melted.long_rows.events
-    sources = [(melted.long_rows.table, layout.roles[TEXT], melted.row_events)] if TEXT in layout.roles else []
-    if joined is not None and TEXT in joined.roles:
-        sources.append((joined.table, joined.roles[TEXT], joined.row_events))
-    found, notes = [""] * len(events), []
-    for table, column, rows in sources:
-        words = table.words(column)
-        first, clash = one_per_key(words.codes, words.codes >= 0, rows, len(events))
-        texts = [*words.values, ""]
-        own = [texts[code] for code in take(words.codes, first, BLANK).tolist()]
+    found, notes = [""] * len(events), list[Note]()
+    for each in columns:
+        codes, texts = each.words.codes, [*each.words.values, ""]
+        first, clash = one_per_key(codes, codes >= 0, each.row_events, len(events))
+        own = [texts[code] for code in take(codes, first, BLANK).tolist()]
         found = [one or other for one, other in zip(found, own, strict=True)]
         if clash is not None:
-            notes.append(finding("texts", column=table.names[column], event=events[rows[clash[1]]]))
-    return (tuple(found) if any(found) else None), tuple(notes)
+            column, event = each.table.names[each.column], events[each.row_events[clash[1]]]
+            notes.append(finding("texts", column=column, event=event))
+    return (tuple(found) if any(found) else None), notes
 
 
 def prior_of_events(
@@ -263,8 +237,8 @@ def prior_of_events(
         raise fault("priors-by-class", Place(long_rows.table.name), wanted=wanted)
     if column is None:
         return None
-    values = event_values(long_rows.table, column, priors[column], np.nan, melted.row_events, long_rows.events)
-    return np.asarray(values)
+    about = EventColumn(long_rows.table, column, long_rows.table.words(column), melted.row_events)
+    return np.asarray(about.of_events(priors[column], np.nan, long_rows.events))
 
 
 def read_priors(table: Table, column: int, reading: Reading) -> Array:

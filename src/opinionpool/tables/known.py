@@ -5,82 +5,116 @@ And at every moment until a question closed.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool.arrays import Array, Index
+from opinionpool.arrays import Array, Index, Mask
 from opinionpool.errors import ArgumentError, Note
-from opinionpool.findings import Place, fault, finding
+from opinionpool.findings import Finding, Place, fault, finding
 from opinionpool.forecasts import Forecasts
 from opinionpool.labels import UNRESOLVED
 from opinionpool.tables.engine import check_cells
-from opinionpool.tables.event_facts import Ends, Facts
+from opinionpool.tables.event_facts import Facts
 from opinionpool.tables.options import ReadOptions
 from opinionpool.tables.outcomes import Settled
-from opinionpool.tables.statements import LongRows, UnnamedTimes, drop_late
-from opinionpool.tables.times import Times, span_text
+from opinionpool.tables.statements import Distinctions, LongRows, active_until
+from opinionpool.tables.times import Times, span_text, time_text
 
 
-def in_time(
-    long_rows: LongRows, request: ReadOptions, facts: Ends, unnamed: UnnamedTimes
-) -> tuple[LongRows, list[Note]]:
+def in_time(long_rows: LongRows, request: ReadOptions, facts: Facts, by: Distinctions) -> tuple[LongRows, list[Note]]:
     """Return the forecasts made before the end of their event, --as-of and --horizon, and notes on the rest."""
+    table, made = long_rows.table.name, long_rows.time
     asked = request.history or request.cutoff is not None or request.ahead is not None
-    if asked and long_rows.time is None and unnamed.columns:
-        raise unnamed.wanted()
+    if asked and made is None and by.unnamed:
+        raise by.wanted()
+    if request.cutoff is not None and made is None:
+        raise fault("no-times-for-as-of", table=table)
     long_rows, notes = drop_late(long_rows, request.cutoff, facts.closes, facts.resolved_at)
-    if request.cutoff is not None and long_rows.time is None:
-        raise fault("no-times-for-as-of", table=long_rows.table.name)
-    if request.history:
-        check_timed(long_rows, facts.ends, "--time-averaged")
-    if request.ahead is None:
+    for option in ["--time-averaged"] * request.history + ["--horizon"] * (request.ahead is not None):
+        if long_rows.time is None:
+            raise fault("no-times", table=table, option=option)
+        if np.isnat(facts.ends).all():
+            raise fault("no-closing-times", table=table, option=option)
+    if request.ahead is None or long_rows.time is None:
         return long_rows, notes
-    check_timed(long_rows, facts.ends, "--horizon")
-    long_rows, early = before_horizon(long_rows, request.ahead, facts.ends)
-    return long_rows, [*notes, *early]
+    # A time that is unknown is before nothing.
+    early = long_rows.time <= (facts.ends - request.ahead)[long_rows.event]
+    if not early.any():
+        raise fault("none-so-early", Place(table), span=span_text(request.ahead))
+    late = len(np.unique(long_rows.pair)) - len(np.unique(long_rows.pair[early]))
+    notes += [finding("horizon", count=late, span=span_text(request.ahead))] if late else []
+    return long_rows.select(early), notes
 
 
-def known_by(cutoff: np.datetime64 | None, outcomes: Index, facts: Facts) -> tuple[Index, list[Note]]:
-    """Return outcomes as known at the cutoff; if there are resolution times, outcomes without one are unknown.
+def drop_late(
+    long_rows: LongRows, as_of: np.datetime64 | None, closes: Times, resolved_at: Times
+) -> tuple[LongRows, list[Note]]:
+    """Return the forecasts made in time, and the notes on late ones.
 
-    Without any resolution times, outcomes of events that close after the cutoff are unknown.
+    Late is: made after the event closed or was resolved, or after --as-of; with --as-of also without a time.
+    """
+    made, event, late = long_rows.time, long_rows.event, list[tuple[Mask, Finding]]()
+    if made is None:
+        return long_rows, []
+    if as_of is not None:
+        late.append((np.isnat(made), finding("no-time", count=1)))
+        late.append((made > as_of, finding("as-of", count=1, time=time_text(as_of))))
+    late.append((made > closes[event], finding("after-close", count=1)))
+    late.append((made > resolved_at[event], finding("after-resolution", count=1)))
+    return _without(long_rows, late)
+
+
+def drop_expired(long_rows: LongRows, as_of: np.datetime64 | None, ends: Times) -> tuple[LongRows, list[Note]]:
+    """Return the forecasts that had not expired when their event ended, or at --as-of, and a note on others."""
+    if long_rows.expires is None:
+        return long_rows, []
+    until = ends if as_of is None else np.fmin(ends, as_of)
+    return _without(long_rows, [(long_rows.expires < until[long_rows.event], finding("expired", count=1))])
+
+
+def _without(long_rows: LongRows, masks: Sequence[tuple[Mask, Finding]]) -> tuple[LongRows, list[Note]]:
+    """Return the rows in none of the masks, and a note for each on those in no earlier one, made of that on one."""
+    kept, notes = np.ones(len(long_rows.value), dtype=bool), list[Note]()
+    for mask, one in masks:
+        out = kept & mask
+        if out.any():
+            count = len(np.unique(long_rows.pair[out])) if long_rows.classes else int(out.sum())
+            notes.append(finding(one.code, **{**one.params, "count": count}))
+            kept &= ~mask
+    return (long_rows if kept.all() else long_rows.select(kept)), notes
+
+
+def known_by(cutoff: np.datetime64 | None, settled: Settled, facts: Facts) -> tuple[Index, Mask, list[Note]]:
+    """Return outcomes and void events as known at the cutoff; if there are times of resolution, none was without one.
+
+    Without any resolution times, nothing is known of events that close after the cutoff. An event annulled at an
+    unknown time was open until it closed.
     """
     if cutoff is None:
-        return outcomes, []
+        return settled.outcomes, settled.void, list(settled.notes)
+    known, later = settled.outcomes != UNRESOLVED, facts.resolved_at > cutoff
+    hidden = np.isnat(facts.resolved_at) if facts.dated else facts.closes > cutoff
+    open_yet = hidden & ~(facts.closes <= cutoff)
+    void = settled.void & ~later & ~open_yet
+    found = [
+        finding("void", count=int(void.sum())),
+        finding("as-of-void", count=int((settled.void & later).sum())),
+        finding("as-of-void-no-date", count=int((settled.void & open_yet).sum())),
+        finding("as-of-outcomes", count=int((known & later).sum())),
+        finding("as-of-no-date", count=int((known & hidden & facts.dated).sum())),
+        finding("as-of-closes", count=int((known & hidden & (not facts.dated)).sum())),
+    ]
+    notes = [note for note in settled.notes if note.code != "void"] + [note for note in found if note.count]
     if not facts.dated:
-        ahead = (facts.closes > cutoff) & (outcomes != UNRESOLVED)
-        hidden = [finding("as-of-closes", count=int(ahead.sum()))] if ahead.any() else []
-        undated = finding("as-of-undated", other="other " if ahead.any() else "")
-        return np.where(ahead, UNRESOLVED, outcomes), [*hidden, undated]
-    later = (facts.resolved_at > cutoff) & (outcomes != UNRESOLVED)
-    undated = np.isnat(facts.resolved_at) & (outcomes != UNRESOLVED)
-    notes: list[Note] = [finding("as-of-outcomes", count=int(later.sum()))] if later.any() else []
-    notes += [finding("as-of-no-date", count=int(undated.sum()))] if undated.any() else []
-    return np.where(later | undated, UNRESOLVED, outcomes), notes
+        notes.append(finding("as-of-undated", other="other " if found[-1].count else ""))
+    return np.where(later | hidden, UNRESOLVED, settled.outcomes), void, notes
 
 
-def void_by(cutoff: np.datetime64 | None, settled: Settled, facts: Facts) -> tuple[npt.NDArray[np.bool_], list[Note]]:
-    """Return the mask of events known to be void at the cutoff, and the notes on outcomes.
-
-    An event annulled at an unknown time was open until it closed; without a column of resolution times and without a
-    closing time it counts as void.
-    """
-    if cutoff is None:
-        return settled.void, list(settled.notes)
-    later = settled.void & (facts.resolved_at > cutoff)
-    closed = facts.closes <= cutoff if facts.dated else ~(facts.closes > cutoff)
-    undated = settled.void & np.isnat(facts.resolved_at) & ~closed
-    void = settled.void & ~later & ~undated
-    notes = [note for note in settled.notes if note.code != "void"]
-    notes += [finding("void", count=int(void.sum()))] if void.any() else []
-    notes += [finding("as-of-void", count=int(later.sum()))] if later.any() else []
-    notes += [finding("as-of-void-no-date", count=int(undated.sum()))] if undated.any() else []
-    return void, notes
-
-
-def without_void(found: tuple[Forecasts, npt.NDArray[np.bool_]]) -> Forecasts:
+def without_void(found: tuple[Forecasts, Mask]) -> Forecasts:
     """Return the forecasts on events that are not void, with the forecasts on void events as `void`."""
     forecasts, void = found
     if not void.any():
@@ -94,57 +128,26 @@ def with_silence(forecasts: Forecasts, p: float) -> Forecasts:
         raise ArgumentError("--silence is for events of two classes: who is silent says nothing of several")
     t, n = forecasts.shape
     check_cells("the table with --silence", t, n, t * n)
-    x = np.full((t, n), p)
-    x[forecasts.event_index, forecasts.expert_index] = forecasts.probabilities
-    missing = t * n - len(forecasts.event_index)
+
+    def of_all(values: npt.NDArray[Any], missing: object) -> npt.NDArray[Any]:
+        """Return the values of all T N possible forecasts by event and expert, (T N,)."""
+        found = np.full((t, n), missing, dtype=values.dtype)
+        found[forecasts.event_index, forecasts.expert_index] = values
+        return found.ravel()
+
     return replace(
         forecasts,
         event_index=np.repeat(np.arange(t), n),
         expert_index=np.tile(np.arange(n), t),
-        probabilities=x.ravel(),
-        made=None if forecasts.made is None else _spread_times(forecasts),
-        notes=(*forecasts.notes, finding("silence", count=missing, p=p)),
+        probabilities=of_all(forecasts.probabilities, p),
+        made=None if forecasts.made is None else of_all(forecasts.made, "NaT"),
+        notes=(*forecasts.notes, finding("silence", count=t * n - len(forecasts.event_index), p=p)),
     )
-
-
-def _spread_times(forecasts: Forecasts) -> Times:
-    """Return the times of all T N possible forecasts by event and expert, (T N,); NaT without a forecast."""
-    assert forecasts.made is not None
-    made = np.full(forecasts.shape, np.datetime64("NaT", "us"))
-    made[forecasts.event_index, forecasts.expert_index] = forecasts.made
-    return made.ravel()
 
 
 # So many numbers are what forecasts stand at, at most, when every moment is looked at.
 MOST = 20_000_000
 _NEVER = np.iinfo(np.int64).max
-
-
-def check_timed(long_rows: LongRows, ends: Times, option: str) -> None:
-    """Raise if no forecast has a time, or no event a known end; `option` is the option that needs these times."""
-    if long_rows.time is None:
-        raise fault("no-times", table=long_rows.table.name, option=option)
-    if np.isnat(ends).all():
-        raise fault("no-closing-times", table=long_rows.table.name, option=option)
-
-
-def before_horizon(long_rows: LongRows, ahead: np.timedelta64, ends: Times) -> tuple[LongRows, list[Note]]:
-    """Return the forecasts made at least `ahead` before the known end of their event, and a note on the rest."""
-    assert long_rows.time is not None
-    # A time that is unknown is before nothing.
-    made = long_rows.time <= (ends - ahead)[long_rows.event]
-    if not made.any():
-        raise fault("none-so-early", Place(long_rows.table.name), span=span_text(ahead))
-    late = int(len(np.unique(long_rows.pair)) - len(np.unique(long_rows.pair[made])))
-    if not late:
-        return long_rows.select(made), []
-    return long_rows.select(made), [finding("horizon", count=late, span=span_text(ahead))]
-
-
-def coverage_note(resolved: npt.NDArray[np.bool_], crowd: Index, ahead: np.timedelta64) -> Note:
-    """Return the note on how many resolved events have a forecast made `ahead` of their end."""
-    number, there = int(resolved.sum()), int((resolved & (crowd > 0)).sum())
-    return finding("coverage", count=there, total=number, span=span_text(ahead))
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,7 +168,7 @@ def active_rows(long_rows: LongRows, ends: Times) -> ActiveForecasts:
     known = ~np.isnat(long_rows.time) & (long_rows.time <= ends[long_rows.event])
     if not known.any():
         raise fault("none-in-time", Place(long_rows.table.name))
-    until = _until(long_rows.select(known), ends)
+    until = active_until(long_rows.select(known), ends)
     given = ~np.isnan(long_rows.value[known])
     # A blank ends what stood before it, and is nothing itself.
     rows, until = long_rows.select(np.flatnonzero(known)[given]), until[given]
@@ -192,27 +195,6 @@ def active_rows(long_rows: LongRows, ends: Times) -> ActiveForecasts:
     share = np.where(whole > 0, length / np.where(whole > 0, whole, 1.0), 1.0 / number)
     middle = starts + (stops - starts) // 2
     return ActiveForecasts(spread, event, share, starts.astype("datetime64[us]"), middle.astype("datetime64[us]"))
-
-
-def _until(rows: LongRows, ends: Times) -> Index:
-    """Return the time until which each forecast is active: the expert's next one, its expiry, or the event's end."""
-    assert rows.time is not None
-    begin = rows.time.astype(np.int64)
-    order = np.lexsort((begin, rows.pair))
-    pair, start = rows.pair[order], begin[order]
-    # The first later time of the same pair; numbers of one time stand side by side.
-    change = np.flatnonzero(np.append(True, (np.diff(pair) != 0) | (np.diff(start) != 0)))
-    group = np.cumsum(np.append(False, (np.diff(pair) != 0) | (np.diff(start) != 0)))
-    later = np.append(start[change][1:], _NEVER)
-    later = np.where(np.append(pair[change][1:], -1) == pair[change], later, _NEVER)
-    until = np.empty(len(begin), dtype=np.int64)
-    until[order] = later[group]
-    # The last moment counts too, so that a forecast made when the event closes stands for one.
-    until = np.minimum(until, ends.astype(np.int64)[rows.event] + 1)
-    if rows.expires is not None:
-        expires = rows.expires.astype(np.int64)
-        until = np.where(np.isnat(rows.expires), until, np.minimum(until, expires))
-    return np.maximum(until, begin)
 
 
 def _intervals(event: Index, begin: Index, until: Index, ends: Times) -> tuple[Index, Index, Index]:

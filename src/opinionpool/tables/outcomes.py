@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -12,7 +13,7 @@ import numpy.typing as npt
 
 from opinionpool.arrays import Index
 from opinionpool.errors import ArgumentError, Note, OpinionPoolError
-from opinionpool.findings import Remedy, fault, finding
+from opinionpool.findings import Place, Remedy, fault, finding
 from opinionpool.labels import FAMILIES, UNRESOLVED, Options, option_slots
 from opinionpool.scales import Scale
 from opinionpool.tables.classes import (
@@ -27,8 +28,11 @@ from opinionpool.tables.classes import (
     order_classes,
     two_classes,
 )
-from opinionpool.tables.event_facts import one_per_key, take
-from opinionpool.tables.table import BLANK, Table, Words, cell_fault, place
+from opinionpool.tables.event_facts import EventColumn, one_per_key, take
+from opinionpool.tables.layout import Layout
+from opinionpool.tables.melt import Melted
+from opinionpool.tables.statements import EventOptions, LongRows, class_lacking
+from opinionpool.tables.table import BLANK, cell_fault, place
 from opinionpool.tables.units import looks_numeric
 from opinionpool.text import listed, quoted, shown, suggestion
 
@@ -39,39 +43,6 @@ _VOIDED = UNRESOLVED - 1
 TIED = _VOIDED - 1
 # So many events with two outcomes, or one in so many, were mistaken or changed, and are no answers of experts.
 _FEW, _SHARE = 2, 10
-
-
-@dataclass(frozen=True)
-class Observed:
-    """A column of outcomes, and which event each of its rows is about, -1 for none.
-
-    `starts` are the first rows of runs of rows with the same event and outcome, if such runs are few.
-    """
-
-    table: Table
-    column: int
-    words: Words
-    row_events: Index
-    starts: Index | None = None
-
-    @classmethod
-    def of(cls, table: Table, column: int, events: Words) -> Observed:
-        """Return the outcomes in `column`, one a row, in a table whose rows are about `events`."""
-        words = table.words(column)
-        new = (events.codes[1:] != events.codes[:-1]) | (words.codes[1:] != words.codes[:-1])
-        starts = np.flatnonzero(np.append(True, new))
-        return cls(table, column, words, events.codes, starts if 2 * len(starts) < table.rows else None)
-
-    @property
-    def events(self) -> Index:
-        """Event of each run of rows, or of each row if there are no runs."""
-        return self.row_events if self.starts is None else self.row_events[self.starts]
-
-    @property
-    def rows(self) -> Index:
-        """Number of rows in each run of rows; 1 for each row if there are no runs."""
-        every = len(self.row_events)
-        return np.ones(every, dtype=np.intp) if self.starts is None else np.diff(self.starts, append=every)
 
 
 @dataclass(frozen=True)
@@ -88,10 +59,10 @@ class Settled:
 
 
 # An outcome somewhere: the column, the word's code in it, and the word.
-_Outcome = tuple[Observed, int, str]
+_Outcome = tuple[EventColumn, int, str]
 
 
-def graded(column: Observed, least: str, scales: Iterable[Scale]) -> Observed:
+def graded(column: EventColumn, least: str, scales: Iterable[Scale]) -> EventColumn:
     """Return grades as 1 from `least` on, a number or level of a scale, else 0; -1 and other words are unchanged.
 
     Raises
@@ -114,26 +85,26 @@ def graded(column: Observed, least: str, scales: Iterable[Scale]) -> Observed:
     )
 
 
-def unprefixed(column: Observed) -> Observed:
+def unprefixed(column: EventColumn) -> EventColumn:
     """A column without "Resolved" before its words."""
     words = list(map(bare, column.words.values))
     return column if words == [*column.words.values] else _rewritten(column, words)
 
 
-def in_levels(column: Observed, scale: Scale) -> Observed:
+def in_levels(column: EventColumn, scale: Scale) -> EventColumn:
     """Return the column with words for levels, such as A>B, spelled as in `scale`."""
     words = column.words.values
     places = [-1 if looks_numeric(word) else scale.place(word) for word in words]
     return _rewritten(column, [word if i < 0 else scale.levels[i] for word, i in zip(words, places, strict=True)])
 
 
-def _rewritten(column: Observed, words: Sequence[str]) -> Observed:
+def _rewritten(column: EventColumn, words: Sequence[str]) -> EventColumn:
     """Return the column with each of its distinct words replaced."""
     return replace(column, words=column.words.rewritten(words))
 
 
 def settle(
-    observed: Sequence[Observed],
+    observed: Sequence[EventColumn],
     events: Sequence[str],
     written: Sequence[str],
     asked: Asked,
@@ -147,19 +118,21 @@ def settle(
     `written` are the classes that forecasts were given for, empty where a forecast is one probability; `classes` those
     of the whole table, if known; `options` those of each event, where events do not share their classes.
     """
-    without = without if options else coded(without, observed, written, asked, classes or ())
+    words, whole = {word for column in observed for word in column.words.values}, classes is None
+    if not options:
+        without = without.coded(words | {*map(str, classes or ())}, {*written, *asked.classes})
     if options is not None:
         classes = option_slots(options)
     elif classes is None:
-        classes = find_classes(observed, written, asked, without, scale)
+        classes = _find_classes(observed, written, asked, without, scale)
     shared = classes if options is None else ()
     # A word that the user names as void is no class.
     void_class = next((word for word in sorted(without.own) if Matcher(shared).find(word) is not None), None)
     if void_class is not None:
         raise fault("void-is-class", word=void_class, classes=[str(label) for label in shared])
-    tied = _preference(observed, scale) if len(shared) == 2 else None
+    tied = _preference(words, scale) if len(shared) == 2 else None
 
-    def strange(column: Observed, code: int, event: int) -> OpinionPoolError:
+    def strange(column: EventColumn, code: int, event: int) -> OpinionPoolError:
         return (
             _no_option(column, code, event, events[event], options[event])
             if options
@@ -171,10 +144,12 @@ def settle(
     known = Matcher(written)
     usual = {word for word in encoded.met if word.lower() in without.void and known.find(word) is None}
     notes = [finding("void-class", word=word) for word in sorted(usual if options is None else ())]
+    absent = sorted(without.own - {*map(str.lower, words)}) if whole and observed else []
+    notes += [finding("void-absent", words=absent)] if absent else []
     return Settled(classes, outcomes, void, (*_notes(shared, outcomes, void, encoded), *notes))
 
 
-def _no_option(column: Observed, code: int, event: int, name: str, labels: Sequence[object]) -> OpinionPoolError:
+def _no_option(column: EventColumn, code: int, event: int, name: str, labels: Sequence[object]) -> OpinionPoolError:
     """Return the error for a word that is no option of its event."""
     word = column.words.values[code]
     row = int(np.flatnonzero((column.words.codes == code) & (column.row_events == event))[0])
@@ -182,43 +157,21 @@ def _no_option(column: Observed, code: int, event: int, name: str, labels: Seque
     return cell_fault("no-option", column.table, row, column.column, none_remedies(word), 1, **about)
 
 
-def coded(
+def _find_classes(
+    observed: Sequence[EventColumn],
+    written: Sequence[str],
+    asked: Asked,
     without: NoOutcome,
-    observed: Sequence[Observed],
-    written: Sequence[str],
-    asked: Asked,
-    classes: Sequence[object] = (),
-) -> NoOutcome:
-    """Return `without`, with -1 as missing if all other outcomes are 0 and 1 and -1 is no class."""
-    if "-1" in {*written, *asked.classes}:
-        return without
-    return without.coded({word for column in observed for word in column.words.values} | {*map(str, classes)})
-
-
-def absent_void_notes(observed: Sequence[Observed], without: NoOutcome) -> list[Note]:
-    """Return a note on words that the user declares void and that no event has as outcome; empty without such words."""
-    words = {word.lower() for column in observed for word in column.words.values}
-    absent = sorted(without.own - words)
-    if not observed or not absent:
-        return []
-    return [finding("void-absent", words=absent)]
-
-
-def find_classes(
-    observed: Sequence[Observed],
-    written: Sequence[str],
-    asked: Asked,
-    without: NoOutcome = USUAL,
-    scale: Scale | None = None,
+    scale: Scale | None,
 ) -> tuple[object, ...]:
     """Return the classes, or the levels of a scale if outcomes are levels; arguments and errors as for `settle`."""
     if len(written) > 1:
         return order_classes(written, asked)
-    ties = _preference(observed, scale)
+    words = {word for column in observed for word in column.words.values}
+    ties = _preference(words, scale)
     found = None if scale is None else _levels_seen(_outcomes_among(observed, written, without, ties), scale, asked)
     if found is not None:
         return found
-    words = {word.lower() for column in observed for word in column.words.values}
     cells = _outcomes_among(observed, written, without.beside({*words, *asked.classes}), ties)
     _check_binary(cells)
     return two_classes(_spellings(cells), asked.about(written[0]) if written else asked)
@@ -243,15 +196,14 @@ def _levels_seen(cells: Sequence[_Outcome], scale: Scale, asked: Asked) -> tuple
     return scale.levels if ordered else None
 
 
-def _preference(observed: Sequence[Observed], scale: Scale | None) -> Scale | None:
+def _preference(words: Iterable[str], scale: Scale | None) -> Scale | None:
     """Return the scale of a preference for A or B, if `scale` or the outcomes are of that kind; else None."""
-    words = sorted({word for column in observed for word in column.words.values})
-    found = Scale.of_verdicts(words) if scale is None else scale
+    found = Scale.of_verdicts(sorted(words)) if scale is None else scale
     return found if found is not None and found.is_tie("tie") else None
 
 
 def _outcomes_among(
-    observed: Sequence[Observed], written: Sequence[str], without: NoOutcome, preference: Scale | None = None
+    observed: Sequence[EventColumn], written: Sequence[str], without: NoOutcome, preference: Scale | None = None
 ) -> list[_Outcome]:
     """Return the outcomes without ties and words for no outcome, unless such a word is a class in `written`."""
     known = Matcher(written)
@@ -266,11 +218,9 @@ def _outcomes_among(
 
 def _spellings(cells: Sequence[_Outcome]) -> dict[str, str]:
     """Return the most frequent spelling of each class, by the class's key."""
-    rows = {id(column): column.words.counts for column, *_ in cells}
-    tallies: dict[str, dict[str, int]] = {}
+    tallies: dict[str, Counter[str]] = {}
     for column, code, word in cells:
-        tally = tallies.setdefault(key(word), {})
-        tally[word] = tally.get(word, 0) + int(rows[id(column)][code])
+        tallies.setdefault(key(word), Counter())[word] += int(column.words.counts[code])
     return {of: max(sorted(tally), key=tally.__getitem__) for of, tally in tallies.items()}
 
 
@@ -290,7 +240,7 @@ def _check_binary(cells: Sequence[_Outcome]) -> None:
             raise _not_an_outcome(column, code, "neither 0 nor 1")
 
 
-def _no_outcomes(column: Observed, code: int) -> OpinionPoolError:
+def _no_outcomes(column: EventColumn, code: int) -> OpinionPoolError:
     """Return the error for a column of numbers that has neither 0 nor 1, and so no outcomes."""
     row, count = int(column.words.rows(code)[0]), int((column.words.codes >= 0).sum())
     way, fraction = {"columns": {"outcome": None}}, _if_fraction(column.words.values[code])
@@ -303,7 +253,7 @@ def _if_fraction(word: str) -> str:
     return "; an event that settled at a fraction is neither" if fraction else ""
 
 
-def _not_an_outcome(column: Observed, code: int, what: str) -> OpinionPoolError:
+def _not_an_outcome(column: EventColumn, code: int, what: str) -> OpinionPoolError:
     word = column.words.values[code]
     row = int(column.words.rows(code)[0])
     count, grade = int(column.words.counts[code]), _grade(column.words.values)
@@ -322,7 +272,7 @@ def _not_an_outcome(column: Observed, code: int, what: str) -> OpinionPoolError:
     return cell_fault("no-outcome", column.table, row, column.column, ways, count, what=what)
 
 
-def _column_of_options(column: Observed) -> str | None:
+def _column_of_options(column: EventColumn) -> str | None:
     """Return another column with all outcomes among its words, as these may be its classes; None if there is none."""
     words, table = {*column.words.values}, column.table
     others = (i for i in range(len(table.names)) if i != column.column and len(words) > 2)
@@ -345,11 +295,11 @@ class _Encoded(NamedTuple):
 
 
 def _encode(
-    observed: Sequence[Observed],
+    observed: Sequence[EventColumn],
     options: Sequence[Sequence[object]],
     shared: bool,
     without: NoOutcome,
-    strange: Callable[[Observed, int, int], OpinionPoolError],
+    strange: Callable[[EventColumn, int, int], OpinionPoolError],
     preference: Scale | None = None,
 ) -> _Encoded:
     """Return outcomes as positions among the options of their event, ties of a preference as `TIED`.
@@ -381,20 +331,16 @@ def _encode(
     return _Encoded(_concat(values), met, unsettled, respelled + sum(column.words.trimmed for column in observed))
 
 
-def _pairs(column: Observed, shared: bool) -> tuple[Index, list[tuple[int, int]], list[int]]:
-    """Return the position of each run in a list of (event, word), -1 if blank, the list, and rows of each pair."""
-    words, codes, events = column.words, column.words.codes, column.row_events
-    if column.starts is not None:
-        codes, events = codes[column.starts], events[column.starts]
+def _pairs(column: EventColumn, shared: bool) -> tuple[Index, list[tuple[int, int]], list[int]]:
+    """Return the position of each row in a list of (event, word), -1 if blank, the list, and rows of each pair."""
+    codes, events, size = column.words.codes, column.row_events, max(len(column.words.values), 1)
     if shared:
-        return codes, [(0, code) for code in range(len(words.values))], words.counts.tolist()
+        return codes, [(0, code) for code in range(len(column.words.values))], column.words.counts.tolist()
     there = (codes >= 0) & (events >= 0)
-    keys = events[there].astype(np.intp) * max(len(words.values), 1) + codes[there]
-    keys, inverse = np.unique(keys, return_inverse=True)
+    keys, inverse = np.unique(events[there].astype(np.intp) * size + codes[there], return_inverse=True)
     pair = np.full(len(codes), BLANK)
     pair[there] = inverse
-    pairs = list(zip(*(part.tolist() for part in np.divmod(keys, max(len(words.values), 1))), strict=True))
-    return pair, pairs, np.bincount(inverse, column.rows[there], len(keys)).astype(int).tolist()
+    return pair, [divmod(key, size) for key in keys.tolist()], np.bincount(inverse, minlength=len(keys)).tolist()
 
 
 def _concat(columns: Sequence[Index]) -> Index:
@@ -403,27 +349,19 @@ def _concat(columns: Sequence[Index]) -> Index:
 
 
 def _outcome_of(
-    values: Index, observed: Sequence[Observed], events: Sequence[str]
+    values: Index, observed: Sequence[EventColumn], events: Sequence[str]
 ) -> tuple[Index, npt.NDArray[np.bool_]]:
     """Return the outcome of each event, `UNRESOLVED` without one, and the mask of void events."""
-    row_events = _concat([column.events for column in observed])
+    row_events = _concat([column.row_events for column in observed])
     first, clash = one_per_key(values, values != UNRESOLVED, row_events, len(events))
     if clash is not None:
         known = (values != UNRESOLVED) & (row_events >= 0)
-        rows = _concat([column.rows for column in observed])
-        differing, one = _clashing(values[known], row_events[known], rows[known])
+        pairs = np.unique(np.stack([row_events[known], values[known]], axis=1), axis=0)
+        differing = np.flatnonzero(np.bincount(pairs[:, 0]) > 1)
+        one = int((np.bincount(row_events[known]) > 1).sum()) - len(differing)
         raise _two_outcomes(observed, clash, events, [events[i] for i in differing.tolist()], one)
     outcomes = take(values, first, UNRESOLVED)
     return np.where(outcomes == _VOIDED, UNRESOLVED, outcomes), outcomes == _VOIDED
-
-
-def _clashing(values: Index, keys: Index, rows: Index) -> tuple[Index, int]:
-    """Return the events with several outcomes, and the number of events with one outcome on several rows."""
-    several = np.flatnonzero(np.bincount(keys, rows) > 1)
-    pairs = np.unique(np.stack([keys, values], axis=1), axis=0)
-    differing, outcomes = np.unique(pairs[:, 0], return_counts=True)
-    differing = differing[outcomes > 1]
-    return differing, len(several) - len(differing)
 
 
 def _notes(
@@ -451,7 +389,7 @@ def _notes(
     return notes
 
 
-def _unknown(column: Observed, code: int, classes: tuple[object, ...]) -> OpinionPoolError:
+def _unknown(column: EventColumn, code: int, classes: tuple[object, ...]) -> OpinionPoolError:
     word, rows = column.words.values[code], column.words.rows(code)
     places = place(column.table, *rows[:3].tolist()) + (", ..." if len(rows) > 3 else "")
     labels = {str(label).casefold() for label in classes}
@@ -464,21 +402,15 @@ def _unknown(column: Observed, code: int, classes: tuple[object, ...]) -> Opinio
 
 
 def _two_outcomes(
-    observed: Sequence[Observed], clash: tuple[int, int], events: Sequence[str], differing: Sequence[str], one: int
+    observed: Sequence[EventColumn], clash: tuple[int, int], events: Sequence[str], differing: Sequence[str], one: int
 ) -> OpinionPoolError:
     """Return the error for an event with two outcomes; `one` events have one outcome on several rows."""
-    places: list[str] = []
-    event = ""
-    for row in clash:
-        local = row
-        for column in observed:
-            if local < len(column.rows):
-                break
-            local -= len(column.rows)
-        local = local if column.starts is None else int(column.starts[local])
-        places.append(f"{shown(column.words.values[column.words.codes[local]])} ({place(column.table, local)})")
-        event = events[column.row_events[local]]
-    both = {"event": event, "first": places[0], "second": places[1]}
+    starts = np.cumsum([0, *(len(column.row_events) for column in observed)])
+    of = (np.searchsorted(starts, clash, side="right") - 1).tolist()
+    cells = [(observed[i], row - int(starts[i])) for i, row in zip(of, clash, strict=True)]
+    first, second = (column.at(row) for column, row in cells)
+    event = events[cells[0][0].row_events[cells[0][1]]]
+    both = {"event": event, "first": first, "second": second}
     name, rows = observed[0].table.names[observed[0].column], observed[0].row_events
     if 2 * len(set(rows.tolist())) > len(rows):
         # A row is an event, but for a few.
@@ -489,3 +421,80 @@ def _two_outcomes(
         also = f", and so {'has' if len(so) == 1 else 'have'} {listed(so)}" if so else ""
         return fault("two-outcomes-of-few", None, (), also=also, same=one, count=len(differing), **both)
     return fault("two-outcomes", None, [Remedy({"columns": {"outcome": None}})], name=name, **both)
+
+
+def find_options(
+    melted: Melted, layout: Layout, rule: str | None, asked: Asked, counting: LongRows
+) -> EventOptions | None:
+    """Return the options of each event, None if all events share their classes.
+
+    Options are from the forecasts that may count, `counting`; of events without any, from all rows.
+    """
+    long_rows = melted.long_rows
+    if rule == "event" and not (layout.long and melted.written):
+        raise fault("no-option-column", Place(long_rows.table.name))
+    if rule == "shared" or not (layout.long and long_rows.classes) or (asked.classes and rule is None):
+        return None
+    found = EventOptions.of(long_rows.classes, *_options_met(melted, counting), len(long_rows.events))
+    answered = np.unique(long_rows.event)
+    if (found.sizes[answered] == len(long_rows.classes)).all():
+        return None
+    if rule is None and not _clear(found):
+        raise _unclear(long_rows, found)
+    if asked.positive is not None or asked.classes:
+        raise ArgumentError("--positive and classes are for classes that all events share, and these have their own")
+    single = answered[found.sizes[answered] < 2]
+    if len(single):
+        every = len(single) == len(answered)
+        topic = long_rows.table.names[layout.roles["class"]] if every and "class" in layout.roles else None
+        raise _one_option(long_rows, found, int(single[0]), topic)
+    return found
+
+
+def _one_option(long_rows: LongRows, found: EventOptions, event: int, topic: str | None) -> OpinionPoolError:
+    """Return the error for an event with one option; `topic` is the class column if all events have only one."""
+    about = {"event": long_rows.events[event], "option": found.of_events[event][0]}
+    if topic is None:
+        return fault("one-option", Place(long_rows.table.name), (), **about)
+    ways = [Remedy({"columns": {"topic": topic}}), Remedy({"columns": {"class": None}})]
+    return fault("one-option-each", Place(long_rows.table.name), ways, topic=topic, **about)
+
+
+def _options_met(melted: Melted, counting: LongRows) -> tuple[Index, Index]:
+    """Return event and label of each forecast in `counting`, and of the rows of events without such forecasts."""
+    given = counting.select(~np.isnan(counting.value))
+    unanswered = np.ones(len(given.events), dtype=bool)
+    unanswered[given.event] = False
+    rows = np.flatnonzero((melted.row_events >= 0) & (melted.row_labels >= 0))
+    rows = rows[unanswered[melted.row_events[rows]]]
+    event = np.concatenate([given.event, melted.row_events[rows]])
+    return event, np.concatenate([given.label, melted.row_labels[rows]])
+
+
+def _clear(found: EventOptions) -> bool:
+    """Whether no class, in any spelling, is in two different sets of options."""
+    sets = {frozenset(labels) for labels in found.of_events if labels}
+    words = [key(str(label)) for labels in sets for label in labels]
+    return len(words) == len(set(words))
+
+
+def _unclear(long_rows: LongRows, found: EventOptions) -> OpinionPoolError:
+    """Return the error that asks whether events have options of their own, or forecasts lack classes."""
+    options = found.of_events
+    _, start, count = np.unique(long_rows.pair, return_index=True, return_counts=True)
+    short = start[count < len(long_rows.classes)]
+    event = (
+        int(long_rows.event[short[0]])
+        if len(short)
+        else int(np.where(found.sizes, found.sizes, len(long_rows.classes)).argmin())
+    )
+    other = next(i for i, labels in enumerate(options) if labels and set(labels) != set(options[event]))
+    examples = " and ".join(f"{shown(long_rows.events[i])} ({listed(options[i], 4)})" for i in (event, other))
+    if not len(short):
+        # Every forecast has as many rows as there are classes: one of them lacks its class or its probability.
+        ways = [Remedy({"options": rule}) for rule in ("event", "shared")]
+        return fault("classes-differ", Place(long_rows.table.name), ways, examples=examples)
+    first = int(short[0])
+    ways = [Remedy({"options": "event"}), Remedy({"options": "shared", "drop_incomplete": True})]
+    lacking = class_lacking(long_rows, first)
+    return fault("class-or-option", None, ways, lacking=lacking, examples=examples, **long_rows.about(first))

@@ -9,9 +9,8 @@ from itertools import combinations
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
-from opinionpool.arrays import Array, Mask
+from opinionpool.arrays import Array, Index, Mask
 from opinionpool.errors import ArgumentError, DuplicateError, Note, OpinionPoolError, Remedy
 from opinionpool.findings import Place, fault, finding
 from opinionpool.forecasts import Forecasts, History
@@ -21,28 +20,25 @@ from opinionpool.scales import ALL, PLACES, facing, scale_of
 from opinionpool.tables.classes import as_listed
 from opinionpool.tables.engine import check_classes
 from opinionpool.tables.event_facts import (
-    Ends,
+    EventColumn,
     Facts,
     Joined,
     beside,
     class_order,
     join_outcomes,
     prior_of_events,
-    read_ends,
     read_facts,
     read_priors,
     time_notes,
 )
-from opinionpool.tables.known import active_rows, coverage_note, in_time, known_by, void_by, with_silence, without_void
+from opinionpool.tables.known import active_rows, drop_expired, in_time, known_by, with_silence, without_void
 from opinionpool.tables.layout import Layout, find_layout, layout_notes
 from opinionpool.tables.melt import Melted, Reading, melt, row_events
 from opinionpool.tables.options import OPTIONS, STAGES, ReadOptions
-from opinionpool.tables.options_of_events import EventOptions, find_options, fold_rows
 from opinionpool.tables.outcomes import (
     TIED,
-    Observed,
     Settled,
-    absent_void_notes,
+    find_options,
     graded,
     in_levels,
     settle,
@@ -57,8 +53,9 @@ from opinionpool.tables.remarks import (
     refuse_totals,
 )
 from opinionpool.tables.roles import KEYED, UserRoles, roles_of
-from opinionpool.tables.statements import LongRows, UnnamedTimes, drop_expired, latest_of_pair, one_each
+from opinionpool.tables.statements import Distinctions, EventOptions, LongRows, fold_rows, latest_of_pair, one_each
 from opinionpool.tables.table import Table, Words, cell_fault
+from opinionpool.tables.times import are_times, span_text
 from opinionpool.tables.units import NumberRules
 from opinionpool.text import suggestion
 
@@ -114,8 +111,8 @@ class TableReader:
     _FOUND: ClassVar = {
         "columns": ("profile",),
         "roles": ("layout",),
-        "cells": ("rules", "reading", "events", "joined", "observed", "melted", "ends", "priors"),
-        "times": ("timed", "options", "settled", "facts", "placed"),
+        "cells": ("rules", "reading", "events", "joined", "observed", "melted", "facts", "priors"),
+        "times": ("timed", "options", "settled", "prior", "placed"),
         "choice": ("chosen", "counts", "forecasts"),
     }
 
@@ -196,16 +193,21 @@ class TableReader:
         header = self.table.names[self.layout.roles["event"]] if "event" in self.layout.roles else None
         return join_outcomes(self.other, self.request.keys, self.events.values, self.table.name, header)
 
+    def columns(self, role: str) -> list[EventColumn]:
+        """Return the columns of a role in the table of forecasts, and in that of outcomes."""
+        found, table, joined = [], self.table, self.joined
+        if role in self.layout.roles:
+            column = self.layout.roles[role]
+            found.append(EventColumn(table, column, table.words(column), self.events.codes))
+        if joined is not None and role in joined.roles:
+            column = joined.roles[role]
+            found.append(EventColumn(joined.table, column, joined.table.words(column), joined.row_events))
+        return found
+
     @cached_property
-    def observed(self) -> list[Observed]:
+    def observed(self) -> list[EventColumn]:
         """Columns of outcomes in both tables."""
-        table, joined, found = self.table, self.joined, []
-        if "outcome" in self.layout.roles:
-            found = [Observed.of(table, self.layout.roles["outcome"], self.events)]
-        if joined is not None:
-            column = joined.roles["outcome"]
-            found.append(Observed(joined.table, column, joined.table.words(column), joined.row_events))
-        return as_asked(found, self.request)
+        return as_asked(self.columns("outcome"), self.request)
 
     @cached_property
     def melted(self) -> Melted:
@@ -227,9 +229,9 @@ class TableReader:
         return found
 
     @cached_property
-    def ends(self) -> Ends:
-        """Closing and resolution times of the events."""
-        return read_ends(self.layout, self.melted, self.joined, self.reading)
+    def facts(self) -> Facts:
+        """Facts on events: closing and resolution times, texts, groups and topics."""
+        return read_facts(self.columns, self.melted.long_rows, self.reading)
 
     @cached_property
     def priors(self) -> dict[int, Array]:
@@ -240,16 +242,23 @@ class TableReader:
         ]
         return {column: read_priors(self.table, column, self.reading) for column in columns}
 
-    @property
-    def unnamed(self) -> UnnamedTimes:
-        """Unused columns of times; none if the user declares which column has times, or that none has."""
-        layout = self.layout if "time" not in self.request.keys else replace(self.layout, unused=())
-        return UnnamedTimes.of(self.table, layout, self.profile)
+    @cached_property
+    def by(self) -> Distinctions:
+        """Columns that may say which forecasts count; of times only if the user declares none for them."""
+        layout, names, unused = self.layout, self.table.names, self.layout.unused
+        column, times = layout.roles.get("time"), list[int]()
+        if column is None and "time" not in self.request.keys:
+            times = [i for i in unused if are_times(self.profile.columns[i].words.values[:50])]
+        if "event" in layout.roles:
+            times = [i for i in times if self.profile.varies_within(i, [layout.roles["event"]])]
+        levels = {role: names[place] for role, place in layout.roles.items() if role in KEYED}
+        time = None if column is None else names[column]
+        return Distinctions(self.table, time, unused, times, levels if self.rules.scales else None)
 
     @cached_property
     def timed(self) -> tuple[LongRows, Sequence[Note]]:
         """Rows of the forecasts made in time, and notes on the others."""
-        return in_time(self.melted.long_rows, self.request, self.ends, self.unnamed)
+        return in_time(self.melted.long_rows, self.request, self.facts, self.by)
 
     @cached_property
     def options(self) -> EventOptions | None:
@@ -262,21 +271,19 @@ class TableReader:
     @cached_property
     def settled(self) -> Settled:
         """Classes, outcomes and void events."""
-        request, observed, written = self.request, self.observed, self.melted.written
-        without, events = request.no_outcome, self.events.values
+        request, written = self.request, self.melted.written
         classes = None if self.whole is None else self.whole.classes
         asked = as_listed(request.asked, written, long=self.layout.long)
-        options = None if self.options is None else self.options.of_events
-        found = settle(observed, events, written, asked, without, classes, request.rules.scale, options)
+        options, scale = None if self.options is None else self.options.of_events, request.rules.scale
+        found = settle(self.observed, self.events.values, written, asked, request.no_outcome, classes, scale, options)
         check_classes(self.table.name, len(found.classes))
-        absent = absent_void_notes(observed, without) if self.whole is None else []
-        return replace(found, notes=(*found.notes, *absent))
+        return found
 
     @cached_property
-    def facts(self) -> Facts:
-        """Facts on events: closing and resolution times, priors, texts, groups and topics."""
-        found = prior_of_events(self.layout, self.melted, self.settled.classes, self.priors, self.reading, self.options)
-        return read_facts(self.layout, self.melted, self.joined, self.ends, found)
+    def prior(self) -> Array | None:
+        """Prior probability of each event, (events,) or (events, K); None without columns of priors."""
+        classes = self.settled.classes
+        return prior_of_events(self.layout, self.melted, classes, self.priors, self.reading, self.options)
 
     @cached_property
     def placed(self) -> LongRows:
@@ -287,13 +294,10 @@ class TableReader:
     @cached_property
     def chosen(self) -> tuple[LongRows, Array, tuple[Note, ...]]:
         """One row for each expert and event, its probabilities of all classes, and notes."""
-        table, request, layout, facts, timed = self.table, self.request, self.layout, self.facts, self.placed
-        column = table.names[layout.roles["time"]] if "time" in layout.roles else None
+        request, facts = self.request, self.facts
         ends = facts.asked(request.cutoff, self.settled.outcomes, request.ahead)
-        keys = {role: table.names[place] for role, place in layout.roles.items() if role in KEYED}
-        levels = keys if self.rules.scales else None
-        rows, repeated = one_each(timed, request.duplicates, column, layout.unused, ends, self.unnamed, levels)
-        rows, expired = drop_expired(rows, request.cutoff, facts.closes, facts.resolved_at)
+        rows, repeated = one_each(self.placed, request.duplicates, self.by, ends)
+        rows, expired = drop_expired(rows, request.cutoff, facts.ends)
         rows, probabilities, folded = self._ordered(rows)
         return rows, probabilities, (*repeated, *expired, *folded)
 
@@ -310,24 +314,22 @@ class TableReader:
         return rows, rows.value if classes == 2 else _over_levels(rows, self.rules), []
 
     @cached_property
-    def void(self) -> tuple[npt.NDArray[np.bool_], Sequence[Note]]:
-        """Mask of the void events, and the notes on outcomes."""
-        return void_by(self.request.cutoff, self.settled, self.facts)
+    def known(self) -> tuple[Index, Mask, Sequence[Note]]:
+        """Outcomes and mask of the void events, as known at --as-of, and notes on both."""
+        return known_by(self.request.cutoff, self.settled, self.facts)
 
     @cached_property
     def counts(self) -> ForecastCounts:
         """Counts of extreme values in each expert's forecasts, on events that are not void."""
-        rows, void = self.chosen[0], self.void[0]
+        rows, void = self.chosen[0], self.known[1]
         rows = rows.select(~void[rows.event]) if void.any() else rows
         return ForecastCounts.of(rows, self.request.percent, self.reading.log.marked)
 
     @cached_property
     def forecasts(self) -> Forecasts:
         """Forecasts that count, with the facts on their events."""
-        request, facts, layout, joined = self.request, self.facts, self.layout, self.joined
-        rows, probabilities, _ = self.chosen
-        outcomes, hidden = known_by(request.cutoff, self.settled.outcomes, facts)
-        closing = "closes" in layout.roles or (joined is not None and "closes" in joined.roles)
+        request, facts, (rows, probabilities, _) = self.request, self.facts, self.chosen
+        outcomes, void, _ = self.known
         found = Forecasts(
             events=tuple(self.events.values),
             experts=tuple(rows.experts),
@@ -336,16 +338,16 @@ class TableReader:
             expert_index=rows.expert,
             probabilities=probabilities,
             outcomes=np.maximum(outcomes, UNRESOLVED),
-            prior=facts.prior,
+            prior=self.prior,
             times=facts.latest(rows),
             groups=facts.groups,
             topics=facts.topics,
             settled=facts.settled,
             made=None if rows.time is None or np.isnat(rows.time).all() else rows.time,
             asked=facts.asked(request.cutoff, outcomes, request.ahead),
-            closes=facts.closes if closing else None,
+            closes=facts.closes if self.columns("closes") else None,
             texts=facts.texts,
-            notes=self._notes(hidden),
+            notes=self._notes(),
             scales=facing(rows.experts, self.rules.scales, self.settled.classes)[1],
             ties=outcomes == TIED if (outcomes == TIED).any() else None,
         )
@@ -353,23 +355,25 @@ class TableReader:
             found = replace(found, history=self._history(found))
         if request.silence is not None:
             found = with_silence(found, float(str(request.silence)))
-        found = without_void(_with_options(self.options, found, self.void[0]))
+        found = without_void(_with_options(self.options, found, void))
         if request.ahead is None:
             return found
-        return replace(found, notes=(*found.notes, coverage_note(found.resolved, found.crowd, request.ahead)))
+        there = int((found.resolved & (found.crowd > 0)).sum())
+        covered = finding("coverage", count=there, total=int(found.resolved.sum()), span=span_text(request.ahead))
+        return replace(found, notes=(*found.notes, covered))
 
     def _hint(self) -> str:
         """Return the hint on how to read unused columns of verdicts as forecasts; empty without such columns."""
         return self.profile.hint([self.table.names[place] for place in self.layout.unused], known=True)
 
-    def _notes(self, hidden: Sequence[Note]) -> tuple[Note, ...]:
-        """Return all notes; `hidden` are the notes on outcomes that were not known at --as-of."""
+    def _notes(self) -> tuple[Note, ...]:
+        """Return all notes."""
         (timed, late), rows = self.timed, self.chosen[0]
         column, scale = self.request.columns.get("probability"), self.request.scale.get("*")
         verdicts = [finding("verdicts", column=column, scale=scale)] if self.request is not self.asked else []
         return (
             *self.table.notes,
-            *layout_notes(self.layout, self.table.names, self.unnamed.names, self._hint()),
+            *layout_notes(self.layout, self.table.names, self.by.names, self._hint()),
             *time_notes(timed, self.facts),
             *self.reading.log.notes(),
             *verdicts,
@@ -378,9 +382,8 @@ class TableReader:
             *formula_notes([*self.events.values, *rows.experts]),
             *(self.joined.notes if self.joined else ()),
             *self.facts.notes,
-            *self.void[1],
+            *self.known[2],
             *late,
-            *hidden,
             *self.chosen[2],
             *(self.counts.notes(self.request.rules) if self.whole is None else ()),
         )
@@ -390,7 +393,7 @@ class TableReader:
         if self.options is not None:
             raise ArgumentError("--time-averaged is for events that share their classes, and these have options")
         stood = active_rows(self.placed, self.facts.ends)
-        rows, _ = one_each(stood.long_rows, self.request.duplicates, None)
+        rows, _ = one_each(stood.long_rows, self.request.duplicates, Distinctions(self.table))
         rows, probabilities, _ = self._ordered(rows)
 
         def own(of_events: Any) -> Any:  # noqa: ANN401 - arrays of several types
@@ -412,7 +415,7 @@ class TableReader:
         return History(found, stood.event, stood.share, stood.begin)
 
 
-def as_asked(observed: Sequence[Observed], request: ReadOptions) -> list[Observed]:
+def as_asked(observed: Sequence[EventColumn], request: ReadOptions) -> list[EventColumn]:
     """Columns of outcomes without "Resolved", grades as 0 and 1 if --at-least is given, or levels as on the scale."""
     observed = list(map(unprefixed, observed))
     if request.at_least is not None:
@@ -421,9 +424,7 @@ def as_asked(observed: Sequence[Observed], request: ReadOptions) -> list[Observe
     return observed if scale is None else [in_levels(each, scale) for each in observed]
 
 
-def _with_options(
-    options: EventOptions | None, forecasts: Forecasts, void: npt.NDArray[np.bool_]
-) -> tuple[Forecasts, npt.NDArray[np.bool_]]:
+def _with_options(options: EventOptions | None, forecasts: Forecasts, void: Mask) -> tuple[Forecasts, Mask]:
     """Return the forecasts and the void mask of the events with two or more options, and add the options."""
     if options is None:
         return forecasts, void

@@ -26,9 +26,10 @@ from opinionpool.findings import fault, finding
 from opinionpool.forecasts import Forecasts
 from opinionpool.tables.classes import as_listed
 from opinionpool.tables.engine import SPACE, Progress, is_large
+from opinionpool.tables.event_facts import EventColumn
 from opinionpool.tables.layout import Layout
 from opinionpool.tables.options import ReadOptions
-from opinionpool.tables.outcomes import Observed, absent_void_notes, coded, find_classes
+from opinionpool.tables.outcomes import settle
 from opinionpool.tables.parse import TableReader, Whole, as_asked, layout_of, with_verdicts
 from opinionpool.tables.profile import Profile
 from opinionpool.tables.read import open_table
@@ -153,24 +154,22 @@ def open_parts(source: object, request: ReadOptions, progress: Progress | None) 
 
 
 def _parts(table: Table, request: ReadOptions, layout: Layout, profile: Profile) -> Parts:
-    without = request.no_outcome
     request = _with_dates(table, request, layout)
     observed = []
     if "outcome" in layout.roles:
         column = layout.roles["outcome"]
         words = _tally(table, column)
-        observed = [Observed(table, column, words, np.full(len(words.values), BLANK))]
+        observed = [EventColumn(table, column, words, np.full(len(words.values), BLANK))]
     written = [*dict.fromkeys(label for _, label in layout.cells if label is not None)]
     asked = as_listed(request.asked, written, long=layout.long)
-    observed = as_asked(observed, request)
-    without = coded(without, observed, written, asked)
-    whole = Whole(layout, find_classes(observed, written, asked, without, request.rules.scale), profile)
+    settled = settle(as_asked(observed, request), [], written, asked, request.no_outcome, None, request.rules.scale)
+    whole = Whole(layout, settled.classes, profile)
     known = {}
     if layout.long:
         expert = layout.roles["expert"]
         known[expert] = _tally(table, expert).values
     rows = max(1, CELLS // max(len(layout.forecasts), 1))
-    notes: tuple[Note, ...] = tuple(absent_void_notes(observed, without))
+    notes = tuple(note for note in settled.notes if note.code == "void-absent")
     spans = [(first, min(rows, table.rows - first)) for first in range(0, table.rows, rows)]
     if "event" in layout.roles:
         column = layout.roles["event"]

@@ -5,7 +5,7 @@ Where there are several, columns that distinguish them are named, and columns of
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -13,15 +13,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool.arrays import Array, Index, pairs_increase
-from opinionpool.errors import Note, OpinionPoolError, Remedy as Options
-from opinionpool.findings import Finding, Place, Remedy, fault, finding
-from opinionpool.logodds import FLOOR, expit, logit
-from opinionpool.tables.layout import Layout
-from opinionpool.tables.profile import Profile
+from opinionpool.arrays import Array, Index, Mask, pairs_increase
+from opinionpool.errors import Note, OpinionPoolError
+from opinionpool.findings import Place, Remedy, fault, finding
+from opinionpool.labels import Options
+from opinionpool.logodds import FLOOR, SUM_TOLERANCE, expit, logit
 from opinionpool.tables.roles import BETWEEN, normal, roles_of, words_of
 from opinionpool.tables.table import BLANK, Table, Words, place
-from opinionpool.tables.times import Times, are_times, time_text
+from opinionpool.tables.times import Times, are_times
 from opinionpool.tables.units import written_numbers
 from opinionpool.tables.where import condition
 from opinionpool.text import listed, quoted, shown
@@ -78,57 +77,96 @@ def _kept(words: Words, groups: Sequence[Index]) -> list[str]:
 
 
 @dataclass(frozen=True, eq=False)
-class UnnamedTimes:
-    """Unused columns of times in a table without a column for the times of forecasts."""
+class Distinctions:
+    """Columns that may say which of several forecasts by one expert on one event counts."""
 
     table: Table
-    columns: tuple[int, ...]  # those whose times differ between rows about one event
-
-    @classmethod
-    def of(cls, table: Table, layout: Layout, profile: Profile) -> UnnamedTimes:
-        """Return the unused time columns that vary within events; none if the layout has a column of times."""
-        event = layout.roles.get("event")
-        found = (
-            ()
-            if "time" in layout.roles
-            else tuple(i for i in layout.unused if are_times(profile.columns[i].words.values[:50]))
-        )
-        if event is not None:
-            found = tuple(i for i in found if profile.varies_within(i, [event]))
-        return cls(table, found)
+    time: str | None = None  # the column of times of forecasts
+    unused: Sequence[int] = ()  # those without a role
+    unnamed: Sequence[int] = ()  # those of times among them, if there is no such column and rows on one event differ
+    levels: Mapping[str, str] | None = (
+        None  # those of the names of event and expert, if forecasts are levels of a scale
+    )
 
     @property
     def names(self) -> list[str]:
-        """Headers of the columns of times."""
-        return [self.table.names[i] for i in self.columns]
+        """Headers of the unused columns of times."""
+        return [self.table.names[i] for i in self.unnamed]
 
     @property
-    def _option(self) -> str:
-        """Command-line option that declares a column to be the times of forecasts."""
-        return f"--column time={quoted(self.names[0]) if len(self.columns) == 1 else 'NAME'}"
+    def option(self) -> str:
+        """The option that names the column of times, which is one of the unused ones."""
+        return f"--column time={quoted(self.names[0]) if len(self.names) == 1 else 'NAME'}"
 
-    def ways(self, rule: str) -> tuple[str, list[Options]]:
-        """Return the options by which a column of times decides among duplicates under `rule`, as text and remedies."""
-        if not self.columns:
-            return "", []
-        remedies: list[Options] = [{"columns": {"time": name}, "duplicates": rule} for name in self.names]
-        return f"{self._option} --duplicates {rule}", remedies
+    def by_time(self, **more: object) -> list[Remedy]:
+        """Return remedies that take an unused column of times for that of forecasts, with further options."""
+        return [Remedy({"columns": {"time": name}, **more}) for name in self.names]
 
     def wanted(self) -> OpinionPoolError:
         """Return the error for an option that needs the times of forecasts, which an unused column may have."""
-        ways = [Remedy({"columns": {"time": name}}) for name in self.names]
-        return fault("unnamed-times", Place(self.table.name), ways, names=self.names, option=self._option)
+        return fault("unnamed-times", Place(self.table.name), self.by_time(), names=self.names, option=self.option)
 
     def last(self) -> OpinionPoolError:
         """Return the error for --duplicates last where an unused column may have the times of forecasts."""
-        ways = map(Remedy, [*self.ways("last")[1], {"duplicates": "last-row"}])
-        return fault("last-without-times", None, ways, table=self.table.name, names=self.names, option=self._option)
+        ways = [*self.by_time(duplicates="last"), Remedy({"duplicates": "last-row"})]
+        about = {"table": self.table.name, "names": self.names, "option": self.option}
+        return fault("last-without-times", None, ways, **about)
+
+    def tied(self, ordered: LongRows, starts: Index, tied: Mask) -> OpinionPoolError:
+        """Return the error for different numbers at one time, with the columns that distinguish them."""
+        ends = np.append(starts[1:], len(ordered.key))
+        spans = list(zip(starts[tied].tolist(), ends[tied].tolist(), strict=True))
+        each = []
+        for first, end in spans[:3]:
+            numbers = " and ".join(f"{value:g}" for value in ordered.value[first:end][:3])
+            each.append(f"{ordered.who(first)}, {numbers} ({place(self.table, *ordered.row[first:end][:5].tolist())})")
+        able, ways = distinguishing(self.table, self.unused, [ordered.row[first:end] for first, end in spans])
+        ways = [Remedy({**way.options, "duplicates": "last"}) for way in ways]
+        # What an id distinguishes is no repetition.
+        ways += [Remedy({"duplicates": rule}) for rule in ("last-row", "mean") if not able]
+        left = f"; and {len(spans) - 3} more" if len(spans) > 3 else ""
+        about = {"examples": "; ".join(each), "left": left, "distinguished": distinguishing_text(able)}
+        return fault("same-time", None, ways, column=self.time, count=len(spans), **about)
+
+    def several(self, long_rows: LongRows, pairs: Index) -> OpinionPoolError:
+        """Return the error for several forecasts by one expert on one event, with the columns that distinguish them."""
+        again = [column for column in self.unused if "again" in words_of(self.table.names[column])]
+        examples: list[str] = []
+        for pair in pairs[:3]:
+            if sum(map(len, examples)) < _LONG:
+                cells = np.flatnonzero(long_rows.pair == pair)
+                where = place(self.table, *np.unique(long_rows.row[cells])[:5].tolist())
+                examples.append(f"{long_rows.who(int(cells[0]))} ({where})")
+        left, able, ways = len(pairs) - len(examples), list[str](), list[Remedy]()
+        if not (self.time or self.unnamed):
+            unused = [column for column in self.unused if column not in again]
+            able, ways = distinguishing(self.table, unused, _groups(long_rows))
+        if self.levels and ways and "columns" in ways[0].options and not {"class", "order"} & roles_of(able[0]):
+            # A score is of no class: the judge is another by each criterion, or it is another thing that is judged.
+            own = {role: self.levels[role].split(BETWEEN) for role in ("expert", "event") if role in self.levels}
+            ways = [Remedy({"columns": {role: (*names, able[0])}}) for role, names in own.items()]
+        if able and len(long_rows.experts) == 1 and not {"never", "again"} & words_of(able[0]):
+            ways = [Remedy({"columns": {"expert": able[0]}}), *ways]
+        if not (ways or able) and (again or self.levels is not None) and not (self.time or self.unnamed):
+            ways = [Remedy({"duplicates": rule}) for rule in ("samples", "mean")]
+        elif not (ways or able):
+            ways = self.by_time(duplicates="last") or [Remedy({"duplicates": "last"})]
+            ways += [] if self.time else [Remedy({"duplicates": "mean"})]
+        by = f"column {shown(self.time)}" if self.time else listed(self.names)
+        return fault(
+            "several-forecasts",
+            None,
+            ways,
+            examples=", by ".join(examples),
+            left=f" and {left} more" if left else "",
+            distinguished=distinguishing_text(able),
+            by=f"the last by {by}" if by else "the last in the file",
+            count=len(pairs),
+        )
 
 
 # Two samples by one judge correlate by so much at least, as few of them say little of that.
 LEAST_ALIKE = 0.3
-# Sums over classes that are this close to 1 are left as they are.
-EXACT = 1e-9
 # Characters of examples in a message, about.
 _LONG = 120
 
@@ -206,35 +244,6 @@ class LongRows:
         return f"{shown(self.experts[self.expert[i]])} on event {shown(self.events[self.event[i]])}"
 
 
-def drop_late(
-    long_rows: LongRows, as_of: np.datetime64 | None, closes: Times, resolved_at: Times
-) -> tuple[LongRows, list[Note]]:
-    """Return the forecasts made in time, and the notes on late ones.
-
-    Late is: made after the event closed or was resolved, or after --as-of; with --as-of also without a time.
-    """
-    notes: list[Note] = []
-    if as_of is not None and long_rows.time is not None:
-        unknown = np.isnat(long_rows.time)
-        long_rows = _drop(long_rows, unknown, finding("no-time", count=1), notes)
-        late = long_rows.time > as_of if long_rows.time is not None else unknown
-        long_rows = _drop(long_rows, late, finding("as-of", count=1, time=time_text(as_of)), notes)
-    limits = (closes, finding("after-close", count=1)), (resolved_at, finding("after-resolution", count=1))
-    for limit, one in limits:
-        if long_rows.time is not None:
-            long_rows = _drop(long_rows, long_rows.time > limit[long_rows.event], one, notes)
-    return long_rows, notes
-
-
-def _drop(long_rows: LongRows, late: npt.NDArray[np.bool_], one: Finding, notes: list[Note]) -> LongRows:
-    """Return the rows outside the mask `late`, and add a note on the others; `one` is the note on a single forecast."""
-    if not late.any():
-        return long_rows
-    count = len(np.unique(long_rows.pair[late])) if long_rows.classes else int(late.sum())
-    notes.append(finding(one.code, **{**one.params, "count": count}))
-    return long_rows.select(~late)
-
-
 def withdrawn_only(long_rows: LongRows) -> LongRows:
     """Return the rows without blanks, but with withdrawals: blanks of experts who also have a forecast on the event."""
     blank = np.isnan(long_rows.value)
@@ -244,39 +253,19 @@ def withdrawn_only(long_rows: LongRows) -> LongRows:
     return long_rows.select(~blank | np.isin(pairs, np.unique(pairs[~blank])))
 
 
-def drop_expired(
-    long_rows: LongRows, as_of: np.datetime64 | None, closes: Times, resolved_at: Times
-) -> tuple[LongRows, list[Note]]:
-    """Return the forecasts that had not expired when their event closed or was resolved, or at --as-of, and a note."""
-    if long_rows.expires is None:
-        return long_rows, []
-    until = np.fmin(closes, resolved_at)
-    until = until if as_of is None else np.fmin(until, as_of)
-    notes: list[Note] = []
-    expired = long_rows.expires < until[long_rows.event]
-    return _drop(long_rows, expired, finding("expired", count=1), notes), notes
-
-
 def one_each(
-    long_rows: LongRows,
-    rule: str | None,
-    time_column: str | None,
-    unused: Sequence[int] = (),
-    until: Times | None = None,
-    unnamed: UnnamedTimes | None = None,
-    levels: Mapping[str, str] | None = None,
+    long_rows: LongRows, rule: str | None, by: Distinctions, until: Times | None = None
 ) -> tuple[LongRows, list[Note]]:
     """Return one number for each expert, event and class, by the duplicates `rule`, and notes; raise without a rule.
 
-    `unused` are columns that may distinguish duplicates, `until` when an event's last forecasts end (NaT: at the newest
-    one), `unnamed` unused columns of times, `levels` columns by role, where some forecasts are levels of a scale.
+    `until` is when an event's last forecasts end (NaT: at the newest one).
     """
     notes: list[Note] = []
     blank = np.isnan(long_rows.value)
     if blank.any():
         back = _taken_back(long_rows, blank)
         if rule is None and back.any():
-            raise _duplicates(long_rows, np.unique(long_rows.pair[back]), time_column, (), unnamed, levels)
+            raise replace(by, unused=()).several(long_rows, np.unique(long_rows.pair[back]))
         count = len(np.unique(long_rows.pair[back]))
         if count:
             notes.append(finding("withdrawn", count=count))
@@ -290,25 +279,22 @@ def one_each(
         return long_rows, notes
     pairs = np.unique(long_rows.pair[order[again]])
     if rule is None:
-        raise _duplicates(long_rows, pairs, time_column, unused, unnamed, levels)
-    many = len(pairs)
+        raise by.several(long_rows, pairs)
+    if rule == "last" and by.unnamed:
+        raise by.last()
     if rule == "mean":
-        return _mean(long_rows.select(order)), [*notes, finding("duplicates", count=many, how="their mean counts")]
-    if rule == "samples":
-        samples = _samples(long_rows.select(order))
-        return samples, [*notes, finding("duplicates", count=many, how="they count as samples of one statement")]
-    if rule == "time-weighted":
-        mean = _over_time(long_rows.select(order), time_column, unused, until, unnamed)
-        return mean, [*notes, finding("duplicates", count=many, how="their mean over time counts")]
-    if time_column:
-        by = f"the last by column {shown(time_column)}{', and of one time the last row,' if rule == 'last-row' else ''}"
+        found, how = _mean(long_rows.select(order)), "their mean counts"
+    elif rule == "samples":
+        found, how = _samples(long_rows.select(order)), "they count as samples of one statement"
+    elif rule == "time-weighted":
+        found, how = _over_time(long_rows, until, by), "their mean over time counts"
     else:
-        there = unnamed is not None and bool(unnamed.columns)
-        if unnamed is not None and there and rule == "last":
-            raise unnamed.last()
-        by = f"the last row of the file{'' if there else ', since there are no times,'}"
-    note = finding("duplicates", count=many, how=f"{by} counts")
-    return latest_rows(long_rows, time_column if rule == "last" else None, unused), [*notes, note]
+        found = latest_rows(long_rows, by if rule == "last" else None)
+        how = f"the last row of the file{'' if by.unnamed else ', since there are no times,'} counts"
+        if by.time:
+            last = ", and of one time the last row," if rule == "last-row" else ""
+            how = f"the last by column {shown(by.time)}{last} counts"
+    return found, [*notes, finding("duplicates", count=len(pairs), how=how)]
 
 
 def _stamps(long_rows: LongRows) -> Index:
@@ -318,7 +304,7 @@ def _stamps(long_rows: LongRows) -> Index:
     return np.where(np.isnat(long_rows.time), np.iinfo(np.int64).min, long_rows.time.astype(np.int64))
 
 
-def latest_of_pair(long_rows: LongRows) -> npt.NDArray[np.bool_]:
+def latest_of_pair(long_rows: LongRows) -> Mask:
     """Return the mask of the rows with the latest time of their expert and event."""
     stamp = _stamps(long_rows)
     _, pair = np.unique(long_rows.pair, return_inverse=True)
@@ -327,7 +313,7 @@ def latest_of_pair(long_rows: LongRows) -> npt.NDArray[np.bool_]:
     return np.asarray(stamp == latest[pair])
 
 
-def _taken_back(long_rows: LongRows, blank: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+def _taken_back(long_rows: LongRows, blank: Mask) -> Mask:
     """Return the mask of rows of withdrawn forecasts: the latest row of their expert and event is blank."""
     latest = latest_of_pair(long_rows)
     pairs = long_rows.pair
@@ -384,123 +370,195 @@ def _samples(long_rows: LongRows) -> LongRows:
     return replace(means, value=np.where(counts > 1, found, means.value))
 
 
-def _over_time(
-    long_rows: LongRows,
-    time_column: str | None,
-    unused: Sequence[int],
-    until: Times | None,
-    unnamed: UnnamedTimes | None,
-) -> LongRows:
-    """Return time-weighted means of each expert's numbers by event and class, the last number if no time passes."""
+def _over_time(long_rows: LongRows, until: Times | None, by: Distinctions) -> LongRows:
+    """Return means of each expert's numbers by event and class, weighted by the time that each stood."""
     if long_rows.time is None or np.isnat(long_rows.time).any():
         what = "no column is known to hold times" if long_rows.time is None else "some forecasts have no time"
-        way, remedies = ("", []) if unnamed is None else unnamed.ways("time-weighted")
-        way = way.partition(" --")[0] + ", or " if way else ""
-        raise fault("no-times-to-weight", Place(long_rows.table.name), map(Remedy, remedies), what=what, way=way)
-    ordered = long_rows.select(np.lexsort((long_rows.row, long_rows.time, long_rows.key)))
+        way = f"{by.option}, or " if by.unnamed else ""
+        ways = by.by_time(duplicates="time-weighted")
+        raise fault("no-times-to-weight", Place(long_rows.table.name), ways, what=what, way=way)
+    ordered = long_rows.select(np.argsort(long_rows.key, kind="stable"))
     assert ordered.time is not None
-    last = np.append(np.diff(ordered.key) != 0, True)
     newest = np.full(len(ordered.events), np.datetime64("NaT", "us"))
     np.fmax.at(newest, ordered.event, ordered.time)
     ends = newest if until is None else np.where(np.isnat(until), newest, until)
-    following = np.where(last, ends[ordered.event], np.append(ordered.time[1:], ordered.time[-1:]))
-    stood = np.maximum((following - ordered.time).astype(np.int64), 0).astype(np.float64)
+    # Numbers that stood no time, as they expired at once, count equally.
+    stood = np.maximum(active_until(ordered, ends) - ordered.time.astype(np.int64), 1e-6)
     starts = _starts(ordered)
-    total = np.add.reduceat(stood, starts)
-    group = np.cumsum(np.append(True, last[:-1])) - 1
-    last_rows = latest_rows(ordered, time_column, unused) if (total == 0).any() else None
-    weight = np.where(total[group] > 0, stood / np.where(total > 0, total, 1.0)[group], last)
-    means = np.add.reduceat(weight * ordered.value, starts)
-    return _averaged(ordered, means if last_rows is None else np.where(total > 0, means, last_rows.value))
+    return _averaged(ordered, np.add.reduceat(stood * ordered.value, starts) / np.add.reduceat(stood, starts))
 
 
-def latest_rows(long_rows: LongRows, time_column: str | None, unused: Sequence[int]) -> LongRows:
+def active_until(rows: LongRows, ends: Times) -> Index:
+    """Return the time until which each forecast is active: the expert's next one, its expiry, or the event's end."""
+    assert rows.time is not None
+    begin = rows.time.astype(np.int64)
+    order = np.lexsort((begin, rows.pair))
+    pair, start = rows.pair[order], begin[order]
+    # The first later time of the same pair; numbers of one time stand side by side.
+    change = np.flatnonzero(np.append(True, (np.diff(pair) != 0) | (np.diff(start) != 0)))
+    group = np.cumsum(np.append(False, (np.diff(pair) != 0) | (np.diff(start) != 0)))
+    later = np.append(start[change][1:], np.iinfo(np.int64).max)
+    later = np.where(np.append(pair[change][1:], -1) == pair[change], later, np.iinfo(np.int64).max)
+    until = np.empty(len(begin), dtype=np.int64)
+    until[order] = later[group]
+    # The last moment counts too, so that a forecast made when the event closes stands for one.
+    until = np.minimum(until, ends.astype(np.int64)[rows.event] + 1)
+    if rows.expires is not None:
+        expires = rows.expires.astype(np.int64)
+        until = np.where(np.isnat(rows.expires), until, np.minimum(until, expires))
+    return np.maximum(until, begin)
+
+
+def latest_rows(long_rows: LongRows, by: Distinctions | None) -> LongRows:
     """Return the last number of each expert on each event and class; all classes are taken from one time."""
     if long_rows.time is not None:
         long_rows = long_rows.select(latest_of_pair(long_rows))
     order = np.lexsort((long_rows.row, long_rows.key))
     ordered = long_rows.select(order)
     last = np.append(np.diff(ordered.key) != 0, True)
-    if time_column is not None:
+    if by is not None and by.time is not None:
         starts = _starts(ordered)
         low, high = np.minimum.reduceat(ordered.value, starts), np.maximum.reduceat(ordered.value, starts)
         if (low < high).any():
-            raise _tied(ordered, starts, low < high, time_column, unused)
+            raise by.tied(ordered, starts, low < high)
     return ordered.select(last)
-
-
-def _tied(
-    ordered: LongRows, starts: Index, tied: npt.NDArray[np.bool_], time_column: str, unused: Sequence[int]
-) -> OpinionPoolError:
-    """Return the error for different numbers at one time, with the columns that distinguish them."""
-    ends = np.append(starts[1:], len(ordered.key))
-    spans = list(zip(starts[tied].tolist(), ends[tied].tolist(), strict=True))
-    each = []
-    for first, end in spans[:3]:
-        numbers = " and ".join(f"{value:g}" for value in ordered.value[first:end][:3])
-        each.append(f"{ordered.who(first)}, {numbers} ({place(ordered.table, *ordered.row[first:end][:5].tolist())})")
-    groups = [ordered.row[first:end] for first, end in spans]
-    able, ways = distinguishing(ordered.table, unused, groups)
-    ways = [Remedy({**way.options, "duplicates": "last"}) for way in ways]
-    # What an id distinguishes is no repetition.
-    ways += [Remedy({"duplicates": rule}) for rule in ("last-row", "mean") if not able]
-    return fault(
-        "same-time",
-        None,
-        ways,
-        column=time_column,
-        examples="; ".join(each),
-        left=f"; and {len(spans) - 3} more" if len(spans) > 3 else "",
-        distinguished=distinguishing_text(able),
-        count=len(spans),
-    )
-
-
-def _duplicates(
-    long_rows: LongRows,
-    pairs: Index,
-    time_column: str | None,
-    unused: Sequence[int],
-    unnamed: UnnamedTimes | None,
-    levels: Mapping[str, str] | None,
-) -> OpinionPoolError:
-    """Return the error for several forecasts by one expert on one event, with the columns that distinguish them."""
-    again = [place for place in unused if "again" in words_of(long_rows.table.names[place])]
-    unused = [place for place in unused if place not in again]
-    examples: list[str] = []
-    for pair in pairs[:3]:
-        if sum(map(len, examples)) < _LONG:
-            cells = np.flatnonzero(long_rows.pair == pair)
-            where = place(long_rows.table, *np.unique(long_rows.row[cells])[:5].tolist())
-            examples.append(f"{long_rows.who(int(cells[0]))} ({where})")
-    left = len(pairs) - len(examples)
-    _, by_time = ("", []) if unnamed is None else unnamed.ways("last")
-    able, ways = ([], []) if time_column or by_time else distinguishing(long_rows.table, unused, _groups(long_rows))
-    if levels and ways and "columns" in ways[0].options and not {"class", "order"} & roles_of(able[0]):
-        # A score is of no class: the judge is another by each criterion, or it is another thing that is judged.
-        keys = {role: (*levels[role].split(BETWEEN), able[0]) for role in ("expert", "event") if role in levels}
-        ways = [Remedy({"columns": {role: key}}) for role, key in keys.items()]
-    if able and len(long_rows.experts) == 1 and not {"never", "again"} & words_of(able[0]):
-        ways = [Remedy({"columns": {"expert": able[0]}}), *ways]
-    if not (ways or able) and (again or levels is not None) and not (time_column or by_time):
-        ways = [Remedy({"duplicates": rule}) for rule in ("samples", "mean")]
-    elif not (ways or able):
-        last = [Remedy(way) for way in by_time] or [Remedy({"duplicates": "last"})]
-        ways = last if time_column else [*last, Remedy({"duplicates": "mean"})]
-    by = f"the last by column {shown(time_column)}" if time_column else "the last in the file"
-    return fault(
-        "several-forecasts",
-        None,
-        ways,
-        examples=", by ".join(examples),
-        left=f" and {left} more" if left else "",
-        distinguished=distinguishing_text(able),
-        by=f"the last by {listed(unnamed.names)}" if by_time and unnamed is not None else by,
-        count=len(pairs),
-    )
 
 
 def _groups(long_rows: LongRows) -> list[Index]:
     """Return the rows of each expert, event and class that has more than one row."""
     ordered = long_rows.select(np.argsort(long_rows.key, kind="stable"))
     return [rows for rows in np.split(ordered.row, _starts(ordered)[1:]) if len(rows) > 1]
+
+
+# Sums over classes that are this close to 1 are left as they are.
+EXACT = 1e-9
+# Sums that are so far from 1 may be meant to be 1.
+_NEARLY = 0.1
+# Below it --normalise would make up most of a forecast.
+_LEAST = 0.5
+
+
+@dataclass(frozen=True)
+class EventOptions:
+    """The options of T events, each in order of first appearance."""
+
+    labels: Sequence[str]  # L labels of all events
+    keys: Index  # (P,); pairs of event and label that occur, as event * L + label, increasing
+    slots: Index  # (P,); the position of each among its event's options
+    sizes: Index  # (T,); how many options each event has
+
+    @classmethod
+    def of(cls, labels: Sequence[str], event: Index, label: Index, events: int) -> EventOptions:
+        """Return the options of each event, from the event and label of each row in the order of the table."""
+        keys, first = np.unique(event * len(labels) + label, return_index=True)
+        owner = keys // max(len(labels), 1)
+        sizes = np.bincount(owner, minlength=events)
+        order = np.lexsort((first, owner))
+        slots = np.empty(len(keys), dtype=np.intp)
+        slots[order] = np.arange(len(keys)) - (np.cumsum(sizes) - sizes)[owner[order]]
+        return cls(labels, keys, slots, sizes)
+
+    @property
+    def of_events(self) -> Options:
+        """Labels of each event, in order of first appearance."""
+        owner = self.keys // max(len(self.labels), 1)
+        order = np.lexsort((self.slots, owner))
+        words = [self.labels[code] for code in (self.keys[order] % max(len(self.labels), 1)).tolist()]
+        ends = np.cumsum(self.sizes).tolist()
+        return tuple(tuple(words[end - size : end]) for end, size in zip(ends, self.sizes.tolist(), strict=True))
+
+    def slot(self, long_rows: LongRows) -> Index:
+        """Return the position of each row's option among the options of its event, (M,)."""
+        return self.slots[np.searchsorted(self.keys, long_rows.event * len(self.labels) + long_rows.label)]
+
+    @property
+    def note(self) -> Note:
+        """Note on the number of options that events have, and on the number of distinct sets of options."""
+        sets = list(dict.fromkeys(frozenset(labels) for labels in self.of_events if labels))
+        used = self.sizes[self.sizes > 0]
+        least, most = int(used.min()), int(used.max())
+        many = f"{least}" if least == most else f"{least} to {most}"
+        return finding("options", many=many, count=len(sets))
+
+
+def class_lacking(long_rows: LongRows, start: int, labels: Sequence[object] | None = None) -> str:
+    """Return the first of `labels` (default: all classes) without a probability in the forecast of row `start`."""
+    present = {long_rows.classes[code] for code in long_rows.label[long_rows.pair == long_rows.pair[start]]}
+    return next(str(label) for label in labels or long_rows.classes if label not in present)
+
+
+def fold_rows(
+    long_rows: LongRows,
+    order: Sequence[int],
+    options: EventOptions | None,
+    half_units: Callable[[LongRows], Array],
+    drop_incomplete: bool = False,
+    normalise: bool = False,
+) -> tuple[LongRows, Array, list[Note]]:
+    """Return one row for each forecast of several classes or options, its probabilities, and notes.
+
+    `order` are the positions of the classes in `long_rows.classes`, if events have no options of their own;
+    `half_units` gives half a unit of the last digit written in each row, by which sums may be off.
+    """
+    long_rows = long_rows.select(np.argsort(long_rows.key, kind="stable"))
+    _, starts, counts = np.unique(long_rows.pair, return_index=True, return_counts=True)
+    short = counts != (len(order) if options is None else options.sizes[long_rows.event[starts]])
+    dropped: list[Note] = []
+    if short.any():
+        if not drop_incomplete:
+            raise _lacking(long_rows, options, int(starts[short.argmax()]), int(short.sum()))
+        long_rows, starts, counts, dropped = _without_incomplete(long_rows, counts, short)
+    table = np.zeros((len(counts), len(order) if options is None else max(2, int(options.sizes.max(initial=2)))))
+    slots = np.argsort(order)[long_rows.label] if options is None else options.slot(long_rows)
+    table[np.repeat(np.arange(len(counts)), counts), slots] = long_rows.value
+    total = table.sum(axis=1)
+    off = np.abs(total - 1.0) > SUM_TOLERANCE
+    if off.any():
+        slack = np.zeros(len(starts))
+        cells = np.flatnonzero(np.repeat(off, counts))
+        np.add.at(slack, np.repeat(np.flatnonzero(off), counts[off]), half_units(long_rows.select(cells)))
+        beyond = off & ((np.abs(total - 1.0) > slack + 1e-9) | (total <= 0))
+        if normalise:
+            beyond &= total < _LEAST
+        if beyond.any():
+            raise _off_sum(long_rows, int(starts[beyond.argmax()]), float(total[beyond.argmax()]), total[beyond])
+    uneven = np.abs(total - 1.0) > EXACT
+    if uneven.any():
+        table = np.where(uneven[:, None], table / np.where(total > 0, total, 1.0)[:, None], table)
+    return long_rows.select(starts), table, [*dropped, *_normalised_note(total, uneven, normalise)]
+
+
+def _lacking(long_rows: LongRows, options: EventOptions | None, start: int, count: int) -> OpinionPoolError:
+    """Return the error for the first of `count` incomplete forecasts, at row `start`, with a class that it lacks."""
+    labels = long_rows.classes if options is None else options.of_events[long_rows.event[start]]
+    about = {"lacking": class_lacking(long_rows, start, labels), "size": len(labels), **long_rows.about(start)}
+    about |= {"count": count}
+    ways = [Remedy({"drop_incomplete": True})]
+    return fault("class-lacks", None, ways, **about) if options is None else fault("option-lacks", None, ways, **about)
+
+
+def _without_incomplete(long_rows: LongRows, counts: Index, short: Mask) -> tuple[LongRows, Index, Index, list[Note]]:
+    """Return the rows without forecasts that lack a class, the first row and length of each forecast, and a note."""
+    long_rows = long_rows.select(np.repeat(~short, counts))
+    counts = counts[~short]
+    count = int(short.sum())
+    return long_rows, np.cumsum(counts) - counts, counts, [finding("incomplete", count=count)]
+
+
+def _normalised_note(total: Array, uneven: Mask, asked: bool) -> list[Note]:
+    """Return the note on forecasts that were divided by their sum; empty if there are none."""
+    if not uneven.any():
+        return []
+    count, worst = int(uneven.sum()), float(np.abs(total - 1).max())
+    why = "" if asked else " by rounding"
+    return [finding("normalised", count=count, total=len(total), why=why, worst=worst)]
+
+
+def _off_sum(long_rows: LongRows, start: int, total: float, totals: Array) -> OpinionPoolError:
+    """Return the error for forecasts that do not add up to 1; --normalise is a remedy if all of them nearly do."""
+    way = "--normalise divides such forecasts by their sum, if no class is lacking"
+    if total < _LEAST:
+        way = f"that is too little for --normalise, which takes sums of {_LEAST:g} and above"
+    nearly = bool((np.abs(totals - 1.0) <= _NEARLY).all())
+    ways = [Remedy({"normalise": True})] if nearly else []
+    return fault("off-sum", None, ways, total=total, way=way, count=len(totals), **long_rows.about(start))

@@ -23,25 +23,26 @@ from opinionpool.text import quoted
 
 Times: TypeAlias = npt.NDArray[np.datetime64]
 
-_DAY = r"(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})"
-_CLOCK = r"(\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?)"
+_CLOCK = r"(?P<clock>\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?)\s*(?P<half>[AaPp])?\.?(?:[Mm]\.?)?"
 # Hours from UTC of zones by name: those of RFC 5322 and of Europe. Other names have several meanings.
 _ZONES = {"Z": 0, "UT": 0, "UTC": 0, "GMT": 0, "EST": -5, "EDT": -4, "CST": -6, "CDT": -5, "MST": -7, "MDT": -6}
 _ZONES |= {"PST": -8, "PDT": -7, "WEST": 1, "WET": 0, "CET": 1, "MEZ": 1, "CEST": 2, "MESZ": 2, "EET": 2, "EEST": 3}
 _NAME = "|".join(_ZONES)
 _NAMED_ZONE = re.compile(r"(?:UTC|GMT)[+-]|[^Z\W\d]$|\d\s+[+-]", re.IGNORECASE)
-_ZONE = rf"((?:UTC|GMT)?[+-]\d{{1,2}}(?::?\d{{2}})?|{_NAME})?"
-_HALF = r"\s*([AaPp])?\.?(?:[Mm]\.?)?"
-_SHAPE = re.compile(rf"{_DAY}(?:[T ]\s*{_CLOCK}{_HALF})?\s*{_ZONE}", re.ASCII | re.IGNORECASE)
-_EITHER = re.compile(
-    rf"(\d{{1,2}})[-/.](\d{{1,2}})[-/.](\d{{4}}|\d{{2}})(?:[T, ]\s*{_CLOCK}{_HALF})?\s*{_ZONE}",
-    re.ASCII | re.IGNORECASE,
+# How a day is written: year y, month m and day d, or two numbers, a and b, of which one is the day.
+_DAYS = (
+    r"(?P<y>\d{4})[-/.](?P<m>\d{1,2})[-/.](?P<d>\d{1,2})",
+    r"(?P<a>\d{1,2})[-/.](?P<b>\d{1,2})[-/.](?P<y>\d{4}|\d{2})",
+    r"(?:[A-Z]{2,9},?\s+)?(?P<d>\d{1,2})[- ](?P<m>[A-Z]{3,9})\.?,?[- ](?P<y>\d{4})",
+    r"(?:[A-Z]{2,9},?\s+)?(?P<m>[A-Z]{3,9})\.?\s+(?P<d>\d{1,2})(?:st|nd|rd|th)?,?[- ](?P<y>\d{4})",
 )
-_NAMED = re.compile(
-    rf"(?:[A-Z]{{2,9}},?\s+)?(?:(\d{{1,2}})[- ]([A-Z]{{3,9}})\.?,?|([A-Z]{{3,9}})\.?\s+(\d{{1,2}})(?:st|nd|rd|th)?,?)"
-    rf"[- ](\d{{4}})(?:[T, ]\s*{_CLOCK}{_HALF})?\s*{_ZONE}",
-    re.ASCII | re.IGNORECASE,
-)
+_FORMS = [
+    re.compile(
+        rf"{day}(?:[T, ]\s*{_CLOCK})?\s*(?P<zone>(?:UTC|GMT)?[+-]\d{{1,2}}(?::?\d{{2}})?|{_NAME})?",
+        re.ASCII | re.IGNORECASE,
+    )
+    for day in _DAYS
+]
 _COMPACT = re.compile(r"(?:19|20)\d{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])", re.ASCII)
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?", re.ASCII)
@@ -59,17 +60,6 @@ _ORIGIN = datetime(1970, 1, 1)
 _SHEETS = datetime(1899, 12, 30)
 
 
-def _placed(year: int, month: int, day: int, clock: str | None, half: str | None, zone: str | None) -> datetime:
-    """Return a time in UTC from its parts; ValueError or OverflowError if there is no such day."""
-    hour, _, rest = (clock or "0:00").partition(":")
-    if half:
-        if not 1 <= int(hour) <= 12:
-            raise ValueError(clock)
-        hour = str(int(hour) % 12 + (12 if half in "pP" else 0))
-    moment = datetime.fromisoformat(f"{year:04d}-{month:02d}-{day:02d}T{hour:0>2}:{rest.replace(',', '.')}")
-    return moment - _offset(zone or "")
-
-
 def _offset(zone: str) -> timedelta:
     """Return the offset of a zone from UTC, by its name or as +02:00, UTC+2 or -0330.
 
@@ -85,36 +75,33 @@ def _offset(zone: str) -> timedelta:
     return timedelta(hours=int(hours), minutes=int(minutes or 0)) * (-1 if sign == "-" else 1)
 
 
-def _moment(text: str) -> datetime:
-    """Return the time in `text`, in UTC; raise ValueError or OverflowError unless it can be read in exactly one way."""
+def _match(text: str) -> dict[str, str | None]:
+    """Return the parts of a time in one of the `_FORMS`, by their names there; empty if it is in none."""
+    return next((match.groupdict() for form in _FORMS if (match := form.fullmatch(text))), {})
+
+
+def _moment(text: str, order: str = "") -> datetime:
+    """Return the time in `text`, in UTC; `order`, of `ORDERS`, is that of days and months where numbers leave it open.
+
+    ValueError or OverflowError if it is no time, or can be read in two ways.
+    """
     if text[4:5] == text[7:8] == "-" and text[10:11] in {"", "T", " "} and not _NAMED_ZONE.search(text, 11):
         moment = datetime.fromisoformat(text)
         return moment if moment.tzinfo is None else moment.astimezone(UTC).replace(tzinfo=None)
-    match = _SHAPE.fullmatch(text)
-    if match is not None:
-        return _placed(int(match[1]), int(match[2]), int(match[3]), *match.groups()[3:])
-    match = _NAMED.fullmatch(text)
-    if match is None:
+    of = {name: part or "" for name, part in _match(text).items()}
+    if "a" in of:
+        of |= dict(zip(order, (of["a"], of["b"]), strict=False))
+    if not {"y", "m", "d"} <= {*of}:
         raise ValueError(text)
-    month = _MONTHS.index((match[2] or match[3])[:3].lower()) + 1
-    return _placed(int(match[5]), month, int(match[1] or match[4]), match[6], match[7], match[8])
-
-
-def parse_time(text: str) -> np.datetime64:
-    """Return the time in `text`, in UTC, to the microsecond.
-
-    Raises
-    ------
-    ValueError, OverflowError
-        If `text` is not a time in one of the forms that can be read in one way.
-
-    Examples
-    --------
-    >>> parse_time("2025-03-01T00:30+02:00"), parse_time("2025/3/1"), parse_time("1 March 2025")
-    (np.datetime64('2025-02-28T22:30:00.000000'), np.datetime64('2025-03-01T00:00:00.000000'), \
-np.datetime64('2025-03-01T00:00:00.000000'))
-    """
-    return np.datetime64(_moment(text.strip()), "us")
+    month = int(of["m"]) if of["m"].isdigit() else _MONTHS.index(of["m"][:3].lower()) + 1
+    hour, _, rest = (of["clock"] or "0:00").partition(":")
+    if of["half"]:
+        if not 1 <= int(hour) <= 12:
+            raise ValueError(text)
+        hour = str(int(hour) % 12 + (12 if of["half"] in "pP" else 0))
+    year = int(of["y"]) + (2000 if len(of["y"]) == 2 else 0)
+    clock = f"{hour:0>2}:{rest.replace(',', '.')}"
+    return datetime.fromisoformat(f"{year:04d}-{month:02d}-{int(of['d']):02d}T{clock}") - _offset(of["zone"])
 
 
 def check_dates(dates: str | None) -> None:
@@ -178,8 +165,7 @@ def are_times(words: Sequence[str]) -> bool:
     >>> are_times(["17.11.2026 09:00", "2026-11-03T10:00Z"]), are_times(["1 May 2026", "soon"]), are_times([])
     (True, False, False)
     """
-    shapes = (_SHAPE, _EITHER, _NAMED, _COMPACT)
-    return bool(words) and all(any(shape.fullmatch(word) for shape in shapes) for word in words)
+    return bool(words) and all(_match(word) or _COMPACT.fullmatch(word) for word in words)
 
 
 class _TwoWaysError(ValueError):
@@ -193,32 +179,23 @@ def _reader(cells: Sequence[str], dates: str | None) -> tuple[Callable[[str], da
     numbers = [word for word in cells if _NUMBER.fullmatch(word)]
     if cells and 2 * len(numbers) > len(cells):
         return _counted(numbers)
-    either = [match for match in map(_EITHER.fullmatch, cells) if match is not None]
+    either = list(filter(_FORMS[1].fullmatch, cells))
     if not either:
         return _moment, ""
     order = dates or _order(either)
-    what = "days" if order == "dmy" else "months"
-
-    def read(word: str) -> datetime:
-        match = _EITHER.fullmatch(word)
-        if match is None:
-            return _moment(word)
-        day, month = (int(match[1]), int(match[2])) if order == "dmy" else (int(match[2]), int(match[1]))
-        year = int(match[3]) + (2000 if len(match[3]) == 2 else 0)
-        return _placed(year, month, day, match[4], match[5], match[6])
-
-    return read, f"dates with {what} first"
+    return (lambda word: _moment(word, order)), f"dates with {'days' if order == 'dmy' else 'months'} first"
 
 
-def _order(either: Sequence[re.Match[str]]) -> str:
+def _order(either: Sequence[str]) -> str:
     """Return "dmy" or "mdy", by the one order that all these dates allow; raise if both orders are possible."""
-    if all(match[0][len(match[1])] == "." for match in either) and max(int(match[2]) for match in either) <= 12:
+    parts = [re.split(r"[-/.]", word, maxsplit=2)[:2] for word in either]
+    firsts, seconds = ([int(part[i]) for part in parts] for i in (0, 1))
+    if all(word[len(first)] == "." for word, (first, _) in zip(either, parts, strict=True)) and max(seconds) <= 12:
         # Months stand first with slashes or hyphens, and never with dots.
         return "dmy"
-    firsts, seconds = ([int(match[i]) for match in either] for i in (1, 2))
     possible = [order for order, months in (("dmy", seconds), ("mdy", firsts)) if max(months) <= 12]
     if len(possible) == 2 and firsts != seconds:
-        raise _TwoWaysError(next(match[0] for match in either if match[1] != match[2]))
+        raise _TwoWaysError(next(word for word, (first, second) in zip(either, parts, strict=True) if first != second))
     return possible[0] if possible else "dmy"
 
 
@@ -274,9 +251,7 @@ def span(times: Times) -> tuple[str, str] | None:
     if not len(known):
         return None
     dates = bool(midnights(known).all())
-    ends = (known.min().astype("datetime64[s]"), known.max().astype("datetime64[s]"))
-    first, last = (str(end.astype("datetime64[D]")) if dates else f"{end}Z" for end in ends)
-    return first, last
+    return time_text(known.min(), dates), time_text(known.max(), dates)
 
 
 def midnights(times: Times | np.datetime64) -> npt.NDArray[np.bool_]:
@@ -289,13 +264,14 @@ def last_moments(days: Times | np.datetime64) -> Times:
     return np.asarray(days + np.timedelta64(86_400_000_000 - 1, "us"))
 
 
-def time_text(time: np.datetime64) -> str:
-    """Return one time in UTC as text, as a date if it is midnight.
+def time_text(time: np.datetime64, as_date: bool | None = None) -> str:
+    """Return one time in UTC as text, `as_date` by default if it is midnight.
 
     >>> time_text(np.datetime64("2025-03-01T00:00", "us")), time_text(np.datetime64("2025-02-28T22:30", "us"))
     ('2025-03-01', '2025-02-28T22:30:00Z')
     """
-    return str(time.astype("datetime64[D]")) if time == time.astype("datetime64[D]") else f"{time.astype('M8[s]')}Z"
+    whole = time == time.astype("datetime64[D]") if as_date is None else as_date
+    return str(time.astype("datetime64[D]")) if whole else f"{time.astype('M8[s]')}Z"
 
 
 def as_time(value: object, what: str, dates: str | None = None) -> np.datetime64:
@@ -315,12 +291,8 @@ def as_time(value: object, what: str, dates: str | None = None) -> np.datetime64
                 "mdy if months do"
             ) from None
         except (ValueError, OverflowError):
-            pass
-    if dates is not None and isinstance(value, str):
-        try:
-            return parse_time(text)
-        except (ValueError, OverflowError):
-            pass
+            if dates is not None:
+                return as_time(value, what)
     raise ArgumentError(f"{what} must be a time, and {value!r} is not: write times as 2025-03-01 or 2025-03-01T14:30Z")
 
 
