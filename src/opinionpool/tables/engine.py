@@ -59,22 +59,10 @@ def check_columns(name: str, columns: int) -> None:
         raise fault("too-many-columns", file=name, columns=columns, most=COLUMNS)
 
 
-def check_unpacked(name: str, packed: int, unpacked: int) -> None:
-    """Raise as soon as a file unpacks to more than `SMALL` bytes and `RATIO` times its compressed size."""
-    if unpacked > SMALL and unpacked > RATIO * packed:
-        raise fault("unpacks-too-far", file=name, ratio=RATIO, packed=packed)
-
-
 def check_cells(name: str, rows: int, columns: int, written: int) -> None:
     """Refuse a table with too many cells, `rows` x `columns`, for the number of cells or bytes `written` in it."""
     if rows * columns > max(CELLS, SPARSE * written):
         raise fault("too-many-cells", file=name, rows=rows, columns=columns)
-
-
-def check_classes(name: str, classes: int) -> None:
-    """Refuse a table whose events have too many classes: what pools learn grows with their square."""
-    if classes > CLASSES:
-        raise fault("too-many-classes", file=name, classes=classes, most=CLASSES)
 
 
 @dataclass

@@ -12,22 +12,23 @@ import json
 import os
 import re
 import stat
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import BinaryIO, TextIO, cast
+from typing import BinaryIO, cast
 
 from opinionpool.arguments import file_path
 from opinionpool.errors import MissingFileError, Note
 from opinionpool.findings import fault, finding
 from opinionpool.tables.delimited import HEAD, csv_source, find_codec, is_utf8, mixed_ends, one_byte, transcode
-from opinionpool.tables.engine import FileSource, Workspace, check_unpacked, open_binary
+from opinionpool.tables.engine import RATIO, SMALL, FileSource, Workspace, open_binary
 from opinionpool.tables.roles import SYNONYMS, normal
 
 # Bytes of a stream that are copied.
 STREAM = 1 << 32
 _SPREADSHEETS = (".xlsx", ".xlsm", ".xls", ".ods", ".numbers")
-_SAVE_AS = "save it as CSV in the program that made it (File, Save As, CSV UTF-8), and read that file"
+SAVE_AS = "save it as CSV in the program that made it (File, Save As, CSV UTF-8), and read that file"
 _FOREIGN = (
+    (b"\xd0\xcf\x11\xe0", f"a spreadsheet or document of an old Office program: {SAVE_AS}"),
     (b"ARROW1", "an Arrow (Feather) file: save it as Parquet"),
     (b"SQLite format 3", "an SQLite database: export the table as CSV"),
     (b"%PDF", "a PDF document: the table in it must be saved as CSV"),
@@ -100,22 +101,22 @@ def _object_source(source: FileSource, how: str, workspace: Workspace) -> FileSo
     plain = replace(source, notes=(finding("format", format="JSON lines" + how), *source.notes))
     try:
         with source.lines() as text:
-            first, more = first_object(text)
+            first = _object(next((line for line in text if line.strip()), ""))
+            if first is not None and (is_row(first) or any(line.strip() for line in text)):
+                return plain
+        if os.path.getsize(source.path) > LARGEST:
+            raise fault("large-object", file=source.name, most=LARGEST)
+        with source.lines() as text:
+            document = _object(text.read())
     except UnicodeDecodeError:
         return plain
-    if first is not None and (more or is_row(first)):
-        return plain
-    if os.path.getsize(source.path) > LARGEST:
-        raise fault("large-object", file=source.name, most=LARGEST)
-    with source.lines() as text:
-        document = read_document(text)
     if document is None:
         return plain
     known = {name for names in SYNONYMS.values() for name in names if len(name) > 1}
     rows, shape = rows_of(source.name, document, lambda name: normal(name) in known)
     path = workspace.path("rows.json")
     with open(path, "w", encoding="utf-8") as file:
-        file.writelines(lines(rows))
+        file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
     note = finding("format", format=f"JSON, {shape}{how}")
     return FileSource(source.name, path, "json rows", notes=(note, *source.notes))
 
@@ -216,7 +217,8 @@ def _first_bytes(path: str, name: str) -> tuple[bytes, bool]:
                 packed, unpacked = os.path.getsize(path), len(head)
                 while more := len(file.read(1 << 20)):
                     unpacked += more
-                    check_unpacked(name, packed, unpacked)
+                    if unpacked > max(SMALL, RATIO * packed):
+                        raise fault("unpacks-too-far", file=name, ratio=RATIO, packed=packed)
         except (OSError, EOFError, zlib.error) as error:
             raise fault("damaged-gzip", file=name, error=str(error)) from None
     if not head:
@@ -228,11 +230,8 @@ def _check_kind(head: bytes, name: str) -> None:
     """Raise if the first bytes are the signature of a file format that is not read as a table."""
     if head.startswith(b"PK\x03\x04"):
         sheet = name.lower().endswith(_SPREADSHEETS)
-        raise fault(
-            "foreign", file=name, what=f"a spreadsheet: {_SAVE_AS}" if sheet else "a zip archive: unpack it first"
-        )
-    if head.startswith(b"\xd0\xcf\x11\xe0"):
-        raise fault("foreign", file=name, what=f"a spreadsheet or document of an old Office program: {_SAVE_AS}")
+        what = f"a spreadsheet: {SAVE_AS}" if sheet else "a zip archive: unpack it first"
+        raise fault("foreign", file=name, what=what)
     for magic, what in _FOREIGN:
         if head.startswith(magic):
             raise fault("foreign", file=name, what=what)
@@ -243,22 +242,11 @@ LARGEST = 500_000_000
 Row = dict[str, object]
 
 
-def first_object(stream: TextIO) -> tuple[Row | None, bool]:
-    """Return the JSON object on the first line with text, None if it is incomplete, and whether lines follow."""
-    line = next((line for line in stream if line.strip()), "")
-    more = any(line.strip() for line in stream)
+def _object(text: str) -> Row | None:
+    """Return the JSON object that a text is, None if it is anything else."""
     try:
-        found = json.loads(line)
+        found = json.loads(text)
     except (ValueError, RecursionError):
-        return None, more
-    return (found if isinstance(found, dict) else None), more
-
-
-def read_document(stream: TextIO) -> Row | None:
-    """Return the JSON object that the whole text is, None if it is anything else."""
-    try:
-        found = json.load(stream)
-    except (ValueError, RecursionError):  # UnicodeDecodeError is a ValueError
         return None
     return found if isinstance(found, dict) else None
 
@@ -319,9 +307,3 @@ def rows_of(name: str, document: Mapping[str, object], known: Callable[[str], bo
 
 def _list(value: object) -> Sequence[Row]:
     return value if isinstance(value, list) else []
-
-
-def lines(rows: Sequence[Row]) -> Iterator[str]:
-    """Yield rows as lines of JSON."""
-    for row in rows:
-        yield json.dumps(row, ensure_ascii=False) + "\n"

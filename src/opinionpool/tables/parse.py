@@ -18,7 +18,7 @@ from opinionpool.labels import FAMILIES, UNRESOLVED
 from opinionpool.names import name_key, places as positions
 from opinionpool.scales import ALL, PLACES, facing, scale_of
 from opinionpool.tables.classes import as_listed
-from opinionpool.tables.engine import check_classes
+from opinionpool.tables.engine import CLASSES
 from opinionpool.tables.event_facts import (
     EventColumn,
     Facts,
@@ -276,7 +276,9 @@ class TableReader:
         asked = as_listed(request.asked, written, long=self.layout.long)
         options, scale = None if self.options is None else self.options.of_events, request.rules.scale
         found = settle(self.observed, self.events.values, written, asked, request.no_outcome, classes, scale, options)
-        check_classes(self.table.name, len(found.classes))
+        if len(found.classes) > CLASSES:
+            # What pools learn grows with their square.
+            raise fault("too-many-classes", file=self.table.name, classes=len(found.classes), most=CLASSES)
         return found
 
     @cached_property

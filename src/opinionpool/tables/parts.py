@@ -12,8 +12,6 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import reduce
-from operator import add
 from os import PathLike
 
 import numpy as np
@@ -32,7 +30,7 @@ from opinionpool.tables.options import ReadOptions
 from opinionpool.tables.outcomes import settle
 from opinionpool.tables.parse import TableReader, Whole, as_asked, layout_of, with_verdicts
 from opinionpool.tables.profile import Profile
-from opinionpool.tables.read import open_table
+from opinionpool.tables.read import open_tables
 from opinionpool.tables.remarks import ForecastCounts
 from opinionpool.tables.table import BLANK, Table, Words, place
 
@@ -52,7 +50,7 @@ def wants_parts(source: object, request: ReadOptions) -> bool:
     if size * EVENT < MANY or b"\0" in head:
         return False
     try:
-        with open_table(io.BytesIO(head), request) as table:
+        with open_tables(io.BytesIO(head), None, request) as (table, _):
             layout = layout_of(Profile(table, request.rules.missing_words), None, request)
             events = len(table.words(layout.roles["event"]).values) if "event" in layout.roles else table.rows
     except OpinionPoolError:
@@ -85,7 +83,46 @@ class _Tally(Words):
         return _Tally(codes, found.values, self.trimmed, tallies=number, firsts=self.firsts[first])
 
 
-@dataclass(frozen=True, eq=False)
+# On columns, which all parts share: the note on the first part holds for all.
+_SHARED = {
+    "format",
+    "layout",
+    "unused-columns",
+    "encoding",
+    "positive",
+    "percent",
+    "percent-tiny",
+    "decimal-comma",
+}
+
+
+class PartNotes:
+    """Sums of the notes on the parts of a table.
+
+    Examples
+    --------
+    >>> notes = PartNotes()
+    >>> notes.add([finding("no-event", count=1)])
+    >>> notes.add([finding("no-event", count=3)])
+    >>> [note.text for note in notes.all()]
+    ['4 rows without an event left out']
+    """
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[str, str], Note] = {}
+
+    def add(self, notes: Iterable[Note]) -> None:
+        """Add the notes on one part."""
+        for note in notes:
+            key = note.code, "" if note.code in _SHARED else note.kind
+            self._found[key] = self._found[key] + note if key in self._found else note
+
+    def all(self, **totals: int) -> tuple[Note, ...]:
+        """Return the notes on the whole; `totals` has, by a note's code, the number that its count is out of."""
+        return tuple(note.out_of(totals[note.code]) if note.code in totals else note for note in self._found.values())
+
+
+@dataclass(eq=False)
 class Parts:
     """A table in parts, which can be read any number of times."""
 
@@ -96,28 +133,26 @@ class Parts:
     spans: list[tuple[int, int]]  # first row and number of rows of each part
     notes: tuple[Note, ...] = ()  # on the whole, beside those that the forecasts of a part have
     percent: dict[int, tuple[bool, int]] = field(default_factory=dict)
-    counted: list[ForecastCounts] = field(default_factory=list)
-    read: list[PartNotes] = field(default_factory=list)
+    counts: ForecastCounts | None = None  # of the parts read so far, as the next
+    read: PartNotes = field(default_factory=PartNotes)
 
     def forecasts(self, threads: int | None = None) -> Iterator[Forecasts]:
         """Yield the forecasts of each part, in the order of the parts."""
-        self.counted.clear()
-        self.read[:] = [PartNotes()]
+        self.counts, self.read = None, PartNotes()
         for (first, _), reader in zip(self.spans, in_order(self._read, self.spans, threads), strict=True):
             self._check_units(reader.reading.percent, first)
-            self.counted[:] = [reduce(add, (*self.counted, reader.counts))]
-            self.read[0].add(reader.forecasts.notes)
+            self.counts = reader.counts if self.counts is None else self.counts + reader.counts
+            self.read.add(reader.forecasts.notes)
             yield reader.forecasts
         # Whether all numbers of an expert are fractions shows when all have been read.
-        self.counted[0].notes(self.request.rules)
+        self._counted()
+
+    def _counted(self) -> list[Note]:
+        return [] if self.counts is None else self.counts.notes(self.request.rules)
 
     def notes_of_all(self, events: int, cells: int) -> tuple[Note, ...]:
         """Return the notes on all parts, once read; `events` and `cells` count all their events and forecasts."""
-        return (
-            *self.read[0].all(unresolved=events, normalised=cells),
-            *self.counted[0].notes(self.request.rules),
-            *self.notes,
-        )
+        return (*self.read.all(unresolved=events, normalised=cells), *self._counted(), *self.notes)
 
     def _read(self, span: tuple[int, int]) -> TableReader:
         part = self.table.rows_from(*span, self.known)
@@ -142,7 +177,7 @@ def open_parts(source: object, request: ReadOptions, progress: Progress | None) 
 
     That is so for tables with a class column, and for what is decided from all of a table at once.
     """
-    with open_table(source, request, progress, on_disk=True) as table:
+    with open_tables(source, None, request, progress, on_disk=True) as (table, _):
         profile = Profile(table, request.rules.missing_words)
         request = with_verdicts(profile, request)
         layout = layout_of(profile, None, request)
@@ -273,42 +308,3 @@ def _sorted(table: Table, column: int) -> Table:
         f"ON {name} IS NOT DISTINCT FROM g.event ORDER BY g.first, t.rowid"
     )
     return replace(table, moved=True, seen={})
-
-
-# On columns, which all parts share: the note on the first part holds for all.
-_SHARED = {
-    "format",
-    "layout",
-    "unused-columns",
-    "encoding",
-    "positive",
-    "percent",
-    "percent-tiny",
-    "decimal-comma",
-}
-
-
-class PartNotes:
-    """Sums of the notes on the parts of a table.
-
-    Examples
-    --------
-    >>> notes = PartNotes()
-    >>> notes.add([finding("no-event", count=1)])
-    >>> notes.add([finding("no-event", count=3)])
-    >>> [note.text for note in notes.all()]
-    ['4 rows without an event left out']
-    """
-
-    def __init__(self) -> None:
-        self._found: dict[tuple[str, str], Note] = {}
-
-    def add(self, notes: Iterable[Note]) -> None:
-        """Add the notes on one part."""
-        for note in notes:
-            key = note.code, "" if note.code in _SHARED else note.kind
-            self._found[key] = self._found[key] + note if key in self._found else note
-
-    def all(self, **totals: int) -> tuple[Note, ...]:
-        """Return the notes on the whole; `totals` has, by a note's code, the number that its count is out of."""
-        return tuple(note.out_of(totals[note.code]) if note.code in totals else note for note in self._found.values())

@@ -97,36 +97,27 @@ def read_with(source: object, outcomes: object, options: ReadOptions, progress: 
 
 @contextmanager
 def open_tables(
-    source: object, outcomes: object, options: ReadOptions, progress: Callable[[float], None] | None = None
+    source: object,
+    outcomes: object,
+    options: ReadOptions,
+    progress: Callable[[float], None] | None = None,
+    on_disk: bool = False,
 ) -> Iterator[tuple[Table, Table | None]]:
-    """Open the tables of forecasts and outcomes; a condition of --where applies to the first with all its columns."""
+    """Open the tables of forecasts and outcomes; a condition of --where applies to the first with all its columns.
+
+    Only what is needed for it is imported; `on_disk` is as for `open_file`.
+    """
     from opinionpool.tables.where import conjuncts
 
-    if outcomes is None:
-        with open_table(source, options, progress) as table:
-            yield table, None
-        return
-    with (
-        _open(source, options, progress, False) as table,
-        _open(outcomes, ReadOptions(encoding=options.encoding), None, False) as other,
-    ):
-        wheres = [] if options.where is None else conjuncts(options.where)
-        others = [where for where in wheres if _applies(where, other) and not _applies(where, table)]
-        chosen = _matching(table, [where for where in wheres if where not in others])
-        happened = _matching(other, others)
-        yield _keyed(chosen, options, other), _keyed(happened, options, table, optional=True)
-
-
-@contextmanager
-def open_table(
-    source: object, options: ReadOptions, progress: Callable[[float], None] | None = None, on_disk: bool = False
-) -> Iterator[Table]:
-    """Open a file, several files or a frame as a table, with the rows and the keys that were asked for.
-
-    Only what is needed for it is imported.
-    """
-    with _open(source, options, progress, on_disk) as table:
-        yield _keyed(_matching(table, [] if options.where is None else [options.where]), options)
+    with ExitStack() as stack:
+        table, other = stack.enter_context(_open(source, options, progress, on_disk)), None
+        wheres, others = [] if options.where is None else conjuncts(options.where), list[str]()
+        if outcomes is not None:
+            other = stack.enter_context(_open(outcomes, ReadOptions(encoding=options.encoding), None, False))
+            others = [where for where in wheres if _applies(where, other) and not _applies(where, table)]
+            other = _keyed(_matching(other, others), options, table, optional=True)
+        wheres = [where for where in wheres if where not in others]
+        yield _keyed(_matching(table, wheres), options, other), other
 
 
 def _applies(where: str, table: Table) -> bool:

@@ -17,8 +17,8 @@ from opinionpool.errors import Note, TableError
 from opinionpool.extras import install
 from opinionpool.findings import fault, finding
 from opinionpool.tables.engine import check_cells
+from opinionpool.tables.files import SAVE_AS
 
-_SAVE_AS = "save it as CSV in the program that made it (File, Save As, CSV UTF-8), and read that file"
 # What a workbook may unpack to.
 LARGEST = 1 << 30
 
@@ -28,7 +28,7 @@ def sheet_as_csv(name: str, path: str, target: str) -> tuple[Note, ...]:
     try:
         from python_calamine import CalamineError, CalamineWorkbook
     except ImportError:
-        raise fault("needs-reader", file=name, install=install("excel"), save=_SAVE_AS) from None
+        raise fault("needs-reader", file=name, install=install("excel"), save=SAVE_AS) from None
     _check_size(name, path)
     written = _written_cells(path)
     for each in written.values():
@@ -44,7 +44,7 @@ def sheet_as_csv(name: str, path: str, target: str) -> tuple[Note, ...]:
     except (CalamineError, OSError, ValueError) as error:
         if isinstance(error, TableError):
             raise
-        raise fault("unreadable-sheet", file=name, save=_SAVE_AS, error=str(error)) from None
+        raise fault("unreadable-sheet", file=name, save=SAVE_AS, error=str(error)) from None
     percent = written[sheet].percent if sheet in written else set()
     with open(target, "w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
