@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     import duckdb
 
 
+# What to do with a file that it cannot read.
+SAVE_AS = "save it as CSV in the program that made it (File, Save As, CSV UTF-8), and read that file"
 # The engine's work for a column is that for thousands of cells.
 COLUMNS = 10_000
 CLASSES = 1_000

@@ -20,13 +20,12 @@ from opinionpool.arguments import file_path
 from opinionpool.errors import MissingFileError, Note
 from opinionpool.findings import fault, finding
 from opinionpool.tables.delimited import HEAD, csv_source, find_codec, is_utf8, mixed_ends, one_byte, transcode
-from opinionpool.tables.engine import RATIO, SMALL, FileSource, Workspace, open_binary
+from opinionpool.tables.engine import RATIO, SAVE_AS, SMALL, FileSource, Workspace, open_binary
 from opinionpool.tables.roles import SYNONYMS, normal
 
 # Bytes of a stream that are copied.
 STREAM = 1 << 32
 _SPREADSHEETS = (".xlsx", ".xlsm", ".xls", ".ods", ".numbers")
-SAVE_AS = "save it as CSV in the program that made it (File, Save As, CSV UTF-8), and read that file"
 _FOREIGN = (
     (b"\xd0\xcf\x11\xe0", f"a spreadsheet or document of an old Office program: {SAVE_AS}"),
     (b"ARROW1", "an Arrow (Feather) file: save it as Parquet"),

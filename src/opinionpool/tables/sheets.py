@@ -16,8 +16,7 @@ from xml.etree.ElementTree import Element, ParseError, iterparse
 from opinionpool.errors import Note, TableError
 from opinionpool.extras import install
 from opinionpool.findings import fault, finding
-from opinionpool.tables.engine import check_cells
-from opinionpool.tables.files import SAVE_AS
+from opinionpool.tables.engine import SAVE_AS, check_cells
 
 # What a workbook may unpack to.
 LARGEST = 1 << 30
