@@ -16,15 +16,17 @@ from typing import NamedTuple
 import numpy as np
 
 from opinionpool.arrays import Array, Index, Mask
+from opinionpool.logodds import TINY
 
 # Numbers in a block of events, so that temporaries stay in the cache.
 _BLOCK = 1 << 17
 # Terms of a product of matrices from which BLAS wakes its threads, which costs more than they bring; and events in a
 # block at least.
 _TERMS, _FEWEST = 380_000, 32
-# Vectors of coefficients from which products of columns are made for all together; arrays of log-ratios of a gradient
-# that are in the cache at a time.
-_SEVERAL, _PASSES = 8, 8
+# Arrays of log-ratios of a gradient that are in the cache at a time.
+_PASSES = 8
+# A log-ratio whose exponential is still far from the largest number.
+LARGEST = 600.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,8 +130,8 @@ class Value(NamedTuple):
         return Value(*(part[which] for part in self))
 
 
-def value(design: Design, coefficients: Array, *, curved: bool = True) -> Value:
-    """Return loss, gradient and Hessian at coefficients (S, Q); the Hessian is empty unless `curved`.
+def value(design: Design, coefficients: Array) -> Value:
+    """Return loss, gradient and Hessian at coefficients (S, Q).
 
     Examples
     --------
@@ -137,24 +139,34 @@ def value(design: Design, coefficients: Array, *, curved: bool = True) -> Value:
     >>> [part.round(4).tolist() for part in value(design, np.array([[1.0]]))]
     [[0.6265], [[-0.5379]], [[[0.3932]]]]
     """
-    s, d, first = len(coefficients), design.free, len(design.features) * design.free
-    found = Value(np.zeros(s), np.zeros(coefficients.shape), np.zeros((s, design.size * curved, design.size)))
-    n = design.columns.shape[-3]
-    for rows in _blocks(design, s, _PASSES if not curved else n * n // s if _alike(design, s) else n):
-        z, happened, weight = design.columns[..., rows], design.happened(rows), design.weight[rows]
-        loss, p, rest = softmax(design.ratios(coefficients, rows), happened)
-        found.loss[:] += loss @ weight
-        # −Σ of the others, and not p − 1, of what happened: for what is nearly certain.
-        slope = np.where(happened, 0.0, p)
-        slope -= happened * (rest + slope.sum(axis=1))[:, None]
-        slope *= weight
-        columns = z.reshape(*z.shape[:-2], d * len(weight))
-        found.gradient[:, first:] += (columns @ slope.reshape(s, d * len(weight), 1))[..., 0]
-        if first:
-            slope = slope if design.basis is None else design.basis @ slope
-            found.gradient[:, :first] += np.swapaxes(slope @ design.features[:, rows].T, 1, 2).reshape(s, first)
-        if curved:
+    s, (n, _, t) = len(coefficients), design.columns.shape[-3:]
+    alike = s >= n and design.free == 1 and not len(design.features) and design.columns.ndim == 3
+    found = Value(np.zeros(s), np.zeros(coefficients.shape), np.zeros((s, design.size, design.size)))
+    bends = np.empty((s, 1, t) if alike else (0, 1, t))
+    for rows in _blocks(design, s, _PASSES if alike else n):
+        p, rest = softmax(design.ratios(coefficients, rows))
+        happened, weight = design.happened(rows), design.weight[rows]
+        given = (p * happened).sum(axis=1)
+        given += rest * ~happened.any(axis=0)
+        found.loss[:] -= np.log(np.maximum(given, TINY, out=given), out=given) @ weight
+        _add_gradient(found.gradient, design, rows, p, rest)
+        if alike:
+            bends[..., rows] = p * (rest * weight)[:, None]
+        else:
             _add_curvature(found.hessian, design, rows, p, rest, weight)
+    if alike:
+        # The products of pairs of columns are made once for all.
+        z, place, upper = design.columns[:, 0], np.zeros((n, n), dtype=np.intp), np.triu_indices(n)
+        place[upper] = place.T[upper] = np.arange(len(upper[0]))
+        found.hessian[:] = (bends[:, 0] @ np.concatenate([z[i:] * z[i] for i in range(n)]).T).take(place, axis=1)
+    return found
+
+
+def gradient(design: Design, coefficients: Array) -> Array:
+    """Return the gradient of the loss at coefficients (S, Q), (S, Q)."""
+    found = np.zeros(coefficients.shape)
+    for rows in _blocks(design, len(coefficients), _PASSES):
+        _add_gradient(found, design, rows, *softmax(design.ratios(coefficients, rows)))
     return found
 
 
@@ -174,16 +186,32 @@ def row_basis(rows: Array) -> Array:
     return np.asarray(np.linalg.qr(rows.T)[0])
 
 
-def softmax(ratios: Array, happened: Mask) -> tuple[Array, Array, Array]:
-    """Return losses (S, T), probabilities of all classes but the first, (S, K - 1, T), and of the first, (S, T)."""
-    top = np.maximum(ratios.max(axis=1), 0.0)
-    p = ratios - top[:, None]
-    loss = np.where(happened, ratios, 0.0).sum(axis=1)
-    np.exp(p, out=p)
-    rest = np.exp(-top)
-    total = p.sum(axis=1) + rest
-    p /= total[:, None]
-    return np.log(total) + top - loss, p, rest / total
+def softmax(ratios: Array) -> tuple[Array, Array]:
+    """Return probabilities of all classes but the first, (S, K - 1, T), and of the first, (S, T)."""
+    first: Array | float = 1.0
+    if ratios.max(initial=0.0) > LARGEST:
+        top = np.maximum(ratios.max(axis=1), 0.0)
+        ratios, first = ratios - top[:, None], np.exp(-top)
+    p = np.exp(ratios)
+    scale = p.sum(axis=1)
+    scale += first
+    np.divide(1.0, scale, out=scale)
+    p *= scale[:, None]
+    return p, np.asarray(scale * first)
+
+
+def _add_gradient(gradient: Array, design: Design, rows: slice, p: Array, rest: Array) -> None:
+    """Add the gradient of the loss on the events `rows` to `gradient` (S, Q), in place."""
+    s, d, t = p.shape
+    z, happened, first = design.columns[..., rows], design.happened(rows), len(design.features) * d
+    # −Σ of the others, and not p − 1, of what happened: for what is nearly certain.
+    others = rest if d == 1 else rest + (p * ~happened).sum(axis=1)
+    slope = p * (~happened * design.weight[rows])
+    slope -= others[:, None] * (happened * design.weight[rows])
+    gradient[:, first:] += (z.reshape(*z.shape[:-2], d * t) @ slope.reshape(s, d * t, 1))[..., 0]
+    if first:
+        slope = slope if design.basis is None else design.basis @ slope
+        gradient[:, :first] += np.swapaxes(slope @ design.features[:, rows].T, 1, 2).reshape(s, first)
 
 
 def _add_curvature(hessian: Array, design: Design, rows: slice, p: Array, rest: Array, weight: Array) -> None:
@@ -193,10 +221,6 @@ def _add_curvature(hessian: Array, design: Design, rows: slice, p: Array, rest: 
     if d == 1:
         # p (1 − p) z and not p (z − p z), for what is nearly certain.
         likely *= rest[:, None]
-        if _alike(design, s):
-            # The columns' products are made once for all.
-            hessian += (likely[:, 0] @ (z * np.swapaxes(z, 0, 1)).reshape(n * n, t).T).reshape(s, n, n)
-            return
         # Products of a matrix with itself take half the time.
         half = np.sqrt(likely)
         bent = half[:, None] * z
@@ -220,11 +244,6 @@ def _add_curvature(hessian: Array, design: Design, rows: slice, p: Array, rest: 
         mean = (features[:, None] * p[:, None]).reshape(s, first, t)
         own -= ((mean * weight) @ np.swapaxes(mean, 1, 2)).reshape(s, f, d, f, d)
     hessian[:, :first, :first] += own.reshape(s, first, first)
-
-
-def _alike(design: Design, s: int) -> bool:
-    """Return whether all `s` coefficient vectors can share one product of the columns."""
-    return s >= _SEVERAL and design.free == 1 and not len(design.features) and design.columns.ndim == 3
 
 
 def _add_products(found: Array, left: Array, right: Array) -> None:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from opinionpool.arrays import Array, Index, Mask
 from opinionpool.blocks import blocks
-from opinionpool.estimation.likelihood import Design, Value, value
+from opinionpool.estimation.likelihood import Design, Value, gradient, value
 
 # What the cost would fall by in a last step; losses and Hessians are as of one step before the end, and off by about
 # the root of this. Then what rounding may hide of a cost that falls, and how many steps are made.
@@ -225,10 +225,10 @@ def _chords(design: Design, at: Near) -> Mask:
     """Step in place with unchanged Hessians while that is fast, and return a mask of the converged regressions."""
     theta, pull, length = at.theta, at.pull, np.ones((len(at.theta), 1))
     step, decrement, slow = np.zeros_like(theta), np.full(len(theta), np.inf), np.zeros(len(theta), dtype=bool)
-    loss, gradient, _ = value(design, theta, curved=False)
+    uphill = gradient(design, theta)
     while True:
         # A step is as long as the change of slopes along the last one asks for (Barzilai & Borwein 1988).
-        slope, before = gradient + pull, np.maximum(decrement, _NEAR)
+        slope, before = uphill + pull, np.maximum(decrement, _NEAR)
         length /= np.clip(1.0 + (step * slope).sum(axis=1) / before, 0.25, 4.0)[:, None]
         step = -(at.covariance @ slope[..., None])[..., 0]
         decrement = -(slope * step).sum(axis=1)
@@ -241,18 +241,18 @@ def _chords(design: Design, at: Near) -> Mask:
             theta[near] += step[near]
             pull[near] += stiff[near]
             return near
-        some, tilt = length[rows], decrement[rows, None]
+        some = length[rows]
         while True:
-            now = value(design, theta[rows] + some * step[rows], curved=False)
-            # Cost of the prior: pull and stiffness along the step.
-            change = now.loss - loss[rows] + (some * step[rows] * (pull[rows] + some * stiff[rows] / 2.0)).sum(axis=1)
-            less = change <= -1e-4 * (some * tilt)[:, 0] + _ROUNDING * (1.0 + loss[rows])
+            now = gradient(design, theta[rows] + some * step[rows])
+            # The cost is convex: it has fallen unless it rises along the step by more than a part of its first fall.
+            rise = (step[rows] * (now + pull[rows] + some * stiff[rows])).sum(axis=1)
+            less = rise <= decrement[rows] / 2.0
             if (less | (some[:, 0] < 1e-6)).all():
                 break
             some[~less] /= 2.0
         theta[rows] += some * step[rows]
         pull[rows] += some * stiff[rows]
-        length[rows], loss[rows], gradient[rows] = some, now.loss, now.gradient
+        length[rows], uphill[rows] = some, now
 
 
 def loss_along(design: Design, prior: Prior | None) -> Loss:
