@@ -193,7 +193,7 @@ def _alternatives(
     def posterior(about: Arrow) -> Alternatives:
         return Alternatives([by_quadratic(about.common, each) for each in roots])
 
-    return about_mean(likelihood, posterior, np.zeros(len(roots[0])), SMALL if every else TINY)
+    return about_mean(likelihood, posterior, np.zeros(len(roots[0])), SMALL if every else TINY)[0]
 
 
 def _design(weights: ClassWeights, data: DenseContrasts, rows: Index, topics: TopicEffects | None) -> Design:

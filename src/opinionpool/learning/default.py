@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import partial, reduce
+from functools import reduce
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from opinionpool.estimation.newton import posterior_probabilities
 from opinionpool.learning.agreement import Agreement
 from opinionpool.learning.constants import BIASES, COMMON_SHARE, LIMIT_PROBABILITIES, LIMITS
 from opinionpool.learning.duplicates import Duplicates
-from opinionpool.learning.laplace import Fit, Likelihood, evidence, fit_all, fit_nodes
+from opinionpool.learning.laplace import Fit, Likelihood, evidence, evidence_near, fit_all, fit_nodes
 from opinionpool.learning.members import Members
 from opinionpool.learning.nodes import Nodes, prior_nodes
 from opinionpool.learning.posterior import Limits, Posterior
@@ -143,10 +143,15 @@ def _learned(rows: DenseContrasts, believed: Believed, *, answers_only: bool, ev
     shrunken = marginal_features(resolved, believed)
     fill = Parts(np.zeros(n), shrunken.spread, marginal_dependence(resolved, shrunken, believed))
     uncertain = not answers_only and n <= MOST_UNCERTAIN
+    by_topic = not answers_only and rows.topics is not None
     near = by_limit.probability @ by_limit.mean if len(limits) > 1 else None
-    fit = _fit(rows, every, (fill, extremes), nodes, near, covariances=uncertain)
+    fit = _fit(rows, every, (fill, extremes), nodes, near, covariances=uncertain or by_topic)
     if members is not None:
-        again = partial(_fit, seen=(fill, extremes), nodes=nodes, start=fit.mean, covariances=False)
+
+        def again(among: DenseContrasts, counted: Blocks | None) -> float:
+            of = among.observed(fill, extremes) if counted is None else likelihood(counted, fill, extremes)
+            return evidence_near(fit, of, nodes)
+
         members = _weighed(members, rows, every, again, (fit.evidence, fit.evidence if every is None else by_sample))
     intercept, weights = fit.mean[:d], fit.mean[d:]
     # L* = L° + base intercept + intercept + Σ w_i u_i: what no forecast changes becomes bias.
@@ -180,15 +185,15 @@ def _weighed(
     members: Members,
     rows: DenseContrasts,
     every: Blocks | None,
-    again: Callable[[DenseContrasts, Blocks | None], Fit],
+    again: Callable[[DenseContrasts, Blocks | None], float],
     known: tuple[float, float],
 ) -> Members:
     """Members updated by the outcomes of all events, or of a sample that decides; `known` is the log pool's evidence.
 
-    Where events count otherwise in comparisons, evidence is of a fit to them `again`.
+    Where events count otherwise in comparisons, evidence is found `again`.
     """
     among = rows.in_comparison
-    of_all, of_sample = known if among is rows else (None, again(among, None).evidence)
+    of_all, of_sample = known if among is rows else (None, again(among, None))
     found = members.learned(among.log_likelihoods(), of_sample)
     if every is None or found.decided:
         return found
@@ -196,7 +201,7 @@ def _weighed(
     def counted() -> Iterator[Block]:
         return (block.in_comparison for block in every())
 
-    of_all = again(among, counted).evidence if of_all is None else of_all
+    of_all = again(among, counted) if of_all is None else of_all
     return members.learned(reduce(np.add, in_order(lambda block: block.log_likelihoods(), counted())), of_all)
 
 

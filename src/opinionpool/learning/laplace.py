@@ -69,6 +69,10 @@ class Fit:
     evidence : float
         Log marginal likelihood.
     topics : TopicEffects or None
+    point : ndarray or None
+        Coefficients about which there is a quadratic function, in coordinates of the fit.
+    by_quadratic : float
+        Log marginal likelihood by that.
     """
 
     mean: Array
@@ -76,6 +80,8 @@ class Fit:
     normals: Normals | None = None
     evidence: float = 0.0
     topics: TopicEffects | None = None
+    point: Array | None = None
+    by_quadratic: float = 0.0
 
 
 # Returns the quadratic function about a point (Q,), or with coefficients of topics (Q + G P,).
@@ -94,10 +100,10 @@ class Centred(Protocol):
 P = TypeVar("P", bound=Centred)
 
 
-def approximate(design: Design, nodes: Nodes, start: Array | None = None) -> Levels:
+def approximate(design: Design, nodes: Nodes, start: Array | None = None) -> tuple[Levels, Array]:
     """Return the posterior by a quadratic function about the mode under a normal prior with the mixture's moments.
 
-    Where the search starts changes nothing.
+    The mode comes second; where the search starts changes nothing.
     """
     d, (middle, sd, vector) = nodes.free, nodes.moments
     mean, root = np.concatenate([np.zeros(d), middle]), np.zeros((design.size, design.size))
@@ -106,14 +112,15 @@ def approximate(design: Design, nodes: Nodes, start: Array | None = None) -> Lev
     if start is not None:
         begun[0, d:] = vector.T @ (start[d:] - middle) / sd
     (mode,) = posterior_modes(design, Prior(mean[None], root[None]), begun, ROUGH)
-    return Levels.of(Arrow.plain(Quadratic.at(design, mean + root @ mode.coefficients), d), nodes)
+    point = mean + root @ mode.coefficients
+    return Levels.of(Arrow.plain(Quadratic.at(design, point), d), nodes), point
 
 
 def evidence(observed: Observations, nodes: Nodes, start: Array | None = None) -> tuple[float, Array]:
     """Return the log marginal likelihood and the posterior mean of coefficients, by one quadratic function."""
     basis = _basis(observed, nodes)
     start = _along(start, basis, observed.free)
-    found = approximate(observed.design_along(basis), nodes.along(basis), start)
+    found, _ = approximate(observed.design_along(basis), nodes.along(basis), start)
     return found.log_marginal_likelihood, _whole(found.centre, basis, observed.free)
 
 
@@ -123,18 +130,18 @@ def fit_nodes(observed: Observations, nodes: Nodes, *, covariances: bool = True,
     design, among, start = observed.design_along(basis), nodes.along(basis), _along(start, basis, d)
     names = () if observed.topics is None else observed.topics.names
     if few and not names:
-        found = approximate(design, among, start)
+        found, point = approximate(design, among, start)
     else:
-        near = approximate(design, among).centre if start is None else start
+        near = approximate(design, among)[0].centre if start is None else start
         likelihood, near = partial(Arrow.at, observed, design), np.append(near, np.zeros(len(names) * (d + 1)))
-        found = about_mean(likelihood, partial(Levels.of, nodes=among), near, TINY)
+        found, point = about_mean(likelihood, partial(Levels.of, nodes=among), near, TINY)
     size = len(found.centre)
     if few and (not names or FITTED // size**2 >= FEWEST):
         likely = found.likely(NEGLIGIBLE - MARGIN, size, covariances=True)
-        pairs = _by_modes(found, likely, (observed, design), among, covariances=covariances or bool(names))
+        pairs = _by_modes(found, likely, (observed, design), among, covariances=covariances)
     else:
-        pairs = found.likely(NEGLIGIBLE, design.size, covariances=covariances or bool(names))
-    return _averaged(found, pairs, nodes, basis, names)
+        pairs = found.likely(NEGLIGIBLE, design.size, covariances=covariances)
+    return replace(_averaged(found, pairs, nodes, basis, names), point=point)
 
 
 def fit_all(
@@ -147,20 +154,37 @@ def fit_all(
 ) -> Fit:
     """Return the posterior by the likelihood of many events; `start` is a mean nearby, such as that given a sample."""
     start = np.append(start, np.zeros(len(names) * (nodes.free + 1)))
-    found = about_mean(likelihood, partial(Levels.of, nodes=nodes), start, SMALL)
-    pairs = found.likely(NEGLIGIBLE, len(start) - found.about.slope.size, covariances=covariances or bool(names))
-    return _averaged(found, pairs, nodes, None, names)
+    found, point = about_mean(likelihood, partial(Levels.of, nodes=nodes), start, SMALL)
+    pairs = found.likely(NEGLIGIBLE, len(start) - found.about.slope.size, covariances=covariances)
+    return replace(_averaged(found, pairs, nodes, None, names), point=point)
 
 
-def about_mean(likelihood: Likelihood, posterior: Callable[[Arrow], P], start: Array, small: float) -> P:
-    """Return the posterior by a quadratic function about its own mean, which Newton steps find (to `small`)."""
+def evidence_near(fit: Fit, events: Observations | Likelihood, nodes: Nodes) -> float:
+    """Return the log marginal likelihood of events whose frequencies differ from those of a fit.
+
+    How far it differs from the fit's, two quadratic functions about one point say.
+    """
+    assert fit.point is not None
+    if isinstance(events, Observations):
+        basis = _basis(events, nodes)
+        about, nodes = Arrow.at(events, events.design_along(basis), fit.point), nodes.along(basis)
+    else:
+        about = events(fit.point)
+    return fit.evidence + Levels.of(about, nodes).log_marginal_likelihood - fit.by_quadratic
+
+
+def about_mean(likelihood: Likelihood, posterior: Callable[[Arrow], P], start: Array, small: float) -> tuple[P, Array]:
+    """Return the posterior by a quadratic function about its own mean, which Newton steps find (to `small`).
+
+    The point about which it is comes second.
+    """
     for _ in range(STEPS):
-        about = likelihood(start)
+        about, point = likelihood(start), start
         found = posterior(about)
         step, start = found.centre - start, found.centre
         if about.square(step) < small**2:
             break
-    return found
+    return found, point
 
 
 def _averaged(found: Levels, pairs: Pairs, nodes: Nodes, basis: Array | None, names: tuple[str, ...]) -> Fit:
@@ -169,11 +193,13 @@ def _averaged(found: Levels, pairs: Pairs, nodes: Nodes, basis: Array | None, na
     d, means, whole = found.about.slope.shape[1] - 1, pairs.mean[:, :q], pairs.covariance
     joint = np.zeros((len(nodes.probability), len(nodes.sums.value)))
     np.add.at(joint, (node, total), probability)
-    fit = Fit(_whole(probability @ means, basis, d), joint, evidence=float(np.logaddexp.reduce(pairs.score)))
-    if names:
-        effects = _topic_effects(found, pairs, names)
-        assert effects.cross is not None
-        fit = replace(fit, topics=replace(effects, cross=_whole(effects.cross, basis, d)))
+    fit = Fit(
+        _whole(probability @ means, basis, d),
+        joint,
+        evidence=float(np.logaddexp.reduce(pairs.score)),
+        topics=_topic_effects(found, pairs, names, basis) if names else None,
+        by_quadratic=found.log_marginal_likelihood,
+    )
     if whole is None:
         return fit
     label = node if nodes.sums.certain else nodes.sums.value[total]
@@ -183,13 +209,14 @@ def _averaged(found: Levels, pairs: Pairs, nodes: Nodes, basis: Array | None, na
     return replace(fit, normals=_expanded(normals, beyond, basis, d))
 
 
-def _topic_effects(found: Levels, pairs: Pairs, names: tuple[str, ...]) -> TopicEffects:
-    """Return the posterior of intercepts and slopes of topics."""
+def _topic_effects(found: Levels, pairs: Pairs, names: tuple[str, ...], basis: Array | None) -> TopicEffects:
+    """Return the posterior of intercepts and slopes of topics, with covariances if the pairs have them."""
     (g, size, q), p, whole, each = found.about.cross.shape, pairs.probability, pairs.covariance, np.arange(len(names))
-    assert whole is not None
     share, roots = np.bincount(pairs.level, p, len(found.each)), topic_roots(size - 1)
     mean, within, cross = p @ pairs.mean, np.zeros((g, size, size)), np.zeros((g, size, q))
-    if whole.shape[1] > q:
+    if whole is None:
+        within[:] = cross[:] = np.nan
+    elif whole.shape[1] > q:
         mixed = np.einsum("m,mij->ij", p, whole)
         within = mixed[q:, q:].reshape(g, size, g, size)[each, :, each]
         cross = mixed[q:, :q].reshape(g, size, q)
@@ -201,6 +228,7 @@ def _topic_effects(found: Levels, pairs: Pairs, names: tuple[str, ...]) -> Topic
             cross += beside
     away = pairs.mean - mean
     effects, beyond, common = mean[q:].reshape(g, size), away[:, q:].reshape(-1, g, size), away[:, :q]
+    cross = cross + np.einsum("m,mgi,mq->giq", p, beyond, common, optimize=True)
     return TopicEffects(
         topics=names,
         events=found.about.events,
@@ -209,7 +237,7 @@ def _topic_effects(found: Levels, pairs: Pairs, names: tuple[str, ...]) -> Topic
         covariance=within + np.einsum("m,mgi,mgj->gij", p, beyond, beyond, optimize=True),
         new=np.einsum("l,lpr,lqr->pq", share, roots, roots),
         levels=share.astype(np.float64),
-        cross=cross + np.einsum("m,mgi,mq->giq", p, beyond, common, optimize=True),
+        cross=_whole(cross, basis, size - 1),
     )
 
 

@@ -73,7 +73,11 @@ class Arrow(NamedTuple):
         own = np.vstack([effects, np.zeros(d + 1)])[member]
         design = replace(design, offset=design.offset + (own[:, :d] + own[:, d:] * beyond).T)
         about, happened = Quadratic.at(design, point), design.happened()
-        p, weight, one = softmax(design.ratios(point[None]))[0][0].T, observed.weight, np.broadcast_to(np.eye(d), (t, d, d))
+        p, weight, one = (
+            softmax(design.ratios(point[None]))[0][0].T,
+            observed.weight,
+            np.broadcast_to(np.eye(d), (t, d, d)),
+        )
         bent = weight[:, None, None] * p[:, :, None] * (np.eye(d) - p[:, None, :])
         seen = np.concatenate([one] * len(design.features) + [np.transpose(design.columns, (2, 1, 0))], axis=2)
         mine = np.concatenate([one, beyond[:, :, None]], axis=2)
