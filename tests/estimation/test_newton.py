@@ -139,7 +139,7 @@ class TestModes:
         own = found.covariance(np.ones(12, dtype=bool))
         for i, mode in enumerate(plain):
             assert found.theta[i] == pytest.approx(mean[i] + root[i] @ mode.coefficients, abs=1e-8)
-            assert own[i] == pytest.approx(root[i] @ mode.covariance @ root[i].T, abs=1e-7)
+            assert own[i] == pytest.approx(root[i] @ np.linalg.inv(mode.precision) @ root[i].T, abs=1e-7)
             assert found.loss[i] == pytest.approx(loss(design, found.theta[i]), abs=1e-9)
             size = np.linalg.slogdet(np.eye(3) + root[i].T @ bent @ root[i])[1] / 2
             whole = np.linalg.slogdet(mode.precision)[1] / 2

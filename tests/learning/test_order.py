@@ -186,10 +186,6 @@ def test_classes_priors_and_dates(few):
 class TestRounded:
     """Where more events are alike than values are chosen on, none is preferred for its place or its outcome."""
 
-    @pytest.fixture(autouse=True)
-    def fewer(self, monkeypatch):
-        monkeypatch.setattr("opinionpool.learning.class_model.MANY", 100)
-
     @pytest.mark.parametrize("digits", [1, 2])
     @pytest.mark.parametrize("missing", [False, True])
     def test_order_of_events_and_experts_and_swapped_outcomes(self, digits, missing):

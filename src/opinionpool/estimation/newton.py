@@ -8,7 +8,6 @@ whole step after the cost would fall by less than a tolerance, when that step sq
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -126,26 +125,12 @@ class Prior(NamedTuple):
     root: Array  # (S, Q, P)
 
 
-@dataclass(frozen=True, eq=False)
-class Mode:
+class Mode(NamedTuple):
     """A posterior mode under independent standard normal priors, by Laplace's approximation."""
 
     coefficients: Array  # (P,)
     log_marginal_likelihood: float
-    precision: Array  # (R, R); of the coefficients in `basis`; outside it they are as in the prior
-    basis: Array | None = None  # (P, R), orthonormal; None if it is the identity
-
-    @property
-    def covariance(self) -> Array:
-        """Posterior covariance of the coefficients, (P, P)."""
-        within = np.linalg.inv(self.precision)
-        if self.basis is None:
-            return np.asarray(within)
-        return np.eye(len(self.basis)) + self.basis @ (within - np.eye(len(within))) @ self.basis.T
-
-    def among(self, basis: Array) -> Mode:
-        """Return the mode of P coefficients, of which only coordinates along the orthonormal `basis` matter."""
-        return Mode(basis @ self.coefficients, self.log_marginal_likelihood, self.precision, basis)
+    precision: Array  # (P, P)
 
 
 def posterior_modes(

@@ -17,12 +17,12 @@ import numpy as np
 from opinionpool.arrays import Array, Index
 from opinionpool.blocks import in_order
 from opinionpool.errors import LearningError, Note
-from opinionpool.estimation.likelihood import Design, row_basis
-from opinionpool.estimation.newton import Mode, posterior_modes, posterior_probabilities
+from opinionpool.estimation.likelihood import Design
+from opinionpool.estimation.newton import posterior_probabilities
 from opinionpool.learning.class_weights import ClassPosterior, ClassWeights, Spreads
 from opinionpool.learning.constants import CLASS_PROBABILITIES, CLASS_SPREADS
 from opinionpool.learning.fitted import FittedPanel
-from opinionpool.learning.laplace import MANY, SMALL, TINY, about_mean
+from opinionpool.learning.laplace import SMALL, TINY, about_mean
 from opinionpool.learning.quadratic import Arrow, Quadratic
 from opinionpool.learning.rows import Blocks, DenseContrasts
 from opinionpool.learning.topics import TopicEffects
@@ -39,45 +39,33 @@ ASKED, MOST = 600, 2000
 ONE = "experts have one weight for all classes"
 
 
-class Found(NamedTuple):
-    """Posterior mode of coefficients that are believed to be standard normal ones times `roots` (P,)."""
+class Fitted(NamedTuple):
+    """Posterior of coefficients that are believed to be standard normal ones times `roots` (P,)."""
 
     roots: Array
-    mode: Mode
+    mean: Array  # (P,)
+    precision: Array  # (P, P); in units of the roots
+    evidence: float
 
-    @property
-    def coefficients(self) -> Array:
-        """Most probable coefficients, (P,)."""
-        return self.roots * self.mode.coefficients
+    @classmethod
+    def of(cls, about: Quadratic, roots: Array) -> Fitted:
+        """Posterior by the quadratic log-likelihood `about`."""
+        precision, slope = roots[:, None] * about.curvature * roots + np.eye(len(roots)), roots * about.slope
+        mean = np.linalg.solve(precision, slope)
+        evidence = about.constant + float(slope @ mean - np.linalg.slogdet(precision)[1]) / 2.0
+        return cls(roots, roots * mean, precision, evidence)
 
     @property
     def covariance(self) -> Array:
         """Posterior covariance of the coefficients, (P, P)."""
-        return self.roots[:, None] * self.mode.covariance * self.roots
-
-
-def fitted(design: Design, roots: Array) -> Found:
-    """Posterior mode of coefficients with prior standard deviations `roots` (P,)."""
-    features = design.features * roots[:: design.free, None]
-    # Coefficients that no event sees stay at 0: solve among the others.
-    own = row_basis(features.T)
-    (mode,) = posterior_modes(replace(design, features=own.T @ features))
-    return Found(roots, mode.among(np.asarray(np.kron(own, np.eye(design.free)))))
-
-
-def by_quadratic(about: Quadratic, roots: Array) -> Found:
-    """Posterior mode of coefficients with prior standard deviations `roots` (P,), by a quadratic log-likelihood."""
-    precision, slope = roots[:, None] * about.curvature * roots + np.eye(len(roots)), roots * about.slope
-    mode = np.asarray(np.linalg.solve(precision, slope), dtype=np.float64)
-    score = about.constant + float(slope @ mode - np.linalg.slogdet(precision)[1]) / 2.0
-    return Found(roots, Mode(mode, score, precision))
+        return self.roots[:, None] * np.linalg.inv(self.precision) * self.roots
 
 
 @dataclass(frozen=True, eq=False)
 class Alternatives:
     """One fit for each of `SPREADS`; in the first, weights do not differ between classes."""
 
-    found: list[Found]
+    found: list[Fitted]
 
     @property
     def centre(self) -> Array:
@@ -87,14 +75,14 @@ class Alternatives:
     @property
     def probability(self) -> Array:
         """Posterior probabilities of `SPREADS`."""
-        return posterior_probabilities([each.mode.log_marginal_likelihood for each in self.found], CLASS_PROBABILITIES)
+        return posterior_probabilities([each.evidence for each in self.found], CLASS_PROBABILITIES)
 
     def average(self, *, differ: bool = False) -> tuple[Array, Array]:
         """Posterior mean and covariance of the coefficients over all `SPREADS`; if `differ`, over all but the first."""
         probability = self.probability * (np.arange(len(self.found)) >= differ)
         kept = np.flatnonzero(probability > NEGLIGIBLE * probability.sum())
         share = probability[kept] / probability[kept].sum()
-        values = np.array([self.found[i].coefficients for i in kept])
+        values = np.array([self.found[i].mean for i in kept])
         mean = share @ values
         within = sum(part * self.found[i].covariance for part, i in zip(share, kept, strict=True))
         return mean, within + (values - mean).T * share @ (values - mean)
@@ -172,26 +160,24 @@ def _alternatives(
     every: Blocks | None,
     topics: TopicEffects | None,
 ) -> Alternatives:
-    """Fits for each of `SPREADS` to the events `rows` of `data`, or to the blocks of all events if `every` is given.
-
-    Fits to many events are by Newton's method about their mean, from equal weights.
-    """
-    roots, one = [weights.feature_roots(each) for each in SPREADS], _design(weights, data, rows, topics)
-    if every is None and float(one.weight.sum()) * weights.free < MANY:
-        return Alternatives([fitted(one, each) for each in roots])
+    """Fits for each of `SPREADS` to the events `rows` of `data`, or to the blocks of all events if `every` is given."""
+    roots = [weights.feature_roots(each) for each in SPREADS]
+    one = None if every else _design(weights, data, rows, topics)
 
     def designs() -> Iterator[Design]:
+        if one is not None:
+            yield one
         for block in every() if every else ():
             # An array of many events has two classes.
             assert isinstance(block, DenseContrasts)
             yield _design(weights, block, np.flatnonzero(block.answered), topics)
 
     def likelihood(point: Array) -> Arrow:
-        among = designs() if every else iter([one])
-        return Arrow.plain(reduce(Quadratic.and_of, in_order(partial(Quadratic.at, point=point), among)), weights.free)
+        about = reduce(Quadratic.and_of, in_order(partial(Quadratic.at, point=point), designs()))
+        return Arrow.plain(about, weights.free)
 
     def posterior(about: Arrow) -> Alternatives:
-        return Alternatives([by_quadratic(about.common, each) for each in roots])
+        return Alternatives([Fitted.of(about.common, each) for each in roots])
 
     return about_mean(likelihood, posterior, np.zeros(len(roots[0])), SMALL if every else TINY)[0]
 
