@@ -26,6 +26,11 @@ def some(t=30, n=4, seed=0, missing=0.2):
     return x, y
 
 
+def among(contrasts, weight):
+    event, expert = np.nonzero(~np.isnan(contrasts[..., 0]))
+    return Agreement.among(event, expert, contrasts[event, expert], weight, contrasts.shape[1])
+
+
 def log_odds(x):
     return np.log(x / (1 - x))[..., None]
 
@@ -34,7 +39,7 @@ class TestMeasure:
     @pytest.mark.parametrize("missing", [0.0, 0.4])
     def test_correlations_with_the_mean_of_the_others(self, missing):
         x, _ = some(missing=missing)
-        found = Agreement.among(log_odds(x), np.ones(len(x)))
+        found = among(log_odds(x), np.ones(len(x)))
         c = np.clip(log_odds(x)[..., 0], -4, 4)
         raw, count = [], []
         for i in range(4):
@@ -52,7 +57,7 @@ class TestMeasure:
 
     def test_noise_distinguishes_nobody(self):
         rng = np.random.default_rng(0)
-        found = Agreement.among(rng.normal(size=(40, 8, 1)), np.ones(40))
+        found = among(rng.normal(size=(40, 8, 1)), np.ones(40))
         assert np.ptp(np.log(found.accuracy)) < 0.7
 
 
@@ -62,7 +67,7 @@ class TestDefault:
         z = logit(x) - np.nanmean(logit(x), axis=0)
         x = expit(z / np.nanstd(z, axis=0))  # so that nobody says more than another
         learned = learn(Forecasts.from_array(x, experts=ABC), prior=0.5)
-        found = Agreement.among(log_odds(x), np.ones(60))
+        found = among(log_odds(x), np.ones(60))
         assert (np.argsort(learned.weights) == np.argsort(found.accuracy)).all()
         assert learned.weights[:2].min() > learned.weights[2:].max()
         codes = [note.code for note in learned.notes]
@@ -141,7 +146,7 @@ class TestForecastsWithoutOutcomes:
     def test_where_forecasts_agree_nearly_always_errors_do(self):
         _, alike = self.signals(200, 0.95, [0.6] * 8)
         _, apart = self.signals(200, 0.3, [0.6] * 8)
-        near, far = (Agreement.among(log_odds(q), np.ones(200)).least for q in (alike, apart))
+        near, far = (among(log_odds(q), np.ones(200)).least for q in (alike, apart))
         assert 0.8 < near < 1.0
         assert far < 0.3
         assert (
@@ -155,7 +160,7 @@ class TestForecastsWithoutOutcomes:
             size=(2000, 8, classes)
         )
         said = np.eye(classes)[rng.integers(classes, size=2000)][:, None] + noise
-        least = Agreement.among(said[..., 1:] - said[..., :1], np.ones(2000)).least
+        least = among(said[..., 1:] - said[..., :1], np.ones(2000)).least
         assert 0.7 < least < 0.85
 
     def test_how_often_events_happen_is_what_is_forecast_of_them_until_outcomes_tell(self):

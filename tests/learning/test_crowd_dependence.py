@@ -7,11 +7,13 @@ import pytest
 
 from opinionpool.errors import PanelError
 from opinionpool.forecasts import Forecasts
+from opinionpool.learning.beliefs import Beliefs
 from opinionpool.learning.crowd import Model, Pooled
 from opinionpool.learning.crowd_cells import Cells, Regressions
 from opinionpool.learning.duplicates import Duplicates
 from opinionpool.learning.hierarchy import Features, Hierarchy, _shared, nested_correlation
 from opinionpool.learning.learn import learn
+from opinionpool.learning.prior import Believed
 from opinionpool.logodds import expit, logit
 from opinionpool.model.correlation import CommonCorrelation, MatrixCorrelation
 from opinionpool.model.features import Parts
@@ -92,7 +94,9 @@ class TestWhichHolds:
         t, n = len(one.y), len(one.experts)
         cells = Cells(one.event, one.expert, error[:, None], error[:, None], np.ones(len(error)), t, n)
         # Ten events' worth of a belief in 0.65.
-        assert nested_correlation(cells, error[:, None], s) == pytest.approx(0.4, abs=0.03)
+        assert nested_correlation(cells, error[:, None], s, Believed.of(Beliefs(), one.experts)) == pytest.approx(
+            0.4, abs=0.03
+        )
 
 
 class TestProperties:
@@ -233,17 +237,14 @@ class TestOthers:
         one = Crowd(11, nested=False, events=400)
         signs = (2.0 * one.y - 1)[one.event, None]
         cells = Cells(one.event, one.expert, one.given[:, None], signs, np.ones(len(one.given)), 400, 600)
-        found = Hierarchy.learn(cells)
-        known = found.deviation
+        found, worth = Hierarchy.learn(cells, Believed.of(Beliefs(), one.experts)), 20.0
         for i in (0, int(np.bincount(one.expert).argmax())):
             x = np.column_stack([np.ones((one.expert == i).sum()), signs[one.expert == i, 0]])
-            precision = x.T @ x + np.diag([found.worth[0], found.worth[1] * found.length])
-            own = (found.spread_worth * found.variance + found.experts_squares[i]) / (found.spread_worth + len(x))
+            precision = x.T @ x + worth * np.diag([1.0, found.length])
+            own = (worth * found.variance + found.own_squares[i]) / (worth + len(x))
             # After what all share, so much of the variance is noise. Two outcomes are equally probable.
             open_ = np.trace(np.linalg.inv(precision)) * (1.0 - found.correlation) * own
-            assert known.variance[i] == pytest.approx(open_, rel=0.02)
-            spread = found.features(known, 1.0).spread[i]
-            assert spread == pytest.approx(np.sqrt(own + open_), rel=0.02)
+            assert found.features(worth).spread[i] == pytest.approx(np.sqrt(own + open_), rel=0.02)
 
 
 class TestCopies:
@@ -270,7 +271,7 @@ class TestCopies:
         alone = without.panel.weights_for(present[:, :copy])[0]
         assert weights[busiest] + weights[copy] == pytest.approx(alone[busiest], rel=1e-9)
 
-    def test_found_as_where_all_are_compared(self):
+    def test_copies_are_found(self):
         rng = np.random.default_rng(9)
         event, expert = np.nonzero(rng.random((60, 30)) < 0.3)
         x = rng.normal(size=(len(event), 2))
@@ -282,10 +283,10 @@ class TestCopies:
             expert = np.append(expert, np.full(own.sum(), to))
         order = np.lexsort((expert, event))
         cells = event[order], expert[order], x[order], tuple(f"e{i}" for i in range(30))
-        compared, found = Duplicates.among_cells(*cells), Duplicates.in_crowd(*cells, np.zeros(30, dtype=bool))
-        assert (compared.first[compared.source] == found.first[found.source]).all()
-        assert len(found.first) == 27
-        assert [note.text for note in found.notes] == [note.text for note in compared.notes]
+        found = Duplicates.among_cells(*cells, (10, 1))
+        behind = found.first[found.source].tolist()
+        assert behind == [{28: 3, 29: 3, 27: 5}.get(i, i) for i in range(30)]
+        assert len(found.notes) == 2
 
     def test_as_by_the_pseudo_inverse(self):
         rng = np.random.default_rng(10)

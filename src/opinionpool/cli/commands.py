@@ -78,8 +78,7 @@ def experts(reading: Reading, pooling: Pooling, writing: Writing, scores: bool) 
 
     Where events have topics, a second table has what differs by topic: how many independent events its resolved ones
     count as (fewer than there are where outcomes may be dependent), the intercept, which is added to the pooled
-    log-odds, and the slope, by which their distance from the prior is multiplied. Where outcomes speak for it, a third
-    has the experts' weights on each topic. JSON has both too.
+    log-odds, and the slope, by which their distance from the prior is multiplied. JSON has it too.
 
     Where the terminal is too narrow, columns are left out: the weights by class first, then the accuracy, the number
     of all forecasts, the bias and the number of those on resolved events. The interval stays.
@@ -91,15 +90,15 @@ def experts(reading: Reading, pooling: Pooling, writing: Writing, scores: bool) 
     found = PooledFile.of(reading, pooling, writing)
     forecasts, kept, state = found.forecasts, found.kept, found.kept.answered_with
     size, used = views.size_line(forecasts), found.lines()
-    about, by_topic, whole = groups.topic_columns(state), groups.weight_columns(state), panel.together(state)
+    about, whole = groups.topic_columns(state), panel.together(state)
     facts = found.facts() | views.agreement_facts(forecasts)
-    facts |= panel.together_facts(whole) | groups.topic_facts(about, by_topic)
+    facts |= panel.together_facts(whole) | groups.topic_facts(about)
     notes = (*forecasts.notes, *kept.notes, *answers.expert_notes(state))
     if scores:
         columns, below = listed.leaderboard_columns(leaderboard(forecasts)), []
         lines = [size, *listed.leaderboard_lines(), *used[1:]]
     else:
-        columns, below = answers.expert_columns(kept.forecasts, state), [about, by_topic]
+        columns, below = answers.expert_columns(kept.forecasts, state), [about]
         lines = [size, *used, *panel.together_lines(whole)]
     present(views.View("experts", columns, facts, lines, notes, below, forecasts=forecasts), writing)
 

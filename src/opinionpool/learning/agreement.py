@@ -18,10 +18,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool.arrays import Array, Index, Mask
-from opinionpool.blocks import blocks
+from opinionpool.arrays import Array, Index
 from opinionpool.learning.constants import AGREEMENT_WORTH, CORRELATIONS, FURTHEST, GUIDE, PANEL_WORTH
-from opinionpool.logodds import inner_products, levelled, whitened
+from opinionpool.logodds import inner_products, whitened
 
 # Agreement on fewer events says nothing.
 LEAST_EVENTS = 3
@@ -56,29 +55,23 @@ class Agreement:
     least: float
 
     @classmethod
-    def among(cls, contrasts: Array, weight: Array, absent: Mask | None = None) -> Agreement:
-        """Agreement among experts, from their contrasts and without outcomes.
+    def among(
+        cls, event: Index, expert: Index, contrasts: Array, weight: Array, experts: int, *, options: bool = False
+    ) -> Agreement:
+        """Agreement among experts, from contrasts of M forecasts and without outcomes.
 
         Parameters
         ----------
-        contrasts : ndarray, shape (T, N, K - 1)
-            NaN where missing.
+        event, expert : ndarray of int, shape (M,)
+        contrasts : ndarray, shape (M, K - 1)
+            Already `levelled` if events have options of their own.
         weight : ndarray, shape (T,)
             Frequencies.
-        absent : ndarray of bool, shape (T, 1, K - 1), optional
-            Classes that are no options of the event.
+        experts : int
+        options : bool
+            Whether events have options of their own.
         """
-        return cls._from(_Sums.of(contrasts, weight, absent))
-
-    @classmethod
-    def among_cells(
-        cls, event: Index, expert: Index, contrasts: Array, weight: Array, experts: int, *, options: bool
-    ) -> Agreement:
-        """Agreement from contrasts of M forecasts, (M, K - 1), already `levelled` if events have own options."""
-        return cls._from(_Sums.of_cells(event, expert, contrasts, weight, experts, options=options))
-
-    @classmethod
-    def _from(cls, sums: _Sums) -> Agreement:
+        sums = _Sums.of(event, expert, contrasts, weight, experts, options=options)
         count = np.maximum(sums.count, 1.0)
         spread = np.sqrt(np.maximum(sums.own / count, 0.0))
         others = np.sqrt(np.maximum(sums.others / count, 0.0))
@@ -146,30 +139,7 @@ class _Sums:
     free: int  # K - 1
 
     @classmethod
-    def of(cls, contrasts: Array, weight: Array, absent: Mask | None) -> _Sums:
-        t, n, d = contrasts.shape
-        count, squares = np.zeros(n), np.zeros((3, n))
-        means, events = np.zeros((2, n, d)), 0.0
-        for rows in blocks(t, n * d):
-            own = contrasts[rows] if absent is None else levelled(contrasts[rows], absent[rows])
-            present = ~np.isnan(own[..., 0])
-            number, frequency = present @ np.ones(n), weight[rows]
-            several = present & (number > 1.0)[:, None]
-            # In coordinates of which inner products are the plain ones.
-            own = whitened(limited(np.where(several[..., None], own, 0.0)))
-            others = np.subtract(np.einsum("tnd->td", own)[:, None], own)
-            others *= (several / np.maximum(number - 1.0, 1.0)[:, None])[..., None]
-            events += float(frequency[number > 1.0].sum())
-            count += frequency @ several
-            means += [(frequency @ each.reshape(-1, n * d)).reshape(n, d) for each in (own, others)]
-            pairs = ((own, own), (others, others), (own, others))
-            squares += [(frequency @ (a * b).reshape(-1, n * d)).reshape(n, d).sum(axis=1) for a, b in pairs]
-        return cls._about_means(count, squares, means, events, options=absent is not None)
-
-    @classmethod
-    def of_cells(
-        cls, event: Index, expert: Index, contrasts: Array, weight: Array, experts: int, *, options: bool
-    ) -> _Sums:
+    def of(cls, event: Index, expert: Index, contrasts: Array, weight: Array, experts: int, *, options: bool) -> _Sums:
         t, frequency = len(weight), weight[event]
         number = np.bincount(event, minlength=t)
         several = number[event] > 1
@@ -185,16 +155,12 @@ class _Sums:
         pairs = ((own, own), (others, others), (own, others))
         squares = np.array([summed((a * b).sum(axis=1)) for a, b in pairs])
         count, events = summed(np.ones(len(own))), float(weight[number > 1].sum())
-        return cls._about_means(count, squares, means, events, options=options)
-
-    @classmethod
-    def _about_means(cls, count: Array, squares: Array, means: Array, events: float, *, options: bool) -> _Sums:
-        """Sums about the means, from sums of squares (3, N) and of values (2, N, K - 1)."""
-        number = np.maximum(count, 1.0)[:, None]
-        centres = [(means[a] * means[b] / number).sum(axis=1) for a, b in ((0, 0), (1, 1), (0, 1))]
+        centres = [
+            (means[a] * means[b] / np.maximum(count, 1.0)[:, None]).sum(axis=1) for a, b in ((0, 0), (1, 1), (0, 1))
+        ]
         # Where events have options of their own, positions have no meaning, and neither has a mean by position.
         own_square, others_square, product = squares - (0.0 if options else np.array(centres))
-        return cls(count, own_square, others_square, product, events, means.shape[2])
+        return cls(count, own_square, others_square, product, events, own.shape[1])
 
 
 def limited(contrasts: Array) -> Array:

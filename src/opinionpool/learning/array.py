@@ -203,9 +203,10 @@ class _ArrayBlock(NamedTuple):
     def log_likelihoods(self) -> Array:
         """Log-likelihoods of the outcomes by the average forecast and by each expert's, (1 + N,)."""
         answered = ~np.isnan(self.q).all(axis=1)
-        q, happened = self.q[answered], self.codes[answered, None] == 1
-        odds = floored_log_odds(q, self.bounds, np.empty_like(q))
-        return by_average_and_expert(logodds.expit(np.where(happened, odds, -odds)), np.ones(len(q)))
+        odds = floored_log_odds(self.q[answered], self.bounds, np.empty((np.count_nonzero(answered), self.q.shape[1])))
+        event, expert = np.nonzero(~np.isnan(odds))
+        given = logodds.expit(odds[event, expert] * np.where(self.codes[answered] == 1, 1.0, -1.0)[event])
+        return by_average_and_expert(event, expert, given, np.ones(len(odds)), odds.shape[1])
 
     def observed(self, fill: Parts, extremes: Extremes) -> Observations:
         """Observations for the logistic regression, with missing contrasts imputed by `fill`."""

@@ -34,9 +34,8 @@ SLOPE_SD, DIFFUSE_SD, DIFFUSE_PROBABILITY = 0.25, 0.8, 0.2
 # Log-odds. Standard deviations of the intercept per unit of Σw, with probabilities: where all outcomes are of one class
 # that was likely not to happen, experts have a bias rather than weights below 0. Reasoning; simulated one-sided panels.
 BIASES, BIAS_PROBABILITIES = (0.15, 1.0), (0.95, 0.05)
-# Events. What it is worth to believe that experts have no common bias, and that none has another than all, which is a
-# standard deviation of about 0.2 each. Reasoning.
-COMMON_BIAS_EVENTS, OWN_BIAS_EVENTS = 40.0, 50.0
+# Events. What it is worth to believe that experts have no common bias, a standard deviation of about 0.2. Reasoning.
+COMMON_BIAS_EVENTS = 40.0
 # In Σw/√N. Standard deviations of weights about those of the believed panel, and probabilities. Simulated.
 WEIGHT_SD, WEIGHT_SD_PROBABILITIES = (0.1, 0.4, 1.0, 2.5), (0.5, 0.25, 0.16, 0.09)
 # Correlation, exponent, probability. How experts depend on each other, and how good guides agreement and sharpness
@@ -87,9 +86,6 @@ LASTING, LASTING_PROBABILITIES = (0.0, 0.3, 0.6, 0.9), (0.25, 0.25, 0.25, 0.25)
 # Log-odds, and ratios. Standard deviations of intercepts and slopes of topics, with probabilities. By
 # benchmarks/topics.py: where topics do not differ this costs .001 at most from 20 events a topic on.
 TOPICS, TOPIC_PROBABILITIES = ((0.0, 0.0), (0.2, 0.15), (0.4, 0.3), (0.8, 0.6)), (0.7, 0.2, 0.08, 0.02)
-# Ratios. Standard deviations of weights by topic, with probabilities, in files of release 0.1. By its
-# benchmarks/topics.py.
-DEVIATIONS, DEVIATION_PROBABILITIES = (0.0, 0.1, 0.25), (0.8, 0.14, 0.06)
 # Typical ages. Half-lives of forecasts, and the probability that nothing decays; the others are equally probable. By
 # benchmarks/recency.py: where nothing decays this costs .003 at most if experts share errors, more until there are some
 # dozens of outcomes if those who are early know other things.
@@ -112,12 +108,11 @@ COMMON_SHARE = (0.5, 0.5)
 # Log-odds. Probability that a scale of scores stands anywhere, standard deviations of its shift and of base rates. By
 # benchmarks/levels.py, judges with anchored and with arbitrary scales.
 ARBITRARY, SHIFT, BASE_RATE = 0.2, 1.0, 1.0
-# Experts, and forecasts. How far experts of a crowd differ is learned as if so many more had been seen, who differ as
-# if what is believed of all were worth so many forecasts of each. By benchmarks/crowd.py.
-CROWD_EXPERTS, CROWD_WORTH = 10.0, 15.0
-# Shares of these differences that there are, with probabilities; and the probabilities that weights follow from
-# features, with one correlation or with nested evidence: else agreement guides. By benchmarks/crowd_dependence.py.
-SHARES, SHARE_PROBABILITIES, FEATURES = (0.0, 0.2, 0.5, 1.0), (0.1, 0.2, 0.3, 0.4), (0.15, 0.15)
+# Forecasts. What the crowd's features count beside each expert's own forecasts as they are learned, and, with
+# probabilities, as they are used; and the probabilities that weights follow from features, with one correlation or
+# with nested evidence: else agreement guides. By benchmarks/crowd.py and crowd_dependence.py.
+CROWD_WORTH = 15.0
+WORTHS, WORTH_PROBABILITIES, FEATURES = (5.0, 15.0, 50.0, 1000.0), (0.2, 0.3, 0.3, 0.2), (0.15, 0.15)
 # Times. What is open about features counts in a crowd's intervals, as how far experts differ is open too. By the
 # coverage of benchmarks/crowd.py.
 UNKNOWN = 2.0

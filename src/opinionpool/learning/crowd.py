@@ -17,37 +17,35 @@ far as answers are larger than they would be if experts were known from their ot
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from opinionpool import logodds
 from opinionpool.arrays import Array, Index
 from opinionpool.estimation.newton import posterior_probabilities
 from opinionpool.estimation.regression import ByTopic, Observations
 from opinionpool.estimation.sampling import spread_evenly
-from opinionpool.learning.agreement import Agreement
 from opinionpool.learning.constants import (
     FEATURES,
     LIMIT_PROBABILITIES,
     LIMITS,
-    SHARE_PROBABILITIES,
-    SHARES,
     UNKNOWN,
+    WORTH_PROBABILITIES,
+    WORTHS,
     Dependent,
 )
 from opinionpool.learning.crowd_cells import Cells
 from opinionpool.learning.crowd_posterior import CrowdPosterior
-from opinionpool.learning.duplicates import ROUNDING, Duplicates, differing
-from opinionpool.learning.hierarchy import Centre, Differences, Features, Hierarchy, Start, nested_correlation
+from opinionpool.learning.duplicates import Duplicates
+from opinionpool.learning.hierarchy import Features, Hierarchy, Start, nested_correlation
 from opinionpool.learning.laplace import Fit, evidence, fit_nodes
 from opinionpool.learning.members import Members
 from opinionpool.learning.nodes import Nodes, prior_nodes
 from opinionpool.learning.prior import OPEN, Believed, harmonic_mean
-from opinionpool.learning.rows import SparseContrasts
+from opinionpool.learning.rows import SparseContrasts, by_average_and_expert
 from opinionpool.learning.shrinkage import MarginalFeatures
 from opinionpool.learning.unlearned import DefaultFit
 from opinionpool.model.contrasts import Extremes
@@ -67,7 +65,7 @@ JUDGING = 4096
 FOLDED, FOLDS = 1000, 10
 # So many forecasts, all the same, say nothing. With fewer, as most in a crowd give, that may be chance, but for those
 # that repeat the prior.
-CONSTANT = 10
+CONSTANT = 10, 1
 
 
 @dataclass(frozen=True)
@@ -134,8 +132,7 @@ def crowd_fit(data: SparseContrasts, believed: Believed) -> DefaultFit | None:
 
     Where events have options of their own, nobody has a bias.
     """
-    constant = _constant(data.expert, data.contrasts, len(data.experts))
-    duplicates = Duplicates.in_crowd(data.event, data.expert, data.contrasts, data.experts, constant)
+    duplicates = Duplicates.among_cells(data.event, data.expert, data.contrasts, data.experts, CONSTANT)
     if len(duplicates.first) < len(data.experts):
         distinct = believed.among(duplicates.source, len(duplicates.first))
         found = crowd_fit(_distinct(data, duplicates), distinct)
@@ -145,7 +142,7 @@ def crowd_fit(data: SparseContrasts, believed: Believed) -> DefaultFit | None:
         return None
     data = data.believing(data.distrust())
     task, unresolved = data.among(used & resolved), data.among(used & ~resolved)
-    prior = _prior(data.among(used), believed), Centre.of(believed)
+    prior = _prior(data.among(used), believed), believed
     extremes, start = _extremes(task, prior, believed.limit)
     fitted = _with_open(task, unresolved, extremes.limit, prior, start)
     if len(unresolved.outcomes) and len(task.outcomes) <= FOLDED and fitted.judged.cells is fitted.cells:
@@ -162,7 +159,7 @@ def crowd_fit(data: SparseContrasts, believed: Believed) -> DefaultFit | None:
 
 
 def _with_open(
-    task: SparseContrasts, unresolved: SparseContrasts, limit: float, prior: tuple[Nodes, Centre], start: Start | None
+    task: SparseContrasts, unresolved: SparseContrasts, limit: float, prior: tuple[Nodes, Believed], start: Start | None
 ) -> _AtLimit:
     """Crowd fitted to resolved and open events, with extreme contrasts moderated to `limit`."""
     fitted = _AtLimit.at(task, limit, prior, start)
@@ -172,7 +169,7 @@ def _with_open(
 
 
 def _without_folds(
-    fitted: _AtLimit, unresolved: SparseContrasts, prior: tuple[Nodes, Centre]
+    fitted: _AtLimit, unresolved: SparseContrasts, prior: tuple[Nodes, Believed]
 ) -> Iterator[tuple[Index, Hierarchy]]:
     """Yield, for each of `FOLDS` folds of resolved events, the fold's rows and the crowd fitted without the fold."""
     task, fold = fitted.task, np.empty(len(fitted.task.outcomes), dtype=np.intp)
@@ -186,14 +183,13 @@ def _without_folds(
 
 def _prior(some: SparseContrasts, believed: Believed) -> Nodes:
     """Prior nodes of the default pool, with accuracies by agreement on all events."""
-    contrasts, weight, n = some.contrasts, some.weight, len(some.experts)
-    if some.absent is not None:
-        contrasts = logodds.levelled(contrasts, some.absent[some.event])
-    agreement = Agreement.among_cells(some.event, some.expert, contrasts, weight, n, options=some.absent is not None)
-    return prior_nodes(believed.agreeing(agreement), contrasts.shape[1], options=some.absent is not None)
+    believed = believed.agreeing(some.agreement())
+    return prior_nodes(believed, some.free, options=some.absent is not None)
 
 
-def _extremes(task: SparseContrasts, prior: tuple[Nodes, Centre], limit: float | None) -> tuple[Extremes, Start | None]:
+def _extremes(
+    task: SparseContrasts, prior: tuple[Nodes, Believed], limit: float | None
+) -> tuple[Extremes, Start | None]:
     """Limit of extreme contrasts: `limit` if given, else the average over `LIMITS`; and a start for the next fit."""
     if limit is not None:
         return Extremes(limit), None
@@ -201,7 +197,7 @@ def _extremes(task: SparseContrasts, prior: tuple[Nodes, Centre], limit: float |
     for tried in LIMITS:
         fitted = _AtLimit.at(task, tried, prior, start)
         start = fitted.crowd.start
-        score.append(evidence(*fitted.of_shares((False,)))[0])
+        score.append(evidence(*fitted.of_worths((False,)))[0])
     return Extremes(harmonic_mean(LIMITS, posterior_probabilities(score, LIMIT_PROBABILITIES))), start
 
 
@@ -266,11 +262,11 @@ class _AtLimit:
     task: SparseContrasts  # resolved events
     extremes: Extremes
     prior: Nodes  # by agreement
-    centre: Centre
+    believed: Believed
     cells: Cells
     every: Cells  # with those of open events
     crowd: Hierarchy
-    otherwise: Differences  # of each row, for its expert by its other forecasts
+    otherwise: Hierarchy  # of each row's expert by its other forecasts
     opened: _Open | None = None
     without: tuple[tuple[Index, Hierarchy], ...] = ()  # rows of each fold, and the crowd without their events
 
@@ -279,7 +275,7 @@ class _AtLimit:
         cls,
         task: SparseContrasts,
         limit: float,
-        prior: tuple[Nodes, Centre],
+        prior: tuple[Nodes, Believed],
         start: Start | None = None,
         imputed: _Open | None = None,
     ) -> _AtLimit:
@@ -287,9 +283,8 @@ class _AtLimit:
         every = cells = _cells(task, limit)
         if imputed is not None:
             every = cells.and_then(*imputed.of_every_class())
-        crowd = Hierarchy.learn(every, start, prior[1])
-        otherwise = crowd.deviation_otherwise(every)
-        return cls(task, Extremes(limit), *prior, cells, every, crowd, otherwise, imputed)
+        crowd = Hierarchy.learn(every, prior[1], start)
+        return cls(task, Extremes(limit), *prior, cells, every, crowd, crowd.otherwise(every), imputed)
 
     @cached_property
     def judged(self) -> _Judged:
@@ -307,23 +302,22 @@ class _AtLimit:
         """Prior mean of the sum of the weights."""
         return float(self.prior.sums.probability @ self.prior.sums.value)
 
-    def model(self, share: float, *, nested: bool) -> Model:
-        """Dependence, `nested` or common, if experts differ by `share`, with a correlation from pairs of forecasts."""
+    def model(self, features: Features, *, nested: bool) -> Model:
+        """Dependence, `nested` or common, of experts with these features, its correlation from pairs of forecasts."""
         if not nested:
             return Model(nested, self.crowd.correlation)
-        among, found = self.judged, self.features(share)
-        signal = found.contrast / found.spread
-        return Model(nested, nested_correlation(among.cells, self.crowd.errors[among.rows], signal, self.centre))
+        among, signal = self.judged, features.contrast / features.spread
+        return Model(nested, nested_correlation(among.cells, self.crowd.errors[among.rows], signal, self.believed))
 
-    def by_features(self, model: Model, share: float) -> Pooled:
-        """Forecasts of `judged` events, pooled with features that keep `share` of the differences between experts."""
-        return Pooled.by(model, self.judged.cells, self.features_otherwise(share)).times(1.0 / self.sum)
+    def by_features(self, model: Model, features: Features) -> Pooled:
+        """Forecasts of `judged` events, pooled with the `features` of each forecast's expert."""
+        return Pooled.by(model, self.judged.cells, features).times(1.0 / self.sum)
 
-    def features_otherwise(self, share: float) -> Features:
+    def features_otherwise(self, worth: float) -> Features:
         """Features of each forecast's expert, learned without the forecast, or without its fold if there are folds."""
-        found = self.crowd.features(self.otherwise.among(self.judged.rows), share)
+        found = self.otherwise.among(self.judged.rows).features(worth)
         for rows, crowd in self.without:
-            own = crowd.features(crowd.deviation, share).among(self.judged.cells.expert[rows])
+            own = crowd.among(self.judged.cells.expert[rows]).features(worth)
             found.bias[rows], found.contrast[rows], found.spread[rows] = own.bias, own.contrast, own.spread
         return found
 
@@ -338,38 +332,40 @@ class _AtLimit:
         prior, none = self.prior, np.zeros(b)
         return Nodes(probability, np.eye(b), none, prior.sums, dependence, none, prior.free)
 
-    def of_shares(self, kinds: tuple[bool, ...]) -> tuple[Observations, Nodes]:
-        """Regression on one panel for each kind of dependence and each of `SHARES`: observations and prior nodes."""
-        panels = [self.by_features(self.model(share, nested=each), share) for each in kinds for share in SHARES]
-        prior = np.tile(SHARE_PROBABILITIES, len(kinds)) / len(kinds)
+    def of_worths(self, kinds: tuple[bool, ...]) -> tuple[Observations, Nodes]:
+        """Regression on one panel for each kind of dependence and each of `WORTHS`: observations and prior nodes."""
+        otherwise = [(each, self.features_otherwise(each)) for each in WORTHS]
+        panels = [
+            self.by_features(self.model(self.crowd.features(worth), nested=kind), features)
+            for kind in kinds
+            for worth, features in otherwise
+        ]
+        prior = np.tile(WORTH_PROBABILITIES, len(kinds)) / len(kinds)
         return self.observed(panels), self.nodes(prior)
 
-    def share(self, kinds: tuple[bool, ...]) -> float:
-        """Posterior mean of the share to which differences between experts are kept, over `kinds` of dependence."""
-        fit = fit_nodes(*self.of_shares(kinds), covariances=False)
-        return float(fit.joint.sum(axis=1) @ np.tile(SHARES, len(kinds)))
+    def worths(self, kinds: tuple[bool, ...]) -> Array:
+        """Posterior probabilities of `WORTHS`, over `kinds` of dependence, (W,)."""
+        fit = fit_nodes(*self.of_worths(kinds), covariances=False)
+        return np.asarray(fit.joint.sum(axis=1).reshape(len(kinds), -1).sum(axis=0))
 
     @cached_property
-    def chosen(self) -> tuple[float, tuple[Model, ...], Features, Array]:
-        """Share of differences kept, both dependences, features of experts, contrasts (A, N) by agreement."""
-        share = self.share((False, True))
-        models, features = tuple(self.model(share, nested=each) for each in (False, True)), self.features(share)
+    def chosen(self) -> tuple[Array, tuple[Model, ...], Features, Array]:
+        """Probabilities of `WORTHS`, both dependences, features of experts, contrasts (A, N) by agreement."""
+        worths = self.worths((False, True))
+        features = averaged(self.crowd.features, worths)
+        models = tuple(self.model(features, nested=each) for each in (False, True))
         distinct, spread = np.unique(self.prior.direction, axis=0), features.spread
         among = models[0].among(features.contrast / spread)
-        return share, models, features, spread * among.times(spread * distinct) / 2.0
-
-    def features(self, share: float) -> Features:
-        """Features of all experts, with `share` of the differences between experts."""
-        return self.crowd.features(self.crowd.deviation, share)
+        return worths, models, features, spread * among.times(spread * distinct) / 2.0
 
     @property
     def panels(self) -> list[Pooled]:
         """Forecasts on `judged` events, pooled by each panel: A by agreement, then by features with each dependence."""
-        share, models, features, agreeing = self.chosen
-        bias, cells = self.features_otherwise(share).bias, self.judged.cells
-        own = [Features(bias, each[cells.expert], features.spread[cells.expert]) for each in agreeing]
+        worths, models, features, agreeing = self.chosen
+        otherwise, cells = averaged(self.features_otherwise, worths), self.judged.cells
+        own = [Features(otherwise.bias, each[cells.expert], features.spread[cells.expert]) for each in agreeing]
         found = [Pooled.by(models[0], cells, each) for each in own]
-        return found + [self.by_features(model, share) for model in models]
+        return found + [self.by_features(model, otherwise) for model in models]
 
     @cached_property
     def fit(self) -> tuple[Fit, Nodes]:
@@ -390,16 +386,15 @@ class _AtLimit:
         by, event = self.judged, self.judged.cells.event
         forecasts = logodds.softmax(self.task.contrasts[by.rows] + (by.offset + self.task.away)[event])
         given = forecasts[np.arange(len(event)), by.outcomes[event]]
-        average = np.log(by.cells.by_event(given) / by.cells.number)
-        return np.asarray(by.weight @ average + np.append(0.0, by.cells.by_expert(np.log(given) - average[event])))
+        return by_average_and_expert(event, by.cells.expert, given, by.weight, by.cells.experts)
 
     def imputed(self, unresolved: SparseContrasts) -> _Open:
         """Open events, with class probabilities that the other forecasts on the event imply under one correlation."""
         cells = _cells(replace(unresolved, outcomes=np.zeros_like(unresolved.outcomes)), self.extremes.limit)
-        share, model = self.share((False,)), self.model(0.0, nested=False)
-        known = self.observed([self.by_features(model, share)])
+        worths, model = self.worths((False,)), Model(nested=False, rho=self.crowd.correlation)
+        known = self.observed([self.by_features(model, averaged(self.features_otherwise, worths))])
         mean, d = fit_nodes(known, self.nodes(np.ones(1)), covariances=False).mean, cells.contrasts.shape[1]
-        others = Pooled.by_others(model, cells, self.features(share).among(cells.expert))
+        others = Pooled.by_others(model, cells, averaged(self.crowd.features, worths).among(cells.expert))
         answers = mean[:d] + mean[d] / self.sum * others.contrasts
         return _Open(unresolved, cells, logodds.softmax(unresolved.offset[cells.event] + answers))
 
@@ -407,9 +402,9 @@ class _AtLimit:
         """Reuse correction: slope of leave-one-forecast-out answers on the plain ones, over open events; in [0, 1]."""
         if self.opened is None:
             return 1.0
-        share, models, features, _ = self.chosen
+        worths, models, features, _ = self.chosen
         task, cells, first = self.opened.task, self.opened.cells, len(self.cells.event)
-        without = self.crowd.features(self.otherwise.among(slice(first, first + len(cells.event))), share)
+        without = averaged(self.otherwise.among(slice(first, first + len(cells.event))).features, worths)
         mean = self.fit[0].mean
         answers = [
             mean[: cells.contrasts.shape[1]]
@@ -424,13 +419,13 @@ class _AtLimit:
 
     @property
     def marginal(self) -> MarginalFeatures:
-        """Marginal features of each expert, whose difference from the crowd is kept in full."""
-        found = self.features(1.0)
+        """Marginal features of each expert."""
+        found = self.chosen[2]
         return MarginalFeatures(logodds.unwhitened(found.bias), found.contrast, found.spread, self.crowd.correlation)
 
     def panel(self) -> tuple[Parts, Array, CrowdPosterior]:
         """Panel's parts, biases of all experts (N, K - 1), and the posterior of the pool."""
-        (fit, nodes), (_, models, features, agreeing) = self.fit, self.chosen
+        (fit, nodes), (worths, models, features, agreeing) = self.fit, self.chosen
         d, slope = self.cells.contrasts.shape[1], self.reuse_correction() / self.sum
         among = tuple(model.among(features.contrast / features.spread) for model in models)
         contrast = np.vstack([agreeing, np.tile(slope * features.contrast, (2, 1))])
@@ -443,7 +438,9 @@ class _AtLimit:
         total = float(self.judged.weight @ weights) / float(self.judged.weight.sum())
         shift = (self.task.away - fit.mean[:d]) * total / (total**2 + LEAST_SUM**2)
         unknown = UNKNOWN * np.array([1.0, (slope * mean.sum()) ** 2, 1.0])
-        variance = unknown[:, None] * self.crowd.open_variances(self.crowd.deviation)
+        variance = unknown[:, None] * sum(
+            p * self.crowd.open_variances(w) for w, p in zip(WORTHS, worths.tolist(), strict=True)
+        )
         posterior = CrowdPosterior.by(
             fit, nodes, (contrast, nested, parts), shift, variance, logodds.unwhitened(np.eye(d))
         )
@@ -452,6 +449,11 @@ class _AtLimit:
 
 # Sums of weights about this small carry no intercept; contrasts about this small are 0.
 LEAST_SUM, LEAST_CONTRAST = 0.1, 1e-9
+
+
+def averaged(features: Callable[[float], Features], worths: Array) -> Features:
+    """Mean of `features` by worth, over `WORTHS` with probabilities `worths`."""
+    return Features.averaged([features(each) for each in WORTHS], worths)
 
 
 def _mixed(panels: list[Pooled], slopes: Array) -> Array:
@@ -476,11 +478,3 @@ def _sizes(cells: Cells) -> Array:
     square = (cells.contrasts**2).sum(axis=1)
     total = cells.by_expert(square)
     return cells.by_event(square * (1.0 + 1e-3 * total / max(float(total.max()), 1.0))[cells.expert])
-
-
-def _constant(expert: Index, contrasts: Array, n: int) -> npt.NDArray[np.bool_]:
-    """Mask (N,) of experts whose forecasts are all equal and at least `CONSTANT`, or all equal to the prior."""
-    count = np.bincount(expert, minlength=n)
-    alike = (count >= CONSTANT) & (differing(expert, contrasts, n) == 0)
-    beyond = np.abs(contrasts).max(axis=1) > ROUNDING
-    return np.asarray(alike | ((count > 0) & (np.bincount(expert, weights=beyond, minlength=n) == 0)))

@@ -127,6 +127,10 @@ class Regressions:
 
         return cls(*map(summed, products(cells, values)))
 
+    def among(self, rows: Index | slice) -> Regressions:
+        """Regressions of the given experts or rows."""
+        return Regressions(*(each[rows] for each in vars(self).values()))
+
     def without(self, cells: Cells, values: Array) -> Regressions:
         """Sums for one regression per row, (M,), over the other forecasts of the row's expert."""
         own, once = cells.expert, cells.once

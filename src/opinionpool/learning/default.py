@@ -22,7 +22,6 @@ from opinionpool.arrays import Array
 from opinionpool.blocks import in_order
 from opinionpool.errors import ArgumentError
 from opinionpool.estimation.newton import posterior_probabilities
-from opinionpool.learning.agreement import Agreement
 from opinionpool.learning.constants import BIASES, COMMON_SHARE, LIMIT_PROBABILITIES, LIMITS
 from opinionpool.learning.duplicates import Duplicates
 from opinionpool.learning.laplace import Fit, Likelihood, evidence, evidence_near, fit_all, fit_nodes
@@ -117,7 +116,7 @@ def _distinct(
     if len(duplicates.first):
         believed = believed.among(duplicates.source, len(duplicates.first))
     if len(duplicates.first) > 2:
-        believed = believed.agreeing(Agreement.among(data.contrasts, data.weight, data.options))
+        believed = believed.agreeing(data.cells.agreement())
     return duplicates, data, believed, away
 
 

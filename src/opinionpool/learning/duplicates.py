@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy.typing as npt
 from opinionpool.arrays import Array, Index, Mask
 from opinionpool.errors import Note
 from opinionpool.estimation.averages import constant_notes
+from opinionpool.estimation.sampling import mixed
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.constants import CORRELATION
 from opinionpool.model.correlation import CommonCorrelation, Dependence, MatrixCorrelation
@@ -19,13 +20,15 @@ from opinionpool.model.mixed import MixedCorrelation
 from opinionpool.model.nested import NestedCorrelation
 from opinionpool.text import listed
 
-# So many forecasts, all the same, say nothing.
-SEVERAL = 3
+# So many forecasts, all the same, say nothing; nor do so many that repeat the prior.
+SEVERAL = 3, 3
 # Log-ratios that differ by no more are the same.
 ROUNDING = 1e-9
 # Experts who agree on at least so many events, with so many different forecasts, are duplicates.
 DUPLICATED = 5, 3
 CONSTANT, NEW = -1, -2
+# Events and forecasts that are looked at first.
+FIRST, HEAD = 64, 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,75 +61,48 @@ class Duplicates:
         if _all_differ(forecast):
             everybody = np.arange(len(experts))
             return cls(everybody, everybody, ())
-        columns = (np.ascontiguousarray(forecast[:, i]) for i in range(len(experts)))
-        rows = ((np.flatnonzero(~np.isnan(column[:, 0])), column) for column in columns)
-        given = ((row, column if len(row) == len(column) else column[row]) for row, column in rows)
-        found = cls._of(given, experts, named)
-        more = [] if len(found.first) == len(experts) else [*_witnesses(forecast, found, every)]
-        return cls.among(np.concatenate([forecast, *more]), experts, named) if more else found
+        said = _Said.of(*_cells(forecast), len(experts))
+        found = cls._by(said, experts, named)
+        # Who repeats another or says nothing in the sample, with all who are repeated, may differ elsewhere.
+        suspects = (found.source < 0) | (found.counts < 1.0)
+        start, blocks = 0, every if suspects.any() else ()
+        for block in blocks:
+            if start == 0:
+                said.forget(suspects)
+            said.add(*_cells(np.where(suspects[:, None], block, np.nan), start))
+            start += len(block)
+        return found if start == 0 else cls._by(said, experts, named)
 
     @classmethod
-    def among_cells(cls, event: Index, expert: Index, contrast: Array, experts: tuple[str, ...]) -> Duplicates:
-        """Find duplicates in the contrasts (M, K - 1) of forecasts that are ordered by event."""
-        order = np.argsort(expert, kind="stable")
-        ends = np.cumsum(np.bincount(expert, minlength=len(experts)))
-        cells = (order[end - n : end] for end, n in zip(ends, np.diff(ends, prepend=0), strict=True))
-        return cls._of(((event[cell], contrast[cell]) for cell in cells), experts)
-
-    @classmethod
-    def in_crowd(
-        cls, event: Index, expert: Index, contrast: Array, experts: tuple[str, ...], constant: Mask
+    def among_cells(
+        cls,
+        event: Index,
+        expert: Index,
+        contrast: Array,
+        experts: tuple[str, ...],
+        several: tuple[int, int] = SEVERAL,
     ) -> Duplicates:
-        """Find duplicates among many experts; only experts whose forecasts have equal hashes are compared.
-
-        Who is `constant` (N,) says who asks.
-        """
-        n, likely = len(experts), _alike(event, expert, contrast, len(experts)) & ~constant
-        source = np.arange(n)
-        if likely.any():
-            cells, own = likely[expert], np.cumsum(likely) - 1
-            among = tuple(np.array(experts, dtype=object)[likely])
-            found = cls.among_cells(event[cells], own[expert[cells]], contrast[cells], among)
-            groups = np.where(found.source >= 0, found.source, len(found.first))
-            first = np.append(found.first, 0)[groups]
-            first = np.where(found.source >= 0, first, np.arange(len(first)))
-            source[likely] = np.flatnonzero(likely)[first]
-        source[np.bincount(expert, minlength=n) == 0], source[constant] = NEW, CONSTANT
-        known = source >= 0
-        first, source[known] = np.unique(source[known], return_inverse=True)
-        return cls(source, first, _notes(source, experts))
+        """Find duplicates in the contrasts (M, K - 1) of forecasts; `several` is as `SEVERAL`."""
+        return cls._by(_Said.of(event, expert, contrast, len(experts)), experts, None, several)
 
     @classmethod
-    def _of(
-        cls, columns: Iterable[tuple[Index, Array]], experts: tuple[str, ...], named: Mask | None = None
+    def _by(
+        cls, said: _Said, experts: tuple[str, ...], named: Mask | None, several: tuple[int, int] = SEVERAL
     ) -> Duplicates:
-        """Find duplicates, given the events and contrasts of each expert, `columns`."""
-        source = np.full(len(experts), CONSTANT)
-        first: list[int] = []
-        # By how many there are and what the first ones are; few who differ have these in common.
-        alike: dict[tuple[int, bytes], list[tuple[int, Index, Array]]] = {}
-        for i, (rows, given) in enumerate(columns):
-            if len(given) == 0:
-                source[i] = NEW
-                continue
-            different = _different(given)
-            constant = different == 1 or np.abs(given).max() <= ROUNDING
-            if constant and len(given) >= SEVERAL and (named is None or not named[i]):
-                continue
-            source[i] = len(first)
-            if len(given) >= DUPLICATED[0] and different >= DUPLICATED[1]:
-                others = alike.setdefault((len(given), rows[:FIRST].tobytes() + given[:FIRST].tobytes()), [])
-                same = (j for j, *other in others if all(map(np.array_equal, other, (rows, given))))
-                source[i] = next(same, len(first))
-                if source[i] == len(first):
-                    others.append((len(first), rows, given))
-            if source[i] == len(first):
-                first.append(i)
-        if not first:
+        """Duplicates and constant experts, given what each expert `said`."""
+        count, different, behind = said.count, said.different, np.arange(len(experts))
+        constant = ((different == 1) & (count >= several[0])) | (~said.beyond & (count >= several[1]))
+        constant &= True if named is None else ~named
+        many = np.flatnonzero((count >= DUPLICATED[0]) & (different >= DUPLICATED[1]) & ~constant)
+        rows = np.stack([count[many], *said.hashes[:, many]], axis=1)
+        _, at, which = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+        behind[many] = many[at[which.ravel()]]
+        source, known = np.where(constant, CONSTANT, NEW), ~constant & (count > 0)
+        if not known.any():
             # Nobody to be like: each of those without forecasts is distinct, as it is believed to be.
-            first = np.flatnonzero(source == NEW).tolist()
-            source[first] = np.arange(len(first))
-        return cls(source, np.array(first, dtype=np.intp), _notes(source, experts))
+            known = count == 0
+        first, source[known] = np.unique(behind[known], return_inverse=True)
+        return cls(source, first, _notes(source, experts))
 
     @property
     def new(self) -> npt.NDArray[np.bool_]:
@@ -202,49 +178,54 @@ class Duplicates:
         return full
 
 
-# Forecasts that are looked at first: of an expert, and of all.
-FIRST, HEAD = 64, 1 << 16
+class _Said:
+    """What N experts say: how often, up to three different contrasts, and sums of hashes of contrasts and events."""
 
+    def __init__(self, n: int, d: int) -> None:
+        self.count = np.zeros(n, dtype=np.intp)
+        self.beyond = np.zeros(n, dtype=bool)  # who says anything but the prior
+        self.examples = np.full((DUPLICATED[1], n, d), np.nan)
+        self.hashes = np.zeros((2, n))
 
-def _different(given: Array) -> int:
-    """Number of different forecasts in `given` (n, K - 1), or in its first `FIRST` rows if these have enough."""
-    found = len(set(map(tuple, given[:FIRST].tolist())))
-    if len(given) <= FIRST or found >= DUPLICATED[1]:
+    @classmethod
+    def of(cls, event: Index, expert: Index, contrast: Array, n: int) -> _Said:
+        """What contrasts (M, K - 1) of forecasts say."""
+        found = cls(n, contrast.shape[1])
+        found.add(event, expert, contrast)
         return found
-    # One number each is much faster to compare than a row.
-    return len(np.unique(given[:, 0]) if given.shape[1] == 1 else np.unique(given, axis=0))
+
+    @property
+    def different(self) -> Index:
+        """Number of different contrasts of each expert, (N,), as far as they are counted."""
+        return np.asarray(np.count_nonzero(~np.isnan(self.examples[..., 0]), axis=0))
+
+    def forget(self, experts: Mask) -> None:
+        """Take back everything that the `experts` (N,) said."""
+        self.count[experts], self.beyond[experts], self.hashes[:, experts] = 0, False, 0.0
+        self.examples[:, experts] = np.nan
+
+    def add(self, event: Index, expert: Index, contrast: Array) -> None:
+        """Add the contrasts (M, K - 1) of forecasts on further events."""
+        n, given = len(self.count), contrast + 0.0
+        self.count += np.bincount(expert, minlength=n)
+        self.beyond[expert[np.abs(given).max(axis=1, initial=0.0) > ROUNDING]] = True
+        key = mixed(event.astype(np.uint64) + np.uint64(1))
+        for column in given.T:
+            key = mixed(key ^ np.ascontiguousarray(column).view(np.uint64))
+        # Sums of doubles round; those of halves of 26 bits do not.
+        halves = (key & np.uint64((1 << 26) - 1)), key >> np.uint64(38)
+        self.hashes += [np.bincount(expert, half.astype(np.float64), n) for half in halves]
+        for own in self.examples:
+            empty = np.isnan(own[expert, 0])
+            own[expert[empty]] = given[empty]
+            rest = (given != own[expert]).any(axis=1)
+            expert, given = expert[rest], given[rest]
 
 
-def _witnesses(sample: Array, found: Duplicates, blocks: Iterable[Array]) -> Iterator[Array]:
-    """Yield contrasts (m, N, K - 1) of events on which an expert differs from the expert that it repeats in the sample.
-
-    Of those who always say the same, or have no forecast in the sample, events on which they say something.
-    """
-    first = np.array([*found.first, 0])[found.source]
-    pairs = [(i, j) for i, j in enumerate(first.tolist()) if found.source[i] >= 0 and i != j]
-    # Forecasts by each of the others so far, until these are enough.
-    others = {i: sample[~np.isnan(sample[:, i, 0]), i][:1] for i in np.flatnonzero(found.source < 0).tolist()}
-    for block in blocks:
-        if not pairs and not others:
-            return
-        rows = set[int]()
-        for i, j in pairs.copy():
-            a, b = block[:, i], block[:, j]
-            (differ,) = np.nonzero(((a != b) & ~(np.isnan(a) & np.isnan(b))).any(axis=1))
-            if len(differ):
-                rows.add(int(differ[0]))
-                pairs.remove((i, j))
-        for i, given in list(others.items()):
-            mine = np.flatnonzero(~np.isnan(block[:, i, 0]))
-            known = np.concatenate([given, block[mine, i]])
-            other = mine[(np.abs(block[mine, i] - known[:1]) > ROUNDING).any(axis=1)][:1]
-            more = [*mine[: max(SEVERAL - len(given), 0)].tolist(), *other.tolist()]
-            rows.update(more)
-            others[i] = np.concatenate([given, block[more, i]])
-            if len(other) and len(others[i]) >= SEVERAL:
-                del others[i]
-        if rows:
-            yield block[sorted(rows)]
+def _cells(forecast: Array, start: int = 0) -> tuple[Index, Index, Array]:
+    """Events, from `start` on, experts and contrasts (M, K - 1) of the forecasts in an array (T, N, K - 1)."""
+    event, expert = np.nonzero(~np.isnan(forecast[..., 0]))
+    return event + start, expert, forecast[event, expert]
 
 
 def _all_differ(forecast: Array) -> bool:
@@ -255,26 +236,6 @@ def _all_differ(forecast: Array) -> bool:
     different = 1 + np.count_nonzero(np.diff(np.sort(first, axis=0), axis=0), axis=0)
     moved = (different >= DUPLICATED[1]) & (np.abs(first).max(axis=0) > ROUNDING)
     return bool(moved.all()) and len({own.tobytes() for own in first.T}) == len(moved)
-
-
-def _alike(event: Index, expert: Index, contrast: Array, n: int) -> npt.NDArray[np.bool_]:
-    """Mask of likely duplicates, (n,): experts with enough forecasts whose hashes have the sum of another expert's."""
-    key = event.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    with np.errstate(over="ignore"):
-        for column in contrast.T:
-            bits = np.ascontiguousarray(column).view(np.uint64)
-            key = (key ^ bits ^ (key >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
-        key ^= key >> np.uint64(32)
-    # Sums of doubles round; those of halves of 26 bits do not.
-    halves = (key & np.uint64((1 << 26) - 1)), key >> np.uint64(38)
-    sums = [np.bincount(expert, half.astype(np.float64), n) for half in halves]
-    count = np.bincount(expert, minlength=n)
-    many = np.flatnonzero(count >= DUPLICATED[0])
-    rows = np.stack([count[many], *(each[many] for each in sums)], axis=1)
-    _, which, number = np.unique(rows, axis=0, return_inverse=True, return_counts=True)
-    alike = np.zeros(n, dtype=bool)
-    alike[many[number[which.ravel()] > 1]] = True
-    return alike
 
 
 def _notes(source: npt.NDArray[np.intp], experts: tuple[str, ...]) -> tuple[Note, ...]:
@@ -307,23 +268,18 @@ def counted_once(event: Index, expert: Index, source: Index) -> tuple[Array, Ind
 
 
 def constant_experts(forecasts: Forecasts) -> npt.NDArray[np.bool_]:
-    """Mask of experts with at least `SEVERAL` forecasts, all of them equal, (N,).
+    """Mask of experts with several forecasts, all of them equal, (N,).
 
     >>> constant_experts(Forecasts.from_array([[0.2, 0.4, 0.0], [0.2, 0.5, 0.0], [0.3, 0.4, 0.0]])).tolist()
     [False, False, True]
     """
     q = forecasts.probabilities if forecasts.probabilities.ndim > 1 else forecasts.probabilities[:, None]
-    n, other = len(forecasts.experts), np.zeros(0, dtype=np.intp)
+    one, same = np.empty((len(forecasts.experts), q.shape[1])), np.zeros(0, dtype=bool)
     # Most often the first forecasts show that everybody gave different ones.
     for cells in (slice(HEAD), slice(None)):
-        other = differing(forecasts.expert_index[cells], q[cells], n)
-        if other.all():
+        expert, given = forecasts.expert_index[cells], q[cells]
+        one[expert] = given
+        same = np.bincount(expert[(given != one[expert]).any(axis=1)], minlength=len(one)) == 0
+        if not same.any():
             break
-    return np.asarray((forecasts.counts >= SEVERAL) & (other == 0))
-
-
-def differing(expert: Index, given: Array, n: int) -> Index:
-    """Number of each expert's forecasts, (N,), of some (M, ...), that differ from one of them."""
-    one = np.empty((n, given.shape[1]))
-    one[expert] = given
-    return np.bincount(expert[(given != one[expert]).any(axis=1)], minlength=n)
+    return np.asarray((forecasts.counts >= SEVERAL[0]) & same)

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import reduce
 from typing import Protocol, Self, TypeAlias
 
 import numpy as np
 
 from opinionpool.arrays import CELL, EVENT, Array, Index, Mask, taken
-from opinionpool.blocks import blocks, in_order
+from opinionpool.blocks import in_order
 from opinionpool.estimation.regression import ByTopic, Observations
 from opinionpool.estimation.rows import DenseEvents, ResolvedEvents, option_rows
 from opinionpool.labels import UNRESOLVED
+from opinionpool.learning.agreement import Agreement
 from opinionpool.learning.constants import PRIOR_EVENTS
 from opinionpool.learning.laplace import Likelihood
 from opinionpool.learning.quadratic import Arrow
-from opinionpool.logodds import expit, logit, softmax
+from opinionpool.logodds import expit, levelled, logit, softmax
 from opinionpool.model.contrasts import Extremes
 from opinionpool.model.features import Parts
 
@@ -96,8 +97,8 @@ class _Events(ABC):
 
     @property
     @abstractmethod
-    def frequencies(self) -> Array:
-        """Sum over events, resolved or not, of the mean forecast, (K,)."""
+    def cells(self) -> SparseContrasts:
+        """Contrasts forecast by forecast."""
 
     def distrust(self) -> Array:
         """Log-ratios L° less those of the believed prior, (K - 1,): 0 if L° is not Laplace's estimate.
@@ -106,7 +107,7 @@ class _Events(ABC):
         """
         if self.estimated is None:
             return np.zeros(self.free)
-        forecast, doubted = self.frequencies, PRIOR_EVENTS / (self.estimated + PRIOR_EVENTS)
+        forecast, doubted = self.cells.frequencies(), PRIOR_EVENTS / (self.estimated + PRIOR_EVENTS)
         number, reference = float(forecast.sum()), self.reference[0]
         if number == 0 or len(forecast) > 2:
             return np.asarray(reference * doubted)
@@ -128,10 +129,25 @@ class SparseContrasts(_Events):
         return replace(self, **taken(self, event=kept, cell=used) | {"event": row.ravel()})
 
     @property
-    def frequencies(self) -> Array:  # noqa: D102 - as of all events
-        number = np.bincount(self.event, minlength=len(self.weight))
-        share = (self.weight / np.maximum(number, 1))[self.event]
+    def cells(self) -> SparseContrasts:  # noqa: D102 - as of all events
+        return self
+
+    def agreement(self) -> Agreement:
+        """Agreement of the experts with each other."""
+        options, n = self.absent is not None, len(self.experts)
+        given = self.contrasts if self.absent is None else levelled(self.contrasts, self.absent[self.event])
+        return Agreement.among(self.event, self.expert, given, self.weight, n, options=options)
+
+    def frequencies(self) -> Array:
+        """Sum over events, resolved or not, of the mean forecast, (K,)."""
+        share = (self.weight / np.maximum(np.bincount(self.event, minlength=len(self.weight)), 1))[self.event]
         return np.asarray(share @ softmax(self.contrasts + self.reference[self.event]))
+
+    def log_likelihoods(self) -> Array:
+        """Log-likelihoods of the outcomes by the average forecast and by each expert's, (1 + N,)."""
+        forecasts, happened = softmax(self.contrasts + self.reference[self.event]), self.outcomes[self.event]
+        given = forecasts[np.arange(len(happened)), happened]
+        return by_average_and_expert(self.event, self.expert, given, self.weight, len(self.experts))
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +167,8 @@ class DenseContrasts(_Events):
         if len(experts) == self.contrasts.shape[1]:
             return self
         certain = None if self.certain is None else self.certain[:, experts]
-        return replace(self, contrasts=self.contrasts[:, experts], certain=certain)
+        names = tuple(self.experts[i] for i in experts.tolist())
+        return replace(self, contrasts=self.contrasts[:, experts], certain=certain, experts=names)
 
     def among(self, first: Index, away: Array) -> DenseContrasts:
         """Events with forecasts by the distinct experts `first` only, with the believed prior L° − `away`."""
@@ -169,16 +186,10 @@ class DenseContrasts(_Events):
         return None if self.absent is None else self.absent[:, None, :]
 
     @property
-    def frequencies(self) -> Array:  # noqa: D102 - as of all events
-        found = np.zeros(self.free + 1)
-        for rows in blocks(len(self.contrasts), self.contrasts[0].size):
-            each = self.contrasts[rows] + self.reference[rows, None]
-            number = np.count_nonzero(~np.isnan(each[..., 0]), axis=1)
-            total = np.nansum(expit(each) if self.free == 1 else softmax(each)[..., 1:], axis=1)
-            share = self.weight[rows] / np.maximum(number, 1)
-            found[1:] += share @ total
-            found[0] += share @ (number - total.sum(axis=1))
-        return found
+    def cells(self) -> SparseContrasts:  # noqa: D102 - as of all events
+        event, expert = np.nonzero(~np.isnan(self.contrasts[..., 0]))
+        about = {each.name: getattr(self, each.name) for each in fields(_Events)}
+        return SparseContrasts(event=event, expert=expert, contrasts=self.contrasts[event, expert], **about)
 
     def evidence(self, contrasts: Array) -> ResolvedEvents:
         """Resolved events as statistics or rows, given their contrasts (T, N, K - 1), NaN where missing."""
@@ -204,12 +215,7 @@ class DenseContrasts(_Events):
 
     def log_likelihoods(self) -> Array:
         """Log-likelihoods of the outcomes by the average forecast and by each expert's, (1 + N,)."""
-        ratios, t = self.contrasts + self.reference[:, None, :], np.arange(len(self.weight))
-        if self.free == 1:
-            given = expit(ratios[..., 0] * np.where(self.outcomes == 1, 1.0, -1.0)[:, None])
-        else:
-            given = softmax(ratios)[t, :, self.outcomes]
-        return by_average_and_expert(given, self.weight)
+        return self.cells.log_likelihoods()
 
     def observed(self, fill: Parts, extremes: Extremes) -> Observations:
         """Observations for the logistic regression, with missing contrasts imputed by `fill`."""
@@ -217,11 +223,15 @@ class DenseContrasts(_Events):
         return Observations(full, self.offset, self.outcomes, self.weight, self.topics)
 
 
-def by_average_and_expert(given: Array, weight: Array) -> Array:
-    """Log-likelihoods of the average and of each expert, (1 + N,), from the outcomes' probabilities `given` (T, N)."""
-    average = np.nanmean(given, axis=1, keepdims=True)
-    each = np.where(np.isnan(given), average, given)
-    return np.asarray(weight @ np.log(np.concatenate([average, each], axis=1)))
+def by_average_and_expert(event: Index, expert: Index, given: Array, weight: Array, experts: int) -> Array:
+    """Log-likelihoods of the average and of each expert, (1 + N,), from probabilities `given` (M,) to outcomes.
+
+    Where an expert's forecast is missing, its place is taken by the average.
+    """
+    number = np.maximum(np.bincount(event, minlength=len(weight)), 1)
+    average = np.log(np.bincount(event, given, len(weight)) / number)
+    beyond = np.bincount(expert, weight[event] * (np.log(given) - average[event]), experts)
+    return np.asarray(weight @ average + np.append(0.0, beyond))
 
 
 def likelihood(every: Blocks, fill: Parts, extremes: Extremes) -> Likelihood:

@@ -18,7 +18,6 @@ from opinionpool.estimation.rows import ResolvedEvents
 from opinionpool.learning.constants import (
     COMMON_BIAS_EVENTS,
     EXPERT_WORTH,
-    OWN_BIAS_EVENTS,
     PAIR_WORTH,
     PANEL_WORTH,
 )
@@ -67,7 +66,7 @@ class MarginalFeatures:
 
 def marginal_features(evidence: ResolvedEvents, believed: Believed) -> MarginalFeatures:
     """Features of the experts from resolved contrasts."""
-    marginals, centre = evidence.marginals, _Centre.of(believed, evidence.classes)
+    marginals, centre = evidence.marginals, Centre.of(believed, evidence.classes - 1)
     each, variance = _marginal_means(evidence, centre)
     own, free = marginals.count[:-1].sum(axis=0), evidence.classes - 1
     # An event tells of variances K - 1 times, one that is believed as well as one that is seen.
@@ -79,7 +78,7 @@ def marginal_features(evidence: ResolvedEvents, believed: Believed) -> MarginalF
 
 def marginal_bias(evidence: ResolvedEvents, believed: Believed) -> Array:
     """Biases of the experts from resolved contrasts, (N, K - 1)."""
-    return _marginal_means(evidence, _Centre.of(believed, evidence.classes))[0].bias
+    return _marginal_means(evidence, Centre.of(believed, evidence.classes - 1))[0].bias
 
 
 def believed_correlations(features: MarginalFeatures, believed: Believed) -> Dependence:
@@ -97,7 +96,7 @@ def marginal_dependence(evidence: ResolvedEvents, features: MarginalFeatures, be
     n, common = len(features.spread), believed_correlations(features, believed)
     if not evidence.complete or not 2 < n <= MOST_PAIRED:
         return common
-    each, _ = _marginal_means(evidence, _Centre.of(believed, evidence.classes))
+    each, _ = _marginal_means(evidence, Centre.of(believed, evidence.classes - 1))
     found = estimates.correlations(estimates.residual_products(evidence, each))
     events = evidence.design.events(evidence.answered)
     share = events / (events + PAIR_WORTH + n + believed.correlation_worth)
@@ -111,7 +110,7 @@ def believed_features(believed: Believed, d: int) -> MarginalFeatures:
 
 
 @dataclass(frozen=True, eq=False)
-class _Centre:
+class Centre:
     """Prior means of the features of experts, and their worth in events beyond the defaults'."""
 
     bias: Array  # (N, K - 1)
@@ -122,19 +121,19 @@ class _Centre:
     worth: Array
 
     @classmethod
-    def of(cls, believed: Believed, classes: int) -> _Centre:
-        believed_calibration, accuracy = believed.calibration, believed.accuracy
-        kappa = np.where(believed_calibration.worth > 0, believed_calibration.value, 1.0)
-        return cls(
-            believed.biases(classes - 1),
-            accuracy.value / kappa,
-            2.0 * accuracy.value / kappa**2,
-            believed.bias.worth,
-            np.minimum(believed_calibration.worth, accuracy.worth),
-        )
+    def of(cls, believed: Believed, d: int) -> Centre:
+        """Return what is believed, for d = K - 1."""
+        parts, worth = believed.parts(believed.rho), np.minimum(believed.calibration.worth, believed.accuracy.worth)
+        return cls(believed.biases(d), parts.contrast, parts.spread**2, believed.bias.worth, worth)
 
 
-def _marginal_means(evidence: ResolvedEvents, centre: _Centre) -> tuple[estimates.Means, Array]:
+def shrunken_correlation(found: float, events: float, believed: Believed) -> float:
+    """Correlation `found` on a number of events, shrunken towards the believed correlation."""
+    worth, rho = PANEL_WORTH + believed.correlation_worth, believed.rho
+    return float(np.clip((worth * rho + events * found) / (worth + events), min(LOWEST, rho), HIGHEST))
+
+
+def _marginal_means(evidence: ResolvedEvents, centre: Centre) -> tuple[estimates.Means, Array]:
     """Bias and contrast of each expert, shrunken towards the panel's; and prior variances, (N,), from the panel's."""
     marginals, events = evidence.marginals, evidence.answered
     count, mean, square = estimates.pooled_cells(evidence)
@@ -158,7 +157,7 @@ def _marginal_means(evidence: ResolvedEvents, centre: _Centre) -> tuple[estimate
         evidence.design,
         bias=panel.bias + (centre.bias - bias),
         contrast=panel.contrast * (centre.contrast / contrast),
-        worth=(OWN_BIAS_EVENTS + centre.bias_worth, EXPERT_WORTH + centre.worth),
+        worth=(EXPERT_WORTH + centre.bias_worth, EXPERT_WORTH + centre.worth),
     )
     return each, common * (centre.variance / variance)
 
@@ -181,5 +180,4 @@ def _common(evidence: ResolvedEvents, each: estimates.Means, spread: Array, beli
     total, pairs = evidence.shared(each.expected, spread)
     events = evidence.design.events(evidence.answered) if pairs else 0.0
     found = total / ((evidence.classes - 1) * pairs) if pairs else 0.0
-    worth, rho = PANEL_WORTH + believed.correlation_worth, believed.rho
-    return float(np.clip((worth * rho + events * found) / (worth + events), min(LOWEST, rho), HIGHEST))
+    return shrunken_correlation(found, events, believed)

@@ -18,7 +18,6 @@ from opinionpool import logodds
 from opinionpool.arrays import Array, Index
 from opinionpool.display import Tabular
 from opinionpool.errors import Note
-from opinionpool.learning.constants import DEVIATION_PROBABILITIES
 from opinionpool.text import counted, shown
 
 # So many topics are named in a note.
@@ -99,9 +98,9 @@ class TopicEffects(Tabular):
     levels : ndarray, shape (4,)
         Posterior probabilities of `constants.TOPICS`; the first is that intercepts and slopes do not differ.
     weights : ndarray, shape (G, N), or None
-        What is added to the weight of each expert; None where that was not looked at.
+        What is added to the weight of each expert, in pools of release 0.1.
     deviations : ndarray, shape (3,), or None
-        Posterior probabilities of `constants.DEVIATIONS`; the first is that weights do not differ.
+        Posterior probabilities of three spreads of these, the first of which is 0.
     cross : ndarray, shape (G, P, K - 1 + N), or None
         Covariance of intercept, slope and weights with the common intercept and weights; None where these were learned
         before.
@@ -135,16 +134,6 @@ class TopicEffects(Tabular):
             (1.0 + self.slope + sign * half[:, d]).tolist() for sign in (-1.0, 1.0)
         )
         return table
-
-    @property
-    def weights_differ(self) -> float:
-        """The probability that experts' weights differ between topics."""
-        return 0.0 if self.deviations is None else 1.0 - float(self.deviations[0])
-
-    @property
-    def weights_shown(self) -> bool:
-        """Whether the outcomes made it more probable that weights differ between topics."""
-        return self.weights_differ > 1.0 - DEVIATION_PROBABILITIES[0]
 
     @property
     def needs_contrasts(self) -> bool:
@@ -193,6 +182,4 @@ class TopicEffects(Tabular):
             f"{what} in intercept and slope with probability {1.0 - self.levels[0]:.0%}: "
             f"{'; '.join(map(words, order))}{more}"
         )
-        if self.deviations is not None:
-            text += f"; experts' weights differ between them with probability {self.weights_differ:.0%}"
         return Note("topics", text, len(self.topics))

@@ -63,26 +63,6 @@ def topic_columns(state: Fitted) -> list[Column]:
     return [column.take(order) for column in columns]
 
 
-def weight_columns(state: Fitted) -> list[Column]:
-    """Return columns with each expert's weight by topic, if all experts give a forecast, the largest first.
-
-    Topics are ordered by their resolved events. Empty if outcomes do not speak for weights that differ by topic.
-    """
-    effects, weights = getattr(state, "topics", None), state.weights
-    if effects is None or weights is None or effects.weights is None or not effects.weights_shown:
-        return []
-    experts = np.flatnonzero(weights)
-    experts = experts[np.argsort(-weights[experts], kind="stable")]
-    columns = [
-        Column("expert", [state.experts[i] for i in experts], "expert"),
-        Column("weight", weights[experts].tolist(), "weight", decimal),
-    ]
-    for place, g in enumerate(np.argsort(-effects.events, kind="stable").tolist()):
-        own = (weights + effects.weights[g])[experts].tolist()
-        columns.append(Column(effects.topics[g], own, effects.topics[g], decimal, spare=place))
-    return columns
-
-
 def score_columns(found: Comparison) -> list[Column]:
     """Return columns with the pools' mean scores by topic; empty if fewer than two topics have scored events."""
     if found.topics is None:
@@ -105,20 +85,14 @@ def score_columns(found: Comparison) -> list[Column]:
     return columns
 
 
-def topic_facts(columns: list[Column], weights: Sequence[Column] = ()) -> dict[str, object]:
-    """Return topic effects and experts' weights by topic, for JSON."""
+def topic_facts(columns: list[Column]) -> dict[str, object]:
+    """Return topic effects for JSON."""
     rows: Iterator[dict[str, object]] = records(columns)
-    facts: dict[str, object] = {"topics": list(rows)} if columns else {}
-    if weights:
-        facts["topic_weights"] = [
-            {"topic": column.key, "weights": dict(zip(weights[0].values, column.values, strict=True))}
-            for column in weights[2:]
-        ]
-    return facts
+    return {"topics": list(rows)} if columns else {}
 
 
 def topics_section(f: Findings) -> Section | None:
-    """Return the section on pools' scores and experts' weights by topic; None if neither is known."""
+    """Return the section on pools' scores by topic; None if they are not known."""
     return _section(
         "topics", "Topics",
         (
@@ -126,11 +100,6 @@ def topics_section(f: Findings) -> Section | None:
             [replace(each, title=NAMES.get(each.key, each.title)) for each in score_columns(f.comparison)]
             if isinstance(f.comparison, Comparison)
             else [],
-        ),
-        (
-            "The weight of each expert on each topic, if everybody gives a forecast. Weights are drawn towards what "
-            "they are on all topics, the second column.",
-            weight_columns(f.state),
         ),
     )  # fmt: skip
 

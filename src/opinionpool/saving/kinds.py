@@ -13,7 +13,7 @@ from opinionpool.errors import Note, SavedPoolError
 from opinionpool.findings import Finding, finding
 from opinionpool.learning.beliefs import Beliefs, beliefs_of_mapping
 from opinionpool.learning.class_weights import ClassPosterior, ClassWeights
-from opinionpool.learning.constants import DEVIATIONS, TOPICS
+from opinionpool.learning.constants import TOPICS
 from opinionpool.learning.crowd_posterior import CrowdPosterior
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.learning.left_out import LeftOut
@@ -199,7 +199,7 @@ def _check_recency(recency: Recency) -> None:
 
 
 def _check_topics(effects: TopicEffects) -> None:
-    fixed = {"g": len(effects.topics), "l": len(TOPICS), "v": len(DEVIATIONS)}
+    fixed = {"g": len(effects.topics), "l": len(TOPICS), "v": 3}
     size = sized(effects, "intercept g d, slope g, events g +, levels l +, weights g n, deviations v +", **fixed)
     right = size["d"] and len(set(effects.topics)) == size["g"]
     demand(right, "topics should have different names, and an intercept for each class but one")
