@@ -61,17 +61,17 @@ class Duplicates:
         if _all_differ(forecast):
             everybody = np.arange(len(experts))
             return cls(everybody, everybody, ())
-        said = _Said.of(*_cells(forecast), len(experts))
-        found = cls._by(said, experts, named)
+        stated = _Statements.of(*_cells(forecast), len(experts))
+        found = cls._by(stated, experts, named)
         # Who repeats another or says nothing in the sample, with all who are repeated, may differ elsewhere.
         suspects = (found.source < 0) | (found.counts < 1.0)
         start, blocks = 0, every if suspects.any() else ()
         for block in blocks:
             if start == 0:
-                said.forget(suspects)
-            said.add(*_cells(np.where(suspects[:, None], block, np.nan), start))
+                stated.forget(suspects)
+            stated.add(*_cells(np.where(suspects[:, None], block, np.nan), start))
             start += len(block)
-        return found if start == 0 else cls._by(said, experts, named)
+        return found if start == 0 else cls._by(stated, experts, named)
 
     @classmethod
     def among_cells(
@@ -83,18 +83,18 @@ class Duplicates:
         several: tuple[int, int] = SEVERAL,
     ) -> Duplicates:
         """Find duplicates in the contrasts (M, K - 1) of forecasts; `several` is as `SEVERAL`."""
-        return cls._by(_Said.of(event, expert, contrast, len(experts)), experts, None, several)
+        return cls._by(_Statements.of(event, expert, contrast, len(experts)), experts, None, several)
 
     @classmethod
     def _by(
-        cls, said: _Said, experts: tuple[str, ...], named: Mask | None, several: tuple[int, int] = SEVERAL
+        cls, stated: _Statements, experts: tuple[str, ...], named: Mask | None, several: tuple[int, int] = SEVERAL
     ) -> Duplicates:
-        """Duplicates and constant experts, given what each expert `said`."""
-        count, different, behind = said.count, said.different, np.arange(len(experts))
-        constant = ((different == 1) & (count >= several[0])) | (~said.beyond & (count >= several[1]))
+        """Duplicates and constant experts, by what each expert stated."""
+        count, different, behind = stated.count, stated.different, np.arange(len(experts))
+        constant = ((different == 1) & (count >= several[0])) | (~stated.beyond & (count >= several[1]))
         constant &= True if named is None else ~named
         many = np.flatnonzero((count >= DUPLICATED[0]) & (different >= DUPLICATED[1]) & ~constant)
-        rows = np.stack([count[many], *said.hashes[:, many]], axis=1)
+        rows = np.stack([count[many], *stated.hashes[:, many]], axis=1)
         _, at, which = np.unique(rows, axis=0, return_index=True, return_inverse=True)
         behind[many] = many[at[which.ravel()]]
         source, known = np.where(constant, CONSTANT, NEW), ~constant & (count > 0)
@@ -178,7 +178,7 @@ class Duplicates:
         return full
 
 
-class _Said:
+class _Statements:
     """What N experts say: how often, up to three different contrasts, and sums of hashes of contrasts and events."""
 
     def __init__(self, n: int, d: int) -> None:
@@ -188,7 +188,7 @@ class _Said:
         self.hashes = np.zeros((2, n))
 
     @classmethod
-    def of(cls, event: Index, expert: Index, contrast: Array, n: int) -> _Said:
+    def of(cls, event: Index, expert: Index, contrast: Array, n: int) -> _Statements:
         """What contrasts (M, K - 1) of forecasts say."""
         found = cls(n, contrast.shape[1])
         found.add(event, expert, contrast)
@@ -200,7 +200,7 @@ class _Said:
         return np.asarray(np.count_nonzero(~np.isnan(self.examples[..., 0]), axis=0))
 
     def forget(self, experts: Mask) -> None:
-        """Take back everything that the `experts` (N,) said."""
+        """Take back everything by the `experts` (N,)."""
         self.count[experts], self.beyond[experts], self.hashes[:, experts] = 0, False, 0.0
         self.examples[:, experts] = np.nan
 
