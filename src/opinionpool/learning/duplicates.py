@@ -61,17 +61,17 @@ class Duplicates:
         if _all_differ(forecast):
             everybody = np.arange(len(experts))
             return cls(everybody, everybody, ())
-        stated = _Statements.of(*_cells(forecast), len(experts))
-        found = cls._by(stated, experts, named)
+        those = _Statements.of(*_cells(forecast), len(experts))
+        found = cls._by(those, experts, named)
         # Who repeats another or says nothing in the sample, with all who are repeated, may differ elsewhere.
         suspects = (found.source < 0) | (found.counts < 1.0)
         start, blocks = 0, every if suspects.any() else ()
         for block in blocks:
             if start == 0:
-                stated.forget(suspects)
-            stated.add(*_cells(np.where(suspects[:, None], block, np.nan), start))
+                those.forget(suspects)
+            those.add(*_cells(np.where(suspects[:, None], block, np.nan), start))
             start += len(block)
-        return found if start == 0 else cls._by(stated, experts, named)
+        return found if start == 0 else cls._by(those, experts, named)
 
     @classmethod
     def among_cells(
@@ -87,14 +87,14 @@ class Duplicates:
 
     @classmethod
     def _by(
-        cls, stated: _Statements, experts: tuple[str, ...], named: Mask | None, several: tuple[int, int] = SEVERAL
+        cls, those: _Statements, experts: tuple[str, ...], named: Mask | None, several: tuple[int, int] = SEVERAL
     ) -> Duplicates:
-        """Duplicates and constant experts, by what each expert stated."""
-        count, different, behind = stated.count, stated.different, np.arange(len(experts))
-        constant = ((different == 1) & (count >= several[0])) | (~stated.beyond & (count >= several[1]))
+        """Duplicates and constant experts, by the statements of each expert."""
+        count, different, behind = those.count, those.different, np.arange(len(experts))
+        constant = ((different == 1) & (count >= several[0])) | (~those.beyond & (count >= several[1]))
         constant &= True if named is None else ~named
         many = np.flatnonzero((count >= DUPLICATED[0]) & (different >= DUPLICATED[1]) & ~constant)
-        rows = np.stack([count[many], *stated.hashes[:, many]], axis=1)
+        rows = np.stack([count[many], *those.hashes[:, many]], axis=1)
         _, at, which = np.unique(rows, axis=0, return_index=True, return_inverse=True)
         behind[many] = many[at[which.ravel()]]
         source, known = np.where(constant, CONSTANT, NEW), ~constant & (count > 0)
