@@ -127,7 +127,6 @@ def test_errors_name_the_argument(table, calls):
         (lambda: op.GaussianPool(structure="ful").fit([[0.5]], [1]), "did you mean 'full'"),
         (lambda: op.Panel.from_features([1, 1], 0.5, dependence="nestd"), "did you mean 'nested'"),
         (lambda: op.Forecasts.from_array([[0.5]], experts=["ann"]).select_experts(["anne"]), "did you mean 'ann'"),
-        (lambda: op.reliability_table([0.5], [1], strategy="quantil"), "did you mean 'quantile'"),
         (lambda: op.Beliefs(experts={"ann": {"calibraton": 1}}), "did you mean 'calibration'"),
     ],
 )  # fmt: skip

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import gzip
-import json
 import math
 
 import numpy as np
@@ -32,41 +31,11 @@ def arrays(rows):
 # Reliability tables
 
 
-def test_forecast_of_one_belongs_to_the_last_bin():
-    table = reliability_table([0.95, 1.0], [1, 0], bins=10, strategy="uniform")
-    assert table.forecast == pytest.approx([0.975])
-    assert table.frequency.tolist() == [0.5]
-    assert table.gap == pytest.approx(0.475)
-    assert (table.low[0], table.high[0]) == (0.9, 1.0)
-
-
-@pytest.mark.parametrize("bins", [3, 7, 10, 20, 100])
-def test_edges_belong_to_the_bin_above_however_they_are_written(bins):
-    edges = [k / bins for k in range(bins)]
-    written = np.array([(k * (1 / bins), k / bins, 1 - (bins - k) / bins, k * 0.1 * 10 / bins) for k in range(bins)])
-    table = reliability_table(written.clip(0, 1).ravel(), np.zeros(4 * bins), bins, "uniform")
-    assert table.low == pytest.approx(edges)
-    assert table.count.tolist() == [4] * bins
-
-
-@pytest.mark.parametrize("strategy", ["quantile", "uniform"])
-def test_tied_forecasts_stay_together(strategy):
-    table = reliability_table([0.3] * 4, [1, 0, 0, 1], bins=4, strategy=strategy)
+def test_tied_forecasts_stay_together():
+    table = reliability_table([0.3] * 4, [1, 0, 0, 1])
     assert (table.forecast.tolist(), table.frequency.tolist(), table.count.tolist()) == ([0.3], [0.5], [4])
     assert table.gap == pytest.approx(0.2)
-
-
-def test_empty_bins_are_listed_and_never_drawn():
-    table = reliability_table([0, 0, 1, 1], [0, 0, 1, 1], bins=10, strategy="uniform")
-    assert table.forecast.tolist() == [0, 1]
-    assert table.frequency.tolist() == [0, 1]
-    assert table.count.tolist() == [2, 2]
-    assert table.empty.tolist() == [[k / 10, (k + 1) / 10] for k in range(1, 9)]
-    rows = table.rows()
-    assert [row["low"] for row in rows] == [k / 10 for k in range(10)]
-    assert [row["count"] for row in rows] == [2, 0, 0, 0, 0, 0, 0, 0, 0, 2]
-    assert rows[4]["frequency"] is None
-    assert json.loads(json.dumps(rows, allow_nan=False)) == rows
+    assert table.to_frame()["count"].tolist() == [4]
 
 
 def test_three_events_are_too_few_to_judge():
@@ -95,10 +64,10 @@ def test_wilson_interval_against_scipy(level):
             assert (low[0], high[0]) == pytest.approx((expected.low, expected.high), abs=1e-12)
 
 
-@given(events, st.sampled_from(["isotonic", "uniform", "quantile"]), st.integers(1, 12))
-def test_every_event_is_in_one_bin(rows, strategy, bins):
+@given(events)
+def test_every_event_is_in_one_bin(rows):
     p, y, weight = arrays(rows)
-    table = reliability_table(p, y, None if strategy == "isotonic" else bins, strategy, sample_weight=weight)
+    table = reliability_table(p, y, sample_weight=weight)
     assert table.count.sum() == weight.sum()
     assert table.count @ table.frequency == pytest.approx(weight @ y)
     assert table.count @ table.forecast == pytest.approx(weight @ p)
@@ -108,12 +77,8 @@ def test_every_event_is_in_one_bin(rows, strategy, bins):
     assert (table.interval_low <= table.frequency).all()
     assert (table.frequency <= table.interval_high).all()
     assert (table.interval_low < table.interval_high).all()
-    if strategy == "uniform":
-        assert len(table.count) + len(table.empty) == bins
-    else:
-        assert (table.high[:-1] < table.low[1:]).all()
-    if strategy == "isotonic":
-        assert (np.diff(table.frequency) > 0).all()
+    assert (table.high[:-1] < table.low[1:]).all()
+    assert (np.diff(table.frequency) > 0).all()
 
 
 def test_isotonic_bins_hold_the_recalibrated_forecast():
@@ -142,18 +107,9 @@ def test_unresolved_events_are_left_out():
     assert table.forecast.tolist() == [0.2]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"strategy": "equal"}, "one of isotonic, uniform, quantile, and it is 'equal'"),
-        ({"bins": 10}, "isotonic bins follow from the data"),
-        ({"bins": 0, "strategy": "uniform"}, "bins must be a whole number, from 1 .* and it is 0"),
-        ({"level": 1.0}, "strictly between 0 and 1"),
-    ],
-)
-def test_refused_tables(arguments, message):
-    with pytest.raises(ArgumentError, match=message):
-        reliability_table([0.5], [1], **arguments)
+def test_refused_level():
+    with pytest.raises(ArgumentError, match="strictly between 0 and 1"):
+        reliability_table([0.5], [1], level=1.0)
 
 
 @pytest.mark.parametrize("judge", [reliability_table, decompose, auc])

@@ -10,9 +10,7 @@ import numpy.typing as npt
 from opinionpool.arguments import expect_type, number
 from opinionpool.arrays import Array, Index
 from opinionpool.errors import ArgumentError, ShapeError
-from opinionpool.model.correlation import CommonCorrelation, Dependence
-from opinionpool.model.mixed import MixedCorrelation
-from opinionpool.model.nested import NestedCorrelation
+from opinionpool.model.correlation import CommonCorrelation
 from opinionpool.model.panel import Panel
 
 # Of two equally accurate experts who are correlated so much, the second makes the accuracy 5% larger.
@@ -80,30 +78,10 @@ def redundant_groups(panel: Panel, least: float = REDUNDANT) -> list[tuple[str, 
     if len(informative) < 2:
         return []
     among = panel.parts.dependence
-    if isinstance(among, CommonCorrelation) and among.rho >= least:
-        return [tuple(panel.names[i] for i in informative)]
-    if _at_most(among) < least:
-        return _copies(panel)
+    if isinstance(among, CommonCorrelation) and panel.parts.source is None:
+        return [tuple(panel.names[i] for i in informative)] if among.rho >= least else []
     correlation = panel.correlation[np.ix_(informative, informative)]
     if not (np.triu(correlation, 1) >= least).any():
         return []
     found = Dendrogram.of(correlation).groups(least)
     return [tuple(panel.names[informative[i]] for i in group) for group in found]
-
-
-def _copies(panel: Panel) -> list[tuple[str, ...]]:
-    """Groups of experts who are duplicates of each other."""
-    if panel.parts.source is None:
-        return []
-    source = np.where(panel.informative, panel.parts.source, -1)
-    groups = [np.flatnonzero(source == one) for one in np.flatnonzero(np.bincount(source[source >= 0]) > 1)]
-    return [tuple(panel.names[i] for i in group) for group in groups]
-
-
-def _at_most(among: Dependence) -> float:
-    """Upper bound of the correlation of any two experts, without computing a matrix."""
-    if isinstance(among, CommonCorrelation | NestedCorrelation):
-        return among.rho
-    if isinstance(among, MixedCorrelation):
-        return float(among.share @ [_at_most(each) for each in among.models])
-    return 1.0

@@ -8,17 +8,15 @@ there is room for as many events; these count so that outcomes are as frequent a
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool.arrays import Array, Floats, Index, Mask
+from opinionpool.arrays import Array, Floats, Index
 from opinionpool.blocks import blocks, rows_of_block
 from opinionpool.errors import Note
-from opinionpool.estimation.sample import Sample
 from opinionpool.forecasts import Forecasts
 
 Keys = npt.NDArray[np.uint64]
@@ -295,42 +293,51 @@ class Draw(NamedTuple):
             different = starts | np.append(True, np.diff(same[events]) != 0)
         first, group = np.flatnonzero(starts), np.cumsum(starts) - 1
         total, size = np.bincount(group, weight[events]).astype(np.float64), np.bincount(group[different])
-        copies = _Copies(outcome[events[first]], size[:, None], np.arange(len(first)))
-        sample = Sample[_Copies](room[:, None], np.full(last + 1, np.inf))
-        priority = priorities(keys[events[first]], np.log(total))
-        sample = sample.add(priority, copies.stratum, copies.take).thinned()
-        kept = sample.parts[0][1]
-        kept = kept.take(np.argsort(kept.stratum, kind="stable"))
-        own, whole = total[kept.group], np.array([weight[mine].sum() for mine in strata])
-        times, known = sample.standing_for(own, np.log(own), kept.stratum, whole) / own, kept.stratum < last
+        stratum, log_rate = outcome[events[first]], np.log(total)
+        priority = priorities(keys[events[first]], log_rate)
+        beyond, drawn = np.full(last + 1, np.inf), list[Index]()
+        for g, most in enumerate(room.tolist()):
+            kept, beyond[g] = least(priority, size[:, None], np.flatnonzero(stratum == g), np.array([most]))
+            drawn.append(kept)
+        kept, whole = np.concatenate(drawn), np.array([weight[mine].sum() for mine in strata])
+        own, known = total[kept], stratum[kept] < last
+        times = standing_for(beyond, own, log_rate[kept], stratum[kept], whole) / own
         # Places of the groups that are kept, and of the different events in them.
         place = np.full(len(first), -1)
-        place[kept.group] = np.cumsum(size[kept.group]) - size[kept.group]
+        place[kept] = np.cumsum(size[kept]) - size[kept]
         inside = place[group] >= 0
         within = np.cumsum(different) - 1 - (np.cumsum(size) - size)[group]
-        places = np.full(len(keys), int(size[kept.group].sum()))
+        places = np.full(len(keys), int(size[kept].sum()))
         places[events[inside]] = (place[group] + within)[inside]
         firsts = events[inside & different]
-        times = np.where(known, times / times[known].min(initial=np.inf), 1.0).repeat(size[kept.group])
-        complete = bool(np.isinf(sample.beyond[:last]).all())
-        return cls(firsts[np.argsort(places[firsts])], times, places, complete)
+        times = np.where(known, times / times[known].min(initial=np.inf), 1.0).repeat(size[kept])
+        return cls(firsts[np.argsort(places[firsts])], times, places, bool(np.isinf(beyond[:last]).all()))
 
 
-@dataclass(frozen=True, eq=False)
-class _Copies:
-    """Groups of events with one key, which are drawn together."""
+def least(priority: Array, taking: Array, mine: Index, room: Index) -> tuple[Index, float]:
+    """Return the items of least priority among `mine` that find room, at least one, and the priority of the next.
 
-    stratum: Index  # (M,)
-    taking: Index  # (M, 1); how many different events are in each
-    group: Index  # (M,)
+    Each takes `taking` (M, L) of the `room` of L kinds. Of items with one priority all are kept, or none.
+    """
+    mine = mine[np.argsort(priority[mine], kind="stable")]
+    fit = max(1, int((np.cumsum(taking[mine], axis=0) <= room).all(axis=1).sum()))
+    beyond = float(priority[mine[fit:]].min(initial=np.inf))
+    return mine[priority[mine] < beyond], beyond
 
-    def take(self, rows: Index | Mask) -> _Copies:
-        return _Copies(self.stratum[rows], self.taking[rows], self.group[rows])
 
-    @classmethod
-    def joined(cls, parts: Sequence[_Copies]) -> _Copies:
-        stratum, taking, group = zip(*((each.stratum, each.taking, each.group) for each in parts), strict=True)
-        return cls(np.concatenate(stratum), np.concatenate(taking), np.concatenate(group))
+def standing_for(beyond: Array, own: Array, log_rate: Array, stratum: Index, totals: Array) -> Array:
+    """Weight that each of S sampled items represents, (S,), with a sum of `totals` (G,) in each stratum.
+
+    `own` is the weight of each itself, `log_rate` the logarithm of its rate, `beyond` (G,) the least priority that
+    found no room. It counts by the inverse of the probability with which it is kept.
+    """
+    found = own.copy()
+    for group in np.flatnonzero(~np.isinf(beyond)).tolist():
+        mine = stratum == group
+        with np.errstate(over="ignore"):
+            share = own[mine] / -np.expm1(-np.exp(log_rate[mine] + beyond[group]))
+        found[mine] = share * (totals[group] / share.sum()) if share.any() else share
+    return found
 
 
 def _few_together(keys: Keys, same: Keys) -> Keys:

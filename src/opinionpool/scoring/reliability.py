@@ -8,25 +8,22 @@ count; weights are frequencies.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import pairwise
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool.arguments import number, one_of, whole_number
+from opinionpool.arguments import number, one_of
 from opinionpool.arrays import Array, Index, as_numbers
+from opinionpool.display import Tabular
 from opinionpool.errors import ArgumentError, LearningError, ShapeError
 from opinionpool.forecasts import Forecasts
 from opinionpool.logodds import POOL_FLOOR, check_floor
 from opinionpool.scoring.scores import binary_events, brier_score, log_loss
 
-Strategy = Literal["isotonic", "uniform", "quantile"]
-
 _ENOUGH = 5.0  # events of either outcome to be expected in a bin, the usual limit of a comparison of counts
-MOST_BINS = 1_000_000
-_AT_EDGE = 1e-9  # 0.1 * 3 and 0.3 belong to one bin although only one of them reaches the edge 3 / 10
 # Points at which curve and band are evaluated, and simulations of the outcomes.
 POINTS, DRAWS = 60, 200
 TENTHS = 10
@@ -144,13 +141,13 @@ class Area:
 
 
 @dataclass(frozen=True, eq=False)
-class Reliability:
-    """Mean forecasts beside frequencies, in B bins that hold events.
+class Reliability(Tabular):
+    """Mean forecasts beside frequencies, in B bins of events.
 
     Attributes
     ----------
     low, high : ndarray, shape (B,)
-        Bin edges with the uniform strategy, else the smallest and largest forecast in the bin.
+        Smallest and largest forecast in the bin.
     forecast, frequency, count : ndarray, shape (B,)
         Mean forecast, share that happened, and number of events.
     interval_low, interval_high : ndarray, shape (B,)
@@ -158,8 +155,6 @@ class Reliability:
     too_few : ndarray of bool, shape (B,)
         Too few events to judge: the interval holds the mean forecast, and that forecast leads to expect fewer
         than five events of one of the outcomes.
-    empty : ndarray, shape (E, 2)
-        Edges of the bins without events.
     level : float
         Confidence level of the intervals.
     """
@@ -172,7 +167,6 @@ class Reliability:
     interval_low: Array
     interval_high: Array
     too_few: npt.NDArray[np.bool_]
-    empty: Array
     level: float
 
     @property
@@ -180,85 +174,50 @@ class Reliability:
         """Mean distance between forecast and frequency over the events ("expected calibration error")."""
         return float(np.average(np.abs(self.forecast - self.frequency), weights=self.count))
 
-    def rows(self) -> list[dict[str, float | bool | None]]:
-        """One dictionary per bin in increasing order, empty bins with count 0 and None; nothing is NaN."""
-        names = ("low", "high", "forecast", "frequency", "count", "interval_low", "interval_high", "too_few")
-        columns = zip(*(getattr(self, name).tolist() for name in names), strict=True)
-        table: list[dict[str, float | bool | None]] = [dict(zip(names, row, strict=True)) for row in columns]
-        for low, high in self.empty.tolist():
-            table.append(dict.fromkeys(names) | {"low": low, "high": high, "count": 0.0, "too_few": True})
-        return sorted(table, key=lambda row: row["low"] or 0.0)
+    def _table(self) -> dict[str, list[Any]]:
+        return {each.name: getattr(self, each.name).tolist() for each in fields(self) if each.name != "level"}
 
 
 def reliability_table(
-    p: npt.ArrayLike,
-    y: npt.ArrayLike,
-    bins: int | None = None,
-    strategy: Strategy = "isotonic",
-    level: float = 0.95,
-    sample_weight: npt.ArrayLike | None = None,
+    p: npt.ArrayLike, y: npt.ArrayLike, level: float = 0.95, sample_weight: npt.ArrayLike | None = None
 ) -> Reliability:
     """Frequencies of events beside what was forecast, with counts and intervals.
 
-    Equal forecasts are never split between bins.
+    Bins are the level sets of the isotonic regression of outcomes on forecasts, without anything to choose
+    (Dimitriadis, Gneiting & Jordan 2021); bins of equal widths or sizes are those of
+    `sklearn.calibration.calibration_curve`. Equal forecasts are never split between bins.
 
     Parameters
     ----------
     p, y : array_like
         Forecasts, (T,) or (T, 2), and class numbers, (T,); NaN where there is none.
-    bins : int, optional
-        How many, for the uniform and quantile strategies; 10 if not given. Ties may leave fewer quantiles.
-    strategy : {"isotonic", "uniform", "quantile"}
-        "isotonic": the level sets of the isotonic regression of outcomes on forecasts, without anything to
-        choose (Dimitriadis, Gneiting & Jordan 2021). "uniform": equal widths over [0, 1], an edge belonging to
-        the bin above it and 1 to the last. "quantile": nearly equal numbers of events.
     level : float
-        Confidence level of the intervals. Isotonic bins are drawn where the outcomes suggest; on simulated
-        calibrated forecasts their 95% intervals hold the mean forecast in 92% to 99% of the bins.
+        Confidence level of the intervals. Bins are drawn where the outcomes suggest; on simulated calibrated
+        forecasts their 95% intervals hold the mean forecast in 92% to 99% of the bins.
     sample_weight : array_like, shape (T,), optional
         Frequencies.
 
     Raises
     ------
     ArgumentError
-        If the strategy is unknown, or bins or level are out of range.
+        If the level is out of range.
     LearningError
         If no event can be judged.
 
     Examples
     --------
-    >>> table = reliability_table([0.95, 1.0, 0.3], [1, 0, 0], bins=10, strategy="uniform")
-    >>> table.low.tolist(), table.forecast.round(3).tolist(), table.frequency.tolist(), len(table.empty)
-    ([0.3, 0.9], [0.3, 0.975], [0.0, 0.5], 8)
+    >>> table = reliability_table([0.2, 0.3, 0.7, 0.7], [0, 1, 0, 1])
+    >>> table.low.tolist(), table.forecast.round(3).tolist(), table.frequency.tolist(), table.count.tolist()
+    ([0.2, 0.3], [0.2, 0.567], [0.0, 0.6666666666666666], [1.0, 3.0])
     """
-    one_of(strategy, "strategy", ("isotonic", "uniform", "quantile"))
-    if strategy == "isotonic" and bins is not None:
-        raise ArgumentError(f"isotonic bins follow from the data; for {bins} bins take strategy uniform or quantile")
-    bins = 10 if bins is None else whole_number(bins, "bins", 1, MOST_BINS)
     level = number(level, "level", 0, 1, between=True)
-    ties = tied(*binary_events(p, y, sample_weight))
-    empty = np.empty((0, 2))
-    if strategy == "isotonic":
-        groups = isotonic(ties)
-        edges = groups.low, groups.high
-    elif strategy == "quantile":
-        middle = (ties.count.cumsum() - ties.count / 2) / ties.count.sum()
-        groups = ties.merged(changes(np.floor(middle * bins)))
-        edges = groups.low, groups.high
-    else:
-        place = np.minimum(np.floor(ties.low * bins + _AT_EDGE), bins - 1)
-        starts = changes(place)
-        groups, used = ties.merged(starts), place[starts]
-        edges = used / bins, (used + 1) / bins
-        free = np.setdiff1d(np.arange(bins), used)
-        empty = np.column_stack([free, free + 1]) / bins
+    groups = isotonic(tied(*binary_events(p, y, sample_weight)))
     interval_low, interval_high = wilson_interval(groups.outcomes, groups.count, level)
     forecast = groups.forecast
     inside = (interval_low <= forecast) & (forecast <= interval_high)
     too_few = inside & (groups.count * np.minimum(forecast, 1 - forecast) < _ENOUGH)
-    return Reliability(
-        *edges, forecast, groups.frequency, groups.count, interval_low, interval_high, too_few, empty, level
-    )
+    means = forecast, groups.frequency, groups.count
+    return Reliability(groups.low, groups.high, *means, interval_low, interval_high, too_few, level)
 
 
 def wilson_interval(happened: Array, count: Array, level: float = 0.95) -> tuple[Array, Array]:

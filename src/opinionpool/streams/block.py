@@ -143,11 +143,6 @@ class EventBlock:
         return len(self.ids)
 
     @property
-    def stratum(self) -> Index:
-        """Stratum of each event in a sample: its outcome, (T,)."""
-        return self.outcomes
-
-    @property
     def taking(self) -> Index:
         """Room that each event takes in a sample: 1 event, and its number of probabilities, (T, 2)."""
         return np.column_stack([np.ones_like(self.sizes), self.sizes * (self.probabilities[:1].size or 1)])

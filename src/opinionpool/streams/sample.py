@@ -10,23 +10,30 @@ import numpy as np
 
 from opinionpool.arrays import Array, Index
 from opinionpool.blocks import blocks
-from opinionpool.estimation.sample import Sample
-from opinionpool.estimation.sampling import GOLDEN, Keys, cell_keys, mixed, priorities
+from opinionpool.estimation.sampling import GOLDEN, Keys, cell_keys, least, mixed, priorities, standing_for
 from opinionpool.streams.block import Event, EventBlock, Times, event_key
 
 # Events of all outcomes together, and probabilities in their forecasts, that are kept by default.
 CAPACITY, MOST_NUMBERS = 20_000, 4_000_000
+# Parts beyond which a sample is thinned.
+PARTS = 64
 
 
 @dataclass(frozen=True, eq=False)
-class EventSample(Sample[EventBlock]):
+class EventSample:
     """Resolved events, at most `capacity` / K of each outcome with at most `MOST_NUMBERS` / K probabilities.
 
-    Each event has a priority that depends on its forecasts, not on whose they are, its outcome, its weight and the
-    seed. Of events that agree in these, all but the first of a block are drawn by their ids, or, without ids, by their
-    numbers, as are events without forecasts.
+    Each event has a priority, the logarithm of an exponential time whose rate is its weight, drawn by a hash of its
+    forecasts, not of whose they are, its outcome and the seed. Of events that agree in these, all but the first of a
+    block are drawn by their ids, or, without ids, by their numbers, as are events without forecasts. Those of least
+    priority are kept, and nothing else matters, so that samples merge exactly (bottom-k sketches, Cohen and Kaplan
+    2007).
     """
 
+    room: Index  # (K, 2); of each outcome: events, and probabilities in their forecasts
+    beyond: Array  # (K,); the least priority of each outcome that found no room
+    parts: tuple[tuple[Array, EventBlock], ...] = ()  # priorities and events, of which some may find no room
+    tidy: bool = True  # whether there is one part at most, by priority, and all of it found room
     pace: float = 0.0  # how fast the weight of an event grows with the time of its resolution: log 2 / half-life, or 0
     seed: int = 0
 
@@ -35,6 +42,14 @@ class EventSample(Sample[EventBlock]):
         """A sample of no events."""
         room = np.full((classes, 2), [max(1, capacity // classes), max(1, MOST_NUMBERS // classes)])
         return cls(room, np.full(classes, np.inf), pace=pace, seed=seed)
+
+    def __len__(self) -> int:
+        return sum(len(priority) for priority, _ in self.parts)
+
+    @property
+    def complete(self) -> bool:
+        """True if there was room for every event."""
+        return bool(np.isinf(self.beyond).all())
 
     def add_block(self, block: EventBlock, first: int = 0) -> EventSample:
         """The sample with further resolved events; the number of the first one is `first`."""
@@ -71,17 +86,51 @@ class EventSample(Sample[EventBlock]):
                 keys[row] += np.uint64(first_number + row if name is None else event_key(name, self.seed))
             keys[again] = mixed(keys[again])
         grown = np.log(np.where(facts.weights > 0, facts.weights, 1.0)) + self.pace * facts.at
-        return self.add(np.where(facts.weights > 0, priorities(keys, grown), np.inf), facts.outcomes, chosen)
+        priority, beyond = np.where(facts.weights > 0, priorities(keys, grown), np.inf), self.beyond.copy()
+        for outcome, most in enumerate(self.room[:, 0].tolist()):
+            mine = priority[facts.outcomes == outcome]
+            if len(mine) > most:
+                beyond[outcome] = min(beyond[outcome], np.partition(mine, most)[most])
+        rows = np.flatnonzero(priority < beyond[facts.outcomes])
+        found = replace(self, beyond=beyond, tidy=False)
+        return found.with_part(priority[rows], chosen(rows)) if len(rows) else found
+
+    def with_part(self, priority: Array, events: EventBlock) -> EventSample:
+        """The sample with further events, whose priorities are `priority`."""
+        found = replace(self, parts=(*self.parts, (priority, events)), tidy=False)
+        few = len(found) <= 2 * int(self.room[:, 0].sum()) and len(found.parts) <= PARTS
+        return found if few else found.thinned()
+
+    def thinned(self) -> EventSample:
+        """The sample in one part, ordered by priority, without the events for which there is no room."""
+        if self.tidy or not self.parts:
+            return self
+        priority, whole = np.concatenate([p for p, _ in self.parts]), EventBlock.joined([b for _, b in self.parts])
+        beyond, drawn = self.beyond.copy(), list[Index]()
+        for outcome, room in enumerate(self.room):
+            mine = np.flatnonzero((whole.outcomes == outcome) & (priority < beyond[outcome]))
+            kept, further = least(priority, whole.taking, mine, room)
+            beyond[outcome] = min(beyond[outcome], further)
+            drawn.append(kept)
+        rows = np.sort(np.concatenate(drawn))
+        rows = rows[np.argsort(priority[rows], kind="stable")]
+        return replace(self, beyond=beyond, parts=((priority[rows], whole.take(rows)),), tidy=True)
 
     def remove(self, ids: Collection[str]) -> EventSample:
         """The sample without the events `ids`, those of them that are in it."""
-        if not ids:
-            return self
-        return self.only(lambda block: np.array([name not in ids for name in block.ids.tolist()], dtype=bool))
+        left = [
+            (p, block, np.array([name not in ids for name in block.ids.tolist()], dtype=bool))
+            for p, block in self.parts
+        ]
+        parts = ((p, block) if some.all() else (p[some], block.take(some)) for p, block, some in left)
+        return replace(self, parts=tuple(parts)) if ids else self
 
     def merge(self, other: EventSample, columns: Index) -> EventSample:
         """The sample joined with the sample `other`, whose experts have the positions `columns` here."""
-        return self.merged(other, lambda block: replace(block, experts=columns[block.experts]))
+        found = replace(self, beyond=np.minimum(self.beyond, other.beyond), tidy=not self.parts)
+        for priority, block in other.parts:
+            found = found.with_part(priority, replace(block, experts=columns[block.experts]))
+        return found.thinned()
 
     @cached_property
     def by_id(self) -> dict[str, Event]:
@@ -96,7 +145,7 @@ class EventSample(Sample[EventBlock]):
         own = block.weights * np.exp(self.pace * (block.at - now)) if self.pace else block.weights
         with np.errstate(divide="ignore"):
             rate = np.log(block.weights) + self.pace * block.at
-        return self.standing_for(own, rate, block.outcomes, totals), own
+        return standing_for(self.beyond, own, rate, block.outcomes, totals), own
 
 
 def _cell_keys(probabilities: Array, axes: int) -> Keys:
