@@ -314,7 +314,7 @@ class Draw(NamedTuple):
         return cls(firsts[np.argsort(places[firsts])], times, places, bool(np.isinf(beyond[:last]).all()))
 
 
-def least(priority: Array, taking: Array, mine: Index, room: Index) -> tuple[Index, float]:
+def least(priority: Array, taking: Index, mine: Index, room: Index) -> tuple[Index, float]:
     """Return the items of least priority among `mine` that find room, at least one, and the priority of the next.
 
     Each takes `taking` (M, L) of the `room` of L kinds. Of items with one priority all are kept, or none.
