@@ -18,7 +18,6 @@ from opinionpool.pools.fit import fit_pool
 from opinionpool.pools.registry import POOLS
 
 A, Y = [0.2, 0.3, 0.6, 0.4, 0.7, 0.8], [0, 0, 0, 1, 1, 1]
-NAN = float("nan")
 
 # By case: its tests, without "test_".
 CASES = """

@@ -6,7 +6,7 @@ from hypothesis import given, settings, strategies as st
 from scipy.optimize import minimize
 
 import opinionpool as op
-from opinionpool.analysis.checks import correlations, normality, placeholders, spreads
+from opinionpool.analysis.checks import correlations, normality, spreads
 from opinionpool.analysis.residuals import Residuals
 from opinionpool.errors import ArgumentError, LearningError, OutcomeError, ProbabilityError, ShapeError
 from opinionpool.estimators.pools import AveragePool, GaussianPool, LogPool
@@ -156,14 +156,6 @@ def test_known_weights_come_back_from_options_of_all_sizes(structure):
     learned = learn(f, structure=structure, beliefs="default" if structure == "auto" else None)
     truth = 2 * np.linalg.solve(sigma, MU)
     np.testing.assert_allclose(learned.weights, truth, atol=0.05)
-
-
-def test_exchangeable_and_independent_structures_use_every_row():
-    f = simulated(3000, seed=8, mu=np.full(3, 1.2), sigma=1.8 * (0.6 * np.eye(3) + 0.4))
-    alike = learn(f, structure="exchangeable", beliefs=None).weights
-    np.testing.assert_allclose(alike, 2 * 1.2 / (1.8 * (1 + 2 * 0.4)), atol=0.05)
-    alone = learn(f, structure="independent", beliefs=None).weights
-    np.testing.assert_allclose(alone, 2 * 1.2 / 1.8, atol=0.08)
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.3])
@@ -338,16 +330,6 @@ def test_residuals_are_alike_in_events_of_all_sizes():
     assert not [check for check in normality(found) + spreads(found) + correlations(found) if check.serious]
     shared = found.values[:, 0].reshape(3, -1)
     np.testing.assert_allclose(np.cov(shared), SIGMA, atol=0.15)
-
-
-def test_even_chances_of_the_options_there_are_may_be_placeholders():
-    f = simulated(60, seed=26)
-    x = f.X.copy()
-    x[:30, 1] = f.even[:30]
-    dull = op.Forecasts.from_array(x, f.happened, options=f.options)
-    said = [check for check in placeholders(dull) if check.serious]
-    assert [check.expert for check in said] == ["expert_2"]
-    assert "says the same of each option 30 times in 60" in said[0].text
 
 
 # Scores.

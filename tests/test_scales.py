@@ -79,12 +79,6 @@ class TestFiles:
         np.testing.assert_allclose(f.X, expected)
         assert {name: str(scale) for name, scale in f.scales.items()} == {"ann": "1-5", "bob": "1-10", "cy": "no,yes"}
 
-    def test_probabilities_beside_levels(self):
-        text = "event,ann,bob,outcome\na,4,0.7,1\nb,1,0.2,0\nc,2,0.4,\n"
-        f = read(text, scale={"ann": "1-5"})
-        np.testing.assert_allclose(f.X, [[0.7, 0.7], [0.1, 0.2], [0.3, 0.4]])
-        assert list(f.scales) == ["ann"]
-
     def test_long_tables_with_scores_or_verdicts(self):
         f = read(LONG, scale="1-5")
         np.testing.assert_allclose(f.X, [[0.7, 0.9], [0.1, 0.3], [0.5, 0.7]])
@@ -133,14 +127,6 @@ class TestFiles:
         assert "opinionpool pool f.csv --scale x=1-5" in error
         np.testing.assert_allclose(read(text, scale={"x": "1-5"}).X, [[0.5, 0.7], [0.3, 0.2], [0.9, 0.4]])
 
-    def test_an_undeclared_scale_is_a_question_and_no_percentage(self, tmp_path, monkeypatch, capsys):
-        monkeypatch.chdir(tmp_path)
-        (tmp_path / "f.csv").write_text(WIDE.replace(",cy", "").replace(",yes", "").replace(",no", ""))
-        assert cli.run(["pool", "f.csv"]) == 1
-        error = capsys.readouterr().err
-        assert "opinionpool pool f.csv --scale ann=1-5 --scale bob=1-10" in error
-        assert "--percent" not in error
-
     LOG = "sample_id,epoch,score_qa,score_fact,human\n" + "".join(
         f"s{i},1,{'CI'[i % 3 == 0]},{'CI'[i % 2]},{i % 3 and 1}\n" for i in range(12)
     )
@@ -183,13 +169,6 @@ class TestGrades:
         assert f.outcomes.tolist() == [1, 0, 0, 1, -1]
         with pytest.raises(ArgumentError, match="--at-least is a number, or a level"):
             read(GRADES, scale="0-3", at_least="fair", columns=ROLES)
-
-    def test_grades_are_asked_about(self, tmp_path, monkeypatch, capsys):
-        monkeypatch.chdir(tmp_path)
-        (tmp_path / "f.csv").write_text("item,x,y,gold\na,.8,.9,3\nb,.1,.3,0\nc,.2,.5,1\nd,.6,.8,2\n")
-        assert cli.run(["pool", "f.csv", "--column", "outcome=gold"]) == 1
-        assert "--at-least 2" in capsys.readouterr().err
-        assert cli.run(["pool", "f.csv", "--column", "outcome=gold", "--at-least", "2", "-q"]) == 0
 
     @pytest.mark.parametrize("given", ["0-3", {"x": "0-3", "y": "0-3"}])
     def test_levels_are_classes_in_order(self, given):
@@ -347,10 +326,6 @@ class TestVerdicts:
         np.testing.assert_allclose(f.X, [[0.25, 0.25], [0.75, 0.25]])
         assert op.explain_event(f, 1, learn(f)).given_levels == ("reject of accept,reject", "accept of accept,reject")
 
-    def test_a_verdict_beside_its_probability_is_as_before(self):
-        text = "item,judge,verdict,confidence,outcome\nm,x,yes,.8,yes\nm,y,no,.6,yes\nn,x,no,.9,no\nn,y,no,.7,no\n"
-        np.testing.assert_allclose(read(text).X, [[0.8, 0.4], [0.1, 0.3]])
-
     @pytest.mark.parametrize("name", ["label", "Label", "answer", "verdict", "decision"])
     @pytest.mark.parametrize("outcome", [{}, {"outcome": 0}])
     @pytest.mark.parametrize("yes_no", ["10", ("yes", "no")])
@@ -364,10 +339,6 @@ class TestVerdicts:
         else:
             assert f.experts == ("gpt", "claude")
             np.testing.assert_array_equal(f.outcomes, [1, 0, -1, 1])
-
-    def test_yes_and_no(self):
-        f = read("item,judge,verdict,gold\nm,x,yes,1\nm,y,no,1\nn,x,no,0\nn,y,no,0\n", columns=ROLES)
-        np.testing.assert_allclose(f.X, [[0.75, 0.25], [0.25, 0.25]])
 
 
 class TestSamples:
@@ -400,10 +371,6 @@ class TestSamples:
             for name in f.experts:
                 one = f.X[f.events.index(event), f.experts.index(name)]
                 assert turned.X[turned.events.index(event), turned.experts.index(name)] == one
-
-    def test_judges_who_repeat_themselves_say_no_more(self):
-        f = read(self.table(np.array([[[0.2, 0.2]], [[0.7, 0.7]], [[0.4, 0.4]]])), duplicates="samples")
-        np.testing.assert_allclose(f.X[:, 0], [0.2, 0.7, 0.4])
 
     def test_both_orders_are_one_statement(self):
         rows = ["m,x,A,AB,A", "m,x,A,BA,A", "m,y,A,AB,A", "m,y,B,BA,A", "n,x,B,AB,B", "n,x,B,BA,B", "n,y,tie,AB,B"]
@@ -500,10 +467,6 @@ class TestEstimators:
         frame = pandas.DataFrame(levels, columns=["ann", "bob"])
         np.testing.assert_allclose(op.GaussianPool(scale="0-3").fit(frame, grades).predict_proba(frame), expected)
 
-    def test_masked_cells_are_no_levels(self):
-        masked = np.ma.masked_invalid(SCORES)
-        np.testing.assert_array_equal(op.Forecasts.from_array(masked, scale="1-5").X, (SCORES - 0.5) / 5)
-
 
 class TestStreams:
     """Levels that arrive one after another."""
@@ -580,16 +543,6 @@ def test_agreement_stands_in_check_and_with_experts(tmp_path, monkeypatch, capsy
     assert found[0] == found[1]
     assert found[0]["events"] == 3
     assert 0 < found[0]["alpha"] < 1
-
-
-def test_a_judge_without_any_score_is_no_fault(tmp_path):
-    pool = op.GaussianPool(scale="1-5").fit([[4, 2, None], [5, 2, None], [4, 1, None], [5, 3, None]], [1, 0, 0, 1])
-    p = pool.predict_proba([[5, 2, 1], [5, 2, None]])[:, 1]
-    assert p[0] < p[1]
-    path = tmp_path / "f.csv"
-    path.write_text("event,a,b,outcome\nq1,4,,1\nq2,5,,0\n", encoding="utf-8")
-    found = op.read_forecasts(path, scale="1-5")
-    assert found.counts.tolist() == [2, 0]
 
 
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names:opinionpool.OpinionPoolWarning")

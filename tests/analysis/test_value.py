@@ -1,5 +1,6 @@
 """What a panel is worth, beside simulated events, quadrature by SciPy, and brute force."""
 
+from functools import partial
 from itertools import combinations
 
 import numpy as np
@@ -94,18 +95,6 @@ def test_more_than_two_classes_have_areas_only():
     assert gain_from_one_more(panel).score is None
 
 
-def test_absolute_accuracy_is_needed():
-    panel = Panel.exchangeable(3, correlation=0.2)
-    for ask in (panel_value, gain_from_one_more, subset_path):
-        with pytest.raises(AccuracyUnknownError):
-            ask(panel)
-    with pytest.raises(AccuracyUnknownError):
-        gain_from(panel, 1.0, 0.2)
-    with pytest.raises(AccuracyUnknownError):
-        best_subset(panel, 2)
-    assert effective_number(panel) == pytest.approx(3 / 1.4)
-
-
 @settings(max_examples=50)
 @given(n=st.integers(1, 40), rho=st.floats(0.0, 0.99), prior=st.floats(0.05, 0.95))
 def test_one_more_of_exchangeable_experts(n, rho, prior):
@@ -131,18 +120,30 @@ def test_adding_a_certain_expert_is_the_larger_panel(seed, n):
     assert gain.after >= gain.before - 1e-12
 
 
-def test_additions_that_cannot_be():
-    panel = Panel.exchangeable(3, correlation=0.2, accuracy=1.0)
-    with pytest.raises(PanelError, match="no new expert can be so correlated"):
-        gain_from(panel, 1.0, [0.9, 0.9, -0.9])
-    with pytest.raises(PanelError, match="accuracy"):
-        gain_from(panel, -1.0, 0.2)
-    with pytest.raises(PanelError, match="calibration"):
-        gain_from(panel, 1.0, 0.2, calibration=0.0)
-    with pytest.raises(ArgumentError, match="give correlation="):
-        gain_from_one_more(panel.subset([0]))
-    with pytest.raises(ArgumentError, match=r"correlation must be a finite number from 0 to 1"):
-        gain_from_one_more(panel, correlation=-0.1)
+UNKNOWN, KNOWN = Panel.exchangeable(3, correlation=0.2), Panel.exchangeable(3, correlation=0.2, accuracy=1.0)
+
+
+@pytest.mark.parametrize(
+    ("error", "told", "call"),
+    [
+        *((AccuracyUnknownError, None, partial(f, UNKNOWN)) for f in (panel_value, gain_from_one_more, subset_path)),
+        (AccuracyUnknownError, None, partial(gain_from, UNKNOWN, 1.0, 0.2)),
+        (AccuracyUnknownError, None, partial(best_subset, UNKNOWN, 2)),
+        (PanelError, "no new expert can be so correlated", partial(gain_from, KNOWN, 1.0, [0.9, 0.9, -0.9])),
+        (PanelError, "accuracy", partial(gain_from, KNOWN, -1.0, 0.2)),
+        (PanelError, "calibration", partial(gain_from, KNOWN, 1.0, 0.2, calibration=0.0)),
+        (ArgumentError, "give correlation=", partial(gain_from_one_more, KNOWN.subset([0]))),
+        (ArgumentError, "a finite number from 0 to 1", partial(gain_from_one_more, KNOWN, correlation=-0.1)),
+        (ArgumentError, "cost-loss", partial(decision_value, 1.0, [0.5, 1.0])),
+        (ArgumentError, "accuracy", partial(expected_auc, [1.0, -0.1])),
+        (ArgumentError, "accuracy", partial(expected_score, np.nan)),
+        (ProbabilityError, None, partial(expected_brier, 1.0, 0.0)),
+        (ProbabilityError, None, partial(hit_rate, 1.0, 1.5)),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_asked(error, told, call):
+    with pytest.raises(error, match=told):
+        call()
 
 
 @settings(max_examples=50)
@@ -203,19 +204,6 @@ def test_savings_are_those_of_simulated_decisions(prior):
         assert told.perfect[i] == pytest.approx(c * prior)
     assert ((told.value > 0) & (told.value < 1)).all()
     assert told.saving == pytest.approx(told.value * (told.climatology - told.perfect))
-
-
-def test_arguments_out_of_range():
-    with pytest.raises(ArgumentError, match="cost-loss"):
-        decision_value(1.0, [0.5, 1.0])
-    with pytest.raises(ArgumentError, match="accuracy"):
-        expected_auc([1.0, -0.1])
-    with pytest.raises(ArgumentError, match="accuracy"):
-        expected_score(np.nan)
-    with pytest.raises(ProbabilityError):
-        expected_brier(1.0, 0.0)
-    with pytest.raises(ProbabilityError):
-        hit_rate(1.0, 1.5)
 
 
 @pytest.mark.filterwarnings("ignore:.*one correlation of all pairs")

@@ -43,18 +43,13 @@ def test_options_reach_the_reader(file, answers):
     assert mean(file("event,é\nx,0.2\n".encode("cp1252")), "--encoding", "cp1252") == [pytest.approx(0.2)]
 
 
-def test_outcomes_in_a_file_of_their_own(file, answers):
-    file("event,outcome\n007,1\n08,0\n", "outcomes.csv")
-    records = answers("pool", file("event,a\n007,0.6\n08,0.3\n9,0.5\n"), "--outcomes", "outcomes.csv")
-    assert [(r["event"], r["outcome"]) for r in records] == [("007", "1"), ("08", "0"), ("9", "")]
-
-
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
         (["--prior", "0"], "does not lie strictly between 0 and 1"), (["--prior", "20"], "20%"),
         (["--prior", "x"], "not a number"), (["--prior", "0.2", "--prior", "0.3"], "one number"),
-        (["--prior", "maybe=0.2"], "not a class"), (["--pool", "gausian"], "gausian"), (["--include", "dave"], "dave"),
+        (["--prior", "maybe=0.2"], "not a class"), (["--pool", "gausian"], "did you mean 'gaussian'?"),
+        (["--include", "dave"], "dave"),
         (["--exclude", "dave"], "dave"), (["--include", "alice", "--exclude", "alice"], "no expert is left"),
         (["--duplicates", "first"], "first"), (["--as-of", "soon"], "--as-of"), (["--decimal", ";"], ";"),
         (["--encoding", "klingon"], "klingon"), (["--column", "event"], "ROLE=NAME"),
@@ -267,16 +262,3 @@ def test_arguments_that_are_no_text(file, command):
     for wrong in ({"missing_values": ["\udcff"]}, {"where": "alice = '\udcff'"}, {"encoding": "a\0"}):
         with pytest.raises(OpinionPoolError):
             read_forecasts(name, **wrong)
-
-
-@pytest.mark.parametrize(
-    ("words", "name"),
-    [
-        (["compare", "--pools", "avrage"], "average"), (["pool", "--pool", "medain"], "median"),
-        (["pool", "--format", "tabel"], "table"), (["pool", "--column", "evnt=event"], "event"),
-        (["pool", "--exclude", "alise"], "alice"), (["pool", "--column", "event=evnt"], "event"),
-    ],
-)  # fmt: skip
-def test_what_was_meant(file, command, words, name):
-    said = command(words[0], file(WIDE), *words[1:], status=1 if "event=evnt" in words else 2).err
-    assert f"did you mean '{name}'?" in said

@@ -108,14 +108,6 @@ class TestLikelihood:
         assert one.overlaps() == pytest.approx((k - 1) * (seen * w[:, None]).T @ seen)
 
 
-def steps_alone(held, limit):
-    """The model after so many of EM's steps, and its log-likelihood."""
-    at = held.start()
-    for _ in range(limit):
-        at = held.step(at, *held.sums(at)[:2])
-    return at, held.sums(at)[2]
-
-
 class TestMaximum:
     @pytest.mark.parametrize("seed", [0, 1])
     def test_against_brute_force(self, seed):

@@ -8,13 +8,7 @@ from scipy.special import expit, logsumexp
 from opinionpool.estimation import likelihood, logistic
 from opinionpool.estimation.logistic import logistic_fit
 from opinionpool.forecasts import Forecasts
-from opinionpool.logodds import logit
 from opinionpool.pools.fit import fit_pool
-
-
-def column(q):
-    """Log-odds of one expert."""
-    return logit(np.array(q))[:, None]
 
 
 def binary(seed, events, experts, signal=0.5):

@@ -64,21 +64,6 @@ class TestValue:
             assert one == pytest.approx(other, rel=1e-12)
 
 
-@pytest.mark.parametrize("classes", [2, 3])
-def test_a_class_that_is_no_option_changes_nothing(classes):
-    design = drawn(classes=classes)
-    wider = Design(
-        np.concatenate([design.columns, np.ones((3, 1, 60))], axis=1),
-        design.features,
-        np.concatenate([design.offset, np.full((1, 60), -np.inf)]),
-        design.outcomes,
-        design.weight,
-    )
-    theta = np.random.default_rng(1).normal(size=(2, 3))
-    for one, other in zip(value(wider, theta), value(design, theta), strict=True):
-        assert one == pytest.approx(other)
-
-
 class TestNewton:
     @pytest.mark.parametrize("classes", [2, 4])
     @pytest.mark.parametrize("size", [0.01, 3.0])

@@ -8,11 +8,8 @@ import pytest
 from hypothesis import given, strategies as st
 from scipy.special import expit, logit
 from scipy.stats import norm
-from sklearn import config_context
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import KFold, cross_validate
-from sklearn.pipeline import make_pipeline
 
 import opinionpool as op
 
@@ -40,15 +37,6 @@ def test_equation_14(q, kappa, bias, prior):
     assert found == pytest.approx(np.clip(expected, 1e-8, 1 - 1e-8), rel=1e-9)
     panel = op.Panel.exchangeable(1, kappa, bias=bias)
     assert found == pytest.approx(float(panel.pool([q], prior)), rel=1e-9)
-
-
-def test_arguments_broadcast():
-    q, kappa, prior = np.array([[0.2], [0.6]]), np.array([0.5, 1.0, 2.0]), np.array([0.3, 0.4, 0.5])
-    table = op.recalibrate(q, kappa, 0.1, prior)
-    assert table.shape == (2, 3)
-    for i in range(2):
-        for j in range(3):
-            assert table[i, j] == op.recalibrate(q[i, 0], kappa[j], 0.1, prior[j])
 
 
 def test_the_curves_of_the_figure():
@@ -144,13 +132,6 @@ def test_units_do_not_matter(factor, offset):
     np.testing.assert_allclose(moved, plain, rtol=1e-7, atol=1e-7)
 
 
-def test_a_large_offset_costs_its_digits_only():
-    x, y = covariates()
-    plain = op.LogOddsTransformer().fit_transform(x[:, :2], y)
-    moved = op.LogOddsTransformer().fit_transform(x[:, :2] + 1e8, y)
-    np.testing.assert_allclose(moved, plain, atol=1e-6)
-
-
 def test_columns_that_say_nothing_become_the_prior():
     x, y = covariates()
     frame = pd.DataFrame({"good": x[:, 0], "same": 7.3, "none": NAN})
@@ -240,22 +221,3 @@ def test_names_clones_pickles_and_frames():
     well = op.LogOddsTransformer(output="probability").fit_transform(x, 1 - y)
     np.testing.assert_allclose(p, well, rtol=1e-12)
     np.testing.assert_allclose(op.LogOddsTransformer(output="probability").fit_transform(x, y), 1 - well, rtol=1e-9)
-
-
-def test_priors_are_routed_as_metadata():
-    x, y = covariates(events=90)
-    prior = np.random.default_rng(0).uniform(0.2, 0.6, len(y))
-    by_hand = []
-    for train, test in KFold(3).split(x):
-        transformer = op.LogOddsTransformer(output="probability")
-        pool = op.GaussianPool().fit(
-            transformer.fit_transform(x[train], y[train], prior[train]), y[train], prior[train]
-        )
-        by_hand.append(pool.score(transformer.transform(x[test], prior[test]), y[test], prior=prior[test]))
-    with config_context(enable_metadata_routing=True):
-        line = make_pipeline(
-            op.LogOddsTransformer(output="probability").set_fit_request(prior=True).set_transform_request(prior=True),
-            op.GaussianPool().set_fit_request(prior=True).set_score_request(prior=True),
-        )
-        found = cross_validate(line, x, y, cv=KFold(3), params={"prior": prior})["test_score"]
-    np.testing.assert_allclose(found, by_hand)

@@ -55,11 +55,6 @@ class TestMeasure:
         odds = np.log(squared / (1 + 1 / AGREEMENT_WORTH - squared))
         assert np.log(found.accuracy) == pytest.approx(GUIDE * 2 / 8 * (odds - odds.mean()), rel=1e-9)
 
-    def test_noise_distinguishes_nobody(self):
-        rng = np.random.default_rng(0)
-        found = among(rng.normal(size=(40, 8, 1)), np.ones(40))
-        assert np.ptp(np.log(found.accuracy)) < 0.7
-
 
 class TestDefault:
     def test_nothing_resolved_follows_it_and_says_so(self):
@@ -152,16 +147,6 @@ class TestForecastsWithoutOutcomes:
         assert (
             learn(Forecasts.from_array(alike)).weights.sum() < 0.85 * learn(Forecasts.from_array(apart)).weights.sum()
         )
-
-    @pytest.mark.parametrize("classes", [2, 3, 5, 8])
-    def test_shared_errors_show_alike_for_any_number_of_classes(self, classes):
-        rng = np.random.default_rng(1)
-        noise = np.sqrt(0.85) * rng.normal(size=(2000, 1, classes)) + np.sqrt(0.15) * rng.normal(
-            size=(2000, 8, classes)
-        )
-        said = np.eye(classes)[rng.integers(classes, size=2000)][:, None] + noise
-        least = among(said[..., 1:] - said[..., :1], np.ones(2000)).least
-        assert 0.7 < least < 0.85
 
     def test_how_often_events_happen_is_what_is_forecast_of_them_until_outcomes_tell(self):
         rng = np.random.default_rng(3)

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import opinionpool.learning.learn as learning
-from opinionpool import blocks
 from opinionpool.errors import ProbabilityError
 from opinionpool.estimators.pools import GaussianPool
 from opinionpool.forecasts import Forecasts
@@ -16,9 +15,6 @@ from opinionpool.learning.learn import learn
 from opinionpool.learning.prior import Believed
 from opinionpool.learning.rows import SparseContrasts
 from opinionpool.logodds import expit
-from opinionpool.model.contrasts import Extremes
-from opinionpool.model.panel import Panel
-from opinionpool.model.pooling import Settings
 from opinionpool.scoring.scores import log_score
 
 
@@ -111,17 +107,6 @@ class TestHierarchy:
         again = learn(Forecasts.from_array(x[repeated], y[repeated]), prior=0.4)
         assert weighted.structure == "crowd"
         assert weighted.pool(x) == pytest.approx(again.pool(x), abs=1e-9)
-
-
-class TestCrowdFit:
-    def test_an_expert_without_forecasts_has_the_crowds_features(self, crowd):
-        # The last expert's cells are taken away.
-        kept = crowd.expert != 599
-        found = crowd.fit(kept)
-        few = np.bincount(crowd.expert[kept], minlength=600) > 0
-        centre = np.median(found.parts.contrast[few])
-        assert found.parts.contrast[599] == pytest.approx(centre, abs=0.05)
-        assert found.bias[599, 0] == pytest.approx(np.median(found.bias[few]), abs=0.05)
 
 
 class TestThroughLearning:
@@ -238,41 +223,6 @@ class TestThroughLearning:
         with pytest.raises(ProbabilityError, match="a prior for each event"):
             b.pool_forecasts(moved)
         assert b.pool_forecasts(moved, prior=moved.prior).shape == (4000,)
-
-
-class TestPoolingCells:
-    def dense(self, seed, classes=2):
-        rng = np.random.default_rng(seed)
-        x = rng.uniform(0.02, 0.98, (40, 6)) if classes == 2 else rng.dirichlet(np.ones(classes), (40, 6))
-        x[rng.random((40, 6)) < 0.6] = np.nan
-        x[3] = np.nan
-        return x, rng
-
-    @pytest.mark.parametrize("classes", [2, 3])
-    @pytest.mark.parametrize("common", [True, False])
-    def test_equals_dense_pooling(self, classes, common, monkeypatch):
-        monkeypatch.setattr(blocks, "BLOCK", 30)
-        x, rng = self.dense(0, classes)
-        r = 0.4 if common else 0.4 + 0.6 * np.eye(6) + np.outer(*2 * (np.linspace(0, 0.3, 6),)) * (1 - np.eye(6))
-        bias = rng.normal(size=6) if classes == 2 else rng.normal(size=(6, classes))
-        panel = Panel.from_features(
-            rng.uniform(0, 1.5, 6) * [1, 1, 0, 1, 1, 1], r, rng.uniform(0.5, 2, 6), bias=bias,
-            classes=tuple(range(classes)),
-        )  # fmt: skip
-        f = Forecasts.from_array(x, classes=tuple(range(classes)), experts=panel.names)
-        prior = rng.uniform(0.1, 0.9, 40) if classes == 2 else rng.dirichlet(np.ones(classes) * 5, 40)
-        rate = 0.2 if classes == 2 else np.full(classes, 1 / classes)
-        assert panel.pool_forecasts(f, prior, rate) == pytest.approx(panel.pool(x, prior, rate), abs=1e-12)
-        backwards = f.select_experts(panel.names[::-1])
-        assert panel.pool_forecasts(backwards, prior) == pytest.approx(panel.pool(x, prior), abs=1e-12)
-
-    def test_extremes_with_a_centre_each(self):
-        x, rng = self.dense(1)
-        extremes = Extremes(2.0, rng.normal(size=(6, 1)))
-        parts = Panel.exchangeable(6, 0.9, 0.3).parts
-        panel = Panel.from_parts(parts, settings=Settings(extremes=extremes))
-        f = Forecasts.from_array(x, experts=panel.names)
-        assert panel.pool_forecasts(f) == pytest.approx(panel.pool(x), abs=1e-12)
 
 
 def test_an_event_is_judged_with_features_that_its_outcome_has_no_part_in(monkeypatch):

@@ -5,18 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from opinionpool.errors import PanelError
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.beliefs import Beliefs
-from opinionpool.learning.crowd import Model, Pooled
-from opinionpool.learning.crowd_cells import Cells, Regressions
-from opinionpool.learning.duplicates import Duplicates
-from opinionpool.learning.hierarchy import Features, Hierarchy, _shared, nested_correlation
+from opinionpool.learning.crowd_cells import Cells
+from opinionpool.learning.hierarchy import Hierarchy, nested_correlation
 from opinionpool.learning.learn import learn
 from opinionpool.learning.prior import Believed
 from opinionpool.logodds import expit, logit
-from opinionpool.model.correlation import CommonCorrelation, MatrixCorrelation
-from opinionpool.model.features import Parts
+from opinionpool.model.correlation import CommonCorrelation
 from opinionpool.model.mixed import MixedCorrelation
 from opinionpool.model.nested import NestedCorrelation
 from opinionpool.saving.files import POOLS, read, to_bytes, write
@@ -160,21 +156,6 @@ class TestMixture:
         assert part[0] == pytest.approx(among.solve(signal, present)[0, some], rel=1e-12)
         assert among.times(z) == pytest.approx(among.matrix() @ z, rel=1e-12)
 
-    def test_models_may_take_signals_to_differ(self):
-        rng = np.random.default_rng(4)
-        signal, z, other = rng.uniform(0.2, 2.0, 5), rng.normal(size=5), rng.uniform(0.5, 2.0, (2, 5))
-        models, share = (CommonCorrelation(5, 0.3), NestedCorrelation(signal, 0.6)), np.array([0.3, 0.7])
-        among = MixedCorrelation(models, share, other)
-        each = [np.linalg.solve(m.matrix(), o * signal) @ z for m, o in zip(models, other, strict=True)]
-        everybody = np.ones((1, 5), dtype=bool)
-        assert among.solve(signal, everybody)[0] @ z == pytest.approx(share @ each, rel=1e-12)
-        order = np.array([[3, 0, 4, 1, 2]])
-        by_cell = among.solve(signal[order], everybody, order)
-        assert by_cell[0] @ z[order[0]] == pytest.approx(share @ each, rel=1e-12)
-        assert among.subset(order[0]).solve(signal[order[0]], everybody)[0] @ z[order[0]] == pytest.approx(share @ each)
-        with pytest.raises(PanelError, match="the same experts"):
-            MixedCorrelation(models, share, other[:, :4])
-
     def test_saved_and_read(self, tmp_path):
         found = learn(Crowd(0, nested=False, events=150).forecasts(150), prior=0.5)
         assert found.structure == "crowd"
@@ -187,51 +168,6 @@ class TestMixture:
 
 
 class TestOthers:
-    @pytest.mark.parametrize("rho", [0.0, 0.4])
-    def test_what_others_say_with_each_left_out(self, rho):
-        rng = np.random.default_rng(5)
-        event, expert = np.nonzero(rng.random((12, 5)) < 0.6)
-        x = rng.normal(size=(len(event), 1))
-        own = Features(np.zeros((5, 1)), rng.uniform(0.3, 1.5, 5), rng.uniform(0.5, 2.0, 5)).among(expert)
-        model = Model(nested=False, rho=rho)
-        cells = Cells(event, expert, x, x, np.ones(len(x)), 12, 5)
-        found = Pooled.by_others(model, cells, own)
-        for m in range(len(x)):
-            kept = np.arange(len(x)) != m
-            fewer = Cells(event[kept], expert[kept], x[kept], x[kept], np.ones(kept.sum()), 12, 5)
-            without = Pooled.by(model, fewer, own.among(np.flatnonzero(kept)))
-            assert found.contrasts[m] == pytest.approx(without.contrasts[event[m]], abs=1e-12)
-            assert found.weights[m] == pytest.approx(without.weights[event[m]], abs=1e-12)
-
-    def test_an_open_forecast_is_left_out_with_all_its_rows(self):
-        rng = np.random.default_rng(6)
-        event, expert = np.nonzero(rng.random((10, 4)) < 0.7)
-        m = len(event)
-        x, signs, p = rng.normal(size=(m, 1)), np.where(rng.random((m, 1)) < 0.5, -1.0, 1.0), rng.random(m)
-        known = Cells(event, expert, x, signs, np.ones(m), 10, 4)
-        classes = [Cells(event, expert, x, np.full((m, 1), s), w, 10, 4) for s, w in ((-1.0, 1 - p), (1.0, p))]
-        every = known.and_then(*classes)
-        values = every.contrasts
-        found = Regressions.by_expert(every, values).without(every, values)
-        for row in range(3 * m):
-            kept = every.forecast != every.forecast[row]
-            own = kept & (every.expert == every.expert[row])
-            assert found.count[row] == pytest.approx(every.weight[own].sum())
-            assert found.cross[row] == pytest.approx((every.weight * every.signs[:, 0] * values[:, 0])[own].sum())
-
-    def test_what_is_shared_is_expected_from_the_others_alone(self):
-        rng = np.random.default_rng(7)
-        event, expert = np.nonzero(rng.random((8, 6)) < 0.6)
-        x, spread, rho = rng.normal(size=(len(event), 1)), rng.uniform(0.5, 2.0, 6), 0.4
-        cells = Cells(event, expert, x, x, np.ones(len(x)), 8, 6)
-        found = _shared(cells, x, spread, rho)[:, 0]
-        covariance = np.where(np.eye(6, dtype=bool), 1.0, rho) * np.outer(spread, spread)
-        for m in range(len(x)):
-            others = np.flatnonzero((event == event[m]) & (np.arange(len(x)) != m))
-            among = covariance[np.ix_(expert[others], expert[others])]
-            expected = covariance[expert[m], expert[others]] @ np.linalg.solve(among, x[others, 0])
-            assert found[m] == pytest.approx(expected, abs=1e-12)
-
     def test_spread_of_the_next_forecast_has_what_is_open_about_the_expert(self):
         """Against the ridge regression's covariance, for an expert of few and one of many forecasts."""
         one = Crowd(11, nested=False, events=400)
@@ -270,36 +206,6 @@ class TestCopies:
         assert weights[busiest] == pytest.approx(weights[copy], rel=1e-12)
         alone = without.panel.weights_for(present[:, :copy])[0]
         assert weights[busiest] + weights[copy] == pytest.approx(alone[busiest], rel=1e-9)
-
-    def test_copies_are_found(self):
-        rng = np.random.default_rng(9)
-        event, expert = np.nonzero(rng.random((60, 30)) < 0.3)
-        x = rng.normal(size=(len(event), 2))
-        for to, of in ((28, 3), (29, 3), (27, 5)):
-            kept = expert != to
-            event, expert, x = event[kept], expert[kept], x[kept]
-            own = expert == of
-            event, x = np.append(event, event[own]), np.concatenate([x, x[own]])
-            expert = np.append(expert, np.full(own.sum(), to))
-        order = np.lexsort((expert, event))
-        cells = event[order], expert[order], x[order], tuple(f"e{i}" for i in range(30))
-        found = Duplicates.among_cells(*cells, (10, 1))
-        behind = found.first[found.source].tolist()
-        assert behind == [{28: 3, 29: 3, 27: 5}.get(i, i) for i in range(30)]
-        assert len(found.notes) == 2
-
-    def test_as_by_the_pseudo_inverse(self):
-        rng = np.random.default_rng(10)
-        distinct, source = CommonCorrelation(4, 0.5), np.array([0, 1, 1, 3, 2, 1, 3])
-        among = Parts(np.ones(7), np.ones(7), distinct, source=source)
-        matrix = MatrixCorrelation(distinct.matrix()[np.ix_(source, source)])
-        v, present = rng.normal(size=4)[source], rng.random((20, 7)) < 0.6
-        assert among.matrix() == pytest.approx(matrix.array)
-        assert among.solve(v, present) == pytest.approx(matrix.solve(v, present), abs=1e-12)
-        assert among.times(v) == pytest.approx(matrix.times(v), abs=1e-12)
-        some = np.array([0, 3, 6])
-        assert among.subset(some).matrix() == pytest.approx(matrix.subset(some).matrix())
-        assert among.subset(np.array([0, 3])).source is None
 
 
 class TestIntervals:

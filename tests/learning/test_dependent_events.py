@@ -87,14 +87,6 @@ class TestShare:
         )
         assert found[1] - found[0] == pytest.approx(expected)
 
-    @pytest.mark.parametrize("rho", [0.0, 0.1, 0.6])
-    def test_what_is_shared_is_found(self, rho):
-        rng = np.random.default_rng(1)
-        member = np.repeat(np.arange(400), 10)
-        values = np.sqrt(rho) * rng.normal(size=400)[member] + np.sqrt(1 - rho) * rng.normal(size=4000)
-        found = dependent_events.independent_share([(values[:, None], 1)], member, np.ones(4000))
-        assert found == pytest.approx(np.full(400, 1 / (1 + 9 * rho)), rel=0.05)
-
 
 class TestWorth:
     def test_without_groups_and_dates_nothing_changes(self):
@@ -116,13 +108,6 @@ class TestWorth:
         lasting = simulated(rng, 40, 25, 3.0, lasting=0.9, unit="date")
         assert worth(lasting).sum() < 40
 
-    def test_losses_of_two_pools_depend_less_than_surprises(self):
-        """Forecasts within a group differ, so that its common surprise favours neither pool."""
-        f = simulated(np.random.default_rng(5), 40, 25, 3.0)
-        reduced, compared, _ = dependent_events.independent_weight(f, np.full((1000, 2), 0.5), np.ones(1000), 1e-4)
-        assert 4 * reduced.sum() < compared.sum() < 1000
-        assert learn(f, prior=0.5).members.shares[0] > 0.9999
-
     @settings(max_examples=20)
     @given(st.integers(0, 2**32))
     def test_order_of_events_plays_no_part(self, seed):
@@ -130,13 +115,6 @@ class TestWorth:
         f = simulated(rng, 6, 4, 1.0, unit="date")
         order = rng.permutation(24)
         assert worth(f.select_events(order)) == pytest.approx(worth(f)[order], rel=1e-9)
-
-    def test_frequencies_are_repetition(self):
-        f = simulated(np.random.default_rng(7), 8, 3, 1.0)
-        times = np.tile([1, 2, 3], 8)
-        rows = np.repeat(np.arange(24), times)
-        often = replace(Forecasts.from_array(f.X[rows], f.outcomes[rows]), groups=f.groups[rows])
-        assert worth(often).sum() == pytest.approx(worth(f, times.astype(float)).sum(), rel=1e-9)
 
     def test_events_without_a_date_are_alone(self):
         f = simulated(np.random.default_rng(8), 10, 6, 2.0, unit="date")

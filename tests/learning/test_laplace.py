@@ -6,7 +6,6 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp
 
 from opinionpool.estimation.regression import Observations
-from opinionpool.learning import laplace
 from opinionpool.learning.beliefs import Beliefs
 from opinionpool.learning.laplace import fit_nodes, prior_fit
 from opinionpool.learning.nodes import prior_nodes
@@ -111,15 +110,6 @@ def test_more_experts_than_events_see_are_as_all_together(monkeypatch, k):
     two = fit_nodes(observed, nodes)
     assert one.mean == pytest.approx(two.mean, abs=1e-8)
     assert one.normals.covariance == pytest.approx(two.normals.covariance, abs=1e-8)
-
-
-def test_the_quadratic_function_is_enough_for_many_events(monkeypatch):
-    observed, nodes = observations(1200, n=4), nodes_of(4)
-    quick = fit_nodes(observed, nodes)
-    monkeypatch.setattr(laplace, "MANY", 10**9)
-    slow = fit_nodes(observed, nodes)
-    sd = np.sqrt(np.einsum("m,mii->i", slow.normals.probability, slow.normals.covariance))
-    assert (np.abs(quick.mean - slow.mean) < 0.1 * sd).all()
 
 
 @pytest.mark.parametrize(

@@ -173,16 +173,6 @@ def test_many_events():
     assert np.median(shrunk) == pytest.approx(0.5, abs=0.04)
 
 
-def test_classes_priors_and_dates(few):
-    q = np.random.default_rng(1).dirichlet(np.ones(3), (EVENTS, 2)).round(3)
-    q /= q.sum(axis=2, keepdims=True)
-    y = np.random.default_rng(2).integers(0, 3, EVENTS)
-    prior = np.random.default_rng(3).dirichlet(np.ones(3) * 9, EVENTS)
-    f = [Forecasts.from_array(q[rows], y[rows], classes=(0, 1, 2), prior=prior[rows]) for rows in ORDERS]
-    one, two = (fit_pool("gaussian", each, class_model="symmetric").pool(q, prior) for each in f)
-    assert one == pytest.approx(two, abs=1e-9)
-
-
 class TestRounded:
     """Where more events are alike than values are chosen on, none is preferred for its place or its outcome."""
 

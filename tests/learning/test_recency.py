@@ -231,34 +231,3 @@ def test_a_copy_made_later_is_as_old_as_what_it_copies(tmp_path):
         larger = op.GaussianPool().fit(more, y, prior=0.5, times=times)
     np.testing.assert_allclose(larger.predict_proba(more, prior=0.5, times=times), answers, rtol=0, atol=1e-10)
     np.testing.assert_allclose(larger.weights_[[1, 4, 5]], pool.weights_[1] / 3, rtol=1e-8)
-
-
-def test_weights_count_like_repeated_rows():
-    rng = np.random.default_rng(9)
-    for events in (8, 60):
-        q, y, made = drawn(rng, events, 10.0)
-        weight = np.where(np.arange(events) % 3 == 0, 4, 1)
-        rows = np.repeat(np.arange(events), weight)
-        weighted = op.GaussianPool().fit(q, y, prior=0.5, times=made, sample_weight=weight)
-        repeated = op.GaussianPool().fit(q[rows], y[rows], prior=0.5, times=made[rows])
-        assert repeated.state_.recency is not None
-        answers = (pool.predict_proba(q, prior=0.5, times=made) for pool in (weighted, repeated))
-        np.testing.assert_allclose(*answers, rtol=0, atol=1e-7)
-
-
-def test_the_order_of_three_classes_plays_no_part():
-    rng = np.random.default_rng(10)
-    t, n = 60, 3
-    y = rng.integers(0, 3, t)
-    age = rng.exponential(30.0, (t, n)).round(6)
-    known = (4.0 * 0.5 ** (age / 10.0))[..., None]
-    ratios = known * np.eye(3)[y][:, None, :] + np.sqrt(known) * rng.normal(size=(t, n, 3))
-    q = np.exp(ratios) / np.exp(ratios).sum(axis=-1, keepdims=True)
-    made = NOW - np.round(age * 86_400e6).astype("timedelta64[us]")
-    prior, order = np.array([0.2, 0.5, 0.3]), [2, 0, 1]
-    recencies = []
-    for p, outcome, of in ((q, y, prior), (q[..., order], np.argsort(order)[y], prior[order])):
-        forecasts = op.Forecasts.from_array(p, outcome, classes=[0, 1, 2])
-        forecasts = replace(forecasts, made=made.ravel(), asked=np.full(t, NOW))
-        recencies.append(learn_recency(forecasts, np.tile(of, (t, 1)), np.ones(t)))
-    np.testing.assert_allclose(recencies[1].probabilities, recencies[0].probabilities, rtol=0, atol=1e-9)

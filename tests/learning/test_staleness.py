@@ -3,12 +3,11 @@
 from dataclasses import replace
 
 import numpy as np
-import pytest
 from scipy import stats
 
 import opinionpool as op
 from opinionpool.learning.constants import AGREEMENT, TOGETHER
-from opinionpool.learning.recency import WRITTEN, Pairs, agreement, informed, learn_recency
+from opinionpool.learning.recency import WRITTEN, Pairs, agreement, learn_recency
 from opinionpool.logodds import expit
 
 NOW = np.datetime64("2025-06-01", "us")
@@ -37,21 +36,6 @@ def test_evidence_is_the_normal_likelihood_of_the_older_forecast():
             constant = -0.5 * np.sum((old - f * new) ** 2 / (variance * spread))
             expected[place] += np.exp(stats.norm(f * new, np.sqrt(variance * spread)).logpdf(old).sum() - constant)
     np.testing.assert_allclose(found - found[0], np.log(expected / expected[0]), rtol=1e-9)
-
-
-@pytest.mark.parametrize("shared", [0.95, 0.6])
-@pytest.mark.parametrize("half_life", [30.0, np.inf])
-def test_decay_is_distinguished_from_noise(half_life, shared):
-    found = blurred(np.random.default_rng(2), 3000, half_life, shared).evidence(HALF_LIVES)
-    assert HALF_LIVES[found.argmax()] == half_life
-
-
-def test_moves_on_one_event_count_as_dependent_and_weights_like_repeated_events():
-    event, days, count = np.array([0, 0, 0, 1, 1]), np.array([5.0, 1.0, 2.0, 0.0, 3.0]), np.ones(5)
-    contrast = np.arange(5.0)[:, None]
-    pairs = Pairs.of(event, contrast, contrast, days, count, np.array([1.0, 4.0]))
-    np.testing.assert_array_equal(pairs.days, [1.0, 2.0, 3.0, 5.0])
-    np.testing.assert_allclose(pairs.weight, [1 / 2.2, 1 / 2.2, 4.0, 1 / 2.2])
 
 
 def test_agreement_is_with_the_newest_by_others():
@@ -90,12 +74,6 @@ def test_without_outcomes_nothing_is_learned_where_time_goes_with_who_forecasts(
     for world in (benchmark.early_group, benchmark.early_different):
         found = world(60, np.inf, rng).forecasts()
         assert learn_recency(replace(found, outcomes=np.full(60, -1)), even, np.ones(60)) is None
-
-
-def test_no_evidence_moves_beliefs_further_than_it_may_be_relevant():
-    believed = np.array([0.5, 0.3, 0.2])
-    np.testing.assert_allclose(informed(believed, np.zeros(3), 0.4), believed)
-    np.testing.assert_allclose(informed(believed, np.array([0.0, 0.0, 900.0]), 0.4), [0.3, 0.18, 0.52])
 
 
 def lives(rng, events, experts=4, half_life=10.0):

@@ -9,7 +9,6 @@ from scipy.stats import multivariate_normal
 
 from opinionpool import logodds
 from opinionpool.errors import ArgumentError, ExpertError, PanelError, ShapeError
-from opinionpool.forecasts import Forecasts
 from opinionpool.model.contrasts import Extremes
 from opinionpool.model.full_panel import FullPanel
 from opinionpool.model.panel import Panel
@@ -176,22 +175,6 @@ def test_clones_share_and_the_silent_have_no_weight():
         FullPanel(other, omega).pool(q[:, source], [0.2, 0.3, 0.5])
 
 
-def test_answers_keep_the_floors():
-    panel = FullPanel(5 * logodds.signature(3)[:, None], 0.1 * np.eye(2))
-    p = panel.pool([[[1.0, 0.0, 0.0]], [[0.0, 0.0, 1.0]]], [0.5, 0.3, 0.2])
-    assert (p >= 1e-8).all()
-    assert p.sum(axis=1) == pytest.approx(1.0, abs=1e-15)
-    assert p.min() == 1e-8
-
-
-def test_large_batches_are_pooled_in_blocks(monkeypatch):
-    rng = np.random.default_rng(6)
-    panel, q = some_panel(rng, 3, 4), some_forecasts(rng, 50, 4, 3, missing=0.2)
-    whole = panel.pool(q, [0.2, 0.3, 0.5])
-    monkeypatch.setattr("opinionpool.blocks.BLOCK", 24)
-    assert (panel.pool(q, [0.2, 0.3, 0.5]) == whole).all()
-
-
 def test_pickles_and_cannot_be_changed():
     panel = some_panel(np.random.default_rng(0), 3, 2, names=["ann", "bob"], classes=["a", "b", "c"])
     again = pickle.loads(pickle.dumps(panel))
@@ -228,12 +211,3 @@ def test_no_such_panel(means, covariance, options, error, match):
 def test_no_such_class():
     with pytest.raises(ArgumentError, match="no class 'x'"):
         some_panel(np.random.default_rng(0), 3, 2).pair_weights(0, "x")
-
-
-@pytest.mark.parametrize("missing", [0.0, 0.3])
-def test_forecasts_by_experts_in_another_order_are_pooled_alike(missing):
-    rng = np.random.default_rng(4)
-    panel, q = some_panel(rng, 3, 4), some_forecasts(rng, 20, 4, 3, missing)
-    order = [2, 0, 3, 1]
-    moved = Forecasts.from_array(q[:, order], classes=panel.classes, experts=[panel.names[i] for i in order])
-    assert panel.pool_forecasts(moved, np.full(3, 1 / 3)) == pytest.approx(panel.pool(q, np.full(3, 1 / 3)), abs=1e-12)

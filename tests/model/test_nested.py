@@ -85,11 +85,6 @@ class TestAlgebra:
         with pytest.raises(PanelError, match="their weights have no limit"):
             solved(NestedCorrelation(np.array([1.0, 1.0]), 1.0), np.array([1.0, 2.0]))
 
-    def test_who_cannot_be_told_apart_has_the_same_weight_to_the_last_bit(self):
-        size = np.array([0.3, 0.7, 2.0, 0.7, 0.7, 2.0, 1.1])
-        weights = solved(NestedCorrelation(size, 0.4), size)
-        assert len(set(weights[[1, 3, 4]])) == len(set(weights[[2, 5]])) == 1
-
     @pytest.mark.parametrize("rho", [-0.1, 1.1, NAN])
     def test_other_correlations_are_refused(self, rho):
         with pytest.raises(PanelError, match="nested evidence must lie between 0 and 1"):
@@ -123,11 +118,6 @@ class TestWeights:
         with pytest.warns(match="one correlation of all pairs"):
             common = Panel.from_features(np.ones(40), 0.6, m)
         assert common.weights.min() < 0
-
-    def test_an_expert_with_calibration_zero_is_left_out(self):
-        panel = Panel.from_features([1, 0, 1], 0.6, [2, 5, 1], dependence="nested")
-        rest = Panel.from_features([1, 1], 0.6, [2, 1], dependence="nested")
-        assert panel.weights == pytest.approx([rest.weights[0], 0, rest.weights[1]])
 
     @pytest.mark.parametrize("classes", [2, 3])
     def test_cells_pool_as_the_array_does(self, classes):

@@ -132,14 +132,6 @@ def test_example_of_section_4_3():
     assert printed.pool([0.7, 0.8]) == pytest.approx(0.75868, abs=5e-6)
 
 
-def test_redundant_experts_share():
-    assert Panel.exchangeable(5, calibration=0.8, correlation=1.0).weights == pytest.approx([0.16] * 5)
-    both = Panel([1, 1], [[2, 2], [2, 2]])
-    assert both.weights == pytest.approx([0.5, 0.5])
-    complement = Panel([1, -1], [[2, -2], [-2, 2]])
-    assert complement.weights == pytest.approx([0.5, -0.5])
-
-
 def test_redundant_experts_of_unequal_accuracy_have_no_limit():
     with pytest.raises(PanelError, match="perfectly dependent experts must be equally accurate"):
         _ = Panel.from_features([1, 1], 1.0, relative_accuracy=[1, 2]).weights
@@ -233,14 +225,6 @@ def test_shapes_of_batches():
     assert panel.contributions(q).shape == (2, 5, 3)
     assert panel.pool(np.empty((0, 3))).shape == (0,)
     assert np.ndim(panel.pool([0.6] * 3)) == 0
-
-
-def test_blocks_do_not_show():
-    panel = random_panel(3)
-    q = np.random.default_rng(0).uniform(size=(40_000, 4))
-    q[::7, 1] = np.nan
-    some = [0, 7, 16_383, 16_384, 39_999]
-    assert panel.pool(q)[some] == pytest.approx(panel.pool(q[some]), rel=1e-13)
 
 
 def test_simulation_has_the_moments_it_was_asked_for():

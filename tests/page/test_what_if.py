@@ -155,13 +155,3 @@ def test_the_report_has_no_decision_and_no_further_expert_that_nobody_described(
     assert "One more expert" not in report_of(a)
     assert "is above 60%" in report_of(replace(a, stakes=Stakes(30.0, 50.0)))
     assert "an AUC of 0.85" in report_of(replace(a, candidate=Candidate(0.85, 0.2)))
-
-
-def test_the_report_lists_what_adds_up_to_the_answer():
-    a = example()
-    found = answer(a, Material())
-    report = report_of(a).replace("−", "-")
-    for contrast, adds in zip(found.why.contrast, found.why.contributions, strict=True):
-        assert f"{contrast:+.3f}" in report
-        assert f"{adds:+.3f}" in report
-    assert logit(float(found.why.probability)) == pytest.approx(found.why.contributions.sum(), abs=1e-9)

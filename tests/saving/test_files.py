@@ -157,16 +157,6 @@ class TestTheSame:
         assert (mine.groups == theirs.groups).all()
         assert mine.prior.tobytes() == theirs.prior.tobytes()
 
-    def test_numbers_that_json_has_no_name_for(self, path):
-        panel = op.Panel.from_features([1.0, 0.0], 0.2)
-        assert np.isnan(panel.parts.spread[1])
-        save(panel, path)
-        text = path.read_text()
-        assert "NaN" not in text
-        assert "Infinity" not in text
-        assert np.isnan(load(path).parts.spread[1])
-        assert np.isinf(load(path).settings.extremes.limit)
-
     def test_names_of_any_kind(self, path):
         names = ['a"b', "é", "\ud800", "x\n", "[{", ""]
         assert again(op.Panel.exchangeable(6, names=names), path).names == tuple(names)

@@ -124,13 +124,6 @@ def test_classes_in_columns_and_in_arrays():
         )
 
 
-def test_arrays_of_another_length():
-    layout = Layout(("ann",), ("x", "y", "z"), True, False, ("event",), ())
-    batch = pa.RecordBatch.from_pydict({"p": [[[0.5, 0.5]]], "event": ["a"]})
-    with pytest.raises(op.CellError, match="an array on event 'a' has 2 values, and there are 3 classes"):
-        list(read_blocks([batch], layout))
-
-
 def test_long_events_across_batches():
     rows = [
         [("a", "ann", 0.5, 1, "x"), ("a", "bob", 0.4, 1, "x"), ("b", "ann", 0.6, None, None)],

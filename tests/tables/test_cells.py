@@ -37,16 +37,6 @@ def test_the_unit_is_decided_for_the_column_and_never_for_a_cell():
         read(["0.5", "1", "40"])
 
 
-@pytest.mark.parametrize("code", ["-1", "99", "140", "-0.5", "1.01", "1e5"])
-def test_codes_for_no_answer_are_refused_unless_named(code):
-    with pytest.raises(CellError, match=f"{code} is not between 0 and 1; .*--missing-value {code}"):
-        read(["0.7", code])
-    values, log = read(["0.7", code], missing=(code,))
-    assert values[0] == 0.7
-    assert math.isnan(values[1])
-    assert codes(log) == ["missing-words"]
-
-
 def test_percent_is_proposed_only_where_the_whole_column_could_be_one():
     for column in (["0.7", "-1", "99"], ["0.7", "140"]):
         with pytest.raises(CellError) as caught:
@@ -180,10 +170,3 @@ def test_a_remedy_for_a_half_settled_market_takes_no_forecast_away():
     found = read_forecasts(io.BytesIO(rows.encode()), **remedy)
     assert found.probabilities.tolist() == [0.5, 0.3, 0.6]
     assert found.void.events == ("c",)
-
-
-def test_words_of_markets_that_were_called_off_are_void():
-    rows = "event,ann,outcome\na,0.5,yes\nb,0.3,no\nc,0.5,CANCEL\nd,0.6,MKT\n"
-    found = read_forecasts(io.BytesIO(rows.encode()), positive="yes")
-    assert found.void.events == ("c", "d")
-    assert "void" in {note.code for note in found.notes}

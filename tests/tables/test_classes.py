@@ -4,10 +4,9 @@ from decimal import Decimal
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
 
 from opinionpool.errors import CellError, LayoutError
-from opinionpool.tables.classes import Asked, NoOutcome, order_classes, two_classes
+from opinionpool.tables.classes import Asked, NoOutcome, order_classes
 from opinionpool.tables.event_facts import EventColumn
 from opinionpool.tables.outcomes import settle
 from opinionpool.tables.table import read_frame
@@ -41,11 +40,6 @@ def settled(outcomes, stated=(), missing=frozenset({""}), **asked):
 )
 def test_outcomes_that_need_no_explanation(outcomes, classes, codes):
     assert settled(outcomes)[:2] == (classes, codes)
-
-
-def test_spellings_are_counted():
-    notes = settled(["Yes", "No ", "yes", "No"])[2]
-    assert notes["outcome-spelling"] == "2 outcomes with other capitals, or blanks around, read as 'No', 'Yes'"
 
 
 def test_words_for_not_resolved_are_counted_and_quoted():
@@ -141,19 +135,6 @@ def test_an_event_has_one_outcome_whichever_table_says_it():
     second = EventColumn(other, 0, other.words(0), np.array([0, 1]))
     with pytest.raises(CellError, match=r"event 'r' has two outcomes: '0' \(the table, row 1\) and '1' \(.* row 1\)"):
         settle([first, second], ["q", "r"], (), Asked())
-
-
-@settings(max_examples=15)
-@given(st.permutations(["No", "no", "YES", "Yes", "yes", "no", "annulled"]))
-def test_the_order_of_rows_does_not_matter(outcomes):
-    classes, codes, _ = settled(outcomes)
-    assert classes == ("no", "YES")
-    assert codes == [{"n": 0, "y": 1}.get(word[0].lower(), -1) for word in outcomes]
-
-
-def test_more_classes_than_two_were_named_for_one_probability():
-    with pytest.raises(LayoutError, match="need two outcomes"):
-        two_classes({}, Asked(classes=("a", "b", "c")))
 
 
 def test_two_events_of_one_name_are_not_answers_of_experts():

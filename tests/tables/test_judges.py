@@ -312,20 +312,6 @@ def test_letters_that_turn_round_with_the_order_shown_are_asked_about(text, colu
     assert not raised.value.remedies
 
 
-def test_places_are_turned_round_by_a_column_that_says_swapped():
-    text = TURNED.replace("A", "first").replace("B", "second")
-    assert read_forecasts(io.BytesIO(text.encode()), columns={"order": "swapped"}).X[:, 0].round(2).tolist() == [
-        0.75,
-        0.25,
-    ]
-
-
-def test_a_scale_of_what_is_no_forecast_is_refused():
-    text = KINDS["a classifier beside scores on their own scales and a vote"][0]
-    with pytest.raises(OpinionPoolError, match="none is called 'gpt_score'"):
-        read_forecasts(io.BytesIO(text.encode()), scale={"gpt_score": "1-5"}, columns={"probability": "clf_prob"})
-
-
 @pytest.mark.parametrize(
     ("text", "options", "expected"),
     [

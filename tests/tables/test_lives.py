@@ -68,24 +68,6 @@ def test_at_every_moment_it_is_what_was_known_then(seed):
             assert stood == known_at(rows, event, hours(moment))
 
 
-def test_shares_are_parts_of_the_life():
-    rows = {
-        "event": ["a", "a", "a", "b", "c"],
-        "expert": ["ann", "bob", "ann", "ann", "ann"],
-        "probability": [0.2, 0.6, 0.8, 0.5, 0.4],
-        "time": [hours(0), hours(10), hours(30), hours(40), hours(1)],
-        "closes": [hours(40)] * 4 + [""],
-        "outcome": [1, 1, 1, 0, 1],
-    }
-    found = read_forecasts(rows, duplicates="last", history=True).history
-    assert found.event.tolist() == [0, 0, 0, 1]
-    assert found.share.tolist() == [0.25, 0.5, 0.25, 1.0]
-    assert np.datetime_as_string(found.begin, "s").tolist() == [hours(0), hours(10), hours(30), hours(40)]
-    assert np.array_equal(found.forecasts.X, [[0.2, np.nan], [0.2, 0.6], [0.8, 0.6], [0.5, np.nan]], equal_nan=True)
-    chosen = found.select(np.array([1]))
-    assert (chosen.event.tolist(), chosen.share.tolist(), chosen.forecasts.X[0, 0]) == ([0], [1.0], 0.5)
-
-
 def test_forecasts_are_as_old_as_in_the_middle_of_a_stretch():
     rows = {
         "event": ["a", "a"],

@@ -11,7 +11,7 @@ import pytest
 
 import opinionpool as op
 from opinionpool.cli.app import run
-from opinionpool.errors import ArgumentError, CellError, DuplicateError, ExpertError, LayoutError
+from opinionpool.errors import ArgumentError, CellError, ExpertError, LayoutError
 from opinionpool.learning.learn import learn
 
 HEADER = "question,forecaster,option,probability,resolution\n"
@@ -64,15 +64,6 @@ def test_options_that_share_no_class_are_read_as_such_and_that_is_said():
     assert "each event has options of its own, 2 to 3 of them, 3 different sets" in note.text
 
 
-def test_the_order_of_rows_decides_the_order_of_options_alone():
-    lines = SITE.splitlines(keepends=True)
-    f, g = read(SITE), read("".join([lines[0], *reversed(lines[1:])]))
-    g = g.select_events([g.events.index(event) for event in f.events]).select_experts(f.experts)
-    assert g.options[1] == ("20+", "10-20", "0-10")
-    assert g.options[0] == ("other", "Harris", "Trump")
-    np.testing.assert_allclose(learn(g).weights, learn(f).weights, rtol=1e-9)
-
-
 def test_events_that_share_all_classes_are_read_as_before_whatever_is_said():
     text = HEADER + "".join(
         f"q{t},{expert},{label},{p},{outcome}\n"
@@ -106,12 +97,6 @@ def test_sets_that_overlap_are_asked_about():
         read(overlapping(), options="shared")
     with pytest.raises(CellError, match="no probability for class"):
         read(overlapping(), classes=["home", "draw", "away"])
-
-
-def test_the_same_labels_in_other_capitals_are_asked_about():
-    text = overlapping().replace("tennis,ann,home", "tennis,ann,HOME").replace("tennis,ann,away", "tennis,ann,AWAY")
-    with pytest.raises(CellError, match="say --options event"):
-        read(text)
 
 
 def test_an_option_that_one_expert_left_out_is_asked_for():
@@ -157,43 +142,9 @@ def test_priors_are_given_by_option_or_even():
     np.testing.assert_allclose(answers, [[0.5, 0.4, 0.1], [1 / 3] * 3, [0.5, 0.5, 0], [0.5, 0.5, 0]])
 
 
-def test_several_forecasts_on_one_option_need_a_rule():
-    twice = SITE + "vote,bob,Trump,0.2,Harris\nvote,bob,Harris,0.7,Harris\nvote,bob,other,0.1,Harris\n"
-    with pytest.raises(DuplicateError, match="several by 'bob' on event 'vote'"):
-        read(twice)
-    assert read(twice, duplicates="last").X[0, 1].tolist() == [0.2, 0.7, 0.1]
-
-
 def test_an_event_with_one_option_is_none():
     with pytest.raises(LayoutError, match="'rain' has one option only, 'wet'; its other options need rows too"):
         read(HEADER + "rain,ann,wet,0.3,\nsnow,ann,cold,0.4,\n")
-
-
-def test_a_category_of_events_is_their_topic():
-    head = "Question,Forecaster,Prob %,Closes on,Category,Result\n"
-    text = head + "q1,ann,60,2025-02-01,Sport,Yes\nq1,bob,70,2025-02-01,Sport,Yes\nq2,ann,20,2025-03-01,Economy,No\n"
-    assert read(text).topics is None  # what tells no forecasts apart is no class
-    f = read(text, columns={"topic": "Category"})
-    assert f.topics.tolist() == ["Sport", "Economy"]
-    assert f.outcomes.tolist() == [1, 0]
-    assert f.times.astype("datetime64[D]").astype(str).tolist() == ["2025-02-01", "2025-03-01"]
-
-
-def test_options_may_look_like_numbers():
-    f = read(SITE.replace("0-10", "1").replace("10-20", "2.0").replace("20+", "03"))
-    assert f.options[1] == ("1", "2.0", "03")
-    assert f.happened[1] == "03"
-
-
-def test_very_many_options():
-    size = 150
-    p = [round(0.4 / (size - 1), 6)] * (size - 1)
-    many = "".join(f"long,ann,x{i},{q},x0\n" for i, q in enumerate([round(1 - sum(p), 6), *p]))
-    f = read(SITE + many)
-    assert f.sizes.max() == size
-    answers = op.GaussianPool().fit(f).predict_proba(f)
-    np.testing.assert_allclose(answers.sum(axis=1), 1.0)
-    assert ((answers > 0).sum(axis=1) == f.sizes).all()
 
 
 def test_percentages_and_rounding_hold_for_options():
@@ -262,17 +213,6 @@ def test_pool_prints_each_event_with_its_own_options(file, capsys):
     table, _ = answers(capsys, "pool", path, "--format", "table", "--pool", "average")
     assert "option" in table.splitlines()[0]
     assert "Harris" in table
-
-
-@pytest.mark.parametrize("command", ["check", "experts", "pool"])
-def test_two_options_each_are_named_too(command, file, capsys):
-    text = HEADER + "".join(f"{e},ann,{e}-{c},{p},{e}-b\n" for e in "xyz" for c, p in (("a", 0.3), ("b", 0.7)))
-    out, _ = answers(capsys, command, file(text), "--format", "json")
-    assert "option 1" not in out
-    record = json.loads(out)
-    if command == "pool":
-        assert list(record["events"][0]["probabilities"]) == ["x-a", "x-b"]
-    assert record["summary"]["options"] == {"2": 3}
 
 
 def test_wrong_usage_is_told_as_such(file, capsys):

@@ -30,11 +30,6 @@ def ways(text, outcomes=None, **options):
     return [(way.options.arguments(), way.forecasts) for way in found.readable]
 
 
-def told(text, outcomes=None, **options):
-    found = diagnose(io.BytesIO(text.encode()), None if outcomes is None else io.BytesIO(outcomes.encode()))
-    return " ".join(fault.text for fault in found.faults)
-
-
 def same(found, x):
     np.testing.assert_allclose(found.X, x, atol=1e-12)
 
@@ -77,13 +72,6 @@ def test_a_column_called_probability_is_no_expert_beside_another_number(header, 
     assert found.experts == ("ann", "bob")
     same(found, np.array([[0.2, 0.3], [0.4, 0.5]])[: len(found.events)])
     assert notes(found)["unused-columns"] == f"not used: '{header}'"
-
-
-def test_a_weight_is_no_second_probability_where_no_name_says_which_is():
-    text = "question,name,p1,weight\nrain?,ann,.2,.9\nrain?,bob,.3,.8\n"
-    found = read(text)
-    assert (found.events, found.experts) == (("rain?",), ("ann", "bob"))
-    same(found, [[0.2, 0.3]])
 
 
 def test_one_question_whose_answers_were_revised_is_read_where_a_name_says_who_answered():
@@ -174,7 +162,7 @@ def test_when_outcomes_were_known_by_name_and_by_what_a_column_holds():
     )
 
 
-@pytest.mark.parametrize("word", ["zurückgezogen", "Storniert", "annulé", "anulada", "withdrawn", "void", "entfällt"])
+@pytest.mark.parametrize("word", ["zurückgezogen", "Storniert", "annulé", "anulada", "withdrawn", "entfällt", "MKT"])
 def test_retracted_questions_are_void_in_four_languages(word):
     found = read(f"Frage;Anna;Ergebnis\nF1;0,8;ja\nF2;0,3;{word}\nF3;0,2;nein\n")
     assert found.events == ("F1", "F3")
@@ -338,12 +326,6 @@ def test_a_prior_in_per_cent_beside_fractions_and_the_other_way_round():
     (as_fraction, _) = ways(text)
     assert as_fraction[0] == ["--percent", "--unit", "prior=fraction"]
     np.testing.assert_allclose(as_fraction[1].prior, [0.3, 0.4])
-
-
-def test_counts_of_forecasts_are_no_expert():
-    found = read("event,ann,bob,Anzahl\nq1,0.8,0.7,2\nq2,0.4,,1\n")
-    assert found.experts == ("ann", "bob")
-    assert notes(found)["unused-columns"] == "not used: 'Anzahl'"
 
 
 def test_units_of_classes_and_of_nobody():

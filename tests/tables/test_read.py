@@ -170,12 +170,6 @@ def test_runs_of_one_expert_are_averaged_within_the_expert():  # case 46
     same(read(text, duplicates="mean"), [[0.1, 0.9]])
 
 
-def test_repeated_rows_of_a_wide_table_are_the_same():
-    with pytest.raises(DuplicateError, match=r"by 'A' on event 'q1' \(.*, lines 2, 3\)"):
-        read("event,A,B\nq1,.2,.5\nq1,.8,\n")
-    same(read("event,A,B\nq1,.2,.5\nq1,.8,\n", duplicates="last"), [[0.8, 0.5]])
-
-
 def test_nobody_and_nothing_vanishes():  # case 58
     for text in ("question,A,B\nq1,.2,\nq2,.4,\nq3,,\n", "question,expert,p\nq1,A,.2\nq2,A,.4\nq3,,\nq1,B,\n"):
         found = read(text)
@@ -518,12 +512,6 @@ def test_exact_extremes_and_halves_are_noted():
         ("zeros", "ones", "halves"), 10
     )
     assert found.X[:2].ravel().tolist() == [0.0, 1.0]
-
-
-def test_two_tables_that_disagree_about_an_outcome():
-    with pytest.raises(CellError, match=r"event 'q' has two outcomes: '1' .* and '0'"):
-        read("event,A,y\nq,.5,1\n", outcomes="event,y\nq,0\n")
-    assert read("event,A,y\nq,.5,1\nr,.5,\n", outcomes="event,y\nr,0\n").outcomes.tolist() == [1, 0]
 
 
 def test_outcomes_in_two_columns_of_any_name_or_named_ones():

@@ -37,17 +37,6 @@ def test_no_event_column_where_none_is_wanted():
     assert read(names, columns={"event": None}).events == ("1", "2", "3", "4")
 
 
-def test_a_row_for_each_respondent_is_no_row_for_each_event():
-    text = "respondent,q1,q2\nann,80,30\nbob,70,20\ncy,90,\n"
-    found = read(text, percent=True)
-    assert (found.events, found.experts) == (("q1", "q2"), ("ann", "bob", "cy"))
-    np.testing.assert_allclose(found.X, [[0.8, 0.7, 0.9], [0.3, 0.2, NAN]])
-    with pytest.raises(LayoutError, match="columns are experts, though they are called as questions") as raised:
-        read(text, percent=True, columns={"expert": None})
-    assert raised.value.remedies == ({"columns": {"event": "respondent"}},)
-    assert read(text, percent=True, columns={"expert": None, "event": "respondent"}).events == ("ann", "bob", "cy")
-
-
 LABELS = """item_id,annotator_id,label,confidence,gold
 i1,a,yes,0.9,yes
 i1,b,yes,0.6,yes

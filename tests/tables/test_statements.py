@@ -117,39 +117,9 @@ def test_averages_are_the_same_to_the_last_bit_in_any_order_of_rows():
     assert len(found) == 1
 
 
-def test_up_to_three_repeated_pairs_are_listed():
-    rows = [(event, expert, 0, 0.5, None) for event in range(2) for expert in range(2) for _ in range(2)]
-    with pytest.raises(DuplicateError) as caught:
-        one_each(statements(rows), None, Distinctions(TABLE, "when"))
-    pairs = ["'a' on event 'q0' (the table, rows 0, 1)", "'b' on event 'q0' (the table, rows 2, 3)"]
-    assert str(caught.value) == (
-        f"an expert may have only one forecast on an event, and there are several by {', by '.join(pairs)}, by 'a' on "
-        "event 'q1' (the table, rows 4, 5) and 1 more. Say which counts: --duplicates last; last is the last "
-        "by column 'when', mean their average, and samples takes all as one statement, by their mean and spread."
-    )
-
-
 def test_the_last_forecast_of_several_classes_is_one_forecast():
     rows = [(0, 0, 0, 0.9, 1), (0, 0, 1, 0.1, 1), (0, 0, 0, 0.3, 2)]
     kept, _ = one_each(statements(rows, classes=("x", "y")), "last", Distinctions(TABLE, "time"))
     assert said(kept) == [(0, 0, 0, 0.3)]
     with pytest.raises(CellError, match="forecast by 'a' on event 'q0' has no probability for class 'y'"):
         fold_rows(kept, [0, 1], None, lambda some: np.zeros(len(some.value)))
-
-
-def folded(values, half=0.0, order=(0, 1, 2)):
-    rows = [(0, 0, i, value, None) for i, value in enumerate(values)]
-    _, table, notes = fold_rows(
-        statements(rows, classes=("x", "y", "z")), order, None, lambda some: np.full(len(some.value), half)
-    )
-    return table.tolist(), [note.code for note in notes]
-
-
-def test_sums_within_rounding_are_normalised_and_others_refused():
-    assert folded([0.33] * 3, half=0.005) == ([pytest.approx([1 / 3] * 3)], ["normalised"])
-    assert folded([0.33333, 0.33333, 0.33333]) == ([pytest.approx([1 / 3] * 3)], ["normalised"])
-    assert folded([0.7, 0.2, 0.1], order=(2, 0, 1)) == ([[0.1, 0.7, 0.2]], [])
-    with pytest.raises(CellError, match=r"by 'a' on event 'q0' add up to 0.99 .* not to 1 \(the table, row 0\)"):
-        folded([0.33] * 3, half=0.003)
-    with pytest.raises(CellError, match="add up to 0 "):
-        folded([0.0] * 3, half=0.5)
