@@ -8,7 +8,6 @@ T/(T − K).
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -29,22 +28,17 @@ MOST = 2000
 _WAYS_OUT = "use beliefs='default', or class_model='symmetric'"
 
 
-class FullFit(NamedTuple):
-    """Fit of the full class model: discriminant, biases and notes."""
-
-    parts: Discriminant
-    bias: Array  # (N, K - 1)
-    notes: list[Note]
-
-
 def full_fit(
     contrasts: Array,
     outcomes: npt.NDArray[np.intp],
     weight: Array,
     experts: tuple[str, ...],
     classes: tuple[object, ...],
-) -> FullFit:
-    """Full model of contrasts L − L°, (T, N, K - 1), NaN where missing; a LearningError if it is not determined."""
+) -> tuple[Discriminant, Array, list[Note]]:
+    """Discriminant, biases (N, K - 1) and notes by contrasts L − L°, (T, N, K - 1), NaN where missing.
+
+    A LearningError if the events do not determine them.
+    """
     used = (outcomes != UNRESOLVED) & (weight > 0) & ~np.isnan(contrasts[..., 0]).all(axis=1)
     contrasts, outcomes, weight = contrasts[used], outcomes[used], weight[used]
     count = np.bincount(outcomes, weights=weight, minlength=len(classes))
@@ -92,7 +86,7 @@ def full_fit(
             "some of what the experts say never varies within an outcome and differs between outcomes, so how far to "
             f"trust it cannot be learned from the data alone; {_WAYS_OUT}"
         )
-    return FullFit(parts, bias, notes)
+    return parts, bias, notes
 
 
 def _check(

@@ -257,10 +257,10 @@ def _learn_full(problem: Problem, settings: Settings) -> FittedPanel:
 
     some = problem.select(problem.forecasts.resolved)
     beyond = contrasts(some.forecasts.X, some.reference[:, None, :], settings.floor)
-    found = full_fit(beyond, some.outcomes, some.weight, problem.experts, problem.classes)
-    panel = FullPanel.from_parts(found.parts, found.bias, problem.experts, problem.classes, settings)
+    parts, bias, notes = full_fit(beyond, some.outcomes, some.weight, problem.experts, problem.classes)
+    panel = FullPanel.from_parts(parts, bias, problem.experts, problem.classes, settings)
     totals = problem.events, problem.counts, problem.present
-    return FittedPanel(panel, problem.shared, "full", *totals, tuple(found.notes))
+    return FittedPanel(panel, problem.shared, "full", *totals, tuple(notes))
 
 
 def _learn_crowd(problem: Problem, beliefs: Beliefs, settings: Settings) -> FittedPanel | None:

@@ -305,7 +305,11 @@ def believed_dependence(rho: float, accuracy: Array) -> Dependence:
 
 def number_of_experts(**given: object) -> int:
     """N, from the arguments with one value per expert; a `ShapeError` if no argument has these, or they disagree."""
-    sizes = {name: len(np.asarray(value, dtype=object)) for name, value in given.items() if axes(value, name) > 0}
+    each = {name: value for name, value in given.items() if axes(value, name) > 0}
+    sizes = {
+        name: len(value if isinstance(value, np.ndarray) else np.asarray(value, dtype=object))
+        for name, value in each.items()
+    }
     if not sizes:
         raise ShapeError("one number for every feature does not say how many experts there are: use Panel.exchangeable")
     if len(set(sizes.values())) > 1:

@@ -306,7 +306,7 @@ def _warn_of_weights(panel: Panel, given: npt.ArrayLike) -> None:
             f"the correlation {rho:.6g} is close to the least of {n} experts, {-1.0 / (n - 1.0):.6g}, where "
             f"their errors cancel: the weights add up to {weights.sum():.3g}, and unanimous experts are believed so far"
         )
-        warnings.warn(text, OpinionPoolWarning, stacklevel=4)
+        warnings.warn(text, OpinionPoolWarning, stacklevel=3)
     if (weights < 0).any():
         worst = int(weights.argmin())
         unanimous = float(logodds.expit(weights.sum() * logodds.logit(0.7)))
@@ -316,7 +316,7 @@ def _warn_of_weights(panel: Panel, given: npt.ArrayLike) -> None:
             f"experts cancel the errors of better ones{where_all}; if that is not known, dependence='nested' has no "
             "negative weight"
         )
-        warnings.warn(text, OpinionPoolWarning, stacklevel=4)
+        warnings.warn(text, OpinionPoolWarning, stacklevel=3)
 
 
 BELIEVED = Extremes()
@@ -443,7 +443,10 @@ class Panel(PoolingPanel):
             names=0.0 if names is None else names,
         )
         parts = parts_of_features(calibration, correlation, relative_accuracy, accuracy, n, dependence)
-        return cls._of_features(parts, correlation, bias, names, classes, Settings(floor, pool_floor, extremes))
+        ratios = bias_ratios(bias, n, len(class_labels(classes)))
+        panel = cls.from_parts(parts, ratios, names, classes, Settings(floor, pool_floor, extremes))
+        _warn_of_weights(panel, correlation)
+        return panel
 
     @classmethod
     def exchangeable(
@@ -469,25 +472,10 @@ class Panel(PoolingPanel):
         (array([0.4615, 0.4615]), 0.737)
         """
         n = whole_number(n, "n, the number of experts,", 1, MOST_EXPERTS, PanelError)
-        parts = parts_of_features(calibration, correlation, 1.0, accuracy, n)
-        return cls._of_features(parts, correlation, bias, names, classes, Settings(floor, pool_floor, extremes))
-
-    @classmethod
-    def _of_features(
-        cls,
-        parts: Parts,
-        correlation: npt.ArrayLike,
-        bias: npt.ArrayLike,
-        names: Iterable[object] | None,
-        classes: Sequence[object] | None,
-        settings: Settings,
-    ) -> Panel:
-        """Panel of `parts`, with a warning if the correlation gives unexpected weights."""
-        labels = class_labels(classes)
-        ratios = bias_ratios(bias, len(parts.contrast), len(labels))
-        panel = cls.from_parts(parts, ratios, names, labels, settings)
-        _warn_of_weights(panel, correlation)
-        return panel
+        return cls.from_features(
+            calibration, correlation, np.ones(n), accuracy, bias, expert_names(names, n), classes, floor=floor,
+            pool_floor=pool_floor, extremes=extremes,
+        )  # fmt: skip
 
     def _accuracies(self) -> dict[str, Array]:
         return super()._accuracies() if self.parts.absolute else {"relative_accuracy": self.relative_accuracy}

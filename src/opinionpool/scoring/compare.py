@@ -319,7 +319,6 @@ def _pool_scores(
         elif i == best:
             over_best[j] = Difference(0.0 - pair.mean, 0.0 - pair.high, 0.0 - pair.low)
     loss, brier = np.nanmean(outside.log_loss, axis=0), np.nanmean(outside.brier, axis=0)
-    inside = np.nanmean(trial.inside.log_score, axis=0)
     skill = 1.0 - loss / np.nanmean(trial.base.log_loss)
     return tuple(
         PoolScore(
@@ -329,7 +328,7 @@ def _pool_scores(
             float(loss[i]),
             float(brier[i]),
             float(outside.auc[i]),
-            float(inside[i]) if pools[names[i]].learns else float("nan"),
+            float(trial.inside[i]) if pools[names[i]].learns else float("nan"),
             over_average[i],
             over_best[i],
             float(skill[i]),

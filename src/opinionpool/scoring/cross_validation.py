@@ -152,9 +152,8 @@ class Trial:
     """Scores of pools in-sample and out of sample."""
 
     pools: tuple[str, ...]  # those of the P that could be fitted
-    # inside, outside: in-sample, by fits to all events; out of sample, each event's mean over the rounds
-    inside: Scores
-    outside: Scores
+    inside: Array  # (P,); mean log score in-sample, by fits to all events
+    outside: Scores  # out of sample, each event's mean over the rounds
     base: Scores  # out of sample, of the base rate alone
     # (T,) or (T, K); each pool's probabilities out of sample in the first round, means over lives, NaN where not scored
     answers: tuple[Array, ...]
@@ -192,11 +191,13 @@ def run_trial(
         base.add(Scores.of([rates], occasions.forecasts).by_event(occasions))
         if repeats is None and means.settled():
             break
-    inner = Scores.of(list(inside.values()), occasions.forecasts).by_event(occasions)
+    inner = np.stack([occasions.mean(event_scores(p, occasions.forecasts)) for p in inside.values()])
     done = len(means.by_round)
     shown = tuple(map(occasions.mean, first))
     every = np.asarray(by_occasion) / done
-    return Trial(tuple(inside), inner, means.scores, base.scores, shown, every, done, run.all_notes())
+    return Trial(
+        tuple(inside), np.nanmean(inner, axis=1), means.scores, base.scores, shown, every, done, run.all_notes()
+    )
 
 
 def answers_of(state: Fitted, events: Forecasts) -> Array:
