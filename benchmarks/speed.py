@@ -88,20 +88,10 @@ def fits(q: Array, y: npt.NDArray[np.int64], loops: Reference | None, limit: flo
         )
         one = interleave(lambda: moments_of(q, y, 1), lambda: loops.moments(q, codes), ROUNDS)
         yield within(f"{what}, moments on one thread", limit, one, q)
-    yield from single_precision(what, q, y)
     z = log_odds(q)
     lsqr = LinearDiscriminantAnalysis(solver="lsqr")
     yield faster(what, 7, interleave(lambda: fit(q, y), lambda: lsqr.fit(z, y), 3), "LDA(lsqr)")
     yield faster(what, 25, interleave(lambda: fit(q, y), lambda: LinearDiscriminantAnalysis().fit(z, y), slow), "LDA()")
-
-
-def single_precision(what: str, q: Array, y: npt.NDArray[np.int64]) -> Iterator[Row]:
-    """Rows of forecasts in single precision."""
-    single = q.astype(np.float32)
-    seconds = interleave(lambda: fit(single, y), lambda: fit(q, y), ROUNDS)
-    yield faster(f"{what}, float32", 1.7, seconds, "float64")
-    off = float(np.abs(fit(single, y).weights_ - fit(q, y).weights_).max())
-    yield Row(f"{what}, float32: weights", "<= 1e-5", f"{off:.1e}", "those of float64", kept=off <= 1e-5)
 
 
 def moments_of(q: Array, y: npt.NDArray[np.int64], threads: int | None) -> tuple[Array, Array]:

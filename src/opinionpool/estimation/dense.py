@@ -7,8 +7,6 @@ so many different sets of experts that rows would be smaller.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -37,8 +35,8 @@ class _NotHereError(Exception):
 class _LogOdds:
     """Reader of binary forecasts (T, N) in blocks, as log-odds clipped at the floor, less `origin`."""
 
-    def __init__(self, q: Floats, prior: Array, floor: float, kind: np.dtype[Any]) -> None:
-        self.q, self.bounds, self.kind, self.ratios = q, Bounds.of(prior, floor), kind, np.eye(1)
+    def __init__(self, q: Floats, prior: Array, floor: float) -> None:
+        self.q, self.bounds, self.ratios = q, Bounds.of(prior, floor), np.eye(1)
         few = q[:: len(q) // 64 + 1]
         some = floored_log_odds(few, self.bounds, np.empty(few.shape))
         known = some[~np.isnan(some)]
@@ -47,13 +45,13 @@ class _LogOdds:
 
     def buffer(self, events: int) -> Floats:
         """Memory for a block of a number of events."""
-        return np.empty((events, self.q.shape[1]), self.kind)
+        return np.empty((events, self.q.shape[1]))
 
     def read(self, rows: slice, buffer: Floats) -> Floats:
         """Clipped log-odds of the events `rows` less `origin`, (1, T, N), NaN where missing."""
         ratios = floored_log_odds(self.q[rows], self.bounds, buffer[: rows.stop - rows.start])
         if self.origin:
-            ratios -= self.kind.type(self.origin)
+            ratios -= self.origin
         return ratios[None]
 
     def missing(self, rows: slice) -> Mask:
@@ -65,7 +63,6 @@ class _ClassLevels:
     """Reader of forecasts over K > 2 classes, (T, N, K), as whitened levels, which `ratios` maps to log-ratios."""
 
     origin = 0.0
-    kind: np.dtype[Any] = np.dtype(np.float64)
 
     def __init__(self, q: Floats, prior: Array, floor: float) -> None:
         k = q.shape[2]
@@ -103,7 +100,7 @@ _Levels: TypeAlias = _LogOdds | _ClassLevels
 def dense_statistics(
     q: Floats, outcomes: Codes, prior: Array, floor: float, experts: tuple[str, ...], threads: int | None = None
 ) -> Statistics | None:
-    """Statistics of the log-ratios of forecasts `q`, (T, N) or (T, N, K), in float64 or float32; None if unsuitable.
+    """Statistics of the log-ratios of forecasts `q`, (T, N) or (T, N, K); None if unsuitable.
 
     That is where too many different sets of experts answered, or sums are off 1. Outcomes are positions of classes, -1
     where unresolved, of any integers; the prior, (K,), sets only the floors.
@@ -116,12 +113,12 @@ def dense_statistics(
     """
     n, groups = len(experts), np.append(np.arange(len(prior)), UNRESOLVED)
     try:
-        for levels in _levels(q, prior, floor):
-            sums = _summed(levels, outcomes, groups, n, threads)
-            if enough_digits(sums, n, levels.kind):
-                moments = {columns: each.moments(levels.origin, levels.ratios) for columns, each in sums.items()}
-                counts = [np.count_nonzero(outcomes == group) for group in groups]
-                return Statistics(experts, len(prior), np.array(counts, dtype=np.float64), moments)
+        levels = _LogOdds(q, prior, floor) if q.ndim == 2 else _ClassLevels(q, prior, floor)
+        sums = _summed(levels, outcomes, groups, n, threads)
+        if enough_digits(sums, n):
+            moments = {columns: each.moments(levels.origin, levels.ratios) for columns, each in sums.items()}
+            counts = [np.count_nonzero(outcomes == group) for group in groups]
+            return Statistics(experts, len(prior), np.array(counts, dtype=np.float64), moments)
     except _NotHereError:
         # What is missing goes another way, and what is wrong is reported here.
         check_probabilities(q)
@@ -133,29 +130,14 @@ def dense_statistics(
     return found
 
 
-def _levels(q: Floats, prior: Array, floor: float) -> Iterator[_Levels]:
-    """Yield readers of the forecasts, the fastest (and least precise) first."""
-    if q.ndim == 3:
-        yield _ClassLevels(q, prior, floor)
-        return
-    for kind in dict.fromkeys((q.dtype, np.dtype(np.float64))):
-        yield _LogOdds(q, prior, floor, kind)
-
-
-@dataclass(eq=False)
-class _Patterns:
-    """Sums by pattern (mask of the experts who answered, as bytes), for at most `most` patterns."""
-
-    most: int
-    sums: dict[bytes, RawSums] = field(default_factory=dict)
-
-    def include(self, key: bytes, sums: RawSums) -> None:
-        if key in self.sums:
-            self.sums[key].include(sums)
-        elif len(self.sums) < self.most:
-            self.sums[key] = sums
-        else:
-            raise _NotHereError
+def _include(sums: dict[bytes, RawSums], key: bytes, more: RawSums, most: int) -> None:
+    """Add `more` to the `sums` by pattern (mask of the experts who answered, as bytes), of which there are `most`."""
+    if key in sums:
+        sums[key].include(more)
+    elif len(sums) < most:
+        sums[key] = more
+    else:
+        raise _NotHereError
 
 
 def _summed(
@@ -163,14 +145,14 @@ def _summed(
 ) -> dict[tuple[int, ...], RawSums]:
     """Sums of levels by pattern, a tuple of the positions of the experts who answered together."""
     t, numbers = len(outcomes), n * (1 if isinstance(levels, _LogOdds) else len(groups) - 1)
-    total = _Patterns(max(1, min(t // max(n, REPEATED), MOST_MOMENTS // n**2)))
+    most, total = max(1, min(t // max(n, REPEATED), MOST_MOMENTS // n**2)), dict[bytes, RawSums]()
     work = list(pieces(t, numbers))
-    found = partial(_sums, levels, outcomes, groups, n, numbers, total.most)
+    found = partial(_sums, levels, outcomes, groups, n, numbers, most)
     for part in in_order(found, work, threads) if len(work) > 1 else map(found, work):
         for key, sums in part.items():
-            total.include(key, sums)
-    columns = {key: np.flatnonzero(np.frombuffer(key, dtype=bool)) for key in total.sums}
-    return {tuple(c.tolist()): total.sums[key].among(c) for key, c in columns.items() if len(c)}
+            _include(total, key, sums, most)
+    columns = {key: np.flatnonzero(np.frombuffer(key, dtype=bool)) for key in total}
+    return {tuple(c.tolist()): total[key].among(c) for key, c in columns.items() if len(c)}
 
 
 def _sums(
@@ -178,12 +160,12 @@ def _sums(
 ) -> dict[bytes, RawSums]:
     """Sums of levels over the events in `piece`, by pattern."""
     buffer = levels.buffer(min(rows_of_block(numbers), piece.stop - piece.start))
-    total, everyone = _Patterns(most), np.ones(n, dtype=bool).tobytes()
+    total, everyone = dict[bytes, RawSums](), np.ones(n, dtype=bool).tobytes()
     for rows in blocks(piece, numbers):
-        block, member = levels.read(rows, buffer), (outcomes[rows] == groups[:, None]).astype(levels.kind)
+        block, member = levels.read(rows, buffer), (outcomes[rows] == groups[:, None]).astype(np.float64)
         sums = RawSums.of(block, member, None)
         if np.isfinite(sums.total).all():
-            total.include(everyone, sums)
+            _include(total, everyone, sums, most)
             continue
         absent = np.isnan(block[0])
         if not np.array_equal(absent, levels.missing(rows)):
@@ -192,5 +174,6 @@ def _sums(
         np.copyto(block, 0.0, where=absent)
         for some, columns in each_pattern(~absent):
             its = slice(None) if len(some) == len(absent) else some
-            total.include(np.isin(np.arange(n), columns).tobytes(), RawSums.of(block[:, its], member[:, its], None))
-    return total.sums
+            key = np.isin(np.arange(n), columns).tobytes()
+            _include(total, key, RawSums.of(block[:, its], member[:, its], None), most)
+    return total

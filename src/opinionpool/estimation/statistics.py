@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from opinionpool.logodds import inner_products, signature, unwhitened, whitened
 from opinionpool.names import expert_names, places, unknown_names
 
 # The least share of a sum of squares that may lie about the means: below, too many digits are lost.
-SAFE = {np.dtype(np.float64): 1e-3, np.dtype(np.float32): 0.05}
+SAFE = 1e-3
 # Up to so many experts a product with a copy is faster than the symmetric one.
 FEW = 10
 # Weights below this share of what was there are rounding.
@@ -117,13 +117,13 @@ class RawSums(NamedTuple):
         return PatternMoments(self.weight, np.where(self.weight[:, None, None] > 0, mean + origin, 0.0), scatter)
 
 
-def enough_digits(sums: Mapping[tuple[int, ...], RawSums], experts: int, kind: np.dtype[Any]) -> bool:
+def enough_digits(sums: Mapping[tuple[int, ...], RawSums], experts: int) -> bool:
     """Return True if each expert's squares about the means are at least `SAFE` times the raw sum of squares."""
     within, about = np.zeros((2, 2, experts))
     for columns, each in sums.items():
         within[:, columns] += np.einsum("gii->gi", each.scatter())
         about[:, columns] += np.einsum("gii->gi", each.cross)
-    return bool((within >= SAFE[kind] * about).all())
+    return bool((within >= SAFE * about).all())
 
 
 def _products(levels: Floats, weight: Array | None) -> Floats:
@@ -163,7 +163,7 @@ class PatternMoments:
 
         sums = about(None)
         found = sums.moments(0.0, back)
-        if not enough_digits({tuple(range(n)): sums}, n, np.dtype(np.float64)):
+        if not enough_digits({tuple(range(n)): sums}, n):
             # The means are subtracted first.
             again = about(found.mean).moments(0.0, back)
             found = replace(again, mean=found.mean + again.mean)
