@@ -23,10 +23,11 @@ import numpy.typing as npt
 
 from opinionpool.arrays import Array, Mask
 from opinionpool.forecasts import Forecasts
+from opinionpool.learning.problem import Problem
 from opinionpool.logodds import FLOOR, expit
 from opinionpool.paper import batch_fits
 from opinionpool.paper.datasets import DataSet
-from opinionpool.pools.fit import fit_pool
+from opinionpool.pools.fit import fit_from
 
 ITERATIONS = 30
 METHODS = ("gaussian", "logistic", "independent", "linear", "average")
@@ -129,8 +130,8 @@ def default_scores(drawn: Draw) -> Array:
     """Scores of the default pool, (B,)."""
     scores = []
     for train, y, test, truth in zip(*drawn, strict=True):
-        pool = fit_pool("gaussian", Forecasts.from_array(expit(train), y.astype(np.int64)))
-        given = np.asarray(pool.pool(expit(test)))
+        problem = Problem.of(Forecasts.from_array(expit(train), y.astype(np.int64)), None, None)
+        given = np.asarray(fit_from(problem, "gaussian", answers_only=True).pool(expit(test)))
         scores.append(1.0 + np.log2(np.where(truth, given, 1.0 - given)).mean())
     return np.array(scores)
 
