@@ -111,25 +111,6 @@ def test_skewness_is_that_of_the_residuals():
     assert check.p < 0.01
 
 
-def test_unequal_spreads_are_measured():
-    _, y, z = noise(2, 400, 3)
-    z[y == 1, 1] *= 2
-    f = Forecasts.from_array(probability(np.where(y == 1, 0.5, -0.5)[:, None] + z), y, experts=["a", "b", "c"])
-    (check,) = of(check_model(f), "spreads")
-    assert check.expert == "b"
-    assert check.statistic == pytest.approx(2.0, abs=0.3)
-    assert "the log-odds of 'b' spread" in check.text
-
-
-def test_unequal_correlations_are_measured():
-    rng, y, z = noise(3, 600, 4)
-    rho = np.where(y == 1, 0.8, 0.2)[:, None]
-    z = np.sqrt(rho) * rng.standard_normal((600, 1)) + np.sqrt(1 - rho) * z
-    (check,) = of(check_model(Forecasts.from_array(probability(z), y)), "correlations")
-    assert check.expert is None
-    assert check.statistic == pytest.approx(0.6, abs=0.12)
-
-
 def test_drift_by_date(study):
     _, y, z = noise(4, 300, 2)
     z[:, 0] += np.linspace(-1.5, 1.5, 300)

@@ -176,20 +176,6 @@ def test_events_with_options_of_their_own(pool):
         assert total == pytest.approx(why.probability if pool == "linear" else log_odds(why.probability), abs=1e-8)
 
 
-def test_a_panel_with_weights_by_class():
-    x, y = draws(11, 3, 3, 200)
-    f = forecasts(x, [*y[:199], None], 3)
-    state = fit_pool("gaussian", f, class_model="full")
-    row = x[199].copy()
-    row[1] = np.nan
-    why = explain(state, row)
-    assert why.weights is None
-    total = why.start + why.intercept + why.contributions.sum(axis=0) + why.members_shift
-    assert total == pytest.approx(log_odds(state.pool(row)), abs=1e-8)
-    row[0] = np.nan
-    assert why.without[0] == pytest.approx(state.pool(row), abs=1e-12)
-
-
 def test_a_log_pool_knows_no_shared_errors():
     x, y = draws(12, 3, 2, 40)
     f = forecasts(x, y, 2)

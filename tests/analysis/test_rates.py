@@ -128,14 +128,6 @@ class TestPosterior:
 
 
 class TestSimulated:
-    def test_errors_are_below_those_of_rivals(self, panels):
-        def error(name):
-            estimates = ((found.rivals_[name].rate if name else found.rate_) - truth for found, truth in panels)
-            return np.sqrt(np.mean(np.square([each[:3] for each in estimates])))
-
-        assert error("") < 0.75 * min(error("Rogan-Gladen"), error("PPI++"))
-        assert error("") < 0.5 * error("mean of answers")
-
     def test_intervals_cover(self, panels):
         ends = [(found.interval_[0] - 1e-9, found.interval_[1] + 1e-9) for found, _ in panels]
         inside = [(low <= truth) & (truth <= high) for (low, high), (_, truth) in zip(ends, panels, strict=True)]
@@ -173,17 +165,6 @@ class TestSimulated:
                 )
         size = {name: np.square(each).mean() for name, each in errors.items()}
         assert size[""] < min(size["Rogan-Gladen"], size["PPI++"])
-
-    def test_outcomes_speak_for_scores_where_groups_differ_in_their_shares(self):
-        f, labels, truth = drawn(0)
-        # Outcomes are drawn first of all.
-        rng = np.random.default_rng(0)
-        y = rng.random(len(labels)) < np.append(rng.uniform(0.1, 0.9, 3), 0.5)[np.repeat(range(4), (*SIZES, LABELLED))]
-        known = np.isin(np.arange(len(y)), rng.choice(len(y), 200, replace=False))
-        g = Forecasts.from_array(f.X, [int(h) if k else None for h, k in zip(y, known, strict=True)], classes=(0, 1))
-        found = rates(learn(g), g, labels)
-        assert found.by_outcomes_ < 0.05
-        assert found.rate_ == pytest.approx(truth, abs=0.1)
 
     def test_three_classes(self):
         inside, errors, others = [], [], []

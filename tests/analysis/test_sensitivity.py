@@ -110,11 +110,3 @@ def test_beliefs_that_leave_everything_open_have_answers(beliefs):
     answers = [answer for effect in sensitivity(f, 0, beliefs) for answer in effect.answers]
     assert len(answers) >= 6
     assert all(0 < answer < 1 for answer in answers)
-
-
-def test_an_auc_near_one_has_a_range_around_it():
-    f = Forecasts.from_array([[0.7, 0.6, 0.8]], [None], experts=["a", "b", "c"])
-    found = {effect.what: effect for effect in sensitivity(f, 0, Beliefs(experts={"a": {"auc": (0.999, 1000)}}))}
-    low, high = found["accuracy"].values
-    assert low < 0.9985
-    assert high == pytest.approx(0.999, abs=1e-6)

@@ -98,16 +98,6 @@ def test_experts_of_every_pool_have_a_row_each(file, command, pool):
     assert len(table.splitlines()) == 4
 
 
-def test_a_pool_that_learns_nothing_is_not_in_sample(file, answers):
-    def marks(*arguments):
-        return [record["in_sample"] for record in answers("pool", "forecasts.csv", *arguments)]
-
-    file(WIDE)
-    assert marks("--pool", "average") == ["false"] * 8
-    assert marks("--pool", "independent") == ["true"] * 6 + ["false"] * 2
-    assert marks("--pool", "independent", "--prior", "0.5") == ["false"] * 8
-
-
 def test_of_a_sample_no_answer_claims_more_than_it_was_learned_from(file, command, monkeypatch):
     monkeypatch.setattr(sampling, "EVENTS", 4)
     monkeypatch.setattr("opinionpool.tables.engine.LARGE", 0)
@@ -218,12 +208,6 @@ def test_check_says_what_stands_in_the_way_and_goes_on(file, command):
     page = json.loads(command("check", "forecasts.csv", "--format", "json", status=1).out)
     assert len(page["summary"]["obstacles"]) == 1
     assert command("check", "forecasts.csv", "--duplicates", "mean").err
-
-
-def test_check_of_what_cannot_be_read(file, command):
-    said = command("check", file("event,a\nx,7\n"), status=1)
-    assert "in the way" in said.out
-    assert "error" in said.err
 
 
 def test_check_without_outcomes(file, command):

@@ -29,6 +29,7 @@ def crowd(events=60, experts=3, extra="", seed=0):
     return "\n".join(",".join(row) for row in [header, *rows]) + "\n"
 
 
+AVERAGE = ("average", (0.0, 0.0), (-0.2, 0.1))
 FAST = ("--pools", "gaussian,linear", "--repeats", "1")
 
 
@@ -78,36 +79,24 @@ class TestVerdicts:
         found = Comparison(tuple(rows), experts, "gaussian", 80, 80, {}, {}, "random", 5, 3, "event", 80, ())
         return " ".join(verdict_lines(found))
 
-    def test_the_best_is_better(self):
-        told = self.told(
-            ("linear", (0.01, 0.09), (0.0, 0.0)),
-            ("log", (-0.1, 0.2), (-0.1, 0.1)),
-            ("average", (0.0, 0.0), (-0.2, 0.1)),
-            ("median", (-0.3, -0.1), (-0.4, -0.2)),
-        )
-        assert told == (
-            "linear is best here, and better than the simple average by 0.050 (0.010 to 0.090). Worse than the simple "
-            "average: median. Worse than linear: median. Not distinguishable from it: log."
-        )
-
-    def test_nothing_is_told_apart(self):
-        told = self.told(("log", (-0.1, 0.2), (0.0, 0.0)), ("average", (0.0, 0.0), (-0.2, 0.1)))
-        assert told == "log is best here, but on 80 events no pool can be distinguished from the simple average."
-
-    def test_another_than_the_best_is_better(self):
-        told = self.told(
-            ("log", (-0.1, 0.2), (0.0, 0.0)),
-            ("linear", (0.01, 0.03), (-0.1, 0.1)),
-            ("average", (0.0, 0.0), (-0.2, 0.1)),
-        )
-        assert told == (
-            "log is best here, but on 80 events it cannot be distinguished from the simple average. "
-            "Better than the simple average: linear."
-        )
-
-    def test_the_average_is_best(self):
-        told = self.told(("average", (0.0, 0.0), (0.0, 0.0)), ("log", (-0.3, -0.1), (-0.4, -0.05)))
-        assert told == "The simple average is best on these 80 events. Worse than the simple average: log."
+    @pytest.mark.parametrize(
+        ("pools", "said"),
+        [
+            ([("linear", (0.01, 0.09), (0.0, 0.0)), ("log", (-0.1, 0.2), (-0.1, 0.1)), AVERAGE,
+              ("median", (-0.3, -0.1), (-0.4, -0.2))],
+             "linear is best here, and better than the simple average by 0.050 (0.010 to 0.090). Worse than the simple "
+             "average: median. Worse than linear: median. Not distinguishable from it: log."),
+            ([("log", (-0.1, 0.2), (0.0, 0.0)), AVERAGE],
+             "log is best here, but on 80 events no pool can be distinguished from the simple average."),
+            ([("log", (-0.1, 0.2), (0.0, 0.0)), ("linear", (0.01, 0.03), (-0.1, 0.1)), AVERAGE],
+             "log is best here, but on 80 events it cannot be distinguished from the simple average. "
+             "Better than the simple average: linear."),
+            ([("average", (0.0, 0.0), (0.0, 0.0)), ("log", (-0.3, -0.1), (-0.4, -0.05))],
+             "The simple average is best on these 80 events. Worse than the simple average: log."),
+        ],
+    )  # fmt: skip
+    def test_pools(self, pools, said):
+        assert self.told(*pools) == said
 
     def test_experts(self):
         experts = tuple(

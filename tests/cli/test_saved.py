@@ -87,17 +87,6 @@ def test_priors_of_the_answers(file, answers, command):
     )
 
 
-def test_the_prior_that_is_told_is_the_one_that_was_used(file, command):
-    command("pool", file(WIDE), "--save", "m.json")
-    for told in (["pool", "forecasts.csv"], ["explain", "forecasts.csv", "g"]):
-        said = command(*told, "--model", "m.json", "--prior", "0.05", "--format", "json")
-        assert "prior 5.0% (as given)" in said.err
-        assert json.loads(said.out)["summary"]["prior"] == pytest.approx(0.05)
-        assert "prior 50.0% (estimated from" in command(*told, "--model", "m.json").err
-    own = file("event,alice,bob,prior\nx,0.3,0.4,0.1\ny,0.2,0.1,0.4\n", "own.csv")
-    assert "prior: each event's own" in command("pool", own, "--model", "m.json", "--column", "prior=prior").err
-
-
 @pytest.mark.parametrize("name", ["linear", "log", "average", "median", "beta-linear"])
 def test_every_pool(file, answers, command, name):
     before = answers("pool", file(WIDE), "--pool", name, "--save", "m.json")

@@ -14,8 +14,6 @@ from sklearn.exceptions import NotFittedError
 import opinionpool as op
 
 NAN = float("nan")
-A = [0.2, 0.3, 0.6, 0.4, 0.7, 0.8]
-Y = [0, 0, 0, 1, 1, 1]
 
 finite = st.floats(-3, 3)
 
@@ -68,15 +66,6 @@ def test_what_is_out_of_range_is_refused(arguments, error):
 # Covariates
 
 
-def test_an_experts_log_odds_are_a_covariate():
-    learned = op.LogOddsTransformer(output="probability").fit(logit(A)[:, None], Y, prior=0.5)
-    assert learned.calibration_[0] == pytest.approx(1.44221, abs=5e-6)
-    assert learned.bias_[0] == pytest.approx(0, abs=1e-12)
-    assert learned.transform([[logit(0.7)]])[0, 0] == pytest.approx(0.77241, abs=5e-6)
-    pool = op.GaussianPool(beliefs=None).fit(A, Y, prior=0.5)
-    np.testing.assert_allclose(learned.transform(logit(A)[:, None])[:, 0], pool.predict_proba(A)[:, 1], rtol=1e-12)
-
-
 @pytest.mark.parametrize("missing", [0.0, 0.3])
 @pytest.mark.parametrize("prior", [None, 0.2])
 def test_bayes_rule_with_normal_densities(missing, prior):
@@ -122,14 +111,6 @@ def test_the_result_is_unbiased_and_calibrated(seed, missing, weighted, prior):
         scale = max(1.0, abs(one))
         assert (one + zero) / 2 == pytest.approx(0, abs=1e-10 * scale)  # (21)
         assert (one - zero) / (squares / (w.sum() - 2)) == pytest.approx(1, rel=1e-9)  # kappa* = 2 mu* / sigma*²
-
-
-@given(factor=st.sampled_from([-3.0, 1e-9, 1e6, -1e-3]), offset=st.sampled_from([0.0, 2.0, -1e4]))
-def test_units_do_not_matter(factor, offset):
-    x, y = covariates()
-    plain = op.LogOddsTransformer().fit_transform(x, y)
-    moved = op.LogOddsTransformer().fit_transform(factor * (x + offset), y)
-    np.testing.assert_allclose(moved, plain, rtol=1e-7, atol=1e-7)
 
 
 def test_columns_that_say_nothing_become_the_prior():

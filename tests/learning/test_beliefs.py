@@ -265,13 +265,6 @@ class TestWorth:
         assert found[1] == pytest.approx(found[0], abs=1e-12)
         assert found[1][1, 1] < found[1][0, 1] == pytest.approx(0.5)
 
-    @pytest.mark.parametrize("shift", [0.0, 1.0, -1.0])
-    def test_one_voice_has_the_mean_bias_of_its_experts_whatever_the_sign(self, shift):
-        x = np.random.default_rng(0).uniform(0.2, 0.8, (8, 1)).repeat(2, axis=1)
-        experts = {"a": {"bias": (0.0 + shift, 20)}, "b": {"bias": (0.6 + shift, 20)}}
-        learned = fit(x, None, Beliefs(experts=experts), prior=0.5)
-        assert learned.panel.bias == pytest.approx([0.3 + shift] * 2)
-
     @pytest.mark.parametrize("which", ["panel", "named"])
     def test_the_more_it_is_worth_the_nearer_the_answer(self, which):
         x, y = some(t=60)
@@ -326,13 +319,6 @@ class TestSymmetries:
         mirrored = {name: own | {"bias": (-own["bias"][0], 20)} for name, own in named.items()}
         other = fit(1 - x, 1 - y, Beliefs(calibration=(0.8, 30), experts=mirrored))
         assert 1 - other.pool(1 - x) == pytest.approx(learned.pool(x), abs=1e-6)
-
-    def test_clones_share_what_is_believed_of_them(self):
-        x, y = some()
-        doubled = x[:, [0, 1, 2, 1]]
-        one = fit(x, y, Beliefs(experts={"b": {"auc": (0.9, 30)}}))
-        two = fit(doubled, y, Beliefs(experts={"d": {"auc": (0.9, 30)}}))
-        assert two.weights[[1, 3]] == pytest.approx([one.weights[1] / 2] * 2, rel=1e-5)
 
 
 class TestPlaces:

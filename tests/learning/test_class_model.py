@@ -1,8 +1,6 @@
 """The default's full model: held to the symmetric one, chosen by the data, and how sure it is."""
 
 import re
-from dataclasses import replace
-from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -87,14 +85,6 @@ def test_where_classes_differ_the_choice_predicts_better(missing):
     assert auto - alike > 0.67 * (best - alike) > 0
 
 
-def test_where_classes_are_alike_little_changes():
-    f = drawn(2, 3, 4, 150, 0.0)[2]
-    learned, symmetric = learn(f), learn(f, class_model="symmetric")
-    assert np.abs(learned.pool(f.X) - symmetric.pool(f.X)).mean() < 0.005
-    assert probability(learned) < 0.5
-    assert told(symmetric) == []
-
-
 def test_they_differ_as_far_as_that_is_probable():
     """Class weights of the average lie between one weight and those of the full model, in that proportion."""
     found = []
@@ -106,35 +96,6 @@ def test_they_differ_as_far_as_that_is_probable():
             assert away == pytest.approx(share * most, abs=0.005 * np.abs(most).max() + 1e-9)
             found.append(share)
     assert len(found) >= 3
-
-
-def test_more_outcomes_help_where_classes_have_an_order():
-    """Calibrated experts see a blurred place of a normal number among five classes: nobody is biased.
-
-    By means of contrasts given the outcome, all seem biased against the outer classes, which made 40 outcomes worse
-    than 10. The best answer is that of the exact posterior given all they see.
-    """
-    cuts, loss = np.array([-1.5, -0.5, 0.5, 1.5]), []
-    under = np.vectorize(NormalDist().cdf)
-
-    def by_place(mean, sd):
-        ends = under((cuts - mean[..., None]) / sd)
-        return np.diff(ends, axis=-1, prepend=0.0, append=1.0)
-
-    for seed in range(6):
-        rng = np.random.default_rng(seed)
-        place = rng.normal(size=(460, 1))
-        seen = place + 0.6 * rng.normal(size=(460, 1)) + rng.normal(size=(460, 6))
-        q, y = by_place(seen / 2.36, np.sqrt(1.36 / 2.36)), np.searchsorted(cuts, place[:, 0])
-        variance = 0.36 + 1.0 / 6.0
-        best = by_place(seen.mean(axis=1) / (1.0 + variance), np.sqrt(variance / (1.0 + variance)))
-        f = Forecasts.from_array(q, y, classes=range(5))
-        fits = (learn(f.select_events(np.arange(t))) for t in (10, 40, 160))
-        answers = [best[160:], *(each.pool(q[160:]) for each in fits)]
-        loss.append([-score(each, y[160:]) for each in answers])
-    least, few, some, many = np.mean(loss, axis=0)
-    assert many < some < few - 0.01
-    assert many < least + 0.03
 
 
 def test_of_many_events_all_count(monkeypatch):
@@ -160,18 +121,6 @@ def test_one_outcome_does_not_tell_how_weights_differ():
     assert isinstance(learned.panel, Panel)
     assert learned.weights.tolist() == learn(f, class_model="symmetric").weights.tolist()
     assert any("same outcome" in note.text for note in learned.notes)
-
-
-def test_copies_that_share_a_group_count_once():
-    """Copies of few events, each with a group of its own, say little more than one each; apart, they would."""
-    groups, found = np.repeat([f"g{i}" for i in range(12)], 30), []
-    for seed in range(6):
-        many = repeated(drawn(seed, 3, 3, 12, 0.0)[2], np.repeat(np.arange(12), 30))
-        found.append([probability(learn(each)) for each in (replace(many, groups=groups), many)])
-    together, apart = np.transpose(found)
-    assert np.sum(together > 0.8) <= 2
-    assert np.median(apart) > 0.95
-    assert (apart > together + 0.2).all()
 
 
 @given(st.integers(0, 10**6))

@@ -250,21 +250,6 @@ class TestLearns:
 
 
 class TestOneOutcome:
-    @pytest.mark.parametrize("seed", range(8))
-    def test_the_most_surprising_of_80_moves_the_probabilities_of_others_by_less_than_1_of_80(self, seed):
-        """Ten independent experts, who nearly tell the outcomes: whether they depend on each other is open."""
-        rng = np.random.default_rng(seed)
-        y = (rng.random(120) < 0.4).astype(float)
-        x = np.round(expit(0.9 * (2.0 * y - 1.0)[:, None] + rng.normal(size=(120, 10))), 1).clip(0.1, 0.9)
-        y[80:] = NAN
-
-        def answers():
-            return learn(Forecasts.from_array(x, y)).pool(x[80:])
-
-        before = answers()
-        y[np.argmin((logit(x).mean(axis=1) * (2.0 * y - 1.0))[:80])] = NAN
-        assert 80 * np.abs(answers() - before).mean() < 1.0
-
     @pytest.mark.parametrize("n", [40, 160])
     def test_one_surprise_moves_the_probabilities_of_others_by_less_than_1_in_n(self, n):
         """Three experts who agree on n events and are right, except about the first, which they called 78% likely."""

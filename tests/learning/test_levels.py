@@ -73,20 +73,6 @@ def test_who_always_says_the_same_counts_for_nothing_and_probabilities_count_as_
     assert levels_of(op.Forecasts.from_array(np.clip(f.X, 0.01, 0.99))) is None
 
 
-@pytest.mark.parametrize("known", [0, 20])
-def test_votes_predict_better_than_as_probabilities(known):
-    losses = []
-    for seed in range(4):
-        votes, y = judged(seed, judges=12, signal=0.7)
-        outcomes = [int(o) if t < known else None for t, o in enumerate(y)]
-        f = op.Forecasts.from_array(votes, outcomes, scale="0-1", classes=(0, 1))
-        plain = op.Forecasts.from_array(f.X, outcomes, classes=(0, 1))
-        p = [learn(g).pool_forecasts(g)[known:] for g in (f, plain)]
-        losses.append([-np.mean(np.log(np.where(y[known:] == 1, each, 1 - each))) for each in p])
-    mine, plain_loss = np.mean(losses, axis=0)
-    assert mine < plain_loss
-
-
 def scored(seed, events=400, judges=5, lift=0.0, levels=10):
     """Scores of judges on one scale that stands too high by `lift` log-odds, and outcomes."""
     rng = np.random.default_rng(seed)
@@ -247,14 +233,6 @@ def test_every_way_to_ask_gives_one_answer(kind):
     without[2] = np.nan
     assert why.without[2] == pytest.approx(float(state.pool(without)))
     assert why.interval == pytest.approx((low[7], high[7]))
-
-
-def test_saved_with_the_pool(tmp_path):
-    votes, y = judged(6, events=80)
-    f = op.Forecasts.from_array(votes, y, scale="0-1")
-    pool = op.GaussianPool().fit(f)
-    op.save(pool, tmp_path / "pool.json")
-    np.testing.assert_allclose(op.load(tmp_path / "pool.json").predict_proba(f), pool.predict_proba(f))
 
 
 def test_a_sample_of_many_votes_stands_for_all(monkeypatch):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from hypothesis import example, given, strategies as st
-from scipy.special import expit, logit
+from scipy.special import logit
 from scipy.stats import norm
 
 from opinionpool import logodds
@@ -13,7 +13,7 @@ from opinionpool.forecasts import Forecasts
 from opinionpool.learning import constants as believed
 from opinionpool.learning.class_weights import ClassWeights, Spreads
 from opinionpool.learning.learn import learn
-from opinionpool.learning.posterior import Limits, Posterior, quantile
+from opinionpool.learning.posterior import Posterior, quantile
 from opinionpool.learning.prior import believed_slope
 from opinionpool.model.contrasts import Extremes
 from opinionpool.model.panel import Panel
@@ -124,19 +124,6 @@ def test_each_class_moves_as_its_gradient_says():
     assert logit(high) + logit(low) == pytest.approx(2 * pool(weights), abs=1e-9)
 
 
-def test_a_base_rate_moves_both_ends():
-    x, y = Panel.exchangeable(3, correlation=0.4, accuracy=1.0, classes="abc").simulate(60, [0.5, 0.3, 0.2], seed=1)
-    learned = learn(Forecasts.from_array(x, y, classes="abc"))
-    rate = np.array([0.1, 0.2, 0.7])
-    low, high = learned.interval(x, base_rate=rate)
-    answer = learned.pool(x, base_rate=rate)
-    assert (low.shape, (low < answer).all(), (answer < high).all()) == ((60, 3), True, True)
-    assert (low >= 1e-8).all()
-    own_low, own_high = learned.interval(x)
-    assert (low[:, 2] > own_low[:, 2]).all()
-    assert (high[:, 2] > own_high[:, 2]).all()
-
-
 def test_nobody_leans_to_an_option_whether_anything_was_learned_or_not():
     f = Forecasts.from_array([[0.5, 0.5], [0.5, 0.5]], options=[["a", "b"], ["c", "d"]])
     low, high = learn(f).interval(f.X, 0.5)
@@ -195,19 +182,6 @@ def test_intervals_hold_the_truth_where_experts_are_very_accurate(study, accurac
     assert found.inside >= 0.8
     assert found.weights >= 0.9
     assert found.width < 0.2
-
-
-def test_other_limits_move_answers_by_what_the_panel_would_say_with_them():
-    """A mixture of points: each limit with what the panel says with it."""
-    rng = np.random.default_rng(4)
-    sigma, weights = np.array([[2.0, 0.4], [0.4, 1.0]]), np.array([0.5, 0.3])
-    panel = Panel(sigma @ weights / 2, sigma, extremes=Extremes(4.0))
-    each = [Panel(sigma @ weights / 2, sigma, extremes=Extremes(limit)) for limit in (2.0, 9.0)]
-    q = expit(4.0 * rng.normal(size=(20, 2)))
-    limits = Limits(np.array([2.0, 9.0]), np.array([0.5, 0.5]), np.array([[0.0, *weights]] * 2))
-    posterior = Posterior(np.ones(1), np.array([[0.0, *weights]]), np.zeros((1, 3, 3)), limits)
-    ends = np.sort([logit(other.pool(q)) for other in each], axis=0)
-    assert logit(np.array(posterior.interval(panel, panel.read(q, 0.5)))) == pytest.approx(ends, abs=1e-6)
 
 
 @example(8, 0.5, 3.0)

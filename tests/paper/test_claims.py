@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from opinionpool.paper import datasets
-from opinionpool.paper.claims import TABLE, Claim, claim, dependence, model_claims, score_claims
+from opinionpool.paper.claims import TABLE, Claim, dependence, model_claims, score_claims
 from opinionpool.paper.datasets import DataSet
 from opinionpool.paper.experiments import Curves
 from opinionpool.paper.reproduce import Picture, Section, page, separation_rows
@@ -61,14 +61,6 @@ def test_every_row_of_the_table_is_computed():
 
 
 BOUNDS = ("published", "tolerance", "at_least", "at_most")
-
-
-def test_a_claim_holds_within_its_tolerance():
-    assert claim("example-alike", [0.512, 0.758], percent=0, calibrated=[0, 0]).holds
-    assert not claim("example-alike", [0.512, 0.766], percent=0, calibrated=[0, 0]).holds
-    assert not claim("valid", -1e-12).holds
-    assert claim("near-linear", 0.02, independent=1.0).holds
-    assert not claim("half", np.nan).holds
 
 
 def curves(data, shift, noise=0.0, separated=None):

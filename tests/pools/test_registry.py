@@ -378,22 +378,6 @@ class TestErrors:
         with pytest.raises(ArgumentError, match="the average pool has no option 'trim'; its options are: none"):
             fit_pool("average", f, trim=0.1)
 
-    @pytest.mark.parametrize(
-        ("name", "options", "told"),
-        [
-            ("trimmed", {"trim": 0.7}, "0 to 0.5"),
-            ("extremized", {"factor": NAN}, "factor"),
-            ("linear", {"weights": [-1.0]}, "at least 0"),
-            ("geometric", {"weights": [0.0]}, "one of them above it"),
-            ("log", {"weights": [NAN]}, "finite"),
-            ("average", {"floor": 2.0}, "floor"),
-            ("average", {"pool_floor": 0.0}, "floor"),
-        ],
-    )
-    def test_options_are_checked_at_the_fit(self, name, options, told):
-        with pytest.raises(ArgumentError, match=told):
-            fit_pool(name, table([[0.2]], [None]), **options)
-
     @every
     def test_frequencies_are_checked(self, name):
         with pytest.raises(ShapeError, match="sample weights"):

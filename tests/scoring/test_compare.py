@@ -513,14 +513,6 @@ class TestVerdicts:
     def test_of_a_difference(self, low, high, verdict):
         assert Difference((low + high) / 2, low, high).verdict == verdict
 
-    def test_a_clear_difference_is_found(self):
-        found = compare_pools(crowd(events=300, experts=1), ["extremized", "independent"], prior=0.5, repeats=1)
-        # One expert alone: IndOps and the average both repeat it.
-        assert row(found, "independent").over_average.verdict == "the same"
-        noisy = crowd(events=300, experts=12)
-        found = compare_pools(noisy, ["linear", "geometric"], repeats=1)
-        assert row(found, "geometric").over_average.verdict == "better"
-
     def test_pools_that_do_not_differ_are_rarely_told_apart(self):
         """Of two halves of one crowd neither is better; with 95% intervals, few of 40 comparisons may say so."""
         wrong = 0

@@ -11,7 +11,7 @@ from opinionpool.tables.layout import find_layout
 from opinionpool.tables.options import ReadOptions
 from opinionpool.tables.profile import Profile
 from opinionpool.tables.read import read_forecasts
-from opinionpool.tables.roles import SYNONYMS, Beside, UserRoles, normal
+from opinionpool.tables.roles import SYNONYMS, UserRoles, normal
 from opinionpool.tables.table import table_of
 
 
@@ -252,12 +252,6 @@ def test_headers_of_expert_and_class():
     assert layout("event,prior:home,prior:away,a:home,a:away\nq,.5,.5,.2,.8").priors == {"home": 1, "away": 2}
 
 
-def test_a_table_of_outcomes_says_which_columns_are_events():
-    people = table("Name,Q1,Q2\nann,.2,.4\nbob,.1,.3")
-    got = find_layout(Profile(people), UserRoles(), Beside({"question", "outcome"}, {"Q1", "Q2"}))
-    assert got.events == ("Q1", "Q2")
-
-
 CELLS = st.sampled_from(["words", "ids", "fractions", "percentages", "bits", "dates", "few"])
 HEADERS = st.sampled_from([*(names[0] for names in SYNONYMS.values()), "name", "id", "source", "label", "confidence",
                            "ann", "bob", "mean", "win_flag", "x:a", "x:b", "Q1", "week", "p_yes"])  # fmt: skip
@@ -310,9 +304,3 @@ def test_american_odds_are_named_and_no_other_column_is_offered_in_their_place()
         layout(text)
     assert not raised.value.remedies
     assert found(text, exclude=("x", "y"), columns={"probability": "home_win"})[2] == ["home_win"]
-
-
-def test_minus_one_beside_zeros_and_ones_is_not_resolved():
-    text = "what,a,b,included\nw1,.5,.25,1\nw2,.75,.5,0\nw3,.1,.2,-1\n"
-    read = read_forecasts(io.BytesIO(text.encode()))
-    assert (read.experts, read.outcomes.tolist()) == (("a", "b"), [1, 0, -1])

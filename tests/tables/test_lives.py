@@ -68,30 +68,19 @@ def test_at_every_moment_it_is_what_was_known_then(seed):
             assert stood == known_at(rows, event, hours(moment))
 
 
+def two(**changes):
+    """A table of two forecasts."""
+    rows = {"event": ["a", "a"], "expert": ["ann", "bob"], "probability": [0.2, 0.6], "outcome": [1, 1]}
+    return rows | {"time": [hours(0), hours(30)], "closes": [hours(40)] * 2} | changes
+
+
 def test_forecasts_are_as_old_as_in_the_middle_of_a_stretch():
-    rows = {
-        "event": ["a", "a"],
-        "expert": ["ann", "bob"],
-        "probability": [0.2, 0.6],
-        "time": [hours(0), hours(24)],
-        "closes": [hours(72)] * 2,
-        "outcome": [1, 1],
-    }
-    found = read_forecasts(rows, history=True).history
+    found = read_forecasts(two(time=[hours(0), hours(24)], closes=[hours(72)] * 2), history=True).history
     assert found.forecasts.ages.tolist() == [0.5, 2.0, 1.0]
 
 
 def test_expired_forecasts_stand_until_then():
-    rows = {
-        "event": ["a", "a"],
-        "expert": ["ann", "bob"],
-        "probability": [0.2, 0.6],
-        "time": [hours(0), hours(10)],
-        "expires": [hours(20), ""],
-        "closes": [hours(40)] * 2,
-        "outcome": [1, 1],
-    }
-    found = read_forecasts(rows, history=True).history
+    found = read_forecasts(two(time=[hours(0), hours(10)], expires=[hours(20), ""]), history=True).history
     assert found.share.tolist() == [0.25, 0.25, 0.5]
     assert np.array_equal(found.forecasts.X, [[0.2, np.nan], [0.2, 0.6], [np.nan, 0.6]], equal_nan=True)
 
@@ -150,14 +139,7 @@ def test_what_is_left_out_is_counted():
     ids=["horizon without times", "history without times", "without closes", "no span", "both"],
 )
 def test_what_cannot_be_asked_for(options, without, error, told):
-    rows = {
-        "event": ["a", "b"],
-        "expert": ["ann", "ann"],
-        "probability": [0.2, 0.6],
-        "time": [hours(0), hours(30)],
-        "closes": [hours(40)] * 2,
-        "outcome": [1, 0],
-    }
+    rows = two(event=["a", "b"], expert=["ann"] * 2, outcome=[1, 0])
     rows.pop(without, None)
     with pytest.raises(error, match=told):
         read_forecasts(rows, **options)
