@@ -162,13 +162,10 @@ def _of_frame(frame: Any, what: str, error: type[ArgumentError]) -> Array:  # no
     names = [str(name) for name in getattr(frame, "column_names", frame.columns)]
     found = np.empty((frame.shape[0], len(names)))
     for i, name in enumerate(names):
-        column = frame.iloc[:, i] if hasattr(frame, "iloc") else frame.column(i) if _is_arrow(frame) else frame[:, i]
+        arrow = hasattr(frame, "column_names")
+        column = frame.iloc[:, i] if hasattr(frame, "iloc") else frame.column(i) if arrow else frame[:, i]
         found[:, i] = as_numbers(np.asarray(column), f"{what} in column {shown(name)}", error)
     return found
-
-
-def _is_arrow(frame: Any) -> bool:  # noqa: ANN401
-    return hasattr(frame, "column_names")
 
 
 def pairs_increase(first: Index, second: Index) -> bool:

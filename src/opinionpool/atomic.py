@@ -47,14 +47,10 @@ def _naming(path: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if _is_draft(str(error.filename), path) if error.filename is not None else error.errno in _FULL:
+        draft = os.path.join(os.path.dirname(os.path.realpath(path)), f".{own_name()}")
+        if error.errno in _FULL if error.filename is None else str(error.filename).startswith(draft):
             raise type(error)(error.errno, error.strerror, path) from None
         raise
-
-
-def _is_draft(name: str, path: str) -> bool:
-    """Return True if `name` is the name of a draft of the file at `path`."""
-    return name.startswith(os.path.join(os.path.dirname(os.path.realpath(path)), f".{own_name()}"))
 
 
 @contextmanager
@@ -106,14 +102,10 @@ def abandoned(folder: str) -> list[str]:
 
 def _runs(process: int) -> bool:
     """Return True if a process of this number runs, or if that cannot be determined."""
-    if os.name != "posix":
-        return True
     try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except (OSError, OverflowError):
-        return True
+        os.kill(process, 0) if os.name == "posix" else None
+    except (OSError, OverflowError) as error:
+        return not isinstance(error, ProcessLookupError)
     return True
 
 

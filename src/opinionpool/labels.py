@@ -136,11 +136,9 @@ def _check_spelling(labels: Sequence[str], classes: Collection[str]) -> None:
 def says_open(label: object, classes: Collection[object]) -> bool:
     """Return True if a label is -1 and so marks an unresolved event, as 0 is a class or all classes are words."""
     number = isinstance(label, int | float | np.integer | np.floating) and not isinstance(label, bool)
-    return number and label == UNRESOLVED and label not in classes and (0 in classes or not _numbers(classes))
-
-
-def _numbers(classes: Collection[object]) -> bool:
-    return any(isinstance(label, int | float | np.number) for label in classes)
+    if not number or label != UNRESOLVED or label in classes:
+        return False
+    return 0 in classes or not any(isinstance(each, int | float | np.number) for each in classes)
 
 
 def classes_of(labels: Labels, coded: bool = True) -> Labels:

@@ -210,12 +210,6 @@ def raise_to_floors(q: Array, floors: Array) -> Array:
     return q
 
 
-def _binary_bounds(floors: Array) -> tuple[Array, Array]:
-    """Lower and upper bounds of the second class's log-odds, from the floors of both classes."""
-    ends = np.log(floors) - np.log1p(-floors)
-    return ends[..., 1], -ends[..., 0]
-
-
 def log_ratios(q: Array, prior: Array, floor: float = FLOOR) -> Array:
     """Experts' probabilities to log-ratios, each class kept at least min(floor, prior / 100).
 
@@ -242,9 +236,8 @@ def log_ratios(q: Array, prior: Array, floor: float = FLOOR) -> Array:
     """
     floors = class_floors(floor, prior, 100.0)
     if prior.shape[-1] == 2:
-        low, high = _binary_bounds(floors)
-        ratios = logit(q)
-        return np.asarray(np.clip(ratios, low, high, out=ratios if ratios.ndim else None))[..., None]
+        ratios, ends = logit(q), np.log(floors) - np.log1p(-floors)
+        return np.asarray(np.clip(ratios, ends[..., 1], -ends[..., 0], out=ratios if ratios.ndim else None))[..., None]
     q = q / q.sum(axis=-1, keepdims=True)
     ratios = prior_log_ratios(raise_to_floors(q, floors))
     absent = no_options(prior)

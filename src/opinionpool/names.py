@@ -23,14 +23,11 @@ def numbered(n: int, thing: str = "expert") -> tuple[str, ...]:
     >>> numbered(2)
     ('expert_1', 'expert_2')
     """
-    return _kept_names(1 << max(n - 1, 0).bit_length(), thing)[:n] if n <= KEPT else _made_names(n, thing)
+    # Few are made once for all numbers up to a power of two.
+    return _made_names(1 << max(n - 1, 0).bit_length(), thing)[:n] if n <= KEPT else _made_names.__wrapped__(n, thing)
 
 
 @lru_cache(maxsize=16)
-def _kept_names(n: int, thing: str) -> tuple[str, ...]:
-    return _made_names(n, thing)
-
-
 def _made_names(n: int, thing: str) -> tuple[str, ...]:
     return tuple(f"{thing}_{i + 1}" for i in range(n))
 
@@ -151,12 +148,10 @@ def by_name(values: npt.ArrayLike, names: Sequence[str]) -> npt.ArrayLike:
         return values
     lacking, strange = unknown_names(names, given), unknown_names(given, names)
     if lacking or strange or len(given) != len(names):
-        phrase = ([f"lack {listed(lacking, 3)}"] if lacking else []) + (
-            [f"have {listed(strange, 3)}"] if strange else []
-        )
+        off = [f"{what} {listed(each, 3)}" for what, each in (("lack", lacking), ("have", strange)) if each]
         raise ExpertError(
             f"forecasts named after the experts must name each of them once, and these "
-            f"{' and '.join(phrase) or 'name one twice'}; leave the names out (np.asarray) to give them in the "
+            f"{' and '.join(off) or 'name one twice'}; leave the names out (np.asarray) to give them in the "
             "experts' order, or take subset() of the panel"
         )
     return np.asarray(check_probabilities(values)[..., places(names, given)])

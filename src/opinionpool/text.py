@@ -59,6 +59,11 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+def are(number: int) -> str:
+    """Return the verb after a number of things."""
+    return "is" if number == 1 else "are"
+
+
 def quoted(value: str) -> str:
     """Value as typed after an option on the command line, cut when it is long.
 

@@ -196,7 +196,7 @@ def value(
         raise click.UsageError("give a FILE of forecasts, a PANEL.toml with --panel, or a number with --experts")
     if reading is not None and experts is not None:
         raise click.UsageError("--experts says how many there are without FILE, and there is one")
-    writing.check([*([] if reading is None else reading.inputs), *([] if panel is None else [panel])])
+    writing.check([*(reading.inputs if reading else []), panel])
     beliefs = BeliefFile.of(panel).beliefs
     forecasts = _nobody(beliefs, experts) if reading is None else read(reading)
     from opinionpool.learning.beliefs import Beliefs
@@ -366,7 +366,7 @@ def diff(old: str, new: str, reading: Reading | None, writing: Writing) -> None:
     from opinionpool.report import changes
     from opinionpool.streams.trained import TrainedPool
 
-    writing.check([old, new, *([] if reading is None else reading.inputs)])
+    writing.check([old, new, *(reading.inputs if reading else [])])
     before, after = alike(TrainedPool.of(load(old)), TrainedPool.of(load(new)))
     files: list[Forecasts] = []
     if reading is not None:
@@ -400,15 +400,13 @@ def check(reading: Reading, writing: Writing, write_options: str | None, panel: 
     As CSV it has only the table of experts. With --panel, beliefs are checked too; with --model, what the
     pool that pool --save has written would do with the file. The exit status is 1 if something stands in the way.
     """
-    inputs = [*reading.inputs, *(name for name in (panel, model) if name is not None)]
+    inputs = [*reading.inputs, panel, model]
     writing.check(inputs)
     check_output(write_options, inputs)
-    if model is not None and panel is not None:
-        raise click.UsageError("--panel says what to believe when learning begins, and --model has begun")
     from opinionpool.report.check import check_view
     from opinionpool.report.view import write_view
 
-    findings = find(reading, panel, load_pool(model))
+    findings = find(reading, panel, load_pool(model, panel))
     view, kind = check_view(findings, reading.name), writing.kind(people=True)
     with destination(writing.output) as out:
         write_view(view, kind, out)

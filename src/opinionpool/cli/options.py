@@ -9,7 +9,7 @@ import functools
 import math
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -133,6 +133,17 @@ def given(kind: type[Any], name: str) -> Decorator:
     return decorate
 
 
+class Inputs:
+    """Base of options that name files to read."""
+
+    @property
+    def inputs(self) -> list[str]:
+        """Files that these options name and the command reads."""
+        options: Any = self
+        names = [each.name for each in fields(options) if each.metadata["settings"].get("type") is EXISTING]
+        return [name for name in (getattr(self, each) for each in names) if name is not None]
+
+
 @dataclass(frozen=True)
 class Writing:
     """Options on where results go and in which form."""
@@ -169,12 +180,12 @@ class Writing:
             return ending[1:]
         return "table" if people or (self.output is None and sys.stdout.isatty()) else "csv"
 
-    def check(self, inputs: list[str]) -> None:
+    def check(self, inputs: Sequence[str | None]) -> None:
         """Raise if the output cannot be written, or is one of `inputs`, before any work is done."""
         check_output(self.output, inputs, any_ending=self.format is not None)
 
 
-def check_output(output: str | None, inputs: list[str], *, any_ending: bool = True) -> None:
+def check_output(output: str | None, inputs: Sequence[str | None], *, any_ending: bool = True) -> None:
     """Raise if `output` cannot be written, is one of `inputs`, or has the ending of another format."""
     if output is None:
         return
@@ -194,7 +205,8 @@ def check_output(output: str | None, inputs: list[str], *, any_ending: bool = Tr
     device = os.path.exists(path) and not os.path.isfile(path)
     if not os.access(path if device else folder, os.W_OK):
         raise click.UsageError(f"{output} cannot be written: permission denied")
-    if any(os.path.exists(path) and os.path.exists(name) and os.path.samefile(path, name) for name in inputs):
+    there = [name for name in inputs if name is not None and os.path.exists(name)] if os.path.exists(path) else []
+    if any(os.path.samefile(path, name) for name in there):
         raise click.UsageError(f"{output} is read from, so it cannot be the output too")
 
 
@@ -285,10 +297,12 @@ class BeliefFile:
         return cls(panel, read_beliefs(panel))
 
 
-def load_pool(model: str | None) -> tuple[str, TrainedPool] | None:
-    """Return the file of --model and the pool saved in it, None without a file."""
+def load_pool(model: str | None, panel: str | None = None) -> tuple[str, TrainedPool] | None:
+    """Return the file of --model and the pool saved in it, None without a file; raise if --panel is given too."""
     if model is None:
         return None
+    if panel is not None:
+        raise click.UsageError("--panel says what to believe when learning begins, and --model has begun")
     from opinionpool.estimators.files import load
     from opinionpool.streams.trained import TrainedPool
 
@@ -296,7 +310,7 @@ def load_pool(model: str | None) -> tuple[str, TrainedPool] | None:
 
 
 @dataclass(frozen=True)
-class Pooling:
+class Pooling(Inputs):
     """Options on the pool: its name, prior and beliefs, or the file of a saved one."""
 
     pool: str = pool_option(
@@ -324,11 +338,6 @@ class Pooling:
         help="Answer by a pool that pool --save wrote, as it is, instead of learning from FILE.",
     )
 
-    @property
-    def inputs(self) -> list[str]:
-        """Files that these options name and the command reads."""
-        return [name for name in (self.panel, self.model) if name is not None]
-
     def options(self, beliefs: Beliefs | None) -> dict[str, Any]:
         """Return the options of the pool's constructor: weights or beliefs."""
         if self.weights is None:
@@ -348,11 +357,9 @@ class Pooling:
 
     def begin(self) -> tuple[BeliefFile, tuple[str, TrainedPool] | None]:
         """Return the beliefs of --panel and the pool of --model, after checking that options go together."""
-        if self.model is not None and self.panel is not None:
-            raise click.UsageError("--panel says what to believe when learning begins, and --model has begun")
         if self.model is not None and self.weights is not None:
             raise click.UsageError("--weight is given when a pool is made, and the one of --model is there already")
-        believed, found = self.belief_file(), load_pool(self.model)
+        believed, found = self.belief_file(), load_pool(self.model, self.panel)
         source = click.get_current_context().get_parameter_source("pool")
         named = source is click.core.ParameterSource.COMMANDLINE
         if found is not None and named and self.pool != found[1].name:
@@ -400,7 +407,7 @@ class Listing(Answering):
         "certain or most disputed first.",
     )
 
-    def check(self, inputs: list[str], writing: Writing) -> None:
+    def check(self, inputs: Sequence[str | None], writing: Writing) -> None:
         """Raise if --save cannot be written or is in use, or a prior is given for a saved pool that is to learn on."""
         if self.save == "-":
             raise click.UsageError("--save takes the name of a file: results go to standard output; ./- is a file too")
@@ -413,7 +420,7 @@ class Listing(Answering):
 
 
 @dataclass(frozen=True)
-class Splitting:
+class Splitting(Inputs):
     """Options on how events are split, to score pools on events that they have not learned from."""
 
     by_time: bool = comparison_option(
@@ -479,11 +486,6 @@ class Comparing(Splitting):
     )
     prior: PriorOption = comparison_option("--prior", **PRIOR)  # noqa: RUF009 - a field
     panel: str | None = comparison_option("--panel", **PANEL)
-
-    @property
-    def inputs(self) -> list[str]:
-        """Files that these options name and the command reads."""
-        return [] if self.panel is None else [self.panel]
 
     def without_rivals(self, forecasts: Forecasts) -> tuple[Forecasts, dict[str, Array]]:
         """Return the forecasts without the rivals, and each rival's own probabilities, (T,) or (T, K)."""

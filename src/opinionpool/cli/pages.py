@@ -70,11 +70,6 @@ class Reporting(Pooling):
         "or as in the file.",
     )
 
-    @property
-    def inputs(self) -> list[str]:
-        """Files that these options name and the command reads."""
-        return [*super().inputs, *([] if self.since is None else [self.since])]
-
 
 @click.command(cls=SectionedCommand, short_help="A page to hand on: answers, why, experts, evidence.")
 @reading
@@ -90,7 +85,7 @@ def report(reading: Reading, pooling: Reporting, splitting: Splitting, output: s
     """
     from opinionpool.cli.pool import Asked
     from opinionpool.pools.fit import Configured, FitOptions
-    from opinionpool.report.findings import ReportOptions, Since, find
+    from opinionpool.report.findings import ReportOptions, find
     from opinionpool.report.page import report_page
     from opinionpool.report.view import size_line
     from opinionpool.scoring.splits import Splits
@@ -103,7 +98,7 @@ def report(reading: Reading, pooling: Reporting, splitting: Splitting, output: s
     forecasts = read(reading, model)
     asked, since = Asked.of(pooling, forecasts, believed, model), None
     if pooling.since is not None:
-        since = Since(os.path.basename(pooling.since), _changes(pooling.since, forecasts, asked))
+        since = os.path.basename(pooling.since), _changes(pooling.since, forecasts, asked)
     chosen, fit, saved = Configured(asked.name, asked.options), FitOptions(asked.prior, believed.beliefs), None
     if model is not None:
         forecasts, chosen, fit, saved = _saved_pool(forecasts, asked, *model)
@@ -193,10 +188,7 @@ def open_page(
     """
     if any(find_spec(name) is None for name in NEEDED):
         raise ArgumentError(f"the page needs Starlette and uvicorn: {install('page')}")
-    inputs = [*([] if reading is None else reading.inputs), *(name for name in (panel, model) if name is not None)]
-    check_output(keep, inputs)
-    if panel is not None and model is not None:
-        raise click.UsageError("--panel says what to believe when learning begins, and --model has begun")
+    check_output(keep, [*(reading.inputs if reading else []), panel, model])
     material, given = _material(reading, panel, model)
     from opinionpool.page.server import Server
 
@@ -223,7 +215,7 @@ def _material(reading: Reading | None, panel: str | None, model: str | None) -> 
     from opinionpool.page.session import start_of
 
     if model is not None:
-        material = _saved(reading, model)
+        material = _saved(reading, model, panel)
         return material, None if reading is not None else blank(material.experts, material.classes)
     source = Source() if reading is None else Source(reading.files, reading.words)
     material = Material(None if reading is None else read(reading, None), source=source)
@@ -237,13 +229,13 @@ def _material(reading: Reading | None, panel: str | None, model: str | None) -> 
         raise click.UsageError(f"{printable(panel)}: {error}") from None
 
 
-def _saved(reading: Reading | None, model: str) -> Material:
+def _saved(reading: Reading | None, model: str, panel: str | None) -> Material:
     """Return the page's data from a saved pool, with the forecasts of a file if there is one."""
     from opinionpool.cli.pool import Asked
     from opinionpool.learning.fitted import FittedPanel
     from opinionpool.page.answer import Material, Source
 
-    trained = load_pool(model)
+    trained = load_pool(model, panel)
     assert trained is not None
     state = trained[1].learned
     if not isinstance(state, FittedPanel):

@@ -41,7 +41,7 @@ from opinionpool.report.view import (
     size_line,
 )
 from opinionpool.tables.parts import PartNotes, Parts
-from opinionpool.text import counted, listed
+from opinionpool.text import are, counted, listed
 
 if TYPE_CHECKING:
     # Loaded where a pool is saved or was.
@@ -347,10 +347,9 @@ class Asked:
                     f"{listed(strange, 4)} here. Was it made with another --column expert=NAME?"
                 )
             if strange:
-                verb = "is" if len(strange) == 1 else "are"
                 raise ExpertError(
-                    f"{listed(strange)} {verb} unknown to the pool in {file}: leave out with --exclude, or say "
-                    "--save NEW to go on learning"
+                    f"{listed(strange)} {are(len(strange))} unknown to the pool in {file}: leave out with --exclude, "
+                    "or say --save NEW to go on learning"
                 )
             notes = (*trained.learned.notes, *answers.unlearned(forecasts, trained))
         given = self.prior is not None or (trained.stream is not None and trained.stream.prior is not None)

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from operator import itemgetter
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -155,12 +156,7 @@ def example() -> Assessment:
         Expert(key, name, (forecast,), ExpertBeliefs(auc=(area, 20), calibration=(calibration, 20), bias=(0.0, 20)))
         for key, (name, forecast, area, calibration) in enumerate(advisers, 1)
     )
-    return Assessment(
-        EXAMPLE,
-        experts=experts,
-        everyone=Beliefs(correlation=(0.5, 20)),
-        prior=(0.5,),
-    )
+    return Assessment(EXAMPLE, (0, 1), experts, Beliefs(correlation=(0.5, 20)), (0.5,))
 
 
 def blank(names: Sequence[str] = (), classes: Sequence[object] = (0, 1)) -> Assessment:
@@ -209,41 +205,24 @@ def to_dict(assessment: Assessment) -> dict[str, Any]:
     a, own = assessment, {each.name: each.beliefs for each in assessment.experts}
     everyone: Any = belief_facts(replace(a.everyone, experts=own))["beliefs"]
     assessed = everyone.pop("experts")
-    experts = [
-        {"key": each.key, "name": each.name, "forecast": each.forecast, "beliefs": assessed.get(each.name, {})}
-        for each in a.experts
-    ]
-    as_they_are = {key: getattr(a, key) for key in ("question", "prior", "base_rate", "assessor")}
-    return as_they_are | {
-        "classes": list(a.classes),
-        "experts": experts,
-        "everyone": everyone,
-        "stakes": [a.stakes.action, a.stakes.loss],
-        "candidate": [a.candidate.auc, a.candidate.correlation],
-    }
+    experts = [vars(each) | {"beliefs": assessed.get(each.name, {})} for each in a.experts]
+    found = {each.name: getattr(a, each.name) for each in fields(a)} | {"experts": experts, "everyone": everyone}
+    return found | {name: [*vars(found[name]).values()] for name in ("stakes", "candidate")}
 
 
 def from_dict(given: Mapping[str, Any]) -> Assessment:
     """Return the assessment from a dict that `to_dict` made; an ArgumentError if the dict is of another form."""
     try:
         experts = tuple(
-            Expert(
-                int(each["key"]), str(each["name"]), _numbers(each["forecast"]),
-                ExpertBeliefs(**_infinite(each["beliefs"])),
-            )
-            for each in given["experts"]
-        )  # fmt: skip
-        return Assessment(
-            question=str(given["question"]),
-            classes=tuple(given["classes"]),
-            experts=experts,
-            everyone=beliefs_of_mapping(_infinite(given["everyone"])),
-            prior=_numbers(given["prior"]),
-            base_rate=_numbers(given["base_rate"]),
-            assessor=str(given["assessor"]),
-            stakes=Stakes(*(None if cost is None else float(cost) for cost in given["stakes"])),
-            candidate=Candidate(*map(float, given["candidate"])),
+            Expert(int(key), str(name), _numbers(forecast), ExpertBeliefs(**_infinite(beliefs)))
+            for key, name, forecast, beliefs in map(itemgetter("key", "name", "forecast", "beliefs"), given["experts"])
         )
+        return Assessment(
+            str(given["question"]), tuple(given["classes"]), experts, beliefs_of_mapping(_infinite(given["everyone"])),
+            _numbers(given["prior"]), _numbers(given["base_rate"]), str(given["assessor"]),
+            Stakes(*(None if cost is None else float(cost) for cost in given["stakes"])),
+            Candidate(*map(float, given["candidate"])),
+        )  # fmt: skip
     except (KeyError, TypeError, ValueError) as error:
         raise ArgumentError(f"this is no assessment that a page has kept: {error}") from None
 

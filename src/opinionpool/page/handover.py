@@ -35,7 +35,7 @@ from opinionpool.report.blocks import (
 from opinionpool.report.evidence import method_words
 from opinionpool.report.explanation import forecast_columns
 from opinionpool.report.listing import Column, printable, write_csv
-from opinionpool.report.panel import HELP
+from opinionpool.report.panel import terms
 from opinionpool.saving.files import to_bytes
 from opinionpool.text import typed
 
@@ -162,7 +162,7 @@ def report(scene: Scene, found: Answer, when: datetime) -> str:
     # Where the pool has learned from no outcomes, no simulation has measured its intervals.
     resolved = int(found.state.events.sum())
     measured = f" {sentence(coverage_words(resolved, len(found.state.experts)))}" if resolved else ""
-    interval = [note(f"{HELP['interval']}{measured}")] if found.interval is not None else []
+    interval = [note(f"{terms()['interval'][1]}{measured}")] if found.interval is not None else []
     moves = views.effects(first)
     # What the page begins with is nobody's assessment.
     asked = a.candidate != Candidate()
@@ -216,10 +216,7 @@ def view(scene: Scene) -> Html:
     return rendered(
         [
             heading,
-            field(
-                "assessor", "Assessed by", a.assessor, data_do="assessor", placeholder="names, for the record",
-                maxlength=200,
-            ),
+            field("assessor", "Assessed by", a.assessor, placeholder="names, for the record", maxlength=200),
             markup('<h3>Files</h3><ul class="files">{}</ul>', links),
             markup("<h3>What is assessed, and what is assumed</h3>"),
             *views.assessed(a, scene.found),

@@ -17,9 +17,9 @@ from opinionpool.model.accuracy import normal_cdf, normal_score
 from opinionpool.page.actions import UNITS, WORTHS
 from opinionpool.page.assessment import EXAMPLE, Expert, Features, uniform
 from opinionpool.page.session import Scene
-from opinionpool.report.blocks import Html, joined, markup, name
+from opinionpool.report.blocks import Html, joined, markup, name, sentence
 from opinionpool.report.listing import percent, printable
-from opinionpool.report.panel import HELP
+from opinionpool.report.panel import terms
 from opinionpool.text import counted
 
 
@@ -42,21 +42,22 @@ def helped(term: str) -> Html:
     """Return the button that shows what a term means."""
     return markup(
         '<button type="button" class="help"{}>?</button>',
-        attributes(popovertarget=f"help-{term}", aria_label=f"What is meant: {_named(term)}"),
+        attributes(popovertarget=f"help-{term}", aria_label=f"What is meant: {terms()[term][0]}"),
     )
-
-
-def _named(term: str) -> str:
-    names = {"auc": "AUC", "worth": "how sure", "loss": "loss", "action": "cost of acting"}
-    return names.get(term, term.replace("_", " "))
 
 
 def help_texts() -> Html:
     """Return the hidden help texts of all terms."""
     return joined(
-        markup(f'<div popover id="help-{term}"><b>{{}}</b> {{}}</div>', f"{_named(term).capitalize()}.", text)
-        for term, text in HELP.items()
+        markup(f'<div popover id="help-{term}"><b>{{}}</b> {{}}</div>', sentence(called), text)
+        for term, (called, text, _) in terms().items()
+        if text
     )
+
+
+def ident_of(do: str, key: int | None, *more: object) -> str:
+    """Return the id of the control of an action, and of an expert's key if there is one."""
+    return "-".join(str(part) for part in (do, key, *more) if part is not None)
 
 
 def labelled(ident: str, label: str, owner: str = "", term: str = "", *, unseen: bool = False) -> Html:
@@ -68,22 +69,14 @@ def labelled(ident: str, label: str, owner: str = "", term: str = "", *, unseen:
 
 
 def slider(
-    ident: str,
-    label: str,
-    value: float,
-    ends: tuple[float, float, float],
-    meaning: str,
-    *,
-    owner: str = "",
-    assumed: bool = False,
-    term: str = "",
-    **more: object,
-) -> Html:
+    do: str, label: str, value: float, ends: tuple[float, float, float], meaning: str, *, owner: str = "",
+    key: int | None = None, assumed: bool = False, term: str = "", **more: object,
+) -> Html:  # fmt: skip
     """Return a slider over `ends`, (low, high, step), with the meaning of its value, marked if it is only assumed."""
     low, high, step = ends
-    meaning = f"{meaning} (assumed)" if assumed else meaning
+    ident, meaning = ident_of(do, key), f"{meaning} (assumed)" if assumed else meaning
     control = attributes(
-        type="range", id=ident, min=f"{low:g}", max=f"{high:g}", step=f"{step:g}",
+        type="range", id=ident, min=f"{low:g}", max=f"{high:g}", step=f"{step:g}", data_do=do, data_expert=key,
         value=f"{min(max(value, low), high):.6g}", aria_valuetext=meaning, **more,
     )  # fmt: skip
     return markup(
@@ -93,24 +86,26 @@ def slider(
 
 
 def field(
-    ident: str, label: str, value: str, *, owner: str = "", kind: str = "text", term: str = "", unseen: bool = False,
-    **more: object,
-) -> Html:  # fmt: skip
-    """Return a field to type in, with its label."""
-    control = attributes(type=kind, id=ident, value=value, autocomplete="off", **more)
-    return markup('<div class="control">{}<input{}></div>', labelled(ident, label, owner, term, unseen=unseen), control)
+    do: str, label: str, value: str, *, key: int | None = None, kind: str = "text", term: str = "", **more: object
+) -> Html:
+    """Return a field to type in, with its label, which is not shown for that of an expert."""
+    ident = ident_of(do, key)
+    control = attributes(type=kind, id=ident, value=value, autocomplete="off", data_do=do, data_expert=key, **more)
+    shown = labelled(ident, label, term=term, unseen=key is not None)
+    return markup('<div class="control">{}<input{}></div>', shown, control)
 
 
 def choice(
-    ident: str, label: str, options: Sequence[tuple[str, str]], chosen: str, *, owner: str = "", term: str = "",
-    **more: object,
+    do: str, label: str, options: Sequence[tuple[str, str]], chosen: str, *, owner: str = "", key: int | None = None,
+    term: str = "",
 ) -> Html:  # fmt: skip
     """Return a list to choose from, with its label; `options` are pairs of a value and its name."""
     inner = joined(
         markup("<option{}>{}</option>", attributes(value=value, selected=value == chosen), name)
         for value, name in options
     )
-    control = markup("<select{}>{}</select>", attributes(id=ident, **more), inner)
+    ident = ident_of(do, key)
+    control = markup("<select{}>{}</select>", attributes(id=ident, data_do=do, data_expert=key), inner)
     return markup('<div class="control">{}{}</div>', labelled(ident, label, owner, term), control)
 
 
@@ -144,8 +139,7 @@ def shares(
 def _share(
     do: str, label: str, p: float | None, at: int | None, owner: str, key: int | None, state: tuple[bool, bool]
 ) -> Html:
-    assumed, frozen = state
-    ident = "-".join(str(part) for part in (do, key, at) if part is not None)
+    (assumed, frozen), ident = state, ident_of(do, key, at)
     shown = "" if p is None else f"{100 * p:.3g}" if 0.01 <= p <= 0.99 else f"{100 * p:.5g}"
     more = {"data_do": do, "data_expert": key, "data_class": at, "disabled": frozen}
     title = f"{label} (assumed)" if assumed else label
@@ -276,16 +270,13 @@ def _common(scene: Scene, setting: _Setting) -> Html:
     if not setting.fixed:
         own = a.everyone.get("correlation")
         rho = CORRELATION if own is None else own.value
-        alike = slider(
-            "correlation", "How alike they are", rho, (0, 0.95, 0.01), f"correlation of errors {rho:.2f}",
-            data_do="correlation", assumed=own is None, term="correlation",
-        )  # fmt: skip
-        worth = _worth_choice("correlation_worth", "How sure of that", own, "")
-        unit = choice(
-            "unit", "Say how good they are as", list(UNIT_NAMES.items()), scene.look.unit, data_do="unit",
-            term=scene.look.unit,
-        )  # fmt: skip
-        parts += [alike, worth, unit]
+        ends, words, assumed = (0, 0.95, 0.01), f"correlation of errors {rho:.2f}", own is None
+        unit, names = scene.look.unit, list(UNIT_NAMES.items())
+        parts += [
+            slider("correlation", "How alike they are", rho, ends, words, assumed=assumed, term="correlation"),
+            _worth_choice("correlation_worth", "How sure of that", own, ""),
+            choice("unit", "Say how good they are as", names, unit, term=unit),
+        ]
     return joined(parts)
 
 
@@ -295,8 +286,7 @@ def _worth_choice(do: str, label: str, belief: Belief | None, owner: str, key: i
     worth = "" if belief is None else "inf" if math.isinf(belief.worth) else f"{belief.worth:g}"
     if worth not in dict(options):
         options.append((worth, f"as from {worth} cases"))
-    ident = do if key is None else f"{do}-{key}"
-    return choice(ident, label, options, worth, owner=owner, data_do=do, data_expert=key, term="worth")
+    return choice(do, label, options, worth, owner=owner, key=key, term="worth")
 
 
 @dataclass(frozen=True)
@@ -336,10 +326,7 @@ def _expert(each: Expert, features: Features, setting: _Setting, from_file: bool
     if from_file:
         head = markup('<p class="who">{}</p>', name(each.name))
     else:
-        head = field(
-            f"name-{each.key}", "Name", each.name, data_do="name", data_expert=each.key, maxlength=200,
-            spellcheck="false", class_="who", unseen=True,
-        )  # fmt: skip
+        head = field("name", "Name", each.name, key=each.key, maxlength=200, spellcheck="false", class_="who")
     verb = "Leave out" if from_file else "Remove"
     leave = button(
         verb, "clear" if from_file else "remove", id=f"remove-{each.key}", data_expert=each.key,
@@ -379,26 +366,19 @@ def in_unit(unit: str, accuracy: float) -> float:
 
 def _assessed(each: Expert, features: Features, setting: _Setting, who: str) -> Html:
     unit, value = setting.unit, in_unit(setting.unit, features.accuracy)
-    parts = [
-        slider(
-            f"accuracy-{each.key}", "How good", value, (*UNITS[unit], 0.01), accuracy_words(unit, value),
-            owner=who, assumed=setting.assumes(each, "accuracy"), term=unit, data_do="accuracy", data_unit=unit,
-            data_expert=each.key,
-        ),
-        slider(
-            f"calibration-{each.key}", "Too sure, or too timid", math.log2(features.calibration), (-2, 2, 0.05),
-            calibration_words(features.calibration), owner=who, assumed=setting.assumes(each, "calibration"),
-            term="calibration", data_do="calibration", data_expert=each.key,
-        ),
-    ]  # fmt: skip
+    words = accuracy_words(unit, value), calibration_words(features.calibration)
+    kappa = math.log2(features.calibration)
+    sliders: list[tuple[str, str, float, tuple[float, float, float], str, str]] = [
+        ("accuracy", "How good", value, (*UNITS[unit], 0.01), words[0], unit),
+        ("calibration", "Too sure, or too timid", kappa, (-2, 2, 0.05), words[1], "calibration"),
+    ]
     if len(setting.classes) == 2:
-        words = bias_words(features.bias, setting.priors[0])
-        parts.append(
-            slider(
-                f"bias-{each.key}", "Bias", features.bias, (-2, 2, 0.05), words, owner=who, term="bias",
-                assumed=setting.assumes(each, "bias"), data_do="bias", data_expert=each.key,
-            )
-        )  # fmt: skip
+        meaning = bias_words(features.bias, setting.priors[0])
+        sliders.append(("bias", "Bias", features.bias, (-2, 2, 0.05), meaning, "bias"))
+    parts = []
+    for do, label, shown, ends, meaning, term in sliders:
+        more = {"assumed": setting.assumes(each, do), "term": term, "data_unit": unit}
+        parts.append(slider(do, label, shown, ends, meaning, owner=who, key=each.key, **more))
     first = next(iter(each.beliefs.given.values()), None)
     parts.append(_worth_choice("worth", "How sure of this", first, who, each.key))
     return joined(parts)
@@ -411,7 +391,7 @@ def _without_forecasts(without: Sequence[Expert]) -> Html:
     return markup(
         '<div class="adding"><p class="note">{} of the file did not answer: {}</p>{}</div>',
         counted(len(without), "expert"), names,
-        choice("include", "Give a forecast for", options, "", data_do="include"),
+        choice("include", "Give a forecast for", options, ""),
     )  # fmt: skip
 
 
@@ -421,7 +401,7 @@ def _more(scene: Scene) -> Html:
     if scene.material.forecasts is None:
         labels = "" if a.binary else ", ".join(str(label) for label in a.classes)
         title = "Outcomes, if they are more than yes and no"
-        parts.append(field("outcomes", title, labels, data_do="outcomes", placeholder="north, south, nobody"))
+        parts.append(field("outcomes", title, labels, placeholder="north, south, nobody"))
     parts.append(shares("base_rate", "How frequent it is where the answer is used", a.base_rate, a.classes))
     load = '<input type="file" id="load" accept=".toml" data-load="panel">'
     parts.append(markup('<div class="control"><label for="load">Beliefs from a panel file</label>{}</div>', Html(load)))

@@ -12,6 +12,7 @@ from opinionpool.analysis.value import expected_auc
 from opinionpool.errors import OpinionPoolError
 from opinionpool.learning.constants import CORRELATION
 from opinionpool.page import answer as answers
+from opinionpool.page.actions import UNITS
 from opinionpool.page.answer import Answer
 from opinionpool.page.assessment import Assessment, Expert
 from opinionpool.page.panel import accuracy_words, attributes, button, choice, field, helped, slider
@@ -112,7 +113,7 @@ def answer(scene: Scene) -> Html:
     chosen: list[Block] = []
     if not scene.a.binary:
         options = [(str(i), printable(str(label))) for i, label in enumerate(scene.a.classes)]
-        chosen = [choice("about", "Figures are about", options, str(scene.at), data_do="about")]
+        chosen = [choice("about", "Figures are about", options, str(scene.at))]
     parts = [*headline(scene, scene.found), *chosen, *beside(scene, scene.found)]
     return rendered([heading, *parts, *reasons(scene, scene.found), *notes(scene, scene.found)])
 
@@ -284,7 +285,7 @@ def _decision(scene: Scene, found: Answer) -> list[Block]:
         return [missing("costs of acting are about two outcomes, and this event has more")]
     fields = [
         field(
-            each, label, "" if value is None else f"{value:.12g}", kind="number", data_do=each, min=0, step="any",
+            each, label, "" if value is None else f"{value:.12g}", kind="number", min=0, step="any",
             inputmode="decimal", term=each,
         )
         for each, label, value in (
@@ -352,20 +353,11 @@ def _money(x: float) -> str:
 def _candidate(scene: Scene, found: Answer) -> list[Block]:
     """Return the fields for one more expert, and the gain expected from asking it."""
     auc, alike = scene.a.candidate.auc, scene.a.candidate.correlation
-    controls = joined(
-        [
-            slider(
-                "candidate_auc", "How good", auc, (0.51, 0.99, 0.01), accuracy_words("auc", auc), term="auc",
-                data_do="candidate_auc",
-            ),
-            slider(
-                "candidate_correlation", "How alike the others", alike, (0, 0.95, 0.01),
-                f"correlation of errors {alike:.2f}", term="correlation", data_do="candidate_correlation",
-            ),
-        ]
-    )  # fmt: skip
+    ends, words = (0, 0.95, 0.01), f"correlation of errors {alike:.2f}"
+    good = slider("candidate_auc", "How good", auc, (*UNITS["auc"], 0.01), accuracy_words("auc", auc), term="auc")
+    other = slider("candidate_correlation", "How alike the others", alike, ends, words, term="correlation")
     lead = note("What asking somebody else is worth, before anybody knows what they say.")
-    return [lead, markup('<div class="common">{}</div>', controls), candidate(scene.a, found)]
+    return [lead, markup('<div class="common">{}{}</div>', good, other), candidate(scene.a, found)]
 
 
 def candidate(a: Assessment, found: Answer) -> Block:
@@ -448,8 +440,8 @@ def events(scene: Scene, pooled: Pooled) -> Html:
     words = counted(len(chosen), "event")
     words += "" if len(chosen) == len(forecasts.events) else f" of {whole(len(forecasts.events))}"
     controls = [
-        field("search", "Search events", look.search, kind="search", data_do="search"),
-        choice("order", "Order", list(ORDERS.items()), look.order, data_do="order"),
+        field("search", "Search events", look.search, kind="search"),
+        choice("order", "Order", list(ORDERS.items()), look.order),
     ]
     pages = ""
     if len(chosen) > PAGE:

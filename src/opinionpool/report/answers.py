@@ -22,7 +22,18 @@ from opinionpool.model.full_panel import FullPanel
 from opinionpool.pools.fit import in_sample, sample_size
 from opinionpool.pools.fitted_pool import Fitted
 from opinionpool.priors import event_priors
-from opinionpool.report.listing import Column, decimal, finite, hundredths, percent, printable, records, signed, whole
+from opinionpool.report.listing import (
+    Column,
+    decimal,
+    finite,
+    hundredths,
+    percent,
+    printable,
+    records,
+    signed,
+    whole,
+    with_limits,
+)
 from opinionpool.tables.times import midnights
 from opinionpool.text import counted
 
@@ -276,11 +287,9 @@ def expert_columns(forecasts: Forecasts, state: Fitted) -> list[Column]:
     if isinstance(state, FittedPanel):
         columns += _feature_columns(state, forecasts)
     if weights is not None:
-        columns.append(Column("weight", _finite(weights), "weight", decimal))
         low, high = map(_finite, state.weight_interval())
-        if any(end is not None for end in low):
-            columns.append(Column("weight_low", low, "from", hundredths))
-            columns.append(Column("weight_high", high, "to", hundredths))
+        both = with_limits(Column("weight", _finite(weights), "weight", decimal), low, high, hundredths)
+        columns += both if any(end is not None for end in low) else both[:1]
     if isinstance(state, FittedPanel) and isinstance(state.panel, FullPanel):
         own = np.where(state.present[:, None], state.panel.class_weights, 0.0).T.tolist()
         columns += [

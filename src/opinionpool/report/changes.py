@@ -32,22 +32,18 @@ if TYPE_CHECKING:
 SHOWN, SHOWN_EXPERTS = 25, 10
 # Outcomes that are listed one by one.
 LISTED = 6
-# A part of a move as a table and as a sentence call it.
-TITLES = dict(zip(STEPS, ("corrected", "outcomes", "agreement", "forecasts", "beliefs", "software"), strict=True))
-CAUSES = dict(
+# Each step as a table and as a sentence call it.
+NAMES = dict(
     zip(
         STEPS,
         (
-            "corrections and annulled events",
-            "outcomes learned",
-            "agreement on open events",
-            "new or revised forecasts",
-            "beliefs and settings",
-            "another release of opinionpool",
+            ("corrected", "corrections and annulled events"), ("outcomes", "outcomes learned"),
+            ("agreement", "agreement on open events"), ("forecasts", "new or revised forecasts"),
+            ("beliefs", "beliefs and settings"), ("software", "another release of opinionpool"),
         ),
         strict=True,
     )
-)
+)  # fmt: skip
 
 
 def move_columns(found: Diff, most: int | None = None) -> list[Column]:
@@ -66,7 +62,7 @@ def move_columns(found: Diff, most: int | None = None) -> list[Column]:
         Column("new", [move.new for move in moves], "now", percent),
         Column("moved", [move.moved for move in moves], "moved", points),
         *(
-            Column(step, part, TITLES[step] if shown[step] else None, points)
+            Column(step, part, NAMES[step][0] if shown[step] else None, points)
             for step, part in zip(STEPS, parts, strict=True)
         ),
     ]
@@ -143,7 +139,7 @@ def happened_words(each: Resolved) -> str:
 def causes_of(move: Move) -> str:
     """Return the clause with an answer's old and new probability and what caused the move, largest part first."""
     order = sorted(range(len(STEPS)), key=lambda i: -abs(move.parts[i]))
-    causes = [f"{points(move.parts[i])} by {CAUSES[STEPS[i]]}" for i in order if points(move.parts[i]) != "0.0"]
+    causes = [f"{points(move.parts[i])} by {NAMES[STEPS[i]][1]}" for i in order if points(move.parts[i]) != "0.0"]
     return f"from {percent(move.old)} to {percent(move.new)}: {', '.join(causes)}"
 
 
@@ -152,7 +148,7 @@ def meaning_lines(found: Diff) -> list[str]:
     lines = []
     if found.moves:
         shown = [column for column in move_columns(found) if column.key in STEPS and column.title is not None]
-        order = ", then ".join(CAUSES[column.key] for column in shown)
+        order = ", then ".join(NAMES[column.key][1] for column in shown)
         lines.append(f"in percentage points, adding up to moved: {order}" if shown else "in percentage points")
     if weighed(found):
         lines.append("change: of the weight, and of the calibration, accuracy and bias beside it")
@@ -199,11 +195,11 @@ def changes_section(f: Findings) -> Section | None:
     """Return the section on answers that moved since a pool was saved, and why; None without such a pool."""
     if f.options.since is None:
         return None
-    title, found = "What changed", f.options.since.changes
+    title, (file, found) = "What changed", f.options.since
     answered = {each.event for each in found.resolved}
     others = replace(found, resolved=(), outcomes=tuple(event for event in found.outcomes if event not in answered))
     lines = change_lines(others)[: -1 if found.moves else None]
-    since: list[Block] = [Text(markup("Since {} was saved: {}", name(f.options.since.file), f"{'; '.join(lines)}."))]
+    since: list[Block] = [Text(markup("Since {} was saved: {}", name(file), f"{'; '.join(lines)}."))]
     if found.resolved:
         items = [happened_words(each._replace(event=_question(f, each.event))) for each in found.resolved[:LISTED]]
         since.append("What happened, with what the pool had answered:")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 from unicodedata import east_asian_width
@@ -15,6 +15,7 @@ from opinionpool.analysis.sensitivity import Effect
 from opinionpool.arrays import Array
 from opinionpool.report.blocks import Html, joined, markup, text
 from opinionpool.report.listing import brief, decimal, percent, signed
+from opinionpool.scoring.intervals import Difference
 from opinionpool.scoring.learning_curve import LearningCurve
 from opinionpool.scoring.reliability import ReliabilityCurve
 
@@ -136,18 +137,9 @@ LEGIBLE, BESIDE = 9, 14
 STEEP = 1.7
 
 
-class Gain(NamedTuple):
-    """A mean difference of scores from a reference, with its interval; NaN if the interval is not known."""
-
-    over: str
-    mean: float
-    low: float
-    high: float
-
-
-def gain_chart(gains: Sequence[Gain]) -> Html:
-    """Return a chart of score differences with their intervals, around the line at 0."""
-    ends = [0.0, *(x for gain in gains for x in (gain.mean, gain.low, gain.high) if math.isfinite(x))]
+def gain_chart(gains: Mapping[str, Difference]) -> Html:
+    """Return a chart of score differences from what they are over, with their intervals, around the line at 0."""
+    ends = [0.0, *(x for gain in gains.values() for x in (gain.mean, gain.low, gain.high) if math.isfinite(x))]
     room = 0.06 * ((max(ends) - min(ends)) or 1.0)
     x = Scale(min(ends) - room, max(ends) + room, 8, WIDTH - 8)
     step, bottom = 46.0, 46.0 * len(gains) + 4
@@ -157,18 +149,20 @@ def gain_chart(gains: Sequence[Gain]) -> Html:
     for tick in nice_ticks(x.low, x.high, 5):
         parts += [line(x(tick), y - 9, x(tick), y + 9, "grid") for y in rows]
         parts.append(label(x(tick), bottom + 15, f"{tick:+g}" if tick else "0", anchor="middle", kind="tick"))
-    for y, gain in zip(rows, gains, strict=True):
+    for y, (over, gain) in zip(rows, gains.items(), strict=True):
         parts.append(line(x(0), y - 9, x(0), y + 9, "zero"))
         known = math.isfinite(gain.low)
         phrase = signed(gain.mean) + (f" ({signed(gain.low)} to {signed(gain.high)})" if known else "")
-        parts.append(label(8, y - 16, f"over {shortened(gain.over, 26)}", kind="strong halo"))
+        parts.append(label(8, y - 16, f"over {shortened(over, 26)}", kind="strong halo"))
         parts.append(label(WIDTH - 8, y - 16, phrase, anchor="end", kind="figures halo"))
         if known:
             parts.append(line(x(gain.low), y, x(gain.high), y, "interval"))
         parts.append(dot(x(gain.mean), y, "point", 5))
     parts.append(label(x.start, bottom + 34, "← the pool is worse", kind="quiet"))
     parts.append(label(x.end, bottom + 34, "the pool is better →", anchor="end", kind="quiet"))
-    says = "; ".join(f"over {g.over} {signed(g.mean)}, from {signed(g.low)} to {signed(g.high)}" for g in gains)
+    says = "; ".join(
+        f"over {over} {signed(g.mean)}, from {signed(g.low)} to {signed(g.high)}" for over, g in gains.items()
+    )
     return drawing(WIDTH, bottom + 42, parts, f"Gains in score. {says}".replace("nan", "unknown"))
 
 

@@ -58,22 +58,19 @@ LOOKED_FOR = {
 
 def check_lines(checks: Sequence[Check]) -> list[str]:
     """Return lines on model checks: one for each serious code, then the codes passed and the codes not testable."""
-    lines = []
-    codes = list(dict.fromkeys(check.code for check in checks))
-    alarming = {check.code for check in checks if check.serious}
-    for code in codes:
-        found = [check for check in checks if check.code == code and check.serious]
+    by_code: dict[str, list[Check]] = {}
+    for check in checks:
+        by_code.setdefault(check.code, []).append(check)
+    lines, fine, idle = list[str](), list[str](), list[str]()
+    for code, same in by_code.items():
+        found = [check for check in same if check.serious]
         if found:
             more = f" (the same of {len(found) - 1:,} more)" if len(found) > 1 else ""
             lines.append(printable(found[0].text + more))
-    fine = [LOOKED_FOR[check.code] for check in checks if not check.serious and check.statistic is not None]
-    if fine:
-        lines.append(f"looked for and not found: {', '.join(fine)}")
-    tried = {check.code for check in checks if check.statistic is not None}
-    idle = [LOOKED_FOR[code] for code in codes if code not in tried | alarming]
-    if idle:
-        lines.append(f"too little to look for: {', '.join(idle)}")
-    return lines
+        else:
+            (fine if any(check.statistic is not None for check in same) else idle).append(LOOKED_FOR[code])
+    lines += [f"looked for and not found: {', '.join(fine)}"] if fine else []
+    return [*lines, f"too little to look for: {', '.join(idle)}"] if idle else lines
 
 
 class Contents:
@@ -256,23 +253,18 @@ def topics(findings: Findings, name: str) -> list[tuple[str, str]]:
 
 
 def _in_the_way(findings: Findings) -> list[tuple[str, str]]:
-    if not findings.obstacles:
-        return [("in the way", "nothing: these forecasts can be pooled")]
-    lines = [(i, line) for text in findings.obstacles for i, line in enumerate(text.split("\n"))]
-    return [("" if i else "in the way", line) for i, line in lines]
+    obstacles = findings.obstacles or ("nothing: these forecasts can be pooled",)
+    return [("" if i else "in the way", line) for text in obstacles for i, line in enumerate(text.split("\n"))]
 
 
 def _outcomes(size: Totals) -> str:
     if size.options:
         sizes = [f"{counted(count, 'event')} with {k}" for k, count in sorted(size.options.items())]
         return f"options that are the event's own: {', '.join(sizes)}"
-    shown = ", ".join(
-        f"{str(label)!r} {counted(count, 'time')}" for label, count in zip(size.classes, size.outcomes, strict=True)
-    )
-    shown = shown if size.resolved else "none known"
-    if len(size.classes) == 2:
-        shown += f"; forecasts are probabilities of {str(size.classes[1])!r}"
-    return shown
+    each = zip(size.classes, size.outcomes, strict=True)
+    happened = ", ".join(f"{str(label)!r} {counted(count, 'time')}" for label, count in each)
+    binary = f"; forecasts are probabilities of {str(size.classes[1])!r}" if len(size.classes) == 2 else ""
+    return (happened if size.resolved else "none known") + binary
 
 
 def _priors(contents: Contents) -> str:
@@ -292,21 +284,14 @@ def _priors(contents: Contents) -> str:
 _TITLES = {"forecasts": "forecasts", "resolved": "resolved", "zeros": "at 0%", "halves": "at 50%", "ones": "at 100%"}
 
 
-def _expert_columns(findings: Findings) -> list[Column]:
-    """Return columns with each expert's number of forecasts, and of forecasts of exactly 0, a half and 1."""
-    if findings.contents is None or findings.forecasts is None:
-        return []
-    counts = findings.contents.counts.items()
-    columns = [Column(key, count.tolist(), _TITLES[key], whole) for key, count in counts]
-    return [Column("expert", findings.forecasts.experts, "expert"), *columns]
-
-
 def check_view(findings: Findings, name: str) -> View:
     """Return the view of an examined file: contents, obstacles, a table of experts, and the commands that read it."""
-    columns = _expert_columns(findings)
+    contents, forecasts, columns, size = findings.contents, findings.forecasts, list[Column](), list[str]()
+    if contents is not None and forecasts is not None:
+        counts = [Column(key, count.tolist(), _TITLES[key], whole) for key, count in contents.counts.items()]
+        columns, size = [Column("expert", forecasts.experts, "expert"), *counts], [size_line(contents.totals)]
     choice = "To read it, type one of these:" if len(findings.commands) > 1 else "To read it, type"
     below = ["", choice, *(f"  {command}" for command in findings.commands)] if findings.commands else []
-    size = [] if findings.contents is None else [size_line(findings.contents.totals)]
     return View("experts", columns, finding_facts(findings), size, findings.notes, below, above=topics(findings, name))
 
 

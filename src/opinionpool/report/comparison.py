@@ -26,7 +26,7 @@ from opinionpool.report.blocks import (
     sentence,
     words,
 )
-from opinionpool.report.charts import Gain, gain_chart
+from opinionpool.report.charts import gain_chart
 from opinionpool.report.findings import Findings, Missing, best_expert
 from opinionpool.report.groups import score_columns, topic_facts
 from opinionpool.report.listing import Column, as_is, decimal, finite, percent, printable, records, signed, whole
@@ -35,7 +35,7 @@ from opinionpool.scoring.comparison import AVERAGE, LEVEL, BaseRate, Comparison,
 from opinionpool.scoring.intervals import FEWEST_CLUSTERS, Difference
 from opinionpool.scoring.reliability import auc
 from opinionpool.scoring.scores import brier
-from opinionpool.text import counted
+from opinionpool.text import are, counted
 
 # Tables show so many experts at either end of the list.
 SHOWN = 5
@@ -148,9 +148,8 @@ def _best(found: Comparison) -> list[str]:
     gain = best.over_average
     if found.units < FEWEST_CLUSTERS:
         on = on if found.unit == "event" else f"{on} on {counted(found.units, found.unit)}"
-        verb = "is" if found.scored == 1 else "are"
         which = "the simple average" if best.pool == AVERAGE else best.pool
-        return [f"{which} is best here, but {on} {verb} too few to say which differences are real."]
+        return [f"{which} is best here, but {on} {are(found.scored)} too few to say which differences are real."]
     if best.pool == AVERAGE:
         lines = [f"The simple average is best on {'this' if found.scored == 1 else 'these'} {on}."]
     elif gain.verdict == "better":
@@ -295,11 +294,11 @@ def gains_section(f: Findings) -> Section:
 
 def _chart(f: Findings, gain: Difference, best: ExpertScore | None) -> Block:
     """Return the figure of the pool's gains over the simple average and the best expert."""
-    gains = [] if f.pool == AVERAGE else [Gain("the simple average", gain.mean, gain.low, gain.high)]
+    gains = {} if f.pool == AVERAGE else {"the simple average": gain}
     caption = f"How much better the pool scored, with {LEVEL:.0%} intervals"
     if best is not None:
         over = best.over_pool
-        gains.append(Gain(printable(best.expert), 0.0 - over.mean, 0.0 - over.high, 0.0 - over.low))
+        gains[printable(best.expert)] = Difference(0.0 - over.mean, 0.0 - over.high, 0.0 - over.low)
         caption += "; that over the expert allows for picking the best expert after the scores were known"
     return Figure(gain_chart(gains), f"{caption}.") if gains else Html("")
 

@@ -44,7 +44,7 @@ from opinionpool.scoring.comparison import DEFAULT
 from opinionpool.scoring.intervals import FEWEST_CLUSTERS
 from opinionpool.scoring.learning_curve import LearningCurve
 from opinionpool.scoring.reliability import ReliabilityCurve, reliability_curve
-from opinionpool.text import counted
+from opinionpool.text import are, counted
 from opinionpool.version import __version__
 
 # Experts whose calibration is drawn.
@@ -81,9 +81,8 @@ def _errors(f: Findings) -> Section:
     caption += " Correlations of pairs with few events in common are shrunken towards the average."
     texts: list[Block] = [lead, shades(), note(caption)]
     if errors.left_out:
-        verb = "is" if errors.left_out == 1 else "are"
-        phrase = f"These {n} have the largest weights; {counted(errors.left_out, 'other expert')} {verb} left out."
-        texts.append(note(phrase))
+        others = f"{counted(errors.left_out, 'other expert')} {are(errors.left_out)}"
+        texts.append(note(f"These {n} have the largest weights; {others} left out."))
     if n > BESIDE:
         figure = Figure(markup('<div class="wide">{}</div>', heat_map(errors)), kind="large")
         return Section("errors", title, [*texts, figure])
@@ -138,10 +137,9 @@ def _expert_curves(f: Findings, shown: Sequence[int]) -> list[Block]:
         markup('<div class="curves">{}</div>', figures),
     ]
     if left:
-        verb = "is" if left == 1 else "are"
         phrase = (
-            f"{counted(left, 'other expert')} {verb} not drawn, with fewer than {FEWEST_CLUSTERS} resolved events or "
-            "less weight; the calibration of each is under Experts in detail."
+            f"{counted(left, 'other expert')} {are(left)} not drawn, with fewer than {FEWEST_CLUSTERS} resolved events "
+            "or less weight; the calibration of each is under Experts in detail."
         )
         parts.append(note(phrase))
     if f.binary and f.own_priors is not None:

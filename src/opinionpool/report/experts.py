@@ -27,10 +27,11 @@ from opinionpool.report.charts import legend, weight_bar
 from opinionpool.report.comparison import difference_columns
 from opinionpool.report.findings import Findings
 from opinionpool.report.listing import Column, as_is, brief, decimal, finite, hundredths, whole
+from opinionpool.report.panel import terms
 from opinionpool.report.view import levels_by_outcome, levels_words
 from opinionpool.scoring.comparison import DEFAULT, LEVEL
 from opinionpool.scoring.leaderboard import Standing, leaderboard
-from opinionpool.text import counted
+from opinionpool.text import are, counted
 
 # Rows that a table shows at once, and that it has at most; open events whose forecasts stand beside the weights.
 FIRST, MOST = 25, 500
@@ -62,10 +63,8 @@ def _columns(f: Findings, weights: WeightTable | None) -> list[Column]:
         room = 0.04 * (float(np.ptp(every)) or 1.0)
         ends = float(every.min()) - room, float(every.max()) + room
         bounds = list(zip(weights.weight.tolist(), weights.low.tolist(), weights.high.tolist(), strict=True))
-        between = [
-            f"{low:.2f} to {high:.2f}".replace("-", "−") if math.isfinite(low) else None for _, low, high in bounds
-        ]
-        title = f"axis {round(ends[0], 1) + 0.0:.1f} to {ends[1]:.1f}".replace("-", "−")
+        between = [f"{low:.2f} to {high:.2f}" if math.isfinite(low) else None for _, low, high in bounds]
+        title = f"axis {decimal(ends[0], 1)} to {decimal(ends[1], 1)}"
         columns += [
             Column("picture", [weight_bar(*each, ends) for each in bounds], title),
             Column("weight", weights.weight.tolist(), "weight", hundredths),
@@ -153,24 +152,9 @@ def _sign_words(weights: WeightTable) -> list[str]:
             "answer; where its interval includes 0, it cannot be distinguished from 0."
         )
     if sure:
-        who = f"{counted(sure, 'weight')} {'is' if sure == 1 else 'are'}"
+        who = f"{counted(sure, 'weight')} {are(sure)}"
         texts.append(f"{who} clearly below 0: such an expert shares errors with better ones, and subtracting helps.")
     return texts
-
-
-READ = (
-    ("bias", "How far the expert’s log-odds, the logarithms of p/(1 − p), are too high (+) or too low (−)."),
-    (
-        "calibration",
-        "The slope on log-odds: 1 is calibrated, below 1 overconfident, above 1 underconfident.",
-    ),
-    (
-        "accuracy",
-        "How much the expert knows: half the difference between the mean log-odds, corrected for bias and calibration, "
-        "of events that happened and of those that did not; not the share of correct answers.",
-    ),
-    ("AUC", "Of two events, one that happened and one that did not, how often the former had the higher forecast."),
-)
 
 
 def features_section(f: Findings) -> Section:
@@ -184,8 +168,8 @@ def features_section(f: Findings) -> Section:
     if not f.measured:
         lead = "What is believed of each expert by itself, or assumed of any panel, as nothing is measured."
     titles = {column.title for column in shown}
-    terms = Definitions([entry for entry in READ if entry[0] in titles])
-    parts: list[Block] = [lead, *long_table(shown, "expert", FIRST, MOST), terms]
+    meanings = Definitions([(what, detail) for what, _, detail in terms().values() if detail and what in titles])
+    parts: list[Block] = [lead, *long_table(shown, "expert", FIRST, MOST), meanings]
     if not f.binary and f.forecasts.options is None:
         parts.append(Html('<p class="note">Biases by class: <code>opinionpool experts FILE -o experts.csv</code>.</p>'))
     return Section("features", "Experts in detail", parts)

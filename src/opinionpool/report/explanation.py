@@ -36,7 +36,7 @@ from opinionpool.report.charts import interval_bar, legend, waterfall
 from opinionpool.report.findings import Findings, Missing
 from opinionpool.report.listing import Column, as_is, brief, decimal, finite, percent, printable, signed, whole
 from opinionpool.scoring.comparison import DEFAULT
-from opinionpool.text import counted, listed
+from opinionpool.text import are, counted, listed
 
 
 class _Field(NamedTuple):
@@ -232,10 +232,11 @@ def answers_section(f: Findings, verdict: Sequence[str] = ()) -> Section:
     title = "The answers"
     rows = f.open_rows
     if not rows:
-        unresolved = int((~f.forecasts.resolved).sum())
-        why = f"{counted(unresolved, 'event')} {'is' if unresolved == 1 else 'are'} open, and nobody forecast one"
-        why = why if unresolved else "every event is resolved, so none is left to forecast"
-        return Section("open", title, [missing(why)])
+        blank = int((~f.forecasts.resolved).sum())
+        why = f"{counted(blank, 'event')} {are(blank)} open, and nobody forecast one"
+        return Section(
+            "open", title, [missing(why if blank else "every event is resolved, so none is left to forecast")]
+        )
     parts: list[Block] = [_lead(f, rows)]
     parts += [words(*verdict)] if verdict else []
     if f.binary and len(rows) <= CARDS:
@@ -246,14 +247,13 @@ def answers_section(f: Findings, verdict: Sequence[str] = ()) -> Section:
     unanswered = np.flatnonzero(~f.forecasts.resolved & (f.forecasts.crowd == 0)).tolist()
     if unanswered:
         names = listed([f.forecasts.events[t] for t in unanswered], NAMED)
-        verb = "has" if len(unanswered) == 1 else "have"
-        parts.append(note(f"{names} {verb} no forecast, and so no answer but the prior."))
+        parts.append(note(f"Without a forecast, and so with no answer but the prior: {names}."))
     return Section("open", title, parts)
 
 
 def _lead(f: Findings, rows: Sequence[int]) -> Text:
     event, total = about(f.forecasts), len(f.forecasts.events)
-    start = f"{whole(len(rows))} of {counted(total, 'event')} {'is' if len(rows) == 1 else 'are'} open."
+    start = f"{whole(len(rows))} of {counted(total, 'event')} {are(len(rows))} open."
     what = "class" if f.forecasts.options is None else "option"
     of = f"of {event}" if event else "that the event happens"
     answer = f"The answer is the probability {of}." if f.binary else f"The answer is a probability for each {what}."
@@ -266,7 +266,7 @@ def _interval_note(f: Findings) -> list[Block]:
         return []
     measured = coverage_words(int(f.forecasts.resolved.sum()), len(f.forecasts.experts))
     signs = 0 if isinstance(f.checks, Missing) else sum(check.serious for check in f.checks)
-    checked = f"; there {'is' if signs == 1 else 'are'} {counted(signs, 'sign')} of that" if signs else ""
+    checked = f"; there {are(signs)} {counted(signs, 'sign')} of that" if signs else ""
     meaning = (
         "How much each expert should count is known only roughly; the 90% interval says how roughly. It leaves out the "
         f"risk that the method itself does not suit these forecasts{checked} (see Checks). {sentence(measured)}"

@@ -78,14 +78,6 @@ class Saved:
 
 
 @dataclass(frozen=True, eq=False)
-class Since:
-    """Changes since a pool was saved, and the name of its file."""
-
-    file: str
-    changes: Diff
-
-
-@dataclass(frozen=True, eq=False)
 class ReportOptions:
     """Options of a report: its source, the order of its open events, and a saved pool."""
 
@@ -94,7 +86,7 @@ class ReportOptions:
     # The pool that answers; one that is fitted to the forecasts, if None. Scores are of fits to parts of the forecasts
     # all the same.
     saved: Saved | None = None
-    since: Since | None = None  # a pool that was saved earlier
+    since: tuple[str, Diff] | None = None  # the file of a pool that was saved earlier, and what changed since
 
     def __post_init__(self) -> None:
         one_of(self.sort, "sort", SORTS)

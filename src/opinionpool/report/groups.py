@@ -16,7 +16,18 @@ from opinionpool.pools.fitted_pool import Fitted
 from opinionpool.report.answers import plain
 from opinionpool.report.blocks import Block, Section, long_table, sentence
 from opinionpool.report.charts import interval_bar
-from opinionpool.report.listing import Column, decimal, finite, hundredths, percent, points, records, signed, whole
+from opinionpool.report.listing import (
+    Column,
+    decimal,
+    finite,
+    hundredths,
+    percent,
+    points,
+    records,
+    signed,
+    whole,
+    with_limits,
+)
 from opinionpool.scoring.comparison import AVERAGE, DEFAULT, Comparison
 
 if TYPE_CHECKING:
@@ -50,16 +61,10 @@ def topic_columns(state: Fitted) -> list[Column]:
     columns = [Column("topic", table["topic"], "topic"), Column("resolved", table["resolved"], "counts as", tenths)]
     for key in [key for key in table if key.startswith("intercept") and not key.endswith(("_low", "_high"))]:
         label = "" if len(labels) == 2 else f":{labels[int(key.rpartition('_')[2])]}"
-        columns += [
-            Column(f"intercept{label}", table[key], f"intercept{label}", signed),
-            Column(f"intercept_low{label}", table[f"{key}_low"], "from", hundredths, spare=2),
-            Column(f"intercept_high{label}", table[f"{key}_high"], "to", hundredths, spare=2),
-        ]
-    columns += [
-        Column("slope", table["slope"], "slope", decimal),
-        Column("slope_low", table["slope_low"], "from", hundredths, spare=1),
-        Column("slope_high", table["slope_high"], "to", hundredths, spare=1),
-    ]
+        column = Column(f"intercept{label}", table[key], f"intercept{label}", signed)
+        columns += with_limits(column, table[f"{key}_low"], table[f"{key}_high"], hundredths, 2)
+    column = Column("slope", table["slope"], "slope", decimal)
+    columns += with_limits(column, table["slope_low"], table["slope_high"], hundredths, 1)
     return [column.take(order) for column in columns]
 
 

@@ -139,6 +139,15 @@ class Column:
         return replace(self, values=[self.values[i] for i in chosen], table=table)
 
 
+def with_limits(
+    column: Column, low: Sequence[Any], high: Sequence[Any], show: Callable[[Any], str], spare: int = 0
+) -> list[Column]:
+    """Return a column and those of the lower and upper limits of its values."""
+    key, sign, label = column.key.partition(":")
+    ends = ("low", low, "from"), ("high", high, "to")
+    return [column, *(Column(f"{key}_{end}{sign}{label}", x, title, show, spare=spare) for end, x, title in ends)]
+
+
 def _escaped(match: re.Match[str]) -> str:
     return match[0].encode("unicode_escape").decode("ascii")
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
+from functools import cache
+from pathlib import Path
 
 import numpy as np
 
@@ -206,51 +207,12 @@ def worth_lines(found: ExpertWorth) -> list[str]:
     return lines
 
 
-# What terms mean, by the key that controls of a page name.
-HELP = MappingProxyType(
-    {
-        "prior": "How probable the event is before any expert is asked, such as how often events like it happen.",
-        "forecast": "The probability that this expert gives for the event.",
-        "auc": (
-            "How good an expert is: of two events, one that happens and one that does not, how often the expert gives "
-            "the former the higher probability. 50 in 100 is guessing, 100 in 100 perfect."
-        ),
-        "hit_rate": "On how many of 100 events that are as likely as not the expert is on the right side of 50%.",
-        "score": "The expected log score of its forecasts: 0 is saying 50% each time, 1 is being sure and right.",
-        "calibration": (
-            "Whether the expert's probabilities go too far. Too sure: what it calls 90% happens less often. Too timid: "
-            "what it calls 70% happens more often."
-        ),
-        "bias": "Whether the expert's probabilities are too high or too low on average, whatever the event.",
-        "worth": (
-            "How much what you say counts beside outcomes: as if you had seen it on so many resolved events. Not "
-            "assessed: it is assumed, and an expert counts no more than the average of those you assessed."
-        ),
-        "correlation": (
-            "How much the experts' errors go together, from 0, unrelated, to 1, the same. The more alike they are, the "
-            "less a second opinion adds."
-        ),
-        "base_rate": (
-            "Only if the events that experts were judged on were picked, such as 50 that happened and 50 that did not: "
-            "how often the event really happens."
-        ),
-        "interval": (
-            "How much each expert should count is known only roughly; the interval says how roughly (a 90% credible "
-            "interval). It leaves out the risk that the model does not suit these experts."
-        ),
-        "average": "The mean of the experts' probabilities, all counting the same.",
-        "geometric": "Odds multiplied and the root taken, all counting the same: it goes further than the average.",
-        "weight": (
-            "How much an expert counts in the answer: what its forecast, on a scale of log-odds, is multiplied by. "
-            "Weights need not add up to 1."
-        ),
-        "independent": "So many experts of their average accuracy, whose errors are unrelated, would be worth as much.",
-        "action": "What it costs to act, whether the event happens or not. Any unit, such as thousands of euros.",
-        "loss": "What it costs if you do not act and the event happens, in the same unit.",
-    }
-)
-# Terms of beliefs, and their keys in `HELP`.
-TERMS = {"AUC": "auc", "calibration": "calibration", "bias": "bias", "correlation": "correlation"}
+@cache
+def terms() -> dict[str, tuple[str, str, str]]:
+    """Return the name of each term, what it means, and that in detail, by the key that controls of a page have."""
+    table = Path(__file__).with_name("terms.md").read_text(encoding="utf-8")
+    rows = [[cell.strip(" `") for cell in line.split("|")[1:-1]] for line in table.splitlines() if line[:3] == "| `"]
+    return {key: (name, text, detail) for key, name, text, detail in rows}
 
 
 def basis_section(f: Findings) -> Section | None:
@@ -268,7 +230,7 @@ def basis_section(f: Findings) -> Section | None:
         caption = "Assessed. Worth: the number of resolved events that a belief counts for"
         parts.append(Table(belief_columns(rows), caption, "stack"))
     parts.append(assumed_words(beliefs, f.forecasts.experts))
-    parts.append(Definitions([(term, HELP[key]) for term, key in TERMS.items()]))
+    parts.append(Definitions([terms()[key][:2] for key in ("auc", "calibration", "bias", "correlation")]))
     if f.effects:
         p = float(f.pooled.probabilities[f.open_rows[0]])
         caption = f"{f.question(f.open_rows[0])}: the answer is {brief(p)}; how it would change if one belief were off"

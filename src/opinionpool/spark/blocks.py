@@ -82,7 +82,7 @@ def _whole_events(batches: Iterable[Batch]) -> Iterator[Batch]:
         last = events[batch.num_rows - 1]
         other = np.flatnonzero(~_equal(events, last))
         cut = int(other[-1]) + 1 if len(other) else 0
-        if waiting and not cut and not _same(waiting[-1].column("event")[0], events[0]):
+        if waiting and not cut and waiting[-1].column("event")[0].as_py() != events[0].as_py():
             yield _joined(waiting)
             waiting = []
         if cut:
@@ -298,7 +298,8 @@ def _codes(column: Any, classes: tuple[object, ...], events: list[str], what: st
     if pa.types.is_boolean(kind):
         column = column.cast(pa.int8())
         kind = column.type
-    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)) and _are_numbers(classes):
+    words = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    if not words and all(isinstance(label, int | float | np.number | np.bool_) for label in classes):
         values = _floats(column)
         codes = np.full(len(values), UNRESOLVED)
         for code, label in enumerate(classes):
@@ -306,9 +307,9 @@ def _codes(column: Any, classes: tuple[object, ...], events: list[str], what: st
         blank = np.isnan(values) | (values == UNRESOLVED)
     else:
         texts = [label_text(label) for label in classes]
-        words = pa.array([None if each is None else label_text(each) for each in column.to_pylist()], pa.string())
-        codes = pc.index_in(words, pa.array(texts)).fill_null(UNRESOLVED).to_numpy().astype(np.intp)
-        blank = pc.fill_null(pc.equal(words, str(UNRESOLVED)), True).to_numpy(zero_copy_only=False)
+        given = pa.array([None if each is None else label_text(each) for each in column.to_pylist()], pa.string())
+        codes = pc.index_in(given, pa.array(texts)).fill_null(UNRESOLVED).to_numpy().astype(np.intp)
+        blank = pc.fill_null(pc.equal(given, str(UNRESOLVED)), True).to_numpy(zero_copy_only=False)
     strange = np.flatnonzero((codes == UNRESOLVED) & ~blank)
     if len(strange):
         on = f" of event {shown(events[strange[0]])}" if events else ""
@@ -319,18 +320,10 @@ def _codes(column: Any, classes: tuple[object, ...], events: list[str], what: st
     return codes
 
 
-def _are_numbers(classes: tuple[object, ...]) -> bool:
-    return all(isinstance(label, int | float | np.number | np.bool_) for label in classes)
-
-
 def _equal(column: Any, value: Any) -> npt.NDArray[np.bool_]:  # noqa: ANN401
     if not value.is_valid:
         return np.asarray(column.is_null().to_numpy(zero_copy_only=False))
     return np.asarray(pc.equal(column, value).fill_null(False).to_numpy(zero_copy_only=False))
-
-
-def _same(one: Any, other: Any) -> bool:  # noqa: ANN401
-    return bool(one.as_py() == other.as_py())
 
 
 def _joined(parts: list[Batch]) -> Batch:

@@ -96,18 +96,8 @@ def summarize(  # noqa: PLR0913 - each names a column
     settings = {**settings, "classes": labels, "prior": given}
     # What is wrong with the settings is an error here, and not of a worker.
     Stream(**settings)
-    asked = Asked(
-        experts,
-        outcome,
-        event,
-        probability,
-        class_column,
-        prior if isinstance(prior, str) else None,
-        time,
-        group,
-        topic,
-        scale=scale,
-    )
+    own = prior if isinstance(prior, str) else None
+    asked = Asked(experts, outcome, event, probability, class_column, own, time, group, topic, scale=scale)
     table, layout = lay_out(df, asked, labels)
     from opinionpool.spark.summary import Summary, merged_over
 
