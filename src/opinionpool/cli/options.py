@@ -216,17 +216,22 @@ def read_prior(_context: click.Context, _parameter: click.Parameter, given: tupl
     for value in given:
         label, sign, text = value.rpartition("=")
         text = text.strip()
-        try:
-            if "_" in text or not text.isascii():  # Python would take these for digits
-                raise ValueError
-            p = float(text[:-1]) / 100.0 if text.endswith("%") else float(text)
-        except ValueError:
-            raise click.BadParameter(f"{text!r} is not a number; write 0.01 or 1%") from None
+        p = _number(text.removesuffix("%")) / (100.0 if text.endswith("%") else 1.0)
+        if math.isnan(p):
+            raise click.BadParameter(f"{text!r} is not a number; write 0.01 or 1%")
         if not 0.0 < p < 1.0:
             hint = f"; for {text} per cent write {text}%" if 1.0 <= p < 100.0 and not text.endswith("%") else ""
             raise click.BadParameter(f"{text} does not lie strictly between 0 and 1{hint}")
         found.append((label.strip() if sign else None, p))
     return tuple(found)
+
+
+def _number(text: str) -> float:
+    """Return a text as a number; NaN if it is none, or has signs that Python alone takes for digits."""
+    try:
+        return float(text) if text.isascii() and "_" not in text else math.nan
+    except ValueError:
+        return math.nan
 
 
 def read_weights(
@@ -235,11 +240,8 @@ def read_weights(
     """Return the weight of each expert from words EXPERT=W, split at the last equals sign; None without words."""
     found: dict[str, float] = {}
     for value in given:
-        expert, sign, text = value.rpartition("=")
-        try:
-            weight = float(text) if sign and text.strip().isascii() and "_" not in text else math.nan
-        except ValueError:
-            weight = math.nan
+        expert, _, text = value.rpartition("=")
+        weight = _number(text.strip())
         if not expert.strip() or not math.isfinite(weight):
             raise click.BadParameter(f"{value!r} is not of the form EXPERT=W, such as ann=0.5")
         if expert.strip() in found:

@@ -17,20 +17,20 @@ from opinionpool.page.session import Scene
 from opinionpool.report.answers import coverage_words
 from opinionpool.report.blocks import (
     Block,
-    Code,
-    Details,
     Html,
     Section,
     Table,
-    Text,
+    details,
     event_name,
     joined,
     markup,
     missing,
     note,
+    paragraph,
     rendered,
     report_document,
     sentence,
+    typed_code,
 )
 from opinionpool.report.evidence import method_words
 from opinionpool.report.explanation import forecast_columns
@@ -158,7 +158,7 @@ def report(scene: Scene, found: Answer, when: datetime) -> str:
     first, *others = views.every_class(scene, found)
     made_up = " This is the page's example: all of it is made up." if a.question == EXAMPLE else ""
     why = views.reasons(first, found) or [missing("nobody gave a forecast, so the answer is the prior")]
-    why += [Details(f"The same for {each.event}", views.reasons(each, found)) for each in others]
+    why += [details(f"The same for {each.event}", views.reasons(each, found)) for each in others]
     # Where the pool has learned from no outcomes, no simulation has measured its intervals.
     resolved = int(found.state.events.sum())
     measured = f" {sentence(coverage_words(resolved, len(found.state.experts)))}" if resolved else ""
@@ -190,10 +190,10 @@ def _method(scene: Scene, found: Answer) -> list[Block]:
     exact = ", ".join(repr(float(p)) for p in np.atleast_1d(found.why.probability))
     columns = forecast_columns(found.why, scene.at, titles)
     return [
-        Text(method_words(found.why.pool)),
+        paragraph(method_words(found.why.pool)),
         *([Table(columns)] if found.why.experts else []),
-        Text(markup("The same answer, {}, from the files that belong to this report:", exact)),
-        Code(command_line(scene.a, scene.material)),
+        paragraph(markup("The same answer, {}, from the files that belong to this report:", exact)),
+        typed_code(command_line(scene.a, scene.material)),
     ]
 
 
@@ -221,7 +221,7 @@ def view(scene: Scene) -> Html:
             markup("<h3>What is assessed, and what is assumed</h3>"),
             *views.assessed(a, scene.found),
             markup("<h3>The command with the same answer</h3>"),
-            Code(command_line(a, material), "command"),
+            typed_code(command_line(a, material), "command"),
             button("Copy", "copy", id="copy", data_copy="command"),
             note(
                 "Run in the folder of these files, it answers the same to the last digit: "

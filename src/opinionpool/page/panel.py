@@ -375,10 +375,13 @@ def _assessed(each: Expert, features: Features, setting: _Setting, who: str) -> 
     if len(setting.classes) == 2:
         meaning = bias_words(features.bias, setting.priors[0])
         sliders.append(("bias", "Bias", features.bias, (-2, 2, 0.05), meaning, "bias"))
-    parts = []
-    for do, label, shown, ends, meaning, term in sliders:
-        more = {"assumed": setting.assumes(each, do), "term": term, "data_unit": unit}
-        parts.append(slider(do, label, shown, ends, meaning, owner=who, key=each.key, **more))
+    parts = [
+        slider(
+            do, label, shown, ends, meaning, owner=who, key=each.key, assumed=setting.assumes(each, do), term=term,
+            data_unit=unit,
+        )
+        for do, label, shown, ends, meaning, term in sliders
+    ]  # fmt: skip
     first = next(iter(each.beliefs.given.values()), None)
     parts.append(_worth_choice("worth", "How sure of this", first, who, each.key))
     return joined(parts)

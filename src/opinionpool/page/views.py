@@ -20,18 +20,18 @@ from opinionpool.page.session import VIEWS, Scene
 from opinionpool.report.answers import Pooled
 from opinionpool.report.blocks import (
     Block,
-    Details,
-    Figure,
     Html,
     Table,
-    Text,
+    details,
     event_name,
+    figure,
     grid,
     joined,
     markup,
     missing,
     name,
     note,
+    paragraph,
     rendered,
     sentence,
 )
@@ -102,7 +102,7 @@ def live(scene: Scene) -> str:
 
 def trouble(scene: Scene) -> Html:
     """Return the reason why an action was not done; empty if all were."""
-    return Text(sentence(scene.trouble)).html() if scene.trouble else Html("")
+    return paragraph(sentence(scene.trouble)) if scene.trouble else Html("")
 
 
 def answer(scene: Scene) -> Html:
@@ -121,7 +121,7 @@ def answer(scene: Scene) -> Html:
 def notes(scene: Scene, found: Answer) -> list[Block]:
     """Return the most important notes, with the others folded."""
     first, rest = ranked(found.notes, scene.material.forecasts, NOTES)
-    more = Details(counted(len(rest), "more note"), [note(sentence(each.text)) for each in rest], "notes")
+    more = details(counted(len(rest), "more note"), [note(sentence(each.text)) for each in rest], "notes")
     return [*(note(sentence(each.text)) for each in first), *([more] if rest else [])]
 
 
@@ -144,10 +144,10 @@ def headline(scene: Scene, found: Answer) -> list[Block]:
         between = markup(
             "{} to {} <span>({} interval)</span> {}", low, high, f"{why.level:.0%}", _help(scene, "interval")
         )
-        parts.append(Text(between, "between"))
+        parts.append(paragraph(between, "between"))
     if len(why.experts) > 1:
         words = f"{counted(len(why.experts), 'expert')}, as good as {found.effective:.1f} independent ones."
-        parts.append(Text(markup("{} {}", words, _help(scene, "independent")), "quiet"))
+        parts.append(paragraph(markup("{} {}", words, _help(scene, "independent")), "quiet"))
     return parts
 
 
@@ -167,7 +167,7 @@ def beside(scene: Scene, found: Answer) -> list[Block]:
     both = ("average", "average", average), ("geometric", "geometric mean of odds", geometric)
     means = [(kind, markup("{} {} {}", what, brief(p), _help(scene, kind))) for kind, what, p in both]
     entries = legend([("pool", "answer"), *means, ("expert", "each expert")])
-    return [Figure(strip(marks, scene.interval, words + percent(geometric)), kind="strip"), entries]
+    return [figure(strip(marks, scene.interval, words + percent(geometric)), kind="strip"), entries]
 
 
 def reasons(scene: Scene, found: Answer) -> list[Block]:
@@ -176,14 +176,14 @@ def reasons(scene: Scene, found: Answer) -> list[Block]:
     if why.scale == "log-odds":
         title = "From the prior to the answer" + ("" if scene.a.binary else f", for {scene.event}")
         drawn = waterfall(why, scene.at, f"Probability of {scene.event}", scene.interval)
-        parts += [markup("<h3>{}</h3>", title), Figure(drawn)]
+        parts += [markup("<h3>{}</h3>", title), figure(drawn)]
     if why.experts:
         titles = {"name": "expert", "probability": "forecast", "weight": "weight", "without": "without it"}
         caption = markup("Each forecast, its weight {} and the answer without it", _help(scene, "weight"))
         parts.append(Table(forecast_columns(why, scene.at, titles, ROWS), caption))
     if scene.material.forecasts is not None:
         levels = levels_words(scene.material.forecasts, why.experts[:ROWS])
-        parts += [Text(" ".join(levels), "quiet")] if levels else []
+        parts += [paragraph(" ".join(levels), "quiet")] if levels else []
     return parts
 
 
@@ -260,8 +260,8 @@ def effects(scene: Scene) -> list[Block]:
     p = scene.probability(scene.found.why.probability)
     threshold = scene.a.stakes.threshold if scene.a.binary else None
     drawn = tornado(found, p, threshold, f"Probability of {scene.event}")
-    table = Details(f"All {len(found)} in numbers", [Table(effect_columns(found, p))], "effects-table")
-    return [Figure(drawn, kind="tornado"), _most(scene, found, p, threshold), table]
+    table = details(f"All {len(found)} in numbers", [Table(effect_columns(found, p))], "effects-table")
+    return [figure(drawn, kind="tornado"), _most(scene, found, p, threshold), table]
 
 
 def _most(scene: Scene, found: Sequence[Effect], p: float, threshold: float | None) -> str:
@@ -318,7 +318,7 @@ def decision(a: Assessment, found: Answer) -> list[Block]:
         ["do not act", _money(loss), "0", _money(stake.waiting)],
     ]
     parts: list[Block] = [
-        Text(markup("<b>{}</b> {}", verdict, words), "lead"),
+        paragraph(markup("<b>{}</b> {}", verdict, words), "lead"),
         grid(["choice", "it happens", "it does not", "expected"], rows, "What each way costs"),
     ]
     if stake.decision is not None:

@@ -63,13 +63,7 @@ class Line:
 
 
 def figure() -> tuple[Figure, Axes]:
-    """A new figure of one column, with its Axes.
-
-    Raises
-    ------
-    OpinionPoolError
-        If Matplotlib is not installed.
-    """
+    """A new figure of one column, with its Axes. Raises OpinionPoolError if Matplotlib is not installed."""
     with styled():
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
@@ -101,21 +95,7 @@ def family(
     title: str,
     every: int = 1,
 ) -> Axes:
-    """One curve for each value of a parameter, and what the parameter is as the legend's title.
-
-    Parameters
-    ----------
-    axes : Axes
-    x : ndarray, shape (P,)
-    curves : sequence of (str, ndarray of shape (P,))
-        Legend and values.
-    labels : (str, str)
-        Of the axes, with units.
-    title : str
-        Of the legend.
-    every : int, default 1
-        Points from one marker to the next; the lines start their markers at different points.
-    """
+    """One curve, name and values (P,), for each value of a parameter, which `title` names; markers `every` so many."""
     with styled():
         for place, (label, y) in enumerate(curves):
             shift = place * every // max(len(curves), 1)
@@ -125,16 +105,7 @@ def family(
 
 
 def scores(axes: Axes, numbers: Numbers, lines: Sequence[Line], *, labels: tuple[str, str]) -> Axes:
-    """Mean scores by the number of experts, with bands of `BAND` standard errors and thin lines of expectations.
-
-    Parameters
-    ----------
-    axes : Axes
-    numbers : ndarray, shape (P,)
-    lines : sequence of Line
-    labels : (str, str)
-        Of the axes, with units.
-    """
+    """Mean scores by the number of experts, (P,), with bands of `BAND` standard errors, and thin lines expected."""
     with styled():
         for place, line in enumerate(lines):
             colour = LOOKS[place][0]
@@ -154,13 +125,7 @@ def scores(axes: Axes, numbers: Numbers, lines: Sequence[Line], *, labels: tuple
 
 @contextmanager
 def styled() -> Iterator[None]:
-    """The style that all drawings share, for as long as one is drawn.
-
-    Raises
-    ------
-    OpinionPoolError
-        If Matplotlib is not installed.
-    """
+    """The style that all drawings share, while one is drawn. Raises OpinionPoolError if Matplotlib is not installed."""
     try:
         from matplotlib import rc_context
     except ImportError:

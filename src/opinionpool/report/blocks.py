@@ -127,7 +127,7 @@ Block: TypeAlias = Element | str
 def rendered(blocks: Iterable[Block], between: str = "\n") -> Html:
     """Return blocks as markup, joined by `between`.
 
-    >>> rendered(["1 < 2", Html("<hr>"), Text("Small.", "note")], "")
+    >>> rendered(["1 < 2", Html("<hr>"), note("Small.")], "")
     '<p>1 &lt; 2</p><hr><p class="note">Small.</p>'
     """
     return joined((_html(block) for block in blocks), between)
@@ -136,7 +136,7 @@ def rendered(blocks: Iterable[Block], between: str = "\n") -> Html:
 def _html(block: Block) -> Html:
     if isinstance(block, Html):
         return block
-    return Text(block).html() if isinstance(block, str) else block.html()
+    return paragraph(block) if isinstance(block, str) else block.html()
 
 
 @dataclass(frozen=True)
@@ -152,32 +152,25 @@ class Section:
         return markup(f'<section id="{self.anchor}"><h2>{{}}</h2>\n{{}}\n</section>', self.title, rendered(self.parts))
 
 
-@dataclass(frozen=True)
-class Text:
-    """Paragraph of text or markup."""
-
-    content: str
-    kind: str = ""  # its class: "lead", "note", "quiet" or "missing"
-
-    def html(self) -> Html:
-        """Return the paragraph as markup."""
-        return markup(f"<p{_class(self.kind)}>{{}}</p>", self.content)
+def paragraph(content: str, kind: str = "") -> Html:
+    """Return a paragraph of text or markup; `kind` is its class: "lead", "note", "quiet" or "missing"."""
+    return markup(f"<p{_class(kind)}>{{}}</p>", content)
 
 
-def words(*sentences: str, kind: str = "") -> Text:
+def words(*sentences: str, kind: str = "") -> Html:
     """Return a paragraph of several sentences, without empty ones."""
-    return Text(joined([each for each in sentences if each], " "), kind)
+    return paragraph(joined([each for each in sentences if each], " "), kind)
 
 
-def note(content: str) -> Text:
+def note(content: str) -> Html:
     """Return a paragraph in small print."""
-    return Text(content, "note")
+    return paragraph(content, "note")
 
 
-def missing(why: str, what: str = "") -> Text:
+def missing(why: str, what: str = "") -> Html:
     """Return a paragraph on what cannot be shown, and why."""
     reason = why[:1].upper() + why[1:].rstrip(".")
-    return Text(f"{what} {reason}." if what else f" {reason}.", "missing")
+    return paragraph(f"{what} {reason}." if what else f" {reason}.", "missing")
 
 
 @dataclass(frozen=True)
@@ -233,36 +226,21 @@ def long_table(columns: Sequence[Column], noun: str, first: int, most: int, kind
         rest = range(first, min(first + most, rows))
         which = "next" if rows > first + most else "other"
         more = Table([column.take(rest) for column in columns], kind=kind)
-        parts.append(Details(f"The {which} {counted(len(rest), noun)}", [more]))
+        parts.append(details(f"The {which} {counted(len(rest), noun)}", [more]))
     if rows > first + most:
         parts.append(note(f"{whole(rows - first - most)} more are left out of this page."))
     return parts
 
 
-@dataclass(frozen=True)
-class Figure:
-    """Drawing with its caption."""
-
-    drawing: Html
-    caption: str = ""
-    kind: str = ""
-
-    def html(self) -> Html:
-        """Return the figure as markup."""
-        caption = markup("<figcaption>{}</figcaption>", self.caption) if self.caption else ""
-        return markup(f"<figure{_class(self.kind)}>{{}}{{}}</figure>", self.drawing, caption)
+def figure(drawing: Html, caption: str = "", kind: str = "") -> Html:
+    """Return a drawing with its caption."""
+    below = markup("<figcaption>{}</figcaption>", caption) if caption else ""
+    return markup(f"<figure{_class(kind)}>{{}}{{}}</figure>", drawing, below)
 
 
-@dataclass(frozen=True)
-class Beside:
-    """Blocks beside a figure, or above it on a narrow screen."""
-
-    parts: Sequence[Block]
-    figure: Block
-
-    def html(self) -> Html:
-        """Return blocks and figure as markup."""
-        return markup('<div class="columns"><div>{}</div>{}</div>', rendered(self.parts), _html(self.figure))
+def beside(parts: Sequence[Block], drawn: Block) -> Html:
+    """Return blocks beside a figure, or above it on a narrow screen."""
+    return markup('<div class="columns"><div>{}</div>{}</div>', rendered(parts), _html(drawn))
 
 
 @dataclass(frozen=True)
@@ -276,72 +254,36 @@ class Card:
     own: bool = False  # whether it is the pool's
 
 
-@dataclass(frozen=True)
-class Cards:
-    """Cards side by side."""
-
-    cards: Sequence[Card]
-
-    def html(self) -> Html:
-        """Return the cards as markup."""
-        items = []
-        for card in self.cards:
-            small = joined(markup('<span class="quiet">{}</span>', line) for line in card.lines)
-            start = f"<li{_class('own' if card.own else '')}>"
-            items.append(
-                markup(start + "<span>{}</span><b>{}</b>{}{}</li>", card.title, card.value, card.picture, small)
-            )
-        return markup('<ul class="cards">{}</ul>', joined(items))
+def cards(shown: Sequence[Card]) -> Html:
+    """Return cards side by side."""
+    items = []
+    for card in shown:
+        small = joined(markup('<span class="quiet">{}</span>', line) for line in card.lines)
+        start = f"<li{_class('own' if card.own else '')}>"
+        items.append(markup(start + "<span>{}</span><b>{}</b>{}{}</li>", card.title, card.value, card.picture, small))
+    return markup('<ul class="cards">{}</ul>', joined(items))
 
 
-@dataclass(frozen=True)
-class Details:
-    """Blocks that are shown when the reader clicks their summary."""
-
-    summary: str
-    parts: Sequence[Block]
-    ident: str = ""
-
-    def html(self) -> Html:
-        """Return summary and blocks as markup."""
-        start = f'<details id="{self.ident}">' if self.ident else "<details>"
-        return markup(start + "<summary>{}</summary>{}</details>", self.summary, rendered(self.parts))
+def details(summary: str, parts: Sequence[Block], ident: str = "") -> Html:
+    """Return blocks that are shown when the reader clicks their summary."""
+    start = f'<details id="{ident}">' if ident else "<details>"
+    return markup(start + "<summary>{}</summary>{}</details>", summary, rendered(parts))
 
 
-@dataclass(frozen=True)
-class Items:
-    """List of sentences."""
-
-    items: Sequence[str]
-    kind: str = ""
-
-    def html(self) -> Html:
-        """Return the list as markup."""
-        return markup(f"<ul{_class(self.kind)}>{{}}</ul>", joined(markup("<li>{}</li>", item) for item in self.items))
+def listing(items: Iterable[str]) -> Html:
+    """Return a list of sentences."""
+    return markup("<ul>{}</ul>", joined(markup("<li>{}</li>", item) for item in items))
 
 
-@dataclass(frozen=True)
-class Definitions:
-    """Definition list: pairs of a term and its text."""
-
-    entries: Sequence[tuple[str, str]]
-
-    def html(self) -> Html:
-        """Return the list as markup."""
-        return markup("<dl>{}</dl>", joined(markup("<dt>{}</dt><dd>{}</dd>", *entry) for entry in self.entries))
+def definitions(entries: Iterable[tuple[str, str]]) -> Html:
+    """Return a definition list: pairs of a term and its text."""
+    return markup("<dl>{}</dl>", joined(markup("<dt>{}</dt><dd>{}</dd>", *entry) for entry in entries))
 
 
-@dataclass(frozen=True)
-class Code:
-    """Text to be typed, shown as it is."""
-
-    content: str
-    ident: str = ""
-
-    def html(self) -> Html:
-        """Return the text as markup."""
-        start = f'<pre id="{self.ident}" tabindex="0">' if self.ident else "<pre><code>"
-        return markup(start + ("{}</pre>" if self.ident else "{}</code></pre>"), self.content)
+def typed_code(content: str, ident: str = "") -> Html:
+    """Return a text to be typed, shown as it is."""
+    start = f'<pre id="{ident}" tabindex="0">' if ident else "<pre><code>"
+    return markup(start + ("{}</pre>" if ident else "{}</code></pre>"), content)
 
 
 def _cell(column: Column, value: Any, unknown: str) -> str:  # noqa: ANN401 - whatever a column holds

@@ -9,7 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 from opinionpool.analysis.diff import STEPS, Diff, Move, Resolved
 from opinionpool.report.answers import plain
-from opinionpool.report.blocks import Block, Html, Items, Section, Table, Text, joined, markup, name, sentence, words
+from opinionpool.report.blocks import (
+    Block,
+    Html,
+    Section,
+    Table,
+    joined,
+    listing,
+    markup,
+    name,
+    paragraph,
+    sentence,
+    words,
+)
 from opinionpool.report.listing import (
     Column,
     brief,
@@ -199,11 +211,11 @@ def changes_section(f: Findings) -> Section | None:
     answered = {each.event for each in found.resolved}
     others = replace(found, resolved=(), outcomes=tuple(event for event in found.outcomes if event not in answered))
     lines = change_lines(others)[: -1 if found.moves else None]
-    since: list[Block] = [Text(markup("Since {} was saved: {}", name(file), f"{'; '.join(lines)}."))]
+    since: list[Block] = [paragraph(markup("Since {} was saved: {}", name(file), f"{'; '.join(lines)}."))]
     if found.resolved:
         items = [happened_words(each._replace(event=_question(f, each.event))) for each in found.resolved[:LISTED]]
         since.append("What happened, with what the pool had answered:")
-        since.append(Items([sentence(each) for each in [*items, *_more(len(found.resolved) - LISTED)]]))
+        since.append(listing([sentence(each) for each in [*items, *_more(len(found.resolved) - LISTED)]]))
     if not found.moves:
         return Section("changes", title, [*since, "No event was open before and is open now."])
     first = found.moves[0]
@@ -218,7 +230,7 @@ def changes_section(f: Findings) -> Section | None:
     if more > 0:
         notes.append(f"{whole(more)} smaller moves are left out; opinionpool diff has them.")
     return Section(
-        "changes", title, [*since, Text(lead, "lead"), Table(columns, kind="stack"), words(*notes, kind="note")]
+        "changes", title, [*since, paragraph(lead, "lead"), Table(columns, kind="stack"), words(*notes, kind="note")]
     )
 
 

@@ -10,15 +10,14 @@ import numpy as np
 
 from opinionpool.logodds import FLOOR
 from opinionpool.report.blocks import (
-    Beside,
     Block,
     Card,
-    Cards,
-    Figure,
     Html,
     Section,
     Table,
-    Text,
+    beside,
+    cards,
+    figure,
     markup,
     missing,
     name,
@@ -288,7 +287,7 @@ def gains_section(f: Findings) -> Section:
     texts: list[Block] = [] if best is None else [_beside_best(best, found)]
     texts.append(_scores(f, found, best))
     return Section(
-        "gains", title, [lead, _cards(f, found, best), Beside(texts, _chart(f, gain, best)), meaning, *caveats]
+        "gains", title, [lead, _cards(f, found, best), beside(texts, _chart(f, gain, best)), meaning, *caveats]
     )
 
 
@@ -300,7 +299,7 @@ def _chart(f: Findings, gain: Difference, best: ExpertScore | None) -> Block:
         over = best.over_pool
         gains[printable(best.expert)] = Difference(0.0 - over.mean, 0.0 - over.high, 0.0 - over.low)
         caption += "; that over the expert allows for picking the best expert after the scores were known"
-    return Figure(gain_chart(gains), f"{caption}.") if gains else Html("")
+    return figure(gain_chart(gains), f"{caption}.") if gains else Html("")
 
 
 def _meaning(f: Findings, found: Comparison, gain: Difference) -> str:
@@ -349,7 +348,7 @@ def headline(f: Findings) -> list[str]:
     return [markup("<b>{}.</b>", claim), measured]
 
 
-def _beside_best(best: ExpertScore, found: Comparison) -> Text:
+def _beside_best(best: ExpertScore, found: Comparison) -> Html:
     """Return the paragraph that compares the pool with the best expert."""
     same = "" if best.events == found.scored else f" on the {counted(best.events, 'event')} that it answered"
     start = markup(
@@ -367,7 +366,7 @@ def _beside_best(best: ExpertScore, found: Comparison) -> Text:
     return words(start, phrase, hindsight if len(found.experts) > 1 else "")
 
 
-def _cards(f: Findings, found: Comparison, best: ExpertScore | None) -> Cards:
+def _cards(f: Findings, found: Comparison, best: ExpertScore | None) -> Html:
     """Return cards with the scores of the pool, the simple average and the best expert."""
     k = len(f.forecasts.classes)
 
@@ -377,13 +376,13 @@ def _cards(f: Findings, found: Comparison, best: ExpertScore | None) -> Cards:
         return Card(title, decimal(score), [f"gave the actual outcome {typical} on average{more}"], own=own)
 
     scores = {pool.pool: pool.score for pool in found.pools}
-    cards = [] if f.pool == AVERAGE else [card("The pool", scores[f.pool], own=True)]
-    cards.append(card("Simple average", scores[AVERAGE]))
+    shown = [] if f.pool == AVERAGE else [card("The pool", scores[f.pool], own=True)]
+    shown.append(card("Simple average", scores[AVERAGE]))
     if best is not None:
         same = best.events == found.scored
         more = "" if same else f"; on {counted(best.events, 'event')}, where the pool has {decimal(best.pool_score)}"
-        cards.append(card(markup("Best expert: {}", name(best.expert)), best.score, more))
-    return Cards(cards)
+        shown.append(card(markup("Best expert: {}", name(best.expert)), best.score, more))
+    return cards(shown)
 
 
 def _scores(f: Findings, found: Comparison, best: ExpertScore | None) -> Table:

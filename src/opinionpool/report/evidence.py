@@ -16,23 +16,23 @@ from opinionpool.logodds import expit, logit
 from opinionpool.model.panel import Panel
 from opinionpool.report.answers import about
 from opinionpool.report.blocks import (
-    Beside,
     Block,
-    Code,
-    Details,
-    Figure,
     Html,
-    Items,
     Section,
     Table,
-    Text,
+    beside,
+    details,
+    figure,
     joined,
+    listing,
     markup,
     missing,
     name,
     note,
+    paragraph,
     rendered,
     sentence,
+    typed_code,
     words,
 )
 from opinionpool.report.charts import BESIDE, LEGIBLE, heat_map, learning_chart, legend, reliability_chart, shades, two
@@ -84,9 +84,9 @@ def _errors(f: Findings) -> Section:
         others = f"{counted(errors.left_out, 'other expert')} {are(errors.left_out)}"
         texts.append(note(f"These {n} have the largest weights; {others} left out."))
     if n > BESIDE:
-        figure = Figure(markup('<div class="wide">{}</div>', heat_map(errors)), kind="large")
-        return Section("errors", title, [*texts, figure])
-    return Section("errors", title, [Beside(texts, Figure(heat_map(errors)))])
+        drawn = figure(markup('<div class="wide">{}</div>', heat_map(errors)), kind="large")
+        return Section("errors", title, [*texts, drawn])
+    return Section("errors", title, [beside(texts, figure(heat_map(errors)))])
 
 
 def _calibration(f: Findings) -> Section:
@@ -114,7 +114,7 @@ def _calibration(f: Findings) -> Section:
         )
         entries.append(("model", corrected))
     texts: list[Block] = [lead, legend(entries)]
-    figure: Block = Html("")
+    drawn = Html("")
     if isinstance(f.comparison, Missing):
         texts.append(missing(f.comparison.reason, "The pool’s own calibration is not known."))
     else:
@@ -122,8 +122,8 @@ def _calibration(f: Findings) -> Section:
             f.options_of(f.comparison.answers[f.pool]), np.where(f.forecasts.resolved, f.forecasts.outcomes, np.nan)
         )
         phrase = f"on the {counted(curve.events, 'event')} of the test described above. {_band_words(curve)}"
-        figure = Figure(reliability_chart(curve, _says("the pool", curve)), markup("<b>The pool</b>, {}", phrase))
-    return Section("calibration", title, [Beside(texts, figure), *_expert_curves(f, shown)])
+        drawn = figure(reliability_chart(curve, _says("the pool", curve)), markup("<b>The pool</b>, {}", phrase))
+    return Section("calibration", title, [beside(texts, drawn), *_expert_curves(f, shown)])
 
 
 def _expert_curves(f: Findings, shown: Sequence[int]) -> list[Block]:
@@ -165,7 +165,7 @@ def _middle_prior(f: Findings) -> float:
     return float(expit(logit(f.own_priors[:, 1]).mean()))
 
 
-def _expert_figure(f: Findings, i: int) -> Figure:
+def _expert_figure(f: Findings, i: int) -> Html:
     forecasts = f.forecasts
     curve = reliability_curve(f.options_of(forecasts.X[:, i]), forecasts.outcomes)
     model: tuple[Array, Array] | None = None
@@ -179,7 +179,7 @@ def _expert_figure(f: Findings, i: int) -> Figure:
         phrase = f"calibration {float(features.calibration[i]):.2f}, {phrase}"
     who = forecasts.experts[i]
     drawn = reliability_chart(curve, _says(who, curve), model, small=True)
-    return Figure(drawn, markup("<b>{}</b>: {}", name(who), phrase))
+    return figure(drawn, markup("<b>{}</b>: {}", name(who), phrase))
 
 
 def _says(who: str, curve: ReliabilityCurve) -> str:
@@ -226,7 +226,7 @@ def _learning(f: Findings) -> Section:
     known = not isinstance(f.comparison, Missing) and f.comparison.by != "time"
     caption += "; the last point is from the test described above)." if known else ")."
     texts: list[Block] = [words(*_learning_words(f, curve)), legend(entries), note(caption)]
-    return Section("learning", title, [Beside(texts, Figure(learning_chart(curve)))])
+    return Section("learning", title, [beside(texts, figure(learning_chart(curve)))])
 
 
 def _learning_words(f: Findings, curve: LearningCurve) -> list[str]:
@@ -262,7 +262,7 @@ def checks_section(f: Findings) -> Section:
     elif f.checks:
         parts += _findings(f.checks)
     if notes:
-        parts += [markup("<h3>{}</h3>", "Notes on the data and the fit"), Items([sentence(each) for each in notes])]
+        parts += [markup("<h3>{}</h3>", "Notes on the data and the fit"), listing([sentence(each) for each in notes])]
     return Section("checks", "Checks", parts or [missing("there is nothing to remark")])
 
 
@@ -295,7 +295,7 @@ def _findings(checks: Sequence[Check]) -> list[Block]:
         phrase = "One more finding" if len(rest) == 1 else f"The other {len(rest):,} findings"
         phrase += " of these kinds"
         phrase += f", the first {MOST} of them" if len(rest) > MOST else ""
-        parts.append(Details(phrase, [_listed(rest[:MOST])]))
+        parts.append(details(phrase, [_listed(rest[:MOST])]))
     return parts
 
 
@@ -311,8 +311,8 @@ def _listed(checks: Sequence[Check]) -> Html:
 
 def method_section(f: Findings) -> Section:
     """Return the section on the method: command line, pool, cross-validation, software versions."""
-    parts: list[Block] = [Code(f.options.source.command)] if f.options.source.command else []
-    parts.append(Text(method_words(f.pool)))
+    parts: list[Block] = [typed_code(f.options.source.command)] if f.options.source.command else []
+    parts.append(paragraph(method_words(f.pool)))
     if f.pool == DEFAULT and f.learned.members is not None:
         parts.append(shares_words(f.learned.members))
     if f.options.saved is not None:

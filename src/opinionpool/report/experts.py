@@ -12,9 +12,9 @@ from opinionpool.analysis.weights import WeightTable, weight_table
 from opinionpool.report.answers import expert_columns
 from opinionpool.report.blocks import (
     Block,
-    Definitions,
     Html,
     Section,
+    definitions,
     joined,
     long_table,
     markup,
@@ -168,7 +168,7 @@ def features_section(f: Findings) -> Section:
     if not f.measured:
         lead = "What is believed of each expert by itself, or assumed of any panel, as nothing is measured."
     titles = {column.title for column in shown}
-    meanings = Definitions([(what, detail) for what, _, detail in terms().values() if detail and what in titles])
+    meanings = definitions([(what, detail) for what, _, detail in terms().values() if detail and what in titles])
     parts: list[Block] = [lead, *long_table(shown, "expert", FIRST, MOST), meanings]
     if not f.binary and f.forecasts.options is None:
         parts.append(Html('<p class="note">Biases by class: <code>opinionpool experts FILE -o experts.csv</code>.</p>'))

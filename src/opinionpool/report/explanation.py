@@ -14,16 +14,15 @@ from opinionpool.errors import OpinionPoolError
 from opinionpool.logodds import logit
 from opinionpool.report.answers import about, closing_times, coverage_words, event_columns, plain, plain_time
 from opinionpool.report.blocks import (
-    Beside,
     Block,
     Card,
-    Cards,
-    Details,
-    Figure,
     Html,
     Section,
     Table,
-    Text,
+    beside,
+    cards,
+    details,
+    figure,
     joined,
     markup,
     missing,
@@ -240,7 +239,7 @@ def answers_section(f: Findings, verdict: Sequence[str] = ()) -> Section:
     parts: list[Block] = [_lead(f, rows)]
     parts += [words(*verdict)] if verdict else []
     if f.binary and len(rows) <= CARDS:
-        parts += [legend(_marks(f)), Cards([_card(f, t) for t in rows])]
+        parts += [legend(_marks(f)), cards([_card(f, t) for t in rows])]
     else:
         parts += _tables(f, rows)
     parts += _interval_note(f)
@@ -251,7 +250,7 @@ def answers_section(f: Findings, verdict: Sequence[str] = ()) -> Section:
     return Section("open", title, parts)
 
 
-def _lead(f: Findings, rows: Sequence[int]) -> Text:
+def _lead(f: Findings, rows: Sequence[int]) -> Html:
     event, total = about(f.forecasts), len(f.forecasts.events)
     start = f"{whole(len(rows))} of {counted(total, 'event')} {are(len(rows))} open."
     what = "class" if f.forecasts.options is None else "option"
@@ -315,7 +314,7 @@ def _tables(f: Findings, rows: Sequence[int]) -> list[Block]:
     parts: list[Block] = [legend(_marks(f)), event_table(f, rows[:first])]
     if len(rows) > first:
         more = rows[first : first + most]
-        parts.append(Details(f"The next {counted(len(more), 'open event')}", [event_table(f, more)]))
+        parts.append(details(f"The next {counted(len(more), 'open event')}", [event_table(f, more)]))
         left = len(rows) - first - len(more)
         out = f"{whole(left)} are left out of this page; " if left else ""
         phrase = (
@@ -369,7 +368,7 @@ def explanation_section(f: Findings) -> Section | None:
         return Section("why", "Why", [missing(str(error))])
     parts = _explained(f, rows[0], whys[0])
     parts += [
-        Details(f"Why: {f.question(t)}", _explained(f, t, why)) for t, why in zip(rows[1:], whys[1:], strict=True)
+        details(f"Why: {f.question(t)}", _explained(f, t, why)) for t, why in zip(rows[1:], whys[1:], strict=True)
     ]
     return Section("why", "Why" if len(rows) == 1 else f"Why: {f.question(rows[0])}", parts)
 
@@ -392,7 +391,7 @@ def _explained(f: Findings, t: int, why: Explanation) -> list[Block]:
         f"as much evidence as from 50% to 67%.{intercept}"
     )
     drawn = waterfall(why, at, f"Probability{label} for {f.question(t)}", why.interval)
-    return [Beside(texts, Figure(drawn, caption)), *_contributions(f, why, at)]
+    return [beside(texts, figure(drawn, caption)), *_contributions(f, why, at)]
 
 
 def _in_words(f: Findings, why: Explanation, at: int, label: str) -> list[Html]:

@@ -9,7 +9,7 @@ from opinionpool.forecasts import Forecasts
 from opinionpool.learning.beliefs import Beliefs
 from opinionpool.pools.fit import FitOptions, PoolLike
 from opinionpool.progress import Progress
-from opinionpool.report.blocks import Block, Section, Text, joined, markup, name, report_document
+from opinionpool.report.blocks import Block, Section, joined, markup, name, paragraph, report_document
 from opinionpool.report.changes import changes_section
 from opinionpool.report.comparison import gains_section, headline
 from opinionpool.report.evidence import checks_section, evidence_sections, method_section
@@ -78,7 +78,7 @@ def report_page(found: Findings) -> str:
     made = f"{found.options.source.date}. " if found.options.source.date else ""
     nav = markup('<nav aria-label="Sections"><ul>{}</ul></nav>\n', links)
     first = next(place for place, each in enumerate(sections) if each.anchor in DETAILS)
-    turn = Text("From here on: details for statisticians.", "turn")
+    turn = paragraph("From here on: details for statisticians.", "turn")
     parts: list[Block] = [*sections[:first], turn, *sections[first:]]
     below = f"{made}{size_line(found.forecasts)}."
     return report_document("Pooled forecasts", title, name(title), below, parts, nav)

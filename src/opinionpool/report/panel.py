@@ -25,7 +25,7 @@ from opinionpool.learning.constants import ACCURACY, CALIBRATION, CORRELATION
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.model.panel import Panel
 from opinionpool.pools.fitted_pool import Fitted
-from opinionpool.report.blocks import Block, Definitions, Section, Table, missing, name, note
+from opinionpool.report.blocks import Block, Section, Table, definitions, missing, name, note
 from opinionpool.report.charts import LABELS, effect_ends, effect_name, range_bar, two
 from opinionpool.report.findings import Findings, Missing
 from opinionpool.report.listing import Column, as_is, brief, decimal, percent, printable, whole
@@ -230,7 +230,7 @@ def basis_section(f: Findings) -> Section | None:
         caption = "Assessed. Worth: the number of resolved events that a belief counts for"
         parts.append(Table(belief_columns(rows), caption, "stack"))
     parts.append(assumed_words(beliefs, f.forecasts.experts))
-    parts.append(Definitions([terms()[key][:2] for key in ("auc", "calibration", "bias", "correlation")]))
+    parts.append(definitions([terms()[key][:2] for key in ("auc", "calibration", "bias", "correlation")]))
     if f.effects:
         p = float(f.pooled.probabilities[f.open_rows[0]])
         caption = f"{f.question(f.open_rows[0])}: the answer is {brief(p)}; how it would change if one belief were off"
@@ -313,7 +313,7 @@ def worth_section(f: Findings) -> Section:
     entries = [*_measured(f), *_by_model(f)]
     if not isinstance(f.errors, Missing):
         entries.append(("Near-duplicates", _redundant_words(f.errors)))
-    parts: list[Block] = [Definitions(entries)]
+    parts: list[Block] = [definitions(entries)]
     return Section(
         "worth",
         "Value of the panel",

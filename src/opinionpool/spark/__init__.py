@@ -14,7 +14,7 @@ _HOME = {
     "summarize": "functions",
     "pool": "functions",
     "scores": "functions",
-    "rates": "tally",
+    "rates": "functions",
     "PoolEstimator": "ml",
     "PoolModel": "ml",
 }

@@ -1,4 +1,4 @@
-"""Functions of Spark data frames: learning (summarize), pooling and scoring."""
+"""Functions of Spark data frames: learning (summarize), pooling, scoring, and shares of events that happen."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool import logodds
+from opinionpool.analysis.rates import LABELS, Rates, learned_panel
+from opinionpool.arguments import number, one_of
 from opinionpool.arrays import Array, Index
 from opinionpool.errors import ArgumentError, ProbabilityError
 from opinionpool.learning.fitted import FittedPanel
@@ -362,14 +364,14 @@ def _score_sums(batches: Iterable[Batch], *, layout: Layout, scoring_prior: npt.
     for block in read_blocks(batches, layout):
         y = np.where(block.facts.outcomes < 0, np.nan, block.facts.outcomes)
         groups = np.full(len(y), None, dtype=object) if block.facts.groups is None else block.facts.groups
-        names, number = _numbered(groups)
+        names, group = _numbered(groups)
         rows: dict[str, list[Any]] = {name: [] for name in ("expert", "group", "events", "log_score", "brier")}
         for i, expert in enumerate(block.experts):
             p = block.probabilities[:, i]
             each = log_score(p, y, scoring_prior), brier(p, y)
             known = ~np.isnan(each[0])
-            count = np.bincount(number[known], minlength=len(names))
-            found = [np.bincount(number[known], weights=score[known], minlength=len(names)) for score in each]
+            count = np.bincount(group[known], minlength=len(names))
+            found = [np.bincount(group[known], weights=score[known], minlength=len(names)) for score in each]
             some = np.flatnonzero(count)
             rows["expert"] += [expert] * len(some)
             rows["group"] += [names[g] for g in some]
@@ -384,5 +386,55 @@ def _score_sums(batches: Iterable[Batch], *, layout: Layout, scoring_prior: npt.
 def _numbered(labels: npt.NDArray[np.object_]) -> tuple[list[Any], Index]:
     """Distinct labels, and for each of `labels` its index among these."""
     place: dict[Any, int] = {}
-    number = np.array([place.setdefault(label, len(place)) for label in labels.tolist()], dtype=np.intp)
-    return [*place], number
+    places_of = np.array([place.setdefault(label, len(place)) for label in labels.tolist()], dtype=np.intp)
+    return [*place], places_of
+
+
+def rates(
+    df: DataFrame,
+    pool: object,
+    by: str,
+    *,
+    outcome: str | None = None,
+    experts: Sequence[str] | str | None = None,
+    event: str | None = None,
+    probability: str | None = None,
+    prior: float | None = None,
+    labels: str = "random",
+    level: float = 0.9,
+) -> Rates:
+    """Shares of events that happen, by group, as by `opinionpool.rates`, without the other estimators.
+
+    Parameters
+    ----------
+    df : DataFrame
+        Wide or long, as for `summarize`.
+    pool : fitted pool of two classes that says how sure it is
+    by : str
+        The column of groups.
+    outcome : str, optional
+        The column of outcomes, null where not resolved; all events are open without it.
+    experts, event, probability
+        As for `opinionpool.spark.pool`.
+    prior : float, optional
+        That of the fit if not given.
+    labels, level
+        As for `opinionpool.rates`.
+
+    Raises
+    ------
+    ArgumentError, LearningError
+        If the pool has more than two classes, or does not say how sure it is.
+    """
+    need_pyspark()
+    one_of(labels, "labels", LABELS)
+    level, trained = number(level, "level", 0, 1, between=True), TrainedPool.of(pool)
+    state = learned_panel(trained.learned)
+    if len(state.classes) > 2:
+        raise ArgumentError(f"rates of tables of Spark are of two classes, and the pool has {len(state.classes)}")
+    names = trained.experts if experts is None else experts
+    asked = Asked(names, outcome, event, probability, group=by, scale=trained.scales)
+    table, layout = lay_out(df, asked, trained.classes)
+    from opinionpool.spark.summary import Tally, merged_over
+
+    return merged_over(table, layout, partial(Tally, state, prior)).rates(labels, level)

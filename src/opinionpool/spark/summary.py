@@ -1,4 +1,4 @@
-"""Summary of a partition, a stream's state after learning from it; workers merge summaries in stages.
+"""Summary of a partition, such as a stream's state after learning from it; workers merge summaries in stages.
 
 It depends on the rows of the partition alone, so that a task that is run twice, or twice at once, gives the same; and
 merging depends on nothing but what is merged: sums to rounding, the sample to the last bit.
@@ -12,9 +12,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
+from opinionpool.analysis.rates import Likelihoods, Rates, rates_of, with_fit
+from opinionpool.analysis.shares import Binned, dependence, posterior
+from opinionpool.arrays import Index
 from opinionpool.errors import DuplicateError, OpinionPoolError
-from opinionpool.names import repeated
+from opinionpool.forecasts import Forecasts
+from opinionpool.learning.fitted import FittedPanel
+from opinionpool.names import places, repeated
 from opinionpool.spark.blocks import Batch, Block, read_blocks
 from opinionpool.spark.layout import Layout
 from opinionpool.streams.stream import Stream
@@ -71,6 +77,59 @@ class Summary:
         names = sorted(state.experts) if by_name else state.experts
         stream._state = stream._state.joined(names)[0].merge(state)
         return stream
+
+
+class Tally:
+    """Counts of events by group and score, from which rates are estimated."""
+
+    def __init__(self, state: FittedPanel, prior: npt.ArrayLike | None) -> None:
+        self.state, self.prior = state, prior
+        self.names: list[str] = []
+        self.parts: list[tuple[Binned, Index]] = []
+
+    def add(self, block: Block) -> None:
+        """Add the events of a block."""
+        q, y, classes = block.probabilities, block.facts.outcomes, self.state.classes
+        wide = np.full((len(q), len(self.state.experts)), np.nan)
+        wide[:, places(block.experts, self.state.experts)] = q
+        outcomes = [None if each < 0 else classes[each] for each in y.tolist()]
+        events = Likelihoods.of(
+            self.state,
+            Forecasts.from_array(wide, outcomes, experts=self.state.experts, classes=classes),
+            self.prior,
+        )
+        labels = (
+            [each or "(none)" for each in block.facts.groups.tolist()]
+            if block.facts.groups is not None
+            else ["all"] * len(q)
+        )
+        names = sorted(set(labels))
+        group = np.array([names.index(each) for each in labels], dtype=np.intp)
+        data = Binned.of(events.ratios[:, 1], group, y, len(names), answered=events.answered)
+        self._join(names, [(data, np.arange(len(names)))])
+
+    def _join(self, names: Sequence[str], parts: list[tuple[Binned, Index]]) -> None:
+        self.names += [each for each in names if each not in set(self.names)]
+        place = np.array([self.names.index(each) for each in names], dtype=np.intp)
+        together = [*self.parts, *((data, place[rows]) for data, rows in parts)]
+        self.parts = [(Binned.joined(together, len(self.names)), np.arange(len(self.names)))]
+
+    def merge(self, other: Tally) -> None:
+        """Merge another tally into this one."""
+        self._join(other.names, other.parts)
+
+    def rates(self, labels: str, level: float) -> Rates:
+        """Share of events that happen in each group, by name, with intervals of probability `level`."""
+        order = np.argsort(self.names)
+        data = self.parts[0][0]
+        data = data._replace(counts=data.counts[:, order])
+        one = np.ones(len(order))
+        design, together = dependence(one, order, None, len(order))
+        size = data.counts.sum(axis=2).round().astype(np.intp)
+        data, believed = with_fit(data, self.state.left_out, np.full(2, 0.5), 1)
+        found = posterior(data, believed, design, one, together, random=labels == "random")
+        names = tuple(self.names[g] for g in order)
+        return rates_of(names, self.state.classes, [found], (size.sum(axis=0), size[1:].sum(axis=0)), {}, level)
 
 
 def merged_over(table: DataFrame, layout: Layout, make: Callable[[], Found]) -> Found:
