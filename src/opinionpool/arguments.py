@@ -1,4 +1,7 @@
-"""Arguments of one value, checked where they come in: types, numbers, names from a list, paths."""
+"""Arguments of one value, checked where they come in: types, numbers, names from a list, paths.
+
+An ArgumentError names the argument, the rule and the value.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ _OF_FORECASTS = "; op.Forecasts.from_array(X, y) makes them of arrays, op.read_f
 
 
 def expect_type(value: object, kinds: type | tuple[type, ...], name: str) -> None:
-    """Refuse an argument of another type. An ArgumentError names the argument, what it should be and what it is."""
+    """Refuse an argument of another type."""
     if isinstance(value, kinds):
         return
     wanted = " or ".join(
@@ -59,8 +62,6 @@ def number(
 ) -> float:
     """Return a finite number from `least` to `most`, or strictly between them.
 
-    An ArgumentError names the argument, the rule and the value.
-
     >>> number(1, "penalty", 0)
     1.0
     """
@@ -87,8 +88,6 @@ def whole_number(
 ) -> int:
     """Return a whole number from `least` to `most` as an int; 3.0 is accepted, too.
 
-    An ArgumentError names the argument, the rule and the value.
-
     >>> whole_number(3.0, "folds", 2)
     3
     """
@@ -103,8 +102,6 @@ def whole_number(
 def one_of(value: object, name: str, choices: Iterable[str], error: type[ArgumentError] = ArgumentError) -> str:
     """Return the value if it is among the allowed words.
 
-    An ArgumentError names the argument, the word that was meant or all of them, and the value.
-
     >>> one_of("log", "score", ("brier", "log"))
     'log'
     """
@@ -116,10 +113,7 @@ def one_of(value: object, name: str, choices: Iterable[str], error: type[Argumen
 
 
 def labels_given(values: object, name: str, error: type[ArgumentError] = ArgumentError) -> tuple[object, ...]:
-    """Return labels as a tuple; a text gives its letters, and sets are refused as they have no order.
-
-    An ArgumentError names the argument and what it is.
-    """
+    """Return labels as a tuple; a text gives its letters, and sets are refused as they have no order."""
     if not isinstance(values, (bytes, set, frozenset)) and isinstance(values, Iterable):
         try:
             found = tuple(values)
@@ -143,7 +137,7 @@ def _single(value: object, name: str, error: type[ArgumentError]) -> ArgumentErr
 
 
 def names_given(values: object, name: str, error: type[ArgumentError] = ArgumentError) -> tuple[str, ...]:
-    """Return names as a tuple of text. An ArgumentError names the argument, and a name that is none."""
+    """Return names as a tuple of text."""
     found = several(values, name, error)
     bad = [each for each in found if not isinstance(each, str)]
     if bad:
@@ -162,16 +156,13 @@ def file_path(path: object, name: str = "path") -> str:
 
 
 def expect_function(value: object, name: str) -> None:
-    """Raise an error unless the argument is callable or None. An ArgumentError names the argument and what it is."""
+    """Raise an error unless the argument is callable or None."""
     if value is not None and not callable(value):
         raise ArgumentError(f"{name} must be a function, or None, and it is {brief(value)}")
 
 
 def chosen_name(value: object, what: str, names: Sequence[str]) -> str:
-    """Return the value if it is among the known names.
-
-    An ArgumentError names the one that was meant, or all that there are.
-    """
+    """Return the value if it is among the known names."""
     if isinstance(value, str) and value in names:
         return value
     if not isinstance(value, str):

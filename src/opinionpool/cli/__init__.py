@@ -1,15 +1,49 @@
-"""The command line; `main` is the entry point."""
+"""The command line; `main` is the entry point. A command ends on Ctrl-C, a request to end, and a closed terminal."""
 
 from __future__ import annotations
 
+import signal
 import sys
-
-from opinionpool.cli.stopping import listen, status, stopped
 
 # Signals are listened to before anything else is imported, typing too.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from types import FrameType
     from typing import NoReturn
+
+_NAMES = ("SIGINT", "SIGTERM", "SIGHUP")
+# Signals that came, the last one last. What is raised on them may be lost in a library that reads a file.
+_CAME: list[int] = []
+
+
+def listen() -> None:
+    """Install handlers that raise on signals that would end the process; ignored signals stay ignored."""
+    _CAME.clear()
+    for name in _NAMES:
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _unwind)
+
+
+def _unwind(number: int, _: FrameType | None) -> None:
+    _CAME.append(number)
+    raise KeyboardInterrupt
+
+
+def stopped() -> bool:
+    """Whether a signal has asked the command to end."""
+    return bool(_CAME)
+
+
+def status() -> int:
+    """Exit status of a command that a signal ended: 128 + signal number."""
+    return 128 + (_CAME[-1] if _CAME else signal.SIGINT)
+
+
+def check() -> None:
+    """Raise KeyboardInterrupt if a signal came but its exception was lost."""
+    if _CAME:
+        raise KeyboardInterrupt
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:

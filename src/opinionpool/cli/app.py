@@ -14,7 +14,7 @@ from typing import NoReturn
 
 import click
 
-from opinionpool.cli import commands, pages, stopping
+from opinionpool.cli import commands, pages, status, stopped
 from opinionpool.cli.output import error_line, hush, open_closed_streams, speak_utf8, tell
 from opinionpool.errors import OpinionPoolError
 from opinionpool.version import __version__
@@ -52,12 +52,12 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     # ten times the work, and sums in another order end in other digits.
     for library in ("OPENBLAS", "MKL", "OMP"):
         os.environ[f"{library}_NUM_THREADS"] = "1"
-    status = run(arguments)
-    if stopping.stopped():
+    code = run(arguments)
+    if stopped():
         # A library may have noted the interruption for the end of the process, which would change the status.
         hush(sys.stdout)
-        os._exit(status)
-    sys.exit(status)
+        os._exit(code)
+    sys.exit(code)
 
 
 def run(arguments: list[str] | None = None) -> int:
@@ -75,7 +75,7 @@ def run(arguments: list[str] | None = None) -> int:
         return 1
     except (click.Abort, KeyboardInterrupt):
         tell("opinionpool: interrupted")
-        return stopping.status()
+        return status()
     except BrokenPipeError:
         # Whoever read the messages has gone.
         hush(sys.stdout)
@@ -87,10 +87,10 @@ def run(arguments: list[str] | None = None) -> int:
         tell(error_line(f"{place}{error.strerror or error}"))
         return 1
     except Exception as error:
-        if stopping.stopped():
+        if stopped():
             # A library turned the interruption into an error of its own.
             tell("opinionpool: interrupted")
-            return stopping.status()
+            return status()
         frame = traceback.extract_tb(error.__traceback__)[-1]
         fault = f"{type(error).__name__}: {error} ({os.path.basename(frame.filename)}, line {frame.lineno})"
         tell(error_line(f"a fault of opinionpool itself, please report it: {fault}"))

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, TextIO
 
 from opinionpool.atomic import replacing
-from opinionpool.cli import stopping
+from opinionpool.cli import check
 from opinionpool.progress import advancing
 from opinionpool.report.listing import folded, printable
 
@@ -63,7 +63,7 @@ def destination(path: str | None) -> Iterator[TextIO]:
         stream = io.TextIOWrapper(raw, "utf-8", "backslashreplace", newline="")
         try:
             yield stream
-            stopping.check()
+            check()
         finally:
             stream.detach()
 

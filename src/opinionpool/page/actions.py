@@ -45,6 +45,9 @@ def acted(assessment: Assessment, action: Action) -> Assessment:
         value = action.get("value")
         given = None if entry.blank and value in {None, ""} else number(value, entry.what, entry.least, entry.most)
         return entry.put(assessment, action, given)
+    if do in _OF_EXPERTS:
+        own = assessment.expert(action.get("expert"))
+        return assessment.with_expert(_OF_EXPERTS[do](assessment, own, action))
     if do not in _ACTIONS:
         raise ArgumentError("the page asked for something that this server does not know; load it again")
     return _ACTIONS[do](assessment, action)
@@ -81,17 +84,14 @@ def _as_read(labels: list[str]) -> tuple[object, ...]:
     return read_forecasts({key: [row[key] for row in rows] for key in rows[0]}).classes
 
 
-def _name(a: Assessment, action: Action) -> Assessment:
-    own, name = a.expert(action.get("expert")), one_line(action.get("value"), "a name")
-    _check_name(a, name, own.key)
-    return a.with_expert(replace(own, name=name))
-
-
-def _check_name(a: Assessment, name: str, key: int | None = None) -> None:
+def _named(a: Assessment, own: Expert, value: object) -> Expert:
+    """Return an expert with a name; an ArgumentError if another one has it."""
+    name = one_line(value, "a name")
     if not name:
         raise ArgumentError("an expert needs a name")
-    if any(each.name == name and each.key != key for each in a.experts):
+    if any(each.name == name and each.key != own.key for each in a.experts):
         raise ArgumentError(f"there is already an expert called {name!r}")
+    return replace(own, name=name)
 
 
 # A name with a number behind it, unlike "Expert 1" with a sign between them or a per cent sign.
@@ -111,21 +111,14 @@ def _add(a: Assessment, action: Action) -> Assessment:
             name = found[1]
             value = number(found[2] or found[4], f"the probability of {name.strip()!r}", 0.0, 100.0)
             forecast = (value / 100.0 if found[3] or found[5] or value > 1.0 else value,)
-        text = one_line(name, "a name")
-        _check_name(a, text)
-        key = 1 + max((each.key for each in a.experts), default=0)
-        a = replace(a, experts=(*a.experts, Expert(key, text, forecast)))
+        new = Expert(1 + max((each.key for each in a.experts), default=0), "", forecast)
+        a = replace(a, experts=(*a.experts, _named(a, new, name)))
     return a
 
 
 def _remove(a: Assessment, action: Action) -> Assessment:
     own = a.expert(action.get("expert"))
     return replace(a, experts=tuple(each for each in a.experts if each is not own))
-
-
-def _forecast(a: Assessment, action: Action) -> Assessment:
-    own = a.expert(action.get("expert"))
-    return a.with_expert(replace(own, forecast=_shares(a, own.forecast, action, "a forecast")))
 
 
 def _include(a: Assessment, action: Action) -> Assessment:
@@ -155,43 +148,44 @@ def _shares(a: Assessment, old: tuple[float, ...] | None, action: Action, what: 
     return tuple(p if i == at else x * (1.0 - p) / rest for i, x in enumerate(before))
 
 
-def _accuracy(a: Assessment, action: Action) -> Assessment:
+def _accurate(own: Expert, action: Action) -> Expert:
     unit = str(action.get("unit"))
     if unit not in UNITS:
         raise ArgumentError("there is no such way to say how good an expert is")
     value = number(action.get("value"), "how good an expert is", *UNITS[unit])
     given: dict[str, Any] = dict.fromkeys(ACCURACIES)
-    return _believed(a, action, given | {unit: value})
+    return _believed(own, given | {unit: value})
 
 
-def _believed(a: Assessment, action: Action, values: Mapping[str, float | None]) -> Assessment:
-    """Replace some beliefs of one expert, with the worth that its first belief has."""
-    own = a.expert(action.get("expert"))
-    worth = next((belief.worth for belief in own.beliefs.given.values()), WORTH)
+def _believed(own: Expert, values: Mapping[str, float | None], worth: float | None = None) -> Expert:
+    """Return an expert with other values of some beliefs, by default with the worth that its first belief has."""
+    worth = worth or next((belief.worth for belief in own.beliefs.given.values()), WORTH)
     given: dict[str, Any] = {name: None if value is None else Belief(value, worth) for name, value in values.items()}
-    return a.with_expert(replace(own, beliefs=replace(own.beliefs, **given)))
+    return replace(own, beliefs=replace(own.beliefs, **given))
 
 
-def _worth(a: Assessment, action: Action) -> Assessment:
-    """Set the worth, in events, of an expert's beliefs; if it has none, the assumed values become its beliefs."""
+def _worth(a: Assessment, own: Expert, worth: float | None) -> Expert:
+    """Return an expert with beliefs worth so many events; if it has none, the assumed values become its beliefs."""
     from opinionpool.analysis.value import expected_auc
 
-    own, worth = a.expert(action.get("expert")), _events(action)
     if worth is None:
-        return a.with_expert(replace(own, beliefs=ExpertBeliefs()))
-    if not own.beliefs.given:
+        return replace(own, beliefs=ExpertBeliefs())
+    values = {name: old.value for name, old in own.beliefs.given.items()}
+    if not values:
         features = a.features(own, a.common)
-        area, kappa = round(float(expected_auc(features.accuracy)), 2), float(f"{features.calibration:.3g}")
-        start = ExpertBeliefs(auc=Belief(area, worth), calibration=(kappa, worth))
-        return a.with_expert(replace(own, beliefs=start))
-    given: dict[str, Any] = {name: Belief(old.value, worth) for name, old in own.beliefs.given.items()}
-    return a.with_expert(replace(own, beliefs=replace(own.beliefs, **given)))
+        values["auc"] = round(float(expected_auc(features.accuracy)), 2)
+        values["calibration"] = float(f"{features.calibration:.3g}")
+    return _believed(own, values, worth)
 
 
 def _events(action: Action) -> float | None:
     """Return the worth of a belief in events, as an action gives it; None if it is left empty."""
     value = action.get("value")
     return {"": None, "inf": math.inf}[str(value)] if value in {"", "inf"} else number(value, "a worth", 1e-3, 1e9)
+
+
+def _of(a: Assessment, action: Action, values: Mapping[str, float | None]) -> Assessment:
+    return a.with_expert(_believed(a.expert(action.get("expert")), values))
 
 
 def _correlation(a: Assessment, _: Action, value: float | None) -> Assessment:
@@ -257,9 +251,9 @@ _NUMBERS: Mapping[str, _Number] = MappingProxyType(
         # The control moves on a logarithmic scale, so that half and double are equally far from 1.
         "calibration": _Number(
             "calibration as a power of two", -3.0, 3.0,
-            lambda a, action, x: _believed(a, action, {"calibration": float(f"{2.0 ** (x or 0.0):.3g}")}),
+            lambda a, action, x: _of(a, action, {"calibration": float(f"{2.0 ** (x or 0.0):.3g}")}),
         ),
-        "bias": _Number("a bias in log-odds", -5.0, 5.0, lambda a, action, x: _believed(a, action, {"bias": x})),
+        "bias": _Number("a bias in log-odds", -5.0, 5.0, lambda a, action, x: _of(a, action, {"bias": x})),
         "correlation": _Number("a correlation", 0.0, 0.99, _correlation),
         "action": _Number("what acting costs", 0.0, 1e15, lambda a, _, x: _stakes(a, action=x), blank=True),
         "loss": _Number("what not to act costs", 0.0, 1e15, lambda a, _, x: _stakes(a, loss=x), blank=True),
@@ -271,24 +265,29 @@ _NUMBERS: Mapping[str, _Number] = MappingProxyType(
         ),
     }
 )  # fmt: skip
+# What becomes of the expert whom an action is about.
+_OF_EXPERTS: Mapping[str, Callable[[Assessment, Expert, Action], Expert]] = MappingProxyType(
+    {
+        "name": lambda a, own, action: _named(a, own, action.get("value")),
+        "forecast": lambda a, own, action: replace(own, forecast=_shares(a, own.forecast, action, "a forecast")),
+        "clear": lambda _a, own, _: replace(own, forecast=None),
+        "accuracy": lambda _a, own, action: _accurate(own, action),
+        "worth": lambda a, own, action: _worth(a, own, _events(action)),
+    }
+)
 _ACTIONS: Mapping[str, Callable[[Assessment, Action], Assessment]] = MappingProxyType(
     {
         "question": _question,
         "assessor": lambda a, action: replace(a, assessor=one_line(action.get("value"), "the name of who assessed")),
         "blank": lambda _a, _: blank(),
         "outcomes": _outcomes,
-        "name": _name,
         "add": _add,
         "remove": _remove,
-        "forecast": _forecast,
-        "clear": lambda a, action: a.with_expert(replace(a.expert(action.get("expert")), forecast=None)),
         "include": _include,
         "prior": lambda a, action: replace(a, prior=_strict("a prior", _shares(a, a.prior, action, "a prior"))),
         "base_rate": lambda a, action: replace(
             a, base_rate=_strict("a base rate", _shares(a, a.base_rate, action, "a base rate"))
         ),
-        "accuracy": _accuracy,
-        "worth": _worth,
         "correlation_worth": _correlation_worth,
         "panel": _panel,
     }

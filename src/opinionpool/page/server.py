@@ -107,14 +107,13 @@ def refused(status: int, why: str) -> Response:
     return PlainTextResponse(f"{why}\n", status, HEADERS)
 
 
-async def gone(_request: Request, _error: Exception) -> Response:
-    """The answer to a request whose sender has left, which nobody gets."""
-    return refused(408, "the request ended before all of it had come")
+def refusing(status: int, why: str) -> Callable[[Request, Exception], Awaitable[Response]]:
+    """Return the handler of errors that refuses a request for a reason, to which it may add the error."""
 
+    async def answer(_request: Request, error: Exception) -> Response:
+        return refused(status, why.format(error=error, kind=type(error).__name__))
 
-async def too_large(_request: Request, _error: Exception) -> Response:
-    """The answer to a request with more bytes than are taken."""
-    return refused(413, "that is more than this page takes")
+    return answer
 
 
 HOST = "127.0.0.1"
@@ -149,7 +148,11 @@ class Page:
         ]
         self.app = Starlette(
             routes=[Mount(f"/{token}", routes=routes)],
-            exception_handlers={TooLargeError: too_large, ClientDisconnect: gone, Exception: _fault},
+            exception_handlers={
+                TooLargeError: refusing(413, "that is more than this page takes"),
+                ClientDisconnect: refusing(408, "the request ended before all of it had come"),
+                Exception: refusing(500, "a fault of opinionpool itself, please report it: {kind}: {error}"),
+            },
         )
 
     def _known(self, answer: Callable[[Session, Request], Awaitable[Response]]) -> Endpoint:
@@ -361,11 +364,6 @@ async def _asset(request: Request) -> Response:
 def _plain(move: object) -> bool:
     """Return True if a message from the page is an object of texts, numbers, true, false and null."""
     return isinstance(move, dict) and not any(isinstance(value, list | dict) for value in move.values())
-
-
-async def _fault(_request: Request, error: Exception) -> Response:
-    message = f"a fault of opinionpool itself, please report it: {type(error).__name__}: {error}\n"
-    return PlainTextResponse(message, 500)
 
 
 class Server:
