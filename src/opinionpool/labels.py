@@ -24,14 +24,8 @@ Options: TypeAlias = tuple[tuple[object, ...], ...]  # labels of each event's ow
 # Pairs of classes that need no explanation: the second is the positive one.
 FAMILIES = (
     *(("0", "1"), ("no", "yes"), ("false", "true"), ("n", "y"), ("f", "t"), ("nein", "ja"), ("non", "oui")),
-    *(
-        ("no", "sí"),
-        ("no", "si"),
-        ("falsch", "wahr"),
-        ("faux", "vrai"),
-        ("falso", "verdadero"),
-        ("negative", "positive"),
-    ),
+    *(("no", "sí"), ("no", "si"), ("falsch", "wahr"), ("faux", "vrai"), ("falso", "verdadero")),
+    ("negative", "positive"),
 )
 
 # What a missing outcome looks like after it was turned into text.

@@ -26,12 +26,8 @@ MOST = 101
 FAR = 4.5
 # Other words for preferences of one of two, A and B, or neither.
 _PREFERENCES = {
-    "a>b": "a",
-    "b<a": "a",
-    "model_a": "a",
-    "b>a": "b",
-    "a<b": "b",
-    "model_b": "b",
+    **dict.fromkeys(("a>b", "b<a", "model_a"), "a"),
+    **dict.fromkeys(("b>a", "a<b", "model_b"), "b"),
     **dict.fromkeys(("a=b", "b=a", "draw", "tied", "equal", "tie (bothbad)", "both_bad", "both bad"), "tie"),
 }
 # Words for the thing at one of two places; A stands first unless a column of orders says otherwise.
@@ -42,18 +38,10 @@ _VERDICTS = (*FAMILIES, ("incorrect", "correct"), ("i", "c"), ("fail", "pass"))
 _NOT = re.compile(r"(?:in|im|ir|un|dis|not[ _-]|non[ _-]?)(?=.{4})")
 # Words for what is between the two, and grades in order.
 _BETWEEN = frozenset(
-    {
-        "unsure",
-        "maybe",
-        "unclear",
-        "neutral",
-        "p",
-        "partial",
-        "partially",
-        "partially correct",
-        "partly",
-        "not_attempted",
-    }
+    (
+        *("unsure", "maybe", "unclear", "neutral", "p", "partial"),
+        *("partially", "partially correct", "partly", "not_attempted"),
+    )
 )
 _GRADES = (("f", "e", "d", "c", "b", "a"), ("low", "medium", "high"), ("bad", "poor", "fair", "good", "excellent"))
 _AGREEMENT = ("strongly disagree", "disagree", "neutral", "agree", "strongly agree")

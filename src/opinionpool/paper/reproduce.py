@@ -15,7 +15,7 @@ from opinionpool.arrays import Array
 from opinionpool.atomic import replacing
 from opinionpool.model.panel import Panel
 from opinionpool.paper import datasets
-from opinionpool.paper.claims import SIGNIFICANT, TABLE, Claim, model_claims, score_claims
+from opinionpool.paper.claims import NAMES, SIGNIFICANT, TABLE, Claim, model_claims, score_claims
 from opinionpool.paper.datasets import CORRELATIONS, VARIANCES, DataSet, Expected, MissingDataError, expectations
 from opinionpool.paper.experiments import DEFAULT, METHODS, Curves, run
 from opinionpool.plots import figures as plots
@@ -30,14 +30,7 @@ PRIOR = 0.3
 CALIBRATIONS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0)
 MOST = 10
 SHARED = (0.0, 0.1, 0.2, 0.5, 0.9, 1.0)
-LABELS = {
-    "gaussian": "Gaussian",
-    "logistic": "Logistic",
-    "independent": "IndOps",
-    "linear": "LinOps",
-    "average": "AvgOps",
-    DEFAULT: "default pool",
-}
+LABELS = {**NAMES, "logistic": "Logistic", DEFAULT: "default pool"}
 EXPERTS = "Number of experts N"
 SCORE = "Mean log score S\n(0 = uninformed, 1 = perfect)"
 STYLE = "\n" + Path(__file__).with_name("paper.css").read_text(encoding="utf-8")

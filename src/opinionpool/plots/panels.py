@@ -17,9 +17,10 @@ from opinionpool.arguments import brief, expect_type
 from opinionpool.arrays import Array
 from opinionpool.errors import ArgumentError
 from opinionpool.labels import UNRESOLVED
-from opinionpool.logodds import logit
+from opinionpool.logodds import expit, logit
 from opinionpool.model.panel import Panel
 from opinionpool.plots.figures import OTHER, POOL, QUIET, styled
+from opinionpool.report.charts import Scale, legible, odds
 from opinionpool.scoring.comparison import AVERAGE, LEVEL, Comparison
 from opinionpool.scoring.learning_curve import LearningCurve
 from opinionpool.scoring.reliability import ReliabilityCurve, reliability_curve
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
 # Fewer experts than this leave room for numbers in the cells of a heat map.
 LEGIBLE = 13
 GRID: Any = {"visible": True, "color": "#e4e4e4", "linewidth": 0.5}
-# Probabilities that a scale even in log-odds may name.
-TICKS = (0.001, 0.01, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.99, 0.999)
 
 
 def _axes(ax: Axes | None, height: float) -> Axes:
@@ -347,22 +346,12 @@ def waterfall(explanation: Explanation, ax: Axes | None = None, *, of: object = 
             )
         ax.set_yticks(range(len(names)), names)
         ax.invert_yaxis()
-        ticks = _legible(*ax.get_xlim())
+        low, high = expit(ax.get_xlim()).tolist()
+        ticks = legible(Scale(low, high, 0.0, 400.0, odds))
         ax.set_xticks(logit(np.array(ticks)).tolist(), [f"{100 * p:g}%" for p in ticks])
         ax.set_xlabel("Probability")
         ax.grid(axis="x", **GRID)
     return ax
-
-
-def _legible(low: float, high: float) -> list[float]:
-    """Probabilities to mark between two log-odds, with room for their labels."""
-    found: list[float] = []
-    for p in TICKS:
-        at = float(logit(np.array(p)))
-        before = float(logit(np.array(found[-1]))) if found else -np.inf
-        if low <= at <= high and at - before >= 0.09 * (high - low):
-            found.append(p)
-    return found
 
 
 def _class_of(explanation: Explanation, of: object) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 from unicodedata import east_asian_width
 
@@ -393,14 +393,19 @@ def probability_scale(low: float, high: float, start: float = LEFT, end: float =
     return Scale(float(logodds.expit(a - room)), float(logodds.expit(b + room)), start, end, odds)
 
 
-def axis(x: Scale, bottom: float) -> list[Html]:
-    """Return per cent ticks below a drawing, as many as there is room for, with grid lines."""
-    parts, last = list[Html](), -math.inf
-    ticks = [tick for tick in TICKS if x.low <= tick <= x.high]
+def legible(x: Scale) -> list[float]:
+    """Return probabilities to mark on a scale, as many as there is room for."""
+    ticks, found = [tick for tick in TICKS if x.low <= tick <= x.high], list[float]()
     for tick in ticks if len(ticks) > 2 else nice_ticks(x.low, x.high, 4):
-        if not x.low <= tick <= x.high or x(tick) - last < 34:
-            continue
-        last = x(tick)
+        if x.low <= tick <= x.high and (not found or x(tick) - x(found[-1]) >= 34):
+            found.append(tick)
+    return found
+
+
+def axis(x: Scale, bottom: float) -> list[Html]:
+    """Return per cent ticks below a drawing, with grid lines."""
+    parts = list[Html]()
+    for tick in legible(x):
         parts.append(line(x(tick), 0, x(tick), bottom, "grid"))
         parts.append(label(x(tick), bottom + 15, f"{100 * tick:g}%", anchor="middle", kind="tick"))
     return parts
@@ -518,18 +523,11 @@ def shape(kind: str, x: float, y: float) -> Html:
 def tornado(effects: Sequence[Effect], answer: float, threshold: float | None, what: str) -> Html:
     """Return a chart with a bar for each forecast or belief that is varied, longest first; open bars are assumed."""
     shown = effects[:BARS]
-    features = [LABELS.get(each.what, each.what) for each in shown]
-    names = [
-        f"{shortened(e.expert, 14)}: {what}" if e.expert else what for e, what in zip(shown, features, strict=True)
-    ]
-    names = [name if each.assessed else f"{name} (assumed)" for name, each in zip(names, shown, strict=True)]
+    names = [effect_name(replace(each, expert=shortened(each.expert, 14))) for each in shown]
     ends = [answer, *(end for each in shown for end in each.answers)]
     near = threshold is not None and abs(odds(threshold) - odds(answer)) < 4
-    left = min(26.0 + 6.4 * max(map(len, names)), 212.0)
-    x = probability_scale(
-        min([*ends, threshold] if near and threshold is not None else ends),
-        max([*ends, threshold] if near and threshold is not None else ends), left, BROAD - 22,
-    )  # fmt: skip
+    ends += [threshold] if near and threshold is not None else []
+    x = probability_scale(min(ends), max(ends), min(26.0 + 6.4 * max(map(len, names)), 224.0), BROAD - 22)
     height = 25.0
     bottom = height * len(shown) + 20
     parts = axis(x, bottom)
@@ -545,7 +543,7 @@ def tornado(effects: Sequence[Effect], answer: float, threshold: float | None, w
         low, high = effect_ends(effect)
         bar = rect(a, top + 5, max(b - a, 1), height - 10, "range" if effect.assessed else "range assumed")
         answers = [f"{percent(p)} at {end}" for p, end in zip(effect.answers, (low, high), strict=True)]
-        both = joined([label(left - 10, top + 16, name, anchor="end"), bar])
+        both = joined([label(x.start - 10, top + 16, name, anchor="end"), bar])
         parts.append(titled(f"{effect_name(effect)}: {', '.join(answers)}", both))
     parts.append(line(x(answer), 14, x(answer), bottom, "answer"))
     says = f"{what}, at present {percent(answer)}. " + "; ".join(

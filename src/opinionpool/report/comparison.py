@@ -6,8 +6,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 
-import numpy as np
-
 from opinionpool.logodds import FLOOR
 from opinionpool.report.blocks import (
     Block,
@@ -32,8 +30,6 @@ from opinionpool.report.listing import Column, as_is, decimal, finite, percent, 
 from opinionpool.report.view import View
 from opinionpool.scoring.comparison import AVERAGE, LEVEL, BaseRate, Comparison, ExpertScore
 from opinionpool.scoring.intervals import FEWEST_CLUSTERS, Difference
-from opinionpool.scoring.reliability import auc
-from opinionpool.scoring.scores import brier
 from opinionpool.text import are, counted
 
 # Tables show so many experts at either end of the list.
@@ -285,7 +281,7 @@ def gains_section(f: Findings) -> Section:
         # Large numbers and intervals would promise more than so few events can show.
         return Section("gains", title, [lead, meaning, *caveats])
     texts: list[Block] = [] if best is None else [_beside_best(best, found)]
-    texts.append(_scores(f, found, best))
+    texts.append(_scores(f, found))
     return Section(
         "gains", title, [lead, _cards(f, found, best), beside(texts, _chart(f, gain, best)), meaning, *caveats]
     )
@@ -385,36 +381,15 @@ def _cards(f: Findings, found: Comparison, best: ExpertScore | None) -> Html:
     return cards(shown)
 
 
-def _scores(f: Findings, found: Comparison, best: ExpertScore | None) -> Table:
-    """Return the table of skill, log loss, Brier score and AUC of pool, average, base rate and best expert."""
+def _scores(f: Findings, found: Comparison) -> Table:
+    """Return the table of skill, log loss, Brier score and AUC of pool, average and base rate."""
     names = {AVERAGE: "simple average", "base rate": "base rate alone"}
     pools = pool_columns(found) if found.base is None else with_base_rate(pool_columns(found), found.base)
     shown = [each for each in pools if each.key in {"skill", "log_loss", "brier", "auc"} and each.title is not None]
     who: list[str] = [names.get(pool, "the pool") for pool in pools[0].values]
-    if best is not None:
-        answered = "" if best.events == found.scored else f" ({counted(best.events, 'event')})"
-        who.append(markup("{}{}", name(best.expert), answered))
-        own = _expert_scores(f, found, best)
-        shown = [replace(each, values=[*each.values, own.get(each.key)]) for each in shown]
     caption = "Skill: 0 is the base rate, the share of the other events that happened; 1 is perfect"
-    caption += "; not computed for single experts" if best is not None else ""
     caption += ". Log loss and Brier score measure error: lower is better"
     if f.binary:
         caption += ". AUC, the area under the ROC curve: of two events, how often the one that happened had the higher "
         caption += "forecast"
     return Table([Column("who", who, "", page=str), *shown], caption)
-
-
-def _expert_scores(f: Findings, found: Comparison, best: ExpertScore) -> dict[str, float | None]:
-    """Return log loss, Brier score and AUC of one expert on the scored events that it answered."""
-    forecasts = f.forecasts
-    forecast = forecasts.X[:, forecasts.experts.index(best.expert)]
-    scored = (
-        forecasts.resolved
-        & ~np.isnan(found.scores[found.reference])
-        & ~np.isnan(forecast.reshape(len(forecast), -1)).any(axis=1)
-    )
-    forecast, outcomes = forecast[scored], forecasts.outcomes[scored]
-    area = auc(forecast, outcomes).area if f.binary and len(np.unique(outcomes)) == 2 else None
-    loss = (1.0 - best.score) * math.log(len(forecasts.classes))
-    return {"log_loss": loss, "brier": float(np.mean(brier(forecast, outcomes))), "auc": area}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Sequence
 
 import numpy as np
@@ -15,9 +14,7 @@ from opinionpool.report.blocks import (
     Html,
     Section,
     definitions,
-    joined,
     long_table,
-    markup,
     name,
     note,
     sentence,
@@ -36,14 +33,12 @@ from opinionpool.text import are, counted
 # Rows that a table shows at once, and that it has at most; open events whose forecasts stand beside the weights.
 FIRST, MOST = 25, 500
 BESIDE = 3
-# So many experts of whom the table would say the same stand in one row.
-ALIKE = 5
 
 
 def experts_section(f: Findings) -> Section:
     """Return the section with each expert's weight as a picture, and its forecasts if few events are open."""
     weights = weight_table(f.state)
-    columns = _grouped(_columns(f, weights))
+    columns = _columns(f, weights)
     parts: list[Block] = [words(*_lead(f, weights))]
     if weights is not None and np.isfinite(weights.low).any():
         meaning = f"weight with its {weights.level:.0%} interval; the vertical line is 0"
@@ -78,26 +73,6 @@ def _columns(f: Findings, weights: WeightTable | None) -> list[Column]:
         title = f"forecast: {f.forecasts.events[t]}" if len(shown) > 1 else "forecast"
         columns.append(Column("forecast", [finite(p) for p in f.forecasts.X[t][order].tolist()], title, brief))
     return [*columns, Column("resolved", [counts[i] for i in order], "resolved", whole)]
-
-
-def _grouped(columns: Sequence[Column]) -> list[Column]:
-    """Return the columns with experts of equal rows merged into one row, which unfolds to their names."""
-    shown = ([str(v) if v is None else c.show(v) for v in c.values] for c in columns[1:])
-    rows, alike = list(zip(*shown, strict=True)), defaultdict[tuple[str, ...], list[int]](list)
-    for i, row in enumerate(rows):
-        alike[row].append(i)
-    kept, names = [], []
-    for i, (own, row) in enumerate(zip(columns[0].values, rows, strict=True)):
-        group = alike[row]
-        if len(group) < ALIKE:
-            kept.append(i)
-            names.append(own)
-        elif i == group[0]:
-            kept.append(i)
-            listing = joined((columns[0].values[j] for j in group), ", ")
-            template = "<details><summary>{} alike, of whom the same is known</summary>{}</details>"
-            names.append(markup(template, counted(len(group), "expert"), listing))
-    return [Column("expert", names, "expert"), *(column.take(kept) for column in columns[1:])]
 
 
 def _lead(f: Findings, weights: WeightTable | None) -> list[str]:

@@ -48,6 +48,14 @@ class PanelWorth:
     more: tuple[Gain | None, Gain | None]
     redundant: list[tuple[str, ...]]  # groups whose members say nearly the same
 
+    @property
+    def facts(self) -> dict[str, object]:
+        """The value of the whole panel, for JSON."""
+        value, ideal = self.value, self.ideal
+        best = None if ideal is None else ideal.joint_score
+        own = {"auc": value.joint_auc, "expected_score": value.joint_score, "effective_number": value.effective}
+        return {**own, "ideal_expected_score": best}
+
 
 def panel_worth(state: Fitted, prior: float | None = None) -> PanelWorth | None:
     """Return the value of the fitted panel under its model; None if the pool has no panel."""
@@ -98,19 +106,10 @@ def together_facts(found: PanelWorth | None) -> dict[str, object]:
     """Return the value of the whole panel for JSON."""
     if found is None:
         return {"together": None}
-    value, ideal, like = found.value, found.ideal, found.more[0]
-    return {
-        "together": {
-            "auc": value.joint_auc,
-            "expected_score": value.joint_score,
-            "expected_brier": value.joint_brier,
-            "hit_rate": value.joint_hit_rate,
-            "ideal_expected_score": None if ideal is None else ideal.joint_score,
-            "effective_number": value.effective,
-            "gain_from_one_more": None if like is None else like.score,
-            "redundant": [list(group) for group in found.redundant],
-        }
-    }
+    value, like = found.value, found.more[0]
+    more = {"expected_brier": value.joint_brier, "hit_rate": value.joint_hit_rate}
+    gain = {"gain_from_one_more": None if like is None else like.score}
+    return {"together": found.facts | more | gain | {"redundant": [list(group) for group in found.redundant]}}
 
 
 def together_lines(found: PanelWorth | None) -> list[str]:
@@ -185,17 +184,10 @@ def worth_columns(found: ExpertWorth) -> list[Column]:
 
 def worth_facts(found: ExpertWorth) -> dict[str, object]:
     """Return facts on the whole panel for JSON, beside the rows of `worth_columns`."""
-    value, (alike, independent) = found.panel.value, found.panel.more
-    return {
-        "prior": value.prior,
-        "auc": value.joint_auc,
-        "expected_score": value.joint_score,
-        "ideal_expected_score": None if found.panel.ideal is None else found.panel.ideal.joint_score,
-        "effective_number": value.effective,
-        "gain_from_one_like_these": None if alike is None else alike.score,
-        "gain_from_one_independent": None if independent is None else independent.score,
-        "ask_first": [{"expert": name, "share": share} for name, share in found.order],
-    }
+    like, independent = (None if gain is None else gain.score for gain in found.panel.more)
+    gains = {"gain_from_one_like_these": like, "gain_from_one_independent": independent}
+    first = [{"expert": name, "share": share} for name, share in found.order]
+    return {"prior": found.panel.value.prior} | found.panel.facts | gains | {"ask_first": first}
 
 
 def worth_lines(found: ExpertWorth) -> list[str]:

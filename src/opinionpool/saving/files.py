@@ -15,9 +15,9 @@ from typing import Any, BinaryIO, NoReturn
 from opinionpool.arguments import file_path
 from opinionpool.atomic import replacing
 from opinionpool.errors import SavedPoolError
-from opinionpool.saving.codec import Kinds
+from opinionpool.saving.codec import Kinds, demand
 from opinionpool.saving.kinds import KINDS
-from opinionpool.text import shown
+from opinionpool.text import listed
 from opinionpool.version import __version__
 
 FORMAT, VERSION = "opinionpool", 1
@@ -42,8 +42,7 @@ def to_bytes(pool: object, kinds: Kinds = POOLS) -> bytes:
 
     Raises SavedPoolError if this is no pool, it would take more than 256 MB, or holds what `load` refuses.
     """
-    if kinds.of(pool) is None:
-        raise SavedPoolError(f"a {type(pool).__name__} is no pool that can be saved")
+    demand(kinds.of(pool) is not None, f"a {type(pool).__name__} is no pool that can be saved")
     content = kinds.encode(pool)
     head = {"format": FORMAT, "version": VERSION, "written_by": f"opinionpool {__version__}"}
     lines = [*(f"{json.dumps(key)}: {json.dumps(value)}" for key, value in head.items())]
@@ -81,12 +80,11 @@ def _read(data: bytes, kinds_of: Callable[[str], Kinds]) -> Any:  # noqa: ANN401
     """Return the saved object from the bytes of a file, after its checksum, parts and answers are checked."""
     found = _parsed(data)
     content = found.get("content")
-    if "checksum" in found and found["checksum"] != _checksum(content):
-        raise SavedPoolError("something in it was changed after it was written, as its checksum shows")
+    same = "checksum" not in found or found["checksum"] == _checksum(content)
+    demand(same, "something in it was changed after it was written, as its checksum shows")
     named = content.get("type") if isinstance(content, dict) else None
-    if not isinstance(named, str):
-        raise SavedPoolError("content: should be a saved pool, and is not")
-    return _made(content, kinds_of(named))
+    demand(isinstance(named, str), "content: should be a saved pool, and is not")
+    return _made(content, kinds_of(str(named)))
 
 
 def _made(content: object, kinds: Kinds) -> Any:  # noqa: ANN401 - whatever was saved
@@ -102,13 +100,13 @@ def _made(content: object, kinds: Kinds) -> Any:  # noqa: ANN401 - whatever was 
         raise SavedPoolError("content: it says that it is larger than what fits into memory") from None
 
 
-def _dumped(content: object) -> str:
-    return json.dumps(content, allow_nan=False, separators=(",", ":"))
+def _dumped(content: object, *, ordered: bool = False) -> str:
+    return json.dumps(content, allow_nan=False, separators=(",", ":"), sort_keys=ordered)
 
 
 def _checksum(content: object) -> str:
     try:
-        ordered = json.dumps(content, allow_nan=False, separators=(",", ":"), sort_keys=True)
+        ordered = _dumped(content, ordered=True)
     except ValueError:
         raise SavedPoolError("a number is too large") from None
     return hashlib.sha256(ordered.encode("ascii")).hexdigest()
@@ -129,8 +127,7 @@ _PLAIN = "0123456789.+-eEtruefalsn"
 
 def _parsed(data: bytes) -> dict[str, Any]:
     """Parsed outermost JSON object of a file, whose format version is checked."""
-    if len(data) > MOST_BYTES:
-        raise SavedPoolError(f"it is larger than {MOST_BYTES // 2**20} MB")
+    demand(len(data) <= MOST_BYTES, f"it is larger than {MOST_BYTES // 2**20} MB")
     _check_brackets(data)
     try:
         found = json.loads(data.decode("utf-8"), parse_constant=_no_number, object_pairs_hook=_distinct)
@@ -147,20 +144,13 @@ def _parsed(data: bytes) -> dict[str, Any]:
         raise
     except ValueError:
         raise SavedPoolError("a number has too many digits") from None
-    if not isinstance(found, dict) or found.get("format") != FORMAT:
-        raise SavedPoolError(f'it does not say "format": "{FORMAT}"')
-    strange = found.keys() - _KEYS
-    if strange:
-        raise SavedPoolError(f"it has a {shown(min(strange))}, which is unknown")
-    version = found.get("version")
-    if type(version) is not int or version < 1:
-        raise SavedPoolError('its "version" should be a whole number')
-    if version != VERSION:
-        raise SavedPoolError(
-            f"its format has version {version}, and this release of opinionpool knows version {VERSION} only; use a "
-            "newer one"
-        )
-    return found
+    demand(isinstance(found, dict) and found.get("format") == FORMAT, f'it does not say "format": "{FORMAT}"')
+    strange, version = sorted(found.keys() - _KEYS), found.get("version")
+    demand(not strange, f"it has a {listed(strange)}, which is unknown")
+    demand(type(version) is int and version >= 1, 'its "version" should be a whole number')
+    known = f"its format has version {version}, and this release of opinionpool knows version {VERSION} only"
+    demand(version == VERSION, f"{known}; use a newer one")
+    return dict(found)
 
 
 def _check_brackets(data: bytes) -> None:
@@ -176,6 +166,5 @@ def _no_number(token: str) -> NoReturn:
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
-    if len(found) < len(pairs):
-        raise SavedPoolError("a table has the same name twice")
+    demand(len(found) == len(pairs), "a table has the same name twice")
     return found
