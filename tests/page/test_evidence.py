@@ -10,8 +10,8 @@ import pytest
 from opinionpool.errors import Note
 from opinionpool.forecasts import Forecasts
 from opinionpool.page import session as evidence
-from opinionpool.page.actions import acted
 from opinionpool.page.answer import Material, answer
+from opinionpool.page.assessment import acted
 from opinionpool.page.session import Look, Scene, Session, start_of
 from opinionpool.page.views import events as events_view, evidence as evidence_view, matching, notes, top
 from opinionpool.report.blocks import rendered

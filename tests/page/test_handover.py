@@ -15,9 +15,8 @@ from opinionpool.cli import app as cli
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.beliefs import Beliefs, ExpertBeliefs, beliefs_of_mapping
 from opinionpool.page import handover
-from opinionpool.page.actions import acted, with_beliefs
 from opinionpool.page.answer import Material, Source, answer
-from opinionpool.page.assessment import Assessment, Expert, example, from_dict, to_dict, to_toml
+from opinionpool.page.assessment import Assessment, Expert, acted, example, from_dict, to_dict, to_toml, with_beliefs
 from opinionpool.page.session import Look, Scene, start_of
 from opinionpool.streams.trained import TrainedPool
 

@@ -13,9 +13,8 @@ from opinionpool.analysis.sensitivity import Effect
 from opinionpool.learning.beliefs import Beliefs, ExpertBeliefs
 from opinionpool.model.panel import Panel
 from opinionpool.page import answer as what_if, handover
-from opinionpool.page.actions import acted
 from opinionpool.page.answer import Material, answer
-from opinionpool.page.assessment import Assessment, Candidate, Expert, Stakes, example
+from opinionpool.page.assessment import Assessment, Candidate, Expert, Stakes, acted, example
 from opinionpool.page.session import Look, Scene
 from opinionpool.page.views import decision
 from opinionpool.report.blocks import rendered

@@ -145,9 +145,7 @@ def test_its_numbers_are_those_from_python(found):
     for row, pool in ((own, scores["gaussian"]), (average, scores["average"])):
         assert row[1:] == [decimal(pool.skill), decimal(pool.log_loss), decimal(pool.brier), decimal(pool.auc)]
     best = best_expert(compared)
-    said = forecasts.X[6:, forecasts.experts.index(best.expert)]
-    told = [decimal(float(np.mean(score(said, forecasts.outcomes[6:])))) for score in (op.log_loss, op.brier_score)]
-    assert page.row("gains", best.expert)[2:4] == told
+    assert minus(f"{best.expert}, scored {decimal(best.score)}; the pool scored") in gains
     base = page.row("gains", "base rate alone")
     assert base[1:4] == ["0.000", decimal(compared.base.log_loss), decimal(compared.base.brier)]
     same = "Answering every event with the share of the other events that happened (the base rate) would score"

@@ -84,7 +84,7 @@ def experts(reading: Reading, pooling: Pooling, writing: Writing, scores: bool) 
     of all forecasts, the bias and the number of those on resolved events. The interval stays.
     """  # noqa: D301 - click reads the character
     from opinionpool.cli.pool import PooledFile
-    from opinionpool.report import answers, experts as listed, groups, panel, view as views
+    from opinionpool.report import answers, evidence, groups, panel, view as views
     from opinionpool.scoring.leaderboard import leaderboard
 
     found = PooledFile.of(reading, pooling, writing)
@@ -95,8 +95,8 @@ def experts(reading: Reading, pooling: Pooling, writing: Writing, scores: bool) 
     facts |= panel.together_facts(whole) | groups.topic_facts(about)
     notes = (*forecasts.notes, *kept.notes, *answers.expert_notes(state))
     if scores:
-        columns, below = listed.leaderboard_columns(leaderboard(forecasts)), []
-        lines = [size, *listed.leaderboard_lines(), *used[1:]]
+        columns, below = evidence.leaderboard_columns(leaderboard(forecasts)), []
+        lines = [size, *evidence.leaderboard_lines(), *used[1:]]
     else:
         columns, below = answers.expert_columns(kept.forecasts, state), [about]
         lines = [size, *used, *panel.together_lines(whole)]

@@ -1,22 +1,24 @@
 """What a page holds: a question, the experts' forecasts, and what is assessed or assumed of the experts.
 
-An assessment never changes; an action makes a new one, so that undoing is going back to an old one.
+An assessment never changes; an action of a control makes a new one, so that undoing is going back to an old one.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import re
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from operator import itemgetter
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from opinionpool.analysis.value import expected_auc
-from opinionpool.errors import ArgumentError
+from opinionpool.errors import ArgumentError, OpinionPoolError
 from opinionpool.learning.beliefs import Belief, Beliefs, ExpertBeliefs, beliefs_of_mapping
-from opinionpool.learning.constants import ACCURACY, CALIBRATION
+from opinionpool.learning.constants import ACCURACY, CALIBRATION, CORRELATION, WORTH
 from opinionpool.report.listing import printable
 from opinionpool.report.view import belief_facts
 from opinionpool.text import toml_value
@@ -263,3 +265,270 @@ def _line(name: str, belief: Belief) -> str:
 def _exact(x: float) -> str:
     """Return the shortest text that is read back as exactly the same number."""
     return f"{x:.0f}" if x == round(x, 0) and abs(x) < 1e15 else repr(x)
+
+
+# What a control sends: `do` names the action, `value` is what it says, `expert` and `class` whom it is about.
+Action: TypeAlias = Mapping[str, Any]
+# The ways to say how good an expert is that the page offers, and their ranges.
+UNITS: Mapping[str, tuple[float, float]] = MappingProxyType(
+    {"auc": (0.51, 0.99), "hit_rate": (0.51, 0.99), "score": (0.01, 0.95)}
+)
+# What an assessment may be worth, in resolved events.
+WORTHS = (5, 10, 20, 50, 100, 200)
+# Classes keep at least this probability when another one is set.
+LEAST = 1e-4
+
+
+def acted(assessment: Assessment, action: Action) -> Assessment:
+    """Return the assessment after an action; raise an OpinionPoolError, whose message says why, if there is none."""
+    do = str(action.get("do"))
+    if do in _NUMBERS:
+        entry = _NUMBERS[do]
+        value = action.get("value")
+        given = None if entry.blank and value in {None, ""} else number(value, entry.what, entry.least, entry.most)
+        return entry.put(assessment, action, given)
+    if do in _OF_EXPERTS:
+        own = assessment.expert(action.get("expert"))
+        return assessment.with_expert(_OF_EXPERTS[do](assessment, own, action))
+    if do not in _ACTIONS:
+        raise ArgumentError("the page asked for something that this server does not know; load it again")
+    return _ACTIONS[do](assessment, action)
+
+
+def _question(a: Assessment, action: Action) -> Assessment:
+    text = one_line(action.get("value"), "a question")
+    if not text:
+        raise ArgumentError("a question needs a text, by which the files that you take away name it")
+    return replace(a, question=text)
+
+
+def _outcomes(a: Assessment, action: Action) -> Assessment:
+    """Replace the classes, and drop the forecasts, prior and base rate, which are about the old classes."""
+    labels = [one_line(part, "an outcome") for part in str(action.get("value", "")).split(",")]
+    labels = [label for label in labels if label]
+    if len(labels) > MOST_CLASSES or len(set(labels)) < len(labels):
+        raise ArgumentError(f"outcomes are up to {MOST_CLASSES} different names, separated by commas")
+    classes = _as_read(labels) if len(labels) > 2 else (0, 1)
+    if len(labels) in {1, 2}:
+        raise ArgumentError("name three or more outcomes, separated by commas, or none for yes and no")
+    experts = tuple(replace(each, forecast=None) for each in a.experts)
+    if len(classes) > 2:
+        # A bias in log-odds is that of two classes.
+        experts = tuple(replace(each, beliefs=replace(each.beliefs, bias=None)) for each in experts)
+    return replace(a, classes=classes, experts=experts, prior=None, base_rate=None)
+
+
+def _as_read(labels: list[str]) -> tuple[object, ...]:
+    """Return the classes in the order in which `read_forecasts` puts them."""
+    from opinionpool.tables.read import read_forecasts
+
+    rows = [{"event": "e", "expert": "x", "class": label, "probability": 1.0 / len(labels)} for label in labels]
+    return read_forecasts({key: [row[key] for row in rows] for key in rows[0]}).classes
+
+
+def _named(a: Assessment, own: Expert, value: object) -> Expert:
+    """Return an expert with a name; an ArgumentError if another one has it."""
+    name = one_line(value, "a name")
+    if not name:
+        raise ArgumentError("an expert needs a name")
+    if any(each.name == name and each.key != own.key for each in a.experts):
+        raise ArgumentError(f"there is already an expert called {name!r}")
+    return replace(own, name=name)
+
+
+# A name with a number behind it, unlike "Expert 1" with a sign between them or a per cent sign.
+_NUMBER = re.compile(r"^(.*?)(?:\s*[,;:=|\t]\s*([0-9][0-9.,]*)\s*(%?)|\s+([0-9][0-9.,]*)\s*(%))\s*$")
+
+
+def _add(a: Assessment, action: Action) -> Assessment:
+    """Add the experts that lines of text name, with the probability that may follow a name; no beliefs."""
+    lines = [line for line in str(action.get("value", "")).splitlines() if line.strip()]
+    if not lines:
+        raise ArgumentError("type a name, or paste names, one in a line")
+    if len(a.experts) + len(lines) > MOST_EXPERTS:
+        raise ArgumentError(f"the page has room for {MOST_EXPERTS} experts; more belong in a file")
+    for line in lines:
+        name, forecast, found = line, None, _NUMBER.match(line)
+        if found and a.binary:
+            name = found[1]
+            value = number(found[2] or found[4], f"the probability of {name.strip()!r}", 0.0, 100.0)
+            forecast = (value / 100.0 if found[3] or found[5] or value > 1.0 else value,)
+        new = Expert(1 + max((each.key for each in a.experts), default=0), "", forecast)
+        a = replace(a, experts=(*a.experts, _named(a, new, name)))
+    return a
+
+
+def _remove(a: Assessment, action: Action) -> Assessment:
+    own = a.expert(action.get("expert"))
+    return replace(a, experts=tuple(each for each in a.experts if each is not own))
+
+
+def _include(a: Assessment, action: Action) -> Assessment:
+    """Give an expert without a forecast its first one, the prior."""
+    key = int(number(action.get("value"), "an expert", 0, 1e9))
+    return a.with_expert(replace(a.expert(key), forecast=a.prior or uniform(a.classes)))
+
+
+def _strict(what: str, p: tuple[float, ...] | None) -> tuple[float, ...] | None:
+    if p is not None and not all(0 < x < 1 for x in p):
+        raise ArgumentError(f"{what} must lie strictly between 0% and 100%")
+    return p
+
+
+def _shares(a: Assessment, old: tuple[float, ...] | None, action: Action, what: str) -> tuple[float, ...] | None:
+    """Return probabilities after one is set in per cent, None if cleared; for K > 2 the others keep their ratios."""
+    if action.get("value") in {None, ""}:
+        return None
+    p = number(action["value"], f"{what} in per cent", 0.0, 100.0) / 100.0
+    if a.binary:
+        return (p,)
+    k = len(a.classes)
+    at = int(number(action.get("class"), "a class", 0, k - 1))
+    before = [max(x, LEAST) for x in (old or (1.0 / k,) * k)]
+    p = min(max(p, LEAST), 1.0 - (k - 1) * LEAST)
+    rest = math.fsum(before) - before[at]
+    return tuple(p if i == at else x * (1.0 - p) / rest for i, x in enumerate(before))
+
+
+def _accurate(own: Expert, action: Action) -> Expert:
+    unit = str(action.get("unit"))
+    if unit not in UNITS:
+        raise ArgumentError("there is no such way to say how good an expert is")
+    value = number(action.get("value"), "how good an expert is", *UNITS[unit])
+    given: dict[str, Any] = dict.fromkeys(ACCURACIES)
+    return _believed(own, given | {unit: value})
+
+
+def _believed(own: Expert, values: Mapping[str, float | None], worth: float | None = None) -> Expert:
+    """Return an expert with other values of some beliefs, by default with the worth that its first belief has."""
+    worth = worth or next((belief.worth for belief in own.beliefs.given.values()), WORTH)
+    given: dict[str, Any] = {name: None if value is None else Belief(value, worth) for name, value in values.items()}
+    return replace(own, beliefs=replace(own.beliefs, **given))
+
+
+def _worth(a: Assessment, own: Expert, worth: float | None) -> Expert:
+    """Return an expert with beliefs worth so many events; if it has none, the assumed values become its beliefs."""
+    if worth is None:
+        return replace(own, beliefs=ExpertBeliefs())
+    values = {name: old.value for name, old in own.beliefs.given.items()}
+    if not values:
+        features = a.features(own, a.common)
+        values["auc"] = round(float(expected_auc(features.accuracy)), 2)
+        values["calibration"] = float(f"{features.calibration:.3g}")
+    return _believed(own, values, worth)
+
+
+def _events(action: Action) -> float | None:
+    """Return the worth of a belief in events, as an action gives it; None if it is left empty."""
+    value = action.get("value")
+    return {"": None, "inf": math.inf}[str(value)] if value in {"", "inf"} else number(value, "a worth", 1e-3, 1e9)
+
+
+def _of(a: Assessment, action: Action, values: Mapping[str, float | None]) -> Assessment:
+    return a.with_expert(_believed(a.expert(action.get("expert")), values))
+
+
+def _correlation(a: Assessment, _: Action, value: float | None) -> Assessment:
+    old = a.everyone.get("correlation")
+    assert value is not None
+    return replace(a, everyone=replace(a.everyone, correlation=Belief(value, WORTH if old is None else old.worth)))
+
+
+def _correlation_worth(a: Assessment, action: Action) -> Assessment:
+    worth, old = _events(action), a.everyone.get("correlation")
+    new = None if worth is None else Belief(CORRELATION if old is None else old.value, worth)
+    return replace(a, everyone=replace(a.everyone, correlation=new))
+
+
+def _stakes(a: Assessment, **given: float | None) -> Assessment:
+    stakes = replace(a.stakes, **given)
+    if stakes.action == 0 or (stakes.threshold is not None and not 0 < stakes.threshold < 1):
+        raise ArgumentError(
+            "acting must cost something, and less than the loss that it prevents; else one should always or never act"
+        )
+    return replace(a, stakes=stakes)
+
+
+def _panel(a: Assessment, action: Action) -> Assessment:
+    """Replace all beliefs by those in a panel file, and add the experts that only the file names."""
+    try:
+        given = tomllib.loads(str(action.get("value", "")))
+    except (ValueError, RecursionError):
+        raise ArgumentError("this is no panel file: opinionpool pool FILE --panel says what is wrong with it") from None
+    try:
+        return with_beliefs(a, beliefs_of_mapping(given))
+    except OpinionPoolError as error:
+        # What to write instead is the business of who wrote the file.
+        raise ArgumentError(f"the panel file cannot be taken over: {str(error).partition(';')[0]}") from None
+
+
+def with_beliefs(a: Assessment, beliefs: Beliefs) -> Assessment:
+    """Return the assessment with `beliefs` in place of its own, and with the experts that only `beliefs` name."""
+    everyone = replace(beliefs, experts={})
+    experts = [replace(each, beliefs=beliefs.experts.get(each.name, ExpertBeliefs())) for each in a.experts]
+    known, key = {each.name for each in experts}, max((each.key for each in experts), default=0)
+    for name, own in beliefs.experts.items():
+        if name not in known:
+            key += 1
+            experts.append(Expert(key, one_line(name, "a name"), None, own))
+    if len(experts) > max(MOST_EXPERTS, len(a.experts)):
+        raise ArgumentError(f"the page has room for {MOST_EXPERTS} experts, and these are {len(experts):,}")
+    return replace(a, everyone=everyone, experts=tuple(experts))
+
+
+class _Number(NamedTuple):
+    """Control for a number: its name in messages, its range, how its value is stored, and whether it may be blank."""
+
+    what: str
+    least: float
+    most: float
+    put: Callable[[Assessment, Action, float | None], Assessment]
+    blank: bool = False
+
+
+_NUMBERS: Mapping[str, _Number] = MappingProxyType(
+    {
+        # The control moves on a logarithmic scale, so that half and double are equally far from 1.
+        "calibration": _Number(
+            "calibration as a power of two", -3.0, 3.0,
+            lambda a, action, x: _of(a, action, {"calibration": float(f"{2.0 ** (x or 0.0):.3g}")}),
+        ),
+        "bias": _Number("a bias in log-odds", -5.0, 5.0, lambda a, action, x: _of(a, action, {"bias": x})),
+        "correlation": _Number("a correlation", 0.0, 0.99, _correlation),
+        "action": _Number("what acting costs", 0.0, 1e15, lambda a, _, x: _stakes(a, action=x), blank=True),
+        "loss": _Number("what not to act costs", 0.0, 1e15, lambda a, _, x: _stakes(a, loss=x), blank=True),
+        "candidate_auc": _Number(
+            "an AUC", *UNITS["auc"], lambda a, _, x: replace(a, candidate=replace(a.candidate, auc=x or 0.0))
+        ),
+        "candidate_correlation": _Number(
+            "a correlation", 0.0, 0.99, lambda a, _, x: replace(a, candidate=replace(a.candidate, correlation=x or 0.0))
+        ),
+    }
+)  # fmt: skip
+# What becomes of the expert whom an action is about.
+_OF_EXPERTS: Mapping[str, Callable[[Assessment, Expert, Action], Expert]] = MappingProxyType(
+    {
+        "name": lambda a, own, action: _named(a, own, action.get("value")),
+        "forecast": lambda a, own, action: replace(own, forecast=_shares(a, own.forecast, action, "a forecast")),
+        "clear": lambda _a, own, _: replace(own, forecast=None),
+        "accuracy": lambda _a, own, action: _accurate(own, action),
+        "worth": lambda a, own, action: _worth(a, own, _events(action)),
+    }
+)
+_ACTIONS: Mapping[str, Callable[[Assessment, Action], Assessment]] = MappingProxyType(
+    {
+        "question": _question,
+        "assessor": lambda a, action: replace(a, assessor=one_line(action.get("value"), "the name of who assessed")),
+        "blank": lambda _a, _: blank(),
+        "outcomes": _outcomes,
+        "add": _add,
+        "remove": _remove,
+        "include": _include,
+        "prior": lambda a, action: replace(a, prior=_strict("a prior", _shares(a, a.prior, action, "a prior"))),
+        "base_rate": lambda a, action: replace(
+            a, base_rate=_strict("a base rate", _shares(a, a.base_rate, action, "a base rate"))
+        ),
+        "correlation_worth": _correlation_worth,
+        "panel": _panel,
+    }
+)

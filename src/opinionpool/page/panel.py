@@ -14,8 +14,7 @@ from opinionpool import logodds
 from opinionpool.learning.beliefs import Belief
 from opinionpool.learning.constants import CORRELATION
 from opinionpool.model.accuracy import normal_cdf, normal_score
-from opinionpool.page.actions import UNITS, WORTHS
-from opinionpool.page.assessment import EXAMPLE, Expert, Features, uniform
+from opinionpool.page.assessment import EXAMPLE, UNITS, WORTHS, Expert, Features, uniform
 from opinionpool.page.session import Scene
 from opinionpool.report.blocks import Html, joined, markup, name, sentence
 from opinionpool.report.listing import percent, printable

@@ -16,9 +16,19 @@ from opinionpool.analysis.explanation import of_class
 from opinionpool.arrays import Array
 from opinionpool.atomic import replacing
 from opinionpool.errors import ArgumentError, OpinionPoolError
-from opinionpool.page.actions import UNITS, Action, acted
 from opinionpool.page.answer import Answer, Material, answer, as_given
-from opinionpool.page.assessment import Assessment, example, from_dict, number, one_line, to_dict, to_toml
+from opinionpool.page.assessment import (
+    UNITS,
+    Action,
+    Assessment,
+    acted,
+    example,
+    from_dict,
+    number,
+    one_line,
+    to_dict,
+    to_toml,
+)
 from opinionpool.pools.fit import FitOptions
 from opinionpool.report.blocks import Html, Section, markup, rendered, sentence
 from opinionpool.report.comparison import gains_section

@@ -12,9 +12,8 @@ from opinionpool.analysis.value import expected_auc
 from opinionpool.errors import OpinionPoolError
 from opinionpool.learning.constants import CORRELATION
 from opinionpool.page import answer as answers
-from opinionpool.page.actions import UNITS
 from opinionpool.page.answer import Answer
-from opinionpool.page.assessment import Assessment, Expert
+from opinionpool.page.assessment import UNITS, Assessment, Expert
 from opinionpool.page.panel import accuracy_words, attributes, button, choice, field, helped, slider
 from opinionpool.page.session import VIEWS, Scene
 from opinionpool.report.answers import Pooled

@@ -12,8 +12,14 @@ from opinionpool.progress import Progress
 from opinionpool.report.blocks import Block, Section, joined, markup, name, paragraph, report_document
 from opinionpool.report.changes import changes_section
 from opinionpool.report.comparison import gains_section, headline
-from opinionpool.report.evidence import checks_section, evidence_sections, method_section
-from opinionpool.report.experts import experts_section, features_section, leaderboard_section
+from opinionpool.report.evidence import (
+    checks_section,
+    evidence_sections,
+    experts_section,
+    features_section,
+    leaderboard_section,
+    method_section,
+)
 from opinionpool.report.explanation import answers_section, explanation_section
 from opinionpool.report.findings import Findings, ReportOptions, Source, find
 from opinionpool.report.groups import rates_section, topic_effects_section, topics_section
