@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -100,7 +99,7 @@ def in_order(work: Callable[[Piece], Result], pieces: Iterable[Piece], threads: 
     [0, 1, 4, 9]
     """
     threads = processors() if threads is None else threads
-    with one_blas_thread():
+    with _controller().limit(limits=1, user_api="blas"):
         if threads == 1:
             yield from map(work, pieces)
             return
@@ -120,15 +119,9 @@ def in_order(work: Callable[[Piece], Result], pieces: Iterable[Piece], threads: 
                     future.cancel()
 
 
-def one_blas_thread() -> AbstractContextManager[object]:
-    """Context manager that limits linear algebra (BLAS) to one thread."""
-    limited: AbstractContextManager[object] = _controller().limit(limits=1, user_api="blas")
-    return limited
-
-
 @cache
 def _controller() -> ThreadpoolController:
-    """Cached controller of the threads of loaded BLAS libraries, which takes long to make."""
+    """Cached controller of the threads of loaded BLAS libraries, which takes long to make; work has one of its own."""
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()

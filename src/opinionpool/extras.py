@@ -9,10 +9,6 @@ NAME = "opinionpool"
 
 def install(extra: str) -> str:
     """Return the command that installs an extra of pyproject.toml, from where this was installed or the index."""
-    return f"python -m pip install {' '.join(map(shlex.quote, _requirement(extra)))}"
-
-
-def _requirement(extra: str) -> list[str]:
     # Few need these, and they take as long to import as a quarter of NumPy.
     import json
     from importlib.metadata import PackageNotFoundError, distribution
@@ -21,17 +17,17 @@ def _requirement(extra: str) -> list[str]:
     from urllib.request import url2pathname
 
     try:
-        record = distribution(NAME).read_text("direct_url.json")
+        source = json.loads(distribution(NAME).read_text("direct_url.json") or "{}")
     except PackageNotFoundError:
         # It runs from a copy of the repository.
-        return [f"{Path(__file__).resolve().parents[2]}[{extra}]"]
-    if record is None:
-        return [f"{NAME}[{extra}]"]
-    source = json.loads(record)
-    url, repository = str(source["url"]), source.get("vcs_info")
+        source = {"url": Path(__file__).resolve().parents[2].as_uri()}
+    url, repository = str(source.get("url", "")), source.get("vcs_info")
+    place = f"{NAME}[{extra}]"
     if repository is not None:
-        return [f"{NAME}[{extra}] @ {repository['vcs']}+{url}@{repository['commit_id']}"]
-    if not url.startswith("file:"):
-        return [f"{NAME}[{extra}] @ {url}"]
-    editable = ["-e"] if source.get("dir_info", {}).get("editable") else []
-    return [*editable, f"{url2pathname(urlparse(url).path)}[{extra}]"]
+        place += f" @ {repository['vcs']}+{url}@{repository['commit_id']}"
+    elif url.startswith("file:"):
+        place = f"{url2pathname(urlparse(url).path)}[{extra}]"
+    elif url:
+        place += f" @ {url}"
+    editable = "-e " if source.get("dir_info", {}).get("editable") else ""
+    return f"python -m pip install {editable}{shlex.quote(place)}"

@@ -152,13 +152,11 @@ def _source(title: str | None, reading: Reading, paths: list[str], inputs: list[
     words = [os.path.basename(word) if word in paths else word for word in typed_again(reading, reading.options)]
     named = "standard input" if reading.files == ("-",) else os.path.basename(os.path.normpath(reading.files[0]))
     today = datetime.now(tz=UTC).astimezone()
-    digests = tuple((os.path.basename(name), _digest(name)) for name in inputs if os.path.isfile(name))
-    return Source(title or named, f"{today.day} {today:%B %Y}", " ".join(map(typed, words)), digests)
-
-
-def _digest(name: str) -> str:
-    with open(name, "rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+    digests = []
+    for name in filter(os.path.isfile, inputs):
+        with open(name, "rb") as stream:
+            digests.append((os.path.basename(name), hashlib.file_digest(stream, "sha256").hexdigest()))
+    return Source(title or named, f"{today.day} {today:%B %Y}", " ".join(map(typed, words)), tuple(digests))
 
 
 # What the page needs beyond the package itself.

@@ -295,8 +295,7 @@ class BasePool(ClassifierMixin, FittedAttributes):  # type: ignore[misc]
             return self._keep(FitState(layout, labels, None, learned, float(learned.events.sum()), notes=notes))
         keys = row_keys(X)
         if isinstance(X, Forecasts):
-            for value, name, what in ((y, "y", "outcomes"), (classes, "classes", "classes"), *_about(topics, times)):
-                without(value, name, what)
+            without(y=y, classes=classes, topics=topics, times=times)
             forecasts, layout = X, ExpertColumns.of_forecasts(X)
             empty = FitState(layout, label_array(X.classes), layout.columns)
         else:
@@ -388,8 +387,7 @@ class BasePool(ClassifierMixin, FittedAttributes):  # type: ignore[misc]
         k = len(fitted.classes)
         if isinstance(X, Forecasts):
             fitted.layout.check(X)
-            for value, name, what in _about(topics, times):
-                without(value, name, what)
+            without(topics=topics, times=times)
             prior, k = _own_priors(X, prior, state), len(X.classes)
             state = state if X.options is None else state.for_options(X.classes)
             p = state.pool_forecasts(X, prior, base_rate)
@@ -437,7 +435,7 @@ class BasePool(ClassifierMixin, FittedAttributes):  # type: ignore[misc]
     ) -> npt.NDArray[np.str_] | None:
         """Topics of the events, (T,), or None; ArgumentError for `topics` if the pool was fitted without any."""
         if isinstance(X, Forecasts):
-            without(topics, "topics", "topics")
+            without(topics=topics)
             return X.topics
         if topics is None:
             return None
@@ -498,7 +496,7 @@ class BasePool(ClassifierMixin, FittedAttributes):  # type: ignore[misc]
         about = {name: v for name, v in (("topics", topics), ("times", times)) if v is not None}
         p = self.predict_proba(X, prior, base_rate, **about)
         if isinstance(X, Forecasts):
-            without(y, "y", "outcomes")
+            without(y=y)
             codes = X.outcomes
             if scoring_prior is None and X.even is not None:
                 scoring_prior = public_probabilities(X.even)
@@ -572,8 +570,3 @@ def _names_note(who: str, names: tuple[str, ...] | None) -> str:
 
 def _own(value: npt.ArrayLike | None) -> bool:
     return value is None or np.ndim(value) == 0
-
-
-def _about(topics: Given, times: Given) -> tuple[tuple[Given, str, str], ...]:
-    """Names and values of the arguments that `op.Forecasts` already contain."""
-    return (topics, "topics", "topics"), (times, "times", "times")

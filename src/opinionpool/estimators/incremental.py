@@ -98,8 +98,7 @@ class IncrementalPool(BasePool):
         # Two threads may not both begin.
         with self.__dict__.setdefault("_lock", threading.RLock()):
             if isinstance(X, Forecasts):
-                without(topics, "topics", "topics")
-                without(times, "times", "times")
+                without(topics=topics, times=times)
                 self._add_forecasts(X, y, classes, prior, sample_weight)
             else:
                 self._add_rows(X, y, classes, prior, sample_weight, topics, times)
@@ -108,15 +107,15 @@ class IncrementalPool(BasePool):
     def _add_forecasts(
         self, forecasts: Forecasts, y: Given, classes: Given, prior: Given, sample_weight: Given
     ) -> None:
-        without(y, "y", "outcomes")
-        without(classes, "classes", "classes")
+        without(y=y, classes=classes)
         if self._begun is None:
             layout = ExpertColumns.of_forecasts(forecasts)
             stream = self._stream(label_array(forecasts.classes), prior)
             stream.add(forecasts, sample_weight)
             self._begin(FitState(layout, label_array(forecasts.classes), layout.columns, stream=stream))
             return
-        without(prior, "prior", "priors of events, and one for all is given with the first batch")
+        if prior is not None:
+            raise ArgumentError("op.Forecasts bring priors of events, and one for all is given with the first batch")
         self._begun.add(forecasts, sample_weight)
 
     def _add_rows(

@@ -313,10 +313,11 @@ def flattened(q: Array, classes: int) -> tuple[Array, bool]:
     return q.reshape(len(q), -1), True
 
 
-def without(value: Given, name: str, what: str) -> None:
-    """Raise an ArgumentError if `name` is given together with `op.Forecasts`, which contain it."""
-    if value is not None:
-        raise ArgumentError(f"op.Forecasts bring their own {what}; leave out {name}")
+def without(**given: Given) -> None:
+    """Raise an ArgumentError if an argument is given together with `op.Forecasts`, which contain it."""
+    for name, value in given.items():
+        if value is not None:
+            raise ArgumentError(f"op.Forecasts bring their own {'outcomes' if name == 'y' else name}; leave out {name}")
 
 
 @contextmanager

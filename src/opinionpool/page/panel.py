@@ -352,8 +352,7 @@ def accuracy_label(unit: str, accuracy: float) -> str:
     >>> accuracy_label("auc", 1.0)
     'AUC .84'
     """
-    label = {"auc": "AUC", "hit_rate": "hit rate", "score": "score"}[unit]
-    return f"{label} {in_unit(unit, max(accuracy, 0.0)):.2f}".replace("0.", ".", 1)
+    return f"{terms()[unit][0]} {in_unit(unit, max(accuracy, 0.0)):.2f}".replace("0.", ".", 1)
 
 
 def in_unit(unit: str, accuracy: float) -> float:

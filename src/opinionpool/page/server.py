@@ -32,7 +32,7 @@ from opinionpool.page.answer import Material
 from opinionpool.page.assessment import Assessment, number
 from opinionpool.page.panel import button, help_texts
 from opinionpool.page.session import Evidence, Keeper, Scene, Session, start_of
-from opinionpool.report.blocks import STYLE, Html, joined, markup, rendered
+from opinionpool.report.blocks import STYLE, Html, document, joined, markup, rendered
 from opinionpool.report.listing import printable
 
 # Bytes of a request: a panel file of the largest size that is read, and some more.
@@ -125,6 +125,11 @@ ASSETS = {"icon.svg": "image/svg+xml", "page.js": "text/javascript", "page.css":
 TYPES = {".html": "text/html", ".toml": "application/toml", ".csv": "text/csv", ".json": "application/json"}
 
 
+# What a page loads.
+HEAD = Html(
+    '\n<link rel="stylesheet" href="../../assets/report.css">\n<link rel="stylesheet" href="../../assets/page.css">\n'
+    '<link rel="icon" href="../../assets/icon.svg">\n<script src="../../assets/page.js" defer></script>'
+)
 Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
 
 
@@ -335,21 +340,15 @@ def _document(scene: Scene, regions: Mapping[str, Html], offers: Html, version: 
         "<ul>{}</ul>{}</section>",
         offers, button("Begin anew", "dismiss", id="dismiss"),
     )  # fmt: skip
-    return markup(
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>{}</title>\n'
-        '<link rel="stylesheet" href="../../assets/report.css">\n'
-        '<link rel="stylesheet" href="../../assets/page.css">\n<link rel="icon" href="../../assets/icon.svg">\n'
-        '<script src="../../assets/page.js" defer></script>\n</head>\n'
-        f'<body data-version="{version}">\n<a class="skip" href="#answer">To the answer</a>\n'
+    body = markup(
+        '<a class="skip" href="#answer">To the answer</a>\n'
         '<header id="top">{}</header>\n<div id="trouble" role="alert">{}</div>\n{}'
         '<p id="live" class="unseen" aria-live="polite"></p>\n<main><div id="work">{}</div>\n'
         '<section id="answer" aria-label="Answer" tabindex="-1">{}</section></main>\n{}'
-        "<noscript><p>This page needs JavaScript, which comes from your own machine alone.</p></noscript>\n"
-        "</body>\n</html>\n",
-        f"{printable(scene.question)} – opinionpool", regions["top"], regions["trouble"], kept if offers else "",
-        regions["work"], regions["answer"], help_texts(),
+        "<noscript><p>This page needs JavaScript, which comes from your own machine alone.</p></noscript>",
+        regions["top"], regions["trouble"], kept if offers else "", regions["work"], regions["answer"], help_texts(),
     )  # fmt: skip
+    return document(f"{printable(scene.question)} – opinionpool", HEAD, body, f' data-version="{version}"')
 
 
 async def _asset(request: Request) -> Response:

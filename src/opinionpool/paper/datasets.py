@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
@@ -114,15 +113,12 @@ def _read(name: str, shape: tuple[int, int]) -> tuple[tuple[str, ...], Array, np
         raise MissingDataError(f"figure 4 needs the Pima and BUPA data; get them with {install('paper')}") from None
     lines = Path(str(place)).read_text(encoding="utf-8").splitlines()
     columns = [line.split()[1].lower() for line in lines if line.startswith("@attribute")]
-    cells = np.loadtxt(io.StringIO("\n".join(_records(lines))), delimiter=",", dtype=str)
+    records = (line for line in lines if line.strip() and not line.startswith("@"))
+    cells = np.loadtxt(io.StringIO("\n".join(records)), delimiter=",", dtype=str)
     values, labels = cells[:, :-1].astype(np.float64), np.char.strip(cells[:, -1])
     if values.shape != shape or len(np.unique(labels)) != 2:
         raise OpinionPoolError(f"{place} should hold {shape[0]} x {shape[1]} covariates, and it holds {values.shape}")
     return tuple(columns[:-1]), values, labels
-
-
-def _records(lines: list[str]) -> Iterator[str]:
-    return (line for line in lines if line.strip() and not line.startswith("@"))
 
 
 @dataclass(frozen=True, eq=False)

@@ -146,7 +146,8 @@ def _write_tables(folder: Path, curves: Sequence[Curves], claims: Sequence[Claim
 def model_sections(folder: Path, claims: Sequence[Claim]) -> list[Section]:
     """Figures 1 and 2, drawn into a folder, with the claims about them."""
     q = np.linspace(0.0, 1.0, 401)
-    curve = [(f"κ = {k:g}", 100 * _calibrated(q, k)) for k in CALIBRATIONS]
+    pool = Recalibrated()
+    curve = [(f"κ = {k:g}", 100 * pool.pool(q[:, None], slope=k, prior=PRIOR)) for k in CALIBRATIONS]
     one = _drawn(
         folder, "figure-1", "Figure 1", f"Calibration curves of an unbiased expert, p° = {PRIOR:g}.", 100 * q, curve,
         ("Forecast probability q (%)", "Updated probability p* (%)"), "calibration", every=80, head="forecast_percent",
@@ -169,10 +170,6 @@ def model_sections(folder: Path, claims: Sequence[Claim]) -> list[Section]:
         Section("Figure 1: calibration", (), (one,), tuple(c for c in claims if c.figure == "1")),
         Section("Figure 2: exchangeable experts", (), (a, b), tuple(c for c in claims if c.figure == "2")),
     ]
-
-
-def _calibrated(q: Array, kappa: float) -> Array:
-    return Recalibrated().pool(q[:, None], slope=kappa, prior=PRIOR)
 
 
 def _drawn(

@@ -83,17 +83,17 @@ def joined(parts: Iterable[str], between: str = "") -> Html:
     return Html(between.join(map(text, parts)))
 
 
-def document(title: str, style: str, body: Html) -> Html:
-    """Return a whole HTML document.
+def document(title: str, style: str, body: Html, data: str = "") -> Html:
+    """Return a whole HTML document; `style` is CSS or the markup that loads it, `data` are attributes of its body.
 
     >>> document("A & B", "p { margin: 0; }", Html("<p>One.</p>")).count("&amp;")
     1
     """
-    head = markup("<title>{}</title>", title)
+    head = markup("<title>{}</title>", title) + (style if isinstance(style, Html) else f"\n<style>{style}</style>")
     return Html(
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"{head}\n<style>{style}</style>\n</head>\n<body>\n{body}\n</body>\n</html>\n"
+        f"{head}\n</head>\n<body{data}>\n{body}\n</body>\n</html>\n"
     )
 
 

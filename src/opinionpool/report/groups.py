@@ -40,15 +40,6 @@ NAMES = {AVERAGE: "simple average", DEFAULT: "the pool"}
 MOST = 50
 
 
-def tenths(number: float) -> str:
-    """Return a number of independent events, which need not be whole, as text with one decimal.
-
-    >>> tenths(4.69122467712162), tenths(8.0)
-    ('4.7', '8.0')
-    """
-    return f"{number:.1f}"
-
-
 def topic_columns(state: Fitted) -> list[Column]:
     """Return columns with each topic's intercept and slope, largest deviation first; empty without topic effects."""
     effects = getattr(state, "topics", None)
@@ -58,7 +49,10 @@ def topic_columns(state: Fitted) -> list[Column]:
     size = np.abs(effects.intercept).max(axis=1) + np.abs(effects.slope)
     order = np.argsort(-size, kind="stable").tolist()
     labels = [str(label) for label in state.classes]
-    columns = [Column("topic", table["topic"], "topic"), Column("resolved", table["resolved"], "counts as", tenths)]
+    columns = [
+        Column("topic", table["topic"], "topic"),
+        Column("resolved", table["resolved"], "counts as", "{:.1f}".format),
+    ]
     for key in [key for key in table if key.startswith("intercept") and not key.endswith(("_low", "_high"))]:
         label = "" if len(labels) == 2 else f":{labels[int(key.rpartition('_')[2])]}"
         column = Column(f"intercept{label}", table[key], f"intercept{label}", signed)
