@@ -25,12 +25,8 @@ _DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 def find_codec(head: bytes, encoding: str | None, name: str) -> str | None:
     """Return the codec of a file, by `encoding` or its byte order mark; None if it is UTF-8."""
     if encoding is not None:
-        try:
-            info = codecs.lookup(encoding)
-            "".encode(encoding)
-        except (LookupError, ValueError):
-            raise fault("no-encoding", encoding=encoding) from None
-        return None if info.name in {"utf-8", "utf-8-sig", "ascii"} else info.name
+        codec = codecs.lookup(encoding).name
+        return None if codec in {"utf-8", "utf-8-sig", "ascii"} else codec
     for mark, codec in (
         (codecs.BOM_UTF32_LE, "utf-32"),
         (codecs.BOM_UTF32_BE, "utf-32"),
@@ -50,20 +46,6 @@ def find_codec(head: bytes, encoding: str | None, name: str) -> str | None:
 def one_byte(codec: str) -> bool:
     """Return True if an encoding has one byte for each character."""
     return len(bytes(range(128, 256)).decode(codec, "replace")) == 128
-
-
-def is_utf8(path: str, gzipped: bool) -> bool:
-    """Whether a file has letters beyond ASCII and is valid UTF-8 throughout."""
-    beyond = False
-    with open_binary(path, gzipped) as file:
-        for line in file:
-            if not line.isascii():
-                beyond = True
-                try:
-                    line.decode("utf-8")
-                except UnicodeDecodeError:
-                    return False
-    return beyond
 
 
 def mixed_ends(text: bytes) -> bool:
@@ -223,12 +205,16 @@ def _ends_a_line(source: FileSource) -> bool:
     return last.endswith(("\n", "\r"))
 
 
-def csv_fault(source: FileSource) -> OpinionPoolError | int:
-    """Return the error in a CSV file that the engine rejects, or the number of rows shorter than the header."""
+def text_fault(source: FileSource) -> OpinionPoolError | int | None:
+    """Return the error in a text that the engine rejects, or of CSV the number of rows shorter than the header."""
     with source.open() as file:
         wrong = bad_encoding(source.name, file)
-    if wrong:
+    if wrong or source.format not in {"csv", "json"}:
         return wrong
+    return _csv_fault(source) if source.format == "csv" else _json_fault(source)
+
+
+def _csv_fault(source: FileSource) -> OpinionPoolError | int:
     width = len(source.header)
     last, odd, short, others = 0, (0, 0), 0, False
     try:
@@ -252,14 +238,9 @@ def csv_fault(source: FileSource) -> OpinionPoolError | int:
     return fault("other-width", Place(source.name, (line,)), (), fields=cells, width=width, names=names, way=way)
 
 
-def json_fault(source: FileSource) -> OpinionPoolError | None:
-    """Return the error for a file of JSON lines that the engine could not read, None if no fault is found."""
+def _json_fault(source: FileSource) -> OpinionPoolError | None:
     import json
 
-    with source.open() as file:
-        wrong = bad_encoding(source.name, file)
-    if wrong:
-        return wrong
     with source.lines() as lines:
         for number, line in enumerate(lines, 1):
             try:

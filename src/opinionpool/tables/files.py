@@ -19,7 +19,7 @@ from typing import BinaryIO, cast
 from opinionpool.arguments import file_path
 from opinionpool.errors import MissingFileError, Note
 from opinionpool.findings import fault, finding
-from opinionpool.tables.delimited import HEAD, csv_source, find_codec, is_utf8, mixed_ends, one_byte, transcode
+from opinionpool.tables.delimited import HEAD, bad_encoding, csv_source, find_codec, mixed_ends, one_byte, transcode
 from opinionpool.tables.engine import RATIO, SAVE_AS, SMALL, FileSource, Workspace, open_binary
 from opinionpool.tables.roles import SYNONYMS, normal
 
@@ -41,7 +41,7 @@ _FOREIGN = (
 def prepare(source: object, encoding: str | None, workspace: Workspace) -> FileSource:
     """Return a file as a source that the engine can read, copied or converted to UTF-8 where it must be.
 
-    ``"-"`` is standard input. Text beyond ASCII that is UTF-8 throughout is read as such whatever encoding is named.
+    ``"-"`` is standard input. Text that is UTF-8 throughout is read as such whatever encoding is named.
     """
     name, path = _local(source, workspace)
     head, gzipped = _first_bytes(path, name)
@@ -55,9 +55,11 @@ def prepare(source: object, encoding: str | None, workspace: Workspace) -> FileS
         return FileSource(name, path, "parquet", notes=(finding("format", format="Parquet"),))
     codec = find_codec(head, encoding, name)
     notes: tuple[Note, ...] = ()
-    if encoding is not None and codec and one_byte(codec) and is_utf8(path, gzipped):
+    if encoding is not None and codec and one_byte(codec):
         # With one --encoding for two files, one of them may well be in order as it is.
-        codec, notes = None, (finding("encoding", file=name, encoding=encoding),)
+        with open_binary(path, gzipped) as lines:
+            if bad_encoding(name, lines) is None:
+                codec, notes = None, (finding("encoding", file=name, encoding=encoding),)
     how = (", gzip" if gzipped else "") + (f", encoding {encoding or codec}" if codec else "")
     if codec or mixed_ends(head):
         path, gzipped = transcode(path, gzipped, codec or "utf-8", workspace.path("table.txt"), name), False

@@ -17,7 +17,7 @@ import numpy as np
 
 from opinionpool.errors import LayoutError, Note, OpinionPoolError
 from opinionpool.findings import Place, fault, finding
-from opinionpool.tables.delimited import csv_fault, json_fault, with_line_feeds
+from opinionpool.tables.delimited import text_fault, with_line_feeds
 from opinionpool.tables.engine import (
     FileSource,
     Progress,
@@ -127,8 +127,11 @@ def _experts_are_files(tables: Sequence[Table], roles: UserRoles) -> bool:
 
 def matching(table: Table, where: str) -> Table:
     """Return the rows of a table that meet the condition `where`."""
-    found = parse_where(where, table.name, table.names, table.text)
-    return _kept(table, found.query, found.parameters, lambda **of: finding("where", **of))
+    query, literals = parse_where(where, table.name, table.names, table.text)
+    found = _kept(table, query, literals, lambda **of: finding("where", **of))
+    if found.rows == 0:
+        raise fault("no-row-left", table=table.name, where=where)
+    return found
 
 
 def _kept(table: Table, query: str, parameters: object, note: Callable[..., Note]) -> Table:
@@ -180,12 +183,12 @@ def _read_file(
     connection = connect(source.path, workspace if disk else None, again or source.padded)
     try:
         with watch(connection, progress):
-            return _LOADERS[source.format](source, connection, on_disk)
+            return _LOADERS.get(source.format, _load_json)(source, connection, on_disk)
     except engine_errors() as error:
         connection.close()
         if interrupted(error):
             raise KeyboardInterrupt from None
-        wrong = csv_fault(source) if source.format == "csv" else json_fault(source) if source.format == "json" else None
+        wrong = None if source.format == "parquet" else text_fault(source)
         if isinstance(wrong, int) and wrong and not source.padded:
             note = finding("short-rows", Place(source.name), count=wrong)
             padded = replace(source, padded=True, notes=(*source.notes, note))
@@ -319,10 +322,5 @@ def _paths(path: tuple[str, ...], kind: object) -> Iterator[tuple[str, ...]]:
         yield path
 
 
-_LOADERS = {
-    "csv": _load_csv,
-    "parquet": _load_parquet,
-    "json": _load_json,
-    "json array": _load_json,
-    "json rows": _load_json,
-}
+# All other formats are of JSON.
+_LOADERS = {"csv": _load_csv, "parquet": _load_parquet}

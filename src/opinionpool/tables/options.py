@@ -123,10 +123,13 @@ def _encoding(name: object) -> str:
 
 
 def _dates(dates: object) -> str:
-    from opinionpool.tables.times import check_dates
+    from opinionpool.tables.times import ORDERS
 
     expect_type(dates, str, "dates")
-    check_dates(str(dates))
+    if dates not in ORDERS and "%" not in str(dates):
+        raise ArgumentError(
+            f"--dates can be dmy (days first), mdy (months first) or a format such as %d.%m.%Y, and not {dates!r}"
+        )
     return str(dates)
 
 
@@ -478,25 +481,25 @@ def read_options(path: str) -> dict[str, Any]:
         if name is None:
             near = suggestion(key, sorted(names), "there are")
             raise ArgumentError(f"{path}: no option of reading is called {key!r}; {near}")
-        _check_kind(path, key, OPTIONS[name].kind if name in OPTIONS else "text", value)
+        kind = "scale" if name == "scale" else OPTIONS[name].kind if name in OPTIONS else "text"
+        wanted, what = _IN_FILES.get(kind, ((str, int, float), "a text or number"))
+        fits = isinstance(value, wanted) and isinstance(value, bool) == (kind == "flag")
+        if not fits:
+            raise ArgumentError(f"{path}: {key} is {what.format(key)}, and not {value!r}")
         given[name] = {role: of or None for role, of in value.items()} if name == "columns" else value
     if "outcomes" in given:
         given["outcomes"] = os.path.join(os.path.dirname(path), given["outcomes"])
     return given
 
 
-def _check_kind(path: str, key: str, kind: str, value: object) -> None:
-    """Raise unless `value`, for `key` in a file of options, is of the type that this kind of option has."""
-    types: dict[str, tuple[tuple[type, ...], str]] = {
-        "flag": ((bool,), "true or false"),
-        "pairs": ((dict,), f"a table, such as [{key}] and a line with a name, = and a text"),
-        "list": ((list, str), "a list"),
-        "scale": ((dict, list, str), "a scale, or a table of them"),
-        "classes": ((list, str), "a list"),
-    }
-    wanted, what = types.get("scale" if key == "scale" else kind, ((str, int, float), "a text or number"))
-    if not isinstance(value, wanted) or (isinstance(value, bool) and kind != "flag"):
-        raise ArgumentError(f"{path}: {key} is {what}, and not {value!r}")
+# What stands in a file for an option of each kind; other options are texts or numbers.
+_IN_FILES: dict[str, tuple[tuple[type, ...], str]] = {
+    "flag": ((bool,), "true or false"),
+    "pairs": ((dict,), "a table, such as [{}] and a line with a name, = and a text"),
+    "list": ((list, str), "a list"),
+    "classes": ((list, str), "a list"),
+    "scale": ((dict, list, str), "a scale, or a table of them"),
+}
 
 
 def _texts(values: object, name: str) -> tuple[str, ...]:

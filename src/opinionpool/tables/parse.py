@@ -77,30 +77,6 @@ def read_table(table: Table, other: Table | None, request: ReadOptions) -> Forec
     return TableReader(table, other, request).forecasts
 
 
-def with_verdicts(profile: Profile, request: ReadOptions) -> ReadOptions:
-    """Return the options, with a scale for verdicts such as yes and no if the table has verdicts and no forecasts."""
-    found = None if request.rules.scales else profile.verdicts(request.columns)
-    if found is None:
-        return request
-    columns = {role: name for role, name in request.columns.items() if role != "verdict"}
-    return replace(
-        request, columns={**columns, "probability": found[0]}, scale=dict.fromkeys(("*", found[0]), str(found[1]))
-    )
-
-
-def layout_of(profile: Profile, other: Table | None, request: ReadOptions) -> Layout:
-    """Return the layout of a table from its headers and contents, the user's options and a table of outcomes."""
-    names = () if other is None else other.names
-    own = {role: name for role, name in request.keys.items() if name in profile.table.names or name not in names}
-    judges = (*request.known_experts, *request.scale)
-    experts = tuple(map(str, request.include)), tuple(map(str, request.exclude)), judges
-    given_roles = UserRoles(own, request.parts, *experts)
-    known = None if other is None else beside(other, request, profile.table.names)
-    return find_layout(
-        profile.with_scales(request.rules.scales, request.columns), given_roles, known, request.no_outcome.every
-    )
-
-
 class TableReader:
     """Reader of open tables in stages; results are computed once, and kept while changed options do not affect them.
 
@@ -139,20 +115,35 @@ class TableReader:
 
     @cached_property
     def request(self) -> ReadOptions:
-        """Options as given, with a scale if the columns hold verdicts in place of forecasts."""
-        return with_verdicts(self.profile, self.asked)
+        """Options as given, with a scale for verdicts such as yes and no if the table has verdicts and no forecasts."""
+        asked = self.asked
+        found = None if asked.rules.scales else self.profile.verdicts(asked.columns)
+        if found is None:
+            return asked
+        columns = {role: name for role, name in asked.columns.items() if role != "verdict"}
+        scale = dict.fromkeys(("*", found[0]), str(found[1]))
+        return replace(asked, columns={**columns, "probability": found[0]}, scale=scale)
 
     @cached_property
     def layout(self) -> Layout:
         """Layout of the table: the column of each role."""
-        whole = self.whole or Whole(layout_of(self.profile, self.other, self.request), None, self.profile)
-        if self.table.rows > _HEAD * _MORE and whole.layout.long and self.request.duplicates is None:
-            roles = whole.layout.roles
-            if whole.profile.repeated(
-                [roles[role] for role in ("event", "expert", "class", "verdict") if role in roles]
-            ):
-                self._refuse_repeats(whole)
-        return whole.layout
+        if self.whole is not None:
+            return self.whole.layout
+        profile, request, other = self.profile, self.request, self.other
+        names = () if other is None else other.names
+        own = {role: name for role, name in request.keys.items() if name in self.table.names or name not in names}
+        judges = (*request.known_experts, *request.scale)
+        given_roles = UserRoles(
+            own, request.parts, (*map(str, request.include),), (*map(str, request.exclude),), judges
+        )
+        known = None if other is None else beside(other, request, self.table.names)
+        scaled = profile.with_scales(request.rules.scales, request.columns)
+        found = find_layout(scaled, given_roles, known, request.no_outcome.every)
+        if self.table.rows > _HEAD * _MORE and found.long and request.duplicates is None:
+            keys = [found.roles[role] for role in ("event", "expert", "class", "verdict") if role in found.roles]
+            if profile.repeated(keys):
+                self._refuse_repeats(Whole(found, None, profile))
+        return found
 
     def _refuse_repeats(self, whole: Whole) -> None:
         """Raise if experts repeat themselves in the first rows of a very large table, before all rows are in memory."""

@@ -28,7 +28,7 @@ from opinionpool.tables.event_facts import EventColumn
 from opinionpool.tables.layout import Layout
 from opinionpool.tables.options import ReadOptions
 from opinionpool.tables.outcomes import settle
-from opinionpool.tables.parse import TableReader, Whole, as_asked, layout_of, with_verdicts
+from opinionpool.tables.parse import TableReader, Whole, as_asked
 from opinionpool.tables.profile import Profile
 from opinionpool.tables.read import open_tables
 from opinionpool.tables.remarks import ForecastCounts
@@ -51,7 +51,7 @@ def wants_parts(source: object, request: ReadOptions) -> bool:
         return False
     try:
         with open_tables(io.BytesIO(head), None, request) as (table, _):
-            layout = layout_of(Profile(table, request.rules.missing_words), None, request)
+            layout = TableReader(table, None, request).layout
             events = len(table.words(layout.roles["event"]).values) if "event" in layout.roles else table.rows
     except OpinionPoolError:
         return False
@@ -178,9 +178,8 @@ def open_parts(source: object, request: ReadOptions, progress: Progress | None) 
     That is so for tables with a class column, and for what is decided from all of a table at once.
     """
     with open_tables(source, None, request, progress, on_disk=True) as (table, _):
-        profile = Profile(table, request.rules.missing_words)
-        request = with_verdicts(profile, request)
-        layout = layout_of(profile, None, request)
+        reader = TableReader(table, None, request)
+        request, layout, profile = reader.request, reader.layout, reader.profile
         whole = request.options == "event" or request.merge_names or request.silence is not None
         if whole or layout.verdicts or not {"class", "verdict"}.isdisjoint(layout.roles) or layout.long == layout.wide:
             yield None
@@ -234,22 +233,15 @@ def _with_dates(table: Table, request: ReadOptions, layout: Layout) -> ReadOptio
 
 def _tally(table: Table, column: int) -> _Tally:
     query = f"SELECT {table.text(column)} AS c, count(*) AS n, min(rowid) AS r FROM t GROUP BY 1 ORDER BY 3"
-    tallies: dict[str, int] = {}
-    firsts: dict[str, int] = {}
-    trimmed = 0
+    found: dict[str, list[int]] = {}
     for cell, count, first in table.connection.execute(query).fetchall():
         word = "" if cell is None else cell.strip()
         if word:
-            tallies[word] = tallies.get(word, 0) + count
-            firsts.setdefault(word, first)
-            trimmed += count if word != cell else 0
-    return _Tally(
-        np.arange(len(tallies)),
-        [*tallies],
-        trimmed,
-        tallies=np.array([*tallies.values()], np.intp),
-        firsts=np.array([*firsts.values()], np.intp),
-    )
+            of = found.setdefault(word, [0, first, 0])
+            of[0] += count
+            of[2] += count * (word != cell)
+    tallies, firsts, trimmed = np.array([*found.values()], np.intp).reshape(-1, 3).T
+    return _Tally(np.arange(len(found)), [*found], int(trimmed.sum()), tallies=tallies, firsts=firsts)
 
 
 def _event_hash(table: Table, column: int) -> str:

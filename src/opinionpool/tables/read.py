@@ -8,7 +8,6 @@ from os import PathLike
 from typing import Any
 
 from opinionpool.errors import LayoutError, OpinionPoolError
-from opinionpool.findings import fault
 from opinionpool.forecasts import Forecasts
 from opinionpool.progress import Progress, advancing
 from opinionpool.tables.options import ReadOptions, documented, in_python, options_given
@@ -134,13 +133,7 @@ def _matching(table: Table, wheres: Sequence[str]) -> Table:
     """Return the rows of a table that meet all conditions in `wheres`."""
     from opinionpool.tables.loading import matching
 
-    if not wheres:
-        return table
-    where = " and ".join(wheres)
-    chosen = matching(table, where)
-    if chosen.rows == 0:
-        raise fault("no-row-left", table=table.name, where=where)
-    return chosen
+    return matching(table, " and ".join(wheres)) if wheres else table
 
 
 @contextmanager

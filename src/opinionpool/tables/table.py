@@ -325,24 +325,22 @@ class Table:
 
     def place(self, rows: Sequence[int]) -> Place:
         """Return the place of some rows: their lines in a text file, their row numbers in other files."""
-        rows = [self.first + int(row) for row in rows]
+        at = self.first + np.asarray(rows, dtype=np.intp)
         if self.moved:
-            places = ", ".join(map(str, rows))
-            query = f"SELECT rowid, place FROM t WHERE rowid IN ({places})"
-            place = dict(self.connection.execute(query).fetchall())
-            rows = [place[row] for row in rows]
-        found = []
-        starts = [start for _, start in self.pieces]
-        for number, (source, start) in enumerate(self.pieces or ((self.source, 0),)):
-            end = starts[number + 1] if number + 1 < len(starts) else None
-            own = [row - start for row in rows if row >= start and (end is None or row < end)]
-            if own:
-                # Each row of a spreadsheet is a line of its copy.
-                lines = source.format in {"csv", "json"}
-                unit = "line" if lines and not source.sheet else "row"
-                # Rows of a frame are numbered from 0.
-                numbers = lines_of(source, own) if lines else [row + (source.format != "frame") for row in own]
-                found.append(Place(source.name, tuple(numbers), unit))
+            numbers = ", ".join(map(str, at.tolist()))
+            query = f"SELECT rowid, place FROM t WHERE rowid IN ({numbers})"
+            of = dict(self.connection.execute(query).fetchall())
+            at = np.array([of[row] for row in at.tolist()])
+        pieces, found = self.pieces or ((self.source, 0),), []
+        piece = np.searchsorted([start for _, start in pieces], at, side="right") - 1
+        for number in np.unique(piece).tolist():
+            source, start = pieces[number]
+            own = (at[piece == number] - start).tolist()
+            # Each row of a spreadsheet is a line of its copy, and rows of a frame are numbered from 0.
+            lines = source.format in {"csv", "json"}
+            unit = "line" if lines and not source.sheet else "row"
+            own = lines_of(source, own) if lines else [row + (source.format != "frame") for row in own]
+            found.append(Place(source.name, tuple(own), unit))
         return replace(found[0], others=tuple(found[1:]))
 
 

@@ -104,14 +104,6 @@ def _moment(text: str, order: str = "") -> datetime:
     return datetime.fromisoformat(f"{year:04d}-{month:02d}-{int(of['d']):02d}T{clock}") - _offset(of["zone"])
 
 
-def check_dates(dates: str | None) -> None:
-    """Raise an `ArgumentError` unless `dates` is an order of days and months, a format, or None."""
-    if dates is not None and dates not in ORDERS and "%" not in dates:
-        raise ArgumentError(
-            f"--dates can be dmy (days first), mdy (months first) or a format such as %d.%m.%Y, and not {dates!r}"
-        )
-
-
 def read_times(
     table: Table,
     column: int,

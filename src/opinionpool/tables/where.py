@@ -29,14 +29,6 @@ _LONGEST, _DEEPEST = 4000, 40
 _FORM = "a condition compares columns with values, as in --where \"type <> 'bot' and rating >= 3\""
 
 
-@dataclass(frozen=True)
-class Condition:
-    """A condition on rows as SQL, with its parameters."""
-
-    query: str  # SQL on columns c0, c1, ... with a question mark for each parameter.
-    parameters: list[str | float]  # the literals
-
-
 def condition(name: str, sign: str, *values: str) -> str:
     r"""Return a comparison of a column with a text, or with several, as ``--where`` takes it.
 
@@ -48,14 +40,16 @@ def condition(name: str, sign: str, *values: str) -> str:
     return f"{column} {sign} {f'({several})' if sign == 'in' else several}"
 
 
-def parse_where(text: str, table: str, names: Sequence[str], cell: Callable[[int], str]) -> Condition:
-    """Return the condition that `text` puts on the rows of a table.
+def parse_where(
+    text: str, table: str, names: Sequence[str], cell: Callable[[int], str]
+) -> tuple[str, list[str | float]]:
+    """Return the condition that `text` puts on the rows of a table, as SQL with question marks, and its literals.
 
     Blank cells differ from every value, and are neither below nor above one. A comparison with a number is one of
     numbers, any other is one of text.
 
     >>> parse_where("kind in ('a', 'b')", "t", ["kind"], "c{}".format)
-    Condition(query="coalesce(trim(c0), '') IN (?, ?)", parameters=['a', 'b'])
+    ("coalesce(trim(c0), '') IN (?, ?)", ['a', 'b'])
     """
     if len(text) > _LONGEST:
         raise ArgumentError(f"--where takes at most {_LONGEST:,} characters, and there are {len(text):,}")
@@ -63,7 +57,7 @@ def parse_where(text: str, table: str, names: Sequence[str], cell: Callable[[int
     query = parser.either()
     if parser.left:
         raise parser.unexpected()
-    return Condition(query, parser.parameters)
+    return query, parser.parameters
 
 
 def conjuncts(text: str) -> list[str]:
@@ -148,17 +142,14 @@ class _Parser:
             raise self.unexpected()
 
     def either(self) -> str:
-        """Return the SQL of conditions joined by ``or``."""
-        parts = [self._both()]
-        while self._skip("or"):
-            parts.append(self._both())
-        return parts[0] if len(parts) == 1 else f"({' OR '.join(parts)})"
+        """Return the SQL of conditions joined by ``or``, each of some joined by ``and``."""
+        return self._joined("or", lambda: self._joined("and", self._negated))
 
-    def _both(self) -> str:
-        parts = [self._negated()]
-        while self._skip("and"):
-            parts.append(self._negated())
-        return parts[0] if len(parts) == 1 else f"({' AND '.join(parts)})"
+    def _joined(self, word: str, part: Callable[[], str]) -> str:
+        parts = [part()]
+        while self._skip(word):
+            parts.append(part())
+        return parts[0] if len(parts) == 1 else f"({f' {word.upper()} '.join(parts)})"
 
     def _negated(self) -> str:
         self.depth += 1
