@@ -80,6 +80,10 @@ class EventColumn:
             raise fault("two-values", event=event, column=header, one=one, other=two)
         return take(values, first, blank)
 
+    def first(self, code: int) -> tuple[Table, int, int]:
+        """Return table, row and column of the first cell with the word of this code."""
+        return self.table, int(self.words.rows(code)[0]), self.column
+
     def at(self, row: int) -> str:
         """Return word and place of a row, as messages quote them."""
         return f"{shown(self.words.values[self.words.codes[row]])} ({place(self.table, row)})"

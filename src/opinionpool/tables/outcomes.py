@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -132,14 +132,7 @@ def settle(
         raise fault("void-is-class", word=void_class, classes=[str(label) for label in shared])
     tied = _preference(words, scale) if len(shared) == 2 else None
 
-    def strange(column: EventColumn, code: int, event: int) -> OpinionPoolError:
-        return (
-            _no_option(column, code, event, events[event], options[event])
-            if options
-            else _unknown(column, code, shared)
-        )
-
-    encoded = _encode(observed, options or [shared], options is None, without, strange, tied)
+    encoded = _encode(observed, events, shared, options, without, tied)
     outcomes, void = _outcome_of(encoded.values, observed, events)
     known = Matcher(written)
     usual = {word for word in encoded.met if word.lower() in without.void and known.find(word) is None}
@@ -147,14 +140,6 @@ def settle(
     absent = sorted(without.own - {*map(str.lower, words)}) if whole and observed else []
     notes += [finding("void-absent", words=absent)] if absent else []
     return Settled(classes, outcomes, void, (*_notes(shared, outcomes, void, encoded), *notes))
-
-
-def _no_option(column: EventColumn, code: int, event: int, name: str, labels: Sequence[object]) -> OpinionPoolError:
-    """Return the error for a word that is no option of its event."""
-    word = column.words.values[code]
-    row = int(np.flatnonzero((column.words.codes == code) & (column.row_events == event))[0])
-    about = {"event": name, "options": [str(label) for label in labels], "none": none_text(word)}
-    return cell_fault("no-option", column.table, row, column.column, none_remedies(word), 1, **about)
 
 
 def _find_classes(
@@ -232,19 +217,14 @@ def _check_binary(cells: Sequence[_Outcome]) -> None:
     able = [family for family in FAMILIES if keys & set(family)]
     family = next((family for family in able if keys <= set(family)), next(iter(able), None))
     if family is None and cells and all(looks_numeric(word) for *_, word in cells):
-        raise _no_outcomes(*cells[0][:2])
+        column, code, word = cells[0]
+        way, count = {"columns": {"outcome": None}}, int((column.words.codes >= 0).sum())
+        raise cell_fault("no-outcomes-there", *column.first(code), [way], count, fraction=_if_fraction(word))
     for column, code, word in cells:
         if family is not None and key(word) not in family:
             raise _not_an_outcome(column, code, f"neither {family[0]} nor {family[1]}, as others are")
         if family is None and looks_numeric(word):
             raise _not_an_outcome(column, code, "neither 0 nor 1")
-
-
-def _no_outcomes(column: EventColumn, code: int) -> OpinionPoolError:
-    """Return the error for a column of numbers that has neither 0 nor 1, and so no outcomes."""
-    row, count = int(column.words.rows(code)[0]), int((column.words.codes >= 0).sum())
-    way, fraction = {"columns": {"outcome": None}}, _if_fraction(column.words.values[code])
-    return cell_fault("no-outcomes-there", column.table, row, column.column, [way], count, fraction=fraction)
 
 
 def _if_fraction(word: str) -> str:
@@ -254,22 +234,18 @@ def _if_fraction(word: str) -> str:
 
 
 def _not_an_outcome(column: EventColumn, code: int, what: str) -> OpinionPoolError:
-    word = column.words.values[code]
-    row = int(column.words.rows(code)[0])
-    count, grade = int(column.words.counts[code]), _grade(column.words.values)
-    option = _column_of_options(column)
+    """Return the error for a word that is no outcome; `what` is what it is not."""
+    word, count, grade = column.words.values[code], int(column.words.counts[code]), _grade(column.words.values)
+    option, ways = _column_of_options(column), list[Mapping[str, object]]()
     if option is not None:
-        what += (
-            f"; all outcomes are among the words of column {shown(option)}: if that holds what each forecast is about"
-        )
-        what += f", say --column class={quoted(option)}"
-        return cell_fault(
-            "no-outcome", column.table, row, column.column, [{"columns": {"class": option}}], count, what=what
-        )
-    graded = f"; if outcomes are grades, say from which one on an event happened: --at-least {grade}" if grade else ""
-    ways = [*([{"at_least": grade}] if grade else []), *none_remedies(word)]
-    what = f"{what}{_if_fraction(word)}{graded}; {none_text(word)}"
-    return cell_fault("no-outcome", column.table, row, column.column, ways, count, what=what)
+        ways = [{"columns": {"class": option}}]
+        what += f"; all outcomes are among the words of column {shown(option)}: if that holds what each forecast is "
+        what += f"about, say --column class={quoted(option)}"
+    else:
+        ways = [*([{"at_least": grade}] if grade else []), *none_remedies(word)]
+        least = f"; if outcomes are grades, say from which one on an event happened: --at-least {grade}"
+        what += f"{_if_fraction(word)}{least if grade else ''}; {none_text(word)}"
+    return cell_fault("no-outcome", *column.first(code), ways, count, what=what)
 
 
 def _column_of_options(column: EventColumn) -> str | None:
@@ -296,24 +272,24 @@ class _Encoded(NamedTuple):
 
 def _encode(
     observed: Sequence[EventColumn],
-    options: Sequence[Sequence[object]],
-    shared: bool,
+    events: Sequence[str],
+    shared: tuple[object, ...],
+    options: Options | None,
     without: NoOutcome,
-    strange: Callable[[EventColumn, int, int], OpinionPoolError],
-    preference: Scale | None = None,
+    preference: Scale | None,
 ) -> _Encoded:
-    """Return outcomes as positions among the options of their event, ties of a preference as `TIED`.
+    """Return outcomes as positions among the `shared` classes, or the options of their event, ties as `TIED`.
 
-    `strange` makes the error for a word that is neither an option nor a word for no outcome.
+    Raises an error for a word that is neither an option nor a word for no outcome.
     """
     matchers: dict[int, Matcher] = {}
     values, met, unsettled, respelled = [], set(), set(), 0
     for column in observed:
         words = column.words
-        pair, pairs, counts = _pairs(column, shared)
+        pair, pairs, counts = _pairs(column, options is None)
         found = np.full(len(pairs) + 1, UNRESOLVED)
         for i, (event, code) in enumerate(pairs):
-            word, labels = words.values[code], options[event]
+            word, labels = words.values[code], shared if options is None else options[event]
             position = matchers.setdefault(event, Matcher(labels)).find(word)
             if position is not None:
                 found[i] = position
@@ -326,7 +302,11 @@ def _encode(
             elif word.lower() in without.every or not labels:
                 unsettled.add(word)
             else:
-                raise strange(column, code, event)
+                if options is None:
+                    raise _unknown(column, code, shared)
+                row = int(np.flatnonzero((words.codes == code) & (column.row_events == event))[0])
+                about = {"event": events[event], "options": [*map(str, labels)], "none": none_text(word)}
+                raise cell_fault("no-option", column.table, row, column.column, none_remedies(word), 1, **about)
         values.append(found.take(pair))
     return _Encoded(_concat(values), met, unsettled, respelled + sum(column.words.trimmed for column in observed))
 

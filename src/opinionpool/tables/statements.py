@@ -503,11 +503,12 @@ def fold_rows(
     long_rows = long_rows.select(np.argsort(long_rows.key, kind="stable"))
     _, starts, counts = np.unique(long_rows.pair, return_index=True, return_counts=True)
     short = counts != (len(order) if options is None else options.sizes[long_rows.event[starts]])
-    dropped: list[Note] = []
+    notes: list[Note] = []
     if short.any():
         if not drop_incomplete:
             raise _lacking(long_rows, options, int(starts[short.argmax()]), int(short.sum()))
-        long_rows, starts, counts, dropped = _without_incomplete(long_rows, counts, short)
+        long_rows, counts = long_rows.select(np.repeat(~short, counts)), counts[~short]
+        starts, notes = np.cumsum(counts) - counts, [finding("incomplete", count=int(short.sum()))]
     table = np.zeros((len(counts), len(order) if options is None else max(2, int(options.sizes.max(initial=2)))))
     slots = np.argsort(order)[long_rows.label] if options is None else options.slot(long_rows)
     table[np.repeat(np.arange(len(counts)), counts), slots] = long_rows.value
@@ -525,7 +526,9 @@ def fold_rows(
     uneven = np.abs(total - 1.0) > EXACT
     if uneven.any():
         table = np.where(uneven[:, None], table / np.where(total > 0, total, 1.0)[:, None], table)
-    return long_rows.select(starts), table, [*dropped, *_normalised_note(total, uneven, normalise)]
+        about = {"total": len(total), "why": "" if normalise else " by rounding", "worst": np.abs(total - 1).max()}
+        notes.append(finding("normalised", count=int(uneven.sum()), **about))
+    return long_rows.select(starts), table, notes
 
 
 def _lacking(long_rows: LongRows, options: EventOptions | None, start: int, count: int) -> OpinionPoolError:
@@ -535,23 +538,6 @@ def _lacking(long_rows: LongRows, options: EventOptions | None, start: int, coun
     about |= {"count": count}
     ways = [Remedy({"drop_incomplete": True})]
     return fault("class-lacks", None, ways, **about) if options is None else fault("option-lacks", None, ways, **about)
-
-
-def _without_incomplete(long_rows: LongRows, counts: Index, short: Mask) -> tuple[LongRows, Index, Index, list[Note]]:
-    """Return the rows without forecasts that lack a class, the first row and length of each forecast, and a note."""
-    long_rows = long_rows.select(np.repeat(~short, counts))
-    counts = counts[~short]
-    count = int(short.sum())
-    return long_rows, np.cumsum(counts) - counts, counts, [finding("incomplete", count=count)]
-
-
-def _normalised_note(total: Array, uneven: Mask, asked: bool) -> list[Note]:
-    """Return the note on forecasts that were divided by their sum; empty if there are none."""
-    if not uneven.any():
-        return []
-    count, worst = int(uneven.sum()), float(np.abs(total - 1).max())
-    why = "" if asked else " by rounding"
-    return [finding("normalised", count=count, total=len(total), why=why, worst=worst)]
 
 
 def _off_sum(long_rows: LongRows, start: int, total: float, totals: Array) -> OpinionPoolError:
