@@ -28,7 +28,7 @@ app.run(["pool", {file!r}, "--output", {output!r}])
 READ = """
 from opinionpool.cli import app, pool
 from opinionpool.tables import parts
-from opinionpool.tables.loading import open_file
+from opinionpool.tables.read import open_file
 with open_file({file!r}, None, None, on_disk=True) as table:
     rows = parts.CELLS // 20
     spans = parts._grouped_spans(table, 0, rows)

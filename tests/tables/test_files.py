@@ -14,8 +14,7 @@ from hypothesis import given, settings, strategies as st
 
 from opinionpool.errors import ArgumentError, LayoutError, TableError
 from opinionpool.report.listing import Column, write_csv
-from opinionpool.tables.loading import open_file
-from opinionpool.tables.read import read_forecasts
+from opinionpool.tables.read import open_file, read_forecasts
 from opinionpool.tables.units import MISSING
 from opinionpool.text import is_formula
 

@@ -8,8 +8,7 @@ import pytest
 
 from opinionpool.errors import TableError
 from opinionpool.tables import table as table_module
-from opinionpool.tables.loading import open_file
-from opinionpool.tables.read import read_forecasts
+from opinionpool.tables.read import open_file, read_forecasts
 from opinionpool.tables.table import encode
 
 ROWS = 30_000

@@ -114,14 +114,6 @@ def known_by(cutoff: np.datetime64 | None, settled: Settled, facts: Facts) -> tu
     return np.where(later | hidden, UNRESOLVED, settled.outcomes), void, notes
 
 
-def without_void(found: tuple[Forecasts, Mask]) -> Forecasts:
-    """Return the forecasts on events that are not void, with the forecasts on void events as `void`."""
-    forecasts, void = found
-    if not void.any():
-        return forecasts
-    return replace(forecasts.select_events(~void), void=replace(forecasts.select_events(void), notes=()))
-
-
 def with_silence(forecasts: Forecasts, p: float) -> Forecasts:
     """Return the forecasts with the probability `p` for each missing forecast."""
     if len(forecasts.classes) > 2:
@@ -176,7 +168,12 @@ def active_rows(long_rows: LongRows, ends: Times) -> ActiveForecasts:
     begin = rows.time.astype(np.int64)
     event, starts, stops = _intervals(rows.event, begin, until, ends)
     # Intervals of one event stand together, in order: those that begin within a forecast's time are its own.
-    low, high = (_first_intervals(event, starts, rows.event, moments) for moments in (begin, until))
+    known_starts = np.unique(starts)
+    keys = event * (len(known_starts) + 1) + np.searchsorted(known_starts, starts)
+    low, high = (
+        np.searchsorted(keys, rows.event * (len(known_starts) + 1) + np.searchsorted(known_starts, moments))
+        for moments in (begin, until)
+    )
     counts = np.maximum(high - low, 0)
     total = int(counts.sum())
     if total > MOST:
@@ -212,10 +209,3 @@ def _intervals(event: Index, begin: Index, until: Index, ends: Times) -> tuple[I
     first = np.append(True, np.diff(of) != 0)
     kept = (stops > starts) | first
     return of[kept].astype(np.intp), starts[kept], stops[kept]
-
-
-def _first_intervals(event: Index, starts: Index, of: Index, moments: Index) -> Index:
-    """Return the first interval of each event in `of` that starts at `moments` or later; intervals are sorted."""
-    known = np.unique(starts)
-    keys = event * (len(known) + 1) + np.searchsorted(known, starts)
-    return np.searchsorted(keys, of * (len(known) + 1) + np.searchsorted(known, moments)).astype(np.intp)

@@ -31,7 +31,7 @@ from opinionpool.tables.event_facts import (
     read_priors,
     time_notes,
 )
-from opinionpool.tables.known import active_rows, drop_expired, in_time, known_by, with_silence, without_void
+from opinionpool.tables.known import active_rows, drop_expired, in_time, known_by, with_silence
 from opinionpool.tables.layout import Layout, find_layout, layout_notes
 from opinionpool.tables.melt import Melted, Reading, melt, row_events
 from opinionpool.tables.options import OPTIONS, STAGES, ReadOptions
@@ -348,7 +348,7 @@ class TableReader:
             found = replace(found, history=self._history(found))
         if request.silence is not None:
             found = with_silence(found, float(str(request.silence)))
-        found = without_void(_with_options(self.options, found, void))
+        found = _of_events(self.options, found, void)
         if request.ahead is None:
             return found
         there = int((found.resolved & (found.crowd > 0)).sum())
@@ -417,17 +417,17 @@ def as_asked(observed: Sequence[EventColumn], request: ReadOptions) -> list[Even
     return observed if scale is None else [in_levels(each, scale) for each in observed]
 
 
-def _with_options(options: EventOptions | None, forecasts: Forecasts, void: Mask) -> tuple[Forecasts, Mask]:
-    """Return the forecasts and the void mask of the events with two or more options, and add the options."""
-    if options is None:
-        return forecasts, void
-    known = options.sizes >= 2
-    notes = [options.note]
-    if not known.all():
-        notes.append(finding("no-options", count=int((~known).sum())))
-        forecasts = forecasts.select_events(known)
-    labels = tuple(labels for labels, kept in zip(options.of_events, known.tolist(), strict=True) if kept)
-    return replace(forecasts, options=labels, notes=(*forecasts.notes, *notes)), void[known]
+def _of_events(options: EventOptions | None, forecasts: Forecasts, void: Mask) -> Forecasts:
+    """Return the forecasts on events with two or more options that are not void; those on void events as `void`."""
+    if options is not None:
+        known = options.sizes >= 2
+        notes = [options.note, *([] if known.all() else [finding("no-options", count=int((~known).sum()))])]
+        labels = tuple(labels for labels, kept in zip(options.of_events, known.tolist(), strict=True) if kept)
+        chosen = forecasts if known.all() else forecasts.select_events(known)
+        forecasts, void = replace(chosen, options=labels, notes=(*chosen.notes, *notes)), void[known]
+    if not void.any():
+        return forecasts
+    return replace(forecasts.select_events(~void), void=replace(forecasts.select_events(void), notes=()))
 
 
 def _by_place(long_rows: LongRows, layout: Layout, classes: Sequence[object], rule: str | None) -> LongRows:

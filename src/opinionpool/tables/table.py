@@ -21,8 +21,8 @@ from opinionpool.arrays import Array, Index, has_boolean, unmasked
 from opinionpool.blocks import blocks
 from opinionpool.errors import Note, OpinionPoolError
 from opinionpool.findings import Place, Remedy, fault
-from opinionpool.tables.delimited import lines_of
 from opinionpool.tables.engine import SPACE, FileSource, connect, engine, literal, readable
+from opinionpool.tables.files import lines_of
 from opinionpool.tables.roles import BETWEEN
 from opinionpool.text import APOSTROPHE, without_apostrophe
 
