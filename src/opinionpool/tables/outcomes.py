@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -287,7 +287,7 @@ def _encode(
     for column in observed:
         words = column.words
         pair, pairs, counts = _pairs(column, options is None)
-        found = np.full(len(pairs) + 1, UNRESOLVED)
+        found = np.full(len(pairs) + 1, UNRESOLVED, dtype=np.int16)
         for i, (event, code) in enumerate(pairs):
             word, labels = words.values[code], shared if options is None else options[event]
             position = matchers.setdefault(event, Matcher(labels)).find(word)
@@ -323,7 +323,7 @@ def _pairs(column: EventColumn, shared: bool) -> tuple[Index, list[tuple[int, in
     return pair, [divmod(key, size) for key in keys.tolist()], np.bincount(inverse, minlength=len(keys)).tolist()
 
 
-def _concat(columns: Sequence[Index]) -> Index:
+def _concat(columns: Sequence[npt.NDArray[Any]]) -> Index:
     """Return the concatenation of columns."""
     return columns[0] if len(columns) == 1 else np.concatenate([np.empty(0, dtype=np.intp), *columns])
 
@@ -340,7 +340,7 @@ def _outcome_of(
         differing = np.flatnonzero(np.bincount(pairs[:, 0]) > 1)
         one = int((np.bincount(row_events[known]) > 1).sum()) - len(differing)
         raise _two_outcomes(observed, clash, events, [events[i] for i in differing.tolist()], one)
-    outcomes = take(values, first, UNRESOLVED)
+    outcomes = take(values, first, UNRESOLVED).astype(np.intp)
     return np.where(outcomes == _VOIDED, UNRESOLVED, outcomes), outcomes == _VOIDED
 
 

@@ -35,7 +35,7 @@ BLANK = -1
 _MANY = 20_000
 # Cells up to which all columns are fetched at once.
 _FEW = 1 << 18
-# Distinct cells that a query can list.
+# Distinct cells that few digits of their hashes tell from each other.
 _FEW_WORDS = 512
 _ISO = r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?Z?)?"
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
@@ -190,7 +190,7 @@ class Table:
             self.seen.setdefault(i, words if i not in self.known else words.among(self.known[i]))
 
     def _found(self, column: int) -> Words:
-        """Return a column as words; in a table of many rows, by its distinct cells."""
+        """Return a column as words; in a table of many rows, by the hashes of its distinct cells."""
         cell = self._cell(column)
         place = None
         if self.rows >= _MANY:
@@ -201,18 +201,28 @@ class Table:
                 ).fetchnumpy()
             cells = distinct["c"].tolist()
             place = np.arange(self.rows, dtype=code_type(cells))
-            if 1 < len(cells) <= _FEW_WORDS:
-                cells.sort(key=lambda word: word is None)
-                words = ", ".join(literal(word) for word in cells if word is not None)
-                place = self.select(f"coalesce(enum_code(CAST({cell} AS ENUM({words}))), {len(cells) - 1}) AS h")["h"]
-                place = place.astype(code_type(cells))
-            elif len(cells) < self.rows:
-                place = _positions(np.asarray(self.select(f"hash({cell}) AS h")["h"]), np.asarray(distinct["h"]))
+            if len(cells) < self.rows:
+                place = self._places(cell, np.asarray(distinct["h"]))
         if place is None:
             # A table of few rows, or two cells with one hash.
             cells = self.select(f"{cell} AS c")["c"].tolist()
             return encode(_as_meant(cells) if self._is_csv(column) else cells)
         return tidied(_as_meant(cells) if self._is_csv(column) else cells, place)
+
+    def _places(self, cell: str, keys: npt.NDArray[np.uint64]) -> Index | None:
+        """Return each row's position in `keys`, the hashes of the distinct cells; None if two keys are equal."""
+        shifts = range(0, 48, 3) if len(keys) <= _FEW_WORDS else ()
+        digits = ((shift, (keys >> np.uint64(shift)) & np.uint64(0xFFFF)) for shift in shifts)
+        shift, slots = next((each for each in digits if len(np.unique(each[1])) == len(keys)), (None, keys))
+        if shift is None:
+            return _positions(np.asarray(self.select(f"hash({cell}) AS h")["h"]), keys)
+        rows = self.select(f"CAST((hash({cell}) >> {shift}) & 65535 AS USMALLINT) AS h")["h"]
+        place = np.empty(1 << 16, dtype=code_type(keys))
+        place[slots.astype(np.intp)] = np.arange(len(keys))
+        found = np.empty(len(rows), dtype=code_type(keys))
+        for cells in blocks(len(rows), 1):
+            found[cells] = place.take(rows[cells])
+        return found
 
     def iso_times(self, column: int) -> npt.NDArray[np.datetime64] | None:
         """Return a column as times in UTC, if cells are blank or ISO dates or times in UTC; else None."""
