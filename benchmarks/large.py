@@ -28,8 +28,9 @@ app.run(["pool", {file!r}, "--output", {output!r}])
 READ = """
 from opinionpool.cli import app, pool
 from opinionpool.tables import parts
+from opinionpool.tables.options import ReadOptions
 from opinionpool.tables.read import open_file
-with open_file({file!r}, None, None, on_disk=True) as table:
+with open_file({file!r}, ReadOptions(), on_disk=True) as table:
     rows = parts.CELLS // 20
     spans = parts._grouped_spans(table, 0, rows)
     for first, size in spans:

@@ -14,6 +14,7 @@ from hypothesis import given, settings, strategies as st
 
 from opinionpool.errors import ArgumentError, LayoutError, TableError
 from opinionpool.report.listing import Column, write_csv
+from opinionpool.tables.options import ReadOptions
 from opinionpool.tables.read import open_file, read_forecasts
 from opinionpool.tables.units import MISSING
 from opinionpool.text import is_formula
@@ -24,7 +25,7 @@ pq = pytest.importorskip("pyarrow.parquet")
 
 def table(source, encoding=None):
     """All of a file: its names, its cells as text, and its notes."""
-    with open_file(source, encoding, None) as opened:
+    with open_file(source, ReadOptions(encoding=encoding)) as opened:
         columns = []
         for i in range(len(opened.names)):
             words = opened.words(i)
@@ -205,7 +206,7 @@ def test_parquet_keeps_ids_and_gives_up_its_types(tmp_path):
         "raw": pa.array([b"u", b"v"], pa.binary()),
     }
     pq.write_table(pa.table(columns), path)
-    with open_file(path, None, None) as opened:
+    with open_file(path, ReadOptions()) as opened:
         single, flag, number = opened.numbers([3, 4, 1], frozenset())
         assert single.values.dtype == np.float64
         assert single.values[0] == np.float64(np.float32(0.33))
@@ -265,7 +266,7 @@ def test_nothing_is_left_behind(tmp_path, monkeypatch):
 def test_the_engine_opens_one_file_only(tmp_path):
     (tmp_path / "a.csv").write_text("id,A\n1,0.5\n")
     (tmp_path / "b.csv").write_text("id,A\n1,0.5\n")
-    with open_file(tmp_path / "a.csv", None, None) as opened, pytest.raises(Exception, match="disabled by config"):
+    with open_file(tmp_path / "a.csv", ReadOptions()) as opened, pytest.raises(Exception, match="disabled by config"):
         opened.connection.execute(f"SELECT * FROM read_csv('{tmp_path / 'b.csv'}')")
 
 
@@ -273,7 +274,7 @@ def test_progress_is_reported_to_its_end(tmp_path):
     path = tmp_path / "long.csv"
     path.write_text("id,A\n" + "1,0.5\n" * 200_000)
     seen = []
-    with open_file(path, None, seen.append):
+    with open_file(path, ReadOptions(), seen.append):
         pass
     assert seen[-1] == 1.0
     assert all(0 < share <= 1 for share in seen)
@@ -327,7 +328,7 @@ def test_words_for_no_answer_leave_the_rows_in_their_order():
     values = np.random.default_rng(0).integers(0, 1000, 150_000) / 1000
     cells = ["NA" if i % 1000 == 7 else str(value) for i, value in enumerate(values)]
     with open_file(
-        io.BytesIO(("id,A\n" + "".join(f"{i},{c}\n" for i, c in enumerate(cells))).encode()), None, None
+        io.BytesIO(("id,A\n" + "".join(f"{i},{c}\n" for i, c in enumerate(cells))).encode()), ReadOptions()
     ) as t:
         found = t.numbers([0, 1], MISSING)
     np.testing.assert_array_equal(found[0].values, np.arange(150_000))

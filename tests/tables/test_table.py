@@ -8,6 +8,7 @@ import pytest
 
 from opinionpool.errors import TableError
 from opinionpool.tables import table as table_module
+from opinionpool.tables.options import ReadOptions
 from opinionpool.tables.read import open_file, read_forecasts
 from opinionpool.tables.table import encode
 
@@ -37,12 +38,12 @@ def table(request, tmp_path_factory):
     lines = [",".join(COLUMNS), *map(",".join, zip(*cells(), strict=True))]
     csv.write_text("\n".join(lines) + "\n")
     if request.param == "csv":
-        with open_file(str(csv), None, None) as found:
+        with open_file(str(csv), ReadOptions()) as found:
             yield found
         return
     other = csv.with_suffix(".parquet")
     duckdb.sql(f"COPY (FROM read_csv('{csv}', nullstr='')) TO '{other}'")
-    with open_file(str(other), None, None) as found:
+    with open_file(str(other), ReadOptions()) as found:
         yield found
 
 
@@ -110,7 +111,7 @@ def test_words_for_no_answer_among_numbers_are_told_alike_in_long_and_short_colu
         (tmp_path / "t.csv").write_text(
             "\n".join(["a,b,c,d,e,f,g,h,i,j", *(f"{cell},,,,,,,,," for cell in [*cells, odd])])
         )
-        with open_file(str(tmp_path / "t.csv"), None, None) as long:
+        with open_file(str(tmp_path / "t.csv"), ReadOptions()) as long:
             (found,), (short,) = long.numbers([0], missing), long.rows_from(0, 5).numbers([0], missing)
         assert (found is None) == (missing != {"na", "-"} or odd != "")
         if found is not None:

@@ -313,9 +313,9 @@ _ROLES = ("event", "outcome", "closes", "resolved_at")
 class Joined:
     """A table of outcomes joined to the events of a table of forecasts."""
 
-    table: Table
-    roles: Mapping[str, int]  # from event, outcome, closes, resolved_at and text to columns, as far as there are such
-    row_events: Index  # (rows,); which of the forecasts' events each row is about, -1 for none
+    columns: Mapping[
+        str, EventColumn
+    ]  # by role: event, outcome, closes, resolved_at and text, as far as there are such
     notes: list[Note]  # what did not match
 
 
@@ -342,7 +342,8 @@ def join_outcomes(table: Table, columns: Columns, events: Sequence[str], forecas
         notes.append(finding("outcomes-unmatched", table=table.name, count=len(strangers), names=strangers))
     if lacking:
         notes.append(finding("outcomes-lacking", table=table.name, count=len(lacking), names=lacking))
-    return Joined(table, roles, words.expand(matched, BLANK), notes)
+    of_rows = words.expand(matched, BLANK)
+    return Joined({role: EventColumn(table, i, table.words(i), of_rows) for role, i in roles.items()}, notes)
 
 
 def beside(table: Table, request: ReadOptions, names: Sequence[str]) -> Beside:

@@ -190,10 +190,7 @@ class TableReader:
         if role in self.layout.roles:
             column = self.layout.roles[role]
             found.append(EventColumn(table, column, table.words(column), self.events.codes))
-        if joined is not None and role in joined.roles:
-            column = joined.roles[role]
-            found.append(EventColumn(joined.table, column, joined.table.words(column), joined.row_events))
-        return found
+        return [*found, *([joined.columns[role]] if joined is not None and role in joined.columns else [])]
 
     @cached_property
     def observed(self) -> list[EventColumn]:

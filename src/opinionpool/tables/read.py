@@ -143,10 +143,10 @@ def open_tables(
     `on_disk` is as for `open_file`.
     """
     with ExitStack() as stack:
-        table, other = stack.enter_context(_open(source, options, progress, on_disk)), None
+        table, other = stack.enter_context(open_file(source, options, progress, on_disk)), None
         wheres, others = [] if options.where is None else conjuncts(options.where), list[str]()
         if outcomes is not None:
-            other = stack.enter_context(_open(outcomes, ReadOptions(encoding=options.encoding), None, False))
+            other = stack.enter_context(open_file(outcomes, ReadOptions(encoding=options.encoding)))
             others = [where for where in wheres if _applies(where, other) and not _applies(where, table)]
             other = _keyed(_matching(other, others), options, table, optional=True)
         wheres = [where for where in wheres if where not in others]
@@ -164,23 +164,6 @@ def _applies(where: str, table: Table) -> bool:
 def _matching(table: Table, wheres: Sequence[str]) -> Table:
     """Return the rows of a table that meet all conditions in `wheres`."""
     return matching(table, " and ".join(wheres)) if wheres else table
-
-
-@contextmanager
-def _open(
-    source: object, options: ReadOptions, progress: Callable[[float], None] | None, on_disk: bool
-) -> Iterator[Table]:
-    paths = isinstance(source, list | tuple) and all(isinstance(each, str | PathLike) for each in source)
-    if paths or isinstance(source, str | PathLike) or hasattr(source, "read"):
-        roles = UserRoles(options.keys, options.parts)
-        with open_file(source, options.encoding, progress, on_disk, options.expert_from_name or None, roles) as table:
-            yield table
-    else:
-        table = read_frame(source)
-        try:
-            yield table
-        finally:
-            table.connection.close()
 
 
 def _keyed(table: Table, options: ReadOptions, other: Table | None = None, optional: bool = False) -> Table:
@@ -202,34 +185,35 @@ def _keyed(table: Table, options: ReadOptions, other: Table | None = None, optio
 @contextmanager
 def open_file(
     source: object,
-    encoding: str | None,
-    progress: Callable[[float], None] | None,
+    options: ReadOptions,
+    progress: Callable[[float], None] | None = None,
     on_disk: bool = False,
-    name_experts: bool | None = False,
-    roles: UserRoles | None = None,
 ) -> Iterator[Table]:
-    """Open a file, or several files as one table, for the time of a with statement.
+    """Open a file, several files as one table, or a data frame, for the time of a with statement.
 
-    `name_experts` is whether each file is one expert's, None where they say it by having one column of forecasts;
-    `on_disk` whether the engine keeps the table in a file of its own, and in memory no more than `MEMORY`.
+    `on_disk` is whether the engine keeps the table in a file of its own, and in memory no more than `MEMORY`.
     """
-    sources = expand(source)
+    paths = isinstance(source, list | tuple) and all(isinstance(each, str | PathLike) for each in source)
     with ExitStack() as stack:
+        if not (paths or isinstance(source, str | PathLike) or hasattr(source, "read")):
+            table = read_frame(source)
+            stack.callback(table.connection.close)
+            yield table
+            return
         tables = []
-        for each in sources:
+        for each in expand(source):
             workspace = Workspace()
             stack.callback(workspace.close)
-            table = _read_file(prepare(each, encoding, workspace), workspace, progress, on_disk)
+            table = _read_file(prepare(each, options.encoding, workspace), workspace, progress, on_disk)
             stack.callback(table.connection.close)
             if table.rows == 0:
                 raise fault("only-a-header", file=table.name)
             tables.append(table)
-        if len(tables) == 1 and not name_experts:
+        if len(tables) == 1 and not options.expert_from_name:
             yield _without_descriptions(tables[0])
             return
-        together = _concatenated(
-            tables, _experts_are_files(tables, roles or UserRoles()) if name_experts is None else name_experts
-        )
+        roles = UserRoles(options.keys, options.parts)
+        together = _concatenated(tables, options.expert_from_name or _experts_are_files(tables, roles))
         stack.callback(together.connection.close)
         yield together
 

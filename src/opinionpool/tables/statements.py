@@ -220,20 +220,18 @@ class LongRows:
 
     def select(self, chosen: npt.NDArray[Any]) -> LongRows:
         """Return the rows that `chosen` selects, as a mask or as positions."""
-        return self._with({name: of[chosen] for name, of in self._by_row().items()})
+        return replace(self, **{name: of[chosen] for name, of in self._by_row().items()})
 
     def and_also(self, other: LongRows) -> LongRows:
         """Return these rows followed by those of `other`, from the same table."""
         others = other._by_row()
-        return self._with({name: np.concatenate([of, others[name]]) for name, of in self._by_row().items()})
+        both: dict[str, Any] = {name: np.concatenate([of, others[name]]) for name, of in self._by_row().items()}
+        return replace(self, **both)
 
-    def _by_row(self) -> dict[str, npt.NDArray[Any]]:
+    def _by_row(self) -> dict[str, Any]:
         """Return the arrays with one value per row, by name."""
         given = {name: of for name in _BY_ROW if (of := getattr(self, name)) is not None}
         return given | {"rows": self.row}
-
-    def _with(self, columns: Mapping[str, Any]) -> LongRows:
-        return replace(self, **columns)
 
     def about(self, i: int) -> dict[str, Any]:
         """Return expert, event and place of the number at position `i`, as messages quote them."""
