@@ -140,8 +140,7 @@ class _Search:
         return not any(map(_opens, fault.remedies)) or not (self.source == "-" or hasattr(self.source, "read"))
 
     def _tables(self, options: ReadOptions) -> tuple[Table, Table | None]:
-        keys = [(role, of) for role in KEYED if isinstance(of := options.columns.get(role), tuple)]
-        state = repr([keys, *(getattr(options, name) for name in sorted(_OPENING))])
+        state = repr([options.several, *(getattr(options, name) for name in sorted(_OPENING))])
         if state not in self._open:
             found = self.stack.enter_context(open_tables(self.source, self.outcomes, options, self.progress))
             self._open[state] = found

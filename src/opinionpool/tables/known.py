@@ -28,25 +28,25 @@ from opinionpool.tables.times import Times, span_text, time_text
 def in_time(long_rows: LongRows, request: ReadOptions, facts: Facts, by: Distinctions) -> tuple[LongRows, list[Note]]:
     """Return the forecasts made before the end of their event, --as-of and --horizon, and notes on the rest."""
     table, made = long_rows.table.name, long_rows.time
-    asked = request.history or request.cutoff is not None or request.ahead is not None
+    asked = request.history or request.as_of is not None or request.horizon is not None
     if asked and made is None and by.unnamed:
         raise by.wanted()
-    if request.cutoff is not None and made is None:
+    if request.as_of is not None and made is None:
         raise fault("no-times-for-as-of", table=table)
-    long_rows, notes = drop_late(long_rows, request.cutoff, facts.closes, facts.resolved_at)
-    for option in ["--time-averaged"] * request.history + ["--horizon"] * (request.ahead is not None):
+    long_rows, notes = drop_late(long_rows, request.as_of, facts.closes, facts.resolved_at)
+    for option in ["--time-averaged"] * request.history + ["--horizon"] * (request.horizon is not None):
         if long_rows.time is None:
             raise fault("no-times", table=table, option=option)
         if np.isnat(facts.ends).all():
             raise fault("no-closing-times", table=table, option=option)
-    if request.ahead is None or long_rows.time is None:
+    if request.horizon is None or long_rows.time is None:
         return long_rows, notes
     # A time that is unknown is before nothing.
-    early = long_rows.time <= (facts.ends - request.ahead)[long_rows.event]
+    early = long_rows.time <= (facts.ends - request.horizon)[long_rows.event]
     if not early.any():
-        raise fault("none-so-early", Place(table), span=span_text(request.ahead))
+        raise fault("none-so-early", Place(table), span=span_text(request.horizon))
     late = len(np.unique(long_rows.pair)) - len(np.unique(long_rows.pair[early]))
-    notes += [finding("horizon", count=late, span=span_text(request.ahead))] if late else []
+    notes += [finding("horizon", count=late, span=span_text(request.horizon))] if late else []
     return long_rows.select(early), notes
 
 

@@ -238,7 +238,7 @@ class ReadOptions:
         choices=RULES,
         stage="times",
     )
-    as_of: object = _option(
+    as_of: Any = _option(
         "text",
         "Leave out forecasts and outcomes from after this time, such as 2025-03-01T12:00Z.",
         metavar="TIME",
@@ -295,7 +295,7 @@ class ReadOptions:
         "for the expert.",
         stage="opening",
     )
-    horizon: object = _option(
+    horizon: Any = _option(
         "text",
         "Take forecasts as they stood so long before their event closed or was resolved: a number of days, such as 7, "
         "or with a unit, such as 4w or 36h.",
@@ -340,17 +340,19 @@ class ReadOptions:
         return Asked(None if self.positive is None else str(self.positive), tuple(map(str, self.classes)))
 
     @property
+    def several(self) -> dict[str, tuple[str, ...]]:
+        """The columns that form a key together, by its role."""
+        return {role: of for role, of in self.columns.items() if isinstance(of, tuple) and role in KEYED}
+
+    @property
     def keys(self) -> dict[str, str | tuple[str, ...] | None]:
         """The column or columns of each role; several columns that form one key are joined to one name."""
-        several = {role: of for role, of in self.columns.items() if isinstance(of, tuple) and role in KEYED}
-        return {**self.columns, **{role: BETWEEN.join(of) for role, of in several.items()}}  # type: ignore[dict-item]
+        return {**self.columns, **{role: BETWEEN.join(of) for role, of in self.several.items()}}  # type: ignore[dict-item]
 
     @property
     def parts(self) -> tuple[str, ...]:
         """Names of the columns that form a key together with others."""
-        return tuple(
-            name for role, of in self.columns.items() if isinstance(of, tuple) and role in KEYED for name in of
-        )
+        return tuple(name for of in self.several.values() for name in of)
 
     @property
     def rules(self) -> NumberRules:
@@ -371,16 +373,6 @@ class ReadOptions:
         classes = [*self.asked.classes, *([] if self.asked.positive is None else [self.asked.positive])]
         missing = (*rules.missing, *(["n/a"] if rules.scales else []))
         return NoOutcome.of(missing, tuple(map(str, self.void_values)), classes)
-
-    @property
-    def cutoff(self) -> np.datetime64 | None:
-        """Time of --as-of, after which nothing is known."""
-        return self.as_of  # type: ignore[return-value] # as it was checked
-
-    @property
-    def ahead(self) -> np.timedelta64 | None:
-        """Time of --horizon: how long before the end of its event a forecast must be made to count."""
-        return self.horizon  # type: ignore[return-value] # as it was checked
 
     def revised(self, remedy: Remedy) -> ReadOptions:
         """Return the options with a remedy applied: repeatable options and `where` are extended, others replaced."""

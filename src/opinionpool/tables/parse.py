@@ -285,9 +285,9 @@ class TableReader:
     def chosen(self) -> tuple[LongRows, Array, tuple[Note, ...]]:
         """One row for each expert and event, its probabilities of all classes, and notes."""
         request, facts = self.request, self.facts
-        ends = facts.asked(request.cutoff, self.settled.outcomes, request.ahead)
+        ends = facts.asked(request.as_of, self.settled.outcomes, request.horizon)
         rows, repeated = one_each(self.placed, request.duplicates, self.by, ends)
-        rows, expired = drop_expired(rows, request.cutoff, facts.ends)
+        rows, expired = drop_expired(rows, request.as_of, facts.ends)
         rows, probabilities, folded = self._ordered(rows)
         return rows, probabilities, (*repeated, *expired, *folded)
 
@@ -306,7 +306,7 @@ class TableReader:
     @cached_property
     def known(self) -> tuple[Index, Mask, Sequence[Note]]:
         """Outcomes and mask of the void events, as known at --as-of, and notes on both."""
-        return known_by(self.request.cutoff, self.settled, self.facts)
+        return known_by(self.request.as_of, self.settled, self.facts)
 
     @cached_property
     def counts(self) -> ForecastCounts:
@@ -334,7 +334,7 @@ class TableReader:
             topics=facts.topics,
             settled=facts.settled,
             made=None if rows.time is None or np.isnat(rows.time).all() else rows.time,
-            asked=facts.asked(request.cutoff, outcomes, request.ahead),
+            asked=facts.asked(request.as_of, outcomes, request.horizon),
             closes=facts.closes if self.columns("closes") else None,
             texts=facts.texts,
             notes=self._notes(),
@@ -346,10 +346,10 @@ class TableReader:
         if request.silence is not None:
             found = with_silence(found, float(str(request.silence)))
         found = _of_events(self.options, found, void)
-        if request.ahead is None:
+        if request.horizon is None:
             return found
         there = int((found.resolved & (found.crowd > 0)).sum())
-        covered = finding("coverage", count=there, total=int(found.resolved.sum()), span=span_text(request.ahead))
+        covered = finding("coverage", count=there, total=int(found.resolved.sum()), span=span_text(request.horizon))
         return replace(found, notes=(*found.notes, covered))
 
     def _hint(self) -> str:

@@ -39,7 +39,7 @@ from opinionpool.tables.layout import find_layout
 from opinionpool.tables.options import ReadOptions, documented, in_python, options_given
 from opinionpool.tables.parse import read_table
 from opinionpool.tables.profile import Profile
-from opinionpool.tables.roles import BETWEEN, KEYED, UserRoles, position, unnumbered
+from opinionpool.tables.roles import BETWEEN, UserRoles, position, unnumbered
 from opinionpool.tables.table import Table, read_frame
 from opinionpool.tables.times import are_times
 from opinionpool.tables.units import MISSING, looks_numeric
@@ -171,14 +171,13 @@ def _keyed(table: Table, options: ReadOptions, other: Table | None = None, optio
 
     If `optional`, a key is left out where some of its columns are in neither table.
     """
-    for role, parts in options.columns.items():
-        if isinstance(parts, tuple) and role in KEYED:
-            own = [name for name in parts if name in table.names]
-            rest = set() if other is None else {name for name in parts if name in other.names}
-            split = bool(own) and rest == {*parts} - {*own}
-            if split or not optional or len(own) == len(parts):
-                places = [position(table.name, table.names, name) for name in (own if split else parts)]
-                table = table.with_key(places, BETWEEN.join(parts))
+    for parts in options.several.values():
+        own = [name for name in parts if name in table.names]
+        rest = set() if other is None else {name for name in parts if name in other.names}
+        split = bool(own) and rest == {*parts} - {*own}
+        if split or not optional or len(own) == len(parts):
+            places = [position(table.name, table.names, name) for name in (own if split else parts)]
+            table = table.with_key(places, BETWEEN.join(parts))
     return table
 
 
