@@ -144,12 +144,18 @@ def _learned(rows: DenseContrasts, believed: Believed, *, answers_only: bool, ev
     uncertain = not answers_only and n <= MOST_UNCERTAIN
     by_topic = not answers_only and rows.topics is not None
     near = by_limit.probability @ by_limit.mean if len(limits) > 1 else None
-    fit = _fit(rows, every, (fill, extremes), nodes, near, covariances=uncertain or by_topic)
+    observed, names = rows.observed(fill, extremes), () if rows.topics is None else rows.topics.names
+    if every is None:
+        fit = fit_nodes(observed, nodes, covariances=uncertain or by_topic, start=near)
+    else:
+        near = evidence(observed, nodes)[1] if near is None else near
+        of_all = likelihood(every, fill, extremes)
+        fit = fit_all(of_all, nodes, near, names, covariances=uncertain or by_topic)
     if members is not None:
 
         def again(among: DenseContrasts, counted: Blocks | None) -> float:
-            of = among.observed(fill, extremes) if counted is None else likelihood(counted, fill, extremes)
-            return evidence_near(fit, of, nodes)
+            events = likelihood(counted, fill, extremes) if counted else replace(observed, weight=among.weight)
+            return evidence_near(fit, events, nodes)
 
         members = _weighed(members, rows, every, again, (fit.evidence, fit.evidence if every is None else by_sample))
     intercept, weights = fit.mean[:d], fit.mean[d:]
@@ -160,24 +166,6 @@ def _learned(rows: DenseContrasts, believed: Believed, *, answers_only: bool, ev
     posterior = Posterior.of(fit, nodes, prior, by_limit) if uncertain else None
     parts = with_weights(fill, weights)
     return DefaultFit(parts, bias, extremes, marginal, posterior, learned=True, members=members, topics=fit.topics)
-
-
-def _fit(
-    rows: DenseContrasts,
-    every: Blocks | None,
-    seen: tuple[Parts, Extremes],
-    nodes: Nodes,
-    start: Array | None,
-    *,
-    covariances: bool,
-) -> Fit:
-    """Posterior given all events, `every`, or given `rows` if they are all; `seen` is how contrasts are prepared."""
-    observed = rows.observed(*seen)
-    if every is None:
-        return fit_nodes(observed, nodes, covariances=covariances, start=start)
-    start = evidence(observed, nodes)[1] if start is None else start
-    names = () if rows.topics is None else rows.topics.names
-    return fit_all(likelihood(every, *seen), nodes, start, names, covariances=covariances)
 
 
 def _weighed(
