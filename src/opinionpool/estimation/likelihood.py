@@ -85,6 +85,19 @@ class Design:
         """Return a mask of the class that happened, among all classes but the first, (K - 1, T)."""
         return np.asarray(self.outcomes[rows] == np.arange(1, self.free + 1)[:, None])
 
+    def through(self, mean: Array, root: Array) -> Design:
+        """Return the design for θ (S, P), where the coefficients are mean (S, Q) + root (S, Q, P) θ."""
+        first, (n, d, t) = len(self.features) * self.columns.shape[-2], self.columns.shape[-3:]
+        flat = self.columns.reshape(*self.columns.shape[:-3], n, d * t)
+        columns = (np.swapaxes(root[:, first:], 1, 2) @ flat).reshape(len(root), root.shape[2], d, t)
+        offset = self.offset + (mean[:, None, first:] @ flat).reshape(len(root), d, t)
+        if first:
+            basis, (s, f) = np.eye(d) if self.basis is None else self.basis, (len(root), len(self.features))
+            by_class = np.einsum("sfjp,jk->spkf", root[:, :first].reshape(s, f, d, -1), basis)
+            columns += by_class @ self.features
+            offset += np.swapaxes(mean[:, :first].reshape(s, f, d) @ basis, 1, 2) @ self.features
+        return replace(self, columns=columns, offset=offset, features=self.features[:0])
+
     def thinned(self, each: int) -> Design:
         """Return the design of every `each`-th event."""
         rows = slice(None, None, each)
