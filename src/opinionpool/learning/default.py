@@ -24,7 +24,7 @@ from opinionpool.errors import ArgumentError
 from opinionpool.estimation.newton import posterior_probabilities
 from opinionpool.learning.constants import BIASES, COMMON_SHARE, LIMIT_PROBABILITIES, LIMITS
 from opinionpool.learning.duplicates import Duplicates
-from opinionpool.learning.laplace import Fit, Likelihood, evidence, evidence_near, fit_all, fit_nodes
+from opinionpool.learning.laplace import Likelihood, evidence, evidence_near, fit_all, fit_nodes
 from opinionpool.learning.members import Members
 from opinionpool.learning.nodes import Nodes, prior_nodes
 from opinionpool.learning.posterior import Limits, Posterior
