@@ -77,9 +77,9 @@ CASES = """
  81 a_base_rate_leaves_the_weights_alone
  82 the_prior_is_laplaces_unless_given
  83 the_column_adds_up_to_the_answer prior_out_of_range prior_of_three_classes
- 85 forecast_of_one_belongs_to_the_last_bin
+ 85 bins_hold_the_events_there_are
  86 tied_forecasts_stay_together
- 87 empty_bins_are_listed_and_never_drawn
+ 87 bins_hold_the_events_there_are
  89 three_events_are_too_few_to_judge
  90 maximum_likelihood_of_the_log_pool_is_not_penalised
  92 pairwise_covariances_are_never_used_as_they_are
@@ -98,6 +98,8 @@ OTHERWISE = {
     64: "a fraction is an error in every reader; there is no option that scores it",
     65: "matching keys are aligned; other keys are an error",
     74: "files hold their own format version; nothing is pickled, so no release of scikit-learn plays a part",
+    85: "bins are those of isotonic regression, so forecasts of .95 and 1 share one only if outcomes say so",
+    87: "bins are those of isotonic regression, so none is empty, drawn or listed",
 }
 
 

@@ -209,16 +209,6 @@ class TestProperties:
             assert (low, rate, high) == pytest.approx((y[by == name].mean(),) * 3, abs=1e-9)
         assert found.total_.difference == pytest.approx(y.mean(), abs=1e-6)
 
-    def test_groups_that_are_alike_are_drawn_together(self):
-        rng = np.random.default_rng(5)
-        y = rng.random(2000) < 0.3
-        x = expit(np.where(y, 0.4, -0.4)[:, None] + rng.normal(size=(2000, 3)))
-        f = Forecasts.from_array(x, [int(h) if t < 200 else None for t, h in enumerate(y)], classes=(0, 1))
-        state, group = learn(f), np.arange(2000) // 25
-        pooled = rates(state, f, group.astype(str)).rate_
-        alone = np.concatenate([rates(state, f.select_events(group == g)).rate_ for g in range(20)])
-        assert np.std(pooled) < 0.7 * np.std(alone)
-
     def test_selected_labels_say_nothing_about_the_others(self, one):
         f, labels, _ = one
         y = np.array([None if o < 0 else int(o) for o in f.outcomes])

@@ -155,16 +155,6 @@ class TestThroughLearning:
         assert same.structure == "full"
         assert same.weights == pytest.approx(found.weights)
 
-    def test_cells_in_any_order_within_an_event(self):
-        """And events without a forecast, so that the others are complete."""
-        x, y, _ = sample(15, t=60, missing=0.0)
-        x[::7] = np.nan
-        f = Forecasts.from_array(expit(x[..., 0]), y)
-        backwards = f.select_experts(f.experts[::-1])
-        a, b = (learn(each, prior=0.5, structure="full") for each in (f, backwards))
-        assert (np.diff(backwards.expert_index) < 0).sum() > (np.diff(f.expert_index) < 0).sum()
-        assert a.panel.covariance == pytest.approx(b.panel.covariance[::-1, ::-1], rel=1e-12)
-
 
 class TestWhatTheDataCannotSay:
     def test_experts_who_never_met(self):

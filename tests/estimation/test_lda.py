@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
 from scipy.optimize import minimize
 from scipy.stats import multivariate_normal
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
@@ -79,19 +78,6 @@ def test_is_linear_discriminant_analysis_up_to_divisor_and_prior(k):
     log = score.T + np.log(prior)
     log -= np.logaddexp.reduce(log, axis=1)[:, None]
     assert np.log(learned.pool(f.X)) == pytest.approx(np.maximum(log, np.log(1e-8)), abs=1e-6)
-
-
-@given(st.integers(0, 10**6))
-@settings(deadline=None, max_examples=15)
-def test_relabelled_classes_are_learned_alike(seed):
-    rng = np.random.default_rng(seed)
-    q, y = rng.dirichlet(np.ones(4), size=(60, 2)), rng.integers(0, 4, 60)
-    y[:4] = range(4)
-    order = rng.permutation(4)
-    where = np.argsort(order)
-    one = alone(Forecasts.from_array(q, y, classes=range(4)))
-    two = alone(Forecasts.from_array(q[..., order], where[y], classes=range(4)))
-    assert two.pool(q[..., order]) == pytest.approx(one.pool(q)[:, order], rel=1e-6)
 
 
 def test_each_event_may_have_its_own_prior():

@@ -127,14 +127,6 @@ def test_columns_that_say_nothing_become_the_prior():
     assert learned.calibration_[1:].tolist() == [0, 0]
 
 
-@pytest.mark.parametrize("offset", [1.0, 1e8, 1e-9])
-def test_a_constant_column_is_told_at_every_size(offset):
-    _, y = covariates()
-    with pytest.warns(op.OpinionPoolWarning, match="'x0' never varied"):
-        p = op.LogOddsTransformer().fit(np.full((len(y), 1), offset), y, prior=np.linspace(0.2, 0.8, len(y)))
-    assert p.calibration_[0] == 0
-
-
 @pytest.mark.parametrize(
     ("x", "y", "told"),
     [

@@ -93,15 +93,6 @@ class TestLearns:
 
         assert loss(learned.pool(z)) < loss(truth.pool(z, prior=0.3)) + 0.002
 
-    def test_experts_without_resolved_forecasts_get_the_panel_s_features(self):
-        x, y = Panel.exchangeable(4, correlation=0.4, accuracy=1.0).simulate(40, seed=3)
-        x[:30, 3] = NAN
-        y = np.where(np.arange(40) < 30, y, NAN)
-        learned = learn(Forecasts.from_array(x, y))
-        others = learned.panel.calibration[:3]
-        assert others.min() * 0.8 < learned.panel.calibration[3] < others.max() * 1.2
-        assert learned.counts.tolist() == [30, 30, 30, 0]
-
     @pytest.mark.parametrize("hole", [False, True])
     def test_a_blank_expert_changes_nothing(self, hole):
         x, y = Panel.exchangeable(3, correlation=0.4, accuracy=1.0).simulate(30, seed=5)
@@ -129,19 +120,6 @@ class TestLearns:
         learned = learn(Forecasts.from_array(rng.random((5, 3000)), [0, 1, 1, 0, None]))
         assert learned.posterior is None
         assert np.isfinite(learned.weights).all()
-
-    def test_more_events_than_experts_are_not_worse_than_fewer(self):
-        """Five hundred experts with shared errors, together all but certain; asked about events not learned from."""
-        rng = np.random.default_rng(1000)
-        signal, loadings = rng.lognormal(-0.4, 0.5, 500), rng.normal(0.3, 0.6, (3, 500))
-        y = rng.integers(0, 2, 900)
-        errors = rng.normal(size=(900, 500)) + rng.normal(size=(900, 3)) @ loadings
-        x = expit(errors + np.where(y[:, None] == 1, signal, -signal))
-        loss = []
-        for events in (250, 600):
-            answers = learn(Forecasts.from_array(x[:events], y[:events])).pool(x[600:])
-            loss.append(-np.log(np.where(y[600:] == 1, answers, 1 - answers)).mean())
-        assert loss[1] < loss[0] < 0.02
 
     def test_clones_add_nothing(self):
         x, y = Panel.exchangeable(3, correlation=0.4, accuracy=1.0).simulate(30, seed=5)

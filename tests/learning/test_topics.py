@@ -95,19 +95,6 @@ def test_all_coefficients_are_those_of_a_general_optimizer(k, few, monkeypatch):
     assert found.evidence == pytest.approx(evidence, abs=1e-4)
 
 
-def test_weights_are_frequencies():
-    for seed in range(4):
-        rng = np.random.default_rng(seed)
-        q, y, topics, _, _ = drawn(rng, 3, 4, 0.5)
-        q[rng.random(q.shape) < 0.3] = np.nan
-        weight = rng.integers(1, 4, len(y))
-        one = op.GaussianPool().fit(q, y, prior=0.5, topics=topics, sample_weight=weight.astype(float))
-        rows = np.repeat(np.arange(len(y)), weight)
-        two = op.GaussianPool().fit(q[rows], y[rows], prior=0.5, topics=topics[rows])
-        answers = [logit(pool.predict_proba(q, prior=0.5, topics=topics)[:, 1]) for pool in (one, two)]
-        np.testing.assert_allclose(*answers, atol=1e-7)
-
-
 def test_copies_and_who_repeats_the_prior_move_nothing():
     for seed in range(4):
         rng = np.random.default_rng(seed)

@@ -104,12 +104,6 @@ class TestWeights:
         total = Panel.from_features(np.ones(n), rho, m, dependence="nested").weights.sum()
         assert 1 - 1e-9 <= total <= n + 1e-9
 
-    def test_equal_experts_are_the_common_correlation_and_none_is_independence(self):
-        equal = [Panel.from_features([1, 0.8, 1.2], 0.4, dependence=d).weights for d in ("common", "nested")]
-        assert equal[0] == pytest.approx(equal[1], rel=1e-12)
-        free = Panel.from_features([1, 0.8], 0.0, [1, 3], dependence="nested")
-        assert free.weights == pytest.approx([1, 0.8], rel=1e-12)
-
     def test_a_unanimous_panel_stays_on_its_side_of_the_prior(self):
         rng = np.random.default_rng(0)
         m = np.exp(rng.normal(0, 0.5, 40))

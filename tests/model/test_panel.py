@@ -217,16 +217,6 @@ def test_contributions_add_up_before_the_floor(seed):
     assert (added.sum(axis=1) + logit(0.3))[inside] == pytest.approx(logit(answer[inside]), rel=1e-6, abs=1e-6)
 
 
-def test_shapes_of_batches():
-    panel = Panel.exchangeable(3)
-    q = np.full((2, 5, 3), 0.6)
-    assert panel.pool(q).shape == (2, 5)
-    assert panel.pool(q, prior=np.full((2, 5), 0.4)).shape == (2, 5)
-    assert panel.contributions(q).shape == (2, 5, 3)
-    assert panel.pool(np.empty((0, 3))).shape == (0,)
-    assert np.ndim(panel.pool([0.6] * 3)) == 0
-
-
 def test_simulation_has_the_moments_it_was_asked_for():
     panel = Panel([1.0, 2.0], [[2.0, 1.0], [1.0, 4.0]], bias=[0.3, -0.2])
     x, y = panel.simulate(200_000, prior=0.3, seed=7)
@@ -248,14 +238,6 @@ def test_expert_with_calibration_0_is_dropped():
     assert panel.contrast == pytest.approx([1, 0, 2])
     with pytest.raises(AccuracyUnknownError, match="'expert_2' was assessed with calibration 0"):
         _ = panel.covariance
-
-
-def test_weak_expert_beside_strong_ones_gets_a_negative_weight():
-    with pytest.warns(OpinionPoolWarning, match=r"'expert_3' has the weight -5.24: one correlation of all pairs"):
-        panel = Panel.from_features([1, 1, 1], 0.8, relative_accuracy=[4, 4, 0.5])
-    assert panel.weights[2] < 0 < panel.weights[0]
-    with pytest.warns(OpinionPoolWarning, match=r"'expert_3' has the weight -5.24: one correlation of all pairs"):
-        Panel.from_features([1, 1, 1], np.full((3, 3), 0.8) + 0.2 * np.eye(3), relative_accuracy=[4, 4, 0.5])
 
 
 @pytest.mark.parametrize("what", ["contrast", "covariance", "accuracy", "joint_accuracy"])

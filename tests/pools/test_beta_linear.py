@@ -102,11 +102,6 @@ class TestFit:
         assert 1 < fit.b < 2
         assert beta_fit(q, [0, 0, 1, 1], penalty=0.0).a > 50
 
-    def test_only_experts_without_weight(self):
-        q = [[0.2, np.nan], [0.9, 0.8], [0.3, 0.4], [0.8, np.nan]]
-        fit, same = beta_fit(q, [0, 1, 0, 1], weights=[0.0, 1.0]), beta_fit([[0.2], [0.8], [0.4], [0.8]], [0, 1, 0, 1])
-        assert (fit.a, fit.b) == pytest.approx((same.a, same.b), rel=1e-6)
-
 
 @st.composite
 def panels(draw):

@@ -17,7 +17,6 @@ from opinionpool.pools.fit import fit_pool
 from opinionpool.pools.registry import POOLS
 from opinionpool.report import answers, comparison as gains, findings as reportdata
 from opinionpool.report.answers import coverage
-from opinionpool.report.blocks import Html, joined, markup, name, text
 from opinionpool.report.findings import Missing, ReportOptions, best_expert, find
 from opinionpool.report.listing import brief, decimal, percent
 from opinionpool.report.page import Source, make_report, report_page
@@ -226,15 +225,6 @@ def test_intervals_are_claimed_as_measured(found):
     assert "with 90% probability" not in told
 
 
-@pytest.mark.parametrize(
-    ("events", "experts", "nearest"), [(0, 1, (5, 3)), (30, 5, (20, 3)), (1000, 300, (320, 12)), (50, 9, (80, 12))]
-)
-def test_a_coverage_is_of_the_nearest_panel(events, experts, nearest):
-    row = coverage(events, experts)
-    assert (row.events, row.experts) == nearest
-    assert 0 <= row.least <= row.mean <= row.most <= 1
-
-
 def test_nothing_in_a_name_is_code():
     forecasts = panel(experts=len(EVIL), names=EVIL)
     events = tuple(EVIL + [f"event {i}" for i in range(len(EVIL), len(forecasts.events))])
@@ -283,20 +273,6 @@ def test_what_cannot_be_shown_says_why(forecasts, told):
     for section, words in told.items():
         assert words in page.sections[section]
     assert not re.search(r"\b(nan|None|inf)\b", " ".join(page.sections.values()))
-
-
-def test_events_of_several_classes_have_a_row_for_each(found_of_classes):
-    forecasts = found_of_classes.forecasts
-    page = Page(report_page(replace(found_of_classes, options=replace(found_of_classes.options, sort="file"))))
-    assert "all classes" in page.sections["calibration"]
-    assert not re.search(r"\b(nan|None|inf)\b", " ".join(page.sections.values()))
-    state = fit_pool("gaussian", forecasts)
-    p, (low, high) = state.pool(forecasts.X), state.interval(forecasts.X)
-    assert len(page.rows["open"]) == 1 + 3 * 4
-    for c, row in enumerate(page.rows["open"][4:7]):
-        between = f"{brief(float(low[1, c]))} to {brief(float(high[1, c]))}"
-        event, experts = ("event_2", "3") if c == 0 else ("", "")
-        assert row == [event, "abc"[c], "", brief(float(p[1, c])), between, experts]
 
 
 def test_events_with_options_of_their_own_have_a_row_for_each():
@@ -360,13 +336,6 @@ def test_parts_that_fail_are_missing():
     found = find(panel(unresolved=60))
     assert isinstance(found.comparison, Missing)
     assert isinstance(found.curve, Missing)
-
-
-def test_text_is_escaped_and_markup_is_not():
-    assert text("<b>-1 & a-2</b>") == "&lt;b&gt;−1 &amp; a-2&lt;/b&gt;"
-    assert name("-1") == "<bdi>-1</bdi>"
-    assert markup("<p>{}{}</p>", "<", Html("<br>")) == "<p>&lt;<br></p>"
-    assert joined(["a", Html("<b>")], " ") == "a <b>"
 
 
 def test_few_open_events_are_cards_and_explained():

@@ -134,9 +134,3 @@ class TestIntervals:
         found = intervals(np.full((events, 1), 0.1))
         assert bool(found.low[0] > 0) == claimed
         assert found.high[0] == pytest.approx(0.1)
-
-    def test_order_plays_no_part(self):
-        rng = np.random.default_rng(0)
-        values, order, columns = rng.normal(size=(50, 4)), rng.permutation(50), rng.permutation(4)
-        found, other = intervals(values), intervals(values[order][:, columns])
-        assert other.low == pytest.approx(found.low[columns], abs=1e-12)

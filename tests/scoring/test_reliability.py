@@ -38,6 +38,17 @@ def test_tied_forecasts_stay_together():
     assert table.to_frame()["count"].tolist() == [4]
 
 
+@pytest.mark.parametrize(
+    ("p", "y", "bins"),
+    [([0.95, 1.0], [1, 0], [(0.975, 0.5, 2)]), ([0, 0, 1, 1], [0, 0, 1, 1], [(0, 0, 2), (1, 1, 2)])],
+)
+def test_bins_hold_the_events_there_are(p, y, bins):
+    table = reliability_table(p, y)
+    found = zip(table.forecast, table.frequency, table.count, strict=True)
+    assert list(map(list, found)) == [pytest.approx(each) for each in bins]
+    assert table.gap == pytest.approx(0.475 * (len(bins) == 1))
+
+
 def test_three_events_are_too_few_to_judge():
     table = reliability_table([0.6] * 3, [1, 1, 1])
     assert table.interval_low == pytest.approx([0.4385], abs=5e-5)
@@ -79,15 +90,6 @@ def test_every_event_is_in_one_bin(rows):
     assert (table.interval_low < table.interval_high).all()
     assert (table.high[:-1] < table.low[1:]).all()
     assert (np.diff(table.frequency) > 0).all()
-
-
-def test_isotonic_bins_hold_the_recalibrated_forecast():
-    rng = np.random.default_rng(5)
-    p = rng.random(300)
-    y = (rng.random(300) < p**2).astype(int)
-    table = reliability_table(p, y)
-    expected = IsotonicRegression().fit(p, y).predict(p)
-    assert np.repeat(table.frequency, table.count.astype(int)) == pytest.approx(np.sort(expected), abs=1e-9)
 
 
 def test_intervals_of_isotonic_bins_hold_calibrated_forecasts():

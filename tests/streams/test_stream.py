@@ -269,14 +269,6 @@ class TestEvents:
 
 
 class TestBatches:
-    def test_a_file_that_grows_is_learned_once(self):
-        f = simulated(50, missing=0.1)
-        stream = Stream()
-        assert stream.add(f.select_events(np.arange(30))) == ()
-        (note,) = stream.add(f)
-        assert (note.code, note.count) == ("known", 30)
-        same(stream.learn("common", None), learn(f, structure="common", beliefs=None))
-
     def test_a_file_corrects_outcomes(self):
         f = simulated(50)
         stream = Stream(capacity=4)
@@ -314,16 +306,6 @@ class TestBatches:
             # A table without topics and dates says nothing of them.
             assert {note.code for note in stream.add(f, whole=True)} == {"known"}
             same(stream.learn(), learn(other))
-
-    def test_an_event_that_is_open_again_without_forecasts_is_taken_back(self):
-        f = simulated(30)
-        outcomes, x = f.outcomes.tolist(), f.X.copy()
-        outcomes[4], x[4] = None, np.nan
-        again = Forecasts.from_array(x, outcomes, events=f.events, experts=f.experts)
-        stream = Stream()
-        stream.add(f)
-        assert {note.code: note.count for note in stream.add(again, whole=True)} == {"known": 29, "reopened": 1}
-        same(stream.learn(), learn(again))
 
     def test_all_or_nothing(self):
         f = simulated(40)

@@ -71,11 +71,6 @@ def test_cells_of_every_type_as_text():
     assert cells(times, 0) == ["2024-01-01T00:00", None]
 
 
-def test_single_precision_is_widened_before_anything_else():
-    found = read_forecasts({"event": ["q"], "ann": np.array([1.0], np.float32), "bob": np.array([0.1], np.float32)})
-    assert found.probabilities.tolist() == [1.0, float(np.float32(0.1))]
-
-
 def test_labels_of_columns_are_text():
     found = read_forecasts(pd.DataFrame({"event": ["q"], 1: [0.5], "B": [0.25]}))
     assert found.experts == ("1", "B")
@@ -101,13 +96,6 @@ def test_levels_of_columns_are_experts_and_classes():
     assert found.experts == ("a", "b")
     assert found.classes == ("home", "draw", "away")
     assert found.X.tolist() == [[[0.5, 0.25, 0.25], [0.2, 0.2, 0.6]]]
-
-
-def test_arrays_are_events_by_experts():
-    found = read_forecasts(np.array([[0.5, np.nan], [0.25, 1.0]]))
-    assert found.events == ("1", "2")
-    assert found.experts == ("expert_1", "expert_2")
-    np.testing.assert_array_equal(found.X, [[0.5, np.nan], [0.25, 1.0]])
 
 
 @pytest.mark.parametrize(

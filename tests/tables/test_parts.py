@@ -89,16 +89,6 @@ def run(*arguments: str) -> tuple[int, str, str]:
         sys.stdout, sys.stderr = out, err
 
 
-def compare_lists(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Check that the command lists the same events in the same columns both ways."""
-    with monkeypatch.context() as patch:
-        patch.setattr(engine, "LARGE", 1 << 60)
-        whole = run("pool", path, "--format", "csv")[1].splitlines()
-    divided = run("pool", path, "--format", "csv")[1].splitlines()
-    assert divided[0] == whole[0]
-    assert [line.split(",")[0] for line in divided] == [line.split(",")[0] for line in whole]
-
-
 def compare_checks(path: str, monkeypatch: pytest.MonkeyPatch, told: set[str]) -> None:
     """Check that what is in the file is the same both ways, and what is said of the model on all of so few events."""
     with monkeypatch.context() as patch:
@@ -161,15 +151,12 @@ def test_files_of_every_form(layout, kind, prior, tmp_path, monkeypatch, small_p
     told = {"sorted"} if layout == "shuffled" else set()
     compare(str(path), monkeypatch, told=told)
     compare_checks(str(path), monkeypatch, told)
-    if not prior:
-        compare_lists(str(path), monkeypatch)
 
 
 def test_three_classes_and_a_prior_for_each(tmp_path, monkeypatch, small_parts):
     _, outcomes = said()
     path = tmp_path / "classes.csv"
     path.write_text(classes(outcomes))
-    compare_lists(str(path), monkeypatch)
     compare(str(path), monkeypatch)
     compare(str(path), monkeypatch, "--prior", "home=0.5", "--prior", "draw=0.2", "--prior", "away=0.3")
 
@@ -252,12 +239,6 @@ def test_notes_on_parts_add_up(code, parts, together):
     for part in parts:
         notes.add([finding(code, **part), Note("code", "the same in each")])
     assert [note.text for note in notes.all()] == [together, "the same in each"]
-
-
-def test_parts_without_a_note_count_among_all():
-    notes = PartNotes()
-    notes.add([finding("unresolved", count=2, total=10, marked="")])
-    assert [note.text for note in notes.all(unresolved=2000)] == ["2 of 2,000 events not resolved"]
 
 
 def test_spans_of_time_on_parts_are_joined():
