@@ -9,7 +9,7 @@ import opinionpool as op
 from opinionpool.estimation import sampling
 from opinionpool.learning.constants import ARBITRARY, BASE_RATE, SHIFT
 from opinionpool.learning.learn import learn
-from opinionpool.learning.levels import LatentLevels
+from opinionpool.learning.levels import Coding
 from opinionpool.learning.problem import Problem
 from opinionpool.logodds import expit, logit
 
@@ -24,7 +24,7 @@ def judged(seed, events=400, judges=6, signal=0.9):
 
 
 def levels_of(forecasts, prior=None):
-    return LatentLevels.learned(Problem.of(forecasts, prior, None))
+    return Coding.of(Problem.of(forecasts, prior, None), np.zeros(len(forecasts.experts)))
 
 
 def counted(p, m):
@@ -70,7 +70,7 @@ def test_who_always_says_the_same_counts_for_nothing_and_probabilities_count_as_
     assert np.isnan(found.array(np.where(np.arange(8) == 2, np.nan, f.X))[:, 2]).all()
     state = learn(op.Forecasts.from_array(votes, y, scale="0-1"))
     assert state.weights[0] == 0
-    assert levels_of(op.Forecasts.from_array(np.clip(f.X, 0.01, 0.99))) is None
+    assert not levels_of(op.Forecasts.from_array(np.clip(f.X, 0.01, 0.99))).changes
 
 
 def scored(seed, events=400, judges=5, lift=0.0, levels=10):
@@ -136,7 +136,7 @@ def test_who_says_0_and_1_only_votes(known):
     np.testing.assert_allclose(pool.predict_proba(votes.astype(float))[:, 1], expected)
     probabilities = votes.astype(float)
     probabilities[0] = 0.5
-    assert levels_of(op.Forecasts.from_array(probabilities)) is None
+    assert not levels_of(op.Forecasts.from_array(probabilities)).changes
 
 
 def test_leniency_is_a_mixed_model_of_judges_and_events():

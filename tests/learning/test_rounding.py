@@ -1,4 +1,6 @@
-"""What experts who round mean by 0, of more than two classes."""
+"""What experts who round mean by 0."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -6,32 +8,32 @@ import pytest
 import opinionpool as op
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.learn import learn
+from opinionpool.logodds import expit, logit
 
 
-def rounding(happens, *, events=120, tenths=True, seed=0):
-    """Two experts of three classes; what both call 0 has this chance."""
-    rng = np.random.default_rng(seed)
-    p = np.where(rng.random((events, 1)) < 0.5, [[0.7, 0.3, 0.0]], [[0.3, 0.7, 0.0]]) * (1.0 - happens)
-    p[:, 2] = happens
-    y = np.array([rng.choice(3, p=each) for each in p])
-    q = p[:, None] + np.where(rng.random((events, 2, 1)) < 0.3, [[[0.1, -0.1, 0.0]]], 0.0)
-    q[..., 2] = 0.0 if tenths else 1e-6
-    return Forecasts.from_array(q / q.sum(axis=-1, keepdims=True), y, classes=range(3))
+def rounding(classes, lowest=0.0):
+    """An expert who says tenths and one who says fifths, and for what is least probable 0, or `lowest`."""
+    rng = np.random.default_rng(0)
+    first = rng.integers(0, 11, (120, 1)) * [0.1, 0.0] + np.array([0.0, 0.2]) * rng.integers(0, 6, (120, 1))
+    q = np.stack([first, 1.0 - first, np.zeros((120, 2))][:classes], axis=2)
+    y = np.array([rng.choice(classes, p=0.9 * each.mean(axis=0) + 0.1 / classes) for each in q])
+    q = np.maximum(q, lowest) / np.maximum(q, lowest).sum(axis=2, keepdims=True)
+    return Forecasts.from_array(q[..., 1] if classes == 2 else q, y, classes=range(classes))
 
 
-@pytest.mark.parametrize(("happens", "low", "high"), [(0.04, 0.008, 0.1), (0.0, 0.0, 0.01)])
-def test_zeros_of_experts_who_round_count_as_outcomes_bear_out(happens, low, high, tmp_path):
-    f = rounding(happens)
+@pytest.mark.parametrize("classes", [2, 3])
+def test_a_zero_is_the_mean_of_what_is_rounded_to_it(classes, tmp_path):
+    f = rounding(classes)
     learned = learn(f)
-    assert low <= learned.pool([[0.7, 0.3, 0.0], [0.7, 0.3, 0.0]])[2] <= high
-    assert [note.count for note in learned.notes if note.code == "rounding"] == [2]
+    below = (np.arange(100_000)[:, None] + 0.5) / 100_000 * [0.05, 0.1]
+    zero = expit(logit(below).mean(axis=0))
+    assert learned.coding.zero.ravel() == pytest.approx(zero, rel=1e-4)
+    meant = np.where(f.X == 0, zero.reshape(2, *[1] * (classes > 2)), f.X)
+    meant = meant / meant.sum(axis=2, keepdims=True) if classes > 2 else np.where(f.X == 1, 1.0 - zero, meant)
+    assert learned.pool(f.X) == pytest.approx(replace(learned, coding=None).pool(meant), rel=1e-3)
     assert learned.pool(f.X) == pytest.approx(learned.pool_forecasts(f), abs=1e-12)
-    op.save(op.GaussianPool().fit(f.X, f.outcomes, classes=range(3)), tmp_path / "pool.json")
-    assert op.load(tmp_path / "pool.json").predict_proba(f.X) == pytest.approx(learned.pool(f.X), abs=1e-9)
-
-
-def test_zeros_stay_where_nobody_rounds_or_classes_are_two():
-    assert learn(rounding(0.04, tenths=False)).votes is None
-    f = rounding(0.04)
-    two = Forecasts.from_array(f.X[..., 0], (f.outcomes == 0).astype(int))
-    assert learn(two).votes is None
+    op.save(op.GaussianPool().fit(f.X, f.outcomes, classes=range(classes)), tmp_path / "pool.json")
+    found = op.load(tmp_path / "pool.json").predict_proba(f.X)
+    assert (found[:, 1] if classes == 2 else found) == pytest.approx(learned.pool(f.X), abs=1e-9)
+    assert learn(f, beliefs=None).coding is None
+    assert learn(rounding(classes, lowest=1e-5)).coding is None

@@ -186,7 +186,7 @@ def explain_event(
     forecast, ages = one.X[0], None
     if isinstance(state, FittedPanel) and state.recency is not None and one.made is not None:
         ages = one.ages
-        one, state = state.aged(one, state.reference(own)), replace(state, votes=None)
+        one, state = state.aged(one, state.reference(own)), replace(state, coding=None)
     given, forecast = forecast, one.X[0]
     if forecasts.options is not None and each is not None:
         # As if there were no other options than this event's.
@@ -265,8 +265,8 @@ def explain(
         )
     names, prior = state.experts, state.reference(prior)
     given, learned = q, state
-    if isinstance(state, FittedPanel) and state.votes is not None:
-        q, state = state.taken(q), replace(state, votes=None)
+    if isinstance(state, FittedPanel) and state.coding is not None:
+        q, state = state.taken(q), replace(state, coding=None)
     batch = state.read(q, prior, base_rate)
     if batch.lead:
         raise ArgumentError(f"one event is explained at a time, and forecasts of shape {np.shape(q)} are of several")

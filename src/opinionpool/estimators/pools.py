@@ -150,7 +150,7 @@ class GaussianPool(IncrementalPool):
             timed = self._with_times(X, q, about, times, fitted)
         if timed is not None and timed.made is not None:
             reference = learned.reference(prior)
-            q, learned = learned.aged(timed, reference).dense(experts=learned.experts), replace(learned, votes=None)
+            q, learned = learned.aged(timed, reference).dense(experts=learned.experts), replace(learned, coding=None)
         ends = learned.interval(q, prior, base_rate, level, about)
         return np.stack(ends, axis=-1)
 

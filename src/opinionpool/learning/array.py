@@ -20,6 +20,7 @@ from opinionpool.estimation.statistics import few_enough
 from opinionpool.forecasts import Forecasts, cells_of
 from opinionpool.labels import UNRESOLVED
 from opinionpool.learning.leakage import leaked_columns
+from opinionpool.learning.levels import raised, rounded_zeros
 from opinionpool.learning.problem import Problem, Seen, Sums
 from opinionpool.learning.request import Request
 from opinionpool.learning.rows import by_average_and_expert
@@ -147,15 +148,16 @@ class ArraySource:
             estimated=self.estimated,
             whole=Seen(events, counts, present, (note,)),
             total=float(events.sum()),
-            blocks=None if drawn.complete else partial(self._in_blocks, outcomes),
+            blocks=None if drawn.complete else partial(self._in_blocks, outcomes, few),
         )
 
-    def _in_blocks(self, outcomes: Index, floor: float) -> Iterator[_ArrayBlock]:
-        """Yield the resolved events in blocks; `outcomes` (T,) are of all events."""
+    def _in_blocks(self, outcomes: Index, some: Forecasts, floor: float) -> Iterator[_ArrayBlock]:
+        """Yield the resolved events in blocks; `outcomes` (T,) are of all events, of which `some` are a sample."""
+        zero = rounded_zeros(some, floor)
         reference, bounds = logodds.prior_log_ratios(self.prior), Bounds.of(self.prior, floor)
         for rows in blocks(self.q.shape[0], self.q.shape[1], self.q.shape[1]):
             codes = outcomes[rows]
-            q = np.asarray(self.q[rows], dtype=np.float64)
+            q = raised(np.asarray(self.q[rows], dtype=np.float64), zero)
             if (codes < 0).any():
                 q, codes = q[codes >= 0], codes[codes >= 0]
             yield _ArrayBlock(q, codes, bounds, float(reference[0]), reference)

@@ -50,10 +50,8 @@ DEPENDENCE = (
     Dependent("common", CORRELATION, 1.0, 0.05),
     Dependent("nested", CORRELATION, 1.0, 0.1, "sharpness"),
 )
-# Log-odds. What a robust contrast reaches at most (10.1), and probabilities; and how far from the floor to a fourth of
-# their step, in logarithms, a 0 by who rounds counts, of more than two classes. Simulated; benchmarks/classes.py.
+# Log-odds. What a robust contrast reaches at most (10.1), and probabilities. Simulated; benchmarks/classes.py.
 LIMITS, LIMIT_PROBABILITIES = (2.5, 5.0, 12.0), (0.2, 0.4, 0.4)
-ROUNDED, ROUNDED_PROBABILITIES = (0.0, 0.5, 1.0), (0.4, 0.3, 0.3)
 # Log-odds. Where agreement, and pairs of forecasts at two times, are looked at, contrasts reach so far at most.
 # Reasoning: 1.8% and 98.2% at even odds.
 FURTHEST = 4.0

@@ -28,7 +28,7 @@ from opinionpool.learning.laplace import Likelihood, evidence, evidence_near, fi
 from opinionpool.learning.members import Members
 from opinionpool.learning.nodes import Nodes, prior_nodes
 from opinionpool.learning.posterior import Limits, Posterior
-from opinionpool.learning.prior import OPEN, USUAL_LIMIT, Believed, harmonic_mean
+from opinionpool.learning.prior import OPEN, Believed, harmonic_mean
 from opinionpool.learning.quadratic import Levels
 from opinionpool.learning.rows import Block, Blocks, DenseContrasts, likelihood
 from opinionpool.learning.shrinkage import marginal_bias, marginal_dependence, marginal_features
@@ -94,17 +94,6 @@ def default_fit(
     return found.of_all(duplicates, of_all)
 
 
-def log_evidence(data: DenseContrasts, believed: Believed) -> float:
-    """Log marginal likelihood of the outcomes at the usual limit of extremes; 0 if nothing is learned."""
-    _, data, believed, away = _distinct(data, believed)
-    used = data.resolved & (data.weight > 0) & data.answered
-    if believed.assessed or not used.any():
-        return 0.0
-    rows = data.on(used).believing(away)
-    centre, nodes = _prior(rows, believed, USUAL_LIMIT)
-    return evidence(rows.observed(believed.parts(believed.rho), Extremes(USUAL_LIMIT, centre)), nodes)[0]
-
-
 def _distinct(
     data: DenseContrasts, believed: Believed, every: Blocks | None = None
 ) -> tuple[Duplicates, DenseContrasts, Believed, Array]:
@@ -161,7 +150,7 @@ def _learned(rows: DenseContrasts, believed: Believed, *, answers_only: bool, ev
     intercept, weights = fit.mean[:d], fit.mean[d:]
     # L* = L° + base intercept + intercept + Σ w_i u_i: what no forecast changes becomes bias.
     bias = centre + intercept_shares(weights)[:, None] * (rows.away - intercept)
-    marginal = None if answers_only else marginal_features(rows.evidence(rows.by_steps()), believed)
+    marginal = None if answers_only else marginal_features(rows.evidence(rows.contrasts), believed)
     by_limit = by_limit._replace(mean=fit.mean + by_limit.mean - by_limit.probability @ by_limit.mean)
     posterior = Posterior.of(fit, nodes, prior, by_limit) if uncertain else None
     parts = with_weights(fill, weights)

@@ -15,12 +15,11 @@ from opinionpool.display import Tabular
 from opinionpool.errors import LearningError, Note
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.left_out import LeftOut, left_out
-from opinionpool.learning.levels import LatentLevels
+from opinionpool.learning.levels import Coding
 from opinionpool.learning.members import Members
 from opinionpool.learning.posterior import Posterior, answer_rows, debiased
 from opinionpool.learning.problem import Problem
 from opinionpool.learning.recency import Recency
-from opinionpool.learning.rounding import Rounding
 from opinionpool.learning.shrinkage import MarginalFeatures
 from opinionpool.learning.topics import TopicEffects, TopicShift
 from opinionpool.model.contrasts import AnswerParts, Batch
@@ -61,8 +60,8 @@ class FittedPanel(Tabular):
         What else is mixed with the panel's answers.
     recency : Recency or None
         How fast forecasts go stale, where their times are known.
-    votes : LatentLevels, Rounding or None
-        What levels count as, where experts gave some, or zeros of more than two classes.
+    coding : Coding or None
+        What levels and votes count as, and a 0 by who rounds.
     known : Problem, LeftOut or None
         Resolved events that it was learned from, or what `left_out` is of these, where the posterior is known.
     """
@@ -81,7 +80,7 @@ class FittedPanel(Tabular):
     posterior: Posterior | None = None
     topics: TopicEffects | None = None
     recency: Recency | None = None
-    votes: LatentLevels | Rounding | None = None
+    coding: Coding | None = None
     members: Members | None = None
     known: Problem | LeftOut | None = None
 
@@ -268,7 +267,7 @@ class FittedPanel(Tabular):
         if self.posterior is None:
             return None
         t, k = len(forecasts.events), len(self.classes)
-        forecasts, counted = self.aged(forecasts, self.reference(prior)), replace(self, votes=None)
+        forecasts, counted = self.aged(forecasts, self.reference(prior)), replace(self, coding=None)
         ends = np.empty((2, t) if k == 2 else (2, t, k))
         values = self.reference(prior), base_rate
         for rows, q, (own, rate) in forecasts.dense_blocks(self.experts, *values, numbers=_ALIKE):
@@ -283,8 +282,8 @@ class FittedPanel(Tabular):
 
     def aged(self, forecasts: Forecasts, prior: npt.ArrayLike) -> Forecasts:
         """Forecasts with probabilities in place of levels of scales, and discounted by age."""
-        if self.votes is not None:
-            forecasts = self.votes.forecasts(forecasts)
+        if self.coding is not None:
+            forecasts = self.coding.forecasts(forecasts)
         if self.recency is None or forecasts.made is None or forecasts.options is not None:
             return forecasts
         reference = spread_prior(prior, (len(forecasts.events),), len(self.classes))
@@ -296,7 +295,7 @@ class FittedPanel(Tabular):
 
     def taken(self, q: npt.ArrayLike) -> npt.ArrayLike:
         """Forecasts by all experts, (..., N), with each level replaced by the probability that it counts as."""
-        return q if self.votes is None else self.votes.array(logodds.check_probabilities(q))
+        return q if self.coding is None else self.coding.array(logodds.check_probabilities(q))
 
     def answer_parts(self, batch: Batch) -> AnswerParts:
         """The answer about one event as a sum, see `AnswerParts`."""

@@ -11,20 +11,19 @@ import numpy.typing as npt
 
 from opinionpool.arrays import Array
 from opinionpool.errors import ArgumentError, LearningError, Note, PanelError
-from opinionpool.estimation.sampling import Draw, sample_of
+from opinionpool.estimation.sampling import sample_of
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.beliefs import Beliefs
 from opinionpool.learning.constants import CROWD, SEVERAL, SPARSE
-from opinionpool.learning.default import default_fit, log_evidence
+from opinionpool.learning.default import default_fit
 from opinionpool.learning.dependent_events import independent_weight
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.learning.leakage import leakage_notes
-from opinionpool.learning.levels import LatentLevels
+from opinionpool.learning.levels import Coding, rounded_zeros
 from opinionpool.learning.prior import Believed, belief_notes
 from opinionpool.learning.problem import Problem, Source, Sums
 from opinionpool.learning.recency import Recency, learn_recency
 from opinionpool.learning.request import Request
-from opinionpool.learning.rounding import Rounding
 from opinionpool.learning.rows import DenseContrasts
 from opinionpool.learning.unlearned import MOST_UNCERTAIN, DefaultFit
 from opinionpool.logodds import FLOOR, POOL_FLOOR
@@ -128,17 +127,15 @@ def learn_from(source: Source, request: Request) -> FittedPanel:
 
 def _learn_by_beliefs(problem: Problem, beliefs: Beliefs, request: Request) -> FittedPanel:
     """Fitted panel by the default pool, or as a crowd, with recency and topics."""
-    votes = LatentLevels.learned(problem)
-    if votes is not None:
-        problem = replace(problem, forecasts=votes.forecasts(problem.forecasts))
     problem = replace(problem, topics=problem.learnable_topics)
     floor, recency, assessed = request.settings.floor, None, Believed.of(beliefs, problem.experts).assessed
     crowd = not assessed and is_crowd(problem.forecasts, problem.weight) and _by_features(problem, beliefs, request)
     timed = problem.forecasts.made is not None and not assessed
     drawn = sample_of(problem.forecasts, problem.weight) if problem.whole is None and (timed or not crowd) else None
-    rounding = None if crowd or assessed else _rounding(problem, beliefs, drawn, floor)
-    if rounding is not None:
-        problem = replace(problem, forecasts=rounding.forecasts(problem.forecasts))
+    some = problem if drawn is None else problem.sampled(drawn)
+    zero = rounded_zeros(some.forecasts, floor)
+    coding = Coding.of(problem, zero * (not (crowd or assessed)))
+    problem = replace(problem, forecasts=coding.forecasts(problem.forecasts))
     if timed:
         some = problem if drawn is None else problem.sampled(drawn)
         recency = learn_recency(some.forecasts, some.reference, some.weight, floor)
@@ -152,7 +149,7 @@ def _learn_by_beliefs(problem: Problem, beliefs: Beliefs, request: Request) -> F
             some = some.sampled(drawn)
         elif problem.parts is not None and (reduced == problem.weight).all():
             # How much dependent events tell shows where all are in memory only.
-            some = replace(problem, blocks=partial(_all_blocks, problem, votes or rounding, recency))
+            some = replace(problem, blocks=partial(_all_blocks, problem, coding, recency))
         if some.blocks is not None:
             resolved = problem.forecasts.resolved if drawn is not None else problem.seen.events
             notes = (*notes, _hyperparameters_note(int(some.forecasts.resolved.sum()), int(resolved.sum())))
@@ -160,29 +157,15 @@ def _learn_by_beliefs(problem: Problem, beliefs: Beliefs, request: Request) -> F
     if found.posterior is not None and not request.answers_only:
         found = replace(found, known=replace(some, blocks=None, parts=None))
     about = () if found.topics is None else (found.topics.note(),)
-    notes = (*found.notes, *about, *notes, *(each.note() for each in (rounding, recency) if each is not None))
-    return replace(found, recency=recency, votes=votes or rounding, notes=notes)
+    notes = (*found.notes, *about, *notes, *(() if recency is None else (recency.note(),)))
+    return replace(found, recency=recency, coding=coding if coding.changes else None, notes=notes)
 
 
-def _rounding(problem: Problem, beliefs: Beliefs, drawn: Draw | None, floor: float) -> Rounding | None:
-    """Model of what rounded zeros count as, by all events or by the sample `drawn`; None if nobody rounds."""
-    some = problem if drawn is None else problem.sampled(drawn)
-    believed = Believed.of(beliefs, problem.experts)
-
-    def evidence(forecasts: Forecasts) -> float:
-        weight, *_ = independent_weight(forecasts, some.reference, some.weight, floor)
-        return log_evidence(_dense(replace(some, forecasts=forecasts, weight=weight), floor), believed)
-
-    return Rounding.learned(some.forecasts, floor, evidence)
-
-
-def _all_blocks(
-    problem: Problem, votes: LatentLevels | Rounding | None, recency: Recency | None, floor: float
-) -> Iterator[DenseContrasts]:
+def _all_blocks(problem: Problem, coding: Coding, recency: Recency | None, floor: float) -> Iterator[DenseContrasts]:
     """Yield blocks of all parts, with probabilities in place of votes and scores, and discounted by age."""
     assert problem.parts is not None
     for part in problem.parts():
-        forecasts = part.forecasts if votes is None else votes.forecasts(part.forecasts)
+        forecasts = coding.forecasts(part.forecasts)
         forecasts = forecasts if recency is None else recency.forecasts(forecasts, part.reference, floor)
         yield from replace(part, forecasts=forecasts, topics=problem.topics).in_blocks(floor)
 

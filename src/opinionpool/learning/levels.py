@@ -1,4 +1,4 @@
-"""Probabilities that levels stand for: votes do not show how certain a judge is, and a scale may be shifted.
+"""Probabilities that forecasts stand for: votes hide how certain a judge is, scales are shifted, and zeros are rounded.
 
 Level l of M counts as the mean log-odds of probabilities from (l - 1)/M to l/M, M (H((l - 1)/M) - H(l/M)) with
 H(u) = -u ln u - (1 - u) ln(1 - u), less a shift that is common to all who use the scale, 0 with probability
@@ -7,6 +7,8 @@ rate as outcomes show it, is subtracted. So is, on each event, the mean leniency
 far their scores are above those of others on the same events, normal with the variance that is most likely. So an
 event's scores do not depend on who happened to judge it; where all judge everything, nothing is subtracted.
 Who says 0 and 1 and nothing else votes, as by a scale of two levels.
+
+A 0 by who rounds is a level, too: that of what is below h/2, h the least that the expert ever says but 0.
 """
 
 from __future__ import annotations
@@ -28,8 +30,8 @@ STEPS, ROUNDS, TOLERANCE = 30, 20, 1e-10
 
 
 @dataclass(frozen=True, eq=False)
-class LatentLevels:
-    """Model that turns the votes and scores of N experts into probabilities.
+class Coding:
+    """Probabilities that forecasts of N experts stand for.
 
     Attributes
     ----------
@@ -42,6 +44,8 @@ class LatentLevels:
         Number of the scale of each expert who gives levels, else -1.
     shift, leniency : ndarray, shape (N,)
         In log-odds; 0 for experts who give no levels.
+    zero : ndarray, shape (N,), or (N, 1) when K > 2
+        What a 0 counts as; 0 for experts who do not round.
     """
 
     experts: tuple[str, ...]
@@ -50,23 +54,21 @@ class LatentLevels:
     scale: Index
     shift: Array
     leniency: Array
+    zero: Array
 
     @classmethod
-    def learned(cls, problem: Problem) -> LatentLevels | None:
-        """Model fitted to all forecasts, resolved or not; None if nobody gave levels, or for more than two classes."""
+    def of(cls, problem: Problem, zero: Array) -> Coding:
+        """Coding with these zeros, and of votes and levels of two classes by all forecasts, resolved or not."""
         forecasts, expert = problem.forecasts, problem.forecasts.expert_index
-        if len(forecasts.classes) > 2:
-            return None
-        scales = [forecasts.scales.get(name) for name in forecasts.experts]
-        given = np.array([0 if scale is None else len(scale.levels) for scale in scales])
-        against, for_ = (np.bincount(expert, forecasts.probabilities == each, len(given)) for each in (0.0, 1.0))
-        votes = (given == 0) & (against > 0) & (for_ > 0) & (against + for_ == forecasts.counts)
-        levels = np.where(votes, 2, given)
-        if not levels.any():
-            return None
-        number = {scale: i for i, scale in enumerate(dict.fromkeys(scales))}
+        scales, n = [forecasts.scales.get(name) for name in forecasts.experts], len(forecasts.experts)
+        votes, given = np.zeros(n, dtype=bool), np.zeros(n, dtype=np.intp)
+        if len(forecasts.classes) == 2:
+            given = np.array([0 if scale is None else len(scale.levels) for scale in scales], dtype=np.intp)
+            against, for_ = (np.bincount(expert, forecasts.probabilities == each, n) for each in (0.0, 1.0))
+            votes = (given == 0) & (against > 0) & (for_ > 0) & (against + for_ == forecasts.counts)
+        levels, number = np.where(votes, 2, given), {scale: i for i, scale in enumerate(dict.fromkeys(scales))}
         scale = np.where(levels > 0, [number[each] for each in scales], -1)
-        found = cls(forecasts.experts, levels, votes, scale, *np.zeros((2, len(levels))))
+        found = cls(forecasts.experts, levels, votes, scale, np.zeros(n), np.zeros(n), zero)
         for i in np.unique(scale[scale >= 0]).tolist():
             cells = scale[expert] == i
             if cells.any():
@@ -76,19 +78,32 @@ class LatentLevels:
                 found.leniency[judges] = _leniency(forecasts.event_index[cells], judge, scores)
         return found
 
+    @property
+    def changes(self) -> bool:
+        """Whether any forecast stands for another probability."""
+        return bool(self.levels.any() or self.zero.any())
+
     def array(self, q: npt.ArrayLike) -> Array:
-        """Probabilities (..., N) of all experts, with levels replaced by their probabilities; NaN where missing."""
-        given = np.asarray(q, dtype=np.float64)
-        found = given.reshape(-1, len(self.levels)).copy()
-        event, expert = np.nonzero(~np.isnan(found))
-        found[event, expert] = self._counted(event, expert, found[event, expert])
-        return found.reshape(given.shape)
+        """Probabilities (..., N), or (..., N, K), that `q` of all experts stands for; `q` itself in another shape."""
+        found = np.asarray(q, dtype=np.float64)
+        if found.shape[-self.zero.ndim :][:1] != self.zero.shape[:1]:
+            return found
+        if self.levels.any():
+            rows = found.reshape(-1, len(self.levels)).copy()
+            event, expert = np.nonzero(~np.isnan(rows))
+            rows[event, expert] = self._counted(event, expert, rows[event, expert])
+            found = rows.reshape(found.shape)
+        return raised(found, self.zero)
 
     def forecasts(self, forecasts: Forecasts) -> Forecasts:
-        """Forecasts by some of the experts, with levels replaced by probabilities and without scales."""
-        experts = places(forecasts.experts, self.experts)[forecasts.expert_index]
-        counted = self._counted(forecasts.event_index, experts, forecasts.probabilities)
-        return replace(forecasts, probabilities=counted, scales={})
+        """Forecasts by some of the experts, of the probabilities that they stand for and without scales."""
+        if not self.changes:
+            return forecasts
+        expert = places(forecasts.experts, self.experts)[forecasts.expert_index]
+        counted = forecasts.probabilities
+        if self.levels.any():
+            counted, forecasts = self._counted(forecasts.event_index, expert, counted), replace(forecasts, scales={})
+        return replace(forecasts, probabilities=raised(counted, self.zero[expert]))
 
     def _counted(self, event: Index, expert: Index, p: Array) -> Array:
         """Probabilities `p` (M,) with each level replaced by the probability that it counts as."""
@@ -106,6 +121,27 @@ class LatentLevels:
         inside = np.clip(p, 0.5 / levels, 1.0 - 0.5 / levels)
         mean = levels * (_entropy(inside - 0.5 / levels) - _entropy(inside + 0.5 / levels))
         return np.asarray(mean + logit(np.where(self.votes[expert], inside, p)) - logit(inside))
+
+
+def rounded_zeros(forecasts: Forecasts, floor: float) -> Array:
+    """What a 0 counts as, (N,), or (N, 1) when K > 2; 0 for experts who do not round, and where events have options."""
+    p, expert, least = forecasts.probabilities, forecasts.expert_index, np.full(len(forecasts.experts), np.inf)
+    lower = np.minimum(p, 1.0 - p)[:, None] if p.ndim == 1 else p
+    if forecasts.options is None:
+        np.minimum.at(least, expert, np.where(lower > 0, lower, np.inf).min(axis=1))
+        least[np.bincount(expert, (lower == 0).any(axis=1), len(least)) == 0] = np.inf
+    half = np.where(least < np.inf, least / 2.0, LEAST)
+    zero = np.where(half > floor, expit(-_entropy(half) / half), 0.0)
+    return zero if p.ndim == 1 else zero[:, None]
+
+
+def raised(p: Array, zero: Array) -> Array:
+    """Probabilities of two classes in [zero, 1 - zero]; or of K classes, at least `zero` (..., 1), with equal sums."""
+    if zero.ndim == 1:
+        return np.asarray(np.clip(p, zero, 1.0 - zero))
+    found = np.maximum(p, zero)
+    total = np.nansum(found, axis=-1, keepdims=True)
+    return np.asarray(found * np.divide(np.nansum(p, axis=-1, keepdims=True), total, out=total.copy(), where=total > 0))
 
 
 def _entropy(u: Array) -> Array:

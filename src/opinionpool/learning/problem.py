@@ -184,8 +184,7 @@ class Problem:
         """Contrasts as an array."""
         prior, q = self.shared if self.shared is not None else self.reference[:, None, :], self.forecasts.dense()
         beyond = contrasts(q, prior, floor, self.expected[:, None, :])
-        certain = (q == 0) | (q == 1) if q.ndim == 2 else np.zeros(0, dtype=bool)
-        return DenseContrasts(contrasts=beyond, certain=certain if certain.any() else None, **self._events)
+        return DenseContrasts(contrasts=beyond, **self._events)
 
     def sparse(self, floor: float) -> SparseContrasts:
         """Contrasts forecast by forecast."""

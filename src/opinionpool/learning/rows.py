@@ -19,7 +19,7 @@ from opinionpool.learning.agreement import Agreement
 from opinionpool.learning.constants import PRIOR_EVENTS
 from opinionpool.learning.laplace import Likelihood
 from opinionpool.learning.quadratic import Arrow
-from opinionpool.logodds import expit, levelled, logit, softmax
+from opinionpool.logodds import levelled, softmax
 from opinionpool.model.contrasts import Extremes
 from opinionpool.model.features import Parts
 
@@ -155,8 +155,6 @@ class DenseContrasts(_Events):
     """Contrasts of T events and N experts as an array."""
 
     contrasts: Array = field(metadata=EVENT)  # (T, N, K - 1); L − L°, NaN where missing
-    # (T, N); forecasts of 0 and 1 for two classes; None where there are none
-    certain: Mask | None = field(default=None, metadata=EVENT)
 
     def on(self, events: Mask) -> DenseContrasts:
         """Contrasts on the `events` in a mask."""
@@ -166,9 +164,8 @@ class DenseContrasts(_Events):
         """Contrasts of the given experts, in order."""
         if len(experts) == self.contrasts.shape[1]:
             return self
-        certain = None if self.certain is None else self.certain[:, experts]
         names = tuple(self.experts[i] for i in experts.tolist())
-        return replace(self, contrasts=self.contrasts[:, experts], certain=certain, experts=names)
+        return replace(self, contrasts=self.contrasts[:, experts], experts=names)
 
     def among(self, first: Index, away: Array) -> DenseContrasts:
         """Events with forecasts by the distinct experts `first` only, with the believed prior L° − `away`."""
@@ -199,19 +196,6 @@ class DenseContrasts(_Events):
             forecast = contrasts[event, expert]
             return option_rows(event, expert, forecast, self.outcomes, self.weight, sizes, contrasts.shape[1])
         return DenseEvents(contrasts, self.outcomes, self.weight)
-
-    def by_steps(self) -> Array:
-        """Contrasts with forecasts of 0 and 1 moved inwards by a fourth of the expert's smallest step.
-
-        Who rounds to tenths means less than one in twenty by 0, not one in ten thousand, as the floor has it.
-        """
-        if self.certain is None:
-            return self.contrasts
-        ratios = (self.contrasts + self.reference[:, None, :])[..., 0]
-        step = np.where(self.certain | np.isnan(ratios), 1.0, expit(-np.abs(ratios))).min(axis=0)
-        least = np.where(step < 1.0, logit(1.0 - step / 4.0), np.inf)
-        rounded = np.clip(ratios, -least, least)[..., None] - self.reference[:, None, :]
-        return np.where(self.certain[..., None], rounded, self.contrasts)
 
     def log_likelihoods(self) -> Array:
         """Log-likelihoods of the outcomes by the average forecast and by each expert's, (1 + N,)."""

@@ -17,11 +17,10 @@ from opinionpool.learning.constants import TOPICS
 from opinionpool.learning.crowd_posterior import CrowdPosterior
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.learning.left_out import LeftOut
-from opinionpool.learning.levels import LatentLevels
+from opinionpool.learning.levels import Coding
 from opinionpool.learning.members import Members
 from opinionpool.learning.posterior import Limits, Posterior
 from opinionpool.learning.recency import Recency
-from opinionpool.learning.rounding import Rounding
 from opinionpool.learning.shrinkage import MarginalFeatures
 from opinionpool.learning.topics import TopicEffects
 from opinionpool.model.contrasts import Extremes
@@ -181,10 +180,10 @@ def _check_marginal(marginal: MarginalFeatures) -> None:
     demand(-1 <= marginal.correlation <= 1, "the correlation should lie between -1 and 1")
 
 
-def _check_levels(votes: LatentLevels) -> None:
-    n = len(votes.experts)
-    sized(votes, "levels n +, votes n, scale n, shift n, leniency n", n=n)
-    right = ((votes.scale >= 0) == (votes.levels > 0)).all() and (votes.scale < n).all()
+def _check_coding(coding: Coding) -> None:
+    n = len(coding.experts)
+    sized(coding, f"levels n +, votes n, scale n, shift n, leniency n, zero n {'1 ' * (coding.zero.ndim - 1)}+", n=n)
+    right = ((coding.scale >= 0) == (coding.levels > 0)).all() and (coding.scale < n).all()
     demand(right, "who gives levels should have a scale, and nobody else")
 
 
@@ -294,7 +293,7 @@ def _of_any_release(kind: Kind) -> Kind:
     def take(panel: FittedPanel) -> dict[str, Any]:
         return {**kind.take(panel), "left_out": panel.left_out}
 
-    return replace(kind, take=take, make=make, optional=("topics", "recency", "members", "votes", "left_out"))
+    return replace(kind, take=take, make=make, optional=("topics", "recency", "members", "coding", "left_out"))
 
 
 def _check_pool_state(learned: FittedPool) -> None:
@@ -350,8 +349,7 @@ PARTS = (
         optional=("experts", "source", "by_agreement"),
         retired=("by_revisions",),
     ),
-    Kind.of("latent-levels", LatentLevels, _check_levels),
-    Kind.of("rounding", Rounding, lambda votes: sized(votes, "zero n +", n=len(votes.experts))),
+    Kind.of("coding", Coding, _check_coding),
     Kind.of("class-weights", ClassWeights),
     Kind.of("class-posterior", ClassPosterior, _check_class_posterior),
     Kind.of("crowd-posterior", CrowdPosterior, _check_crowd_posterior),
