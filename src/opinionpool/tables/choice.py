@@ -477,12 +477,13 @@ class Choice:
         if shape == PAIRS and "verdict" not in self.given:
             paired = [look.columns[place] for place in reading.forecasts]
             yield from (f"{shown(c.name)} is how sure one is, though some are below a half" for c in paired if c.below)
-            yield from self._aside_caveats(reading, paired)
+            yield from self._aside_caveats(reading)
         elif shape != PAIRS and PROBABILITY not in self.given:
             if early := [c.name for c in self._earlier(reading)]:
                 are = "is" if len(early) == 1 else "are"
                 yield f"{listed(early, 3)} {are} earlier, where rows with a column of times would keep all"
-            yield from self._column_caveats(reading) if shape.columns else self._number_caveats(reading)
+            yield from self._column_caveats(reading) if shape.columns else ()
+            yield from self._aside_caveats(reading)
 
     def _earlier(self, reading: Reading) -> list[Column]:
         """Return the unused columns named after times, such as weeks, if a forecast column is named after a time."""
@@ -535,18 +536,6 @@ class Choice:
             if able and (self.roles(c) or "unsure" not in c.says) and look.distinguishes(c.place, places):
                 yield f"{shown(c.name)}, which distinguishes {counted(repeated, 'row')}, says nothing of {names}"
 
-    def _number_caveats(self, reading: Reading) -> Iterator[str]:
-        """Yield a caveat if other columns of numbers may hold forecasts beside the single forecast column."""
-        column = self.profile.columns[reading.forecasts[0]]
-        sure = "sureness" in column.roles and reading.shape != SURE
-        if reading.shape == ONE or sure or PROBABILITY not in self.roles(column):
-            named = PROBABILITY in self.roles(column) and not sure
-            aside = reading.used.union(c.place for c in self._earlier(reading))
-            left = [c for c in [*self.numbers, *self._scores] if c.place not in aside and c.kind and not c.binary]
-            names = [c.name for c in left if not (named and "summary" in c.says)]
-            if names:
-                yield f"{listed(names, 4)} {'holds' if len(names) == 1 else 'hold'} no forecasts"
-
     def _column_caveats(self, reading: Reading) -> Iterator[str]:
         """Yield the caveats on columns that are read as forecasts without the user naming them."""
         shape, look = reading.shape, self.profile
@@ -563,7 +552,6 @@ class Choice:
         numbers = [c for c in self._plain if c.kind == "number" and "never" not in c.says and c not in forecasts]
         if not all(c.binary for c in [*forecasts, *numbers] if c.kind):
             yield from (f"{shown(c.name)}, which is 0 or 1, is a forecast" for c in open_ if c.binary)
-        yield from self._aside_caveats(reading, forecasts)
         if (shape == WIDE and self._adds(reading)) or (shape == ONE_CLASSES and not self._names_classes(reading)):
             what = "experts and no classes" if shape == WIDE else "classes and no experts"
             yield f"columns that add up to 1 are {what}"
@@ -579,8 +567,13 @@ class Choice:
         columns = (self.profile.columns[place] for place in reading.forecasts)
         return all("question" in c.says or c.name in self.beside.events for c in columns)
 
-    def _aside_caveats(self, reading: Reading, forecasts: Sequence[Column]) -> Iterator[str]:
+    def _aside_caveats(self, reading: Reading) -> Iterator[str]:
         """Yield caveats on unused columns with numbers like the forecasts, or with words and numbers mixed."""
+        forecasts = [self.profile.columns[place] for place in reading.forecasts]
+        one = None if reading.shape.columns else forecasts[0]
+        named = one is not None and PROBABILITY in self.roles(one) and (reading.shape == SURE or "sureness" not in one.roles)
+        if named and reading.shape != ONE:
+            return
         scales = {c.span[1] > 1 for c in forecasts if len(c.known)}
         aside = reading.used.union(c.place for c in self._earlier(reading))
         for c in self.free:
@@ -588,9 +581,9 @@ class Choice:
                 continue
             graded = "score" in c.says and c.spread == "scale"
             none = not c.fractions or ("never" in c.says and is_never(c.name))
-            if {"never", "score"} & c.says and not graded and none:
+            if ({"never", "score"} & c.says and not graded and none) or (named and "summary" in c.says):
                 continue
             alike = "score" in c.says or (c.forecasts and len(c.known) and not c.binary and {c.span[1] > 1} == scales)
-            alike = alike or (c in self.numbers and bool(c.kind)) or (c.kind == "mixed" and c in self._plain)
-            if alike:
+            alike = alike or (c in self.numbers and bool(c.kind) and not (one and c.binary))
+            if alike or (c.kind == "mixed" and c in self._plain):
                 yield f"{shown(c.name)} is no forecast"

@@ -179,11 +179,9 @@ def _guesses(choice: Choice, reading: Reading) -> int:
 
 def _meaning(choice: Choice, reading: Reading) -> tuple[object, ...]:
     """Return a key that is equal for readings with equal forecasts of equal events."""
-    played = {role: places for role, places in reading.roles.items() if role != PROBABILITY}
-    groups = (
-        (role, choice.profile.key(places).tobytes() if places else b"") for role, places in sorted(played.items())
-    )
-    return (reading.shape.key, "verdict" in played, reading.forecasts, *groups)
+    places = [reading.roles.get(role, ()) for role in ("event", "expert", "class", "verdict", "outcome")]
+    groups = (choice.profile.key(each).tobytes() if each else b"" for each in places)
+    return (reading.shape.key, reading.forecasts, *groups)
 
 
 def _best(choice: Choice, readings: Iterable[Reading]) -> list[Reading]:
@@ -434,19 +432,7 @@ def _leads(choice: Choice, remedy: Mapping[str, Named], reading: Reading) -> boo
             parts += names
     again = Choice(profile, replace(choice.given_roles, columns=columns, parts=parts), choice.beside, choice.void)
     found, _ = _readings(again)
-    return (
-        found is not None
-        and _meaning(again, found)[:3] == _meaning(choice, reading)[:3]
-        and _same(choice, reading, again, found)
-    )
-
-
-def _same(choice: Choice, one: Reading, again: Choice, other: Reading) -> bool:
-    """Return True if the columns for event, expert, class, verdict and outcome agree in two readings, row by row."""
-    return all(
-        choice.profile.key(one.roles.get(role, ())).tolist() == again.profile.key(other.roles.get(role, ())).tolist()
-        for role in ("event", "expert", "class", "verdict", "outcome")
-    )
+    return found is not None and _meaning(again, found) == _meaning(choice, reading)
 
 
 def layout_notes(layout: Layout, names: Sequence[str], times: Sequence[str] = (), hint: str = "") -> list[Note]:
