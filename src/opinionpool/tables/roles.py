@@ -42,6 +42,8 @@ _QUESTION = re.compile(rf"(?:g\d+_?)?(?:{'|'.join(_WORDS['question'])})_?\d+[a-z
 _DEADLINE = re.compile(rf"_before_(?=(?:19|20)\d\d|(?:\d+_)?(?:{'|'.join(_WORDS['month'])})(?![^\W_]))")
 _DATE = re.compile(r"(?:19|20)\d\d_\d{1,2}(?:_\d{1,2})?|\d{1,2}_\d{1,2}_(?:19|20)?\d\d")
 _SAYS_PROBABILITY = re.compile(r"[\W_]+(?:p|prob|probs|proba|probability)$", re.IGNORECASE)
+# Where a word begins within others: userId, HITId.
+_CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z][A-Z])(?=[A-Z][a-z])")
 # German writes several words as one.
 _COMPOUND = tuple(word for word in _WORDS["head"] if len(word) > 4)
 
@@ -53,7 +55,7 @@ def normal(name: str) -> str:
     ('question_id', 'question_id', 'probability', 'evenement', 'happened')
     """
     name = "".join(c for c in unicodedata.normalize("NFKD", name) if not unicodedata.combining(c))
-    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", re.sub(r"[(\[]?%[)\]]?|\?$", "", name.rstrip()))
+    spaced = re.sub(_CAPITAL, "_", re.sub(r"[(\[]?%[)\]]?|\?$", "", name.rstrip()))
     return re.sub(r"[\s_\-.]+", "_", spaced).strip("_").lower()
 
 
@@ -66,6 +68,7 @@ def roles_of(name: str) -> frozenset[str]:
     parts = name.split(".")
     whole = normal(name)
     found = frozenset(role for role, names in _NAMES.items() if whole in names)
+    found |= {"time"} if whole.endswith("_timestamp") else set()
     for level in range(1, len(parts)):
         inner = normal(".".join(parts[level:]))
         found = found or frozenset(role for role in _WITHIN if inner in _NAMES[role])
@@ -90,8 +93,11 @@ def words_of(name: str) -> frozenset[str]:
     if "never" in found and own not in _WORDS["never"] and not {parts[0], parts[-1]} & _WORDS["never"]:
         # In the middle of a name it says less.
         found = found - {"never"} | {"summary"}
-    found |= {"head"} if any(part.endswith(_COMPOUND) for part in parts) else set()
-    found |= {"never"} if own in _WORDS["again"] else set()
+    if telling := any(part.endswith(_COMPOUND) or (part in _WORDS["head"] and len(part) > 1) for part in parts):
+        # A word for probabilities says more than others do: "elo_prob".
+        found = found - {"never", "score"} | {"head"}
+    found -= {"score"} if "%" in name else set()
+    found |= {"never"} if own in _WORDS["again"] and not telling else set()
     found |= {"never", "index"} if not own or name.startswith("Unnamed:") else set()
     found -= {"never"} if own[-1:].isdigit() and is_period(name) else set()
     return frozenset(found - {"question", "totals", "key", "period", "month", "deal", "unit"})
