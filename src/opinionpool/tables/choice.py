@@ -78,10 +78,12 @@ class Choice:
         free = {c.place for c in self.free}
         self.pairs = [each for each in profile.pairs if free.issuperset(each[1:])]
         self.known = {c.place for c in self._plain if c.name in given_roles.known and c.forecasts}
+        summed = frozenset[int]().union(*profile.sums)
         self.numbers = [
             c
             for c in self._plain
-            if c.forecasts and (c.name in named or not ({"never", "score"} & c.says or c.is_amount))
+            if c.forecasts
+            if c.name in named or c.place in summed or not ({"never", "score"} & c.says or c.is_amount)
         ]
         self.labels = [
             c
@@ -249,7 +251,8 @@ class Choice:
         plain = [c for c in free if c in sure or not {"unsure", "summary"} & c.says]
         numbers = [c for c in plain if c in sure or not c.binary]
         happened = self.happened(Reading(ONE, roles, ()))
-        own = sides(plain) if self.profile.grid([c.place for c in plain], happened) is None else []
+        summed = [[c for c in free if any(c.place in each for each in self.profile.sums)]]
+        own = [*sides(plain), *summed] if self.profile.grid([c.place for c in plain], happened) is None else []
         odd = {c.place for c in strangers(plain)}
         ways = [*own, [c for c in plain if c.place not in odd], free, plain, numbers]
         ways += [self._of_classes(free, roles)] if shape.columns == "class" else []
@@ -395,6 +398,8 @@ class Choice:
             yield "headers are not those of experts and classes"
         elif shape == WIDE and grid is not None:
             yield "headers are those of experts and classes"
+        elif shape == WIDE and (self._adds(reading) or any(each <= {*places} for each in look.sums)):
+            yield "columns add up to 1 as those of classes do"
         elif (shape == CLASSES and not look.add_up(places)) or (
             shape == ONE_CLASSES and (grid is not None or not self._adds(reading))
         ):
@@ -552,9 +557,8 @@ class Choice:
         numbers = [c for c in self._plain if c.kind == "number" and "never" not in c.says and c not in forecasts]
         if not all(c.binary for c in [*forecasts, *numbers] if c.kind):
             yield from (f"{shown(c.name)}, which is 0 or 1, is a forecast" for c in open_ if c.binary)
-        if (shape == WIDE and self._adds(reading)) or (shape == ONE_CLASSES and not self._names_classes(reading)):
-            what = "experts and no classes" if shape == WIDE else "classes and no experts"
-            yield f"columns that add up to 1 are {what}"
+        if shape == ONE_CLASSES and not self._names_classes(reading):
+            yield "columns that add up to 1 are classes and no experts"
         asked = self.asks(reading)
         named = "event" in self.given or not {*reading.roles.get("event", ())}.isdisjoint(self.called("event"))
         if shape == WIDE and asked and len(forecasts) > 1 and not named:
@@ -575,7 +579,9 @@ class Choice:
         if named and reading.shape != ONE:
             return
         scales = {c.span[1] > 1 for c in forecasts if len(c.known)}
-        aside = reading.used.union(c.place for c in self._earlier(reading))
+        # The other of two that add up to 1 says the same.
+        others = (pair for pair in self.profile.sums if len(pair) == 2 and one and one.place in pair)
+        aside = reading.used.union((c.place for c in self._earlier(reading)), *others)
         for c in self.free:
             if c.place in aside or self.given_roles.settles(c.name) or self.roles(c) & {"prior", *FACTS}:
                 continue

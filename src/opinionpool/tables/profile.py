@@ -46,6 +46,8 @@ YES = frozenset(family[1] for family in FAMILIES) | {"pass", "win", "won"}
 TRUTH = frozenset(family[0] for family in FAMILIES) | {"fail", "loss", "lost"} | YES
 # More events than this, and than this share, with several outcomes: these are answers, and no mistakes.
 FEW, _SHARE = 2, 0.1
+# Columns of a table in which those that add up to 1 are looked for, and how many classes they may be of.
+_MANY, _CLASSES = 100, 8
 # How far probabilities over classes may be off 1 by rounding.
 _OFF = 0.02
 
@@ -150,7 +152,7 @@ class Column:
         suggests = (
             {"unsure", "score"} & self.says or "verdict" in self.roles or self.binary or self.yes_no or self.levels
         )
-        return bool(able and suggests and self.distinct) and "never" not in self.says
+        return bool(able and suggests and self.distinct) and not {"never", "decision"} & self.says
 
     @property
     def numbers_things(self) -> bool:
@@ -339,6 +341,18 @@ class Profile:
         found = verdict_pairs([column.name for column in self.columns])
         return [each for each in found if 0 < len(self.columns[each[1]].folded) < 3 and self.columns[each[2]].forecasts]
 
+    @cached_property
+    def sums(self) -> list[frozenset[int]]:
+        """Sets of columns side by side that add up to 1 in nearly all of several rows: the classes of one forecast."""
+        able = [c.place for c in self.columns if c.kind == "number" and c.span[0] >= 0 and not c.binary]
+        found: list[frozenset[int]] = []
+        while len(able) > 1 and len(self.columns) <= _MANY:
+            runs = (able[:size] for size in range(2, _CLASSES + 1))
+            run = next((run for run in runs if len(run) > 1 and self.add_up(run, FEW + 1)), able[:1])
+            found += [frozenset(run)] if len(run) > 1 else []
+            able = able[len(run) :]
+        return found
+
     def recognised(self, own: Collection[str] = ()) -> dict[str, Scale]:
         """Return the scales of columns of verdicts or grades, by header; headers may name no other role than `own`."""
         return {name: scale for name, scale in self._few_words(own).items() if scale is not None}
@@ -458,7 +472,8 @@ class Profile:
         sums = sums[~np.isnan(sums)]
         total = 100.0 if any(self.columns[place].span[1] > 1 for place in places) else 1.0
         near = np.abs(sums / total - 1.0) <= _OFF
-        return len(places) > 1 and len(sums) >= rows and float(near.mean()) >= 0.9
+        levels = any(self.columns[place].levels for place in places)
+        return len(places) > 1 and len(sums) >= rows and float(near.mean()) >= 0.9 and not levels
 
 
 def sides(columns: Sequence[Column]) -> list[list[Column]]:
