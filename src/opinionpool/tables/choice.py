@@ -78,13 +78,16 @@ class Choice:
         free = {c.place for c in self.free}
         self.pairs = [each for each in profile.pairs if free.issuperset(each[1:])]
         self.known = {c.place for c in self._plain if c.name in given_roles.known and c.forecasts}
-        summed = frozenset[int]().union(*profile.sums)
+        summed = {place for each in profile.sums for place in each if not is_never(normal(profile.columns[place].name).split("_")[-1])}
         self.numbers = [
             c
             for c in self._plain
             if c.forecasts
             if c.name in named or c.place in summed or not ({"never", "score"} & c.says or c.is_amount)
         ]
+        # Odds are no forecasts beside other numbers.
+        other = [c for c in self.numbers if c.name in named or c.spread != "odds" or "%" in c.name]
+        self.numbers = other if any(c.kind for c in other) else self.numbers
         self.labels = [
             c
             for c in self._plain
@@ -253,8 +256,8 @@ class Choice:
         happened = self.happened(Reading(ONE, roles, ()))
         summed = [[c for c in free if any(c.place in each for each in self.profile.sums)]]
         own = [*sides(plain), *summed] if self.profile.grid([c.place for c in plain], happened) is None else []
-        odd = {c.place for c in strangers(plain)}
-        ways = [*own, [c for c in plain if c.place not in odd], free, plain, numbers]
+        families = [[c for c in each if c not in strangers(each)] for each in (plain, numbers)]
+        ways = [*own, *families, free, plain, numbers]
         ways += [self._of_classes(free, roles)] if shape.columns == "class" else []
         if loose:
             scores = [c for c in self._scores if c.place not in used]
@@ -336,8 +339,9 @@ class Choice:
         several = len(forecasts) > 1 and not shape.columns
         if not forecasts or several or any(not c.forecasts for c in forecasts if c.kind not in {"mixed", "number"}):
             yield "no column of numbers is left"
-        elif PROBABILITY not in self.given and shape == WIDE and any(names_unit(c.name) for c in strangers(forecasts)):
-            yield "it holds amounts"
+        elif PROBABILITY not in self.given and shape == WIDE and (odd := strangers(forecasts)):
+            if any(names_unit(c.name) for c in odd) or len({c.spread for c in forecasts}) > 1:
+                yield "it holds something else than columns of a family do"
         elif PROBABILITY not in self.given and all(c.binary for c in forecasts):
             rest = any(c.fractions for c in self._plain if c.place not in reading.used and "never" not in c.says)
             if rest or all("unsure" in c.says for c in forecasts):

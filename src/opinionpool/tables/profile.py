@@ -498,14 +498,20 @@ def sides(columns: Sequence[Column]) -> list[list[Column]]:
 
 
 def strangers(columns: Sequence[Column]) -> list[Column]:
-    """Return the columns that share no word with three or more others that end in the same word, as x_pop does."""
-    words = {c.place: c.name.lower().split("_") for c in columns}
-    number = Counter(own[-1] for own in words.values())
-    for last in {own[-1] for own in words.values() if len(own) > 1 and own[-1].isalpha() and number[own[-1]] > 2}:
-        family = set(chain(*(own for own in words.values() if own[-1] == last)))
-        others = [c for c in columns if family.isdisjoint(words[c.place])]
-        if number[last] + len(others) == len(columns):
-            return others
+    """Return the columns that share no word with three or more others that end in the same word, as x_pop does.
+
+    Or that begin with the same, as p_x does, if they hold other numbers: gpt_4 and gpt_5 may stand beside others.
+    """
+    for end in (-1, 0):
+        words = {c.place: (normal(c.name) if end == 0 else c.name.lower()).split("_") for c in columns}
+        number = Counter(own[end] for own in words.values() if len(own) > 1)
+        for word in (word for word, count in number.items() if word.isalpha() and count > 2):
+            family = [c for c in columns if words[c.place][end] == word]
+            own = set(chain(*(words[c.place] for c in family)))
+            others = [c for c in columns if own.isdisjoint(words[c.place])]
+            alike = end == 0 and not {c.spread for c in family}.isdisjoint(c.spread for c in others)
+            if others and number[word] + len(others) == len(columns) and not alike:
+                return others
     return []
 
 
