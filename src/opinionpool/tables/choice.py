@@ -43,6 +43,8 @@ from opinionpool.text import counted, listed, shown
 
 # Assignments of columns to the roles of a shape that are tried, and columns tried for a role where no name says which.
 _TRIED, _GUESSED = 2000, 12
+# More columns of words than these that differ within an event are those of things that are no events.
+_OTHERS = 5
 # Where forecasts say how sure somebody is of a verdict.
 _VERDICTS = (SURE, PAIRS)
 
@@ -78,7 +80,8 @@ class Choice:
         free = {c.place for c in self.free}
         self.pairs = [each for each in profile.pairs if free.issuperset(each[1:])]
         self.known = {c.place for c in self._plain if c.name in given_roles.known and c.forecasts}
-        summed = {place for each in profile.sums for place in each if not is_never(normal(profile.columns[place].name).split("_")[-1])}
+        last = {c.place: normal(c.name).split("_")[-1] for c in profile.columns}
+        summed = {place for each in profile.sums for place in each if not is_never(last[place])}
         self.numbers = [
             c
             for c in self._plain
@@ -149,9 +152,8 @@ class Choice:
 
     @cached_property
     def shared(self) -> list[Column]:
-        """Columns without forecasts whose header the table of outcomes has too; those of one word only if all are."""
-        found = [c for c in self.free if c.name in self.beside.names and not c.forecasts]
-        return [c for c in found if c.distinct > 1] or found
+        """Columns of several words and no forecasts whose header the table of outcomes has too."""
+        return [c for c in self.free if c.name in self.beside.names and not c.forecasts and c.distinct > 1]
 
     def _events(self, named: Sequence[int]) -> list[int]:
         """Return `named` without question texts beside ids and without experts; all of `named` if none is left."""
@@ -217,7 +219,7 @@ class Choice:
             able = [c for c in [*numbers, *self._scores][:_GUESSED] if c.kind and not c.binary]
             yield from ((c.place,) for c in [c for c in able if "head" in c.says] or able)
         elif role == "outcome":
-            able = [c for c in self.free if c.may_say_outcome]
+            able = [c for c in self.free if c.may_say_outcome or (shape.columns and self._names_columns(c))]
             yield from ((c.place,) for c in [c for c in able if c.is_two or c.levels] or able)
         elif role == "verdict":
             yield from ((c.place,) for c in self._plain if c.is_vote)
@@ -226,14 +228,12 @@ class Choice:
     def _part_of_event(self, column: Column) -> bool:
         """Return True if a column may be part of an event's key: a name, a day, or the number of a round.
 
-        Rounds are whole numbers, each of which comes often, by name no forecasts; the time at which a forecast was
-        made is no part.
+        Rounds are whole numbers, by name no forecasts; the time at which a forecast was made is no part.
         """
         roles = self.roles(column)
         if "event" in roles or (column.kind == "time" and (is_never(column.name) or not roles)):
             return True
-        counts = "never" in column.says and "again" not in column.says and column.kind == "number" and column.whole == 1
-        return counts and column.present == 1 and 2 * column.distinct <= self.profile.rows
+        return "never" in column.says and "again" not in column.says and column.whole == 1
 
     def _ids(self) -> list[int]:
         """Return the places of id columns in which ids are repeated."""
@@ -249,7 +249,6 @@ class Choice:
             return [tuple(sure for _, _, sure in self.pairs)] if self.pairs else []
         used = {place for places in roles.values() for place in places}
         free = [c for c in self.numbers if c.place not in used]
-        free = [c for c in free if c.kind] or free
         sure = [c for c in free if self.given_roles.settles(c.name) or "head" in c.says]
         plain = [c for c in free if c in sure or not {"unsure", "summary"} & c.says]
         numbers = [c for c in plain if c in sure or not c.binary]
@@ -266,11 +265,10 @@ class Choice:
         return list(dict.fromkeys(tuple(c.place for c in way) for way in ways if way or not free))
 
     def _of_classes(self, columns: Sequence[Column], roles: Roles) -> list[Column]:
-        """Return the columns named after the outcomes; empty if some outcome has no column."""
+        """Return the columns named after outcomes."""
         happened = self.happened(Reading(ONE, roles, ()))
         names = class_names([c.name for c in columns], happened) if columns else []
-        found = [c for c, name in zip(columns, names, strict=True) if name.lower() in happened]
-        return found if len(found) == len(happened) else []
+        return [c for c, name in zip(columns, names, strict=True) if name.lower() in happened]
 
     def _vetoes(self, reading: Reading, loose: bool) -> Iterator[str]:
         """Yield the reasons that rule out a reading; if `loose`, a wide table may leave experts or verdicts unused."""
@@ -288,12 +286,9 @@ class Choice:
         if shape == RESPONDENTS:
             yield from self._respondent_vetoes(reading, look.columns[roles["expert"][0]])
         outcomes_of = {c.name for c in forecasts} & {*self.beside.events}
-        if self.beside.events and bool(outcomes_of) != (shape == RESPONDENTS) and (outcomes_of or shape == RESPONDENTS):
+        if self.beside.events and bool(outcomes_of) != (shape == RESPONDENTS):
             yield "the table of outcomes has others for events"
         yield from self._class_vetoes(reading, [c for c in forecasts if c.kind])
-        verdicts = roles.get("verdict", ())
-        if len(verdicts) != len(forecasts) if shape == PAIRS else len(verdicts) > 1:
-            yield "there is not one verdict for each forecast"
         if "verdict" not in self.given and shape != PAIRS:
             yield from self._verdict_vetoes(reading, forecasts[0])
         of_class = look.columns[roles["class"][0]] if "class" in shape.key and "class" not in self.given else None
@@ -318,8 +313,6 @@ class Choice:
         roles = self.roles(verdict)
         if roles and "verdict" not in roles and not look.varies_within(verdict.place, reading.roles["event"]):
             yield "it is what happened"
-        if forecast.below and verdict.folded <= TRUTH and forecast.agrees(verdict):
-            yield "it is the probability of yes, which is the verdict where that is above a half"
         if len(verdict.folded) > 2 and says == {PROBABILITY}:
             yield "it is one of several answers"
 
@@ -351,9 +344,6 @@ class Choice:
                 yield "columns are called as times"
             if shape == WIDE and len({c.spread for c in forecasts}) > 1 and sides(forecasts):
                 yield "there are several columns of each, which hold different things"
-            heads = [c for c in forecasts if "head" in c.says]
-            if any(c.fractions for c in heads) and any(c.span[1] > 1 for c in forecasts if c not in heads):
-                yield "other numbers than those that are called probabilities go beyond 1"
 
     def _respondent_vetoes(self, reading: Reading, expert: Column) -> Iterator[str]:
         """Yield the reasons against a layout with a row per expert and a column per event."""
@@ -458,7 +448,13 @@ class Choice:
         able = [c for c in self._plain if (wide and c.yes_no) or c.may_be_outcome]
         levels = [c for c in self._plain if (graded and c.is_grade) or (c.levels and not wide and look.repeated(event))]
         able += [c for c in levels if not (event and look.varies_within(c.place, event))]
+        able += [c for c in self._plain if "class" in reading.shape.columns and self._names_columns(c)]
         return [c for c in able if c.place not in reading.used]
+
+    def _names_columns(self, column: Column) -> bool:
+        """Whether the words of a column are the last words of headers, as outcomes are those of columns of classes."""
+        last = {normal(c.name).split("_")[-1] for c in self.numbers}
+        return column.kind == "text" and len(column.folded) > 1 and {*map(normal, column.folded)} <= last
 
     def _caveats(self, reading: Reading) -> Iterator[str]:
         """Yield the objections to a reading that the user can overrule."""
@@ -528,6 +524,11 @@ class Choice:
             yield from (f"{shown(look.columns[p].name)} names no event" for p in self.called("event"))
             texts = [c.name for c in self.labels if c.kind == "text" and not roles.get("outcome")]
             yield from (f"{shown(name)} names no event" for name in texts)
+        left = [c for c in self._plain if c.kind == "text" and c.place not in reading.used and "never" not in c.says]
+        event = roles.get("event", ())
+        differing = [c.name for c in left if event and look.varies_within(c.place, event)]
+        if len(differing) > _OTHERS:
+            yield f"{shown(look.columns[event[0]].name)} is one event, though {listed(differing, 3)} differ within it"
         places = [place for role in shape.key for place in reading.roles[role]]
         if not (repeated := look.repeated(places) if places else 0):
             return
@@ -579,9 +580,7 @@ class Choice:
         """Yield caveats on unused columns with numbers like the forecasts, or with words and numbers mixed."""
         forecasts = [self.profile.columns[place] for place in reading.forecasts]
         one = None if reading.shape.columns else forecasts[0]
-        named = one is not None and PROBABILITY in self.roles(one) and (reading.shape == SURE or "sureness" not in one.roles)
-        if named and reading.shape != ONE:
-            return
+        named = one and PROBABILITY in self.roles(one) and (reading.shape == SURE or "sureness" not in one.roles)
         scales = {c.span[1] > 1 for c in forecasts if len(c.known)}
         # The other of two that add up to 1 says the same.
         others = (pair for pair in self.profile.sums if len(pair) == 2 and one and one.place in pair)
@@ -592,6 +591,9 @@ class Choice:
             graded = "score" in c.says and c.spread == "scale"
             none = not c.fractions or ("never" in c.says and is_never(c.name))
             if ({"never", "score"} & c.says and not graded and none) or (named and "summary" in c.says):
+                continue
+            # Beside the one that is called the forecast, others may be if they are called probabilities.
+            if one and named and reading.shape != ONE and (one.named(PROBABILITY) or "head" not in c.says):
                 continue
             alike = "score" in c.says or (c.forecasts and len(c.known) and not c.binary and {c.span[1] > 1} == scales)
             alike = alike or (c in self.numbers and bool(c.kind) and not (one and c.binary))

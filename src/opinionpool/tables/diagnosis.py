@@ -13,6 +13,7 @@ from opinionpool.errors import ArgumentError, OpinionPoolError, Remedy, TableErr
 from opinionpool.forecasts import Forecasts
 from opinionpool.tables.options import OPTIONS, STAGES, ReadOptions
 from opinionpool.tables.parse import TableReader
+from opinionpool.tables.profile import TRUTH
 from opinionpool.tables.read import open_tables
 from opinionpool.tables.roles import KEYED
 from opinionpool.tables.table import Table
@@ -155,8 +156,15 @@ def _opens(remedy: Remedy) -> bool:
 
 
 def _keeps(reader: TableReader | None, remedy: Remedy) -> bool:
-    """Return False if the missing value that `remedy` declares would remove forecasts that `reader` has read."""
-    if reader is None or "missing_values" not in remedy or "melted" not in reader.__dict__:
+    """Return False if words that `remedy` takes for no answer or void are forecasts, or all outcomes, or say no."""
+    one = ReadOptions().revised(remedy)
+    void, missing = ({*map(str, words)} for words in (one.void_values, one.missing_values))
+    observed = () if reader is None else reader.__dict__.get("observed", ())
+    if {*map(str.lower, void)} & TRUTH or any(
+        len(each.words.values) > 0 and {*each.words.values} <= void | missing for each in observed
+    ):
+        return False
+    if reader is None or not missing or "melted" not in reader.__dict__:
         return True
     try:
         return len(reader.revised(remedy).melted.long_rows.value) >= len(reader.melted.long_rows.value)

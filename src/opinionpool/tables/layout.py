@@ -38,7 +38,7 @@ from opinionpool.tables.roles import (
     position,
     unnumbered,
 )
-from opinionpool.tables.spread import Spread
+from opinionpool.tables.spread import Spread, shared_scales
 from opinionpool.tables.units import looks_numeric
 from opinionpool.tables.where import condition
 from opinionpool.text import counted, listed, quoted, shown, typed
@@ -115,8 +115,9 @@ def _mixed(choice: Choice) -> Iterator[_Way]:
     """Yield the reading of fractions beside columns called scores, and of verdicts, each with its own scale."""
     scores = [c for c in choice.free if "score" in c.says and c.spread == "scale"]
     if scores and any(c.fractions for c in choice.numbers):
-        scales = {c.name: Scale.of(Spread.of(c.values).scale) for c in scores}
-        yield from _in_levels(choice, {**scales, **choice.profile.recognised()})
+        scales = shared_scales({c.name: Spread.of(c.values) for c in scores})
+        own = {name: Scale.of(scale) for name, scale in scales.items()}
+        yield from _in_levels(choice, {**own, **choice.profile.recognised()})
 
 
 def _verdicts(choice: Choice) -> Iterator[_Way]:
@@ -267,7 +268,9 @@ def _players(choice: Choice, reading: Reading, role: str) -> list[int]:
     if role in {"time", "expires"}:
         # What all forecasts on an event have in common is when it begins or ends itself.
         own = [c for c in found if normal(c.name) not in {"start_time", "end_time"}]
-        found = [c for c in found if c in own or c.present < 1 or (event and look.varies_within(c.place, event))]
+        varying = [c for c in found if event and look.varies_within(c.place, event)]
+        found = [c for c in found if c in own or c.present < 1 or c in varying]
+        found = varying if role == "time" and varying else found
     found.sort(
         key=lambda c: SYNONYMS[role].index(normal(c.name)) if role == TEXT and normal(c.name) in SYNONYMS[role] else 0
     )
@@ -337,7 +340,7 @@ def _question(
             names = [choice.profile.columns[place].name for place in reading.forecasts]
             levels = {name: str(scales[name]) for name in names if scales and name in scales}
             remedy = {**remedy, "scale": levels} if levels else remedy
-            offers.append((reading, remedy))
+            offers += [(reading, remedy)] if remedy else []
     lines = []
     for reading, remedy in offers:
         caveats = f", if {' and '.join(reading.caveats)}" if reading.caveats else ""
