@@ -87,7 +87,7 @@ def test_one_question_whose_answers_were_revised_is_read_where_a_name_says_who_a
 
 
 def test_one_question_and_nobody_named_is_an_error():
-    with pytest.raises(LayoutError, match=r"all rows are about one event, by 'Frage'"):
+    with pytest.raises(LayoutError, match=r"repeat events, by 'Frage'"):
         read("Nr;Frage;Prognose\n1;S?;0,8\n2;S?;0,6\n")
 
 
@@ -95,7 +95,7 @@ def test_one_question_and_nobody_named_is_an_error():
 def test_one_question_on_all_rows_of_a_wide_table_is_asked_about(dates):
     text = "question,date,ann,bob\n" if dates[0] else "question,ann,bob\n"
     text += f"rain?,{dates[0]}.2,.3\nrain?,{dates[1]}.4,.3\n"
-    with pytest.raises(LayoutError, match="all rows are about one event, by 'question'") as caught:
+    with pytest.raises(LayoutError, match="repeat events, by 'question'") as caught:
         read(text)
     assert caught.value.remedies == ({"columns": {"event": "question"}}, {"columns": {"event": None}})
     found = read(text, columns={"event": "question"}, duplicates="last")

@@ -217,7 +217,8 @@ class Choice:
             last = [c for side in sides(self.numbers)[:1] for c in side]
             numbers = [c for c in self.numbers if not c.period or c in last or not last]
             able = [c for c in [*numbers, *self._scores][:_GUESSED] if c.kind and not c.binary]
-            yield from ((c.place,) for c in [c for c in able if "head" in c.says] or able)
+            single = [c for c in able if not any(c.place in each for each in self.profile.sums)]
+            yield from ((c.place,) for c in [c for c in able if "head" in c.says] or single)
         elif role == "outcome":
             able = [c for c in self.free if c.may_say_outcome or (shape.columns and self._names_columns(c))]
             yield from ((c.place,) for c in [c for c in able if c.is_two or c.levels] or able)
@@ -425,6 +426,8 @@ class Choice:
         called = self.called("outcome")
         if called and column.place not in called:
             yield "another column is called the outcome"
+        if "other" in column.roles and not reading.shape.of_classes and len(self.happened(reading)) > 2:
+            yield "it holds more than two words"
         if "verdict" in column.roles and not reading.shape.numbered and not look.repeated(event):
             yield "it may as well be a verdict of each"
         if event and look.varies_within(column.place, event):
@@ -446,6 +449,9 @@ class Choice:
         look, event, wide = self.profile, reading.roles.get("event", ()), reading.shape.numbered
         graded = wide or any("score" in look.columns[place].says for place in reading.forecasts)
         able = [c for c in self._plain if (wide and c.yes_no) or c.may_be_outcome]
+        # What is 0 or 1 for each event may have happened to it.
+        flags = [c for c in self._plain if event and c.binary and not {"never", "decision"} & c.says and not wide]
+        able += [c for c in flags if look.repeated(event) and not look.varies_within(c.place, event)]
         levels = [c for c in self._plain if (graded and c.is_grade) or (c.levels and not wide and look.repeated(event))]
         able += [c for c in levels if not (event and look.varies_within(c.place, event))]
         able += [c for c in self._plain if "class" in reading.shape.columns and self._names_columns(c)]
@@ -470,6 +476,9 @@ class Choice:
             called = [place for place in self.called("outcome") if place not in reading.used]
             yield from (f"{shown(look.columns[place].name)} is no outcome" for place in called)
             yield from (f"{shown(c.name)} is no outcome" for c in self._answers(reading))
+        open_ = PROBABILITY not in self.given
+        measures = [c.name for c in self.free if open_ and "measure" in c.says and c.distinct > 1]
+        yield from (f"numbers are probabilities, and no amounts in {shown(name)}" for name in measures)
         votes = self.votes(reading)
         if shape not in _VERDICTS and self._sure(reading) and votes and "verdict" not in self.given:
             yield f"{shown(look.columns[reading.forecasts[0]].name)} is no matter of {shown(votes[0].name)}"
@@ -482,18 +491,9 @@ class Choice:
         if shape == PAIRS and "verdict" not in self.given:
             paired = [look.columns[place] for place in reading.forecasts]
             yield from (f"{shown(c.name)} is how sure one is, though some are below a half" for c in paired if c.below)
+        if not {PROBABILITY, "verdict" if shape == PAIRS else ""} & {*self.given}:
+            yield from self._column_caveats(reading) if shape.columns and shape != PAIRS else ()
             yield from self._aside_caveats(reading)
-        elif shape != PAIRS and PROBABILITY not in self.given:
-            if early := [c.name for c in self._earlier(reading)]:
-                are = "is" if len(early) == 1 else "are"
-                yield f"{listed(early, 3)} {are} earlier, where rows with a column of times would keep all"
-            yield from self._column_caveats(reading) if shape.columns else ()
-            yield from self._aside_caveats(reading)
-
-    def _earlier(self, reading: Reading) -> list[Column]:
-        """Return the unused columns named after times, such as weeks, if a forecast column is named after a time."""
-        last = any(self.profile.columns[place].period for place in reading.forecasts)
-        return [c for c in self.numbers if last and c.period and c.place not in reading.used]
 
     def _sure(self, reading: Reading) -> bool:
         """Whether forecasts may be confidence in verdicts: by their header, or because verdicts on an event differ."""
@@ -521,9 +521,8 @@ class Choice:
         """Yield caveats on the key: an event column is unused, or an unused column distinguishes rows of equal keys."""
         look, shape, roles = self.profile, reading.shape, reading.roles
         if shape.numbered and not roles["event"]:
-            yield from (f"{shown(look.columns[p].name)} names no event" for p in self.called("event"))
-            texts = [c.name for c in self.labels if c.kind == "text" and not roles.get("outcome")]
-            yield from (f"{shown(name)} names no event" for name in texts)
+            texts = [c.place for c in self.labels if c.kind == "text" and not roles.get("outcome")]
+            yield from (f"{shown(look.columns[p].name)} names no event" for p in (*self.called("event"), *texts))
         left = [c for c in self._plain if c.kind == "text" and c.place not in reading.used and "never" not in c.says]
         event = roles.get("event", ())
         differing = [c.name for c in left if event and look.varies_within(c.place, event)]
@@ -533,8 +532,9 @@ class Choice:
         if not (repeated := look.repeated(places) if places else 0):
             return
         names = listed([look.columns[place].name for place in places])
-        if shape.numbered and look.count(places) == 1 and normal(look.columns[places[0]].name) != "event":
-            yield f"all rows are about one event, by {names}"
+        many = look.count(places) == 1 or (2 * repeated > look.rows and not self.times)
+        if shape.numbered and many and normal(look.columns[places[0]].name) != "event":
+            yield f"{counted(repeated, 'row')} repeat events, by {names}"
             return
         if not shape.numbered and self.times:
             places = [*places, *self.times[:1]]
@@ -564,11 +564,10 @@ class Choice:
             yield from (f"{shown(c.name)}, which is 0 or 1, is a forecast" for c in open_ if c.binary)
         if shape == ONE_CLASSES and not self._names_classes(reading):
             yield "columns that add up to 1 are classes and no experts"
-        asked = self.asks(reading)
         named = "event" in self.given or not {*reading.roles.get("event", ())}.isdisjoint(self.called("event"))
-        if shape == WIDE and asked and len(forecasts) > 1 and not named:
+        if shape == WIDE and self.asks(reading) and len(forecasts) > 1 and not named:
             yield "columns are experts, though they are called as questions"
-        if shape == RESPONDENTS and not asked and "expert" not in self.given:
+        if shape == RESPONDENTS and not self.asks(reading) and "expert" not in self.given:
             yield "columns are events, though they are not called as questions"
 
     def asks(self, reading: Reading) -> bool:
@@ -584,7 +583,7 @@ class Choice:
         scales = {c.span[1] > 1 for c in forecasts if len(c.known)}
         # The other of two that add up to 1 says the same.
         others = (pair for pair in self.profile.sums if len(pair) == 2 and one and one.place in pair)
-        aside = reading.used.union((c.place for c in self._earlier(reading)), *others)
+        aside = reading.used.union(*others)
         for c in self.free:
             if c.place in aside or self.given_roles.settles(c.name) or self.roles(c) & {"prior", *FACTS}:
                 continue

@@ -168,13 +168,12 @@ def _outdone(choice: Choice, one: Reading, other: Reading) -> bool:
 
 
 def _guesses(choice: Choice, reading: Reading) -> int:
-    """Return the number of columns whose role neither header nor user names; one per role where rows are events."""
+    """Return the number of roles whose columns neither headers nor the user names."""
     columns, found = choice.profile.columns, 0
     for role, places in reading.roles.items():
         named = role in choice.given or (role == PROBABILITY and "head" in columns[places[0]].says)
         named |= role == "outcome" and all(columns[place].may_be_outcome for place in places)
-        guessed = sum(role not in columns[place].roles for place in places)
-        found += 0 if named else min(guessed, 1) if reading.shape.numbered else guessed
+        found += not named and any(role not in columns[place].roles for place in places)
     return found
 
 

@@ -93,11 +93,11 @@ def words_of(name: str) -> frozenset[str]:
     if "never" in found and own not in _WORDS["never"] and not {parts[0], parts[-1]} & _WORDS["never"]:
         # In the middle of a name it says less.
         found = found - {"never"} | {"summary"}
-    if telling := any(part.endswith(_COMPOUND) or (part in _WORDS["head"] and len(part) > 1) for part in parts):
+    if says_so := any(part.endswith(_COMPOUND) or (part in _WORDS["head"] and len(part) > 1) for part in parts):
         # A word for probabilities says more than others do: "elo_prob".
         found = found - {"never", "score"} | {"head"}
     found -= {"score"} if "%" in name else set()
-    found |= {"never"} if own in _WORDS["again"] and not telling else set()
+    found |= {"never"} if own in _WORDS["again"] and not says_so else set()
     found |= {"never", "index"} if not own or name.startswith("Unnamed:") else set()
     found -= {"never"} if own[-1:].isdigit() and is_period(name) else set()
     return frozenset(found - {"question", "totals", "key", "period", "month", "deal", "unit"})
@@ -256,6 +256,11 @@ class Shape:
     forbids: tuple[str, ...] = ()
     key: tuple[str, ...] = ("event",)  # the roles that distinguish its rows
     columns: str = ""  # what each column of forecasts is one of: "expert", "class", "expert and class", "event"
+
+    @property
+    def of_classes(self) -> bool:
+        """Whether rows or columns are about one of several classes."""
+        return "class" in self.key or "class" in self.columns
 
     @property
     def numbered(self) -> bool:
