@@ -23,8 +23,7 @@ import numpy.typing as npt
 from scipy.stats import norm, t as student
 
 from opinionpool.logodds import FLOOR
-from opinionpool.scoring.compare import compare_pools
-from opinionpool.scoring.comparison import AVERAGE, DEFAULT
+from opinionpool.scoring.compare import AVERAGE, DEFAULT, compare_pools
 from opinionpool.scoring.intervals import FEWEST_CLUSTERS, ClusterSums, difference_intervals
 from opinionpool.scoring.scores import log_score
 from opinionpool.tables.read import read_forecasts

@@ -11,10 +11,8 @@ from opinionpool.version import __version__ as __version__
 _NAMES = {
     "learning.beliefs": ("Belief", "Beliefs", "ExpertBeliefs", "read_beliefs"),
     "estimators.calibration": ("LogOddsTransformer", "calibration_curve", "recalibrate"),
-    "analysis.selection": ("best_subset", "gain_from", "gain_from_one_more", "subset_path"),
-    "analysis.near_duplicates": ("redundant_groups",),
-    "scoring.compare": ("compare_pools",),
-    "scoring.comparison": ("Comparison",),
+    "analysis.selection": ("best_subset", "gain_from", "gain_from_one_more", "redundant_groups", "subset_path"),
+    "scoring.compare": ("Comparison", "compare_pools"),
     "analysis.checks": ("check_model",),
     "analysis.diff": ("Diff", "diff"),
     "errors": (

@@ -2,12 +2,12 @@ from opinionpool import plots as plots
 from opinionpool.analysis.checks import check_model as check_model
 from opinionpool.analysis.diff import Diff as Diff, diff as diff
 from opinionpool.analysis.explanation import explain as explain, explain_event as explain_event
-from opinionpool.analysis.near_duplicates import redundant_groups as redundant_groups
 from opinionpool.analysis.rates import Rates as Rates, rates as rates
 from opinionpool.analysis.selection import (
     best_subset as best_subset,
     gain_from as gain_from,
     gain_from_one_more as gain_from_one_more,
+    redundant_groups as redundant_groups,
     subset_path as subset_path,
 )
 from opinionpool.analysis.value import (
@@ -63,8 +63,7 @@ from opinionpool.learning.beliefs import (
 from opinionpool.model.full_panel import FullPanel as FullPanel
 from opinionpool.model.panel import Panel as Panel
 from opinionpool.report.page import make_report as make_report
-from opinionpool.scoring.compare import compare_pools as compare_pools
-from opinionpool.scoring.comparison import Comparison as Comparison
+from opinionpool.scoring.compare import Comparison as Comparison, compare_pools as compare_pools
 from opinionpool.scoring.reliability import (
     auc as auc,
     decompose as decompose,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from opinionpool import Panel
-from opinionpool.analysis.near_duplicates import Dendrogram, redundant_groups
+from opinionpool.analysis.selection import Dendrogram, redundant_groups
 from opinionpool.errors import ArgumentError, ShapeError
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from opinionpool.pools.registry import POOLS
 from opinionpool.report.comparison import verdict_lines
-from opinionpool.scoring.comparison import Comparison, ExpertScore, PoolScore
+from opinionpool.scoring.compare import Comparison, ExpertScore, PoolScore
 from opinionpool.scoring.intervals import Difference
 
 # Without times and levels.

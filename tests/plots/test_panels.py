@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import opinionpool as op
+from opinionpool.analysis.explanation import weight_table
 from opinionpool.analysis.residuals import shared_errors
-from opinionpool.analysis.weights import weight_table
 from opinionpool.learning.learn import learn
 from opinionpool.scoring.learning_curve import learning_curve
 from opinionpool.scoring.reliability import reliability_curve

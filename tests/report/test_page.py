@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 import opinionpool as op
-from opinionpool.analysis.explanation import steps
+from opinionpool.analysis.explanation import steps, weight_table
 from opinionpool.analysis.sensitivity import sensitivity
-from opinionpool.analysis.weights import weight_table
 from opinionpool.forecasts import Forecasts
 from opinionpool.pools.fit import fit_pool
 from opinionpool.pools.registry import POOLS

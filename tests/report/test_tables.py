@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from sklearn.isotonic import IsotonicRegression
 
+from opinionpool.analysis.explanation import weight_table
 from opinionpool.analysis.residuals import shared_errors
-from opinionpool.analysis.weights import weight_table
 from opinionpool.errors import ArgumentError, LearningError
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.constants import PAIR_WORTH

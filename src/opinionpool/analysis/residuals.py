@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool import logodds
-from opinionpool.analysis.near_duplicates import Dendrogram
+from opinionpool.analysis.selection import Dendrogram
 from opinionpool.arrays import Array
 from opinionpool.errors import LearningError
 from opinionpool.estimation.rows import helmert

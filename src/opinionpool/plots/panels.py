@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from opinionpool.analysis.explanation import Explanation, of_class, steps
-from opinionpool.analysis.near_duplicates import Dendrogram
+from opinionpool.analysis.explanation import Explanation, WeightTable, of_class, steps, weight_table
 from opinionpool.analysis.rates import Rates
 from opinionpool.analysis.residuals import SharedErrors
-from opinionpool.analysis.weights import WeightTable, weight_table
+from opinionpool.analysis.selection import Dendrogram
 from opinionpool.arguments import brief, expect_type
 from opinionpool.arrays import Array
 from opinionpool.errors import ArgumentError
@@ -21,7 +20,8 @@ from opinionpool.logodds import expit, logit
 from opinionpool.model.panel import Panel
 from opinionpool.plots.figures import OTHER, POOL, QUIET, styled
 from opinionpool.report.charts import Scale, legible, odds
-from opinionpool.scoring.comparison import AVERAGE, LEVEL, Comparison
+from opinionpool.scoring.compare import AVERAGE, Comparison
+from opinionpool.scoring.intervals import LEVEL
 from opinionpool.scoring.learning_curve import LearningCurve
 from opinionpool.scoring.reliability import ReliabilityCurve, reliability_curve
 from opinionpool.scoring.scores import checked

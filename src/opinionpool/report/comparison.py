@@ -28,8 +28,8 @@ from opinionpool.report.findings import Findings, Missing, best_expert
 from opinionpool.report.groups import score_columns, topic_facts
 from opinionpool.report.listing import Column, as_is, decimal, finite, percent, printable, records, signed, whole
 from opinionpool.report.view import View
-from opinionpool.scoring.comparison import AVERAGE, LEVEL, BaseRate, Comparison, ExpertScore
-from opinionpool.scoring.intervals import FEWEST_CLUSTERS, Difference
+from opinionpool.scoring.compare import AVERAGE, BaseRate, Comparison, ExpertScore
+from opinionpool.scoring.intervals import FEWEST_CLUSTERS, LEVEL, Difference
 from opinionpool.text import are, counted
 
 # Tables show so many experts at either end of the list.

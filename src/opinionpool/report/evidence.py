@@ -10,7 +10,7 @@ from importlib.metadata import version
 import numpy as np
 
 from opinionpool.analysis.checks import Check
-from opinionpool.analysis.weights import WeightTable, weight_table
+from opinionpool.analysis.explanation import WeightTable, weight_table
 from opinionpool.arrays import Array
 from opinionpool.learning.members import Members
 from opinionpool.logodds import expit, logit
@@ -54,8 +54,8 @@ from opinionpool.report.findings import Findings, Missing
 from opinionpool.report.listing import Column, as_is, brief, decimal, finite, hundredths, percent, whole
 from opinionpool.report.panel import terms
 from opinionpool.report.view import levels_by_outcome, levels_words, pool_line, remarkable
-from opinionpool.scoring.comparison import DEFAULT, LEVEL
-from opinionpool.scoring.intervals import FEWEST_CLUSTERS
+from opinionpool.scoring.compare import DEFAULT
+from opinionpool.scoring.intervals import FEWEST_CLUSTERS, LEVEL
 from opinionpool.scoring.leaderboard import Standing, leaderboard
 from opinionpool.scoring.learning_curve import LearningCurve
 from opinionpool.scoring.reliability import ReliabilityCurve, reliability_curve

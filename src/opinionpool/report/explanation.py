@@ -34,7 +34,7 @@ from opinionpool.report.blocks import (
 from opinionpool.report.charts import interval_bar, legend, waterfall
 from opinionpool.report.findings import Findings, Missing
 from opinionpool.report.listing import Column, as_is, brief, decimal, finite, percent, printable, signed, whole
-from opinionpool.scoring.comparison import DEFAULT
+from opinionpool.scoring.compare import DEFAULT
 from opinionpool.text import are, counted, listed
 
 

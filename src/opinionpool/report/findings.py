@@ -27,8 +27,7 @@ from opinionpool.progress import Progress, advancing
 from opinionpool.report import SORTS
 from opinionpool.report.answers import Pooled, open_rows, pool_events
 from opinionpool.report.blocks import Html, event_name
-from opinionpool.scoring.compare import compare
-from opinionpool.scoring.comparison import AVERAGE, DEFAULT, Comparison, ExpertScore, PoolScore
+from opinionpool.scoring.compare import AVERAGE, DEFAULT, Comparison, ExpertScore, PoolScore, compare
 from opinionpool.scoring.learning_curve import LearningCurve, learning_curve
 from opinionpool.scoring.splits import Splits
 

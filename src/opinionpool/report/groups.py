@@ -28,7 +28,7 @@ from opinionpool.report.listing import (
     whole,
     with_limits,
 )
-from opinionpool.scoring.comparison import AVERAGE, DEFAULT, Comparison
+from opinionpool.scoring.compare import AVERAGE, DEFAULT, Comparison
 
 if TYPE_CHECKING:
     from opinionpool.report.findings import Findings

@@ -14,9 +14,15 @@ from pathlib import Path
 
 import numpy as np
 
-from opinionpool.analysis.near_duplicates import REDUNDANT, Dendrogram, redundant_groups
 from opinionpool.analysis.residuals import SharedErrors
-from opinionpool.analysis.selection import Gain, gain_from_one_more, subset_path
+from opinionpool.analysis.selection import (
+    REDUNDANT,
+    Dendrogram,
+    Gain,
+    gain_from_one_more,
+    redundant_groups,
+    subset_path,
+)
 from opinionpool.analysis.sensitivity import Effect
 from opinionpool.analysis.value import PanelValue, expected_auc, known_panel, learned_value, panel_value
 from opinionpool.errors import ArgumentError, OpinionPoolError
@@ -29,7 +35,7 @@ from opinionpool.report.blocks import Block, Section, Table, definitions, missin
 from opinionpool.report.charts import LABELS, effect_ends, effect_name, range_bar, two
 from opinionpool.report.findings import Findings, Missing
 from opinionpool.report.listing import Column, as_is, brief, decimal, percent, printable, whole
-from opinionpool.scoring.comparison import DEFAULT
+from opinionpool.scoring.compare import DEFAULT
 from opinionpool.text import counted, listed
 
 # Of more experts, the panel without each of them is not valued; nor are groups that repeat each other looked for.

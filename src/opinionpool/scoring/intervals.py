@@ -22,6 +22,8 @@ import numpy.typing as npt
 
 from opinionpool.arrays import Array, Index
 
+# Of intervals for all differences at once.
+LEVEL = 0.95
 # Fewer clusters than these say nothing about how far a difference may be off.
 FEWEST_CLUSTERS = 10
 # A claim is weighed as if so many clusters spoke against it, and one more than did.

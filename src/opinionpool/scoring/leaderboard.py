@@ -11,8 +11,7 @@ from opinionpool.clusters import by_group, by_settlement
 from opinionpool.forecasts import Forecasts
 from opinionpool.logodds import FLOOR
 from opinionpool.priors import laplace_prior
-from opinionpool.scoring.comparison import LEVEL
-from opinionpool.scoring.intervals import Difference, difference_intervals
+from opinionpool.scoring.intervals import LEVEL, Difference, difference_intervals
 from opinionpool.scoring.scores import brier, event_scores
 
 

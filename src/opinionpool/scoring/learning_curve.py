@@ -21,9 +21,9 @@ from opinionpool.learning.problem import Problem
 from opinionpool.pools.fit import FitOptions, fit_from
 from opinionpool.priors import with_priors
 from opinionpool.progress import Progress, advancing
-from opinionpool.scoring.comparison import AVERAGE, LEVEL, Comparison
+from opinionpool.scoring.compare import AVERAGE, Comparison
 from opinionpool.scoring.cross_validation import answers_of
-from opinionpool.scoring.intervals import difference_intervals
+from opinionpool.scoring.intervals import LEVEL, difference_intervals
 from opinionpool.scoring.scores import event_scores
 from opinionpool.scoring.splits import Plan, Split, Splits, clusters_of, shuffled
 
