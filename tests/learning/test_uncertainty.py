@@ -88,8 +88,8 @@ def covered_classes(study, rng, events, n, k):
         size=d
     )
     alike = ClassWeights(Panel.exchangeable(n, calibration=1.0, correlation=0.4, accuracy=0.8, classes=range(k)))
-    roots = alike.feature_roots(Spreads(*rng.choice(believed.CLASS_SPREADS, p=believed.CLASS_PROBABILITIES)))
-    by_class = alike.matrices(alike.from_features @ (roots * rng.normal(size=len(roots))))
+    roots = alike.roots(Spreads(*rng.choice(believed.CLASS_SPREADS, p=believed.CLASS_PROBABILITIES)))
+    by_class = alike.matrices(roots * rng.normal(size=len(roots)))
     by_class -= alike.matrices(np.zeros(alike.size))
     by_class += weights[:, None, None] * np.eye(d)
     truth = logodds.softmax(intercept + np.einsum("tnd,nde->te", Extremes(limit).believed(contrasts), by_class))

@@ -125,7 +125,7 @@ def with_class_model(
                 f"about {MOST:,}; use class_model='symmetric', or choose experts"
             )
         if nothing:
-            size = len(weights.feature_roots(SPREADS[0]))
+            size = weights.size
             return _differing(learned, weights, np.zeros(size), np.zeros((size, size)))
     elif nothing:
         return learned
@@ -145,12 +145,12 @@ def with_class_model(
 
 
 def _differing(learned: FittedPanel, weights: ClassWeights, coefficients: Array, covariance: Array) -> FittedPanel:
-    """Fit with a full panel, from the `coefficients` of features and their `covariance`."""
-    turn, posterior = weights.from_features, learned.posterior
+    """Fit with a full panel, from the `coefficients` and their `covariance`."""
+    posterior = learned.posterior
     if posterior is not None:
         common = {each.name: getattr(posterior, each.name) for each in fields(posterior)}
-        posterior = ClassPosterior(**common, weights=weights, differences=turn @ covariance @ turn.T)
-    return replace(learned, panel=weights.full_panel(turn @ coefficients), posterior=posterior)
+        posterior = ClassPosterior(**common, weights=weights, differences=covariance)
+    return replace(learned, panel=weights.full_panel(coefficients), posterior=posterior)
 
 
 def _alternatives(
@@ -161,7 +161,7 @@ def _alternatives(
     topics: TopicEffects | None,
 ) -> Alternatives:
     """Fits for each of `SPREADS` to the events `rows` of `data`, or to the blocks of all events if `every` is given."""
-    roots = [weights.feature_roots(each) for each in SPREADS]
+    roots = [weights.roots(each) for each in SPREADS]
     one = None if every else _design(weights, data, rows, topics)
 
     def designs() -> Iterator[Design]:
@@ -192,7 +192,7 @@ def _design(weights: ClassWeights, data: DenseContrasts, rows: Index, topics: To
     offset = data.reference[rows] + beyond
     design = Design.of(np.empty((len(rows), 0, weights.free)), data.outcomes[rows], offset, data.weight[rows])
     features = np.ascontiguousarray(weights.features(believed).T)
-    return replace(design, features=features, basis=weights.feature_turn)
+    return replace(design, features=features, basis=weights.turn)
 
 
 def _with(learned: FittedPanel, text: str) -> FittedPanel:

@@ -17,7 +17,6 @@ from typing import NamedTuple
 import numpy as np
 
 from opinionpool.arrays import Array, Index
-from opinionpool.estimation.regression import intercept_root
 from opinionpool.learning.constants import BIASES
 from opinionpool.learning.posterior import Posterior
 from opinionpool.learning.prior import believed_slope
@@ -38,8 +37,8 @@ class Spreads(NamedTuple):
 class ClassWeights:
     """Coefficients by which each expert's weight may differ between classes from its one weight for all classes.
 
-    There are P coefficients: (K − 1)² for all experts together, as many for each of the V distinct experts among those
-    who say something if there are several, and an intercept of K − 1. Constant experts count as one.
+    There are P coefficients, K - 1 of each of the `features`, which are of the V distinct experts among those who say
+    something. Constant experts count as one.
     """
 
     panel: Panel
@@ -70,20 +69,10 @@ class ClassWeights:
         """Index among the informative experts of the first of each group of duplicates, (V,)."""
         return np.unique(self.source, return_index=True)[1]
 
-    @cached_property
-    def shapes(self) -> Array:
-        """Basis of matrices on log-ratios, ((K - 1)², K - 1, K - 1); the first is a multiple of the identity."""
-        d = self.free
-        turn = whitened(np.eye(d))
-        start = np.concatenate([np.eye(d).reshape(1, -1), np.eye(d * d)])
-        standard = np.linalg.qr(start.T)[0].T.reshape(-1, d, d)
-        return np.asarray(turn @ standard @ np.linalg.inv(turn))
-
     @property
     def size(self) -> int:
-        """Number of coefficients, P."""
-        distinct, shapes = len(self.first), len(self.shapes)
-        return shapes * (1 + distinct * (distinct > 1)) + self.free
+        """Number of coefficients, P = F (K - 1)."""
+        return (1 + len(self.first) * self.free) * self.free
 
     def pooled(self, contrasts: Array) -> Array:
         """Log-ratios of the symmetric panel beyond the prior, (T, K - 1), from robust contrasts (T, N, K - 1)."""
@@ -92,15 +81,15 @@ class ClassWeights:
         deviation = np.where(np.isnan(own), 0.0, own - self.bias)
         return np.asarray(np.einsum("tn,tnd->td", weights, deviation))
 
-    def feature_roots(self, spreads: Spreads) -> Array:
-        """Prior sds of the coefficients of `features`, (F (K - 1),), equal for the K - 1 coefficients of a feature."""
+    def roots(self, spreads: Spreads) -> Array:
+        """Prior standard deviations of the coefficients, (P,), equal for the K - 1 of a feature."""
         d, own = self.free, (len(self.first) - 1) * self.free
         return np.repeat([1.0, spreads.together, spreads.deviation], [d, d * d, own * d])
 
     def features(self, contrasts: Array) -> Array:
         """Regressors (T, F) in which the answers' log-ratios are linear; 0 for events that nobody answered.
 
-        Coefficients are a matrix (F, K - 1), times `feature_turn`: an intercept, what the experts say on average, and
+        Coefficients are a matrix (F, K - 1), times `turn`: an intercept, what the experts say on average, and
         how they differ in V - 1 orthonormal directions.
         """
         own = contrasts[:, self.informative]
@@ -110,42 +99,26 @@ class ClassWeights:
         features = np.empty((t, 1 + n * d))
         features[:, 0] = BIASES[0]
         features[:, 1 : d + 1] = believed_slope(n) * moved.mean(axis=1)
-        np.matmul(self._differences.T, moved, out=features[:, d + 1 :].reshape(t, n - 1, d))
+        np.matmul(self.between.T, moved, out=features[:, d + 1 :].reshape(t, n - 1, d))
         return features if answered.all() else features * answered[:, None]
 
     @cached_property
-    def feature_turn(self) -> Array:
+    def turn(self) -> Array:
         """Map from whitened coordinates to log-ratios, (K - 1, K - 1)."""
         return unwhitened(np.eye(self.free))
 
     @cached_property
-    def _differences(self) -> Array:
+    def between(self) -> Array:
         """Orthonormal basis of differences between the distinct experts (vectors with a sum of 0), (V, V - 1)."""
         return np.linalg.qr(np.eye(len(self.first))[:, 1:] - 1.0 / len(self.first))[0]
 
-    @cached_property
-    def from_features(self) -> Array:
-        """Map from coefficients of features to coefficients, (P, F (K - 1))."""
-        d, n = self.free, len(self.first)
-        turn, p = whitened(np.eye(d)), d * d
-        even = (self.feature_turn @ self.shapes @ turn).reshape(p, p)
-        matrix = np.zeros((self.size, (1 + n * d) * d))
-        matrix[:p, d : d + p] = even
-        matrix[self.size - d :, :d] = np.linalg.solve(intercept_root(1.0, d), self.feature_turn.T)
-        if n > 1:
-            matrix[p : p + n * p, p + d :] = np.kron(self._differences, even)
-        return matrix
-
     def matrices(self, coefficients: Array) -> Array:
         """Weight matrices A_i of the distinct experts, from contrasts to log-ratios, (V, K - 1, K - 1)."""
-        p, n, d = len(self.shapes), len(self.first), self.free
+        n, d = len(self.first), self.free
+        blocks = coefficients[d:].reshape(n, d, d)
+        beyond = believed_slope(n) / n * blocks[0] + np.tensordot(self.between, blocks[1:], 1)
         weights = np.bincount(self.source, weights=self.panel.weights[self.informative])
-        common = believed_slope(n) / n * np.tensordot(coefficients[:p], self.shapes, 1)
-        found = weights[:, None, None] * np.eye(d) + common
-        if n > 1:
-            own = np.tensordot(coefficients[p : p + n * p].reshape(n, p), self.shapes, 1)
-            found = found + own - own.mean(axis=0)
-        return np.asarray(found)
+        return np.asarray(weights[:, None, None] * np.eye(d) + whitened(np.eye(d)) @ beyond @ self.turn)
 
     def full_panel(self, coefficients: Array) -> FullPanel:
         """Full panel with these coefficients."""
@@ -157,8 +130,7 @@ class ClassWeights:
         means = np.concatenate([np.zeros((1, n * d)), ratios.T])
         parts = Discriminant((means - means.mean(axis=0)).reshape(k, n, d), covariance)
         # Contrasts are measured from where they make up for the constant and leave the intercept.
-        intercept = intercept_root(BIASES[0], d) @ coefficients[len(coefficients) - d :]
-        owed = intercept + uncentred(parts.rule(np.arange(n)).constant.sum(axis=0))
+        owed = BIASES[0] * coefficients[:d] @ self.turn + uncentred(parts.rule(np.arange(n)).constant.sum(axis=0))
         shift = ratios @ np.linalg.pinv(weights.T @ ratios, hermitian=True) @ owed
         return self._among_all(parts.subset(self.source), self.bias - shift.reshape(n, d)[self.source])
 
@@ -182,7 +154,7 @@ class ClassPosterior(Posterior):
     ----------
     weights : ClassWeights
     differences : ndarray, shape (P, P)
-        Covariance of its coefficients.
+        Covariance of the coefficients.
     """
 
     weights: ClassWeights = field(kw_only=True)
@@ -194,13 +166,13 @@ class ClassPosterior(Posterior):
 
     def _differences(self, panel: PoolingPanel, batch: Batch, rows: slice) -> Array:
         features = self.weights.features(panel.settings.contrasts(batch.some(rows)))
-        (t, f), d, turn = features.shape, self.weights.free, self.weights.feature_turn
+        (t, f), d, turn = features.shape, self.weights.free, self.weights.turn
         half = (features @ self._by_features).reshape(t, d * d, f)
         return np.asarray(turn.T @ np.matmul(half, features[:, :, None]).reshape(t, d, d) @ turn)
 
     @cached_property
     def _by_features(self) -> Array:
         """Covariance of the coefficients of F features x K - 1 log-ratios, arranged as (F, (K - 1)² F)."""
-        d, turn = self.weights.free, self.weights.from_features
-        found = (turn.T @ self.differences @ turn).reshape(len(turn.T) // d, d, -1, d)
+        d = self.weights.free
+        found = self.differences.reshape(len(self.differences) // d, d, -1, d)
         return np.ascontiguousarray(found.transpose(0, 1, 3, 2)).reshape(len(found), -1)

@@ -10,6 +10,7 @@ import numpy as np
 from opinionpool import logodds
 from opinionpool.arrays import Array, Index
 from opinionpool.errors import Note, SavedPoolError
+from opinionpool.estimation.regression import intercept_root
 from opinionpool.findings import Finding, finding
 from opinionpool.learning.beliefs import Beliefs, beliefs_of_mapping
 from opinionpool.learning.class_weights import ClassPosterior, ClassWeights
@@ -96,15 +97,29 @@ class OldClassPosterior(ClassPosterior):
     """Posterior in files of release 0.1 of panels whose weights differ between classes."""
 
 
-def _old_posterior(
-    covariance: Array, sums: tuple[tuple[OtherSums, ...], ...] | None, limits: object = None, **differences: Any  # noqa: ANN401, ARG001 - limits moved answers little
-) -> Posterior:  # fmt: skip
+def _old_posterior(covariance: Array, sums: tuple[tuple[OtherSums, ...], ...] | None, **more: Any) -> Posterior:  # noqa: ANN401
     """Normal posterior with the covariance of release 0.1 and the variance between its alternative sums."""
     for each in (some[0] for some in sums or () if some):
         covariance = covariance + each.probability * (each.covariance + each.moves.T @ each.moves - covariance)
-    normal = Posterior(np.ones(1), np.zeros((1, len(covariance))), covariance[None])
-    _check_posterior(normal)
-    return ClassPosterior(normal.probability, normal.mean, normal.covariance, **differences) if differences else normal
+    normal = np.ones(1), np.zeros((1, len(covariance))), covariance[None]
+    _check_posterior(Posterior(*normal))
+    if "weights" not in more:
+        return Posterior(*normal)
+    weights, differences, turn = more["weights"], more["differences"], _from_features(more["weights"])
+    shaped(differences, (len(turn), len(turn)), "the covariance of differences between classes")
+    return ClassPosterior(*normal, weights=weights, differences=turn.T @ differences @ turn)
+
+
+def _from_features(weights: ClassWeights) -> Array:
+    """Map to the coefficients of release 0.1: (K - 1)² of all experts, as many of each, and the intercept's."""
+    d, n = weights.free, len(weights.first)
+    even = np.linalg.qr(np.concatenate([np.eye(d).reshape(1, -1), np.eye(d * d)]).T)[0].T
+    found = np.zeros((d * d * (1 + n * (n > 1)) + d, weights.size))
+    found[: d * d, d : d + d * d] = even
+    found[-d:, :d] = np.linalg.solve(intercept_root(1.0, d), weights.turn.T)
+    if n > 1:
+        found[d * d : -d, d + d * d :] = np.kron(weights.between, even)
+    return found
 
 
 def _old(name: str, kind: type[Posterior], more: dict[str, Any]) -> Kind:
