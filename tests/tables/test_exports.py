@@ -109,7 +109,7 @@ def test_the_price_of_no_is_one_minus_that_of_yes():
 
 def test_quantiles_are_left_out_by_the_condition_that_is_offered(tmp_path):
     (tmp_path / "hub.csv").write_text(HUB)
-    with pytest.raises(LayoutError, match="'quantile' hold quantiles, which are amounts") as raised:
+    with pytest.raises(LayoutError, match="'quantile' hold amounts") as raised:
         read_forecasts(tmp_path / "hub.csv")
     assert raised.value.remedies == ({"where": "output_type = 'pmf'"},)
     (way,) = diagnose(tmp_path / "hub.csv").readable

@@ -14,7 +14,8 @@ from functools import cached_property
 from itertools import chain, combinations, islice, product
 
 from opinionpool.labels import UNSETTLED, VOID
-from opinionpool.tables.profile import FEW, TRUTH, Column, Profile, sides, strangers
+from opinionpool.tables.classes import TRUTH, says_which
+from opinionpool.tables.profile import FEW, Column, Profile, sides, strangers
 from opinionpool.tables.roles import (
     CLASSES,
     FACTS,
@@ -349,7 +350,8 @@ class Choice:
     def _respondent_vetoes(self, reading: Reading, expert: Column) -> Iterator[str]:
         """Yield the reasons against a layout with a row per expert and a column per event."""
         sure = "expert" in self.given or ("expert" in expert.roles and "other" not in expert.roles)
-        if self.profile.repeated([expert.place]) or not (sure or self.asks(reading)):
+        named = sure and (self.asks(reading) or PROBABILITY in self.given)
+        if not (named if self.profile.repeated([expert.place]) else sure or self.asks(reading)):
             yield "the column is no list of experts"
         if len(reading.forecasts) == 1 and not self.asks(reading):
             yield "one column is no list of events"
@@ -430,7 +432,7 @@ class Choice:
             yield "it holds more than two words"
         if "verdict" in column.roles and not reading.shape.numbered and not look.repeated(event):
             yield "it may as well be a verdict of each"
-        if event and look.varies_within(column.place, event):
+        if event and look.varies_within(column.place, event) and not self._says_which(reading, column):
             differing, events, many = look.differing(column.place, event)
             others = [c.place for c in self.free if "outcome" in self.roles(c) and c is not column]
             own = called or ("outcome" in column.roles and not many)
@@ -440,6 +442,11 @@ class Choice:
         named = "outcome" in self.roles(column) and "other" not in self.roles(column)
         if column.distinct == 1 < look.count(event) and not named and column.words.values[0].lower() not in TRUTH:
             yield "it holds one word throughout"
+
+    def _says_which(self, reading: Reading, column: Column) -> bool:
+        """Whether a column of outcomes says of each row whether its class happened."""
+        events, labels = self.profile.key(reading.roles["event"]), reading.roles.get("class", ())
+        return any(says_which(column.words, events, self.profile.columns[p].words) is not None for p in labels)
 
     def _answers(self, reading: Reading) -> list[Column]:
         """Return unused columns that may be outcomes: the header hints at it, or rows are events and cells yes or no.
@@ -470,7 +477,7 @@ class Choice:
         if "outcome" not in self.given and roles.get("outcome"):
             column = look.columns[roles["outcome"][0]]
             differing, events, many = look.differing(column.place, roles.get("event", ()))
-            if many or 2 * differing > events > 1:
+            if (many or 2 * differing > events > 1) and not self._says_which(reading, column):
                 yield f"{shown(column.name)} is what happened, though it differs within {counted(differing, 'event')}"
         elif "outcome" not in self.given and shape != RESPONDENTS:
             called = [place for place in self.called("outcome") if place not in reading.used]

@@ -11,9 +11,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
 
+import numpy as np
+
+from opinionpool.arrays import Index, Mask
 from opinionpool.findings import Remedy, fault
 from opinionpool.labels import ALWAYS_VOID, FAMILIES, UNSETTLED, VOID
 from opinionpool.scales import Scale
+from opinionpool.tables.table import Words
 from opinionpool.tables.units import MISSING, looks_numeric
 from opinionpool.text import meant, quoted
 
@@ -21,6 +25,22 @@ from opinionpool.text import meant, quoted
 _WHOLE = re.compile(r"([0-9]+)(?:\.0+|,00?)?\s*(%?)", re.ASCII)
 _RESOLVED = re.compile(r"resolve[sd](?: as| to)?[\s:]+(?=\S)", re.IGNORECASE)
 _CERTAIN = {"0": "0", "100": "1"}
+# Words that say whether something happened.
+YES = frozenset(family[1] for family in FAMILIES) | {"pass", "win", "won"}
+TRUTH = frozenset(family[0] for family in FAMILIES) | {"fail", "loss", "lose", "lost"} | YES
+
+
+def says_which(words: Words, events: Index, labels: Words) -> Mask | None:
+    """Return the mask of rows that say yes, if each says whether its class happened, in no event two; else None.
+
+    `events` and the codes of `labels` are those of each row, below 0 where it has none.
+    """
+    if not {*map(key, words.values)} <= TRUTH - {*map(key, labels.values)}:
+        return None
+    yes = words.expand(np.array([key(word) in YES for word in words.values], dtype=bool), False)
+    yes &= (events >= 0) & (labels.codes >= 0)
+    pairs = np.unique(np.stack([events[yes], labels.codes[yes]]), axis=1)[0]
+    return yes if len(pairs) == len(np.unique(pairs)) > 0 else None
 
 
 @dataclass(frozen=True)
@@ -255,10 +275,10 @@ def none_text(word: str) -> str:
 
 
 def none_remedies(word: str) -> list[Mapping[str, object]]:
-    """The remedies for a word that may stand for no outcome: `missing_values`, `void_values`; none for yes or no."""
+    """The remedies for a word that may stand for no outcome: `missing_values`, `void_values`; none for yes or lost."""
     unknown: list[Mapping[str, object]] = [{"missing_values": (word,)}]
     void: list[Mapping[str, object]] = [{"void_values": (word,)}]
-    if any(key(word) in family for family in FAMILIES):
+    if key(word) in TRUTH:
         return []
     if _may_be_forecast(word):
         return void

@@ -13,13 +13,14 @@ from opinionpool.errors import ArgumentError, OpinionPoolError, Remedy, TableErr
 from opinionpool.forecasts import Forecasts
 from opinionpool.tables.options import OPTIONS, STAGES, ReadOptions
 from opinionpool.tables.parse import TableReader
-from opinionpool.tables.profile import TRUTH
 from opinionpool.tables.read import open_tables
 from opinionpool.tables.roles import KEYED
 from opinionpool.tables.table import Table
 
 # Faults in one table, and ways to read it that are gone.
 _FAULTS, _WAYS = 40, 4
+# Options that name words for no answer, or no outcome.
+_NONE = ("missing_values", "void_values")
 # Options that matter when a file is opened; and all in the order of the harm that a wrong one does.
 _OPENING = {name for name, option in OPTIONS.items() if option.stage == STAGES[0]}
 _ORDER = list(OPTIONS)
@@ -54,6 +55,11 @@ class Way:
     faults: tuple[Fault, ...]
     forecasts: Forecasts | None
 
+    @property
+    def texts(self) -> set[str]:
+        """Texts of the faults."""
+        return {fault.text for fault in self.faults}
+
 
 @dataclass(frozen=True)
 class Diagnosis:
@@ -63,8 +69,9 @@ class Diagnosis:
 
     @property
     def faults(self) -> tuple[Fault, ...]:
-        """All distinct faults, the most harmful first; proposals come last."""
+        """The faults that are met whichever way is taken, the most harmful first; proposals come last."""
         found = {fault.text: fault for way in reversed(self.ways) for fault in way.faults}
+        found = {text: of for text, of in found.items() if all(text in way.texts for way in self.ways)}
         return tuple(sorted(found.values(), key=lambda fault: (fault.proposed, fault.harm)))
 
     @property
@@ -87,17 +94,19 @@ def diagnose(
     >>> [fault.options() for fault in found.faults]
     [[['--percent']], [['--duplicates', 'last'], ['--duplicates', 'mean']]]
     """
-    search = _Search(source, outcomes, progress)
+    search = _Search(source, outcomes, options or ReadOptions(), progress)
     with search.stack:
-        search.go(None, options or ReadOptions(), ())
+        search.go(None, search.asked, ())
     return Diagnosis(tuple(search.ways))
 
 
 class _Search:
     """Depth-first search through the remedies of faults, up to a maximum number of ways."""
 
-    def __init__(self, source: object, outcomes: object, progress: Callable[[float], None] | None) -> None:
-        self.source, self.outcomes, self.progress = source, outcomes, progress
+    def __init__(
+        self, source: object, outcomes: object, options: ReadOptions, progress: Callable[[float], None] | None
+    ) -> None:
+        self.source, self.outcomes, self.asked, self.progress = source, outcomes, options, progress
         self.ways: list[Way] = []
         self.stack = ExitStack()
         self._open: dict[str, tuple[Table, Table | None]] = {}
@@ -125,9 +134,12 @@ class _Search:
         self.ways.append(Way(options, faults, forecasts if len(forecasts.event_index) or not faults else None))
 
     def _meet(self, reader: TableReader | None, options: ReadOptions, faults: tuple[Fault, ...], fault: Fault) -> None:
-        fault = replace(fault, remedies=tuple(remedy for remedy in fault.remedies if _keeps(reader, remedy)))
+        fault = replace(fault, remedies=tuple(remedy for remedy in fault.remedies if self._keeps(reader, remedy)))
         known = {before.text for before in faults}
-        able = [] if fault.text in known or len(faults) >= _FAULTS or not self._can_reopen(fault) else fault.remedies
+        # A stream cannot be opened once more.
+        once = self.source == "-" or hasattr(self.source, "read")
+        able = [remedy for remedy in fault.remedies if not (once and _opens(remedy))]
+        able = [] if fault.text in known or len(faults) >= _FAULTS else able
         if not able:
             self.ways.append(Way(options, (*faults, fault), None))
             return
@@ -136,9 +148,22 @@ class _Search:
                 going_on = None if reader is None or _opens(remedy) else reader.revised(remedy)
                 self.go(going_on, options.revised(remedy), (*faults, fault))
 
-    def _can_reopen(self, fault: Fault) -> bool:
-        """Whether the source can be opened once more, or no remedy of `fault` needs that."""
-        return not any(map(_opens, fault.remedies)) or not (self.source == "-" or hasattr(self.source, "read"))
+    def _keeps(self, reader: TableReader | None, remedy: Remedy) -> bool:
+        """Return False if what `remedy` declares missing or void takes away forecasts, or a second word for outcomes.
+
+        It must leave some outcome, too.
+        """
+        if reader is None or remedy.keys().isdisjoint(_NONE) or "melted" not in reader.__dict__:
+            return True
+        after = reader.asked.revised(remedy)
+        new = {word.lower() for name in _NONE for word in {*getattr(after, name)} - {*getattr(self.asked, name)}}
+        outcomes = {word.lower() for each in reader.observed for word in each.words.values}
+        if len(outcomes & new) > 1 or (outcomes & new and outcomes <= new | after.no_outcome.every):
+            return False
+        try:
+            return len(reader.revised(remedy).melted.long_rows.value) >= len(reader.melted.long_rows.value)
+        except OpinionPoolError:
+            return True
 
     def _tables(self, options: ReadOptions) -> tuple[Table, Table | None]:
         state = repr([options.several, *(getattr(options, name) for name in sorted(_OPENING))])
@@ -153,20 +178,3 @@ def _opens(remedy: Remedy) -> bool:
     columns = remedy.get("columns", {})
     several = isinstance(columns, Mapping) and any(isinstance(columns.get(role), tuple) for role in KEYED)
     return several or not _OPENING.isdisjoint(remedy)
-
-
-def _keeps(reader: TableReader | None, remedy: Remedy) -> bool:
-    """Return False if words that `remedy` takes for no answer or void are forecasts, or all outcomes, or say no."""
-    one = ReadOptions().revised(remedy)
-    void, missing = ({*map(str, words)} for words in (one.void_values, one.missing_values))
-    observed = () if reader is None else reader.__dict__.get("observed", ())
-    if {*map(str.lower, void)} & TRUTH or any(
-        len(each.words.values) > 0 and {*each.words.values} <= void | missing for each in observed
-    ):
-        return False
-    if reader is None or not missing or "melted" not in reader.__dict__:
-        return True
-    try:
-        return len(reader.revised(remedy).melted.long_rows.value) >= len(reader.melted.long_rows.value)
-    except OpinionPoolError:
-        return True

@@ -96,11 +96,10 @@ def find_layout(
     if odds and PROBABILITY not in choice.given:
         raise fault("american-odds", Place(profile.table.name), columns=odds)
     fit, offered = _readings(choice)
-    for c in choice.free if fit is None else ():
-        word = next((word for word in c.words.values if word.lower() == "quantile"), None)
-        if word is not None:
-            others = [Remedy({"where": condition(c.name, "=", each)}) for each in c.words.values if each != word]
-            raise fault("quantiles", Place(profile.table.name), others, column=c.name, word=word)
+    for c in sorted(choice.free, key=lambda c: len(c.roles)) if fit is None else ():
+        if c.kind == "text" and (amounts := profile.amounts(c)):
+            others = [Remedy({"where": condition(c.name, "=", word)}) for word in c.words.values if word not in amounts]
+            raise fault("quantiles", Place(profile.table.name), others, column=c.name, word=amounts[0])
     if fit is None and not offered and (scales := profile.recognised()):
         # No column holds numbers, and some hold levels of scales.
         levels = Choice(profile.with_scales(scales, given_roles.columns), given_roles, beside, void)

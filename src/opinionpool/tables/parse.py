@@ -17,7 +17,7 @@ from opinionpool.forecasts import Forecasts, History
 from opinionpool.labels import FAMILIES, UNRESOLVED
 from opinionpool.names import name_key, places as positions
 from opinionpool.scales import ALL, PLACES, facing, scale_of
-from opinionpool.tables.classes import as_listed
+from opinionpool.tables.classes import as_listed, says_which
 from opinionpool.tables.engine import CLASSES
 from opinionpool.tables.event_facts import (
     EventColumn,
@@ -52,9 +52,9 @@ from opinionpool.tables.remarks import (
     refuse_summaries,
     refuse_totals,
 )
-from opinionpool.tables.roles import KEYED, UserRoles, roles_of
+from opinionpool.tables.roles import KEYED, UserRoles, roles_of, words_of
 from opinionpool.tables.statements import Distinctions, EventOptions, LongRows, fold_rows, latest_of_pair, one_each
-from opinionpool.tables.table import Table, Words, cell_fault
+from opinionpool.tables.table import BLANK, Table, Words, cell_fault
 from opinionpool.tables.times import are_times, span_text
 from opinionpool.tables.units import NumberRules
 from opinionpool.text import suggestion
@@ -194,8 +194,15 @@ class TableReader:
 
     @cached_property
     def observed(self) -> list[EventColumn]:
-        """Columns of outcomes in both tables."""
-        return as_asked(self.columns("outcome"), self.request)
+        """Columns of outcomes in both tables, with the class that happened where each row says whether its own did."""
+        found, of_class = as_asked(self.columns("outcome"), self.request), self.layout.roles.get("class")
+        if of_class is None or not found or found[0].table is not self.table:
+            return found
+        labels = self.table.words(of_class)
+        yes = says_which(found[0].words, found[0].row_events, labels)
+        if yes is None:
+            return found
+        return [replace(found[0], words=Words(np.where(yes, labels.codes, BLANK), labels.values)), *found[1:]]
 
     @cached_property
     def melted(self) -> Melted:
@@ -237,11 +244,12 @@ class TableReader:
         column, times = layout.roles.get("time"), list[int]()
         if column is None and "time" not in self.request.keys:
             times = [i for i in unused if are_times(self.profile.columns[i].words.values[:50])]
+            times = [i for i in times if "ends" not in words_of(names[i])]
         if "event" in layout.roles:
             times = [i for i in times if self.profile.varies_within(i, [layout.roles["event"]])]
-        levels = {role: names[place] for role, place in layout.roles.items() if role in KEYED}
+        keys = {role: names[place] for role, place in layout.roles.items() if role in KEYED}
         time = None if column is None else names[column]
-        return Distinctions(self.table, time, unused, times, levels if self.rules.scales else None)
+        return Distinctions(self.table, time, unused, times, keys, bool(self.rules.scales))
 
     @cached_property
     def timed(self) -> tuple[LongRows, Sequence[Note]]:

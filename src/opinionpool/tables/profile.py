@@ -13,9 +13,8 @@ import numpy as np
 
 from opinionpool.arrays import Array, Index
 from opinionpool.findings import typed_options
-from opinionpool.labels import FAMILIES
 from opinionpool.scales import Scale, scale_of
-from opinionpool.tables.classes import USUAL, bare
+from opinionpool.tables.classes import TRUTH, USUAL, YES, bare
 from opinionpool.tables.roles import (
     BETWEEN,
     DEAL,
@@ -41,13 +40,12 @@ from opinionpool.text import counted, listed, shown, typed
 CELLS, LOOKS = 1 << 18, 9
 # A column of forecasts may have so many different codes outside [0, 100], or such a share of other numbers there.
 _CODES, _STRAY = 2, 0.05
-# Words that say whether something happened.
-YES = frozenset(family[1] for family in FAMILIES) | {"pass", "win", "won"}
-TRUTH = frozenset(family[0] for family in FAMILIES) | {"fail", "loss", "lost"} | YES
 # More events than this, and than this share, with several outcomes: these are answers, and no mistakes.
 FEW, _SHARE = 2, 0.1
 # Columns of a table in which those that add up to 1 are looked for, and how many classes they may be of.
 _MANY, _CLASSES = 100, 8
+# Words at most that are looked at as levels of a scale, or as kinds of rows.
+_WORDS = 11
 # How far probabilities over classes may be off 1 by rounding.
 _OFF = 0.02
 
@@ -370,12 +368,37 @@ class Profile:
             and not ("never" in column.says or (column.is_label and not own))
         }
 
+    def amounts(self, column: Column) -> list[str]:
+        """Return the words in whose rows a column called the probability goes beyond 0 and 1, as it does in no others.
+
+        Rows of quantiles are such rows, whatever they hold.
+        """
+        found = [word for word in column.words.values if word.lower() == "quantile"]
+        for each in self.columns if column.distinct <= _WORDS and not found else ():
+            if PROBABILITY in each.roles and each.kind == "number" and not each.forecasts:
+                own = {word: each.values[column.words.rows(i)] for i, word in enumerate(column.words.values)}
+                beyond = [word for word, values in own.items() if ((values < 0) | (values > 1)).mean() > 0.5]
+                found = beyond if all(w in beyond or ((v >= 0) & (v <= 1)).all() for w, v in own.items()) else found
+        return found if len(found) < column.distinct else []
+
+    def _shared_words(self, names: Collection[str]) -> tuple[list[str], list[str]]:
+        """Return the columns `names` whose few words are those of others of them too, and these words."""
+        able = [c for c in self.columns if c.name in names and c.kind == "text" and not c.roles]
+        able = [c for c in able if not {"never", "unsure"} & c.says]
+        times = Counter(chain.from_iterable(c.folded for c in able))
+        able = [c for c in able if any(times[word] > 1 for word in c.folded)]
+        words = {word.lower(): word for c in able for word in c.words.values}
+        few = 2 < len(words) <= _WORDS and 2 * len(words) <= len(able) * self.rows
+        return ([c.name for c in able], [*words.values()]) if few else ([], [])
+
     def hint(self, names: Collection[str], known: bool = False) -> str:
         """Return the hint to name the levels of columns that may hold verdicts; if `known`, only where a scale fits."""
         able = {name: s for name, s in self._few_words().items() if s or (not known and "verdict" in roles_of(name))}
         scales = {name: scale for name, scale in able.items() if name in names}
         if not scales:
-            return ""
+            able_names, words = ([], []) if known else self._shared_words(names)
+            how = f"name them, the lowest first: --scale LOWEST,...,HIGHEST ({listed(words, _WORDS)})"
+            return f"; if the words in {listed(able_names)} are levels, {how}" if words else ""
         written = {name: "LOWEST,...,HIGHEST" if scale is None else str(scale) for name, scale in scales.items()}
         how, hold = " ".join(map(typed, typed_options({"scale": written}))), "holds" if len(scales) == 1 else "hold"
         return f"; if {listed(list(scales))} {hold} verdicts, name their levels in order: {how}"

@@ -72,6 +72,8 @@ def roles_of(name: str) -> frozenset[str]:
     for level in range(1, len(parts)):
         inner = normal(".".join(parts[level:]))
         found = found or frozenset(role for role in _WITHIN if inner in _NAMES[role])
+    stamp = "timestamp" in whole.split("_") and _WORDS["ends"].isdisjoint(whole.split("_"))
+    found = found or frozenset({"time"} if stamp else ())
     return found | ({"prior"} if normal(name.partition(":")[0]) == "prior" else set())
 
 

@@ -5,8 +5,8 @@ Where there are several, columns that distinguish them are named, and columns of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -18,7 +18,8 @@ from opinionpool.errors import Note, OpinionPoolError
 from opinionpool.findings import Place, Remedy, fault, finding
 from opinionpool.labels import Options
 from opinionpool.logodds import FLOOR, SUM_TOLERANCE, expit, logit
-from opinionpool.tables.roles import BETWEEN, normal, roles_of, words_of
+from opinionpool.tables.classes import TRUTH
+from opinionpool.tables.roles import BETWEEN, PROBABILITY, normal, roles_of, words_of
 from opinionpool.tables.table import BLANK, Table, Words, place
 from opinionpool.tables.times import Times, are_times
 from opinionpool.tables.units import written_numbers
@@ -27,53 +28,8 @@ from opinionpool.text import listed, quoted, shown
 
 # Values of which a condition is offered for each, groups of rows that are looked at, and the share that has a value.
 _VALUES, _GROUPS, _SHARE = 3, 200, 0.5
-
-
-def distinguishing(table: Table, columns: Sequence[int], groups: Sequence[Index]) -> tuple[list[str], list[Remedy]]:
-    """Return the columns with a different value in each row of a group, and remedies that use the first such column.
-
-    A column of classes is named as one; of others, whose values come again in most groups, one value is kept. What
-    numbers the rows says nothing, and an id is for the user to place: it may be part of what an event is called.
-    """
-    able = [
-        (table.names[column], words)
-        for column in columns
-        if _comes_again(table.names[column], words := table.words(column))
-        and all(len(np.unique(words.codes[rows])) == len(rows) for rows in groups[:_GROUPS])
-        and BETWEEN not in table.names[column]
-    ]
-    found: list[Remedy] = []
-    for name, words in able[:1]:
-        if normal(name).endswith("_id"):
-            break
-        if "order" in roles_of(name):
-            found = [Remedy({"columns": {"order": name}})]
-        elif "class" in roles_of(name) or (np.isnan(written_numbers(words)).all() and "never" not in words_of(name)):
-            found = [Remedy({"columns": {"class": name}})]
-        else:
-            found = [Remedy({"where": condition(name, "=", value)}) for value in _kept(words, groups[:_GROUPS])]
-    return [name for name, _ in able], found
-
-
-def distinguishing_text(names: Sequence[str]) -> str:
-    """Return the clause of a message on the columns `names`, which distinguish rows; empty if there are none."""
-    return f"; {listed(names, 3)} distinguish{'es' if len(names) == 1 else ''} them" if names else ""
-
-
-def _comes_again(name: str, words: Words) -> bool:
-    """Return True if a column's words are no times, and recur or stand under a header for classes."""
-    again = "class" in roles_of(name) or len(words.values) < int((words.codes != BLANK).sum())
-    return again and bool(words.values) and not are_times(words.values[:50])
-
-
-def _kept(words: Words, groups: Sequence[Index]) -> list[str]:
-    """Return the values that occur in half of the groups, the middle one first; only the middle if they are many."""
-    counts = np.bincount(np.concatenate([np.unique(words.codes[rows]) for rows in groups]), minlength=len(words.values))
-    able = [value for value, count in zip(words.values, counts, strict=True) if count >= _SHARE * len(groups)]
-    numbers = written_numbers(Words(np.arange(len(able)), able))
-    able = [able[i] for i in np.argsort(numbers, kind="stable").tolist()]
-    middle = able[(len(able) - 1) // 2 : (len(able) + 1) // 2]
-    return middle + [value for value in able if value not in middle and len(able) <= _VALUES]
+# How far probabilities over classes are off 1 by rounding, in how many groups they are not, and how long a name is.
+_ROUNDED, _MOST, _SHORT = 0.02, 0.9, 40
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,9 +40,8 @@ class Distinctions:
     time: str | None = None  # the column of times of forecasts
     unused: Sequence[int] = ()  # those without a role
     unnamed: Sequence[int] = ()  # those of times among them, if there is no such column and rows on one event differ
-    levels: Mapping[str, str] | None = (
-        None  # those of the names of event and expert, if forecasts are levels of a scale
-    )
+    keys: Mapping[str, str] = field(default_factory=dict)  # those of the names of event and expert
+    levels: bool = False  # whether forecasts are levels of a scale
 
     @property
     def names(self) -> list[str]:
@@ -120,49 +75,140 @@ class Distinctions:
         for first, end in spans[:3]:
             numbers = " and ".join(f"{value:g}" for value in ordered.value[first:end][:3])
             each.append(f"{ordered.who(first)}, {numbers} ({place(self.table, *ordered.row[first:end][:5].tolist())})")
-        able, ways = distinguishing(self.table, self.unused, [ordered.row[first:end] for first, end in spans])
+        able, ways = self.distinguishing(ordered, [np.arange(*span) for span in spans])
         ways = [Remedy({**way.options, "duplicates": "last"}) for way in ways]
-        # What an id distinguishes is no repetition.
         ways += [Remedy({"duplicates": rule}) for rule in ("last-row", "mean") if not able]
         left = f"; and {len(spans) - 3} more" if len(spans) > 3 else ""
-        about = {"examples": "; ".join(each), "left": left, "distinguished": distinguishing_text(able)}
+        about = {"examples": "; ".join(each), "left": left, "distinguished": _distinguish(able)}
         return fault("same-time", None, ways, column=self.time, count=len(spans), **about)
 
     def several(self, long_rows: LongRows, pairs: Index) -> OpinionPoolError:
         """Return the error for several forecasts by one expert on one event, with the columns that distinguish them."""
-        again = [column for column in self.unused if "again" in words_of(self.table.names[column])]
         examples: list[str] = []
         for pair in pairs[:3]:
             if sum(map(len, examples)) < _LONG:
                 cells = np.flatnonzero(long_rows.pair == pair)
                 where = place(self.table, *np.unique(long_rows.row[cells])[:5].tolist())
                 examples.append(f"{long_rows.who(int(cells[0]))} ({where})")
-        left, able, ways = len(pairs) - len(examples), list[str](), list[Remedy]()
-        if not (self.time or self.unnamed):
-            unused = [column for column in self.unused if column not in again]
-            able, ways = distinguishing(self.table, unused, _groups(long_rows))
-        if self.levels and ways and "columns" in ways[0].options and not {"class", "order"} & roles_of(able[0]):
-            # A score is of no class: the judge is another by each criterion, or it is another thing that is judged.
-            own = {role: self.levels[role].split(BETWEEN) for role in ("expert", "event") if role in self.levels}
-            ways = [Remedy({"columns": {role: (*names, able[0])}}) for role, names in own.items()]
-        if able and len(long_rows.experts) == 1 and not {"never", "again"} & words_of(able[0]):
-            ways = [Remedy({"columns": {"expert": able[0]}}), *ways]
-        if not (ways or able) and (again or self.levels is not None) and not (self.time or self.unnamed):
+        able, ways = self.distinguishing(long_rows, _groups(long_rows, self._stamps(long_rows)))
+        again = any("again" in words_of(self.table.names[column]) for column in self.unused)
+        if not able and (again or self.levels) and not (self.time or self.unnamed):
             ways = [Remedy({"duplicates": rule}) for rule in ("samples", "mean")]
-        elif not (ways or able):
+        elif not able:
             ways = self.by_time(duplicates="last") or [Remedy({"duplicates": "last"})]
             ways += [] if self.time else [Remedy({"duplicates": "mean"})]
-        by = f"column {shown(self.time)}" if self.time else listed(self.names)
+            ways += [way for name in self._days(long_rows) for way in self._parts(name, ("event",))]
+        by = "the last in the file"
+        if self.time or self.unnamed:
+            by = f"the last by {f'column {shown(self.time)}' if self.time else listed(self.names)}"
+        left, rules = len(pairs) - len(examples), "mean their average, and samples takes all as one statement"
         return fault(
             "several-forecasts",
             None,
             ways,
             examples=", by ".join(examples),
             left=f" and {left} more" if left else "",
-            distinguished=distinguishing_text(able),
-            by=f"the last by {by}" if by else "the last in the file",
+            distinguished=_distinguish(able),
+            rules="" if able else f"; last is {by}, {rules}, by their mean and spread",
             count=len(pairs),
         )
+
+    def _stamps(self, long_rows: LongRows) -> list[Index]:
+        """Return the times of forecasts as integers, (M,), or those of each column that may hold them."""
+        if self.time is not None and long_rows.time is not None:
+            return [long_rows.time.astype(np.int64)]
+        return [self.table.words(column).codes[long_rows.row] for column in self.unnamed]
+
+    def distinguishing(self, long_rows: LongRows, groups: Sequence[Index]) -> tuple[list[str], list[Remedy]]:
+        """Return the unused columns that differ in any two rows of a group, and remedies that use the first one.
+
+        A column of classes is named as one; another is part of what the event is called, or one value of it is kept.
+        """
+        groups = groups[:_GROUPS]
+        sums = np.array([long_rows.value[group].sum() for group in groups])
+        adds = bool(groups) and float((np.abs(sums - 1.0) < _ROUNDED).mean()) >= _MOST
+        rows = [long_rows.row[group] for group in groups]
+        able = []
+        for column in self.unused if groups else ():
+            name, words = self.table.names[column], self.table.words(column)
+            outcome = "outcome" in roles_of(name) or "unsure" in words_of(name)
+            if (adds or not outcome) and _is_key(name, words, timed=bool(self.time or self.unnamed)):
+                able += [(name, words)] if all(len(np.unique(words.codes[at])) == len(at) for at in rows) else []
+        return [name for name, _ in able], [way for of in able[:1] for way in self._ways(*of, long_rows, rows, adds)]
+
+    def _ways(
+        self, name: str, words: Words, long_rows: LongRows, rows: Sequence[Index], adds: bool
+    ) -> Iterator[Remedy]:
+        """Yield the remedies that the column `name` offers, which distinguishes the `rows` of each group."""
+        roles, says, numbers = roles_of(name), words_of(name), written_numbers(words)
+        text, again = bool(np.isnan(numbers).all()), _recurs(words)
+        if PROBABILITY in roles_of(normal(name).removesuffix("_id")) and normal(name).endswith("_id"):
+            return
+        if "order" in roles:
+            yield Remedy({"columns": {"order": name}})
+        elif "class" in roles or (text and adds):
+            yield Remedy({"columns": {"class": name}})
+        else:
+            if len(long_rows.experts) == 1 and again and "never" not in says:
+                yield Remedy({"columns": {"expert": name}})
+            if text or normal(name).endswith("_id") or ("never" not in says and (numbers == np.round(numbers)).all()):
+                # A judge is another by each criterion, or it is another thing that is judged.
+                yield from self._parts(name, ("expert", "event") if self.levels else ("event",))
+            if again and not self.levels and not are_times(words.values[:50]):
+                yield from (Remedy({"where": condition(name, "=", value)}) for value in _kept(words, rows))
+
+    def _days(self, long_rows: LongRows) -> list[str]:
+        """Return the columns of days, each of which may have an event of its own, as what may have happened differs."""
+        event = long_rows.event
+        for words in map(self.table.words, self.unused):
+            codes = words.codes[long_rows.row]
+            pairs = np.unique(np.stack([event, codes])[:, codes != BLANK], axis=1)[0]
+            if {*map(str.lower, words.values)} <= TRUTH and len(pairs) > len(np.unique(pairs)):
+                able = {self.table.names.index(name): name for name in [self.time] if name} or dict(
+                    zip(self.unnamed, self.names, strict=True)
+                )
+                found = {name: self.table.words(at).values for at, name in able.items()}
+                return [name for name, times in found.items() if are_times(times) and ":" not in "".join(times)]
+        return []
+
+    def _parts(self, name: str, roles: Sequence[str]) -> list[Remedy]:
+        """Return the remedies that take a column for a part of what the event or expert is called."""
+        return [
+            Remedy({"columns": {role: (*self.keys[role].split(BETWEEN), name)}}) for role in roles if role in self.keys
+        ]
+
+
+def _distinguish(names: Sequence[str]) -> str:
+    """Return the clause of a message on the columns `names`, which distinguish rows; empty if there are none."""
+    return f"; {listed(names, 3)} distinguish{'es' if len(names) == 1 else ''} them" if names else ""
+
+
+def _recurs(words: Words) -> bool:
+    """Return True if any word of a column comes again."""
+    return len(words.values) < int((words.codes != BLANK).sum())
+
+
+def _is_key(name: str, words: Words, timed: bool) -> bool:
+    """Return True if a column may say what rows are about: no times, free text, repetition, or id of each row.
+
+    What never comes again is a key only in rows that are not `timed`, under a name that is not that of something else.
+    """
+    says, short = words_of(name), all(len(word) <= _SHORT for word in words.values)
+    if "again" in says or BETWEEN in name or not words.values or (are_times(words.values[:50]) and "ends" not in says):
+        return False
+    numbers = written_numbers(words)
+    whole = short if np.isnan(numbers).all() else bool((numbers == np.round(numbers)).all())
+    return "class" in roles_of(name) or _recurs(words) or (whole and not timed and "never" not in says)
+
+
+def _kept(words: Words, groups: Sequence[Index]) -> list[str]:
+    """Return the values that occur in half of the groups, the middle one first; only the middle if they are many."""
+    counts = np.bincount(np.concatenate([np.unique(words.codes[rows]) for rows in groups]), minlength=len(words.values))
+    able = [value for value, count in zip(words.values, counts, strict=True) if count >= _SHARE * len(groups)]
+    numbers = written_numbers(Words(np.arange(len(able)), able))
+    able = [able[i] for i in np.argsort(numbers, kind="stable").tolist()]
+    middle = able[(len(able) - 1) // 2 : (len(able) + 1) // 2]
+    return middle + [value for value in able if value not in middle and len(able) <= _VALUES]
 
 
 # Two samples by one judge correlate by so much at least, as few of them say little of that.
@@ -422,10 +468,12 @@ def latest_rows(long_rows: LongRows, by: Distinctions | None) -> LongRows:
     return ordered.select(last)
 
 
-def _groups(long_rows: LongRows) -> list[Index]:
-    """Return the rows of each expert, event and class that has more than one row."""
-    ordered = long_rows.select(np.argsort(long_rows.key, kind="stable"))
-    return [rows for rows in np.split(ordered.row, _starts(ordered)[1:]) if len(rows) > 1]
+def _groups(long_rows: LongRows, stamps: Sequence[Index]) -> list[Index]:
+    """Return the positions of each expert, event, class and time that has more than one number."""
+    order = np.lexsort((*stamps, long_rows.key))
+    change = [np.diff(of[order]) != 0 for of in (*stamps, long_rows.key)]
+    starts = np.flatnonzero(np.any(change, axis=0)) + 1
+    return [group for group in np.split(order, starts) if len(group) > 1]
 
 
 # Sums over classes that are this close to 1 are left as they are.

@@ -194,12 +194,14 @@ class Written:
         levels = {name: each for name, each in self._spreads.items() if kinds[name] == "scale" and each.every > few}
         if levels:
             of, ends, first = shared_scales(levels), sum(levels.values(), Spread()).ends, next(iter(levels))
-            if every and len(of) == len(kinds) and len({*of.values()}) == 1:
+            # A long table's column has one scale, even if some of its experts use few levels.
+            whole = not columns and all(each.whole for each in self._spreads.values())
+            if every and (whole or len(of) == len(kinds)) and len({*of.values()}) == 1 and not (columns and percent):
                 of = {ALL: of[first]}
             way: Options = {"scale": of}
             if percentages and not percent:
                 way = {**way, "units": dict.fromkeys(percentages, "percent")}
-            ways = [{"exclude": tuple(levels)}, way] if percentages and columns else [way]
+            ways = [{"exclude": tuple(levels)}, way] if (percentages or percent) and columns else [way]
             column = self._table.names[self._first[first][2]]
             out = f"; {exclude_way(column, first)}" if columns and ALL not in of else ""
             raise _a_scale(self._first[first], of, ends, *ways, out=out)
