@@ -154,6 +154,27 @@ ARENA = "pair_id,model_a,model_b,judge,winner,human_winner\n" + "".join(
     for i in range(6)
     for k, name in enumerate("jk")
 )
+SPORTS = "match_id,elo_H,elo_D,elo_A,poisson_H,poisson_D,poisson_A,FTR\n" + "".join(
+    f"m{i},.{5 - i},.3,.{2 + i},.{4 - i},.2,.{4 + i},{'HDA'[i % 3]}\n" for i in range(4)
+)
+PARTIES = "race,Left_WinProbability,Right_WinProbability,Left_Won,Right_Won\n" + "".join(
+    f"r{i},.{3 + i},.{7 - i},{i % 2},{1 - i % 2}\n" for i in range(4)
+)
+CHURN = "customer_id,tenure,charges,proba_lr,proba_rf,proba_xgb,pred_xgb,Churn\n" + "".join(
+    f"c{i},{3 * i + 1},{29.5 + i},.{2 + i},.{3 + i},.{1 + i},{i // 3},{('No', 'Yes')[i % 2]}\n" for i in range(5)
+)
+QUANTILES = "expert,question,p5,p50,p95,unit\n" + "".join(
+    f"{name},{question},.1,.{3 + k},.9,{unit}\n"
+    for k, name in enumerate("ab")
+    for question, unit in (("dose", "mg/L"), ("share", "fraction"))
+)
+CUSTOMERS = "city,shop,phone,lines,online,backup,Contract,model,probability\n" + "".join(
+    f"{','.join(f'{word}{(i + k) % 3}' for k, word in enumerate('abcdef'))},month,{'xy'[i // 2]},.{i + 2}\n"
+    for i in range(4)
+)
+CONFLICTS = "country,year,model,prob_conflict,conflict\n" + "".join(
+    f"c{c},{year},{name},.{2 + c + k},{c}\n" for c in range(2) for year in (2019, 2020) for k, name in enumerate("ab")
+)
 
 
 def test_neither_milliseconds_nor_a_temperature_is_a_forecast_or_tells_rows_apart():
@@ -199,6 +220,16 @@ def test_neither_milliseconds_nor_a_temperature_is_a_forecast_or_tells_rows_apar
         (ANSWERS, None, [{"probability": "answer_prob"}]),
         # What comes again may be an event by its name, unless outcomes differ within all of them.
         (STAGES, None, [{"event": "item"}, {"event": ("item", "stage")}]),
+        # Columns that add up to 1 are classes, whatever their names; their last words are those of the outcome.
+        (SPORTS, None, [{"outcome": "FTR"}]),
+        (PARTIES, None, [{"probability": "Left_WinProbability", "outcome": "Left_Won"}]),
+        # Columns that begin alike are a family, beside which others are none; what was predicted did not happen.
+        (CHURN, None, [{"outcome": "Churn", "probability": ("proba_lr", "proba_rf", "proba_xgb")}]),
+        # Amounts in several units are asked about, and so are columns of words of what is called one event.
+        (QUANTILES, None, [{"probability": "p50"}]),
+        (CUSTOMERS, None, [{"event": "Contract"}]),
+        # What is 0 or 1 for each event may have happened.
+        (CONFLICTS, None, [{"event": ("country", "year"), "outcome": "conflict"}]),
     ],
 )  # fmt: skip
 def test_what_is_offered_has_each_column_in_a_role_that_it_may_play(text, outcomes, offered):
@@ -206,6 +237,23 @@ def test_what_is_offered_has_each_column_in_a_role_that_it_may_play(text, outcom
         read(text, outcomes)
     found = [remedy["columns"] for remedy in raised.value.remedies]
     assert found[: len(offered) or None] == offered
+
+
+def test_times_of_forecasts_differ_within_an_event():
+    rows = [f"q{i},{name},.{i + 3},2026-01-0{i + 1},2026-02-0{k + 1}" for i in range(3) for k, name in enumerate("ab")]
+    found = read("\n".join(["question_id,forecaster,probability_yes,created_at,forecast_timestamp", *rows]))
+    assert {str(time)[:7] for time in found.made} == {"2026-02"}
+
+
+@pytest.mark.parametrize("header", ["q,judge,score\n", "q,ann,bob\n"])
+def test_scores_are_no_percentages_whatever_is_typed(header):
+    rows = [
+        f"q{i},{'ab'[k] if 'judge' in header else k + i % 4 + 1},{(i + k) % 5 + 1}\n" for i in range(15) for k in (0, 1)
+    ]
+    text = header + "".join(rows if "judge" in header else rows[::2])
+    with pytest.raises(CellError, match="are a scale, and no percentages") as raised:
+        read(text, percent=True, columns={"probability": "score"} if "judge" in header else {})
+    assert raised.value.remedies[-1]["scale"] == {"*": "1-5"}
 
 
 def test_a_column_that_both_files_have_by_one_name_is_the_event_of_both():

@@ -89,8 +89,9 @@ class Choice:
             if c.forecasts
             if c.name in named or c.place in summed or not ({"never", "score"} & c.says or c.is_amount)
         ]
-        # Odds are no forecasts beside other numbers.
-        other = [c for c in self.numbers if c.name in named or c.spread != "odds" or "%" in c.name]
+        # Odds, and what was predicted, are no forecasts beside other numbers.
+        odd = {c.place for c in self.numbers if (c.spread == "odds" and "%" not in c.name) or c.is_decision}
+        other = [c for c in self.numbers if c.name in named or c.place not in odd]
         self.numbers = other if any(c.kind for c in other) else self.numbers
         self.labels = [
             c

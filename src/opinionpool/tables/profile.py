@@ -183,6 +183,11 @@ class Column:
         return self.is_two and not {"unsure", "never"} & self.says
 
     @property
+    def is_decision(self) -> bool:
+        """Whether the column holds 0 and 1, and its header names what was predicted."""
+        return self.binary and "decision" in self.says
+
+    @property
     def is_amount(self) -> bool:
         """Whether the cells may be amounts, as outcomes: numbers above 1 under a header that names no forecast."""
         return "unsure" in self.says and "head" not in self.says and self.kind == "number" and self.span[1] > 1
@@ -533,7 +538,7 @@ def strangers(columns: Sequence[Column]) -> list[Column]:
             own = set(chain(*(words[c.place] for c in family)))
             others = [c for c in columns if own.isdisjoint(words[c.place])]
             alike = end == 0 and not {c.spread for c in family}.isdisjoint(c.spread for c in others)
-            if others and number[word] + len(others) == len(columns) and not alike:
+            if others and (end == 0 or number[word] + len(others) == len(columns)) and not alike:
                 return others
     return []
 
