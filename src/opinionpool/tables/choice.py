@@ -46,8 +46,6 @@ from opinionpool.text import counted, listed, shown
 _TRIED, _GUESSED = 2000, 12
 # More columns of words than these that differ within an event are those of things that are no events.
 _OTHERS = 5
-# Where forecasts say how sure somebody is of a verdict.
-_VERDICTS = (SURE, PAIRS)
 
 
 class Choice:
@@ -384,8 +382,9 @@ class Choice:
     def _differs(self, column: Column, reading: Reading) -> bool:
         """Whether verdicts in `column` differ within an event, or from an outcome column in the same row."""
         event, others = reading.roles.get("event", ()), (c for c in self.free if "outcome" in self.roles(c))
-        within = bool(event) and self.profile.varies_within(column.place, event)
-        return within or any(column.differs(other) for other in others if other is not column)
+        return self.profile.varies_within(column.place, event) or any(
+            column.differs(other) for other in others if other is not column
+        )
 
     def _class_vetoes(self, reading: Reading, forecasts: Sequence[Column]) -> Iterator[str]:
         """Yield vetoes if forecast columns are wrongly read as classes, or wrongly not read as classes."""
@@ -455,12 +454,11 @@ class Choice:
         Beside verdicts or scores, a column of levels or grades with one value an event may be an outcome too.
         """
         look, event, wide = self.profile, reading.roles.get("event", ()), reading.shape.numbered
-        graded = wide or any("score" in look.columns[place].says for place in reading.forecasts)
         able = [c for c in self._plain if (wide and c.yes_no) or c.may_be_outcome]
         # What is 0 or 1 for each event may have happened to it.
         flags = [c for c in self._plain if event and c.binary and not {"never", "decision"} & c.says and not wide]
         able += [c for c in flags if look.repeated(event) and not look.varies_within(c.place, event)]
-        levels = [c for c in self._plain if (graded and c.is_grade) or (c.levels and not wide and look.repeated(event))]
+        levels = [c for c in self._plain if (wide and c.is_grade) or (c.levels and not wide and look.repeated(event))]
         able += [c for c in levels if not (event and look.varies_within(c.place, event))]
         able += [c for c in self._plain if "class" in reading.shape.columns and self._names_columns(c)]
         return [c for c in able if c.place not in reading.used]
@@ -488,7 +486,7 @@ class Choice:
         measures = [c.name for c in self.free if open_ and "measure" in c.says and c.distinct > 1]
         yield from (f"numbers are probabilities, and no amounts in {shown(name)}" for name in measures)
         votes = self.votes(reading)
-        if shape not in _VERDICTS and self._sure(reading) and votes and "verdict" not in self.given:
+        if self._sure(reading) and votes and "verdict" not in self.given:
             yield f"{shown(look.columns[reading.forecasts[0]].name)} is no matter of {shown(votes[0].name)}"
         if shape == SURE and "verdict" not in self.given:
             sure, verdict = look.columns[reading.forecasts[0]], look.columns[roles["verdict"][0]]
@@ -509,19 +507,15 @@ class Choice:
         sure = any("sureness" in c.roles for c in columns)
         if reading.shape.columns or sure:
             return sure
-        # A price is that of what was bought.
-        bought = not reading.roles.get("outcome") or any("price" in normal(c.name).split("_") for c in columns)
-        able = {"verdict", "outcome"} if bought else {"verdict"}
-        verdicts = [c for c in self.free if able & self.roles(c) and c.place not in reading.used]
+        verdicts = [c for c in self.free if {"verdict", "outcome"} & self.roles(c) and c.place not in reading.used]
         if any(PROBABILITY in c.roles for c in columns):
             verdicts = [c for c in verdicts if c.yes_no and not columns[0].agrees(c)]
         return any(self._differs(c, reading) for c in verdicts if c.yes_no or "verdict" in self.roles(c))
 
     def votes(self, reading: Reading) -> list[Column]:
         """Return the unused columns that may hold verdicts."""
-        event = reading.roles.get("event", ()) if self._sure(reading) else ()
-        own = [c for c in self.free if "verdict" in self.roles(c)]
-        own += [c for c in self.free if event and c.yes_no and "outcome" in self.roles(c)]
+        event = reading.roles.get("event", ())
+        own = [c for c in self.free if "verdict" in self.roles(c) or (c.yes_no and "outcome" in self.roles(c))]
         own += [c for c in self._plain if c.is_vote and event and self.profile.varies_within(c.place, event)]
         return [c for c in own if c.place not in reading.used]
 
@@ -544,8 +538,7 @@ class Choice:
         if shape.numbered and many and normal(look.columns[places[0]].name) != "event":
             yield f"{counted(repeated, 'row')} repeat events, by {names}"
             return
-        if not shape.numbered and self.times:
-            places = [*places, *self.times[:1]]
+        places += [] if shape.numbered else self.times[:1]
         for c in self.free if look.repeated(places) else ():
             able = c in self.labels and (shape.numbered or not self.times)
             able |= shape.numbered and (c.kind == "time" or ("never" in c.says and c.whole == 1))
