@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from dataclasses import fields, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -86,8 +86,7 @@ def _check_events(block: EventBlock, experts: int, classes: int, *, resolved: bo
         logodds.class_probabilities(own, classes)
 
 
-@dataclass(frozen=True, eq=False)
-class _Pattern:
+class _Pattern(NamedTuple):
     """`PatternMoments` as saved, with the positions of their experts."""
 
     experts: Whole
@@ -96,34 +95,27 @@ class _Pattern:
     scatter: Array
 
 
-@dataclass(frozen=True, eq=False)
-class _Moments:
-    """`Statistics` as saved: events by outcome, and moments by pattern."""
+def _take_moments(found: Statistics) -> Mapping[str, Any]:
+    """Events by outcome, and moments by pattern, as saved."""
+    parts = ((np.array(key, np.int64), part) for key, part in found.patterns.items())
+    return {"events": found.totals, "patterns": [_Pattern(key, p.weight, p.mean, p.scatter) for key, p in parts]}
 
-    events: Array
-    patterns: tuple[_Pattern, ...]
 
-    @classmethod
-    def of(cls, found: Statistics | None) -> _Moments | None:
-        if found is None:
-            return None
-        parts = found.patterns.items()
-        return cls(
-            found.totals, tuple(_Pattern(np.array(key, np.int64), p.weight, p.mean, p.scatter) for key, p in parts)
-        )
-
-    def statistics(self, experts: tuple[str, ...], k: int) -> Statistics:
-        sized(self, "events c +", c=k + 1)
-        found: dict[tuple[int, ...], PatternMoments] = {}
-        for part in self.patterns:
-            key = tuple(part.experts.tolist())
-            inside = list(key) == sorted(set(key)) and key and key[0] >= 0 and key[-1] < len(experts)
-            once = inside and key not in found
-            demand(once, "experts who answered together should be given by position, in order and once")
-            shaped(part.weight, (k + 1,), "the weights of moments", least=-1e-9)
-            sized(part, "mean c n d, scatter 2 n n", c=k + 1, n=part.experts.size, d=k - 1)
-            found[key] = PatternMoments(part.weight, part.mean, part.scatter)
-        return Statistics(experts, k, self.events, found)
+def _statistics(saved: Mapping[str, Any] | None, experts: tuple[str, ...], k: int) -> Statistics | None:
+    """Moments by experts from their saved form; None stays None."""
+    if saved is None:
+        return None
+    shaped(saved["events"], (k + 1,), "the events by outcome", least=0.0)
+    found: dict[tuple[int, ...], PatternMoments] = {}
+    for part in saved["patterns"]:
+        key = tuple(part.experts.tolist())
+        inside = list(key) == sorted(set(key)) and key and key[0] >= 0 and key[-1] < len(experts)
+        once = inside and key not in found
+        demand(once, "experts who answered together should be given by position, in order and once")
+        shaped(part.weight, (k + 1,), "the weights of moments", least=-1e-9)
+        sized(part, "mean c n d, scatter 2 n n", c=k + 1, n=part.experts.size, d=k - 1)
+        found[key] = PatternMoments(part.weight, part.mean, part.scatter)
+    return Statistics(experts, k, saved["events"], found)
 
 
 def _take_ledger(ledger: Ledger) -> Mapping[str, Any]:
@@ -155,8 +147,8 @@ def _take(stream: Stream) -> Mapping[str, Any]:
         "timed": state.clock.timed,
         "clock": state.clock.events,
         **{name: getattr(totals, name) for name in ("prior", "experts", *_TOTALS, "origin")},
-        "moments": _Moments.of(totals.shared),
-        "moments_of_contrasts": _Moments.of(totals.own),
+        "moments": totals.shared,
+        "moments_of_contrasts": totals.own,
         "sample": parts[0][1],
         "priorities": parts[0][0],
         "beyond": sample.beyond,
@@ -251,8 +243,8 @@ def _totals(empty: Totals, experts: tuple[str, ...], parts: Mapping[str, Any]) -
     return replace(
         empty.over(experts),
         **{name: parts[name] for name in (*_TOTALS, "origin")},
-        shared=None if shared is None else shared.statistics(experts, k),
-        own=None if own is None else own.statistics(experts, k),
+        shared=_statistics(shared, experts, k),
+        own=_statistics(own, experts, k),
     )
 
 
@@ -268,7 +260,7 @@ _FIELDS: Mapping[str, Any] = {
     "classes": tuple[Label, ...], "prior": Array | None, "half_life": float | None, "capacity": int, "seed": int,
     "floor": float, "pool_floor": float, "timed": bool | None, "clock": int, "experts": tuple[str, ...],
     "events": Array, "number": Whole, "counts": Array, "cells": Whole, "lowest": Array, "origin": float,
-    "moments": _Moments | None, "moments_of_contrasts": _Moments | None, "sample": EventBlock, "beyond": Array,
+    "moments": Statistics | None, "moments_of_contrasts": Statistics | None, "sample": EventBlock, "beyond": Array,
     "priorities": Array | None, "open": EventBlock, "resolved": Ledger, "rows": int,
     "scales": Mapping[str, Any] | None, "levels": Mapping[str, Any] | None,
 }  # fmt: skip
@@ -276,7 +268,7 @@ _FIELDS: Mapping[str, Any] = {
 STREAMS = (
     Kind("events", EventBlock, _EVENTS, _take_events, _make_events, tuple(_EVENTS)[10:], ("earlier", "earlier_made")),
     Kind.of("moments-of-pattern", _Pattern),
-    Kind.of("moments", _Moments),
+    Kind("moments", Statistics, {"events": Array, "patterns": tuple[_Pattern, ...]}, _take_moments, dict),
     Kind("events-learned", Ledger, _LEARNED, _take_ledger, _make_ledger),
     Kind(
         "stream",
