@@ -9,7 +9,7 @@ from opinionpool.paper import datasets
 from opinionpool.paper.claims import TABLE, Claim, dependence, model_claims, score_claims
 from opinionpool.paper.datasets import DataSet
 from opinionpool.paper.experiments import Curves
-from opinionpool.paper.reproduce import Picture, Section, page, separation_rows
+from opinionpool.paper.reproduce import Section, page, picture, separation_rows
 
 # Several tests ask for the same.
 simulated, expectations = cache(datasets.simulated), cache(datasets.expectations)
@@ -150,8 +150,8 @@ def test_separated_halves_are_listed_with_the_rules_effect():
 
 def test_the_page_shows_everything_and_escapes():
     claims = (Claim("one", "(1)", "a < b", "-0.5 & more", True), Claim("two", "(2)", "c", "d", False, "e"))
-    picture = Picture("Figure 1", "Curves.", b"<svg/>", ("figure-1.svg",))
-    text = page("T", ["L"], [Section("S", ("P",), (picture,), claims, ("Data", "N"), (("x", "3"),))])
+    drawn = picture("Figure 1", "Curves.", b"<svg/>", ("figure-1.svg",))
+    text = page("T", ["L"], [Section("S", ("P",), (drawn,), claims, ("Data", "N"), (("x", "3"),))])
     for part in ("a &lt; b", "−0.5 &amp; more", "✓ holds", "✗ does not hold", "PHN2Zy8+", 'href="figure-1.svg"', ">3<"):
         assert part in text
     assert "<svg/>" not in text

@@ -276,17 +276,8 @@ class BasePool(ClassifierMixin, FittedAttributes):  # type: ignore[misc]
         OpinionPoolError
             If the arguments break a rule, or the data do not determine what was asked for.
         """
-        dense = None
-        if (
-            classes is None
-            and self.scale is None
-            and sample_weight is None
-            and topics is None
-            and times is None
-            and type(X) is np.ndarray
-            and type(y) is np.ndarray
-        ):
-            dense = self._fit_dense(X, y, prior)
+        plain = all(each is None for each in (classes, self.scale, sample_weight, topics, times))
+        dense = self._fit_dense(X, y, prior) if plain and type(X) is type(y) is np.ndarray else None
         if dense is not None:
             labels, learned = dense
             flat = X.reshape(len(X), -1)
@@ -452,6 +443,11 @@ class BasePool(ClassifierMixin, FittedAttributes):  # type: ignore[misc]
         given = aligned(times, row_keys(X), "times")
         return timed(forecasts, fitted.layout, column_names(X), given, type(self).__name__)
 
+    def _pooled(self, X: Given, prior: Given, base_rate: Given, topics: Given, times: Given) -> Array:
+        """Pooled probabilities, (T, K); of subclasses that may know neither topics nor times, without these."""
+        about = {name: v for name, v in (("topics", topics), ("times", times)) if v is not None}
+        return self.predict_proba(X, prior, base_rate, **about)
+
     def predict(
         self,
         X: Given,
@@ -461,9 +457,7 @@ class BasePool(ClassifierMixin, FittedAttributes):  # type: ignore[misc]
         times: npt.ArrayLike | None = None,
     ) -> Labels:
         """The most probable class of each event, (T,), in the type of y."""
-        # Subclasses may know neither.
-        about = {name: v for name, v in (("topics", topics), ("times", times)) if v is not None}
-        best = self.predict_proba(X, prior, base_rate, **about).argmax(axis=1)
+        best = self._pooled(X, prior, base_rate, topics, times).argmax(axis=1)
         if isinstance(X, Forecasts) and X.options is not None:
             return np.array([own[i] for own, i in zip(X.options, best.tolist(), strict=True)], dtype=object)
         return np.asarray(self.classes_[best])
@@ -493,8 +487,7 @@ class BasePool(ClassifierMixin, FittedAttributes):  # type: ignore[misc]
         float
             NaN if no event is resolved.
         """
-        about = {name: v for name, v in (("topics", topics), ("times", times)) if v is not None}
-        p = self.predict_proba(X, prior, base_rate, **about)
+        p = self._pooled(X, prior, base_rate, topics, times)
         if isinstance(X, Forecasts):
             without(y=y)
             codes = X.outcomes

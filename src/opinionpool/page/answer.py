@@ -224,10 +224,8 @@ def answer(a: Assessment, material: Material) -> Answer:
     rate, changed = as_given(a.base_rate), altered(a, material)
     # Events with priors of their own have them among their forecasts.
     prior = None if material.own_priors else prior_of(a, material)
-    if forecasts is not None and not changed:
-        why = explain_event(forecasts, forecasts.events.index(a.question), state, prior=prior, base_rate=rate)
-    else:
-        why = explain_event(event_forecasts(a, material, state), 0, state, prior=prior, base_rate=rate)
+    same = forecasts if forecasts is not None and not changed else event_forecasts(a, material, state)
+    why = explain_event(same, a.question, state, prior=prior, base_rate=rate)
     notes = (*state.notes, *why.notes, *_in_sample(a, material, state))
     notes = tuple(note for note in notes if note.code not in {"nothing-learned", "believed-unknown"})
     average, geometric = _simple(a, "average", why), _simple(a, "geometric", why)
@@ -286,13 +284,10 @@ def prior_of(a: Assessment, material: Material) -> float | Array | None:
 
 def altered(a: Assessment, material: Material) -> bool:
     """Return True if the assessed forecasts or prior of the event are not those of the file."""
-    if material.forecasts is None:
+    f = material.forecasts
+    if f is None or a.question not in f.events or (material.own_priors and a.prior is not None):
         return True
-    if a.question not in material.forecasts.events:
-        return True
-    if material.own_priors and a.prior is not None:
-        return True
-    original = material.assessment_of(material.forecasts.events.index(a.question))
+    original = material.assessment_of(f.events.index(a.question))
     own = {each.name: each.forecast for each in original.experts if each.forecast is not None}
     return own != {each.name: each.forecast for each in a.experts if each.forecast is not None}
 

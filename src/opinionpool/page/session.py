@@ -34,7 +34,7 @@ from opinionpool.report.blocks import Html, Section, markup, rendered, sentence
 from opinionpool.report.comparison import gains_section
 from opinionpool.report.evidence import evidence_sections
 from opinionpool.report.findings import find
-from opinionpool.report.listing import printable
+from opinionpool.report.listing import brief, printable
 
 # Steps that can be undone, and pages whose assessments the file keeps.
 DEPTH, PAGES = 500, 20
@@ -104,6 +104,14 @@ class Scene:
             return None
         low, high = sorted(self.probability(end) for end in self.found.interval)
         return low, high
+
+    @property
+    def shown(self) -> tuple[str, tuple[str, str] | None] | None:
+        """The answer and its interval as texts; None if there is none."""
+        if self.found is None:
+            return None
+        ends = None if self.interval is None else (brief(self.interval[0]), brief(self.interval[1]))
+        return brief(self.probability(self.found.why.probability)), ends
 
     @property
     def views(self) -> list[str]:

@@ -80,10 +80,10 @@ def top(scene: Scene) -> Html:
     )
     # The answer in one line stays in sight on narrow screens.
     now = markup('<p class="now"><a href="#answer">No answer yet</a></p>')
-    if scene.found is not None:
-        p, interval = scene.probability(scene.found.why.probability), scene.interval
-        between = "" if interval is None else markup(" <span>{} to {}</span>", brief(interval[0]), brief(interval[1]))
-        now = markup('<p class="now"><a href="#answer"><b>{}</b>{}</a></p>', brief(p), between)
+    if scene.shown is not None:
+        p, ends = scene.shown
+        between = "" if ends is None else markup(" <span>{} to {}</span>", *ends)
+        now = markup('<p class="now"><a href="#answer"><b>{}</b>{}</a></p>', p, between)
     return markup(
         '<div class="title">{}<div class="history">{}</div></div><nav aria-label="Views"><ul>{}</ul></nav>{}',
         question, steps, links, now,
@@ -92,11 +92,11 @@ def top(scene: Scene) -> Html:
 
 def live(scene: Scene) -> str:
     """Return the answer as a text that screen readers speak after an action."""
-    if scene.found is None:
+    if scene.shown is None:
         return scene.trouble
-    p, interval = scene.probability(scene.found.why.probability), scene.interval
-    between = "" if interval is None else f", between {brief(interval[0])} and {brief(interval[1])}"
-    return f"{'The answer' if scene.a.binary else printable(str(scene.a.classes[scene.at]))}: {brief(p)}{between}"
+    p, ends = scene.shown
+    between = "" if ends is None else f", between {ends[0]} and {ends[1]}"
+    return f"{'The answer' if scene.a.binary else printable(str(scene.a.classes[scene.at]))}: {p}{between}"
 
 
 def trouble(scene: Scene) -> Html:
@@ -130,20 +130,18 @@ def _help(scene: Scene, term: str) -> Html:
 
 def headline(scene: Scene, found: Answer) -> list[Block]:
     """Return blocks with the answer, its interval, and the effective number of experts."""
-    why, parts = found.why, list[Block]()
+    why, parts, shown = found.why, list[Block](), scene.shown
+    assert shown is not None
     if not scene.a.binary:
         rows = [
             [name(str(label)), share_bar(float(x)), brief(float(x))]
             for label, x in zip(scene.a.classes, np.atleast_1d(why.probability).tolist(), strict=True)
         ]
         parts.append(grid(["outcome", "from 0% to 100%", "probability"], rows, words=2))
-    parts.append(markup('<p class="big" id="probability">{}</p>', brief(scene.probability(why.probability))))
-    if scene.interval is not None:
-        low, high = map(brief, scene.interval)
-        between = markup(
-            "{} to {} <span>({} interval)</span> {}", low, high, f"{why.level:.0%}", _help(scene, "interval")
-        )
-        parts.append(paragraph(between, "between"))
+    parts.append(markup('<p class="big" id="probability">{}</p>', shown[0]))
+    if shown[1] is not None:
+        level = markup("<span>({} interval)</span> {}", f"{why.level:.0%}", _help(scene, "interval"))
+        parts.append(paragraph(markup("{} to {} {}", *shown[1], level), "between"))
     if len(why.experts) > 1:
         words = f"{counted(len(why.experts), 'expert')}, as good as {found.effective:.1f} independent ones."
         parts.append(paragraph(markup("{} {}", words, _help(scene, "independent")), "quiet"))

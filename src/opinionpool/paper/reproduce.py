@@ -8,6 +8,7 @@ import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -37,22 +38,12 @@ STYLE = "\n" + Path(__file__).with_name("paper.css").read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True)
-class Picture:
-    """A figure of the page."""
-
-    label: str  # such as "Figure 3a"
-    caption: str
-    svg: bytes  # the drawing
-    files: tuple[str, ...]  # names of the files that hold it and its numbers
-
-
-@dataclass(frozen=True)
 class Section:
     """A part of the page."""
 
     title: str
     text: tuple[str, ...] = ()  # paragraphs
-    pictures: tuple[Picture, ...] = ()
+    pictures: tuple[Html, ...] = ()
     claims: tuple[Claim, ...] = ()  # what the paper says about them
     # header, rows: a table of further numbers, the first column text
     header: tuple[str, ...] = ()
@@ -148,7 +139,7 @@ def model_sections(folder: Path, claims: Sequence[Claim]) -> list[Section]:
     q = np.linspace(0.0, 1.0, 401)
     pool = Recalibrated()
     curve = [(f"κ = {k:g}", 100 * pool.pool(q[:, None], slope=k, prior=PRIOR)) for k in CALIBRATIONS]
-    one = _drawn(
+    one = _curves(
         folder, "figure-1", "Figure 1", f"Calibration curves of an unbiased expert, p° = {PRIOR:g}.", 100 * q, curve,
         ("Forecast probability q (%)", "Updated probability p* (%)"), "calibration", every=80, head="forecast_percent",
     )  # fmt: skip
@@ -158,11 +149,11 @@ def model_sections(folder: Path, claims: Sequence[Claim]) -> list[Section]:
     gains = [
         (f"ρ = {rho:g}", np.array([p.joint_accuracy for p in row])) for rho, row in zip(SHARED, panels, strict=True)
     ]
-    a = _drawn(
+    a = _curves(
         folder, "figure-2a", "Figure 2a", "Weight of each of N exchangeable, calibrated experts.", n, weights,
         (EXPERTS, "Weight w of each expert"), "correlation", head="experts",
     )  # fmt: skip
-    b = _drawn(
+    b = _curves(
         folder, "figure-2b", "Figure 2b", "Accuracy of N exchangeable experts in multiples of one expert's.", n, gains,
         (EXPERTS, "Accuracy multiplier μ*(N) / μ*(1)"), "correlation", head="experts",
     )  # fmt: skip
@@ -172,26 +163,30 @@ def model_sections(folder: Path, claims: Sequence[Claim]) -> list[Section]:
     ]
 
 
-def _drawn(
-    folder: Path,
-    stem: str,
-    label: str,
-    caption: str,
-    x: Numbers,
-    curves: Sequence[tuple[str, Array]],
-    labels: tuple[str, str],
-    legend: str,
-    *,
-    head: str,
-    every: int = 1,
-) -> Picture:
+def _curves(
+    folder: Path, stem: str, label: str, caption: str, x: Numbers, curves: Sequence[tuple[str, Array]],
+    labels: tuple[str, str], legend: str, *, head: str, every: int = 1,
+) -> Html:  # fmt: skip
     """A figure of curves, drawn, and its numbers."""
-    drawing, axes = plots.figure()
-    plots.family(axes, x, curves, labels=labels, title=legend, every=every)
-    paths = plots.save(drawing, folder / stem)
     names = [name.replace(" = ", "_").replace("κ", "kappa").replace("ρ", "rho") for name, _ in curves]
-    write_csv(folder / f"{stem}.csv", [head, *names], zip(x.tolist(), *(y.tolist() for _, y in curves), strict=True))
-    return Picture(label, caption, paths[0].read_bytes(), (*(path.name for path in paths), f"{stem}.csv"))
+    rows = zip(x.tolist(), *(y.tolist() for _, y in curves), strict=True)
+
+    def draw(axes: Any) -> None:  # noqa: ANN401 - of Matplotlib
+        plots.family(axes, x, curves, labels=labels, title=legend, every=every)
+
+    return _drawn(folder, stem, label, caption, draw, [head, *names], rows)
+
+
+def _drawn(
+    folder: Path, stem: str, label: str, caption: str, draw: Callable[[Any], object], header: list[str],
+    rows: Iterable[Sequence[object]],
+) -> Html:  # fmt: skip
+    """A figure, drawn into files with its numbers."""
+    drawing, axes = plots.figure()
+    draw(axes)
+    paths = plots.save(drawing, folder / stem)
+    write_csv(folder / f"{stem}.csv", header, rows)
+    return picture(label, caption, paths[0].read_bytes(), [*(path.name for path in paths), f"{stem}.csv"])
 
 
 def score_sections(folder: Path, curves: Sequence[Curves]) -> Iterator[Section]:
@@ -222,7 +217,7 @@ def _score_section(
     return Section(title, text, pictures, tuple(score_claims(pairs)))
 
 
-def _scored(folder: Path, number: str, c: Curves, e: Expected | None) -> Picture:
+def _scored(folder: Path, number: str, c: Curves, e: Expected | None) -> Html:
     """A figure of scores, drawn, and its numbers."""
     lines, rows = [], []
     for method in (*METHODS, DEFAULT):
@@ -231,14 +226,14 @@ def _scored(folder: Path, number: str, c: Curves, e: Expected | None) -> Picture
         limit = [""] * len(c.numbers) if e is None or method == DEFAULT else e.of(method).tolist()
         columns = c.numbers.tolist(), c.mean(method).tolist(), c.error(method).tolist(), limit
         rows += [(method, *row) for row in zip(*columns, strict=True)]
-    drawing, axes = plots.figure()
-    plots.scores(axes, c.numbers, lines, labels=(EXPERTS, SCORE))
     stem = f"figure-{number}" if c.data.variance is None else f"figure-{number}-variance-{c.data.variance:g}"
-    paths = plots.save(drawing, folder / stem)
-    write_csv(folder / f"{stem}.csv", ["method", "experts", "mean", "standard_error", "known_parameters"], rows)
     title = c.data.title[0].upper() + c.data.title[1:]
-    files = (*(path.name for path in paths), f"{stem}.csv")
-    return Picture(f"Figure {number}", f"{title}.", paths[0].read_bytes(), files)
+
+    def draw(axes: Any) -> None:  # noqa: ANN401 - of Matplotlib
+        plots.scores(axes, c.numbers, lines, labels=(EXPERTS, SCORE))
+
+    header = ["method", "experts", "mean", "standard_error", "known_parameters"]
+    return _drawn(folder, stem, f"Figure {number}", f"{title}.", draw, header, rows)
 
 
 def separation_rows(curves: Sequence[Curves]) -> list[tuple[str, int, float, float, float, float]]:
@@ -342,7 +337,7 @@ def _section(section: Section) -> Iterator[Html]:
     yield markup("<h2>{}</h2>", section.title)
     yield from (markup("<p>{}</p>", paragraph) for paragraph in section.text)
     if section.pictures:
-        yield markup('<div class="pictures">{}</div>', joined(map(_picture, section.pictures)))
+        yield markup('<div class="pictures">{}</div>', joined(section.pictures))
     if section.claims:
         header = ("Where", "What the paper says", "What is found", "Verdict")
         yield grid(header, map(_claim, section.claims), words=4).html()
@@ -350,13 +345,14 @@ def _section(section: Section) -> Iterator[Html]:
         yield grid(section.header, section.rows).html()
 
 
-def _picture(picture: Picture) -> Html:
-    source = base64.b64encode(picture.svg).decode("ascii")
-    links = joined([markup('<a href="{}">{}</a>', name, name) for name in picture.files], ", ")
+def picture(label: str, caption: str, svg: bytes, files: Sequence[str]) -> Html:
+    """Return a figure of the page, such as "Figure 3a", with links to the files that hold it and its numbers."""
+    source = base64.b64encode(svg).decode("ascii")
+    links = joined([markup('<a href="{}">{}</a>', name, name) for name in files], ", ")
     return markup(
         f'<figure><img alt="{{}}: {{}}" src="data:image/svg+xml;base64,{source}">'
         "<figcaption><b>{}.</b> {} {}</figcaption></figure>",
-        picture.label, picture.caption, picture.label, picture.caption, links,
+        label, caption, label, caption, links,
     )  # fmt: skip
 
 
