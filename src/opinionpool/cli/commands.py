@@ -13,12 +13,12 @@ import click
 from opinionpool.cli.options import (
     EXISTING,
     Answering,
-    BeliefFile,
     Comparing,
     Listing,
     Pooling,
     SectionedCommand,
     Writing,
+    beliefs_of,
     check_output,
     given,
     load_pool,
@@ -197,7 +197,7 @@ def value(
     if reading is not None and experts is not None:
         raise click.UsageError("--experts says how many there are without FILE, and there is one")
     writing.check([*(reading.inputs if reading else []), panel])
-    beliefs = BeliefFile.of(panel).beliefs
+    beliefs = beliefs_of(panel)
     forecasts = _nobody(beliefs, experts) if reading is None else read(reading)
     from opinionpool.learning.beliefs import Beliefs
     from opinionpool.learning.learn import learn
@@ -319,7 +319,7 @@ def compare(reading: Reading, comparing: Comparing, writing: Writing) -> None:
     as the best was picked after the scores were seen. CSV and JSON hold all pools and all experts.
     """  # noqa: D301 - click reads the character
     writing.check([*reading.inputs, *comparing.inputs])
-    believed = comparing.belief_file()
+    beliefs = comparing.beliefs()
     forecasts, rivals = comparing.without_rivals(read(reading))
     prior = prior_option("--prior", comparing.prior, forecasts)
     from opinionpool.report import comparison as compared, view as views
@@ -329,14 +329,14 @@ def compare(reading: Reading, comparing: Comparing, writing: Writing) -> None:
         with progress("comparing", log=True) as advance:
             found = compare_pools(
                 forecasts, comparing.pools, folds=comparing.folds, repeats=comparing.repeats, by=comparing.by,
-                gap=comparing.gap, prior=prior, beliefs=believed.beliefs, rivals=rivals, seed=comparing.seed,
+                gap=comparing.gap, prior=prior, beliefs=beliefs, rivals=rivals, seed=comparing.seed,
                 progress=advance,
             )  # fmt: skip
     except ArgumentError as error:
         raise click.UsageError(str(error)) from None
     view = compared.comparison_view(found, table=writing.kind() == "table")
-    facts = views.facts(forecasts) | views.belief_facts(believed.beliefs) | dict(view.facts)
-    lines = [views.size_line(forecasts), *views.belief_lines(believed.file, believed.beliefs), *view.lines]
+    facts = views.facts(forecasts) | views.belief_facts(beliefs) | dict(view.facts)
+    lines = [views.size_line(forecasts), *views.belief_lines(comparing.panel, beliefs), *view.lines]
     notes = (*forecasts.notes, *found.notes)
     present(replace(view, facts=facts, lines=lines, notes=notes, forecasts=forecasts), writing)
 

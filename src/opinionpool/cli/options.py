@@ -282,21 +282,13 @@ PANEL: dict[str, Any] = {
 panel_option = click.option("--panel", **PANEL)
 
 
-@dataclass(frozen=True)
-class BeliefFile:
-    """Beliefs and name of a panel file; both None without a file."""
+def beliefs_of(panel: str | None) -> Beliefs | None:
+    """Return the beliefs in the file of --panel, None without a file."""
+    if panel is None:
+        return None
+    from opinionpool.learning.beliefs import read_beliefs
 
-    file: str | None = None
-    beliefs: Beliefs | None = None
-
-    @classmethod
-    def of(cls, panel: str | None) -> BeliefFile:
-        """Return the beliefs in the file of --panel, which are empty if the option is not given."""
-        if panel is None:
-            return cls()
-        from opinionpool.learning.beliefs import read_beliefs
-
-        return cls(panel, read_beliefs(panel))
+    return read_beliefs(panel)
 
 
 def load_pool(model: str | None, panel: str | None = None) -> tuple[str, TrainedPool] | None:
@@ -351,22 +343,22 @@ class Pooling(Inputs):
             )
         return {"weights": self.weights}
 
-    def belief_file(self) -> BeliefFile:
+    def beliefs(self) -> Beliefs | None:
         """Return the beliefs of --panel; raise if the option is given and the pool is not Gaussian."""
         if self.panel is not None and self.pool != "gaussian":
             raise click.UsageError(f"--panel says what the gaussian pool is to believe, and the pool is {self.pool}")
-        return BeliefFile.of(self.panel)
+        return beliefs_of(self.panel)
 
-    def begin(self) -> tuple[BeliefFile, tuple[str, TrainedPool] | None]:
+    def begin(self) -> tuple[Beliefs | None, tuple[str, TrainedPool] | None]:
         """Return the beliefs of --panel and the pool of --model, after checking that options go together."""
         if self.model is not None and self.weights is not None:
             raise click.UsageError("--weight is given when a pool is made, and the one of --model is there already")
-        believed, found = self.belief_file(), load_pool(self.model, self.panel)
+        beliefs, found = self.beliefs(), load_pool(self.model, self.panel)
         source = click.get_current_context().get_parameter_source("pool")
         named = source is click.core.ParameterSource.COMMANDLINE
         if found is not None and named and self.pool != found[1].name:
             raise click.UsageError(f"--pool is {self.pool}, and the pool in {self.model} is {found[1].name}")
-        return believed, found
+        return beliefs, found
 
 
 @dataclass(frozen=True)
@@ -504,11 +496,11 @@ class Comparing(Splitting):
         rivals = {name: forecasts.select_experts([name]).X[:, 0] for name in self.rival}
         return (forecasts.select_experts(experts) if rivals else forecasts), rivals
 
-    def belief_file(self) -> BeliefFile:
+    def beliefs(self) -> Beliefs | None:
         """Return the beliefs of --panel; raise if the option is given and the Gaussian pool is not among --pools."""
         if self.panel is not None and self.pools is not None and "gaussian" not in self.pools:
             raise click.UsageError("--panel says what the gaussian pool is to believe, and it is not among --pools")
-        return BeliefFile.of(self.panel)
+        return beliefs_of(self.panel)
 
 
 def prior_option(name: str, typed: PriorOption, forecasts: Forecasts) -> float | Array | None:

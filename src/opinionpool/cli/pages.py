@@ -94,12 +94,12 @@ def report(reading: Reading, pooling: Reporting, splitting: Splitting, output: s
         raise click.UsageError(f"{output}: the report is a page of HTML; give it a name that ends in .html")
     path, inputs = None if output == "-" else output, [*reading.inputs, *pooling.inputs]
     check_output(path, inputs)
-    believed, model = pooling.begin()
+    beliefs, model = pooling.begin()
     forecasts = read(reading, model)
-    asked, since = Asked.of(pooling, forecasts, believed, model), None
+    asked, since = Asked.of(pooling, forecasts, beliefs, model), None
     if pooling.since is not None:
         since = os.path.basename(pooling.since), _changes(pooling.since, forecasts, asked)
-    chosen, fit, saved = Configured(asked.name, asked.options), FitOptions(asked.prior, believed.beliefs), None
+    chosen, fit, saved = Configured(asked.name, asked.options), FitOptions(asked.prior, beliefs), None
     if model is not None:
         forecasts, chosen, fit, saved = _saved_pool(forecasts, asked, *model)
     options = ReportOptions(_source(pooling.title, reading, [*inputs, output], inputs), pooling.sort, saved, since)

@@ -13,7 +13,7 @@ import click
 import numpy as np
 
 from opinionpool.arrays import Array
-from opinionpool.cli.options import Answering, BeliefFile, Listing, Pooling, Writing, prior_option
+from opinionpool.cli.options import Answering, Listing, Pooling, Writing, prior_option
 from opinionpool.cli.output import conclude, destination, progress
 from opinionpool.cli.reading import Reading, options_for, read
 from opinionpool.errors import ArgumentError, ExpertError, Note
@@ -44,6 +44,8 @@ from opinionpool.tables.parts import PartNotes, Parts
 from opinionpool.text import are, counted, listed
 
 if TYPE_CHECKING:
+    from opinionpool.learning.beliefs import Beliefs
+
     # Loaded where a pool is saved or was.
     from opinionpool.streams.trained import TrainedPool
     from opinionpool.tables.options import ReadOptions
@@ -128,7 +130,8 @@ class PooledFile:
 
     forecasts: Forecasts  # some of them, if the file is answered in parts
     kept: Kept
-    believed: BeliefFile
+    panel: str | None  # the file of beliefs
+    beliefs: Beliefs | None
     rate: float | Array | None = None  # the base rate
     saved: str | None = None  # the file that the pool goes to
     # of a file that is answered in parts: the parts, all forecasts, and the same pool for a part
@@ -140,23 +143,23 @@ class PooledFile:
     def of(cls, reading: Reading, pooling: Pooling, writing: Writing, *, topics: bool = True) -> PooledFile:
         """Read a file, and fit its pool or load a saved one, after checking options and output."""
         writing.check([*reading.inputs, *pooling.inputs])
-        believed, model = pooling.begin()
+        beliefs, model = pooling.begin()
         forecasts = read(reading, model)
         rate = prior_option("--base-rate", pooling.base_rate, forecasts) if isinstance(pooling, Answering) else None
         some = forecasts if topics else replace(forecasts, topics=None)
-        return cls(forecasts, Asked.of(pooling, forecasts, believed, model).on(some), believed, rate)
+        return cls(forecasts, Asked.of(pooling, forecasts, beliefs, model).on(some), pooling.panel, beliefs, rate)
 
     def facts(self) -> dict[str, object]:
         """Return facts on the forecasts, the pool and its beliefs, for JSON."""
         kept = self.kept
         facts = pool_facts(self.forecasts, kept.name, kept.answered_with, self.rate)
-        return facts | belief_facts(self.believed.beliefs) | kept.facts(self.saved)
+        return facts | belief_facts(self.beliefs) | kept.facts(self.saved)
 
     def lines(self) -> list[str]:
         """Return lines on the forecasts, the pool and its beliefs, for people, without the size of the file."""
-        kept, believed = self.kept, self.believed
+        kept = self.kept
         used = pool_line(self.forecasts, kept.name, kept.answered_with, kept.given, self.rate)
-        return [used, *kept.lines(self.saved), *belief_lines(believed.file, believed.beliefs)]
+        return [used, *kept.lines(self.saved), *belief_lines(self.panel, self.beliefs)]
 
 
 def pool_files(reading: Reading, listing: Listing, writing: Writing) -> None:
@@ -167,7 +170,7 @@ def pool_files(reading: Reading, listing: Listing, writing: Writing) -> None:
     inputs = [*reading.inputs, *listing.inputs]
     writing.check(inputs)
     listing.check(inputs, writing)
-    believed, model = listing.begin()
+    beliefs, model = listing.begin()
     single = reading.outcomes is None and len(reading.files) == 1 and listing.save is None
     if single and listing.sort != "file" and is_large(reading.files[0]):
         raise click.UsageError("--sort needs all answers at once, and a file this large is answered in parts")
@@ -182,29 +185,29 @@ def pool_files(reading: Reading, listing: Listing, writing: Writing) -> None:
 
             first = matched(first, model[1], model[0])
             model = model[0], model[1].named(first.classes)
-        asked, rate = Asked.of(listing, first, believed, model), prior_option("--base-rate", listing.base_rate, first)
+        asked, rate = Asked.of(listing, first, beliefs, model), prior_option("--base-rate", listing.base_rate, first)
         if parts is None:
             kept = asked.on(first, learning=listing.save is not None, how=reading.options)
-            file = PooledFile(first, kept, believed, rate, listing.save)
+            file = PooledFile(first, kept, listing.panel, beliefs, rate, listing.save)
         else:
-            file = _in_parts(parts, first, asked, believed, rate)
+            file = _in_parts(parts, first, asked, listing.panel, beliefs, rate)
         _write(file, listing, writing)
 
 
 def _in_parts(
-    parts: Parts, first: Forecasts, asked: Asked, believed: BeliefFile, rate: float | Array | None
+    parts: Parts, first: Forecasts, asked: Asked, panel: str | None, beliefs: Beliefs | None, rate: float | Array | None
 ) -> PooledFile:
     """Return a large file with its pool: fitted in one pass over all parts, or loaded and used as it is."""
     if asked.model is None:
         source = PartsSource.of(parts.forecasts(), asked.prior)
         kept = asked.fitted(fit_from(source, asked.name, **asked.options), source.sample)
         every, on = parts.forecasts(), lambda part: replace(kept, forecasts=part)
-        return PooledFile(source.sample, kept, believed, rate, None, parts, every, on)
+        return PooledFile(source.sample, kept, panel, beliefs, rate, None, parts, every, on)
     from opinionpool.streams.trained import matched
 
     file, trained = asked.model
     every = (matched(part, trained, file) for part in parts.forecasts())
-    return PooledFile(first, asked.on(first), believed, rate, None, parts, every, asked.on)
+    return PooledFile(first, asked.on(first), panel, beliefs, rate, None, parts, every, asked.on)
 
 
 @dataclass(eq=False)
@@ -299,11 +302,11 @@ class Asked:
 
     @classmethod
     def of(
-        cls, pooling: Pooling, forecasts: Forecasts, believed: BeliefFile, model: tuple[str, TrainedPool] | None
+        cls, pooling: Pooling, forecasts: Forecasts, beliefs: Beliefs | None, model: tuple[str, TrainedPool] | None
     ) -> Asked:
         """Return the pool that the options in `pooling` ask for, with a prior for the classes of `forecasts`."""
         prior = prior_option("--prior", pooling.prior, forecasts)
-        return cls(pooling.pool, prior, pooling.options(believed.beliefs), model)
+        return cls(pooling.pool, prior, pooling.options(beliefs), model)
 
     def fitted(self, state: Fitted, forecasts: Forecasts, trained: TrainedPool | None = None) -> Kept:
         """Return the pool with a state that was fitted to these forecasts."""

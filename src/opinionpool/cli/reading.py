@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from opinionpool.cli.options import COMPARISON, EXISTING, READING, BeliefFile, Command, Decorator, listed_in
+from opinionpool.cli.options import COMPARISON, EXISTING, READING, Command, Decorator, beliefs_of, listed_in
 from opinionpool.cli.output import progress
 from opinionpool.errors import ArgumentError, OpinionPoolError, TableError
 from opinionpool.findings import option_name
@@ -321,7 +321,7 @@ def find(reading: Reading, panel: str | None = None, model: tuple[str, TrainedPo
     lines = [["opinionpool", "pool", *reading.files, *replace(reading, options=way).words, *last] for way in ways]
     commands = [" ".join(map(typed, line)) for line in lines]
     try:
-        beliefs = BeliefFile.of(panel).beliefs
+        beliefs = beliefs_of(panel)
     except OpinionPoolError as error:
         findings = examine(diagnosis, commands, contents=contents)
         return replace(findings, obstacles=(*findings.obstacles, str(error)))

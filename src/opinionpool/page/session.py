@@ -8,7 +8,7 @@ import os
 import secrets
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -256,7 +256,7 @@ class Keeper:
             return
         own = Kept(session.name, session.when.isoformat(timespec="milliseconds"), session.present)
         try:
-            with self._lock, _locked(os.path.dirname(os.path.realpath(self._path))):
+            with self._lock:
                 every = {kept.page: kept for kept in reversed(read_kept(self._path))} | {own.page: own}
                 last = sorted(every.values(), key=lambda kept: kept.when)[-PAGES:]
                 pages = [
@@ -270,22 +270,6 @@ class Keeper:
             self.failure = f"{self._path} cannot be written: {error.strerror or error}"
         except ArgumentError as error:
             self.failure = str(error)
-
-
-@contextlib.contextmanager
-def _locked(folder: str) -> Iterator[None]:
-    """Exclusive lock on a folder of kept assessments; no lock where fcntl is missing."""
-    try:
-        import fcntl
-    except ImportError:
-        yield
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)
 
 
 def read_kept(path: str) -> tuple[Kept, ...]:
