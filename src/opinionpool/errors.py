@@ -27,25 +27,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-__all__ = [
-    "AccuracyUnknownError",
-    "ArgumentError",
-    "CellError",
-    "DuplicateError",
-    "ExpertError",
-    "LayoutError",
-    "LearningError",
-    "Note",
-    "OpinionPoolError",
-    "OpinionPoolWarning",
-    "OutcomeError",
-    "PanelError",
-    "ProbabilityError",
-    "SavedPoolError",
-    "ShapeError",
-    "TableError",
-]
-
 
 class OpinionPoolError(ValueError):
     """Base of every error that opinionpool raises on purpose.

@@ -158,21 +158,10 @@ def finding(
     remedies: Iterable[Remedy] = (),
     **params: Any,  # noqa: ANN401 - what a template quotes
 ) -> Finding:
-    """Return a finding with its text.
+    """Return a finding with its text, which begins with its place and quotes `params`.
 
-    Parameters
-    ----------
-    code : str
-        Its key in the table of messages.
-    place : Place, optional
-        Where it is; stands before the text, and its column and value can be quoted.
-    remedies : iterable of Remedy
-        Ways out, the first of which is assumed where reading goes on.
-    params : int, float, str, or sequence of str
-        What the template quotes; ``count`` is the number of cells, rows or names concerned.
+    The first remedy is assumed where reading goes on; ``count`` is the number of cells, rows or names concerned.
 
-    Examples
-    --------
     >>> finding("where", count=3, total=10).text
     '3 of 10 rows left out by --where'
     """

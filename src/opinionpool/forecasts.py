@@ -384,8 +384,8 @@ class Forecasts(Tabular):
         """Dense forecasts, (T, N), or (T, N, K) when K > 2; NaN where missing."""
         return read_only(self.dense())
 
-    def dense(self, rows: slice = slice(None), experts: Sequence[str] | None = None) -> Array:
-        """Return the array (T, N) or (T, N, K) of a run of events, by all experts or the given ones."""
+    def dense(self, rows: slice = slice(None), experts: Sequence[str] | None = None, *, ages: bool = False) -> Array:
+        """Return the array (T, N) or (T, N, K) of a run of events, by all experts or the given ones; or of `ages`."""
         expect_type(rows, slice, "rows")
         if rows.indices(len(self.events))[2] != 1:
             raise ShapeError(f"rows must be a run of events, one after the other, and it is {rows}")
@@ -396,14 +396,7 @@ class Forecasts(Tabular):
                 raise ExpertError(
                     f"experts must name all who have forecasts, and {shown(lacking[0])} is not among them"
                 )
-        return self._dense(self.probabilities, rows, self.experts if experts is None else experts)
-
-    def dense_ages(self, rows: slice, experts: Sequence[str]) -> Array:
-        """Ages in days of the forecasts on a run of events, by these experts, (t, N); NaN where unknown."""
-        return self._dense(self.ages, rows, experts)
-
-    def _dense(self, values: Array, rows: slice, experts: Sequence[str]) -> Array:
-        """Values of cells (M, ...) as an array (t, N, ...) of a run of events, by N experts; NaN where missing."""
+        values, experts = self.ages if ages else self.probabilities, self.experts if experts is None else experts
         first, last, _ = rows.indices(len(self.events))
         cells = slice(*np.searchsorted(self.event_index, (first, last)))
         column = self.expert_index[cells]

@@ -211,25 +211,11 @@ def raise_to_floors(q: Array, floors: Array) -> Array:
 
 
 def log_ratios(q: Array, prior: Array, floor: float = FLOOR) -> Array:
-    """Experts' probabilities to log-ratios, each class kept at least min(floor, prior / 100).
+    """Log-ratios (..., K - 1) of probabilities (..., K), or (...) of two classes, at least min(floor, prior / 100).
 
-    Parameters
-    ----------
-    q : ndarray
-        K = 2: probabilities of the second class, shape (...). K > 2: shape (..., K). NaN where missing.
-    prior : ndarray, shape (..., K)
-        Class probabilities that broadcast against the forecasts; 0 for classes that are no options of an event, of
-        which a forecast then says what it says on average beyond the prior.
-    floor : float
-        The largest floor.
+    NaN where a forecast is missing. `prior` (..., K) is 0 for classes that are no options of an event, of which a
+    forecast then says what it says on average beyond the prior.
 
-    Returns
-    -------
-    ndarray, shape (..., K - 1)
-        NaN where the forecast is missing.
-
-    Examples
-    --------
     >>> import numpy as np
     >>> log_ratios(np.array([0.8, 0.0, np.nan]), np.array([0.5, 0.5])).ravel().round(4)
     array([ 1.3863, -9.2102,     nan])

@@ -23,15 +23,10 @@ PATIENCE, UNWATCHED = 1.0, 30.0
 
 @contextmanager
 def advancing(progress: Progress, what: str) -> Iterator[Advance | None]:
-    """Give the function to call with the finished share; None if no progress is wanted.
+    """Give the function to call with the share of `what` that is done; None if no progress is wanted.
 
-    Parameters
-    ----------
-    progress : callable, bool or None
-        True shows a bar on standard error, or in a notebook, once there is something to wait for. Where standard error
-        is neither, as in a log, it writes a line after half a minute, and after each time twice as long.
-    what : str
-        What is being done.
+    True shows a bar on standard error, or in a notebook, once there is something to wait for. Where standard error is
+    neither, as in a log, it writes a line after half a minute, and after each time twice as long.
     """
     if not isinstance(progress, bool):
         expect_function(progress, "progress")

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from opinionpool.cli.pool import Asked
     from opinionpool.forecasts import Forecasts
     from opinionpool.page.answer import Material
-    from opinionpool.page.assessment import Assessment, blank, with_beliefs
+    from opinionpool.page.assessment import Assessment
     from opinionpool.pools.fit import Configured, FitOptions
     from opinionpool.report.findings import Saved, Source
     from opinionpool.streams.trained import TrainedPool
@@ -208,6 +208,7 @@ def _material(reading: Reading | None, panel: str | None, model: str | None) -> 
     """Return the page's data and its first assessment; None if the page makes the assessment itself."""
     from opinionpool.learning.beliefs import read_beliefs
     from opinionpool.page.answer import Material, Source
+    from opinionpool.page.assessment import blank, with_beliefs
     from opinionpool.page.session import start_of
 
     if model is not None:

@@ -86,7 +86,7 @@ class FittedPool:
         for rows, q, (own, rate) in forecasts.dense_blocks(self.experts, self.reference(prior), base_rate):
             timed = {}
             if POOLS[self.rule].timed and forecasts.made is not None:
-                timed = {"ages": forecasts.dense_ages(rows, self.experts)}
+                timed = {"ages": forecasts.dense(rows, self.experts, ages=True)}
             answers[rows] = self.pool(q, own, rate, **timed)
         return answers
 

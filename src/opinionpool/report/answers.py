@@ -378,20 +378,13 @@ class Coverage(NamedTuple):
 
 
 @cache
-def measured() -> tuple[Coverage, ...]:
-    """Return the rows of coverage.csv, as measured by ``benchmarks/coverage.py figures``."""
+def coverage(events: int, experts: int) -> Coverage:
+    """Return the row of coverage.csv (``benchmarks/coverage.py figures``) nearest to these numbers, as ratios."""
     text = Path(__file__).with_name("coverage.csv").read_text(encoding="utf-8")
     rows = (line.split(",") for line in text.splitlines()[1:])
-    return tuple(Coverage(int(t), int(n), *map(float, shares)) for t, n, *shares in rows)
-
-
-def coverage(events: int, experts: int) -> Coverage:
-    """Return the measured coverage for the numbers of resolved events and experts that are nearest, as ratios."""
-
-    def distance(row: Coverage) -> float:
-        return abs(math.log(row.events / max(events, 1))) + abs(math.log(row.experts / max(experts, 1)))
-
-    return min(measured(), key=distance)
+    measured = (Coverage(int(t), int(n), *map(float, shares)) for t, n, *shares in rows)
+    sizes = max(events, 1), max(experts, 1)
+    return min(measured, key=lambda row: sum(abs(math.log(a / b)) for a, b in zip(row, sizes, strict=False)))
 
 
 def coverage_words(events: int, experts: int) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import platform
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib.metadata import version
 
 import numpy as np
@@ -20,11 +21,11 @@ from opinionpool.report.blocks import (
     Block,
     Html,
     Section,
-    Table,
     beside,
     definitions,
     details,
     figure,
+    grid,
     joined,
     listing,
     long_table,
@@ -351,11 +352,7 @@ def method_section(f: Findings) -> Section:
         *((markup("SHA-256 of {}", name(file)), markup('<code class="hash">{}</code>', digest))
           for file, digest in f.options.source.digests),
     ]  # fmt: skip
-    columns = [
-        Column("what", [a for a, _ in rows], "", page=str),
-        Column("is", [b for _, b in rows], "version", page=str),
-    ]
-    return Section("method", "Method", [*parts, Table(columns, kind="plain")])
+    return Section("method", "Method", [*parts, replace(grid(["", "version"], rows, words=2), kind="plain")])
 
 
 def shares_words(members: Members) -> str:

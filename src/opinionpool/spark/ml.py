@@ -24,8 +24,9 @@ from pyspark.ml.util import (
 from pyspark.sql import DataFrame, functions as f
 
 from opinionpool.errors import ArgumentError
-from opinionpool.estimators.files import load, save
+from opinionpool.estimators.files import load
 from opinionpool.pools.registry import POOLS
+from opinionpool.saving.files import to_bytes
 from opinionpool.spark.functions import pool, summarize
 from opinionpool.streams.trained import TrainedPool
 
@@ -124,11 +125,7 @@ class _Writer(MLWriter):
 
     def saveImpl(self, path: str) -> None:  # noqa: N802 - the name that pyspark calls
         DefaultParamsWriter.saveMetadata(self._model, path, self.sc)
-        with tempfile.TemporaryDirectory() as folder:
-            file = os.path.join(folder, "pool.json")
-            save(self._model.trained, file)
-            with open(file, encoding="utf-8") as text:
-                rows = [(text.read(),)]
+        rows = [(to_bytes(self._model.trained).decode("ascii"),)]
         self.sparkSession.createDataFrame(rows, "pool string").coalesce(1).write.parquet(os.path.join(path, "data"))
 
 
