@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from opinionpool import arrays, logodds
+from opinionpool import logodds
 from opinionpool.errors import ProbabilityError, ShapeError
 
 HALF = np.array([0.5, 0.5])
@@ -76,14 +76,6 @@ def test_floors_do_not_depend_on_the_order_of_classes(order):
     assert moved == pytest.approx(full[list(order)], abs=1e-12)
 
 
-def test_two_classes_by_either_path():
-    q = np.array([[0.3, 0.7], [0.0, 1.0]])
-    prior = np.array([0.4, 0.6])
-    floors = np.minimum(1e-4, prior / 100)
-    as_rows = logodds.prior_log_ratios(logodds.raise_to_floors(q, floors))
-    assert logodds.log_ratios(q[:, 1], prior) == pytest.approx(as_rows, rel=1e-12)
-
-
 @given(st.lists(st.floats(-30, 30), min_size=1, max_size=5))
 def test_metric_is_that_of_centred_log_probabilities(ratios):
     a = np.array(ratios)
@@ -130,12 +122,6 @@ def test_the_least_prior_overflows_nowhere_and_what_is_below_is_refused():
     for prior, classes in ((1e-301, 2), ([5e-324, 0.5, 0.5], 3)):
         with pytest.raises(ProbabilityError, match="at least 1e-300"):
             logodds.class_probabilities(prior, classes)
-
-
-def test_masked_values_are_missing():
-    masked = np.ma.array([0.5, 99.0], mask=[False, True])
-    np.testing.assert_array_equal(logodds.check_probabilities(masked), [0.5, np.nan])
-    assert arrays.unmasked(np.ma.array([1, 0], mask=[True, False]), None).tolist() == [None, 0]
 
 
 def test_rows_over_classes_add_up_to_1_up_to_rounding():

@@ -219,10 +219,6 @@ class TestVerdicts:
         (note,) = (note for note in f.notes if note.code == "verdicts")
         assert note.text == "column 'verdict' holds verdicts, and no probabilities: levels of the scale 'B,tie,A'"
 
-    def test_without_ties_they_are_votes(self):
-        f = read(VERDICTS.replace("tie", "A").replace("A=B", "A"))
-        assert {str(scale) for scale in f.scales.values()} == {"B,A"}
-
     TIED = VERDICTS.replace("B>A,B", "B>A,tie").replace("tie,B", "tie,tie")
 
     def test_ties_are_half_an_outcome_of_each_or_void(self, tmp_path):

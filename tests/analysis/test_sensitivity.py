@@ -7,8 +7,6 @@ import numpy as np
 import pytest
 
 from opinionpool.analysis.sensitivity import (
-    bias_range,
-    calibration_range,
     correlation_range,
     sensitivity,
 )
@@ -87,14 +85,6 @@ def test_more_classes_are_an_error():
     f = Forecasts.from_array([[[0.5, 0.3, 0.2]]], [None], classes="abc")
     with pytest.raises(ArgumentError, match="two classes"):
         sensitivity(f, 0)
-
-
-@pytest.mark.parametrize("value", [-25.0, 0.0, 25.0])
-def test_limits_of_a_range_do_not_cross_its_value(value):
-    low, high = bias_range(Belief(value, 1000), 1.0, 1.0)
-    assert low <= value <= high
-    low, high = calibration_range(Belief(math.exp(value / 2), 1e-5), 1.0)
-    assert low <= math.exp(value / 2) <= high
 
 
 @pytest.mark.parametrize(

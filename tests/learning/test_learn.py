@@ -134,12 +134,6 @@ class TestWhatTheDataCannotSay:
         with pytest.raises(LearningError, match=told):
             fit(columns, y, **options)
 
-    @pytest.mark.parametrize("structure", ["full", "common", "exchangeable", "independent"])
-    def test_no_events_at_all(self, structure):
-        nothing = Forecasts.from_array(np.empty((0, 2)))
-        with pytest.raises(LearningError, match="no resolved events with forecasts"):
-            learn(nothing, structure=structure, beliefs=None)
-
     def test_pairwise_covariances_are_never_used_as_they_are(self):
         """Pairs of experts whose pairwise correlations form no correlation matrix."""
         up = np.array([[1, 1, NAN], [2, 2, NAN], [NAN, 1, 1], [NAN, 2, 2], [1, NAN, 2], [2, NAN, 1]])

@@ -39,12 +39,6 @@ def test_an_expert_who_forecasts_an_event_in_two_files_is_two_unless_times_or_a_
         read_forecasts(timed)
 
 
-def test_pieces_with_other_events_or_experts_are_one_table(two):
-    found = read_forecasts(two("event,expert,p\nq,a,.1\n", "event,expert,p\nr,a,.5\nq,b,.6\n"))
-    assert found.experts == ("a", "b")
-    assert "experts-of-files" not in codes(found)
-
-
 def test_rows_are_not_numbered_across_files(two):
     with pytest.raises(LayoutError):
         read_forecasts(two("ann,bob\n.1,.2\n", "ann,bob\n.3,.4\n"))
