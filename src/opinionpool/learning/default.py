@@ -129,7 +129,7 @@ def _learned(rows: DenseContrasts, believed: Believed, *, answers_only: bool, ev
     extremes = Extremes(harmonic_mean(limits, by_limit.probability), centre)
     resolved = rows.evidence(extremes.believed(rows.contrasts, rows.options))
     shrunken = marginal_features(resolved, believed)
-    fill = Parts(np.zeros(n), shrunken.spread, marginal_dependence(resolved, shrunken, believed))
+    fill = Parts(np.zeros(n), shrunken.spread, marginal_dependence(shrunken, believed))
     uncertain = not answers_only and n <= MOST_UNCERTAIN
     by_topic = not answers_only and rows.topics is not None
     near = by_limit.probability @ by_limit.mean if len(limits) > 1 else None

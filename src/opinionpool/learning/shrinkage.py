@@ -15,20 +15,13 @@ import numpy as np
 from opinionpool.arrays import Array
 from opinionpool.estimation import averages as estimates
 from opinionpool.estimation.rows import ResolvedEvents
-from opinionpool.learning.constants import (
-    COMMON_BIAS_EVENTS,
-    EXPERT_WORTH,
-    PAIR_WORTH,
-    PANEL_WORTH,
-)
+from opinionpool.learning.constants import COMMON_BIAS_EVENTS, EXPERT_WORTH, PANEL_WORTH
 from opinionpool.learning.prior import Believed
-from opinionpool.model.correlation import CommonCorrelation, Dependence, MatrixCorrelation
+from opinionpool.model.correlation import CommonCorrelation, Dependence
 from opinionpool.model.nested import NestedCorrelation
 
 # A correlation learned from few pairs is not believed beyond these.
 LOWEST, HIGHEST = 0.0, 0.99
-# Experts up to whom a correlation for each pair is looked at.
-MOST_PAIRED = 200
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +74,7 @@ def marginal_bias(evidence: ResolvedEvents, believed: Believed) -> Array:
     return _marginal_means(evidence, Centre.of(believed, evidence.classes - 1))[0].bias
 
 
-def believed_correlations(features: MarginalFeatures, believed: Believed) -> Dependence:
+def marginal_dependence(features: MarginalFeatures, believed: Believed) -> Dependence:
     """Dependence by one correlation, or by nested evidence with that mean correlation if believed accuracies differ."""
     n, rho, accuracy = len(features.spread), features.correlation, believed.accuracy.value
     if rho < 0 or np.ptp(accuracy) == 0:
@@ -89,18 +82,6 @@ def believed_correlations(features: MarginalFeatures, believed: Believed) -> Dep
     size = np.sort(np.sqrt(accuracy))
     mean = float((np.cumsum(size)[:-1] / size[1:]).sum()) / (n * (n - 1) / 2)
     return NestedCorrelation(np.sqrt(accuracy), min(rho / mean, HIGHEST))
-
-
-def marginal_dependence(evidence: ResolvedEvents, features: MarginalFeatures, believed: Believed) -> Dependence:
-    """Weighted average of a common correlation and each pair's own; the common one only if forecasts are missing."""
-    n, common = len(features.spread), believed_correlations(features, believed)
-    if not evidence.complete or not 2 < n <= MOST_PAIRED:
-        return common
-    each, _ = _marginal_means(evidence, Centre.of(believed, evidence.classes - 1))
-    found = estimates.correlations(estimates.residual_products(evidence, each))
-    events = evidence.design.events(evidence.answered)
-    share = events / (events + PAIR_WORTH + n + believed.correlation_worth)
-    return MatrixCorrelation(share * found + (1.0 - share) * common.matrix())
 
 
 def believed_features(believed: Believed, d: int) -> MarginalFeatures:
