@@ -62,7 +62,7 @@ ROUNDS = 2
 JUDGING = 4096
 # An outcome also decides what open events stand for. Up to so many resolved events, panels are therefore judged with
 # features learned without the event's fold, of so many; beyond, one outcome decides hardly anything.
-FOLDED, FOLDS = 1000, 10
+FOLDED, FOLDS = 1000, 5
 # So many forecasts, all the same, say nothing. With fewer, as most in a crowd give, that may be chance, but for those
 # that repeat the prior.
 CONSTANT = 10, 1
