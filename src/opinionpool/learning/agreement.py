@@ -32,45 +32,19 @@ STILL = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Agreement:
-    """Agreement of each of N experts with the others, and the relative accuracy that it implies.
+    """Agreement of each of N experts with the others, and the relative accuracy that it implies."""
 
-    Attributes
-    ----------
-    correlation : ndarray, shape (N,)
-        With the mean of the others, drawn towards the panel's.
-    accuracy : ndarray, shape (N,)
-        Relative, with a geometric mean of 1.
-    sharpness : ndarray, shape (N,)
-        Relative accuracy of experts who are calibrated and say as much, with a geometric mean of 1.
-    events : float
-        Weight of the events with forecasts by several.
-    least : float
-        Correlation that errors have at least.
-    """
-
-    correlation: Array
-    accuracy: Array
-    sharpness: Array
-    events: float
-    least: float
+    correlation: Array  # (N,); with the mean of the others, drawn towards the panel's
+    accuracy: Array  # (N,); relative, with a geometric mean of 1
+    sharpness: Array  # (N,); the same, of experts who are calibrated and say as much
+    events: float  # weight of the events with forecasts by several
+    least: float  # correlation that errors have at least
 
     @classmethod
     def among(
         cls, event: Index, expert: Index, contrasts: Array, weight: Array, experts: int, *, options: bool = False
     ) -> Agreement:
-        """Agreement among experts, from contrasts of M forecasts and without outcomes.
-
-        Parameters
-        ----------
-        event, expert : ndarray of int, shape (M,)
-        contrasts : ndarray, shape (M, K - 1)
-            Already `levelled` if events have options of their own.
-        weight : ndarray, shape (T,)
-            Frequencies.
-        experts : int
-        options : bool
-            Whether events have options of their own.
-        """
+        """Agreement by contrasts (M, K - 1), of events with `options` `levelled`, and frequencies of events (T,)."""
         sums = _Sums.of(event, expert, contrasts, weight, experts, options=options)
         count = np.maximum(sums.count, 1.0)
         spread = np.sqrt(np.maximum(sums.own / count, 0.0))

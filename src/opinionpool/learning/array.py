@@ -63,17 +63,9 @@ class ArraySource:
         classes: Sequence[object] | None = None,
         prior: npt.ArrayLike | None = None,
     ) -> ArraySource | None:
-        """Source of forecasts `q` and outcomes `y`; None if `q` or `y` cannot be used without being copied.
+        """Source of forecasts (T, N), or (T, N, K) for K > 2, and outcomes (T,); None if they would have to be copied.
 
-        Parameters
-        ----------
-        q : ndarray, shape (T, N); (T, N, K) for K > 2 classes
-        y : ndarray, shape (T,)
-            0 and 1, or NaN where not resolved; with `classes` their positions, or -1.
-        classes : sequence, optional
-            K labels.
-        prior : float or array_like, shape (K,), optional
-            As for `opinionpool.learning.learn.learn`.
+        Outcomes are 0 and 1, or NaN where not resolved; with `classes`, K labels, their positions, or -1.
         """
         k = 2 if classes is None else len(classes)
         if not _fits(q, y, k) or (prior is not None and axes(prior, "prior") > (0 if k == 2 else 1)):

@@ -20,30 +20,15 @@ from opinionpool.model.panel import Panel, PoolingPanel
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class CrowdPosterior(Posterior):
-    """Posterior of the intercept and the slopes of B panels of N experts, as a mixture of normals.
+    """Posterior of the intercept and the slopes of B panels of N experts, as a mixture of normals."""
 
-    Attributes
-    ----------
-    contrast : ndarray, shape (B, N)
-        Contrast means of each panel.
-    nested : ndarray of bool, shape (B,)
-        Whether its experts depend on each other as in the second of `parts`; else as in the first.
-    parts : tuple of Parts
-        The panels of each kind of dependence together, as they count in the mean answer.
-    shift : ndarray, shape (K - 1,)
-        How far the intercept moved biases.
-    variance : ndarray, shape (3, N)
-        Of a whitened coordinate of each expert's bias, of its contrast, and of the logarithm of its spread.
-    turn : ndarray, shape (K - 1, K - 1)
-        From whitened coordinates to log-ratios.
-    """
-
-    contrast: Array
-    nested: Mask
-    parts: tuple[Parts, ...]
-    shift: Array
+    contrast: Array  # (B, N); contrast means of each panel
+    nested: Mask  # (B,); whether its experts depend on each other as in the second of `parts`; else as in the first
+    parts: tuple[Parts, ...]  # the panels of each kind of dependence together, as they count in the mean answer
+    shift: Array  # (K - 1,); how far the intercept moved biases
+    # (3, N); of a whitened coordinate of each expert's bias, of its contrast, and of the logarithm of its spread
     variance: Array
-    turn: Array
+    turn: Array  # (K - 1, K - 1); from whitened coordinates to log-ratios
 
     @classmethod
     def by(

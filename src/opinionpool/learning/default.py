@@ -57,17 +57,8 @@ def default_fit(
 ) -> DefaultFit:
     """Fit of the default pool to contrasts, with or without resolved events.
 
-    Parameters
-    ----------
-    data : DenseContrasts
-        Where events have options of their own, nobody has a bias.
-    believed : Believed
-        Beforehand, of these experts.
-    answers_only : bool, default False
-        Whether neither what is still open nor what each expert is like by itself is found out.
-    every : callable, optional
-        Returns all resolved events in blocks; the data are a sample of them, which decides on dependence and biases,
-        all events on intercept and weights.
+    Where the data are a sample, which decides on dependence and biases, `every` returns all resolved events in blocks.
+    With `answers_only`, neither what is still open nor what each expert is like by itself is found out.
 
     Raises
     ------

@@ -41,19 +41,9 @@ def independent_weight(
 ) -> tuple[Array, Array | None, tuple[Note, ...]]:
     """Frequencies of the events, (T,), divided by the design effect of dependent events, and notes on this.
 
-    The first are for coefficients, the second for comparing answers; None where they are as given.
-
-    Parameters
-    ----------
-    forecasts : Forecasts
-        Its groups are looked at; without any, the days on which its events closed or were resolved. Days on which
-        forecasts were made reduce nothing, but where surprises follow them a note asks whether events closed then, too.
-    reference : ndarray, shape (T, K)
-        Prior of each event.
-    weight : ndarray, shape (T,)
-        Frequencies.
-    floor : float
-        Least probability taken from an expert.
+    The first are for coefficients, the second for comparing answers; None where they are as given. Groups are looked
+    at; without any, the days on which events closed or were resolved. Days on which forecasts were made reduce nothing,
+    but where surprises follow them a note asks whether events closed then, too.
     """
     known = by_group(forecasts) or by_settlement(forecasts)
     found = known or by_date(forecasts)
@@ -83,19 +73,9 @@ def independent_weight(
 def independent_share(residuals: Sequence[tuple[Array, int]], member: Index, weight: Array, days: int = 0) -> Array:
     """Number of independent events that each event of a group counts as, (G,): the least over the coefficients.
 
-    Where n events have a correlation of r, each tells 1 / (1 + (n - 1) r), and less where that lasts. The logarithm of
-    this is averaged over what is believed of r and what the residuals say of it, so that one event moves it little.
-
-    Parameters
-    ----------
-    residuals : sequence of (ndarray, shape (T, p), int)
-        Of a coefficient each, and how many of the columns are free.
-    member : ndarray of int, shape (T,)
-        The group of each event.
-    weight : ndarray, shape (T,)
-        Frequencies.
-    days : int
-        So many of the groups, the first, are days in order, and what they have in common may last.
+    Where n events have a correlation of r, each tells 1 / (1 + (n - 1) r), and less where that lasts over the first
+    `days` groups. The logarithm of this is averaged over what is believed of r and what the residuals (T, p) of each
+    coefficient, of whose columns so many are free, say of it, so that one event moves it little.
     """
     size = np.bincount(member, weights=weight)
     grid = [(r, phi) for r in SHARED for phi in (LASTING if days > 1 and r > 0 else (0.0,))]

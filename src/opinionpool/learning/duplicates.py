@@ -35,19 +35,12 @@ FIRST, HEAD = 64, 1 << 16
 class Duplicates:
     """Map from experts to the distinct experts whose forecasts they repeat.
 
-    Attributes
-    ----------
-    source : ndarray of int, shape (N,)
-        The distinct expert behind each; `CONSTANT` for constant experts, `NEW` for those without any forecast,
-        who are taken to be like the others on average, but for what is believed of them. If all the others
-        are constant, each of these is distinct.
-    first : ndarray of int, shape (V,)
-        The first expert of each group of duplicates.
-    notes : tuple of Note
+    Experts without any forecast are taken to be like the others on average, but for what is believed of them. If all
+    the others are constant, each of these is distinct.
     """
 
-    source: npt.NDArray[np.intp]
-    first: npt.NDArray[np.intp]
+    source: npt.NDArray[np.intp]  # (N,); the distinct expert behind each, `CONSTANT` or, without any forecast, `NEW`
+    first: npt.NDArray[np.intp]  # (V,); the first expert of each group of duplicates
     notes: tuple[Note, ...]
 
     @classmethod

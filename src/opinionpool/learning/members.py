@@ -34,17 +34,6 @@ SLOPE_PROBABILITIES = np.array([1.0, 4.0, 1.0]) / 6.0
 class Members:
     """Mixture of the log pool, the simple average and one expert to follow.
 
-    Attributes
-    ----------
-    shares : ndarray, shape (3,)
-        Posterior probabilities of the log pool, the simple average, and one expert to follow.
-    before : ndarray, shape (3,)
-        Prior ones.
-    count : ndarray, shape (N,)
-        How much each expert counts in the average.
-    follow : ndarray, shape (N,)
-        Posterior probability of each expert that this is the one.
-
     Examples
     --------
     >>> import numpy as np
@@ -54,10 +43,10 @@ class Members:
     array([0.66, 0.23, 0.11])
     """
 
-    shares: Array
-    before: Array
-    count: Array
-    follow: Array
+    shares: Array  # (3,); posterior probabilities of the log pool, the simple average, and one expert to follow
+    before: Array  # (3,); prior ones
+    count: Array  # (N,); how much each expert counts in the average
+    follow: Array  # (N,); posterior probability of each expert that this is the one
 
     @classmethod
     def prior(cls, believed: Believed) -> Members | None:

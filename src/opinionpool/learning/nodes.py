@@ -100,36 +100,17 @@ class Sums(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Nodes:
-    """B nodes of the prior of the weights (direction and spread), each with J normals of the weights' sum s.
+    """B nodes of the prior of the weights (direction and spread), each with J normals of the weights' sum s."""
 
-    Attributes
-    ----------
-    probability : ndarray, shape (B,)
-    direction : ndarray, shape (B, N)
-        v, which add up to 1.
-    weight_sd : ndarray, shape (B,)
-        τ; 0 where `own` says how weights differ.
-    sums : Sums
-    dependence : tuple of Dependent
-        Of each node.
-    relative_sd : ndarray, shape (B,)
-        τ in units of s₀/√N.
-    free : int
-        Coefficients of the intercept, K - 1.
-    own : ndarray or None, shape (B, N, N)
-        Roots of covariances of the weights where beliefs about experts differ.
-    common : ndarray or None, shape (K - 1,)
-        What else is open about the intercept, in its standard deviations: the share that is an error of a common bias.
-    """
-
-    probability: Array
-    direction: Array
-    weight_sd: Array
+    probability: Array  # (B,)
+    direction: Array  # (B, N); v, which add up to 1
+    weight_sd: Array  # (B,); τ, or 0 where `own` says how weights differ
     sums: Sums
-    dependence: tuple[Dependent, ...]
-    relative_sd: Array
-    free: int = 1
-    own: Array | None = None
+    dependence: tuple[Dependent, ...]  # of each node
+    relative_sd: Array  # (B,); τ in units of s₀/√N
+    free: int = 1  # coefficients of the intercept, K - 1
+    own: Array | None = None  # (B, N, N); roots of covariances of the weights where beliefs about experts differ
+    # (K - 1,); what else is open about the intercept, in its standard deviations: the share that is an error of a bias
     common: Array | None = None
 
     @property

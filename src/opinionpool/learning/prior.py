@@ -71,20 +71,11 @@ USUAL_LIMIT = harmonic_mean(LIMITS, LIMIT_PROBABILITIES)
 
 @dataclass(frozen=True, eq=False)
 class Feature:
-    """Beliefs about one feature of N experts: values, and their worth in events.
+    """Beliefs about one feature of N experts: values, and their worth in events."""
 
-    Attributes
-    ----------
-    value : ndarray, shape (N,)
-    worth : ndarray, shape (N,)
-        In events, beyond what is assumed of any panel; 0 where nothing is believed.
-    named : ndarray of bool, shape (N,)
-        Where it is believed of that expert by name.
-    """
-
-    value: Array
-    worth: Array
-    named: npt.NDArray[np.bool_]
+    value: Array  # (N,)
+    worth: Array  # (N,); beyond what is assumed of any panel, 0 where nothing is believed
+    named: npt.NDArray[np.bool_]  # (N,); where it is believed of that expert by name
 
     @classmethod
     def of(cls, beliefs: list[Belief | None], common: Belief | None, default: float) -> Feature:
@@ -121,25 +112,14 @@ class Feature:
 
 @dataclass(frozen=True, eq=False)
 class Believed:
-    """Beliefs about N experts, as arrays.
-
-    Attributes
-    ----------
-    calibration, accuracy, bias : Feature
-        Accuracies are absolute; those of experts without a belief are those of any panel.
-    correlation : Belief or None
-    limit : float or None
-        How far extremes are believed, None if that is learned.
-    given : bool
-        Whether there are any beliefs.
-    """
+    """Beliefs about N experts, as arrays; accuracies are absolute."""
 
     calibration: Feature
     accuracy: Feature
     bias: Feature
     correlation: Belief | None = None
-    limit: float | None = None
-    given: bool = False
+    limit: float | None = None  # how far extremes are believed, None if that is learned
+    given: bool = False  # whether there are any beliefs
     agreement: Agreement | None = None
 
     @classmethod

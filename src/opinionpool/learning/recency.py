@@ -125,18 +125,10 @@ class Recency(Tabular):
         return float(np.exp(probabilities[decays] / total @ np.log(self.half_lives[decays])))
 
     def contrasts(self, event: Index, contrast: Array, age: Array, events: int, count: Array | None = None) -> Array:
-        """Contrasts discounted by age, (M, K - 1), averaged over the posterior of half-lives and correlations.
+        """Contrasts L − L°, (M, K - 1), discounted by age in days, (M,), NaN where unknown, and so as the newest.
 
-        Parameters
-        ----------
-        event : ndarray of int, shape (M,)
-        contrast : ndarray, shape (M, K - 1)
-            L − L°.
-        age : ndarray, shape (M,)
-            In days, NaN where unknown; then the forecast counts as the newest.
-        events : int
-        count : ndarray, shape (M,), optional
-            For how many forecasts each counts, 1 unless given; those that count for none stay as they are.
+        They are averaged over the posterior of half-lives and correlations. Those that count for none, `count` (M,),
+        stay as they are.
         """
         count = np.ones(len(age)) if count is None else count
         found = np.zeros_like(contrast)
@@ -150,15 +142,7 @@ class Recency(Tabular):
         return np.where(count[:, None] > 0, found, contrast)
 
     def forecasts(self, forecasts: Forecasts, reference: Array, floor: float = FLOOR) -> Forecasts:
-        """Forecasts discounted by age; their times are dropped, so that they are not discounted twice.
-
-        Parameters
-        ----------
-        forecasts : Forecasts
-        reference : ndarray, shape (T, K)
-            Each event's prior.
-        floor : float
-        """
+        """Forecasts discounted by age, given each event's prior (T, K); without times, so that this happens once."""
         if forecasts.made is None:
             return forecasts
         plain = replace(forecasts, made=None, asked=None)
@@ -251,16 +235,7 @@ class Counted(NamedTuple):
 
 
 def learn_recency(forecasts: Forecasts, reference: Array, weight: Array, floor: float = FLOOR) -> Recency | None:
-    """Posterior of half-lives by outcomes and agreement; None if there are few of both, or few forecasts have an age.
-
-    Parameters
-    ----------
-    forecasts : Forecasts
-    reference : ndarray, shape (T, K)
-        Each event's prior.
-    weight : ndarray, shape (T,)
-        Frequencies.
-    """
+    """Posterior of half-lives by outcomes and agreement; None where there are few of both, or of ages."""
     if forecasts.made is None or forecasts.options is not None:
         return None
     beyond = contrasts(forecasts.probabilities, reference[forecasts.event_index], floor)
@@ -332,37 +307,20 @@ def _evidence(
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Pairs of an old contrast and a newer contrast on the same event.
+    """Pairs of an old contrast and a newer contrast, by somebody else, on the same event.
 
-    If a forecast of age t has kept the share 2^(−t/h) of what was known when it was made, a contrast C is a blurred
-    copy of one, C′, that was made d days later on the same event: given C′ it is taken as normal with mean r f C′
-    and variance v ((1 − r) + r f (1 − r f)), f = 2^(−d/h). v is the variance of contrasts, and r which share of it
-    two of them have in common when they are made together. That is exact at r = 1, whatever the outcome. Below, the
-    mean depends on the outcome too: by f r (1 − r) v/2 to either side where the rest is noise, f (1 − r) v/2 where
-    it is what just one of them knows; this is left out. What they do not share makes them differ at any distance,
-    decay the more the longer it was.
-
-    A pair is a forecast and the newest one by somebody else. Those whose forecasts are old may know less, or other
-    things. Where it is always the same who are early, that looks like decay, so pairs count by how much the time
-    between the forecasts of the same experts varies, and are relevant with a probability only; outcomes soon count
-    for more.
-
-    Attributes
-    ----------
-    old, new : ndarray, shape (P, K - 1)
-    days : ndarray, shape (P,)
-        How much later the newer one was made, above 0.
-    weight : ndarray, shape (P,)
-        For how many events each counts: those on one are of experts who depend on each other.
-    varied : float
-        How far differences are those of time, and not of who forecast, from 0 to 1.
+    Given a contrast C' that was made d days later, C is normal with mean r f C' and variance
+    v ((1 − r) + r f (1 − r f)), f = 2^(−d/h), r the share that two have in common when they are made together. Where it
+    is always the same who are early, who may know other things, that looks like decay, so pairs count by how much the
+    time between forecasts of the same experts varies.
     """
 
+    # old, new: (P, K - 1)
     old: Array
     new: Array
-    days: Array
-    weight: Array
-    varied: float = 1.0
+    days: Array  # (P,); how much later the newer one was made, above 0
+    weight: Array  # (P,); for how many events each counts: those on one are of experts who depend on each other
+    varied: float = 1.0  # how far differences are those of time, and not of who forecast, from 0 to 1
 
     @classmethod
     def of(cls, event: Index, old: Array, new: Array, days: Array, count: Array, weight: Array) -> Pairs:
@@ -401,17 +359,7 @@ class Pairs:
 def agreement(event: Index, source: Index, contrast: Array, age: Array, count: Array, weight: Array) -> Pairs:
     """Pairs of an older forecast and the mean of the newest forecasts by other experts on the same event.
 
-    Parameters
-    ----------
-    event, source : ndarray of int, shape (M,)
-        The event and the distinct expert behind each forecast.
-    contrast : ndarray, shape (M, K - 1)
-    age : ndarray, shape (M,)
-        In days, NaN where unknown.
-    count : ndarray, shape (M,)
-        For how many each counts.
-    weight : ndarray, shape (T,)
-        Frequencies.
+    `source` (M,) is the distinct expert behind each forecast, `count` (M,) for how many each counts.
     """
     events, contrast = len(weight), limited(contrast)
     newest = np.full(events, np.inf)

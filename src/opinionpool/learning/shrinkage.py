@@ -26,18 +26,10 @@ LOWEST, HIGHEST = 0.0, 0.99
 
 @dataclass(frozen=True, eq=False)
 class MarginalFeatures:
-    """Features of each expert, estimated marginally, and their common correlation.
+    """Features of each expert, estimated marginally, and their common correlation."""
 
-    Attributes
-    ----------
-    bias : ndarray, shape (N, K - 1)
-    contrast, spread : ndarray, shape (N,)
-        mu and sigma of the contrasts.
-    correlation : float
-        The common one.
-    """
-
-    bias: Array
+    bias: Array  # (N, K - 1)
+    # contrast, spread: (N,); mu and sigma of the contrasts
     contrast: Array
     spread: Array
     correlation: float

@@ -145,16 +145,10 @@ class TopicEffects(Tabular):
         return self if self.cross is None else replace(self, cross=self.cross[..., column] * part)
 
     def shift(self, topics: npt.ArrayLike, common: Array, contrasts: Array | None = None) -> TopicShift:
-        """Topic effects on the answers on T events.
+        """Topic effects on the answers on T events, `common` (T, K - 1) of which are beyond L°.
 
-        Parameters
-        ----------
-        topics : array_like of str, shape () or (T,)
-            Topics that were not there when learning have the common values; of "" nothing more is open than in common.
-        common : ndarray, shape (T, K - 1)
-            How far the common answers are from L°.
-        contrasts : ndarray, shape (T, N, K - 1), optional
-            Debiased, none missing; where they are needed.
+        Topics that were not there when learning have the common values; of "" nothing more is open than in common.
+        Debiased contrasts (T, N, K - 1), none missing, are given where they are needed.
         """
         place = {name: g for g, name in enumerate(self.topics)}
         labels = np.broadcast_to(np.asarray(topics, dtype=object), len(common))

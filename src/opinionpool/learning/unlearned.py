@@ -33,33 +33,17 @@ MOST_NAMED = 8
 
 @dataclass(frozen=True, eq=False)
 class DefaultFit:
-    """Fit of the default pool: parts of its panel, posterior, members and notes.
-
-    Attributes
-    ----------
-    parts : Parts
-    bias : ndarray, shape (N, K - 1)
-    extremes : Extremes
-    marginal : MarginalFeatures or None
-        What the data say of each expert by itself, extremes believed; if nothing was learned, what is believed of it.
-    posterior : Posterior or None
-        Of intercept and weights; None for more than `MOST_UNCERTAIN` experts.
-    learned : bool
-        Whether outcomes had a part in it.
-    notes : tuple of Note
-    members : Members or None
-        What is mixed with the log pool; None for a panel that somebody assessed, and where events have options.
-    topics : TopicEffects or None
-    """
+    """Fit of the default pool: parts of its panel, posterior, members and notes."""
 
     parts: Parts
-    bias: Array
+    bias: Array  # (N, K - 1)
     extremes: Extremes
+    # What the data say of each expert by itself, extremes believed; if nothing was learned, what is believed of it.
     marginal: MarginalFeatures | None
-    posterior: Posterior | None
-    learned: bool
+    posterior: Posterior | None  # of intercept and weights; None for more than `MOST_UNCERTAIN` experts
+    learned: bool  # whether outcomes had a part in it
     notes: tuple[Note, ...] = ()
-    members: Members | None = None
+    members: Members | None = None  # None for a panel that somebody assessed, and where events have options
     topics: TopicEffects | None = None
 
     def of_all(self, duplicates: Duplicates, believed: Believed) -> DefaultFit:
