@@ -30,9 +30,8 @@ from opinionpool.model.panel import Panel
 
 # How far weights may differ between classes; averaged by how well each predicts the outcomes.
 SPREADS = tuple(Spreads(*each) for each in CLASS_SPREADS)
-# Posterior probability that weights differ below which they do not; a size that is less probable than this, relative to
-# the others, is left out of the average.
-LEAST, NEGLIGIBLE = 0.05, 1e-3
+# Posterior probability that weights differ below which they do not.
+LEAST = 0.05
 # Coefficients up to which the data are asked, and up to which they are learned.
 ASKED, MOST = 600, 2000
 # How notes begin that say why they do not differ.
@@ -70,7 +69,7 @@ class Alternatives:
     @property
     def centre(self) -> Array:
         """Posterior mean of the coefficients, over all `SPREADS`."""
-        return self.average()[0]
+        return np.asarray(self.probability @ np.array([each.mean for each in self.found]))
 
     @property
     def probability(self) -> Array:
@@ -79,13 +78,11 @@ class Alternatives:
 
     def average(self, *, differ: bool = False) -> tuple[Array, Array]:
         """Posterior mean and covariance of the coefficients over all `SPREADS`; if `differ`, over all but the first."""
-        probability = self.probability * (np.arange(len(self.found)) >= differ)
-        kept = np.flatnonzero(probability > NEGLIGIBLE * probability.sum())
-        share = probability[kept] / probability[kept].sum()
-        values = np.array([self.found[i].mean for i in kept])
-        mean = share @ values
-        within = sum(part * self.found[i].covariance for part, i in zip(share, kept, strict=True))
-        return mean, within + (values - mean).T * share @ (values - mean)
+        probability, found = self.probability[differ:], self.found[differ:]
+        share, values = probability / probability.sum(), np.array([each.mean for each in found])
+        away = values - share @ values
+        within = sum(part * each.covariance for part, each in zip(share, found, strict=True))
+        return share @ values, within + away.T * share @ away
 
 
 def with_class_model(

@@ -19,14 +19,16 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool.arrays import LEAST, Array, Index, Mask
+from opinionpool.estimation.likelihood import Design
+from opinionpool.estimation.newton import posterior_modes
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.constants import ARBITRARY, BASE_RATE, SHIFT
 from opinionpool.learning.problem import Problem
 from opinionpool.logodds import expit, logit
 from opinionpool.names import places
 
-# Steps of Newton's method for the base rate; rounds in which leniency is found, and the change that ends them.
-STEPS, ROUNDS, TOLERANCE = 30, 20, 1e-10
+# Rounds in which leniency is found, and the change that ends them.
+ROUNDS, TOLERANCE = 20, 1e-10
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,14 +174,11 @@ def _leniency(event: Index, judge: Index, scores: Array) -> Array:
 
 def _shift(mean: float, problem: Problem) -> float:
     """Posterior mean of a scale's shift, given `mean`, the mean log-odds of scores on the scale."""
-    events, happened = float(problem.events.sum()), float(problem.events[1])
     centre = 0.0 if problem.estimated else float(problem.expected.mean())
-    base = centre
-    for _ in range(STEPS):
-        p = float(expit(base))
-        information = events * p * (1.0 - p) + BASE_RATE**-2
-        base -= (events * p - happened + (base - centre) / BASE_RATE**2) / information
-    gap, own, both = mean - base, 1.0 / information, 1.0 / information + SHIFT**2
+    outcomes = Design.of(np.full((2, 1, 1), BASE_RATE), np.arange(2), np.full((2, 1), centre), problem.events)
+    (base,) = posterior_modes(outcomes)
+    gap, own = mean - centre - BASE_RATE * float(base.coefficients[0]), BASE_RATE**2 / float(base.precision[0, 0])
+    both = own + SHIFT**2
     # Of the probability that the scale stands anywhere, the log-odds.
     arbitrary = logit(ARBITRARY) + 0.5 * (np.log(own / both) + gap**2 * (1.0 / own - 1.0 / both))
     return float(expit(arbitrary) * gap * SHIFT**2 / both)
