@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
 
-from opinionpool.analysis.rater_agreement import rater_agreement
 from opinionpool.errors import Note
 from opinionpool.findings import finding
 from opinionpool.forecasts import Forecasts
@@ -30,6 +29,7 @@ from opinionpool.report.listing import (
     write_text,
     write_topics,
 )
+from opinionpool.scoring.leaderboard import rater_agreement
 from opinionpool.text import counted
 
 if TYPE_CHECKING:

@@ -28,10 +28,9 @@ from opinionpool.pools.fit import Configured, FitOptions, PoolLike, configured
 from opinionpool.pools.registry import POOLS
 from opinionpool.priors import with_priors
 from opinionpool.progress import Progress, advancing
-from opinionpool.scoring.cross_validation import Occasions, Trial, run_trial
+from opinionpool.scoring.cross_validation import Occasions, Rival, Trial, run_trial
 from opinionpool.scoring.intervals import LEVEL, ClusterSums, Difference, difference_intervals
 from opinionpool.scoring.leaderboard import own_scores
-from opinionpool.scoring.rivals import Rival
 from opinionpool.scoring.scores import at_floor
 from opinionpool.scoring.splits import Plan, Splits, clusters_of
 from opinionpool.text import counted

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from opinionpool.analysis.rater_agreement import rater_agreement
 from opinionpool.forecasts import Forecasts
+from opinionpool.scoring.leaderboard import rater_agreement
 
 MISSING = float("nan")
 
