@@ -17,7 +17,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from threadpoolctl import threadpool_info
 from timing import Comparison, interleave
 
-from opinionpool.estimation.dense import dense_statistics
+from opinionpool.estimation.statistics import dense_statistics
 from opinionpool.estimators.pools import GaussianPool
 
 Array = npt.NDArray[np.float64]

@@ -12,8 +12,7 @@ import opinionpool as op
 from opinionpool import blocks as blockwise, logodds
 from opinionpool.errors import ProbabilityError
 from opinionpool.estimation import sampling
-from opinionpool.estimation.dense import dense_statistics
-from opinionpool.estimation.statistics import Statistics
+from opinionpool.estimation.statistics import Statistics, dense_statistics
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.array import ArraySource
 from opinionpool.learning.learn import learn, learn_from

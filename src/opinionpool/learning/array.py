@@ -13,10 +13,9 @@ import numpy.typing as npt
 from opinionpool import logodds
 from opinionpool.arrays import Array, Floats, Index, Mask, axes
 from opinionpool.blocks import Bounds, blocks, floored_log_odds
-from opinionpool.estimation.dense import Codes, dense_statistics
 from opinionpool.estimation.regression import Observations
 from opinionpool.estimation.sampling import Draw, Keys, given_keys, mixed, name_keys, rooms, row_contents, sample_note
-from opinionpool.estimation.statistics import few_enough
+from opinionpool.estimation.statistics import Codes, dense_statistics, few_enough
 from opinionpool.forecasts import Forecasts, cells_of
 from opinionpool.labels import UNRESOLVED
 from opinionpool.learning.leakage import leaked_columns

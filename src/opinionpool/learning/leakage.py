@@ -10,7 +10,7 @@ import numpy as np
 from opinionpool.arrays import Array, Floats, Index, Mask
 from opinionpool.blocks import blocks
 from opinionpool.errors import Note
-from opinionpool.estimation.dense import Codes
+from opinionpool.estimation.statistics import Codes
 from opinionpool.forecasts import Forecasts
 from opinionpool.logodds import expit
 from opinionpool.text import listed, shown

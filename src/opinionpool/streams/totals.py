@@ -14,8 +14,7 @@ from opinionpool import logodds
 from opinionpool.arguments import brief
 from opinionpool.arrays import Array, Index, as_array
 from opinionpool.errors import ArgumentError, ProbabilityError, ShapeError
-from opinionpool.estimation.dense import dense_statistics
-from opinionpool.estimation.statistics import Statistics
+from opinionpool.estimation.statistics import Statistics, dense_statistics
 from opinionpool.names import places
 from opinionpool.streams.block import EventBlock
 from opinionpool.text import shown
