@@ -2,8 +2,8 @@
 
 One kind serves batch, stream and distributed learning. Events are grouped by the set of experts who answered them,
 their pattern, so that adding, merging and removing are exact when experts are absent, join or leave. Arrays
-of forecasts are read in blocks: one logarithm and one product per forecast, and no copy. Forecasts over K classes are K - 1 levels,
-log-ratios in coordinates in which inner products are plain; of two classes there is one, the log-odds.
+of forecasts are read in blocks: one logarithm and one product per forecast, and no copy. Forecasts over K classes are
+K - 1 levels, log-ratios in coordinates in which inner products are plain; of two classes there is one, the log-odds.
 """
 
 from __future__ import annotations
