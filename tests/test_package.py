@@ -44,7 +44,7 @@ def test_type_checkers_see_the_same_names(root):
 def test_every_error_is_public():
     module = import_module("opinionpool.errors")
     defined = {name for name, kind in vars(module).items() if getattr(kind, "__module__", "") == module.__name__}
-    assert set(op._NAMES["errors"]) == defined - {"MissingFileError"}
+    assert {name for name, home in op._HOME.items() if home == "errors"} == defined - {"MissingFileError"}
 
 
 def test_no_public_name_is_that_of_a_module(root):

@@ -4,72 +4,20 @@ Importing it loads nothing: a name brings its module, and what that module needs
 """
 
 from importlib import import_module
+from itertools import pairwise
 
 from opinionpool.version import __version__ as __version__
 
-# The public names, by the module that defines them; `__init__.pyi` tells type checkers and editors the same.
-_NAMES = {
-    "learning.beliefs": ("Belief", "Beliefs", "ExpertBeliefs", "read_beliefs"),
-    "estimators.calibration": ("LogOddsTransformer", "calibration_curve", "recalibrate"),
-    "analysis.selection": ("best_subset", "gain_from", "gain_from_one_more", "redundant_groups", "subset_path"),
-    "scoring.compare": ("Comparison", "compare_pools"),
-    "analysis.checks": ("check_model",),
-    "analysis.diff": ("Diff", "diff"),
-    "errors": (
-        "AccuracyUnknownError",
-        "ArgumentError",
-        "CellError",
-        "DuplicateError",
-        "ExpertError",
-        "LayoutError",
-        "LearningError",
-        "Note",
-        "OpinionPoolError",
-        "OpinionPoolWarning",
-        "OutcomeError",
-        "PanelError",
-        "ProbabilityError",
-        "SavedPoolError",
-        "ShapeError",
-        "TableError",
-    ),
-    "estimators.pools": (
-        "AveragePool",
-        "BetaLinearPool",
-        "ExtremizedPool",
-        "GaussianPool",
-        "GeometricPool",
-        "IndependentPool",
-        "LinearPool",
-        "LogPool",
-        "MedianPool",
-        "RecalibratedPool",
-        "RecentMedianPool",
-        "TrimmedPool",
-    ),
-    "analysis.explanation": ("explain", "explain_event"),
-    "forecasts": ("Forecasts",),
-    "model.full_panel": ("FullPanel",),
-    "streams.stream": ("Stream",),
-    "model.panel": ("Panel",),
-    "scoring.reliability": ("auc", "decompose", "reliability_table", "wilson_interval"),
-    "report.page": ("make_report",),
-    "estimators.files": ("load", "save"),
-    "scoring.scores": (
-        "brier_score",
-        "brier_sum",
-        "log_loss",
-        "log_score",
-        "mean_log_score",
-        "mean_score",
-        "ranked_probability_score",
-        "spherical_score",
-    ),
-    "tables.read": ("read_forecasts",),
-    "analysis.rates": ("Rates", "rates"),
-    "analysis.value": ("decision_value", "learned_value", "panel_value"),
-}
-_HOME = {name: module for module, names in _NAMES.items() for name in names}
+
+def _homes() -> dict[str, str]:
+    """The module of each public name, which the stub beside this file says, to type checkers and editors too."""
+    with open(f"{__path__[0]}/__init__.pyi", encoding="utf-8") as stub:
+        imports = [part.partition(" import ") for part in stub.read().split("from opinionpool.")[1:]]
+    words = {module: names.replace(",", " ").split() for module, _, names in imports if module != "version"}
+    return {name: module for module, own in words.items() for before, name in pairwise(own) if before == "as"}
+
+
+_HOME = _homes()
 
 __all__ = ["__version__", *_HOME]  # noqa: PLE0604 - every name is text
 

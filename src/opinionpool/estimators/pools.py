@@ -31,21 +31,6 @@ from opinionpool.pools.averages import TRIM
 from opinionpool.pools.logarithmic import FACTOR
 from opinionpool.pools.training import Weights
 
-__all__ = [
-    "AveragePool",
-    "BetaLinearPool",
-    "ExtremizedPool",
-    "GaussianPool",
-    "GeometricPool",
-    "IndependentPool",
-    "LinearPool",
-    "LogPool",
-    "MedianPool",
-    "RecalibratedPool",
-    "RecentMedianPool",
-    "TrimmedPool",
-]
-
 
 @dataclass(eq=False, repr=False)
 class GaussianPool(IncrementalPool):
@@ -430,3 +415,6 @@ class BetaLinearPool(IncrementalPool):
 
     weights: Weights | None = None
     penalty: float = beta.PENALTY
+
+
+__all__ = sorted(kind.__name__ for kind in IncrementalPool.__subclasses__())  # noqa: PLE0605 - all that are defined here
