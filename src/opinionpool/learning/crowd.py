@@ -26,7 +26,7 @@ import numpy as np
 from opinionpool import logodds
 from opinionpool.arrays import Array, Index
 from opinionpool.estimation.newton import posterior_probabilities
-from opinionpool.estimation.regression import ByTopic, Observations
+from opinionpool.estimation.regression import Observations
 from opinionpool.estimation.sampling import spread_evenly
 from opinionpool.learning.constants import (
     FEATURES,
@@ -45,7 +45,7 @@ from opinionpool.learning.laplace import Fit, evidence, fit_nodes
 from opinionpool.learning.members import Members
 from opinionpool.learning.nodes import Nodes, prior_nodes
 from opinionpool.learning.prior import OPEN, Believed, harmonic_mean
-from opinionpool.learning.rows import SparseContrasts, by_average_and_expert
+from opinionpool.learning.rows import SparseContrasts
 from opinionpool.learning.shrinkage import MarginalFeatures
 from opinionpool.learning.unlearned import DefaultFit
 from opinionpool.model.contrasts import Extremes
@@ -145,13 +145,13 @@ def crowd_fit(data: SparseContrasts, believed: Believed) -> DefaultFit | None:
     prior = _prior(data.among(used), believed), believed
     extremes, start = _extremes(task, prior, believed.limit)
     fitted = _with_open(task, unresolved, extremes.limit, prior, start)
-    if len(unresolved.outcomes) and len(task.outcomes) <= FOLDED and fitted.judged.cells is fitted.cells:
+    if len(unresolved.outcomes) and len(task.outcomes) <= FOLDED and fitted.judged[2] is fitted.cells:
         fitted = replace(fitted, without=tuple(_without_folds(fitted, unresolved, prior)))
     parts, bias, posterior = fitted.panel()
     members = None if data.absent is not None else Members.prior(believed)
     if members is not None:
         alike = fitted if task.compared is None else replace(fitted, task=task.in_comparison)
-        members = members.learned(alike.log_likelihoods(), alike.fit[0].evidence)
+        members = members.learned(alike.judged[1].log_likelihoods(), alike.fit[0].evidence)
         # Other members' answers need an array of events x experts.
         members = None if members.shares[0] > 1.0 - OPEN else members
     about = fitted.marginal, posterior.mixed_with(members)
@@ -244,18 +244,6 @@ class _Open:
 
 
 @dataclass(frozen=True, eq=False)
-class _Judged:
-    """Resolved events whose outcomes decide between the panels."""
-
-    rows: Index | slice  # of the forecasts on them
-    cells: Cells
-    outcomes: Index
-    offset: Array  # (T, K - 1); of the believed prior
-    weight: Array
-    topics: ByTopic | None
-
-
-@dataclass(frozen=True, eq=False)
 class _AtLimit:
     """Hierarchical fit of a crowd at one limit, to which all extreme contrasts are moderated."""
 
@@ -287,15 +275,17 @@ class _AtLimit:
         return cls(task, Extremes(limit), *prior, cells, every, crowd, crowd.otherwise(every), imputed)
 
     @cached_property
-    def judged(self) -> _Judged:
-        """Resolved events whose outcomes decide between the panels: all of them, or a sample of `JUDGING`."""
-        task, weight, cells = self.task, self.task.weight, self.cells
+    def judged(self) -> tuple[Index, SparseContrasts, Cells]:
+        """Resolved events whose outcomes decide between the panels, all or a sample of `JUDGING`, and rows on them."""
+        task, weight = self.task, self.task.weight
         if weight.sum() <= JUDGING:
-            return _Judged(slice(len(task.event)), cells, task.outcomes, task.offset, weight, task.topics)
-        events, weight = spread_evenly(_sizes(cells), weight, JUDGING)
-        rows, cells = cells.on_events(events, weight)
-        topics = task.topics and task.topics.select(events)
-        return _Judged(rows, cells, task.outcomes[events], task.offset[events], weight, topics)
+            return np.arange(len(task.event)), task, self.cells
+        events, frequencies = spread_evenly(_sizes(self.cells), weight, JUDGING)
+        weight = np.zeros(len(weight))
+        weight[events] = frequencies
+        rows = np.flatnonzero(weight[task.event] > 0)
+        some = replace(task, weight=weight).among(weight[task.event] > 0)
+        return rows, some, _cells(some, self.extremes.limit)
 
     @property
     def sum(self) -> float:
@@ -306,24 +296,25 @@ class _AtLimit:
         """Dependence, `nested` or common, of experts with these features, its correlation from pairs of forecasts."""
         if not nested:
             return Model(nested, self.crowd.correlation)
-        among, signal = self.judged, features.contrast / features.spread
-        return Model(nested, nested_correlation(among.cells, self.crowd.errors[among.rows], signal, self.believed))
+        (rows, _, cells), signal = self.judged, features.contrast / features.spread
+        return Model(nested, nested_correlation(cells, self.crowd.errors[rows], signal, self.believed))
 
     def by_features(self, model: Model, features: Features) -> Pooled:
         """Forecasts of `judged` events, pooled with the `features` of each forecast's expert."""
-        return Pooled.by(model, self.judged.cells, features).times(1.0 / self.sum)
+        return Pooled.by(model, self.judged[2], features).times(1.0 / self.sum)
 
     def features_otherwise(self, worth: float) -> Features:
         """Features of each forecast's expert, learned without the forecast, or without its fold if there are folds."""
-        found = self.otherwise.among(self.judged.rows).features(worth)
+        judged, _, cells = self.judged
+        found = self.otherwise.among(judged).features(worth)
         for rows, crowd in self.without:
-            own = crowd.among(self.judged.cells.expert[rows]).features(worth)
+            own = crowd.among(cells.expert[rows]).features(worth)
             found.bias[rows], found.contrast[rows], found.spread[rows] = own.bias, own.contrast, own.spread
         return found
 
     def observed(self, panels: list[Pooled]) -> Observations:
         """Observations of `judged` events for the regression on the contrasts that each of the `panels` pooled."""
-        contrasts, by = np.stack([each.contrasts for each in panels], axis=1), self.judged
+        contrasts, by = np.stack([each.contrasts for each in panels], axis=1), self.judged[1]
         return Observations(contrasts, by.offset, by.outcomes, by.weight)
 
     def nodes(self, probability: Array, dependence: tuple[Dependent, ...] = ()) -> Nodes:
@@ -362,7 +353,7 @@ class _AtLimit:
     def panels(self) -> list[Pooled]:
         """Forecasts on `judged` events, pooled by each panel: A by agreement, then by features with each dependence."""
         worths, models, features, agreeing = self.chosen
-        otherwise, cells = averaged(self.features_otherwise, worths), self.judged.cells
+        otherwise, cells = averaged(self.features_otherwise, worths), self.judged[2]
         own = [Features(otherwise.bias, each[cells.expert], features.spread[cells.expert]) for each in agreeing]
         found = [Pooled.by(models[0], cells, each) for each in own]
         return found + [self.by_features(model, otherwise) for model in models]
@@ -376,17 +367,10 @@ class _AtLimit:
         kinds = tuple(self.prior.dependence[i] for i in first.tolist())
         more = (Dependent("common", 0.0, np.inf, FEATURES[0]), Dependent("nested", 0.0, np.inf, FEATURES[1]))
         nodes = self.nodes(np.append(agreeing, FEATURES), kinds + more)
-        fit = fit_nodes(replace(self.observed(self.panels), topics=self.judged.topics), nodes)
+        fit = fit_nodes(replace(self.observed(self.panels), topics=self.judged[1].topics), nodes)
         if fit.topics is not None:
             fit = replace(fit, topics=replace(fit.topics, cross=None))
         return fit, nodes
-
-    def log_likelihoods(self) -> Array:
-        """Log-likelihoods of the outcomes by the average forecast and by each expert's, (1 + N,)."""
-        by, event = self.judged, self.judged.cells.event
-        forecasts = logodds.softmax(self.task.contrasts[by.rows] + (by.offset + self.task.away)[event])
-        given = forecasts[np.arange(len(event)), by.outcomes[event]]
-        return by_average_and_expert(event, by.cells.expert, given, by.weight, by.cells.experts)
 
     def imputed(self, unresolved: SparseContrasts) -> _Open:
         """Open events, with class probabilities that the other forecasts on the event imply under one correlation."""
@@ -435,7 +419,8 @@ class _AtLimit:
             for own, each in zip((~nested, nested), among, strict=True)
         )
         weights = sum(each.weights * own for each, own in zip(self.panels, mean.tolist(), strict=True))
-        total = float(self.judged.weight @ weights) / float(self.judged.weight.sum())
+        judged = self.judged[1].weight
+        total = float(judged @ weights) / float(judged.sum())
         shift = (self.task.away - fit.mean[:d]) * total / (total**2 + LEAST_SUM**2)
         unknown = UNKNOWN * np.array([1.0, (slope * mean.sum()) ** 2, 1.0])
         variance = unknown[:, None] * sum(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from opinionpool.arrays import CELL, EVENT, Array, Index, taken
+from opinionpool.arrays import Array, Index
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,17 +18,17 @@ class Cells:
     """
 
     # event, expert: (M,)
-    event: Index = field(metadata=CELL)
-    expert: Index = field(metadata=CELL)
-    contrasts: Array = field(metadata=CELL)  # (M, K - 1); whitened
-    signs: Array = field(metadata=CELL)  # (M, K - 1); whitened signature of what happened
-    weight: Array = field(metadata=CELL)  # (M,); frequencies
+    event: Index
+    expert: Index
+    contrasts: Array  # (M, K - 1); whitened
+    signs: Array  # (M, K - 1); whitened signature of what happened
+    weight: Array  # (M,); frequencies
     # events, experts: T and N
     events: int
     experts: int
     # (T,); where events have options of their own, towards which nobody can be biased, how many of the K - 1
     # coordinates each has
-    own: Array | None = field(default=None, metadata=EVENT)
+    own: Array | None = None
     forecast: Index | None = None  # (M,); which forecast each row is of; None if each is of its own
 
     def and_then(self, *others: Cells) -> Cells:
@@ -46,15 +46,6 @@ class Cells:
             own=None if self.own is None else np.concatenate([each.free for each in every]),
             forecast=np.concatenate([np.arange(rows), *(rows + np.arange(size) for _ in others)]),
         )
-
-    def on_events(self, events: Index, weight: Array) -> tuple[Index, Cells]:
-        """Positions of the rows on `events`, and these rows with the events' new frequencies `weight`."""
-        place = np.full(self.events, -1)
-        place[events] = np.arange(len(events))
-        rows = np.flatnonzero(place[self.event] >= 0)
-        row_event = place[self.event[rows]]
-        others = {"event": row_event, "weight": weight[row_event], "events": len(events), "forecast": None}
-        return rows, replace(self, **taken(self, event=events, cell=rows) | others)
 
     @property
     def biased(self) -> bool:

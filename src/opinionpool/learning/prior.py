@@ -1,18 +1,8 @@
 """Beliefs about a panel before any outcome: the defaults for any panel, and those that a decision maker gives.
 
-Believed of any panel, with the values of `opinionpool.learning.constants`:
-
-* experts are about calibrated and strongly dependent, Σw = `CALIBRATION` N / (1 + (N − 1) ρ), ρ of `CORRELATIONS`,
-  which puts the answer near the average of their log-odds; ln Σw is off by `SLOPE_SD`, or by `DIFFUSE_SD`;
-* who agrees more with the others is more accurate (`opinionpool.learning.agreement`), or who says more, or nobody is
-  known to be, and evidence is nested, or errors have one correlation (`DEPENDENCE`);
-* they are unbiased, give or take `BIASES` in log-odds together, and a little more each;
-* weights differ from those of such a panel by `WEIGHT_SD`, small differences being likelier;
-* extreme statements are believed up to a contrast of about `LIMITS` (`opinionpool.model.contrasts`).
-
-What a decision maker believes (`opinionpool.learning.beliefs`) takes the place of these centres, and its worth narrows
-what is open about them: a belief worth n counts as n events on which the panel showed just that, of which each tells as
-much about the logarithms of calibration and accuracy as its moments do (`opinionpool.learning.weight_beliefs`).
+The defaults are those of docs/model.md, section 10, with the values of `opinionpool.learning.constants`. What a
+decision maker believes (`opinionpool.learning.beliefs`) takes the place of these centres, and its worth narrows what is
+open about them: a belief worth n counts as n events on which the panel showed just that (model.md, section 2.6).
 """
 
 from __future__ import annotations

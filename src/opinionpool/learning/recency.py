@@ -1,16 +1,12 @@
 """Recency: how fast forecasts go stale, and how much an old forecast counts beside newer ones.
 
-A forecast of age t, when the event is answered, has kept the share f = 2^(−t/h) of what it knew, h the half-life. Of
-experts who know about as much, the old forecast is then a blurred copy of the newer ones: it counts as f of itself and
-1 − f of what the others say, each by its own share, and n forecasts are worth no more than the sum of their shares, as
-dependent as the experts are. Ages count from the newest forecast on the event, or, where the world is
-taken to move on without anybody looking, from when it is answered: then all of them lie nearer to the prior.
-Duplicates count as one, as old as the first of them, and experts who always give the same forecast not at all.
+A forecast of age t, when the event is answered, has kept the share f = 2^(−t/h) of what it knew, h the half-life. It
+counts as f of itself and 1 − f of what the others say, each by its own share, and n forecasts are worth no more than
+the sum of their shares, as dependent as the experts are. Ages count from the newest forecast on the event, or from when
+it is answered: then all of them lie nearer to the prior. Duplicates count as one, as old as the first of them.
 
 No decay, and a few half-lives of either kind, each with a few correlations, are averaged by how well they predict the
-outcomes (evidence) with the weights that experts who are alike then have; what is believed of them before that is moved
-by agreement (`Pairs`). As contrasts enter linearly, the average is again a sum
-of contrasts, and pools stay externally Bayesian.
+outcomes with the weights of experts who are alike; beforehand they are moved by agreement (`Pairs`).
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, replace
-from functools import reduce
+from functools import cached_property, reduce
 from typing import Protocol, Self, TypeAlias
 
 import numpy as np
@@ -95,7 +95,7 @@ class _Events(ABC):
         """Events with the believed prior L° − `away`."""
         return replace(self, away=away, topics=self.topics and self.topics._replace(base=-away))
 
-    @property
+    @cached_property
     @abstractmethod
     def cells(self) -> SparseContrasts:
         """Contrasts forecast by forecast."""
@@ -128,7 +128,7 @@ class SparseContrasts(_Events):
         kept, row = np.unique(self.event[used], return_inverse=True)
         return replace(self, **taken(self, event=kept, cell=used) | {"event": row.ravel()})
 
-    @property
+    @cached_property
     def cells(self) -> SparseContrasts:  # noqa: D102 - as of all events
         return self
 
@@ -182,7 +182,7 @@ class DenseContrasts(_Events):
         """`absent` with an axis for the experts, (T, 1, K - 1)."""
         return None if self.absent is None else self.absent[:, None, :]
 
-    @property
+    @cached_property
     def cells(self) -> SparseContrasts:  # noqa: D102 - as of all events
         event, expert = np.nonzero(~np.isnan(self.contrasts[..., 0]))
         about = {each.name: getattr(self, each.name) for each in fields(_Events)}
