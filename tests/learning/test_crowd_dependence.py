@@ -12,8 +12,7 @@ from opinionpool.learning.hierarchy import Hierarchy, nested_correlation
 from opinionpool.learning.learn import learn
 from opinionpool.learning.prior import Believed
 from opinionpool.logodds import expit, logit
-from opinionpool.model.correlation import CommonCorrelation
-from opinionpool.model.mixed import MixedCorrelation
+from opinionpool.model.correlation import CommonCorrelation, MixedCorrelation
 from opinionpool.model.nested import NestedCorrelation
 from opinionpool.saving.files import POOLS, read, to_bytes, write
 

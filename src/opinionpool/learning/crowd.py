@@ -49,9 +49,8 @@ from opinionpool.learning.rows import SparseContrasts
 from opinionpool.learning.shrinkage import MarginalFeatures
 from opinionpool.learning.unlearned import DefaultFit
 from opinionpool.model.contrasts import Extremes
-from opinionpool.model.correlation import CommonCorrelation
+from opinionpool.model.correlation import CommonCorrelation, MixedCorrelation
 from opinionpool.model.features import Parts, cell_weights
-from opinionpool.model.mixed import MixedCorrelation
 from opinionpool.model.nested import NestedCorrelation
 
 # A model that is less probable has no part in the answer.

@@ -14,9 +14,8 @@ from opinionpool.estimation.averages import constant_notes
 from opinionpool.estimation.sampling import mixed
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.constants import CORRELATION
-from opinionpool.model.correlation import CommonCorrelation, Dependence, MatrixCorrelation
+from opinionpool.model.correlation import CommonCorrelation, Dependence, MatrixCorrelation, MixedCorrelation
 from opinionpool.model.features import Parts
-from opinionpool.model.mixed import MixedCorrelation
 from opinionpool.model.nested import NestedCorrelation
 from opinionpool.text import listed
 

@@ -14,8 +14,14 @@ from opinionpool.arrays import Array, Index, Mask, as_numbers, axes
 from opinionpool.errors import AccuracyUnknownError, PanelError, ShapeError
 from opinionpool.logodds import signature, uncentred
 from opinionpool.model.contrasts import padded_cells
-from opinionpool.model.correlation import CommonCorrelation, Dependence, MatrixCorrelation, in_rows, matrix_correlation
-from opinionpool.model.mixed import MixedCorrelation
+from opinionpool.model.correlation import (
+    CommonCorrelation,
+    Dependence,
+    MatrixCorrelation,
+    MixedCorrelation,
+    in_rows,
+    matrix_correlation,
+)
 from opinionpool.model.nested import NestedCorrelation
 
 # Contrasts and their spreads beyond this are a mistake, and their squares would overflow.

@@ -25,10 +25,15 @@ from opinionpool.learning.recency import Recency
 from opinionpool.learning.shrinkage import MarginalFeatures
 from opinionpool.learning.topics import TopicEffects
 from opinionpool.model.contrasts import Extremes
-from opinionpool.model.correlation import CommonCorrelation, Dependence, MatrixCorrelation, matrix_correlation
+from opinionpool.model.correlation import (
+    CommonCorrelation,
+    Dependence,
+    MatrixCorrelation,
+    MixedCorrelation,
+    matrix_correlation,
+)
 from opinionpool.model.features import LARGEST, Parts
 from opinionpool.model.full_panel import Discriminant, FullPanel
-from opinionpool.model.mixed import MixedCorrelation
 from opinionpool.model.nested import NestedCorrelation
 from opinionpool.model.panel import Panel
 from opinionpool.model.pooling import Settings
