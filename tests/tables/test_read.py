@@ -371,7 +371,7 @@ def test_priors_of_several_classes():
     assert (two.classes, two.prior.tolist(), two.X.tolist()) == (("no", "yes"), [0.4], [[0.7]])
     with pytest.raises(LayoutError, match="a prior needs one column for each class: 'prior:x', 'prior:y', 'prior:z'"):
         read("event,A:x,A:y,A:z,prior:x\nq,.5,.25,.25,.2\n")
-    with pytest.raises(CellError, match=r"event 'q' has two priors of class 'x', 0.2 and 0.3"):
+    with pytest.raises(CellError, match=r"event 'q' has two values in column 'prior': '.*' \(.*\) and '.*'"):
         read("event,expert,class,p,prior\nq,A,x,.5,.2\nq,A,y,.5,.8\nq,B,x,.5,.3\nq,B,y,.5,.7\n", positive="y")
 
 

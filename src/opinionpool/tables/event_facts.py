@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opinionpool.arrays import Array, Index
-from opinionpool.errors import LayoutError, Note
+from opinionpool.errors import LayoutError, Note, OpinionPoolError
 from opinionpool.findings import Place, Remedy, fault, finding
 from opinionpool.tables.classes import Matcher
 from opinionpool.tables.layout import Layout, unused_note
@@ -67,6 +67,11 @@ class EventColumn:
     words: Words
     row_events: Index
 
+    @classmethod
+    def of(cls, table: Table, column: int, row_events: Index) -> EventColumn:
+        """Return a column of a table whose rows are about `row_events`."""
+        return cls(table, column, table.words(column), row_events)
+
     def of_events(self, values: npt.NDArray[Any], blank: object, events: Sequence[str]) -> npt.NDArray[Any]:
         """Return the value of each event, (events,), from those of rows; raise if an event has two different values.
 
@@ -75,10 +80,13 @@ class EventColumn:
         present = (values == values) & (values != np.array(blank, dtype=values.dtype))
         first, clash = one_per_key(values, present, self.row_events, len(events))
         if clash is not None:
-            one, two = map(self.at, clash)
-            event, header = events[self.row_events[clash[1]]], self.table.names[self.column]
-            raise fault("two-values", event=event, column=header, one=one, other=two)
+            raise self.clash(*clash, events)
         return take(values, first, blank)
+
+    def clash(self, one: int, other: int, events: Sequence[str]) -> OpinionPoolError:
+        """Return the error for two rows about one event with different values."""
+        about = {"event": events[self.row_events[other]], "column": self.table.names[self.column]}
+        return fault("two-values", one=self.at(one), other=self.at(other), **about)
 
     def first(self, code: int) -> tuple[Table, int, int]:
         """Return table, row and column of the first cell with the word of this code."""
@@ -224,25 +232,51 @@ def prior_of_events(
     reading: Reading,
     options: EventOptions | None,
 ) -> Array | None:
-    """Return the prior of each event, (events,) or (events, K), from columns of priors; None if there are none."""
-    long_rows, column = melted.long_rows, layout.roles.get("prior")
+    """Return the prior of each event, (events,) or (events, K), from columns of priors; None if there are none.
+
+    Those of K classes are in a column for each, or in one column with a row for each.
+    """
+    long_rows, column, rows = melted.long_rows, layout.roles.get("prior"), melted.long_rows.table.rows
+    matcher, size = Matcher(melted.written), len(melted.written)
+    labels = {matcher.find(label): i for label, i in layout.priors.items()}
     if column is not None and layout.long and long_rows.classes:
-        part = (column, priors[column], melted.row_labels)
-        return _by_class(melted, [part], classes, reading, options)
-    if layout.priors:
-        matcher = Matcher(melted.written)
-        labels = {matcher.find(label): column for label, column in layout.priors.items()}
-        if set(labels) == set(range(len(melted.written))):
-            rows = long_rows.table.rows
-            parts = [(i, priors[i], np.full(rows, label)) for label, i in labels.items()]
-            return _by_class(melted, parts, classes, reading)
-    if layout.priors or (column is not None and len(classes) > 2):
+        parts = [(column, melted.row_labels)]
+    elif labels and {*labels} == {*range(size)}:
+        parts = [(i, np.full(rows, label)) for label, i in labels.items()]
+    elif labels or (column is not None and len(classes) > 2):
         wanted = [f"prior:{label}" for label in melted.written]
         raise fault("priors-by-class", Place(long_rows.table.name), wanted=wanted)
-    if column is None:
+    elif column is None:
         return None
-    about = EventColumn(long_rows.table, column, long_rows.table.words(column), melted.row_events)
-    return np.asarray(about.of_events(priors[column], np.nan, long_rows.events))
+    else:
+        parts, size = [(column, np.zeros(rows, dtype=np.intp))], 1
+    values, label = (np.concatenate(each) for each in zip(*((priors[i], of) for i, of in parts), strict=True))
+    events = np.tile(melted.row_events, len(parts)).astype(np.intp)
+    keys = np.where((events >= 0) & (label >= 0), events * size + label, -1)
+    first, clash = one_per_key(values, ~np.isnan(values), keys, len(long_rows.events) * size)
+    if clash is not None:
+        column = parts[clash[1] // rows][0]
+        about = EventColumn.of(long_rows.table, column, melted.row_events)
+        raise about.clash(clash[0] % rows, clash[1] % rows, long_rows.events)
+    if size == 1:
+        return take(values, first, np.nan)
+    cells = first[first >= 0]
+    written = replace(
+        long_rows,
+        experts=("the prior column",),
+        event=events[cells],
+        expert=np.zeros(len(cells), dtype=np.intp),
+        label=label[cells],
+        value=values[cells],
+        rows=cells % rows,
+        column=np.array([i for i, _ in parts], dtype=np.intp)[cells // rows],
+        time=None,
+        expires=None,
+    )
+    folded, probabilities, _ = fold_rows(written, class_order(melted.written, classes), options, reading.half_units)
+    prior = np.full((len(long_rows.events), probabilities.shape[1]), np.nan)
+    prior[folded.event] = probabilities
+    return prior if probabilities.shape[1] > 2 else prior[:, 1]
 
 
 def read_priors(table: Table, column: int, reading: Reading) -> Array:
@@ -259,44 +293,6 @@ def read_priors(table: Table, column: int, reading: Reading) -> Array:
         row = int(certain.argmax())
         raise cell_fault("certain-prior", table, row, column, prior=float(values[row]))
     return values
-
-
-def _by_class(
-    melted: Melted,
-    parts: Sequence[tuple[int, Array, Index]],
-    classes: tuple[object, ...],
-    reading: Reading,
-    options: EventOptions | None = None,
-) -> Array:
-    """Return the priors of K classes, (events, K), or (events,) if K = 2: from a column, or a row, for each class."""
-    long_rows, size, rows = melted.long_rows, len(melted.written), melted.long_rows.table.rows
-    values = np.concatenate([value for _, value, _ in parts])
-    labels = np.concatenate([label for *_, label in parts])
-    events = np.tile(melted.row_events, len(parts)).astype(np.intp)
-    keys = np.where((events >= 0) & (labels >= 0), events * size + labels, -1)
-    first, clash = one_per_key(values, ~np.isnan(values), keys, len(long_rows.events) * size)
-    if clash is not None:
-        one, two = clash
-        about = {"event": long_rows.events[events[two]], "label": melted.written[labels[two]]}
-        both = {"one": float(values[one]), "other": float(values[two])}
-        raise cell_fault("two-priors", long_rows.table, int(two % rows), parts[two // rows][0], (), 1, **about, **both)
-    cells = first[first >= 0]
-    column = np.array([column for column, *_ in parts], dtype=np.intp)[cells // rows]
-    written = replace(
-        long_rows,
-        experts=("the prior column",),
-        event=events[cells],
-        expert=np.zeros(len(cells), dtype=np.intp),
-        label=labels[cells],
-        value=values[cells],
-        rows=cells % rows,
-        column=column,
-        time=None,
-    )
-    folded, probabilities, _ = fold_rows(written, class_order(melted.written, classes), options, reading.half_units)
-    prior = np.full((len(long_rows.events), probabilities.shape[1]), np.nan)
-    prior[folded.event] = probabilities
-    return prior if probabilities.shape[1] > 2 else prior[:, 1]
 
 
 def class_order(written: Sequence[str], classes: tuple[object, ...]) -> list[int]:
@@ -343,7 +339,7 @@ def join_outcomes(table: Table, columns: Columns, events: Sequence[str], forecas
     if lacking:
         notes.append(finding("outcomes-lacking", table=table.name, count=len(lacking), names=lacking))
     of_rows = words.expand(matched, BLANK)
-    return Joined({role: EventColumn(table, i, table.words(i), of_rows) for role, i in roles.items()}, notes)
+    return Joined({role: EventColumn.of(table, i, of_rows) for role, i in roles.items()}, notes)
 
 
 def beside(table: Table, request: ReadOptions, names: Sequence[str]) -> Beside:

@@ -186,11 +186,9 @@ class TableReader:
 
     def columns(self, role: str) -> list[EventColumn]:
         """Return the columns of a role in the table of forecasts, and in that of outcomes."""
-        found, table, joined = [], self.table, self.joined
-        if role in self.layout.roles:
-            column = self.layout.roles[role]
-            found.append(EventColumn(table, column, table.words(column), self.events.codes))
-        return [*found, *([joined.columns[role]] if joined is not None and role in joined.columns else [])]
+        here, joined = self.layout.roles.get(role), self.joined
+        own = [] if here is None else [EventColumn.of(self.table, here, self.events.codes)]
+        return own if joined is None or role not in joined.columns else [*own, joined.columns[role]]
 
     @cached_property
     def observed(self) -> list[EventColumn]:
