@@ -13,10 +13,10 @@ import json
 import os
 import re
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, TypeAlias, cast
 
 from opinionpool.arguments import file_path
 from opinionpool.errors import MissingFileError, Note, OpinionPoolError, TableError
@@ -247,7 +247,7 @@ def _check_kind(head: bytes, name: str) -> None:
 
 # What is read at once: a document is one piece, unlike lines.
 LARGEST = 500_000_000
-Row = dict[str, object]
+Row: TypeAlias = dict[str, Any]
 
 
 def _object(text: str) -> Row | None:
@@ -259,7 +259,7 @@ def _object(text: str) -> Row | None:
     return found if isinstance(found, dict) else None
 
 
-def is_row(document: Mapping[str, object]) -> bool:
+def is_row(document: Row) -> bool:
     """Whether an object is one row, and not a table: some of its values are neither lists nor objects.
 
     >>> is_row({"event": "q1", "ann": 0.5}), is_row({"rows": [{"event": "q1"}]}), is_row({"ann": [0.5], "bob": [0.7]})
@@ -268,16 +268,13 @@ def is_row(document: Mapping[str, object]) -> bool:
     return not _row_lists(document) and not all(isinstance(value, list | dict) for value in document.values())
 
 
-def _row_lists(document: Mapping[str, object]) -> list[str]:
+def _row_lists(document: Row) -> list[str]:
     """Return the keys whose value is a list of objects."""
-    return [
-        key
-        for key, value in document.items()
-        if isinstance(value, list) and value and all(isinstance(row, dict) for row in value)
-    ]
+    lists = {key: value for key, value in document.items() if isinstance(value, list) and value}
+    return [key for key, value in lists.items() if all(isinstance(row, dict) for row in value)]
 
 
-def rows_of(name: str, document: Mapping[str, object], known: Callable[[str], bool]) -> tuple[list[Row], str]:
+def rows_of(name: str, document: Row, known: Callable[[str], bool]) -> tuple[list[Row], str]:
     """Return the rows in a document that is one object, and a description of its structure.
 
     >>> rows_of("f", {"data": [{"event": "q1"}], "next": None}, bool)
@@ -285,36 +282,25 @@ def rows_of(name: str, document: Mapping[str, object], known: Callable[[str], bo
     >>> rows_of("f", {"event": {"0": "q1"}, "ann": {"0": 0.5}}, bool)
     ([{'event': 'q1', 'ann': 0.5}], 'an object of columns')
     """
-    lists = _row_lists(document)
+    lists, values = _row_lists(document), list(document.values())
     if len(lists) == 1:
-        return [dict(row) for row in _list(document[lists[0]])], f"rows under the key {lists[0]!r}"
+        return document[lists[0]], f"rows under the key {lists[0]!r}"
     if len(lists) > 1:
         raise fault("several-lists", file=name, lists=lists)
-    values = list(document.values())
-    if all(isinstance(value, list) for value in values):
-        columns = {key: _list(value) for key, value in document.items()}
-        lengths = {len(column) for column in columns.values()}
-        if len(lengths) == 1 and not any(
-            isinstance(cell, list | dict) for column in columns.values() for cell in column
-        ):
-            cells = zip(*columns.values(), strict=True)
-            return [dict(zip(columns, row, strict=True)) for row in cells], "an object of columns"
+    if all(isinstance(value, list) for value in values) and len({*map(len, values)}) == 1:
+        rows = [dict(zip(document, row, strict=True)) for row in zip(*values, strict=True)]
+        if not any(isinstance(cell, list | dict) for row in rows for cell in row.values()):
+            return rows, "an object of columns"
     if all(isinstance(value, dict) and value for value in values):
-        tables = {key: value for key, value in document.items() if isinstance(value, dict)}
-        inner = list(dict.fromkeys(key for value in tables.values() for key in value))
-        if all(key.isdecimal() for key in inner) or any(map(known, tables)):
-            return [{key: tables[key].get(row) for key in tables} for row in inner], "an object of columns"
+        inner = list(dict.fromkeys(key for value in values for key in value))
+        if all(key.isdecimal() for key in inner) or any(map(known, document)):
+            return [{key: of.get(row) for key, of in document.items()} for row in inner], "an object of columns"
         if any(map(known, inner)):
-            return [{"": key, **value} for key, value in tables.items()], "an object of rows"
+            return [{"": key, **of} for key, of in document.items()], "an object of rows"
     if len(values) == 1 and isinstance(values[0], dict):
         return rows_of(name, values[0], known)
-    raise fault(
-        "one-object", file=name, keys=list(document), wanted='[{"event": "q1", "expert": "A", "probability": 0.7}, ...]'
-    )
-
-
-def _list(value: object) -> Sequence[Row]:
-    return value if isinstance(value, list) else []
+    wanted = '[{"event": "q1", "expert": "A", "probability": 0.7}, ...]'
+    raise fault("one-object", file=name, keys=list(document), wanted=wanted)
 
 
 def find_codec(head: bytes, encoding: str | None, name: str) -> str | None:
@@ -549,22 +535,10 @@ def _json_fault(source: FileSource) -> OpinionPoolError | None:
 
 def lines_of(source: FileSource, rows: Sequence[int]) -> list[int]:
     """Return the number of the line on which each of the table's `rows` begins, read in one pass over the file."""
-    wanted, found = set(rows), {}
-    starts: Iterator[int]
-    if source.format == "csv":
-        starts = (line for line, _ in islice(numbered_records(source), 1, None))
-    else:
-        starts = _full_lines(source)
-    for row, line in enumerate(starts):
-        if row in wanted:
-            found[row] = line
-            if len(found) == len(wanted):
-                break
-    return [found[row] for row in rows]
-
-
-def _full_lines(source: FileSource) -> Iterator[int]:
+    wanted = {*rows}
     with source.lines() as lines:
-        for number, line in enumerate(lines, 1):
-            if line.strip():
-                yield number
+        starts: Iterator[int] = (number for number, line in enumerate(lines, 1) if line.strip())
+        if source.format == "csv":
+            starts = (line for line, _ in islice(numbered_records(source), 1, None))
+        found = {row: line for row, line in enumerate(islice(starts, max(rows, default=-1) + 1)) if row in wanted}
+    return [found[row] for row in rows]
