@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 
 from opinionpool.errors import CellError, DuplicateError
 from opinionpool.tables.known import drop_late
-from opinionpool.tables.statements import Distinctions, LongRows, fold_rows, one_each
+from opinionpool.tables.statements import Distinctions, EventOptions, LongRows, fold_rows, one_each
 from opinionpool.tables.table import read_frame
 
 EVENTS, EXPERTS = ["q0", "q1", "q2"], ["a", "b"]
@@ -122,4 +122,4 @@ def test_the_last_forecast_of_several_classes_is_one_forecast():
     kept, _ = one_each(statements(rows, classes=("x", "y")), "last", Distinctions(TABLE, "time"))
     assert said(kept) == [(0, 0, 0, 0.3)]
     with pytest.raises(CellError, match="forecast by 'a' on event 'q0' has no probability for class 'y'"):
-        fold_rows(kept, [0, 1], None, lambda some: np.zeros(len(some.value)))
+        fold_rows(kept, EventOptions.shared("xy", "xy", 3), lambda some: np.zeros(len(some.value)))

@@ -273,7 +273,8 @@ def prior_of_events(
         time=None,
         expires=None,
     )
-    folded, probabilities, _ = fold_rows(written, class_order(melted.written, classes), options, reading.half_units)
+    options = options or EventOptions.shared(melted.written, classes, len(long_rows.events))
+    folded, probabilities, _ = fold_rows(written, options, reading.half_units)
     prior = np.full((len(long_rows.events), probabilities.shape[1]), np.nan)
     prior[folded.event] = probabilities
     return prior if probabilities.shape[1] > 2 else prior[:, 1]
@@ -293,13 +294,6 @@ def read_priors(table: Table, column: int, reading: Reading) -> Array:
         row = int(certain.argmax())
         raise cell_fault("certain-prior", table, row, column, prior=float(values[row]))
     return values
-
-
-def class_order(written: Sequence[str], classes: tuple[object, ...]) -> list[int]:
-    """Return the position of each class in `written`, the classes that forecasts were given for."""
-    matcher = Matcher(written)
-    found = (matcher.find(str(label)) for label in classes)
-    return [position for position in found if position is not None]
 
 
 _ROLES = ("event", "outcome", "closes", "resolved_at")

@@ -425,19 +425,14 @@ def find_options(
         raise ArgumentError("--positive and classes are for classes that all events share, and these have their own")
     single = answered[found.sizes[answered] < 2]
     if len(single):
-        every = len(single) == len(answered)
-        topic = long_rows.table.names[layout.roles["class"]] if every and "class" in layout.roles else None
-        raise _one_option(long_rows, found, int(single[0]), topic)
+        event, at = int(single[0]), Place(long_rows.table.name)
+        about: dict[str, Any] = {"event": long_rows.events[event], "option": found.of_events[event][0]}
+        if len(single) < len(answered) or "class" not in layout.roles:
+            raise fault("one-option", at, (), **about)
+        topic = long_rows.table.names[layout.roles["class"]]
+        ways = [Remedy({"columns": {"topic": topic}}), Remedy({"columns": {"class": None}})]
+        raise fault("one-option-each", at, ways, topic=topic, **about)
     return found
-
-
-def _one_option(long_rows: LongRows, found: EventOptions, event: int, topic: str | None) -> OpinionPoolError:
-    """Return the error for an event with one option; `topic` is the class column if all events have only one."""
-    about = {"event": long_rows.events[event], "option": found.of_events[event][0]}
-    if topic is None:
-        return fault("one-option", Place(long_rows.table.name), (), **about)
-    ways = [Remedy({"columns": {"topic": topic}}), Remedy({"columns": {"class": None}})]
-    return fault("one-option-each", Place(long_rows.table.name), ways, topic=topic, **about)
 
 
 def _options_met(melted: Melted, counting: LongRows) -> tuple[Index, Index]:

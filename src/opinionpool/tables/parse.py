@@ -24,7 +24,6 @@ from opinionpool.tables.event_facts import (
     Facts,
     Joined,
     beside,
-    class_order,
     join_outcomes,
     prior_of_events,
     read_facts,
@@ -301,9 +300,9 @@ class TableReader:
         """Return one row per forecast, by event and expert, and its probability (M,) or probabilities (M, K)."""
         request, classes = self.request, len(self.settled.classes)
         if rows.classes:
-            order = class_order(self.melted.written, self.settled.classes)
-            flags = (request.drop_incomplete, request.normalise)
-            rows, table, notes = fold_rows(rows, order, self.options, self.reading.half_units, *flags)
+            flags, written = (request.drop_incomplete, request.normalise), self.melted.written
+            options = self.options or EventOptions.shared(written, self.settled.classes, len(rows.events))
+            rows, table, notes = fold_rows(rows, options, self.reading.half_units, *flags)
             return rows, table if classes > 2 else np.ascontiguousarray(table[:, 1]), notes
         if not rows.in_order:
             rows = rows.select(np.argsort(rows.pair, kind="stable"))

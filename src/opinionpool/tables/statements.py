@@ -18,7 +18,7 @@ from opinionpool.errors import Note, OpinionPoolError
 from opinionpool.findings import Place, Remedy, fault, finding
 from opinionpool.labels import Options
 from opinionpool.logodds import FLOOR, SUM_TOLERANCE, expit, logit
-from opinionpool.tables.classes import TRUTH
+from opinionpool.tables.classes import TRUTH, Matcher
 from opinionpool.tables.roles import BETWEEN, PROBABILITY, normal, roles_of, words_of
 from opinionpool.tables.table import BLANK, Table, Words, place
 from opinionpool.tables.times import Times, are_times
@@ -439,12 +439,11 @@ def active_until(rows: LongRows, ends: Times) -> Index:
     order = np.lexsort((begin, rows.pair))
     pair, start = rows.pair[order], begin[order]
     # The first later time of the same pair; numbers of one time stand side by side.
-    change = np.flatnonzero(np.append(True, (np.diff(pair) != 0) | (np.diff(start) != 0)))
-    group = np.cumsum(np.append(False, (np.diff(pair) != 0) | (np.diff(start) != 0)))
-    later = np.append(start[change][1:], np.iinfo(np.int64).max)
-    later = np.where(np.append(pair[change][1:], -1) == pair[change], later, np.iinfo(np.int64).max)
+    new, never = np.append(True, (np.diff(pair) != 0) | (np.diff(start) != 0))[: len(pair)], np.iinfo(np.int64).max
+    first, following = pair[new], np.append(start[new][1:], never)
+    later = np.where(np.append(first[1:], -1)[: len(first)] == first, following[: len(first)], never)
     until = np.empty(len(begin), dtype=np.int64)
-    until[order] = later[group]
+    until[order] = later[np.cumsum(new) - 1]
     # The last moment counts too, so that a forecast made when the event closes stands for one.
     until = np.minimum(until, ends.astype(np.int64)[rows.event] + 1)
     if rows.expires is not None:
@@ -486,12 +485,19 @@ _LEAST = 0.5
 
 @dataclass(frozen=True)
 class EventOptions:
-    """The options of T events, each in order of first appearance."""
+    """The options of T events: classes that all share, or its own of each in order of first appearance."""
 
     labels: Sequence[str]  # L labels of all events
-    keys: Index  # (P,); pairs of event and label that occur, as event * L + label, increasing
-    slots: Index  # (P,); the position of each among its event's options
+    keys: Index | None  # (P,); pairs of event and label that occur, as event * L + label, increasing; None if shared
+    slots: Index  # (P,) or (L,); the position of each among its event's options
     sizes: Index  # (T,); how many options each event has
+
+    @classmethod
+    def shared(cls, labels: Sequence[str], classes: Sequence[object], events: int) -> EventOptions:
+        """Return the classes that all events share, which forecasts were given for by these labels."""
+        matcher = Matcher(classes)
+        slots = np.array([matcher.find(label) for label in labels], dtype=np.intp)
+        return cls(labels, None, slots, np.full(events, len(classes)))
 
     @classmethod
     def of(cls, labels: Sequence[str], event: Index, label: Index, events: int) -> EventOptions:
@@ -506,7 +512,8 @@ class EventOptions:
 
     @property
     def of_events(self) -> Options:
-        """Labels of each event, in order of first appearance."""
+        """Labels of each event that has its own, in order of first appearance."""
+        assert self.keys is not None
         owner = self.keys // max(len(self.labels), 1)
         order = np.lexsort((self.slots, owner))
         words = [self.labels[code] for code in (self.keys[order] % max(len(self.labels), 1)).tolist()]
@@ -515,6 +522,8 @@ class EventOptions:
 
     def slot(self, long_rows: LongRows) -> Index:
         """Return the position of each row's option among the options of its event, (M,)."""
+        if self.keys is None:
+            return self.slots[long_rows.label]
         return self.slots[np.searchsorted(self.keys, long_rows.event * len(self.labels) + long_rows.label)]
 
     @property
@@ -535,29 +544,26 @@ def class_lacking(long_rows: LongRows, start: int, labels: Sequence[object] | No
 
 def fold_rows(
     long_rows: LongRows,
-    order: Sequence[int],
-    options: EventOptions | None,
+    options: EventOptions,
     half_units: Callable[[LongRows], Array],
     drop_incomplete: bool = False,
     normalise: bool = False,
 ) -> tuple[LongRows, Array, list[Note]]:
     """Return one row for each forecast of several classes or options, its probabilities, and notes.
 
-    `order` are the positions of the classes in `long_rows.classes`, if events have no options of their own;
     `half_units` gives half a unit of the last digit written in each row, by which sums may be off.
     """
     long_rows = long_rows.select(np.argsort(long_rows.key, kind="stable"))
     _, starts, counts = np.unique(long_rows.pair, return_index=True, return_counts=True)
-    short = counts != (len(order) if options is None else options.sizes[long_rows.event[starts]])
+    short = counts != options.sizes[long_rows.event[starts]]
     notes: list[Note] = []
     if short.any():
         if not drop_incomplete:
             raise _lacking(long_rows, options, int(starts[short.argmax()]), int(short.sum()))
         long_rows, counts = long_rows.select(np.repeat(~short, counts)), counts[~short]
         starts, notes = np.cumsum(counts) - counts, [finding("incomplete", count=int(short.sum()))]
-    table = np.zeros((len(counts), len(order) if options is None else max(2, int(options.sizes.max(initial=2)))))
-    slots = np.argsort(order)[long_rows.label] if options is None else options.slot(long_rows)
-    table[np.repeat(np.arange(len(counts)), counts), slots] = long_rows.value
+    table = np.zeros((len(counts), int(options.sizes.max(initial=2))))
+    table[np.repeat(np.arange(len(counts)), counts), options.slot(long_rows)] = long_rows.value
     total = table.sum(axis=1)
     off = np.abs(total - 1.0) > SUM_TOLERANCE
     if off.any():
@@ -577,13 +583,13 @@ def fold_rows(
     return long_rows.select(starts), table, notes
 
 
-def _lacking(long_rows: LongRows, options: EventOptions | None, start: int, count: int) -> OpinionPoolError:
+def _lacking(long_rows: LongRows, options: EventOptions, start: int, count: int) -> OpinionPoolError:
     """Return the error for the first of `count` incomplete forecasts, at row `start`, with a class that it lacks."""
-    labels = long_rows.classes if options is None else options.of_events[long_rows.event[start]]
+    shared, ways = options.keys is None, [Remedy({"drop_incomplete": True})]
+    labels = long_rows.classes if shared else options.of_events[long_rows.event[start]]
     about = {"lacking": class_lacking(long_rows, start, labels), "size": len(labels), **long_rows.about(start)}
     about |= {"count": count}
-    ways = [Remedy({"drop_incomplete": True})]
-    return fault("class-lacks", None, ways, **about) if options is None else fault("option-lacks", None, ways, **about)
+    return fault("class-lacks", None, ways, **about) if shared else fault("option-lacks", None, ways, **about)
 
 
 def _off_sum(long_rows: LongRows, start: int, total: float, totals: Array) -> OpinionPoolError:
