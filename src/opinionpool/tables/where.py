@@ -1,12 +1,13 @@
 """Which rows count: a condition such as ``type <> 'bot' and rating >= 3``, as text and as the engine takes it.
 
-The grammar is the whole language: columns, literals, comparisons, ``in``, ``is blank``, ``and``, ``or``, ``not`` and
-parentheses. What is handed to the engine is made anew from the parsed condition, with column numbers for names and
-bound parameters for literals, so nothing that a user writes ever reaches it as a query.
+The language is columns, literals, comparisons, ``in``, ``is blank``, ``and``, ``or``, ``not`` and parentheses, which
+have the grammar of Python. What is handed to the engine is made anew from the parsed condition, with column numbers for
+names and bound parameters for literals, so nothing that a user writes ever reaches it as a query.
 """
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -23,9 +24,10 @@ _TOKEN = re.compile(
     |(?P<word>[^\W\d]\w*))""",
     re.VERBOSE,
 )
-_COMPARISONS = {"=": "=", "==": "=", "<>": "<>", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
-_KEYWORDS = {"and", "or", "not", "in", "is", "blank"}
-_LONGEST, _DEEPEST = 4000, 40
+# Signs and words as Python has them; others are the same there.
+_IN_PYTHON = {"=": "==", "<>": "!=", "and": "and", "or": "or", "not": "not", "in": "in", "is": "is", "blank": "None"}
+_COMPARISONS = {ast.Eq: "=", ast.NotEq: "<>", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
+_LONGEST, _MOST = 4000, 99
 _FORM = "a condition compares columns with values, as in --where \"type <> 'bot' and rating >= 3\""
 
 
@@ -53,11 +55,21 @@ def parse_where(
     """
     if len(text) > _LONGEST:
         raise ArgumentError(f"--where takes at most {_LONGEST:,} characters, and there are {len(text):,}")
-    parser = _Parser(text, table, names, cell, _tokens(text))
-    query = parser.either()
-    if parser.left:
-        raise parser.unexpected()
-    return query, parser.parameters
+    found, words = _Condition(table, names, cell), list[str]()
+    for match in _matches(text):
+        kind, value = str(match.lastgroup), str(match[str(match.lastgroup)])
+        if kind == "sign" or (kind == "word" and value.lower() in _IN_PYTHON):
+            words.append(_IN_PYTHON.get(value.lower(), value))
+        else:
+            words.append(f"v{len(found.operands)}")
+            found.operands[words[-1]] = kind, value
+    if words.count("(") + words.count("not") > _MOST:
+        raise ArgumentError(f"--where takes at most {_MOST} parentheses and nots")
+    try:
+        tree = ast.parse(" ".join(words), mode="eval")
+    except SyntaxError:
+        raise ArgumentError(f"--where: {shown(text)} is not understood; {_FORM}") from None
+    return found.sql(tree.body), found.parameters
 
 
 def conjuncts(text: str) -> list[str]:
@@ -78,13 +90,6 @@ def conjuncts(text: str) -> list[str]:
     return [*found, text[start:].strip()]
 
 
-def _tokens(text: str) -> list[tuple[str, str]]:
-    found = [(str(match.lastgroup), str(match[str(match.lastgroup)])) for match in _matches(text)]
-    if not found:
-        raise ArgumentError(f"--where is empty; {_FORM}")
-    return found
-
-
 def _matches(text: str) -> Iterator[re.Match[str]]:
     """Yield the tokens of a condition; raise at text that is no token."""
     at = 0
@@ -97,136 +102,69 @@ def _matches(text: str) -> Iterator[re.Match[str]]:
 
 
 @dataclass
-class _Parser:
-    """Recursive descent parser of conditions; each method returns SQL and appends to the parameters."""
+class _Condition:
+    """Condition on the rows of a table; methods return SQL and append to the parameters."""
 
-    text: str
     table: str
     names: Sequence[str]
     cell: Callable[[int], str]
-    tokens: list[tuple[str, str]]
-    at: int = 0
-    depth: int = 0
+    # columns and literals as written, by what stands for them in the parsed condition: their kinds and texts
+    operands: dict[str, tuple[str, str]] = field(default_factory=dict)
     parameters: list[str | float] = field(default_factory=list)
 
-    @property
-    def left(self) -> bool:
-        """Whether tokens are left to parse."""
-        return self.at < len(self.tokens)
+    def sql(self, node: ast.expr) -> str:
+        """Return the SQL of a condition."""
+        match node:
+            case ast.BoolOp(op, values):
+                return f"({(' OR ' if isinstance(op, ast.Or) else ' AND ').join(map(self.sql, values))})"
+            case ast.UnaryOp(ast.Not(), operand):
+                return f"NOT ({self.sql(operand)})"
+            case ast.Compare(left, [ast.Is() | ast.IsNot() as op], [ast.Constant()]):
+                return f"{_text(self._column(left))} {'=' if isinstance(op, ast.Is) else '<>'} ''"
+            case ast.Compare(left, [ast.In() | ast.NotIn() as op], [right]):
+                among = self._among(self._column(left), right.elts if isinstance(right, ast.Tuple) else [right])
+                return among if isinstance(op, ast.In) else f"NOT ({among})"
+            case ast.Compare(left, [op], [right]) if type(op) in _COMPARISONS:
+                return self._compared(self._column(left), _COMPARISONS[type(op)], right)
+        raise ArgumentError(f"--where: a column is to be compared with one value; {_FORM}")
 
-    def unexpected(self) -> ArgumentError:
-        """Return the error for an unexpected token, or for an unexpected end of the text."""
-        if not self.left:
-            return ArgumentError(f"--where ends where something is to follow; {_FORM}")
-        kind, value = self.tokens[self.at]
-        if value == "(" and self.at and self.tokens[self.at - 1][0] == "word":
-            value = f"{self.tokens[self.at - 1][1]}("
-            return ArgumentError(
-                f"--where: there are no functions or subqueries, and {shown(value)} begins one; {_FORM}"
-            )
-        hint = "; a value of text stands in single quotes" if kind in {"word", "quoted"} else ""
-        return ArgumentError(f"--where: {shown(value)} is not expected there{hint}; {_FORM}")
-
-    def _is(self, *wanted: str) -> bool:
-        """Return True if the next tokens are the words or signs `wanted`."""
-        ahead = self.tokens[self.at : self.at + len(wanted)]
-        return [value.lower() for kind, value in ahead if kind in {"word", "sign"}] == list(wanted)
-
-    def _skip(self, *wanted: str) -> bool:
-        found = self._is(*wanted)
-        self.at += len(wanted) if found else 0
-        return found
-
-    def _need(self, sign: str) -> None:
-        if not self._skip(sign):
-            raise self.unexpected()
-
-    def either(self) -> str:
-        """Return the SQL of conditions joined by ``or``, each of some joined by ``and``."""
-        return self._joined("or", lambda: self._joined("and", self._negated))
-
-    def _joined(self, word: str, part: Callable[[], str]) -> str:
-        parts = [part()]
-        while self._skip(word):
-            parts.append(part())
-        return parts[0] if len(parts) == 1 else f"({f' {word.upper()} '.join(parts)})"
-
-    def _negated(self) -> str:
-        self.depth += 1
-        if self.depth > _DEEPEST:
-            raise ArgumentError(f"--where is nested more than {_DEEPEST} deep")
-        try:
-            if self._skip("not"):
-                return f"NOT ({self._negated()})"
-            if self._skip("("):
-                inner = self.either()
-                self._need(")")
-                return f"({inner})"
-            return self._comparison()
-        finally:
-            self.depth -= 1
-
-    def _comparison(self) -> str:
-        kind, left = self._operand()
-        if kind != "column":
-            raise ArgumentError(f"--where: a comparison begins with a column; {_FORM}")
-        text = f"coalesce(trim({left}), '')"
-        if self._skip("is", "not", "blank"):
-            return f"{text} <> ''"
-        if self._skip("is", "blank"):
-            return f"{text} = ''"
-        if self._skip("not", "in"):
-            return f"NOT ({self._among(left, text)})"
-        if self._skip("in"):
-            return self._among(left, text)
-        if not self.left or self.tokens[self.at][1] not in _COMPARISONS:
-            raise self.unexpected()
-        sign = _COMPARISONS[self.tokens[self.at][1]]
-        self.at += 1
-        kind, right = self._operand()
-        unequal = "true" if sign == "<>" else "false"
+    def _compared(self, left: str, sign: str, right: ast.expr) -> str:
+        kind, value = self._operand(right)
+        text, unequal = _text(left), "true" if sign == "<>" else "false"
+        if kind == "column":
+            return f"coalesce({_number(left)} {sign} {_number(str(value))}, {text} {sign} {_text(str(value))})"
+        self.parameters.append(value)
         if kind == "number":
-            self.parameters.append(float(right))
             return f"coalesce({_number(left)} {sign} ?, {unequal})"
-        if kind == "text":
-            self.parameters.append(right)
-            return f"{text} {sign} ?" if sign in {"=", "<>"} else f"({text} <> '' AND {text} {sign} ?)"
-        other = f"coalesce(trim({right}), '')"
-        return f"coalesce({_number(left)} {sign} {_number(right)}, {text} {sign} {other})"
+        return f"{text} {sign} ?" if sign in {"=", "<>"} else f"({text} <> '' AND {text} {sign} ?)"
 
-    def _among(self, left: str, text: str) -> str:
-        self._need("(")
-        texts: list[str | float] = []
-        numbers: list[str | float] = []
-        while True:
-            kind, value = self._operand()
-            if kind == "column":
-                raise ArgumentError(f"--where: after in stand values; {_FORM}")
-            (numbers if kind == "number" else texts).append(float(value) if kind == "number" else value)
-            if not self._skip(","):
-                break
-        self._need(")")
-        parts = []
-        for values, of in ((texts, text), (numbers, f"coalesce({_number(left)}, 'nan'::DOUBLE)")):
-            if values:
-                parts.append(f"{of} IN ({', '.join('?' * len(values))})")
-                self.parameters += values
+    def _among(self, left: str, values: Sequence[ast.expr]) -> str:
+        operands, parts = [self._operand(value) for value in values], []
+        for kind, of in (("text", _text(left)), ("number", f"coalesce({_number(left)}, 'nan'::DOUBLE)")):
+            own = [value for its, value in operands if its == kind]
+            if own:
+                parts.append(f"{of} IN ({', '.join('?' * len(own))})")
+                self.parameters += own
+        if not parts or "column" in dict(operands):
+            raise ArgumentError(f"--where: after in stand values; {_FORM}")
         return parts[0] if len(parts) == 1 else f"({' OR '.join(parts)})"
 
-    def _operand(self) -> tuple[str, str]:
-        """Return the SQL of a column or literal."""
-        if not self.left:
-            raise self.unexpected()
-        kind, value = self.tokens[self.at]
-        if kind == "sign" or (kind == "word" and value.lower() in _KEYWORDS and value not in self.names):
-            raise self.unexpected()
-        self.at += 1
+    def _column(self, node: ast.expr) -> str:
+        """Return the SQL of the column that a comparison begins with."""
+        kind, sql = self._operand(node)
+        if kind != "column":
+            raise ArgumentError(f"--where: a comparison begins with a column; {_FORM}")
+        return str(sql)
+
+    def _operand(self, node: ast.expr) -> tuple[str, str | float]:
+        """Return the kind of an operand, and the SQL of a column, or the value of a literal."""
+        if not isinstance(node, ast.Name):
+            raise ArgumentError(f"--where: columns are compared with values, and there are no functions; {_FORM}")
+        kind, value = self.operands[node.id]
         if kind == "number":
-            return kind, value
+            return kind, float(value)
         if kind == "text":
             return kind, value[1:-1].replace("''", "'").strip()
-        if self._is("("):
-            raise self.unexpected()
         name = value if kind == "word" else value[1:-1].replace('""', '"') if value[0] == '"' else value[1:-1]
         folded = [i for i, own in enumerate(self.names) if own.lower() == name.lower()]
         exact = [i for i in folded if self.names[i] == name]
@@ -237,6 +175,10 @@ class _Parser:
                 f"put it in single quotes"
             )
         return "column", self.cell((exact or folded)[0])
+
+
+def _text(cell: str) -> str:
+    return f"coalesce(trim({cell}), '')"
 
 
 def _number(cell: str) -> str:
