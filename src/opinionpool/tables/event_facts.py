@@ -88,6 +88,11 @@ class EventColumn:
         about = {"event": events[self.row_events[other]], "column": self.table.names[self.column]}
         return fault("two-values", one=self.at(one), other=self.at(other), **about)
 
+    def rewritten(self, read: Callable[[str], str]) -> EventColumn:
+        """Return the column with each of its distinct words replaced by what `read` makes of it."""
+        words = list(map(read, self.words.values))
+        return self if words == self.words.values else replace(self, words=self.words.rewritten(words))
+
     def first(self, code: int) -> tuple[Table, int, int]:
         """Return table, row and column of the first cell with the word of this code."""
         return self.table, int(self.words.rows(code)[0]), self.column

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,6 +31,7 @@ from opinionpool.tables.classes import (
 from opinionpool.tables.event_facts import EventColumn, one_per_key, take
 from opinionpool.tables.layout import Layout
 from opinionpool.tables.melt import Melted
+from opinionpool.tables.options import ReadOptions
 from opinionpool.tables.statements import EventOptions, LongRows, class_lacking
 from opinionpool.tables.table import BLANK, cell_fault, place
 from opinionpool.tables.units import looks_numeric
@@ -62,45 +63,34 @@ class Settled:
 _Outcome = tuple[EventColumn, int, str]
 
 
-def graded(column: EventColumn, least: str, scales: Iterable[Scale]) -> EventColumn:
-    """Return grades as 1 from `least` on, a number or level of a scale, else 0; -1 and other words are unchanged.
+def as_asked(observed: Sequence[EventColumn], request: ReadOptions) -> list[EventColumn]:
+    """Columns of outcomes without "Resolved", grades as 0 and 1 if --at-least is given, or levels as on the scale."""
+    scales, scale = request.rules.scales, request.rules.scale
 
-    Raises
-    ------
-    ArgumentError
-        If `least` is neither a number nor a level of a scale.
+    def level(word: str) -> str:
+        i = -1 if scale is None or looks_numeric(word) else scale.place(word)
+        return word if scale is None or i < 0 else scale.levels[i]
+
+    asked = level if request.at_least is None else _graded(request.at_least, scales.values())
+    return [each.rewritten(lambda word: asked(bare(word))) for each in observed]
+
+
+def _graded(least: str, scales: Iterable[Scale]) -> Callable[[str], str]:
+    """Return the function from grades to 1 from `least` on, a number or level of a scale, else 0; -1 and words stay.
+
+    Raises an `ArgumentError` if `least` is neither a number nor a level of a scale.
     """
     order = next((scale for scale in scales if scale.place(least) >= 0), None)
+    if order is None and not _WHOLE.fullmatch(least):
+        raise ArgumentError(f"--at-least is a number, or a level of a scale that --scale names, and not {shown(least)}")
 
     def place(word: str) -> float:
         if order is not None and order.place(word) >= 0:
             return order.place(word)
         return float(word) if order is None and looks_numeric(word) and word not in {"-1", "-1.0"} else np.nan
 
-    if order is None and not _WHOLE.fullmatch(least):
-        raise ArgumentError(f"--at-least is a number, or a level of a scale that --scale names, and not {shown(least)}")
     edge = float(least) if order is None else order.place(least)
-    return _rewritten(
-        column, [word if np.isnan(place(word)) else str(int(place(word) >= edge)) for word in column.words.values]
-    )
-
-
-def unprefixed(column: EventColumn) -> EventColumn:
-    """A column without "Resolved" before its words."""
-    words = list(map(bare, column.words.values))
-    return column if words == [*column.words.values] else _rewritten(column, words)
-
-
-def in_levels(column: EventColumn, scale: Scale) -> EventColumn:
-    """Return the column with words for levels, such as A>B, spelled as in `scale`."""
-    words = column.words.values
-    places = [-1 if looks_numeric(word) else scale.place(word) for word in words]
-    return _rewritten(column, [word if i < 0 else scale.levels[i] for word, i in zip(words, places, strict=True)])
-
-
-def _rewritten(column: EventColumn, words: Sequence[str]) -> EventColumn:
-    """Return the column with each of its distinct words replaced."""
-    return replace(column, words=column.words.rewritten(words))
+    return lambda word: word if np.isnan(place(word)) else str(int(place(word) >= edge))
 
 
 def settle(

@@ -34,15 +34,7 @@ from opinionpool.tables.known import active_rows, drop_expired, in_time, known_b
 from opinionpool.tables.layout import Layout, find_layout, layout_notes
 from opinionpool.tables.melt import Melted, Reading, melt, row_events
 from opinionpool.tables.options import OPTIONS, STAGES, ReadOptions
-from opinionpool.tables.outcomes import (
-    TIED,
-    Settled,
-    find_options,
-    graded,
-    in_levels,
-    settle,
-    unprefixed,
-)
+from opinionpool.tables.outcomes import TIED, Settled, as_asked, find_options, settle
 from opinionpool.tables.profile import Profile
 from opinionpool.tables.remarks import (
     ForecastCounts,
@@ -408,15 +400,6 @@ class TableReader:
             topics=own(forecasts.topics),
         )
         return History(found, stood.event, stood.share, stood.begin)
-
-
-def as_asked(observed: Sequence[EventColumn], request: ReadOptions) -> list[EventColumn]:
-    """Columns of outcomes without "Resolved", grades as 0 and 1 if --at-least is given, or levels as on the scale."""
-    observed = list(map(unprefixed, observed))
-    if request.at_least is not None:
-        return [graded(each, request.at_least, request.rules.scales.values()) for each in observed]
-    scale = request.rules.scale
-    return observed if scale is None else [in_levels(each, scale) for each in observed]
 
 
 def _of_events(options: EventOptions | None, forecasts: Forecasts, void: Mask) -> Forecasts:

@@ -27,8 +27,8 @@ from opinionpool.tables.engine import SPACE, Progress, is_large
 from opinionpool.tables.event_facts import EventColumn
 from opinionpool.tables.layout import Layout
 from opinionpool.tables.options import ReadOptions
-from opinionpool.tables.outcomes import settle
-from opinionpool.tables.parse import TableReader, Whole, as_asked
+from opinionpool.tables.outcomes import as_asked, settle
+from opinionpool.tables.parse import TableReader, Whole
 from opinionpool.tables.profile import Profile
 from opinionpool.tables.read import open_tables
 from opinionpool.tables.remarks import ForecastCounts

@@ -28,7 +28,11 @@ def sheet_as_csv(name: str, path: str, target: str) -> tuple[Note, ...]:
         from python_calamine import CalamineError, CalamineWorkbook
     except ImportError:
         raise fault("needs-reader", file=name, install=install("excel"), save=SAVE_AS) from None
-    _check_size(name, path)
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            size = sum(entry.file_size for entry in archive.infolist())
+        if size > LARGEST:
+            raise fault("sheet-too-large", file=name, size=size)
     written = _written_cells(path)
     for each in written.values():
         check_cells(name, each.rows, each.columns, each.count)
@@ -55,14 +59,6 @@ def sheet_as_csv(name: str, path: str, target: str) -> tuple[Note, ...]:
                 file.write("\n")
     others = [other for other in book.sheet_names if other != sheet]
     return (finding("sheet", file=name, sheet=sheet, others=others),)
-
-
-def _check_size(name: str, path: str) -> None:
-    if zipfile.is_zipfile(path):
-        with zipfile.ZipFile(path) as archive:
-            size = sum(entry.file_size for entry in archive.infolist())
-        if size > LARGEST:
-            raise fault("sheet-too-large", file=name, size=size)
 
 
 def _text(cell: object, percent: bool) -> str:
@@ -179,20 +175,14 @@ def _open_document(content: IO[bytes]) -> dict[str, _Cells]:
     sheets: dict[str, _Cells] = {}
     for table in _elements(content, "table"):
         found, row = _Cells(), 0
-        for line in table.iter():
-            if _local(line.tag) == "table-row":
-                row += _open_document_row(found, row, line)
+        for line in (line for line in table.iter() if _local(line.tag) == "table-row"):
+            rows, column = int(_attributes(line).get("number-rows-repeated", 1)), 0
+            for cell in line:
+                kind = _attributes(cell)
+                columns = int(kind.get("number-columns-repeated", 1))
+                if len(cell):
+                    found.add(row, column, kind.get("value-type") == "percentage", rows, columns)
+                column += columns
+            row += rows
         sheets[_attributes(table)["name"]] = found
     return sheets
-
-
-def _open_document_row(found: _Cells, row: int, line: Element) -> int:
-    """Add the cells of an XML row to `found`, and return the number of rows that it stands for."""
-    rows, column = int(_attributes(line).get("number-rows-repeated", 1)), 0
-    for cell in line:
-        kind = _attributes(cell)
-        columns = int(kind.get("number-columns-repeated", 1))
-        if len(cell):
-            found.add(row, column, kind.get("value-type") == "percentage", rows, columns)
-        column += columns
-    return rows
