@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from opinionpool.errors import CellError, DuplicateError
+from opinionpool.tables.classes import EventOptions
 from opinionpool.tables.known import drop_late
-from opinionpool.tables.statements import Distinctions, EventOptions, LongRows, fold_rows, one_each
+from opinionpool.tables.statements import Distinctions, LongRows, fold_rows, one_each
 from opinionpool.tables.table import read_frame
 
 EVENTS, EXPERTS = ["q0", "q1", "q2"], ["a", "b"]

@@ -14,8 +14,9 @@ from math import isfinite
 import numpy as np
 
 from opinionpool.arrays import Index, Mask
-from opinionpool.findings import Remedy, fault
-from opinionpool.labels import ALWAYS_VOID, FAMILIES, UNSETTLED, VOID
+from opinionpool.errors import Note
+from opinionpool.findings import Remedy, fault, finding
+from opinionpool.labels import ALWAYS_VOID, FAMILIES, UNSETTLED, VOID, Options
 from opinionpool.scales import Scale
 from opinionpool.tables.table import Words
 from opinionpool.tables.units import MISSING, looks_numeric
@@ -291,3 +292,54 @@ def _may_be_forecast(word: str) -> bool:
         return 0.0 <= float(word.replace(",", ".")) <= 1.0
     except ValueError:
         return False
+
+
+@dataclass(frozen=True)
+class EventOptions:
+    """The options of T events: classes that all share, or its own of each in order of first appearance."""
+
+    labels: Sequence[str]  # L labels of all events
+    keys: Index | None  # (P,); pairs of event and label that occur, as event * L + label, increasing; None if shared
+    slots: Index  # (P,) or (L,); the position of each among its event's options
+    sizes: Index  # (T,); how many options each event has
+
+    @classmethod
+    def shared(cls, labels: Sequence[str], classes: Sequence[object], events: int) -> EventOptions:
+        """Return the classes that all events share, which forecasts were given for by these labels."""
+        matcher = Matcher(classes)
+        slots = np.array([matcher.find(label) for label in labels], dtype=np.intp)
+        return cls(labels, None, slots, np.full(events, len(classes)))
+
+    @classmethod
+    def of(cls, labels: Sequence[str], event: Index, label: Index, events: int) -> EventOptions:
+        """Return the options of each event, from the event and label of each row in the order of the table."""
+        keys, first = np.unique(event * len(labels) + label, return_index=True)
+        owner = keys // max(len(labels), 1)
+        sizes = np.bincount(owner, minlength=events)
+        order = np.lexsort((first, owner))
+        slots = np.empty(len(keys), dtype=np.intp)
+        slots[order] = np.arange(len(keys)) - (np.cumsum(sizes) - sizes)[owner[order]]
+        return cls(labels, keys, slots, sizes)
+
+    @property
+    def of_events(self) -> Options:
+        """Labels of each event that has its own, in order of first appearance."""
+        assert self.keys is not None
+        owner = self.keys // max(len(self.labels), 1)
+        order = np.lexsort((self.slots, owner))
+        words = [self.labels[code] for code in (self.keys[order] % max(len(self.labels), 1)).tolist()]
+        ends = np.cumsum(self.sizes).tolist()
+        return tuple(tuple(words[end - size : end]) for end, size in zip(ends, self.sizes.tolist(), strict=True))
+
+    def slot(self, event: Index, label: Index) -> Index:
+        """Return the position of each row's option among the options of its event, (M,)."""
+        return self.slots[label if self.keys is None else np.searchsorted(self.keys, event * len(self.labels) + label)]
+
+    @property
+    def note(self) -> Note:
+        """Note on the number of options that events have, and on the number of distinct sets of options."""
+        sets = list(dict.fromkeys(frozenset(labels) for labels in self.of_events if labels))
+        used = self.sizes[self.sizes > 0]
+        least, most = int(used.min()), int(used.max())
+        many = f"{least}" if least == most else f"{least} to {most}"
+        return finding("options", many=many, count=len(sets))

@@ -13,13 +13,13 @@ import numpy.typing as npt
 from opinionpool.arrays import Array, Index
 from opinionpool.errors import LayoutError, Note, OpinionPoolError
 from opinionpool.findings import Place, Remedy, fault, finding
-from opinionpool.tables.classes import Matcher
+from opinionpool.tables.classes import EventOptions, Matcher
 from opinionpool.tables.layout import Layout, unused_note
 from opinionpool.tables.melt import Melted, Reading
 from opinionpool.tables.options import ReadOptions
 from opinionpool.tables.profile import Profile
 from opinionpool.tables.roles import TEXT, Beside, Columns
-from opinionpool.tables.statements import EventOptions, LongRows, fold_rows
+from opinionpool.tables.statements import LongRows, fold_rows
 from opinionpool.tables.table import BLANK, Table, Words, cell_fault, place
 from opinionpool.tables.times import Times, are_times, last_moments, midnights, span
 from opinionpool.tables.units import check_prior, tiny_column

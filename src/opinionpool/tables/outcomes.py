@@ -19,6 +19,7 @@ from opinionpool.scales import Scale
 from opinionpool.tables.classes import (
     USUAL,
     Asked,
+    EventOptions,
     Matcher,
     NoOutcome,
     bare,
@@ -32,7 +33,7 @@ from opinionpool.tables.event_facts import EventColumn, one_per_key, take
 from opinionpool.tables.layout import Layout
 from opinionpool.tables.melt import Melted
 from opinionpool.tables.options import ReadOptions
-from opinionpool.tables.statements import EventOptions, LongRows, class_lacking
+from opinionpool.tables.statements import LongRows, class_lacking
 from opinionpool.tables.table import BLANK, cell_fault, place
 from opinionpool.tables.units import looks_numeric
 from opinionpool.text import listed, quoted, shown, suggestion

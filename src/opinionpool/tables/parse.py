@@ -17,7 +17,7 @@ from opinionpool.forecasts import Forecasts, History
 from opinionpool.labels import FAMILIES, UNRESOLVED
 from opinionpool.names import name_key, places as positions
 from opinionpool.scales import ALL, PLACES, facing, scale_of
-from opinionpool.tables.classes import as_listed, says_which
+from opinionpool.tables.classes import EventOptions, as_listed, says_which
 from opinionpool.tables.engine import CLASSES
 from opinionpool.tables.event_facts import (
     EventColumn,
@@ -44,7 +44,7 @@ from opinionpool.tables.remarks import (
     refuse_totals,
 )
 from opinionpool.tables.roles import KEYED, UserRoles, roles_of, words_of
-from opinionpool.tables.statements import Distinctions, EventOptions, LongRows, fold_rows, latest_of_pair, one_each
+from opinionpool.tables.statements import Distinctions, LongRows, fold_rows, latest_of_pair, one_each
 from opinionpool.tables.table import BLANK, Table, Words, cell_fault
 from opinionpool.tables.times import are_times, span_text
 from opinionpool.tables.units import NumberRules

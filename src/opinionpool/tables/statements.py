@@ -16,9 +16,8 @@ import numpy.typing as npt
 from opinionpool.arrays import Array, Index, Mask, pairs_increase
 from opinionpool.errors import Note, OpinionPoolError
 from opinionpool.findings import Place, Remedy, fault, finding
-from opinionpool.labels import Options
 from opinionpool.logodds import FLOOR, SUM_TOLERANCE, expit, logit
-from opinionpool.tables.classes import TRUTH, Matcher
+from opinionpool.tables.classes import TRUTH, EventOptions
 from opinionpool.tables.roles import BETWEEN, PROBABILITY, normal, roles_of, words_of
 from opinionpool.tables.table import BLANK, Table, Words, place
 from opinionpool.tables.times import Times, are_times
@@ -483,59 +482,6 @@ _NEARLY = 0.1
 _LEAST = 0.5
 
 
-@dataclass(frozen=True)
-class EventOptions:
-    """The options of T events: classes that all share, or its own of each in order of first appearance."""
-
-    labels: Sequence[str]  # L labels of all events
-    keys: Index | None  # (P,); pairs of event and label that occur, as event * L + label, increasing; None if shared
-    slots: Index  # (P,) or (L,); the position of each among its event's options
-    sizes: Index  # (T,); how many options each event has
-
-    @classmethod
-    def shared(cls, labels: Sequence[str], classes: Sequence[object], events: int) -> EventOptions:
-        """Return the classes that all events share, which forecasts were given for by these labels."""
-        matcher = Matcher(classes)
-        slots = np.array([matcher.find(label) for label in labels], dtype=np.intp)
-        return cls(labels, None, slots, np.full(events, len(classes)))
-
-    @classmethod
-    def of(cls, labels: Sequence[str], event: Index, label: Index, events: int) -> EventOptions:
-        """Return the options of each event, from the event and label of each row in the order of the table."""
-        keys, first = np.unique(event * len(labels) + label, return_index=True)
-        owner = keys // max(len(labels), 1)
-        sizes = np.bincount(owner, minlength=events)
-        order = np.lexsort((first, owner))
-        slots = np.empty(len(keys), dtype=np.intp)
-        slots[order] = np.arange(len(keys)) - (np.cumsum(sizes) - sizes)[owner[order]]
-        return cls(labels, keys, slots, sizes)
-
-    @property
-    def of_events(self) -> Options:
-        """Labels of each event that has its own, in order of first appearance."""
-        assert self.keys is not None
-        owner = self.keys // max(len(self.labels), 1)
-        order = np.lexsort((self.slots, owner))
-        words = [self.labels[code] for code in (self.keys[order] % max(len(self.labels), 1)).tolist()]
-        ends = np.cumsum(self.sizes).tolist()
-        return tuple(tuple(words[end - size : end]) for end, size in zip(ends, self.sizes.tolist(), strict=True))
-
-    def slot(self, long_rows: LongRows) -> Index:
-        """Return the position of each row's option among the options of its event, (M,)."""
-        if self.keys is None:
-            return self.slots[long_rows.label]
-        return self.slots[np.searchsorted(self.keys, long_rows.event * len(self.labels) + long_rows.label)]
-
-    @property
-    def note(self) -> Note:
-        """Note on the number of options that events have, and on the number of distinct sets of options."""
-        sets = list(dict.fromkeys(frozenset(labels) for labels in self.of_events if labels))
-        used = self.sizes[self.sizes > 0]
-        least, most = int(used.min()), int(used.max())
-        many = f"{least}" if least == most else f"{least} to {most}"
-        return finding("options", many=many, count=len(sets))
-
-
 def class_lacking(long_rows: LongRows, start: int, labels: Sequence[object] | None = None) -> str:
     """Return the first of `labels` (default: all classes) without a probability in the forecast of row `start`."""
     present = {long_rows.classes[code] for code in long_rows.label[long_rows.pair == long_rows.pair[start]]}
@@ -563,7 +509,7 @@ def fold_rows(
         long_rows, counts = long_rows.select(np.repeat(~short, counts)), counts[~short]
         starts, notes = np.cumsum(counts) - counts, [finding("incomplete", count=int(short.sum()))]
     table = np.zeros((len(counts), int(options.sizes.max(initial=2))))
-    table[np.repeat(np.arange(len(counts)), counts), options.slot(long_rows)] = long_rows.value
+    table[np.repeat(np.arange(len(counts)), counts), options.slot(long_rows.event, long_rows.label)] = long_rows.value
     total = table.sum(axis=1)
     off = np.abs(total - 1.0) > SUM_TOLERANCE
     if off.any():
