@@ -11,8 +11,8 @@ from opinionpool import logodds
 from opinionpool.errors import ArgumentError
 from opinionpool.estimation import sampling
 from opinionpool.forecasts import Forecasts
-from opinionpool.learning import class_model as classmodel
 from opinionpool.learning.class_weights import ClassPosterior, ClassWeights
+from opinionpool.learning.constants import CLASS_SPREADS
 from opinionpool.learning.learn import learn
 from opinionpool.model.full_panel import FullPanel
 from opinionpool.model.panel import Panel
@@ -235,11 +235,11 @@ def test_saved_and_loaded_it_answers_the_same(tmp_path):
 def test_coverage_where_weights_differ():
     """Truth drawn from what is believed of differences; the spreads are chosen by the data."""
     rng, share = np.random.default_rng(0), []
-    for spreads in classmodel.SPREADS[1:4]:
+    for spreads in CLASS_SPREADS[1:4]:
         for _ in range(8):
             alike = Panel.exchangeable(3, calibration=0.9, correlation=0.4, accuracy=0.8, classes=range(3))
             weights = ClassWeights(alike)
-            matrices = weights.matrices(weights.roots(spreads) * rng.normal(size=weights.size))
+            matrices = weights.matrices(weights.roots(*spreads) * rng.normal(size=weights.size))
             said = logodds.uncentred(0.75 * (rng.normal(size=(400, 1, 3)) + rng.normal(size=(400, 3, 3))))
             truth = logodds.softmax(np.einsum("tnd,ndk->tk", said, matrices))
             y = (rng.random((400, 1)) > truth.cumsum(axis=1)[:, :-1]).sum(axis=1)

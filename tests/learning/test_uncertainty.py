@@ -11,7 +11,7 @@ from opinionpool.errors import ArgumentError, LearningError
 from opinionpool.estimation.regression import intercept_root
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning import constants as believed
-from opinionpool.learning.class_weights import ClassWeights, Spreads
+from opinionpool.learning.class_weights import ClassWeights
 from opinionpool.learning.learn import learn
 from opinionpool.learning.posterior import Posterior, quantile
 from opinionpool.learning.prior import believed_slope
@@ -88,7 +88,7 @@ def covered_classes(study, rng, events, n, k):
         size=d
     )
     alike = ClassWeights(Panel.exchangeable(n, calibration=1.0, correlation=0.4, accuracy=0.8, classes=range(k)))
-    roots = alike.roots(Spreads(*rng.choice(believed.CLASS_SPREADS, p=believed.CLASS_PROBABILITIES)))
+    roots = alike.roots(*rng.choice(believed.CLASS_SPREADS, p=believed.CLASS_PROBABILITIES))
     by_class = alike.matrices(roots * rng.normal(size=len(roots)))
     by_class -= alike.matrices(np.zeros(alike.size))
     by_class += weights[:, None, None] * np.eye(d)

@@ -19,7 +19,7 @@ from opinionpool.blocks import in_order
 from opinionpool.errors import LearningError, Note
 from opinionpool.estimation.likelihood import Design
 from opinionpool.estimation.newton import posterior_probabilities
-from opinionpool.learning.class_weights import ClassPosterior, ClassWeights, Spreads
+from opinionpool.learning.class_weights import ClassPosterior, ClassWeights
 from opinionpool.learning.constants import CLASS_PROBABILITIES, CLASS_SPREADS
 from opinionpool.learning.fitted import FittedPanel
 from opinionpool.learning.laplace import SMALL, TINY, about_mean
@@ -28,8 +28,6 @@ from opinionpool.learning.rows import Blocks, DenseContrasts
 from opinionpool.learning.topics import TopicEffects
 from opinionpool.model.panel import Panel
 
-# How far weights may differ between classes; averaged by how well each predicts the outcomes.
-SPREADS = tuple(Spreads(*each) for each in CLASS_SPREADS)
 # Posterior probability that weights differ below which they do not.
 LEAST = 0.05
 # Coefficients up to which the data are asked, and up to which they are learned.
@@ -62,22 +60,22 @@ class Fitted(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Alternatives:
-    """One fit for each of `SPREADS`; in the first, weights do not differ between classes."""
+    """One fit for each of `CLASS_SPREADS`; in the first, weights do not differ between classes."""
 
     found: list[Fitted]
 
     @property
     def centre(self) -> Array:
-        """Posterior mean of the coefficients, over all `SPREADS`."""
+        """Posterior mean of the coefficients, over all fits."""
         return np.asarray(self.probability @ np.array([each.mean for each in self.found]))
 
     @property
     def probability(self) -> Array:
-        """Posterior probabilities of `SPREADS`."""
+        """Posterior probabilities of the fits."""
         return posterior_probabilities([each.evidence for each in self.found], CLASS_PROBABILITIES)
 
     def average(self, *, differ: bool = False) -> tuple[Array, Array]:
-        """Posterior mean and covariance of the coefficients over all `SPREADS`; if `differ`, over all but the first."""
+        """Posterior mean and covariance of the coefficients, over all fits or, if `differ`, over all but the first."""
         probability, found = self.probability[differ:], self.found[differ:]
         share, values = probability / probability.sum(), np.array([each.mean for each in found])
         away = values - share @ values
@@ -157,8 +155,8 @@ def _alternatives(
     every: Blocks | None,
     topics: TopicEffects | None,
 ) -> Alternatives:
-    """Fits for each of `SPREADS` to the events `rows` of `data`, or to the blocks of all events if `every` is given."""
-    roots = [weights.roots(each) for each in SPREADS]
+    """Fits for each of `CLASS_SPREADS`, to the events `rows` of `data`, or to the blocks of `every` if there is one."""
+    roots = [weights.roots(*each) for each in CLASS_SPREADS]
     one = None if every else _design(weights, data, rows, topics)
 
     def designs() -> Iterator[Design]:

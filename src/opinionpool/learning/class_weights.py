@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 
@@ -24,13 +23,6 @@ from opinionpool.logodds import metric, uncentred, unwhitened, whitened
 from opinionpool.model.contrasts import Batch
 from opinionpool.model.full_panel import Discriminant, FullPanel
 from opinionpool.model.panel import Panel, PoolingPanel
-
-
-class Spreads(NamedTuple):
-    """Prior sds of weights' differences between classes: of the sum of all (relative to the sum), and of each."""
-
-    together: float
-    deviation: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,10 +73,10 @@ class ClassWeights:
         deviation = np.where(np.isnan(own), 0.0, own - self.bias)
         return np.asarray(np.einsum("tn,tnd->td", weights, deviation))
 
-    def roots(self, spreads: Spreads) -> Array:
-        """Prior standard deviations of the coefficients, (P,), equal for the K - 1 of a feature."""
+    def roots(self, together: float, deviation: float) -> Array:
+        """Prior sds of the coefficients, (P,): `together` of the sum of all weights, relative to it, and of each."""
         d, own = self.free, (len(self.first) - 1) * self.free
-        return np.repeat([1.0, spreads.together, spreads.deviation], [d, d * d, own * d])
+        return np.repeat([1.0, together, deviation], [d, d * d, own * d])
 
     def features(self, contrasts: Array) -> Array:
         """Regressors (T, F) in which the answers' log-ratios are linear; 0 for events that nobody answered.
