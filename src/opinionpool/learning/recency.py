@@ -58,24 +58,6 @@ WRITTEN = 0.05
 class Recency(Tabular):
     """Posterior of the half-life of forecasts.
 
-    Attributes
-    ----------
-    half_lives : ndarray, shape (C,)
-        In days; infinite where nothing decays.
-    absolute : ndarray of bool, shape (C,)
-        Whether ages count from when the event is answered, and not from its newest forecast.
-    correlations : ndarray, shape (R,)
-        How dependent the experts may be.
-    probabilities : ndarray, shape (C, R)
-        Of each half-life with each correlation, given the outcomes.
-    experts : tuple of str or None
-        Those who were learned from; None if each counts as distinct.
-    source : ndarray of int or None, shape (N,)
-        The distinct expert behind each of them, as in `opinionpool.learning.duplicates.Duplicates`.
-    by_agreement : ndarray or None, shape (C,)
-        The probability of each half-life if only known were how far old forecasts agree with the newest by others (as
-        far as time does not go with who forecasts); None where none does.
-
     Examples
     --------
     >>> fast = Recency(np.array([1.0]), np.array([False]), np.array([0.6]), np.array([[1.0]]))
@@ -83,12 +65,15 @@ class Recency(Tabular):
     array([0.8, 0.8])
     """
 
-    half_lives: Array
+    half_lives: Array  # (C,); in days, infinite where nothing decays
+    # (C,); whether ages count from when the event is answered, and not from its newest forecast
     absolute: npt.NDArray[np.bool_]
-    correlations: Array
-    probabilities: Array
-    experts: tuple[str, ...] | None = None
-    source: Index | None = None
+    correlations: Array  # (R,); how dependent the experts may be
+    probabilities: Array  # (C, R); of each half-life with each correlation, given the outcomes
+    experts: tuple[str, ...] | None = None  # those who were learned from; None if each counts as distinct
+    source: Index | None = None  # (N,); the distinct expert behind each of them, as in `Duplicates`
+    # (C,); the probability of each half-life if only known were how far old forecasts agree with the newest by others,
+    # as far as time does not go with who forecasts; None where none does
     by_agreement: Array | None = None
 
     def _table(self) -> dict[str, list[Any]]:

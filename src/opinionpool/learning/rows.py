@@ -19,7 +19,7 @@ from opinionpool.learning.agreement import Agreement
 from opinionpool.learning.constants import PRIOR_EVENTS
 from opinionpool.learning.laplace import Likelihood
 from opinionpool.learning.quadratic import Arrow
-from opinionpool.logodds import levelled, softmax
+from opinionpool.logodds import expit, levelled, softmax
 from opinionpool.model.contrasts import Extremes
 from opinionpool.model.features import Parts
 
@@ -141,12 +141,19 @@ class SparseContrasts(_Events):
     def frequencies(self) -> Array:
         """Sum over events, resolved or not, of the mean forecast, (K,)."""
         share = (self.weight / np.maximum(np.bincount(self.event, minlength=len(self.weight)), 1))[self.event]
-        return np.asarray(share @ softmax(self.contrasts + self.reference[self.event]))
+        ratios = self.contrasts + self.reference[self.event]
+        if self.free > 1:
+            return np.asarray(share @ softmax(ratios))
+        second = share @ expit(ratios[:, 0])
+        return np.array([share.sum() - second, second])
 
     def log_likelihoods(self) -> Array:
         """Log-likelihoods of the outcomes by the average forecast and by each expert's, (1 + N,)."""
-        forecasts, happened = softmax(self.contrasts + self.reference[self.event]), self.outcomes[self.event]
-        given = forecasts[np.arange(len(happened)), happened]
+        ratios, happened = self.contrasts + self.reference[self.event], self.outcomes[self.event]
+        if self.free == 1:
+            given = expit(np.where(happened == 1, ratios[:, 0], -ratios[:, 0]))
+        else:
+            given = softmax(ratios)[np.arange(len(happened)), happened]
         return by_average_and_expert(self.event, self.expert, given, self.weight, len(self.experts))
 
 
@@ -184,9 +191,11 @@ class DenseContrasts(_Events):
 
     @cached_property
     def cells(self) -> SparseContrasts:  # noqa: D102 - as of all events
-        event, expert = np.nonzero(~np.isnan(self.contrasts[..., 0]))
+        _, n, d = self.contrasts.shape
+        flat = self.contrasts.reshape(-1, d)
+        kept = np.flatnonzero(~np.isnan(flat[:, 0]))
         about = {each.name: getattr(self, each.name) for each in fields(_Events)}
-        return SparseContrasts(event=event, expert=expert, contrasts=self.contrasts[event, expert], **about)
+        return SparseContrasts(event=kept // n, expert=kept % n, contrasts=flat.take(kept, axis=0), **about)
 
     def evidence(self, contrasts: Array) -> ResolvedEvents:
         """Resolved events as statistics or rows, given their contrasts (T, N, K - 1), NaN where missing."""

@@ -77,47 +77,22 @@ class TopicShift(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class TopicEffects(Tabular):
-    """Intercepts, slopes and weights of G topics.
+    """Intercepts, slopes and weights of G topics; P is K, or K + N in pools of release 0.1, where weights differ."""
 
-    P is K, or K + N where weights differ: intercept, slope and weights.
-
-    Attributes
-    ----------
-    topics : tuple of str
-        G names, sorted.
-    events : ndarray, shape (G,)
-        Weight of the resolved events of each.
-    intercept : ndarray, shape (G, K - 1)
-        What is added to log-ratios of classes against the first, beyond what is common.
-    slope : ndarray, shape (G,)
-        By how much more of L* − L° is believed, L* the answer if topics did not differ: 0 as in common.
-    covariance : ndarray, shape (G, P, P)
-        Of intercept, slope and weights, given the outcomes.
-    new : ndarray, shape (P, P)
-        The same of a topic without resolved events, whose values are 0.
-    levels : ndarray, shape (4,)
-        Posterior probabilities of `constants.TOPICS`; the first is that intercepts and slopes do not differ.
-    weights : ndarray, shape (G, N), or None
-        What is added to the weight of each expert, in pools of release 0.1.
-    deviations : ndarray, shape (3,), or None
-        Posterior probabilities of three spreads of these, the first of which is 0.
-    cross : ndarray, shape (G, P, K - 1 + N), or None
-        Covariance of intercept, slope and weights with the common intercept and weights; None where these were learned
-        before.
-    plain : ndarray, shape (K - 1 + N,), or None
-        Intercept and weights if topics did not differ, less the common ones; None where both are the same.
-    """
-
-    topics: tuple[str, ...]
-    events: Array
-    intercept: Array
-    slope: Array
-    covariance: Array
-    new: Array
-    levels: Array
-    weights: Array | None = None
-    deviations: Array | None = None
+    topics: tuple[str, ...]  # G names, sorted
+    events: Array  # (G,); weight of the resolved events of each
+    intercept: Array  # (G, K - 1); what is added to log-ratios of classes against the first, beyond what is common
+    slope: (
+        Array  # (G,); by how much more of L* − L° is believed, L* the answer if topics did not differ: 0 as in common
+    )
+    covariance: Array  # (G, P, P); of intercept, slope and weights, given the outcomes
+    new: Array  # (P, P); the same of a topic without resolved events, whose values are 0
+    levels: Array  # (4,); posterior probabilities of `constants.TOPICS`, of which the first is that nothing differs
+    weights: Array | None = None  # (G, N); what is added to the weight of each expert, in pools of release 0.1
+    deviations: Array | None = None  # (3,); posterior probabilities of three spreads of these, the first of which is 0
+    # (G, P, K - 1 + N); covariance with the common intercept and weights, None where these were learned before
     cross: Array | None = None
+    # (K - 1 + N,); intercept and weights if topics did not differ, less the common ones; None where both are the same
     plain: Array | None = None
 
     def _table(self) -> dict[str, list[Any]]:
