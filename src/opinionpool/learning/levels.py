@@ -148,10 +148,8 @@ def raised(p: Array, zero: Array) -> Array:
 
 def _entropy(u: Array) -> Array:
     """-u ln u - (1 - u) ln(1 - u), by element."""
-    from scipy.special import entr
-
     u = np.clip(u, 0.0, 1.0)
-    return np.asarray(entr(u) + entr(1.0 - u))
+    return np.asarray(sum(-each * np.log(np.where(each > 0, each, 1.0)) for each in (u, 1.0 - u)))
 
 
 def _leniency(event: Index, judge: Index, scores: Array) -> Array:
