@@ -367,7 +367,7 @@ def score_calls() -> Iterator[tuple[str, Call]]:
     yield "mean_score", (op.mean_score, {"scores": X[:, 0], "sample_weight": np.ones(40)})
     yield "auc", (op.auc, weighted)
     yield "decompose", (op.decompose, {**weighted, "score": "brier", "floor": 1e-8})
-    yield "reliability_table", (op.reliability_table, {**weighted, "bins": None, "strategy": "isotonic", "level": 0.95})
+    yield "reliability_table", (op.reliability_table, {**weighted, "level": 0.95})
     yield "wilson_interval", (op.wilson_interval, {"happened": [3, 4], "count": [5, 6], "level": 0.95})
     yield "calibration_curve", (op.calibration_curve, {"calibration": 0.9, "prior": 0.4, "q": [0.1, 0.9]})
     yield (

@@ -24,7 +24,7 @@ from opinionpool.estimation.newton import posterior_modes
 from opinionpool.forecasts import Forecasts
 from opinionpool.learning.constants import ARBITRARY, BASE_RATE, SHIFT
 from opinionpool.learning.problem import Problem
-from opinionpool.logodds import expit, logit
+from opinionpool.logodds import check_floor, expit, logit
 from opinionpool.names import places
 
 # Rounds in which leniency is found, and the change that ends them.
@@ -127,6 +127,7 @@ class Coding:
 
 def rounded_zeros(forecasts: Forecasts, floor: float) -> Array:
     """What a 0 counts as, (N,), or (N, 1) when K > 2; 0 for experts who do not round, and where events have options."""
+    check_floor(floor, "floor")
     p, expert, least = forecasts.probabilities, forecasts.expert_index, np.full(len(forecasts.experts), np.inf)
     lower = np.minimum(p, 1.0 - p)[:, None] if p.ndim == 1 else p
     if forecasts.options is None:
