@@ -124,10 +124,9 @@ class Column:
     @property
     def ruled_out(self) -> frozenset[str]:
         """Roles that the header names but the cells exclude."""
-        least = 0.5 if len(self.roles) > 1 else -1.0
         barred = {
-            "event": self.fractions or self.present <= least,
-            "expert": self.fractions or self.binary or self.present <= least,
+            "event": self.fractions,
+            "expert": self.fractions or self.binary,
             PROBABILITY: not self.forecasts and self.kind != "mixed",
             "sureness": not self.forecasts,
             "outcome": self.fractions and (self.roles != {"outcome"} or len(normal(self.name)) == 1),
@@ -505,10 +504,7 @@ class Profile:
 
 
 def sides(columns: Sequence[Column]) -> list[list[Column]]:
-    """Return alternative sets of forecast columns: those of the last time; else by suffix, as ann_w2 and bob_w2.
-
-    Headers begin with an expert; they may also end with it, if only the words at the beginning end in a digit.
-    """
+    """Return alternative sets of forecast columns: those of the last time; else by suffix, as ann_w2 and bob_w2."""
     periods = [c for c in columns if c.period]
     if len(periods) > 1:
         return [[c for c in columns if c not in periods[:-1]]]
@@ -516,12 +512,7 @@ def sides(columns: Sequence[Column]) -> list[list[Column]]:
     firsts, seconds = (list(dict.fromkeys(pair[i] for pair in pairs)) for i in (0, 1))
     if min(len(firsts), len(seconds)) < 2:
         return []
-    turned = all(word[-1].isdigit() for word in firsts) and not any(word[-1].isdigit() for word in seconds)
-    found = [
-        [c for c, pair in zip(columns, pairs, strict=True) if pair[i] == word]
-        for i, words in ((1, seconds), *([(0, firsts)] if turned else []))
-        for word in reversed(words)
-    ]
+    found = [[c for c, pair in zip(columns, pairs, strict=True) if pair[1] == word] for word in reversed(seconds)]
     return [side for side in found if len({c.spread for c in side}) == 1]
 
 
