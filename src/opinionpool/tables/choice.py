@@ -111,10 +111,8 @@ class Choice:
         for shape in SHAPES:
             players = {role: self._players(role, shape, loose) for role in shape.needs}
             if shape != RESPONDENTS:
-                players["outcome"] = [
-                    *self._players("outcome", shape, loose),
-                    *([] if "outcome" in self.given else [()]),
-                ]
+                none: list[tuple[int, ...]] = [] if "outcome" in self.given else [()]
+                players["outcome"] = [*self._players("outcome", shape, loose), *none]
             for chosen in islice(product(*players.values()), _TRIED):
                 used = [place for places in chosen for place in places]
                 if len(set(used)) < len(used):
