@@ -201,7 +201,7 @@ def test_neither_milliseconds_nor_a_temperature_is_a_forecast_or_tells_rows_apar
         # Two words under a header that ends in result may be the outcome; days are no forecasts.
         (READERS, None, [{"outcome": "biopsy_result"}]),
         # Beside confidence, 0 and 1 that differ within events are verdicts.
-        (TOXIC, None, [{"event": "tweet_id", "verdict": "toxic", "outcome": "gold_toxic"}]),
+        (TOXIC, None, [{"event": "tweet_id", "verdict": "toxic"}]),
         # Flags beside scores are no experts.
         (FRAUD, None,
          [{"outcome": "is_fraud", "probability": ("score_v1", "score_v2")}, {"outcome": "reviewed",

@@ -66,6 +66,8 @@ class Choice:
         # The roles that names say and contents allow, without those that the user gives to others.
         self._roles = {column.place: column.roles - column.ruled_out - {*self.given} for column in self.free}
         self._roles |= {c.place: self._roles[c.place] & {PROBABILITY} for c in self.free if c.name in given_roles.known}
+        fates = {} if "outcome" in self.given else dict.fromkeys(profile.fates, frozenset({"outcome"}))
+        self._roles = {place: fates.get(place, roles) for place, roles in self._roles.items()}
         # An expert whose name is a word for one role may be one where it cannot play that role.
         emptied = {role for role, places in self.given.items() if not places}
         self._plain = [
@@ -477,9 +479,8 @@ class Choice:
             if (many or 2 * differing > events > 1) and not self._says_which(reading, column):
                 yield f"{shown(column.name)} is what happened, though it differs within {counted(differing, 'event')}"
         elif "outcome" not in self.given and shape != RESPONDENTS:
-            called = [place for place in self.called("outcome") if place not in reading.used]
-            yield from (f"{shown(look.columns[place].name)} is no outcome" for place in called)
-            yield from (f"{shown(c.name)} is no outcome" for c in self._answers(reading))
+            called = [look.columns[place] for place in self.called("outcome") if place not in reading.used]
+            yield from (f"{shown(c.name)} is no outcome" for c in (*called, *self._answers(reading)))
         open_ = PROBABILITY not in self.given
         measures = [c.name for c in self.free if open_ and "measure" in c.says and c.distinct > 1]
         yield from (f"numbers are probabilities, and no amounts in {shown(name)}" for name in measures)

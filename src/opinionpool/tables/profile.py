@@ -344,6 +344,17 @@ class Profile:
         return [each for each in found if 0 < len(self.columns[each[1]].folded) < 3 and self.columns[each[2]].forecasts]
 
     @cached_property
+    def fates(self) -> frozenset[int]:
+        """Columns called as what happened to another: gold_x or x_result beside x."""
+        names = {normal(column.name) for column in self.columns}
+        found = set[int]()
+        for c in self.columns:
+            words = normal(c.name).split("_")
+            if names & {"_".join(words[1:]), "_".join(words[:-1])} and c.is_label and not c.fractions:
+                found.add(c.place)
+        return frozenset(found)
+
+    @cached_property
     def sums(self) -> list[frozenset[int]]:
         """Sets of columns side by side that add up to 1 in nearly all of several rows: the classes of one forecast."""
         able = [c.place for c in self.columns if c.kind == "number" and c.span[0] >= 0 and not c.binary]

@@ -40,6 +40,7 @@ PROBABILITY = "probability"
 _WITHIN = frozenset({"event", "expert", PROBABILITY, "outcome", "time", "closes", "resolved_at", "topic", TEXT})
 _QUESTION = re.compile(rf"(?:g\d+_?)?(?:{'|'.join(_WORDS['question'])})_?\d+[a-z]?(?![^\W_])")
 _DEADLINE = re.compile(rf"_before_(?=(?:19|20)\d\d|(?:\d+_)?(?:{'|'.join(_WORDS['month'])})(?![^\W_]))")
+_RANGE = re.compile(r"\(\s*[01]\s*[-–]\s*(?:[2-9]|10)\s*\)")
 _DATE = re.compile(r"(?:19|20)\d\d_\d{1,2}(?:_\d{1,2})?|\d{1,2}_\d{1,2}_(?:19|20)?\d\d")
 _SAYS_PROBABILITY = re.compile(r"[\W_]+(?:p|prob|probs|proba|probability)$", re.IGNORECASE)
 # Where a word begins within others: userId, HITId.
@@ -87,7 +88,7 @@ def words_of(name: str) -> frozenset[str]:
     """
     own = _DEADLINE.sub("_", normal(name.rpartition(".")[2]))
     if re.search(r"\?\s*(?:%|[(\[][^?]*[)\]])?\s*$", name) or _QUESTION.match(own):
-        return frozenset({"question"})
+        return frozenset({"question", *(["score"] if _RANGE.search(name) else [])})
     # A word before a number, as in "expert number 3", is part of a name.
     numbered = rf"_(?!(?:{'|'.join(_WORDS['head'] | _WORDS['score'])})_)[^\W\d_]+_(?=\d+$)"
     parts = re.sub(numbered, "_", re.sub(r"(?<=[a-z])(?=\d)", "_", own)).split("_")
@@ -98,7 +99,7 @@ def words_of(name: str) -> frozenset[str]:
     if says_so := any(part.endswith(_COMPOUND) or (part in _WORDS["head"] and len(part) > 1) for part in parts):
         # A word for probabilities says more than others do: "elo_prob".
         found = found - {"never", "score"} | {"head"}
-    found -= {"score"} if "%" in name else set()
+    found = found | {"score"} if _RANGE.search(name) else found - {"score"} if "%" in name else found
     found |= {"never"} if own in _WORDS["again"] and not says_so else set()
     found |= {"never", "index"} if not own or name.startswith("Unnamed:") else set()
     found -= {"never"} if own[-1:].isdigit() and is_period(name) else set()

@@ -30,8 +30,8 @@ MISSING = frozenset({"", "na", "n/a", "#n/a", "nan", "null", "none", "-", "--", 
 # No-break and thin blanks stand before per cent signs in French and German.
 GAP = r"\s\u00a0\u2007-\u2009\u202f"
 NUMBER = re.compile(rf"([+-]?(?:[0-9]+[.,]?[0-9]*|[.,][0-9]+)(?:[eE][+-]?[0-9]{{1,5}})?)[{GAP}]*(%?)", re.ASCII)
-# Levels of a scale at most.
-_LEVELS = 11
+# So few numbers may be small percentages, and levels of a scale as well.
+_FEW = 4
 # A level written with the last one, such as 4/5.
 _OF = re.compile(r"([0-9]{1,2})\s*(?:/|of|out of)\s*([0-9]{1,2})", re.ASCII | re.IGNORECASE)
 
@@ -186,11 +186,11 @@ class Written:
         """Raise if numbers are levels of scales or odds, or percentages for some experts and fractions for others.
 
         `columns` is whether each expert has a column, `every` whether the table has no further columns, `percent`
-        whether the user takes all for percentages: of a scale are then more numbers than it has levels.
+        whether the user takes all for percentages: a few numbers are then of no scale.
         """
         kinds = {name: each.kind for name, each in self._spreads.items()}
         percentages = [name for name, kind in kinds.items() if kind == "percentages"]
-        few = _LEVELS if percent or percentages else 0
+        few = _FEW if percent or percentages else 0
         levels = {name: each for name, each in self._spreads.items() if kinds[name] == "scale" and each.every > few}
         if levels:
             of, ends, first = shared_scales(levels), sum(levels.values(), Spread()).ends, next(iter(levels))
@@ -375,7 +375,12 @@ def _no_level(table: Table, column: int, wrong: Mask, scale: Scale | None, name:
     if scale is None:
         return cell_fault("no-level-of-any", table, row, column, count=count)
     bad = np.unique(words.codes[wrong]).tolist()
-    none = [words.values[code] for code in bad if not looks_numeric(words.values[code]) or len(bad) == 1 < count]
+    # A number between levels is an answer, as the mean of several.
+    low, high, *written = written_numbers(
+        Words(np.arange(len(bad) + 2), [scale.levels[0], scale.levels[-1], *(words.values[code] for code in bad)])
+    )
+    able = [words.values[code] for code, number in zip(bad, written, strict=True) if not low < number < high]
+    none = [word for word in able if not looks_numeric(word) or len(bad) == 1 < count]
     few = len(none) == len(bad) <= 5 and 4 * count <= words.counts.sum()
     ways = [{"missing_values": tuple(none)}] if few else []
     return cell_fault("no-level", table, row, column, ways, count, scale=str(scale), name=name)
