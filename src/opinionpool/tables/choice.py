@@ -327,8 +327,6 @@ class Choice:
         # What each event has one of may be a property of it.
         for role in () if known else {*shape.forbids} - ({"expert", "verdict"} if unique else set()):
             called = [c for c in self.free if c.place not in reading.used and self.roles(c) - played == {role}]
-            # A column with one word says nothing of whose the others are.
-            called = [c for c in called if role != "expert" or c.distinct > 1 or len(forecasts) < 2]
             yield from (f"{c.name} is called the {role}" for c in called)
         several = len(forecasts) > 1 and not shape.columns
         if not forecasts or several or any(not c.forecasts for c in forecasts if c.kind not in {"mixed", "number"}):
@@ -426,6 +424,10 @@ class Choice:
         """Yield the reasons against reading a column as the outcome."""
         look, event = self.profile, reading.roles.get("event", ())
         called = self.called("outcome")
+        twins = [p for each in look.sums if {*reading.forecasts} < each for p in each - {*reading.forecasts}]
+        both = ({normal(look.columns[p].name).split("_")[0] for p in each} for each in (twins, reading.forecasts))
+        if normal(column.name).split("_")[0] in set.difference(*both):
+            yield "it is what happened of the other of two"
         if called and column.place not in called:
             yield "another column is called the outcome"
         if "other" in column.roles and not reading.shape.of_classes and len(self.happened(reading)) > 2:
@@ -556,11 +558,9 @@ class Choice:
             unsure += [c for c in open_ if "outcome" in c.roles and "unsure" not in c.says]
         yield from (f"{shown(c.name)} is a forecast, and not what happened" for c in unsure)
         yield from (f"{shown(c.name)} is a forecast of its own" for c in open_ if "summary" in c.says)
-        yield from (f"{shown(c.name)} is a forecast as the others are" for c in strangers(open_) if shape == WIDE)
         if shape == WIDE and sides(open_):
             yield f"{listed([c.name for c in forecasts], 4)} are an expert each"
-        numbers = [c for c in self._plain if c.kind == "number" and "never" not in c.says and c not in forecasts]
-        if not all(c.binary for c in [*forecasts, *numbers] if c.kind):
+        if not all(c.binary for c in forecasts if c.kind):
             yield from (f"{shown(c.name)}, which is 0 or 1, is a forecast" for c in open_ if c.binary)
         if shape == ONE_CLASSES and not self._names_classes(reading):
             yield "columns that add up to 1 are classes and no experts"
