@@ -201,7 +201,7 @@ class Written:
             way: Options = {"scale": of}
             if percentages and not percent:
                 way = {**way, "units": dict.fromkeys(percentages, "percent")}
-            ways = [{"exclude": tuple(levels)}, way] if columns and (percentages or len(levels) < len(kinds)) else [way]
+            ways = [{"exclude": tuple(levels)}, way] if (percentages or percent) and columns else [way]
             column = self._table.names[self._first[first][2]]
             out = f"; {exclude_way(column, first)}" if columns and ALL not in of else ""
             raise _a_scale(self._first[first], of, ends, *ways, out=out)
