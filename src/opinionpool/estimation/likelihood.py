@@ -145,11 +145,10 @@ def value(design: Design, coefficients: Array) -> Value:
     bends = np.empty((s, 1, t) if alike else (0, 1, t))
     for rows in _blocks(design, s, _PASSES if alike else n):
         p, rest = softmax(design.ratios(coefficients, rows))
-        happened, weight = design.happened(rows), design.weight[rows]
-        given = (p * happened).sum(axis=1)
-        given += rest * ~happened.any(axis=0)
-        found.loss[:] -= np.log(np.maximum(given, TINY, out=given), out=given) @ weight
-        _add_gradient(found.gradient, design, rows, p, rest)
+        weight, up = design.weight[rows], design.happened(rows) * design.weight[rows]
+        logs = np.log(np.maximum(p, TINY)).reshape(s, -1), np.log(np.maximum(rest, TINY))
+        found.loss[:] -= logs[0] @ up.ravel() + logs[1] @ (weight - up.sum(axis=0))
+        _add_gradient(found.gradient, design, rows, p, rest, up)
         if alike:
             bends[..., rows] = p * (rest * weight)[:, None]
         else:
@@ -166,7 +165,8 @@ def gradient(design: Design, coefficients: Array) -> Array:
     """Return the gradient of the loss at coefficients (S, Q), (S, Q)."""
     found = np.zeros(coefficients.shape)
     for rows in _blocks(design, len(coefficients), _PASSES):
-        _add_gradient(found, design, rows, *softmax(design.ratios(coefficients, rows)))
+        up = design.happened(rows) * design.weight[rows]
+        _add_gradient(found, design, rows, *softmax(design.ratios(coefficients, rows)), up)
     return found
 
 
@@ -200,14 +200,14 @@ def softmax(ratios: Array) -> tuple[Array, Array]:
     return p, np.asarray(scale * first)
 
 
-def _add_gradient(gradient: Array, design: Design, rows: slice, p: Array, rest: Array) -> None:
-    """Add the gradient of the loss on the events `rows` to `gradient` (S, Q), in place."""
+def _add_gradient(gradient: Array, design: Design, rows: slice, p: Array, rest: Array, up: Array) -> None:
+    """Add the gradient of the loss on the events `rows` to `gradient` (S, Q); `up` (K - 1, T) weighs what happened."""
     s, d, t = p.shape
-    z, happened, first = design.columns[..., rows], design.happened(rows), len(design.features) * d
+    z, first = design.columns[..., rows], len(design.features) * d
     # −Σ of the others, and not p − 1, of what happened: for what is nearly certain.
-    others = rest if d == 1 else rest + (p * ~happened).sum(axis=1)
-    slope = p * (~happened * design.weight[rows])
-    slope -= others[:, None] * (happened * design.weight[rows])
+    others = rest if d == 1 else rest + (p * (up == 0)).sum(axis=1)
+    slope = p * (design.weight[rows] - up)
+    slope -= others[:, None] * up
     gradient[:, first:] += (z.reshape(*z.shape[:-2], d * t) @ slope.reshape(s, d * t, 1))[..., 0]
     if first:
         slope = slope if design.basis is None else design.basis @ slope

@@ -317,8 +317,12 @@ class Draw(NamedTuple):
 def least(priority: Array, taking: Index, mine: Index, room: Index) -> tuple[Index, float]:
     """Return the items of least priority among `mine` that find room, at least one, and the priority of the next.
 
-    Each takes `taking` (M, L) of the `room` of L kinds. Of items with one priority all are kept, or none.
+    Each takes `taking` (M, L) of the `room` of L kinds, at least 1 of the first. Of items with one priority all are
+    kept, or none.
     """
+    if len(mine) > room[0] + 1:
+        # No more find room; sorting all would take longer.
+        mine = np.sort(mine[np.argpartition(priority[mine], room[0])[: room[0] + 1]])
     mine = mine[np.argsort(priority[mine], kind="stable")]
     fit = max(1, int((np.cumsum(taking[mine], axis=0) <= room).all(axis=1).sum()))
     beyond = float(priority[mine[fit:]].min(initial=np.inf))
