@@ -1,5 +1,6 @@
 """Whatever command is offered keeps every forecast that is not named as at fault, and leaves some."""
 
+import csv
 import io
 
 import numpy as np
@@ -371,3 +372,73 @@ def test_scores_by_criterion_are_those_of_a_judge_each_or_of_other_things(tmp_pa
     assert len(offered) == len({str(columns) for columns in offered})
     found = read(text, columns={"expert": ["judge", "criterion"], "probability": "score"}, scale="1-5")
     assert found.experts == ("g / helpful", "g / safe", "c / helpful", "c / safe")
+
+
+def rows(header, *lines):
+    return "\n".join([header, *lines]) + "\n"
+
+
+PASSAGES = rows("qid,pid,score", *(f"{q},{100 * q + 7 * i},.{i + q}5" for q in (1, 2, 3) for i in (1, 2, 4)))
+AHEAD = rows(
+    "made,asset,horizon,horizon_days,target_date,p_up,model",
+    *(
+        f"2026-08-{day:02d},{asset},{n}d,{n},2026-08-{day + n:02d},.{n + day + k}5,m"
+        for day in (1, 2)
+        for k, asset in enumerate(("A1", "A2"))
+        for n in (1, 3)
+    ),
+)
+RACES = rows(
+    "state,candidate,p,result",
+    *("OH,Lee,.6,Win", "OH,Kay,.3,Lose", "OH,Orr,.1,Loss", "PA,Fox,.2,Lose", "PA,Gil,.5,Win", "PA,Hay,.3,Loss"),
+)
+SIDES = rows("game_id,team,win_prob,won", "g1,Leeds,.62,1", "g1,Hull,.38,0", "g2,Stoke,.45,0", "g2,Derby,.55,1")
+DAILY = rows(
+    "date,ticker,model,p_up,up",
+    *(f"2026-01-0{day},{t},m,.{day + k}5,{(day + k) % 2}" for day in (1, 2) for k, t in enumerate(("X", "Y"))),
+)
+CUSTOMERS = rows(
+    "event,plan,city,expert,p,timestamp",
+    *("base,a,Rome,rf,.3,2026-01-01T10:00", "base,b,Oslo,rf,.6,2026-01-01T10:05", "plus,a,Oslo,rf,.2,2026-01-02T10:00"),
+    "base,b,Rome,knn,.5,2026-01-01T11:00",
+)
+NO_WORD = rows("event,ann,bob,outcome", "a,.1,.2,yes", "b,.3,.4,no", "c,.5,.6,rained off", "d,.7,.8,nobody came")
+NO_OUTCOME = rows("event,class,p,outcome", "a,x,.4,dunno", "a,y,.6,dunno", "b,x,.7,dunno", "b,y,.3,dunno")
+REVISED = rows(
+    "event,expert,p,note,time", "a,ann,.2,new poll,2026-01-02", "a,ann,.3,,2026-01-01", "b,ann,.4,,2026-01-01"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "distinguishing", "resolved"),
+    [
+        (PASSAGES, {"pid"}, 0),
+        (AHEAD, {"horizon", "horizon_days", "target_date"}, 0),
+        (RACES, {"candidate"}, 2),
+        (SIDES, {"team"}, 2),
+        (DAILY, set(), 0),
+        (CUSTOMERS, {"plan", "city"}, 0),
+        (NO_WORD, set(), 2),
+        (NO_OUTCOME, set(), 1),
+        (REVISED, set(), 0),
+        (STAGES, {"stage"}, 4),
+        (PRICES, {"outcome"}, 4),
+        (MARKETS, {"outcome"}, 4),
+    ],
+)
+def test_whatever_is_offered_keeps_rows_that_a_column_distinguishes_and_outcomes(
+    text, distinguishing, resolved, tmp_path
+):
+    (tmp_path / "f.csv").write_text(text)
+    table = list(csv.DictReader(io.StringIO(text)))
+    for way in diagnose(tmp_path / "f.csv").readable:
+        options, found = way.options, way.forecasts
+        name, _, value = (options.where or "").partition(" = ")
+        kept = [row for row in table if not name or row[name] == value.strip("'")]
+        words = " ".join(way.options.arguments())
+        if options.duplicates:
+            assert not distinguishing or any(f"={each}" in words or each == name for each in distinguishing), words
+        else:
+            sizes = [len(labels) for labels in found.options or ()] or [len(found.classes) if "class=" in words else 1]
+            assert sum(sizes[event % len(sizes)] for event in found.event_index) >= len(kept), words
+        assert (found.outcomes >= 0).sum() >= (resolved if "outcome" not in options.columns else 0), words

@@ -210,7 +210,7 @@ class Choice:
             if shape == RESPONDENTS:
                 able += [c for c in self.free if "index" in c.says]
             yield from ((c.place,) for c in able if shape == RESPONDENTS or self.profile.repeated([c.place]))
-        elif role == "class":
+        elif role == "class" and not any("class" in self.roles(c) for c in self.free):
             able = [c for c in self.free if "outcome" in self.roles(c) and c.kind == "text"]
             yield from ((c.place,) for c in able if c.distinct > 1 and c.present == 1)
         elif role == PROBABILITY:

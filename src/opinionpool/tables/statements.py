@@ -18,7 +18,7 @@ from opinionpool.errors import Note, OpinionPoolError
 from opinionpool.findings import Place, Remedy, fault, finding
 from opinionpool.logodds import FLOOR, SUM_TOLERANCE, expit, logit
 from opinionpool.tables.classes import TRUTH, EventOptions
-from opinionpool.tables.roles import BETWEEN, PROBABILITY, normal, roles_of, words_of
+from opinionpool.tables.roles import BETWEEN, DEAL, PROBABILITY, normal, roles_of, words_of
 from opinionpool.tables.table import BLANK, Table, Words, place
 from opinionpool.tables.times import Times, are_times
 from opinionpool.tables.units import written_numbers
@@ -89,7 +89,11 @@ class Distinctions:
                 cells = np.flatnonzero(long_rows.pair == pair)
                 where = place(self.table, *np.unique(long_rows.row[cells])[:5].tolist())
                 examples.append(f"{long_rows.who(int(cells[0]))} ({where})")
-        able, ways = self.distinguishing(long_rows, _groups(long_rows, self._stamps(long_rows)))
+        stamps = self._stamps(long_rows)
+        able, ways = self.distinguishing(long_rows, _groups(long_rows, stamps))
+        if stamps and not able:
+            # Names that differ at each time say that rows are about different things, though not which one counts.
+            able, _ = self.distinguishing(long_rows, _groups(long_rows, ()), texts=True)
         again = any("again" in words_of(self.table.names[column]) for column in self.unused)
         if not able and (again or self.levels) and not (self.time or self.unnamed):
             ways = [Remedy({"duplicates": rule}) for rule in ("samples", "mean")]
@@ -118,12 +122,13 @@ class Distinctions:
             return [long_rows.time.astype(np.int64)]
         return [self.table.words(column).codes[long_rows.row] for column in self.unnamed]
 
-    def distinguishing(self, long_rows: LongRows, groups: Sequence[Index]) -> tuple[list[str], list[Remedy]]:
-        """Return the unused columns that differ in any two rows of a group, and remedies that use the first one.
+    def distinguishing(
+        self, long_rows: LongRows, groups: Sequence[Index], texts: bool = False
+    ) -> tuple[list[str], list[Remedy]]:
+        """Return the unused columns (of `texts` if asked) that differ in any two rows of a group, and remedies by one.
 
         A column of classes is named as one; another is part of what the event is called, or one value of it is kept.
         """
-        groups = groups[:_GROUPS]
         sums = np.array([long_rows.value[group].sum() for group in groups])
         adds = bool(groups) and float((np.abs(sums - 1.0) < _ROUNDED).mean()) >= _MOST
         rows = [long_rows.row[group] for group in groups]
@@ -131,7 +136,8 @@ class Distinctions:
         for column in self.unused if groups else ():
             name, words = self.table.names[column], self.table.words(column)
             outcome = "outcome" in roles_of(name) or "unsure" in words_of(name)
-            if (adds or not outcome) and _is_key(name, words, timed=bool(self.time or self.unnamed)):
+            outcome |= texts and {*map(str.lower, words.values)} <= TRUTH | DEAL
+            if (adds or not outcome) and _is_key(name, words, bool(self.time or self.unnamed), texts):
                 able += [(name, words)] if all(len(np.unique(words.codes[at])) == len(at) for at in rows) else []
         return [name for name, _ in able], [way for of in able[:1] for way in self._ways(*of, long_rows, rows, adds)]
 
@@ -143,7 +149,9 @@ class Distinctions:
         text, again = bool(np.isnan(numbers).all()), _recurs(words)
         if PROBABILITY in roles_of(normal(name).removesuffix("_id")) and normal(name).endswith("_id"):
             return
-        if "order" in roles:
+        if "expert" in roles:
+            yield Remedy({"columns": {"expert": name}})
+        elif "order" in roles:
             yield Remedy({"columns": {"order": name}})
         elif "class" in roles or (text and adds):
             yield Remedy({"columns": {"class": name}})
@@ -187,8 +195,8 @@ def _recurs(words: Words) -> bool:
     return len(words.values) < int((words.codes != BLANK).sum())
 
 
-def _is_key(name: str, words: Words, timed: bool) -> bool:
-    """Return True if a column may say what rows are about: no times, free text, repetition, or id of each row.
+def _is_key(name: str, words: Words, timed: bool, text: bool = False) -> bool:
+    """Return True if a column, of `text` if asked, may say what rows are about: no times, free text, or id of each row.
 
     What never comes again is a key only in rows that are not `timed`, under a name that is not that of something else.
     """
@@ -196,6 +204,8 @@ def _is_key(name: str, words: Words, timed: bool) -> bool:
     if "again" in says or BETWEEN in name or not words.values or (are_times(words.values[:50]) and "ends" not in says):
         return False
     numbers = written_numbers(words)
+    if text and ("never" in says or roles_of(name) or not np.isnan(numbers).all()):
+        return False
     whole = short if np.isnan(numbers).all() else bool((numbers == np.round(numbers)).all())
     return "class" in roles_of(name) or _recurs(words) or (whole and not timed and "never" not in says)
 
@@ -467,11 +477,12 @@ def latest_rows(long_rows: LongRows, by: Distinctions | None) -> LongRows:
 
 
 def _groups(long_rows: LongRows, stamps: Sequence[Index]) -> list[Index]:
-    """Return the positions of each expert, event, class and time that has more than one number."""
+    """Return the positions of numbers of one expert, event, class and time, where there are several; the first groups."""
     order = np.lexsort((*stamps, long_rows.key))
     change = [np.diff(of[order]) != 0 for of in (*stamps, long_rows.key)]
-    starts = np.flatnonzero(np.any(change, axis=0)) + 1
-    return [group for group in np.split(order, starts) if len(group) > 1]
+    starts = np.concatenate([[0], np.flatnonzero(np.any(change, axis=0)) + 1, [len(order)]])
+    several = np.flatnonzero(np.diff(starts) > 1)[:_GROUPS]
+    return [order[starts[i] : starts[i + 1]] for i in several.tolist()]
 
 
 # Sums over classes that are this close to 1 are left as they are.
