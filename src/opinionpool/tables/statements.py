@@ -477,7 +477,7 @@ def latest_rows(long_rows: LongRows, by: Distinctions | None) -> LongRows:
 
 
 def _groups(long_rows: LongRows, stamps: Sequence[Index]) -> list[Index]:
-    """Return the positions of numbers of one expert, event, class and time, where there are several; the first groups."""
+    """Return the positions of numbers of one expert, event, class and time where there are several, of some."""
     order = np.lexsort((*stamps, long_rows.key))
     change = [np.diff(of[order]) != 0 for of in (*stamps, long_rows.key)]
     starts = np.concatenate([[0], np.flatnonzero(np.any(change, axis=0)) + 1, [len(order)]])

@@ -159,6 +159,7 @@ class Written:
         self._first: dict[str, tuple[Table, int, int]] = {}  # the cell of the first number beyond -1 and 1
         self._spreads: dict[str, Spread] = {}
         self._spelled: dict[str, str] = {}
+        self._every = True  # whether no expert was left out
 
     def add(self, column: int, values: Array, who: Words, own: Sequence[bool], percent: bool) -> None:
         """Add the numbers of a column, NaN where blank, by the expert of each row, of those whom `own` selects.
@@ -173,6 +174,7 @@ class Written:
                 np.bincount(codes[mask], minlength=len(able) + 1) for mask in (values > 10, values == values)
             )
             able &= (20 * above <= every)[1:]
+            self._every &= bool(able[np.array(own)].all())
         order = np.argsort(codes, kind="stable") if able.any() and len(able) > 1 else np.arange(len(values))
         for code in np.flatnonzero(able).tolist():
             rows = order[slice(*np.searchsorted(codes, (code + 1, code + 2), sorter=order))]
@@ -195,13 +197,13 @@ class Written:
         if levels:
             of, ends, first = shared_scales(levels), sum(levels.values(), Spread()).ends, next(iter(levels))
             # A long table's column has one scale, even if some of its experts use few levels.
-            whole = not columns and all(each.whole for each in self._spreads.values())
-            if every and (whole or len(of) == len(kinds)) and len({*of.values()}) == 1 and not (columns and percent):
+            same = len(of) == len(kinds) or (not columns and all(each.whole for each in self._spreads.values()))
+            if every and self._every and same and len({*of.values()}) == 1:
                 of = {ALL: of[first]}
             way: Options = {"scale": of}
             if percentages and not percent:
                 way = {**way, "units": dict.fromkeys(percentages, "percent")}
-            ways = [{"exclude": tuple(levels)}, way] if (percentages or percent) and columns else [way]
+            ways = [{"exclude": tuple(levels)}, way] if columns and (percentages or not self._every) else [way]
             column = self._table.names[self._first[first][2]]
             out = f"; {exclude_way(column, first)}" if columns and ALL not in of else ""
             raise _a_scale(self._first[first], of, ends, *ways, out=out)
