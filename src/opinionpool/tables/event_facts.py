@@ -305,7 +305,7 @@ def read_priors(table: Table, column: int, reading: Reading) -> Array:
     return values
 
 
-_ROLES = ("event", "outcome", "closes", "resolved_at")
+_ROLES = ("event", "outcome", "closes", "resolved_at", TEXT)
 
 
 @dataclass(frozen=True)
@@ -371,11 +371,12 @@ def _roles(table: Table, columns: Columns, names: Sequence[str] = ()) -> dict[st
     given = {
         role: name
         for role, name in columns.items()
-        if role in _ROLES and (name in table.names or (name is None and role in {"closes", "resolved_at"}))
+        if role in _ROLES
+        and (role == TEXT or name in table.names or (name is None and role in {"closes", "resolved_at"}))
     }
-    roles = {role: table.names.index(str(name)) for role, name in given.items() if name is not None}
+    roles = {role: table.names.index(str(name)) for role, name in given.items() if name in table.names}
     profile = Profile(table)
-    for role in (*_ROLES, TEXT):
+    for role in _ROLES:
         if role not in given:
             found = _candidates(profile, role, {*roles.values()}, names)
             if len(found) > 1:
@@ -389,9 +390,6 @@ def _roles(table: Table, columns: Columns, names: Sequence[str] = ()) -> dict[st
             roles[role] = free[0]
         elif role not in roles:
             raise fault("no-such-column", Place(table.name), names=table.names, role=role)
-    if TEXT in columns:
-        roles.pop(TEXT, None)
-        roles |= {TEXT: table.names.index(str(columns[TEXT]))} if columns[TEXT] in table.names else {}
     return roles
 
 

@@ -140,7 +140,11 @@ class Parts:
         """Yield the forecasts of each part, in the order of the parts."""
         self.counts, self.read = None, PartNotes()
         for (first, _), reader in zip(self.spans, in_order(self._read, self.spans, threads), strict=True):
-            self._check_units(reader.reading.percent, first)
+            for column, own in reader.reading.percent.items():
+                before, where = self.percent.setdefault(column, (own, first))
+                if before != own:
+                    both = {"one": place(self.table, where), "other": place(self.table, first)}
+                    raise fault("units-of-parts", None, (), name=self.table.names[column], **both)
             self.counts = reader.counts if self.counts is None else self.counts + reader.counts
             self.read.add(reader.forecasts.notes)
             yield reader.forecasts
@@ -162,13 +166,6 @@ class Parts:
         finally:
             part.connection.close()
         return reader
-
-    def _check_units(self, percent: Mapping[int, bool], first: int) -> None:
-        for column, own in percent.items():
-            before, where = self.percent.setdefault(column, (own, first))
-            if before != own:
-                both = {"one": place(self.table, where), "other": place(self.table, first)}
-                raise fault("units-of-parts", None, (), name=self.table.names[column], **both)
 
 
 @contextmanager
