@@ -189,11 +189,12 @@ def _parts(table: Table, request: ReadOptions, layout: Layout, profile: Profile)
     observed = []
     if "outcome" in layout.roles:
         column = layout.roles["outcome"]
-        words = _tally(table, column)
-        observed = [EventColumn(table, column, words, np.full(len(words.values), BLANK))]
+        observed = as_asked([EventColumn(table, column, _tally(table, column), np.empty(0, np.intp))], request)
+        # Words say nothing of events.
+        observed = [replace(each, row_events=np.full(len(each.words.values), BLANK)) for each in observed]
     written = [*dict.fromkeys(label for _, label in layout.cells if label is not None)]
     asked = as_listed(request.asked, written, long=layout.long)
-    settled = settle(as_asked(observed, request), [], written, asked, request.no_outcome, None, request.rules.scale)
+    settled = settle(observed, [], written, asked, request.no_outcome, None, request.rules.scale)
     whole = Whole(layout, settled.classes, profile)
     known = {}
     if layout.long:
