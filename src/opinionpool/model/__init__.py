@@ -1,1 +1,1 @@
-"""The Gaussian model of experts, its panels, and how panels pool (model.md, sections 1 to 4)."""
+"""Gaussian model of experts' log-odds: panels with its parameters, and how they pool (model.md, sections 1 to 4)."""

@@ -1,8 +1,8 @@
 """Accuracy from elicited measures: an area under the ROC curve, an expected score, a hit rate.
 
-All are those of the expert's log-odds once bias and calibration are corrected, C given Y = 1 being N(μ*, 2μ*)
-(model.md, section 2.4), and rise with μ*, so each determines it. Scores and hit rates are those on events of
-probability 1/2.
+All three measure the expert's log-odds C after bias and calibration are corrected: C given Y = 1 is N(μ*, 2μ*)
+(model.md, section 2.4). Each rises with the accuracy μ*, so each determines μ*. Expected scores and hit rates are for
+events of probability 1/2.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _erfc = np.vectorize(math.erfc, otypes=[np.float64])
 
 
 def expected(of: Callable[[Array], Array], mean: npt.ArrayLike, variance: npt.ArrayLike) -> Array:
-    """Expectation of f(X) for normal X, by the trapezoid rule (exact to rounding for smooth f = `of`)."""
+    """Expectation of `of(X)` for normal X, by the trapezoid rule (exact to rounding for smooth functions)."""
     m, v = np.broadcast_arrays(np.asarray(mean, dtype=np.float64), np.asarray(variance, dtype=np.float64))
     z, found, flat = np.linspace(-REACH, REACH, NODES), np.empty(m.size), (m.reshape(-1, 1), v.reshape(-1, 1))
     density = np.exp(-0.5 * z**2)
@@ -39,30 +39,30 @@ def expected(of: Callable[[Array], Array], mean: npt.ArrayLike, variance: npt.Ar
 
 
 def normal_score(mean: npt.ArrayLike, variance: npt.ArrayLike) -> Array:
-    """Expected log score (paper, equation 26) of log-odds that are normal about `mean` if Y = 1, −`mean` if Y = 0."""
+    """Return the expected log score (paper, equation 26) of normal log-odds: mean `mean` if Y = 1, −`mean` if Y = 0."""
     return expected(lambda x: 1.0 + np.log2(np.clip(expit(x), POOL_FLOOR, 1.0 - POOL_FLOOR)), mean, variance)
 
 
 def normal_cdf(x: npt.ArrayLike) -> Array:
-    """Φ(x), to the last digits in the lower tail too."""
+    """Return the standard normal distribution function Φ(x), accurate in the lower tail too."""
     return np.asarray(0.5 * _erfc(-np.asarray(x, dtype=np.float64) / np.sqrt(2.0)))
 
 
 def accuracy_of_auc(auc: float) -> float:
-    """Accuracy μ* of the expert whose area under the ROC curve, between two classes, is Φ(√μ*)."""
+    """Return the accuracy μ* of an expert whose area under the ROC curve is `auc` = Φ(√μ*)."""
     _check("an AUC", auc, 0.5)
     return NormalDist().inv_cdf(auc) ** 2
 
 
 def accuracy_of_hit_rate(rate: float) -> float:
-    """Accuracy μ* of the expert who is right on a share Φ(√(μ*/2)) of events of probability 1/2."""
+    """Return the accuracy μ* of an expert who is right on a share `rate` = Φ(√(μ*/2)) of events of probability 1/2."""
     _check("a hit rate", rate, 0.5)
     return 2.0 * NormalDist().inv_cdf(rate) ** 2
 
 
 @lru_cache(maxsize=1024)
 def accuracy_of_score(score: float) -> float:
-    """Accuracy μ* of the expert with this expected normalised log score (26) on events of probability 1/2."""
+    """Return the accuracy μ* of an expert with the expected log score `score` (equation 26) if the prior is 1/2."""
     from scipy.optimize import brentq
 
     def beyond(log_accuracy: float) -> float:
@@ -75,7 +75,7 @@ def accuracy_of_score(score: float) -> float:
 
 
 def _check(what: str, value: float, least: float) -> None:
-    """Raise a `PanelError` unless `value` lies between guessing and perfection."""
+    """Raise a `PanelError` unless `value` lies between `least`, the value of guessing, and 1; `what` is its name."""
     if not least < value < 1.0:
         raise PanelError(
             f"{what} must lie above {least:g} (guessing) and below 1 (perfect), and it is {value!r}; leave out an "

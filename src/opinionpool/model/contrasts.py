@@ -1,4 +1,4 @@
-"""Forecasts as contrasts: checked, converted to log-ratios less the prior's, and moderated where extreme."""
+"""Forecasts as contrasts: log-ratios less those of the prior, checked, and moderated where they are extreme."""
 
 from __future__ import annotations
 
@@ -32,43 +32,43 @@ def contrasts(q: Array, prior: Array, floor: float, reference: Array | None = No
 
 @dataclass(frozen=True, eq=False)
 class Reference:
-    """The prior of T events and the floors that depend on it: a row for each event, or one row for all."""
+    """Priors of T events, one row for each event or one for all, and the limits of log-odds that follow from them."""
 
     prior: Array  # (T or 1, K); class probabilities
-    floor: float
-    pool_floor: float
+    floor: float  # least probability taken from an expert
+    pool_floor: float  # least probability given as an answer
 
     @cached_property
     def ratios(self) -> Array:
-        """Log-ratios L° of the prior, (T or 1, K - 1)."""
+        """Log-ratios L° of the prior, (T or 1, K - 1): log-odds of each class against the first one."""
         return logodds.prior_log_ratios(self.prior)
 
     @cached_property
     def absent(self) -> Mask | None:
-        """Mask of classes that are no options of an event, (T or 1, 1, K - 1); None if all classes are options."""
+        """Mask of classes after the first that are no options of an event, (T or 1, 1, K - 1); None if all are."""
         return None if self.prior.shape[1] == 2 else logodds.no_options(self.prior[:, None, :])
 
     @cached_property
     def bounds(self) -> Bounds:
-        """Lower and upper bounds of the log-odds of binary forecasts, (T or 1, 1) each."""
+        """Lower and upper bounds of the log-odds of forecasts if K = 2, (T or 1, 1) each."""
         ends = np.broadcast_to([0.0, 1.0], (len(self.prior), 2))
         ratios = logodds.log_ratios(ends, self.prior[:, None, :], self.floor)
         return Bounds(ratios[:, 0], ratios[:, 1])
 
     @cached_property
     def answer_bounds(self) -> Bounds:
-        """Lower and upper bounds of binary answers, (T or 1,) each."""
+        """Lower and upper bounds of pooled probabilities if K = 2, (T or 1,) each."""
         floors = logodds.class_floors(self.pool_floor, self.prior, 1.0)
         return Bounds(floors[:, 1], 1.0 - floors[:, 0])
 
     def some(self, rows: Rows) -> Reference:
-        """Reference of the events `rows`."""
+        """Return a `Reference` with the priors of the events `rows` only."""
         return self if len(self.prior) == 1 else replace(self, prior=self.prior[rows])
 
 
 @lru_cache(maxsize=256)
 def _shared_reference(prior: bytes, classes: int, what: str, floor: float, pool_floor: float) -> Reference:
-    """Cached reference of one prior for all events, given as the bytes of its probabilities."""
+    """Return the cached `Reference` of a prior that all events share; `prior` has its probabilities as bytes."""
     given = np.frombuffer(prior)
     return Reference(spread_prior(given[0] if classes == 2 else given, (1,), classes, what), floor, pool_floor)
 
@@ -76,7 +76,7 @@ def _shared_reference(prior: bytes, classes: int, what: str, floor: float, pool_
 def _reference(
     prior: npt.ArrayLike, lead: tuple[int, ...], classes: int, what: str, floor: float, pool_floor: float
 ) -> Reference:
-    """Reference of events of shape `lead`, from one prior for all or one for each event."""
+    """Return the `Reference` of events of shape `lead`; `prior` is one for all events or one for each event."""
     given = as_numbers(prior, what)
     # Floors that are no numbers are refused where they are used.
     if given.ndim == (classes > 2) and isinstance(floor, float | int) and isinstance(pool_floor, float | int):  # type: ignore[redundant-expr]
@@ -86,10 +86,10 @@ def _reference(
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Forecasts on T events by N experts, with the events' priors and base rates."""
+    """Forecasts of N experts for T events, with the events' priors and base rates, ready for pooling."""
 
     q: Array  # (T, N), or (T, N, K) when K > 2; probabilities, NaN where missing
-    base: Reference
+    base: Reference  # priors and floors
     start: Array  # (T or 1, K - 1); log-ratios of the base rate, or of the prior if there is none
     lead: tuple[int, ...]  # the shape of the events as they were given
     experts: Index | None = None  # (T, N); positions of the experts in the panel; None: column i is expert i
@@ -101,43 +101,43 @@ class Batch:
 
     @property
     def prior(self) -> Array:
-        """Class probabilities of the reference, (T, K)."""
+        """Prior probabilities of the classes, (T, K)."""
         return np.broadcast_to(self.base.prior, (len(self.q), self.classes))
 
     @property
     def reference(self) -> Array:
-        """L°, the log-ratios of the prior, (T, K - 1)."""
+        """Log-ratios L° of the prior, (T, K - 1): log-odds of each class against the first one."""
         return np.broadcast_to(self.base.ratios, (len(self.q), self.classes - 1))
 
     @property
     def shift(self) -> Array:
-        """logit(base rate) − L° for every event, (T or 1, K - 1); 0 without a base rate (model.md, section 2.8)."""
+        """Log-ratios of the base rate less the prior's, (T or 1, K - 1); 0 without a base rate (model.md, 2.8)."""
         return np.asarray(self.start - self.base.ratios)
 
     @property
     def at_prior(self) -> Batch:
-        """Batch without a base rate."""
+        """Copy of this batch without base rates, so that answers start from the prior."""
         return replace(self, start=self.base.ratios)
 
     def blocks(self) -> Iterator[slice]:
-        """Slices of events whose arrays fit into the cache."""
+        """Yield slices of events, in order, that are small enough for their forecasts to fit into the cache."""
         return blockwise.blocks(len(self.q), math.prod(self.q.shape[1:]))
 
     def some(self, rows: Rows) -> Batch:
-        """Batch of the events `rows`."""
+        """Return a `Batch` of the events `rows` only."""
         return self.of_events(rows, self.q[rows], None if self.experts is None else self.experts[rows])
 
     def of_events(self, rows: Rows, q: Array, experts: Index | None) -> Batch:
-        """Batch of the events `rows` with other forecasts, `q`, by `experts`."""
+        """Return a `Batch` of the events `rows` with the forecasts `q` by `experts` in place of the present ones."""
         start = self.start if len(self.start) == 1 else self.start[rows]
         return Batch(q, self.base.some(rows), start, q.shape[:1], experts)
 
     def check(self) -> None:
-        """Raise a `ProbabilityError` with the position of a probability outside [0, 1]."""
+        """Raise a `ProbabilityError` with the position of the first probability outside [0, 1], if there is one."""
         logodds.check_probabilities(self.q.reshape(self.lead + self.q.shape[1:]))
 
     def log_ratios(self) -> Array:
-        """Floored log-ratios L, (T, N, K - 1), NaN where missing; a ProbabilityError for a value outside [0, 1]."""
+        """Return floored log-ratios L, (T, N, K - 1), NaN where missing; a `ProbabilityError` outside [0, 1]."""
         if self.classes > 2:
             return logodds.log_ratios(self.q, self.base.prior[:, None, :], self.base.floor)
         ratios = floored_log_odds(self.q, self.base.bounds, np.empty(self.q.shape))
@@ -146,24 +146,24 @@ class Batch:
         return np.asarray(ratios[..., None])
 
     def contrasts(self) -> Array:
-        """L − L°, NaN where missing, (T, N, K - 1)."""
+        """Return log-ratios of forecasts less those of the prior, L − L°, (T, N, K - 1), NaN where missing."""
         ratios = self.log_ratios()
         ratios -= self.base.ratios[:, None, :]
         return ratios
 
     def answered_by(self, experts: Mask) -> Mask:
-        """Whether any of the experts in the mask `experts` (N,) answered, (T,)."""
+        """Return True for each event with a forecast by any expert in the mask `experts` (N,), (T,)."""
         some = self.q[:, experts]
         return np.asarray(~np.isnan(some).all(axis=tuple(range(1, some.ndim))))
 
     def answers(self, ratios: Array) -> Array:
-        """Probabilities within the floors, (T,), or (T, K) when K > 2, from pooled log-ratios `ratios` (T, K - 1)."""
+        """Return the floored probabilities, (T,), or (T, K) when K > 2, of pooled log-ratios `ratios` (T, K - 1)."""
         if self.classes > 2:
             return logodds.pooled_probabilities(ratios, self.base.prior, self.base.pool_floor)
         return within(logodds.expit(ratios[:, 0]), *self.base.answer_bounds)
 
     def as_asked(self, answers: Array) -> Array:
-        """Answers (T, ...) reshaped to the leading shape of the input."""
+        """Return `answers` (T, ...) with the T events in the shape in which the user gave them."""
         shaped: Array = answers.reshape(self.lead + answers.shape[1:])
         return shaped[()]
 
@@ -177,7 +177,7 @@ def read_batch(
     floor: float = FLOOR,
     pool_floor: float = POOL_FLOOR,
 ) -> Batch:
-    """Batch of forecasts and priors with checked shapes; binary probabilities are checked later, with the log-odds."""
+    """Return the `Batch` of forecasts and priors, with checked shapes; probabilities are checked later if K = 2."""
     q = as_numbers(probabilities)
     tail = (experts,) if classes == 2 else (experts, classes)
     if q.shape[q.ndim - len(tail) :] != tail:
@@ -195,7 +195,7 @@ def read_batch(
 
 
 def _check_options(q: Array, absent: Mask) -> None:
-    """Raise `ProbabilityError` if a class with prior 0, no option of its event, has a positive probability."""
+    """Raise a `ProbabilityError` if a forecast in `q` is positive for a class that is `absent` (prior 0)."""
     strange = (q[..., 1:] > 0) & absent
     if strange.any():
         event, expert, label = (int(i) for i in np.argwhere(strange)[0])
@@ -206,9 +206,9 @@ def _check_options(q: Array, absent: Mask) -> None:
 
 
 def padded_cells(event: Index, events: int) -> Iterator[tuple[Index, Index, Mask]]:
-    """Yield blocks of events with similar numbers of forecasts: events, indices of their forecasts padded, presence.
+    """Yield, for groups of t events with similar numbers of forecasts, the events, their forecasts, and which are real.
 
-    Events, (t,); positions of their forecasts among the M, (t, m); and where a row has as many, (t, m).
+    Events, (t,); positions in `event` (M,) of their forecasts, (t, m), padded to the most; False at padding, (t, m).
     """
     by_event, count = np.argsort(event, kind="stable"), np.bincount(event, minlength=events)
     start, width = np.cumsum(count) - count, np.ceil(np.log2(np.maximum(count, 1)))
@@ -223,24 +223,24 @@ def padded_cells(event: Index, events: int) -> Iterator[tuple[Index, Index, Mask
 
 @dataclass(frozen=True, eq=False)
 class Contrasts:
-    """Log-ratios of N experts and of the prior on T events, each with at least one forecast."""
+    """Log-ratios of N experts' forecasts and of the prior for T events, each with at least one forecast."""
 
     ratios: Array  # (T, N, K - 1); floored log-ratios, NaN where missing
     reference: Array  # (T, K - 1); log-ratios of the prior
 
     @cached_property
     def present(self) -> Mask:
-        """Mask of the forecasts present, (T, N)."""
+        """True where an expert has a forecast for an event, (T, N)."""
         return np.asarray(~np.isnan(self.ratios[..., 0]))
 
     @cached_property
     def count(self) -> npt.NDArray[np.intp]:
-        """Number of experts who answered, (T,)."""
+        """Number of forecasts for each event, (T,)."""
         return np.asarray(self.present.sum(axis=1))
 
     @cached_property
     def contrasts(self) -> Array:
-        """L − L°, (T, N, K - 1), 0 where missing."""
+        """Log-ratios of forecasts less those of the prior, L − L°, (T, N, K - 1), 0 where missing."""
         return np.where(self.present[..., None], self.ratios - self.reference[:, None, :], 0.0)
 
     @cached_property
@@ -252,11 +252,11 @@ class Contrasts:
 
     @property
     def mean_contrast(self) -> Array:
-        """Mean contrast of the experts present, (T, K - 1)."""
+        """Mean over the experts with a forecast of L − L°, (T, K - 1)."""
         return np.asarray(self.contrasts.sum(axis=1) / self.count[:, None])
 
     def shares(self, weights: Array | None) -> Array:
-        """Weights normalised to sum to 1 over the experts present, (T, N); equal where all of them are 0."""
+        """Return `weights` over their sum for the experts present, (T, N); equal if `weights` is None or all are 0."""
         if weights is None:
             return self.present / self.count[:, None]
         shares = self.present * weights
@@ -266,22 +266,22 @@ class Contrasts:
 
 @dataclass(frozen=True, eq=False)
 class AnswerParts:
-    """An answer as start + intercept + the sum of contributions, before any base rate; N experts, 0 for absent ones."""
+    """Parts of the answer about one event: start + intercept + sum of N experts' contributions; without a base rate."""
 
-    # {"log-odds", "probability"}; of contributions, start and intercept: D = K - 1 log-ratios, or D = K probabilities
+    # Unit of contributions, start and intercept: "log-odds" (D = K - 1 log-ratios) or "probability" (D = K).
     scale: str
     # bias, contrast: (N, K - 1)
     bias: Array
     contrast: Array
-    weights: Array | None  # (N,), or None; None where the weight of a contrast is not one number
-    contributions: Array  # (N, D)
+    weights: Array | None  # (N,); None if an expert's weight is not a single number
+    contributions: Array  # (N, D); 0 for experts without a forecast
     # start, intercept: (D,)
     start: Array
     intercept: Array
 
 
 def contrasts_in(batch: Batch) -> Iterator[tuple[Rows, Contrasts]]:
-    """Yield blocks of the events that have a forecast: indices of the events, and `Contrasts`."""
+    """Yield for each block the positions of events with at least one forecast, and these events' `Contrasts`."""
     for block in batch.blocks():
         missing = np.isnan(batch.q[block]).all(axis=tuple(range(1, batch.q.ndim)))
         rows: Rows = block.start + np.flatnonzero(~missing) if missing.any() else block
@@ -295,14 +295,14 @@ def contrasts_in(batch: Batch) -> Iterator[tuple[Rows, Contrasts]]:
 class Extremes:
     """Contamination of forecasts: with a small probability s, a forecast has nothing to do with its event.
 
-    The contrast, as class probabilities in the ratio exp(D − m), is mixed with an even share s of a statement that says
-    nothing, m. Statements near the centre m hardly change, and the log-odds between a class that is called certain and
-    any other class end at c = log(1 + K (1 − s)/s). This acts on the contrast, so that pools stay externally Bayesian,
-    and treats all classes alike.
+    The contrast less the centre m, read as class probabilities proportional to exp(C − m), is mixed with equal
+    probabilities, which get the share s. Contrasts near m hardly change, and the log-odds of a class that is called
+    certain against another class are at most c = log(1 + K (1 − s)/s) above the centre. The mixture changes contrasts
+    rather than forecasts, so that pools stay externally Bayesian, and it treats all classes alike.
     """
 
     limit: float = np.inf  # c in log-odds, above 0; infinite to believe everything. s = K/(e^c − 1 + K).
-    # (N, K - 1); m, what each expert says of an event that it knows nothing about; 0 if None
+    # (N, K - 1); m, contrast of each expert's forecast for an event of which it knows nothing; 0 if None
     centre: Array | None = None
 
     def __post_init__(self) -> None:
@@ -310,14 +310,14 @@ class Extremes:
             raise PanelError(f"extremes need a limit above 0 and a finite centre, not {self.limit} and {self.centre}")
 
     def believed(self, contrasts: Array, absent: Mask | None = None) -> Array:
-        """Contrasts (..., N, K - 1), bounded by the contamination limit; `absent` classes are no options of events."""
+        """Return `contrasts` (..., N, K - 1), moderated; `absent` marks classes that are no options of an event."""
         if np.isinf(self.limit):
             return contrasts
         robust = self.deviation(contrasts, absent)
         return robust if self.centre is None else np.asarray(robust + self.centre)
 
     def deviation(self, contrasts: Array, absent: Mask | None = None) -> Array:
-        """Believed contrasts less the centre, (..., N, K - 1)."""
+        """Return moderated contrasts less the centre, (..., N, K - 1); arguments as for `believed`."""
         deviation = contrasts if self.centre is None else np.asarray(contrasts - self.centre)
         if np.isinf(self.limit):
             return deviation
@@ -329,9 +329,10 @@ class Extremes:
         return levelled(_softened_classes(np.where(absent, -np.inf, deviation), odds, options), absent)
 
     def deviation_of(self, q: Array, bounds: Bounds, reference: Array | float) -> Array:
-        """Moderated deviations (T, N) of binary forecasts `q`, with log-odds kept within `bounds`, from `reference`.
+        """Return the moderated contrasts less the centre, (T, N), of forecasts `q` of two classes.
 
-        The mixture is one of probabilities: exp(D − m) is proportional to q / (1 − q).
+        Log-odds of `q` are kept within `bounds`; `reference` is the prior's log-odds. Without logarithms before the
+        mixture: exp(C − m) is proportional to q / (1 − q).
         """
         origin = reference if self.centre is None else reference + self.centre[..., 0]
         if np.isinf(self.limit):
@@ -348,18 +349,18 @@ class Extremes:
         return np.asarray(np.log(above, out=above))
 
     def subset(self, positions: Index) -> Extremes:
-        """Extremes of the experts at `positions`."""
+        """Return a copy for the experts at `positions` only."""
         return self if self.centre is None else replace(self, centre=self.centre[positions])
 
 
 def _softened(deviation: Array, odds: float) -> Array:
-    """log(e^D + e) − log(1 + e e^D), by element, for log-odds D (`deviation`) and e = 1 / (`odds` + 1)."""
+    """Return log(e^D + e) − log(1 + e e^D) for each log-odds D in `deviation`, with e = 1 / (`odds` + 1)."""
     even, small = 1.0 / (odds + 1.0), np.exp(-np.abs(deviation))
     return np.asarray(np.copysign(np.log((1.0 + even * small) / (even + small)), deviation))
 
 
 def _softened_classes(deviation: Array, odds: float, options: int | npt.NDArray[np.intp] | None = None) -> Array:
-    """Log-ratios (..., K - 1) of (1 − s) e^D + (s/k) Σ e^D by class; D is -inf if a class is none of the k options."""
+    """Log-ratios (..., K - 1) of (1 − s) e^D + (s/k) Σ e^D, s = k/(`odds` + k); D is -inf but for k `options`."""
     k = np.asarray(deviation.shape[-1] + 1 if options is None else options)
     share = k / (odds + k)
     # Classes first: sums over a short last axis are slow.

@@ -1,8 +1,8 @@
-"""Correlation matrices of experts, and the linear algebra with these.
+"""Correlation matrices of experts, and the linear algebra with them.
 
-Two forms behind one interface: a correlation that all pairs share, where everything is linear in the number
-of experts (model.md, section 2.2), and a correlation matrix; `opinionpool.model.nested` has a third, and several are
-averaged. Where a correlation is singular, as between duplicates, the pseudo-inverse shares the weight (section 2.5).
+Two classes with one interface: one correlation that all pairs share, for which all work is linear in the number of
+experts (model.md, section 2.2), and a matrix; `opinionpool.model.nested` has a third class, and several can be
+averaged. Where a matrix is singular, as with duplicates, its pseudo-inverse divides the weight (section 2.5).
 """
 
 from __future__ import annotations
@@ -33,41 +33,41 @@ NO_LIMIT = (
 
 
 class Dependence(Protocol):
-    """The correlation R of N experts' contrasts within an outcome."""
+    """Interface of the correlation R of N experts' contrasts (log-odds less the prior's) given the outcome."""
 
     @property
     def size(self) -> int:
         """Number of experts, N."""
 
     def matrix(self) -> Array:
-        """R, (N, N)."""
+        """Return the correlation matrix R, (N, N)."""
 
     def times(self, v: Array) -> Array:
-        """R v for v of shape (..., N)."""
+        """Return R v for `v` of shape (..., N)."""
 
     def solve(self, v: Array, present: Mask, experts: Index | None = None, *, strict: bool = True) -> Array:
-        """R_SS⁻¹ v_S of the experts S present in each row (T, m), 0 elsewhere, (T, m).
+        """Return R_SS⁻¹ v_S for the experts S whom each row of `present` (T, m) marks, (T, m); 0 for the others.
 
-        `v` is a value of each expert, (N,), or of each cell, (T, m); `experts` says whose cells they are, (T, m), or if
-        it is not given, column i is expert i. If `strict`, a `PanelError` is raised where the solution has no limit;
-        else what R cannot reach is left out.
+        `v` has a value for each expert, (N,), or for each row and column, (T, m); `experts` (T, m) says which expert
+        each column of a row is (if None, column i is expert i). If R_SS is singular, R_SS x = v_S may have no solution:
+        a `PanelError` if `strict`, else the least-squares solution.
         """
 
     def subset(self, positions: Index) -> Dependence:
-        """The correlation among the experts at `positions`."""
+        """Return the correlation among the experts at `positions`."""
 
     def correlate(self, z: Array) -> Array:
-        """Correlated normals (..., N), from independent standard normals `z`."""
+        """Return normals (..., N) with correlation R, from independent standard normals `z`."""
 
 
 def in_rows(v: Array, present: Mask, experts: Index | None) -> Array:
-    """Values `v` of experts, (N,) or (T, m), as rows (T, m), with 0 where an expert is absent."""
+    """Return the values `v` of experts, (N,) or (T, m), as rows (T, m), with 0 where an expert is absent."""
     return np.where(present, v if experts is None or v.ndim == 2 else v[experts], 0.0)
 
 
 @dataclass(frozen=True)
 class CommonCorrelation:
-    """One correlation for all pairs of experts."""
+    """Correlation matrix with one correlation `rho` for all pairs of `size` experts."""
 
     size: int
     rho: float
@@ -83,15 +83,15 @@ class CommonCorrelation:
             )
 
     def matrix(self) -> Array:
-        """R, (N, N)."""
+        """Return the correlation matrix R, (N, N)."""
         return np.asarray(np.where(np.eye(self.size, dtype=bool), 1.0, self.rho))
 
     def times(self, v: Array) -> Array:
-        """R v, in O(N)."""
+        """Return R v for `v` of shape (..., N), in O(N) for each row."""
         return np.asarray((1.0 - self.rho) * v + self.rho * v.sum(axis=-1, keepdims=True))
 
     def solve(self, v: Array, present: Mask, experts: Index | None = None, *, strict: bool = True) -> Array:
-        """R_SS⁻¹ v_S = (v − ρ Σv / (1 + (n − 1)ρ)) / (1 − ρ) in each row of n experts, in O(Tm)."""
+        """Return R_SS⁻¹ v_S = (v − ρ Σv / (1 + (n − 1)ρ)) / (1 − ρ) for the n experts present in each row, in O(Tm)."""
         own, number = in_rows(v, present, experts), present.sum(axis=1, keepdims=True)
         total = own.sum(axis=1, keepdims=True)
         if self.rho == 1.0:
@@ -104,11 +104,11 @@ class CommonCorrelation:
         return np.asarray(np.where(present & several, (own - shared) / (1.0 - self.rho), own))
 
     def subset(self, positions: Index) -> CommonCorrelation:
-        """The correlation among the experts at `positions`, with an unchanged rho."""
+        """Return the correlation among the experts at `positions`, with the same rho."""
         return CommonCorrelation(len(positions), self.rho)
 
     def correlate(self, z: Array) -> Array:
-        """Correlated normals (..., N), from independent standard normals `z`, by R^(1/2)."""
+        """Return normals (..., N) with correlation R, from independent standard normals `z`, by R^(1/2)."""
         if self.size == 1:
             return z
         own, all_ = np.sqrt(1.0 - self.rho), np.sqrt(1.0 + (self.size - 1) * self.rho)
@@ -117,7 +117,7 @@ class CommonCorrelation:
 
 @dataclass(frozen=True, eq=False)
 class MatrixCorrelation:
-    """A correlation for each pair of experts."""
+    """Correlation matrix with its own correlation for each pair of experts."""
 
     array: Array  # (N, N); symmetric, with ones on its diagonal
     least: float = SINGULAR  # eigenvalues below this times N are taken for 0
@@ -128,20 +128,20 @@ class MatrixCorrelation:
         return len(self.array)
 
     def matrix(self) -> Array:
-        """R, (N, N)."""
+        """Return a copy of the correlation matrix R, (N, N)."""
         return self.array.copy()
 
     def times(self, v: Array) -> Array:
-        """R v, for v of shape (..., N)."""
+        """Return R v for `v` of shape (..., N)."""
         return np.asarray(v @ self.array)
 
     @cached_property
     def _regular(self) -> bool:
-        """True if every submatrix R_SS has an inverse, which R's least pivot shows."""
+        """True if every submatrix R_SS has an inverse: the least pivot of R is above `SINGULAR`."""
         return least_pivot(self.array) >= SINGULAR
 
     def solve(self, v: Array, present: Mask, experts: Index | None = None, *, strict: bool = True) -> Array:
-        """R_SS⁻¹ v_S in each row, by LU for all patterns of one size at once; R_SS⁺ v_S if R is singular."""
+        """Return R_SS⁻¹ v_S, by LU for all sets S of one size at once; if R is singular, R_SS⁺ v_S, set by set."""
         solved = np.zeros(present.shape)
         for rows, columns, who in patterns(present, experts):
             among, cells = self.array[who[:, :, None], who[:, None, :]], (rows[:, None, :], columns[:, :, None])
@@ -154,20 +154,21 @@ class MatrixCorrelation:
         return solved
 
     def subset(self, positions: Index) -> MatrixCorrelation:
-        """The correlation among the experts at `positions`."""
+        """Return the correlation among the experts at `positions`."""
         return MatrixCorrelation(self.array[np.ix_(positions, positions)], self.least)
 
     def correlate(self, z: Array) -> Array:
-        """Correlated normals (..., N), from independent standard normals `z`, by R^(1/2)."""
+        """Return normals (..., N) with correlation R, from independent standard normals `z`, by R^(1/2)."""
         values, vectors = np.linalg.eigh(self.array)
         root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
         return np.asarray(z @ root)
 
 
 def patterns(present: Mask, experts: Index | None = None) -> Iterator[tuple[Index, Index, Index]]:
-    """Yield the rows of `present` (T, m) by the set of experts present, for P sets of n experts with q rows each.
+    """Yield the rows of `present` (T, m) grouped by the set of experts present: P sets of n experts, each in q rows.
 
-    The rows of each pattern, (P, q); their columns, (P, n); and who these are, (P, n).
+    Each item is positions of the rows, (P, q); columns of the experts present, (P, n); and these experts' positions in
+    the panel, (P, n), from `experts` (T, m) (if None, column i is expert i).
     """
     first, index = distinct_rows(present if experts is None else np.where(present, experts, -1))
     size, number, by_pattern = present[first].sum(axis=1), np.bincount(index), np.argsort(index, kind="stable")
@@ -181,7 +182,7 @@ def patterns(present: Mask, experts: Index | None = None) -> Iterator[tuple[Inde
 
 
 def matrix_correlation(array: Array, what: str = "correlation") -> MatrixCorrelation:
-    """Checked correlation matrix; a `PanelError` unless symmetric and semi-definite with ones on the diagonal."""
+    """Return a checked correlation matrix; a `PanelError` if not symmetric, semi-definite, with a diagonal of 1."""
     if array.ndim != 2 or array.shape[0] != array.shape[1]:
         raise PanelError(f"a {what} must be a square matrix, not of shape {array.shape}")
     if not np.isfinite(array).all():
@@ -204,7 +205,7 @@ def matrix_correlation(array: Array, what: str = "correlation") -> MatrixCorrela
 
 
 def least_pivot(covariance: Array) -> float:
-    """Least squared pivot in the Cholesky factor of the correlation matrix; 0 if it is not positive definite."""
+    """Return the least squared pivot in the Cholesky factor of the correlation matrix; 0 if not positive definite."""
     variance = np.diag(covariance)
     if not (variance > 0).all():
         return 0.0
@@ -216,7 +217,7 @@ def least_pivot(covariance: Array) -> float:
 
 
 def solve_matrix(r: Array, v: Array, least: float, *, strict: bool = True) -> Array:
-    """R⁻¹ v, or R⁺ v if R is singular, for v (N,) or (N, P); if `strict`, a PanelError where R x = v is unsolvable."""
+    """R⁻¹ v (R⁺ v if R is singular) for `v` (N,) or (N, P); if `strict`, a PanelError if R x = v has no solution."""
     if least_pivot(r) >= SINGULAR:
         return np.asarray(np.linalg.solve(r, v))
     values, vectors = np.linalg.eigh(r)
@@ -231,17 +232,15 @@ def solve_matrix(r: Array, v: Array, least: float, *, strict: bool = True) -> Ar
 
 @dataclass(frozen=True, eq=False)
 class MixedCorrelation:
-    """Correlations of N experts by several models, and the share of each model in the answer.
+    """Correlation matrices of N experts by several models, and the share of each model in the answer.
 
-    Where data do not decide which of them holds, the answer is the average of their answers in log-odds, so its weights
-    are the averages of theirs (model.md, section 8). That is not the answer by the average correlation.
+    Where data do not decide which model is right, the answer is the average of the models' answers in log-odds, so
+    weights are averages over the models (model.md, section 8), which the average correlation would not give.
     """
 
     models: tuple[Dependence, ...]
     share: Array  # (models,); at least 0; they add up to 1
-    signal: Array | None = (
-        None  # (models, N); what each takes that of experts to be, relative to that of all; 1 if None
-    )
+    signal: Array | None = None  # (models, N); experts' signals in each model over those in the panel; 1 if None
 
     def __post_init__(self) -> None:
         shaped = self.share.shape == (len(self.models),) and len(self.models) > 0
@@ -257,20 +256,20 @@ class MixedCorrelation:
         return self.models[0].size
 
     def average(self, of: Callable[[Dependence], Array]) -> Array:
-        """Average of `of(model)` over the models, weighted by their shares."""
+        """Return the average of `of(model)` over the models, weighted by their shares."""
         pairs = zip(self.share.tolist(), self.models, strict=True)
         return np.asarray(sum(own * of(each) for own, each in pairs if own > 0))
 
     def matrix(self) -> Array:
-        """The average of the correlation matrices, (N, N)."""
+        """Return the average over the models of the correlation matrices, (N, N)."""
         return self.average(lambda each: each.matrix())
 
     def times(self, v: Array) -> Array:
-        """The average correlation matrix times v."""
+        """Return the average correlation matrix times `v` (..., N)."""
         return self.average(lambda each: each.times(v))
 
     def solve(self, v: Array, present: Mask, experts: Index | None = None, *, strict: bool = True) -> Array:
-        """The average over the models of R_SS⁻¹ v_S in each row, (T, m), v times the model's relative signals."""
+        """Return the average over models of R_SS⁻¹ v_S, (T, m), with `v` times the model's relative signals."""
         if self.signal is None:
             return self.average(lambda each: each.solve(v, present, experts, strict=strict))
         total = np.zeros(present.shape)
@@ -280,10 +279,10 @@ class MixedCorrelation:
         return total
 
     def subset(self, positions: Index) -> MixedCorrelation:
-        """The models, restricted to the experts at `positions`."""
+        """Return the mixture of the models, each for the experts at `positions` only."""
         signal = None if self.signal is None else self.signal[:, positions]
         return MixedCorrelation(tuple(each.subset(positions) for each in self.models), self.share, signal)
 
     def correlate(self, z: Array) -> Array:
-        """Normals (..., N) with the average correlation, from independent standard normals `z`."""
+        """Return normals (..., N) with the average correlation, from independent standard normals `z`."""
         return MatrixCorrelation(self.matrix()).correlate(z)

@@ -31,15 +31,15 @@ DEPENDENCES = ("common", "nested")
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """Parameters of a panel of N experts; duplicates are one expert in `dependence`, and share its weight equally."""
+    """Parameters of a panel of N experts; exact duplicates are one expert in `dependence`, and share its weight."""
 
     contrast: Array  # (N,); contrast means mu
-    # (N,); standard deviations sigma of the contrasts; 0 for an expert who never moves, NaN for one whose calibration
-    # was assessed as 0. Neither says anything.
+    # (N,); standard deviations sigma of the contrasts; 0 for an expert whose forecasts never vary, NaN for one whose
+    # calibration was assessed as 0. Both are uninformative.
     spread: Array
     dependence: Dependence  # correlation R of the V distinct experts
-    absolute: bool = True  # whether the scale of `contrast` and `spread` is known; if not, only ratios mean something
-    source: Index | None = None  # (N,); which of the V is behind each; None if all are distinct
+    absolute: bool = True  # False if `contrast` and `spread` are known only up to a factor
+    source: Index | None = None  # (N,); position of each expert among the V distinct ones; None if N = V
 
     def __post_init__(self) -> None:
         source, v = self.source, self.dependence.size
@@ -48,26 +48,26 @@ class Parts:
 
     @property
     def informative(self) -> Mask:
-        """Mask of the informative experts, (N,): calibration not assessed as 0, and forecasts that vary."""
+        """True for experts with an influence, (N,): calibration not assessed as 0, and forecasts that vary."""
         return np.asarray(self.spread > 0)
 
     @property
     def scale(self) -> Array:
-        """Sigma, (N,); 1 for uninformative experts."""
+        """Standard deviation sigma of each expert's contrasts given the outcome, (N,); 1 for uninformative experts."""
         return np.where(self.informative, self.spread, 1.0)
 
     @property
     def signal(self) -> Array:
-        """Mu / sigma, (N,); 0 for uninformative experts."""
+        """Signal-to-noise ratio mu / sigma of each expert, (N,); 0 for uninformative experts."""
         return np.asarray(self.contrast / self.scale)
 
     def matrix(self) -> Array:
-        """R of all experts, (N, N)."""
+        """Return the correlation matrix R of all N experts, (N, N)."""
         r = self.dependence.matrix()
         return r if self.source is None else np.asarray(r[np.ix_(self.source, self.source)])
 
     def times(self, v: Array) -> Array:
-        """R v for v of shape (..., N)."""
+        """Return R v for `v` of shape (..., N)."""
         if self.source is None:
             return self.dependence.times(v)
         total = np.zeros((*v.shape[:-1], self.dependence.size))
@@ -75,7 +75,7 @@ class Parts:
         return np.asarray(self.dependence.times(total)[..., self.source])
 
     def solve(self, v: Array, present: Mask, experts: Index | None = None, *, strict: bool = True) -> Array:
-        """R_SS⁺ v_S in each row, see `Dependence.solve`; duplicates share one result equally."""
+        """Return R_SS⁺ v_S in each row (see `Dependence.solve`); duplicates have equal parts of one result."""
         if self.source is None:
             return self.dependence.solve(v, present, experts, strict=strict)
         who = np.broadcast_to(self.source, present.shape) if experts is None else self.source[experts]
@@ -91,7 +91,7 @@ class Parts:
         return solved
 
     def weights_for(self, present: Mask, experts: Index | None = None) -> Array:
-        """W = 2 Sigma_SS⁻¹ mu_S for the experts S present in each row, 0 elsewhere, (T, m); see `Solver`."""
+        """Return weights 2 Sigma_SS⁻¹ mu_S of the experts S present in each row, (T, m), 0 for absent ones."""
         informative, scale = self.informative, self.scale
         if experts is not None:
             informative, scale = informative[experts], scale[experts]
@@ -99,17 +99,17 @@ class Parts:
 
     @cached_property
     def weights(self) -> Array:
-        """Weights with every expert present, (N,)."""
+        """Weights of the experts when all are present, (N,)."""
         return np.asarray(self.weights_for(np.ones((1, len(self.contrast)), dtype=bool))[0])
 
     def added(self, debiased: Array, experts: Index | None = None) -> Array:
-        """w_i C_i for contrasts C (T, m, K - 1), NaN where missing; 0 there."""
+        """Return contributions w_i C_i of the contrasts C = `debiased` (T, m, K - 1), 0 where C is NaN."""
         present = ~np.isnan(debiased[..., 0])
         weights = self.weights if experts is None and present.all() else self.weights_for(present, experts)
         return np.asarray(weights[..., None] * np.where(present[..., None], debiased, 0.0))
 
     def total(self, levels: Array, origin: Array, experts: Index | None = None) -> Array:
-        """Σ_i w_i C_i, (T, K - 1), for contrasts C = `levels` − `origin`."""
+        """Return the sum of contributions Σ_i w_i C_i, (T, K - 1), for contrasts C = `levels` − `origin`."""
         if experts is None and not np.isnan(levels.min(initial=0.0)):
             (t, m, d), weights = levels.shape, self.weights
             total = (levels.swapaxes(1, 2).reshape(t * d, m) @ weights).reshape(t, d)
@@ -117,17 +117,17 @@ class Parts:
         return np.asarray(self.added(levels - origin, experts).sum(axis=1))
 
     def expected(self, values: Array, present: Mask) -> Array:
-        """Values / σ, (T, N), with the conditional mean given the values present where one is absent."""
+        """Return `values` / σ, (T, N), with absent values replaced by their expectations given the values `present`."""
         if isinstance(self.dependence, MixedCorrelation):
             return self.dependence.average(lambda each: replace(self, dependence=each).expected(values, present))
         return np.where(present, values, self.times(self.solve(values, present, strict=False)))
 
     def fill(self, contrasts: Array) -> Array:
-        """Contrasts (T, N, K - 1) with NaN replaced by E[C | C_S] under Sigma; 0 for uninformative experts.
+        """Return `contrasts` (T, N, K - 1) with NaN replaced by E[C | C_S] under Sigma; 0 for uninformative experts.
 
-        With weights w for the whole panel, w'E[C | C_S] is the pool of the sub-panel S, as Sigma w = 2 mu. So a
-        regression on filled contrasts learns weights that hold for every sub-panel, if contrasts have no bias: an
-        intercept for a common bias counts in full here, and in a sub-panel with the sum of its weights.
+        With weights w of the whole panel, w'E[C | C_S] is the pooled contrast of the sub-panel S, as Sigma w = 2 mu.
+        So a regression on filled contrasts learns weights for every sub-panel, if contrasts have no bias; a common
+        bias would need an intercept in proportion to the sum of the sub-panel's weights.
         """
         known = self.informative
         present = ~np.isnan(contrasts[..., 0]) & known
@@ -138,7 +138,7 @@ class Parts:
         return np.where(present[..., None], contrasts, np.where(known[:, None], full, 0.0))
 
     def drawn(self, outcomes: Index, classes: int, rng: np.random.Generator) -> Array:
-        """Unbiased contrasts drawn given `outcomes`, (T, N, K - 1), whose noise treats all classes alike."""
+        """Return contrasts without bias, (T, N, K - 1), drawn given `outcomes` (T,); noise treats classes alike."""
         source = np.arange(len(self.contrast)) if self.source is None else self.source
         distinct, first = np.unique(source, return_index=True)
         normal = np.zeros((len(outcomes), classes, self.dependence.size))
@@ -148,7 +148,7 @@ class Parts:
         return np.asarray(expected + np.swapaxes(noise[:, 1:] - noise[:, :1], 1, 2))
 
     def subset(self, positions: Index) -> Parts:
-        """Parts of the experts at `positions`."""
+        """Return the parameters of the experts at `positions`."""
         kept, source = positions, None
         if self.source is not None:
             kept, source = np.unique(self.source[positions], return_inverse=True)
@@ -158,7 +158,7 @@ class Parts:
         return Parts(*own, self.dependence.subset(kept), self.absolute, source)
 
     def check_scale(self, what: str) -> None:
-        """Raise an `AccuracyUnknownError` if only relative accuracies are known."""
+        """Raise an `AccuracyUnknownError`, which says that `what` needs it, if only relative accuracies are known."""
         if not self.absolute:
             raise AccuracyUnknownError(
                 f"{what} needs an absolute accuracy, and this panel knows relative ones only; "
@@ -178,7 +178,7 @@ class Parts:
 def cell_weights(
     event: Index, expert: Index, contrast: Array, spread: Array, dependence: Dependence, events: int
 ) -> Array:
-    """Weight of each of M forecasts, (M,), as by `Parts.weights_for`; `contrast` and `spread` are of its expert."""
+    """Return the weight of each of M forecasts (M,), as `Parts.weights_for`; `contrast` and `spread` are by expert."""
     signal, weights = contrast / spread, np.zeros(len(event))
     for _, cells, present in padded_cells(event, events):
         weights[cells[present]] = dependence.solve(signal[cells], present, expert[cells])[present]
@@ -186,18 +186,18 @@ def cell_weights(
 
 
 def numbers(values: npt.ArrayLike, what: str) -> Array:
-    """`values` as a new array of float64; a `PanelError` if they are not numbers, or rows of different lengths."""
+    """Return `values` as a new float64 array; a `PanelError` if not numbers, or nested lists of different lengths."""
     return np.array(as_numbers(values, what, PanelError))
 
 
 def _refuse(bad: Mask, values: Array, rule: str) -> None:
-    """Raise a `PanelError` that names the first of `values` that is `bad` and the `rule` it violates."""
+    """Raise a `PanelError` with the first of `values` that `bad` marks, if any, and the `rule` that it violates."""
     if bad.any():
         raise PanelError(f"{rule}, and one is {values[bad][0]:.15g}")
 
 
 def vector(values: npt.ArrayLike, n: int | None, what: str) -> Array:
-    """`values` as n finite numbers, a single one repeated n times; otherwise a `ShapeError` or `PanelError`."""
+    """Return `values` as n finite numbers, repeating a single number; otherwise a `ShapeError` or `PanelError`."""
     array = numbers(values, what)
     if array.ndim == 0 and n is not None:
         array = np.full(n, float(array))
@@ -210,7 +210,7 @@ def vector(values: npt.ArrayLike, n: int | None, what: str) -> Array:
 
 
 def bias_ratios(bias: npt.ArrayLike, n: int, classes: int) -> Array:
-    """Bias in log-odds, or in log-probabilities (N, K) when K > 2, as log-ratios (N, K - 1)."""
+    """Return `bias`, in log-odds (N,), or in log-probabilities (N, K) when K > 2, as log-ratios (N, K - 1)."""
     if classes == 2:
         return vector(bias, n, "bias")[:, None]
     full = numbers(bias, "bias")
@@ -220,7 +220,7 @@ def bias_ratios(bias: npt.ArrayLike, n: int, classes: int) -> Array:
 
 
 def parts_of_parameters(contrast: npt.ArrayLike, covariance: npt.ArrayLike) -> Parts:
-    """Checked parts from contrast means and covariance."""
+    """Return the checked parameters of a panel from `contrast` means and `covariance`, with duplicates found."""
     mean, sigma = vector(contrast, None, "contrast"), numbers(covariance, "covariance")
     if sigma.shape != (len(mean), len(mean)):
         raise ShapeError(f"{len(mean)} contrasts need a covariance of shape {(len(mean),) * 2}, not {sigma.shape}")
@@ -231,7 +231,7 @@ def parts_of_parameters(contrast: npt.ArrayLike, covariance: npt.ArrayLike) -> P
 
 
 def scaled(sigma: Array) -> tuple[Array, MatrixCorrelation]:
-    """Checked spreads (M,) and correlations (M, M) of a covariance; 0 for a variance of 0."""
+    """Return standard deviations (M,) and correlations (M, M) of the covariance `sigma`, checked."""
     variance = np.diag(sigma)
     if not np.isfinite(sigma).all() or (variance < 0).any():
         raise PanelError(f"a covariance must be finite, with variances above 0, and the variances are {variance}")
@@ -254,7 +254,7 @@ def parts_of_features(
     n: int,
     dependence: str = "common",
 ) -> Parts:
-    """Parts with contrast means mu*/kappa and spreads sqrt(2 mu*)/kappa, on an arbitrary scale without an accuracy."""
+    """Return a panel's parameters: means mu*/kappa, spreads sqrt(2 mu*)/kappa; up to a factor without an accuracy."""
     kappa = vector(calibration, n, "calibration")
     _refuse(kappa < 0, kappa, "a calibration must be at least 0")
     absolute = _accuracies(relative_accuracy, accuracy, n)
@@ -274,7 +274,7 @@ def parts_of_features(
 
 
 def _accuracies(relative_accuracy: npt.ArrayLike, accuracy: npt.ArrayLike | None, n: int) -> Array:
-    """mu* of each expert, (N,); relative to a first expert of 1 if no accuracy is given."""
+    """Return the accuracy mu* of each expert, (N,); if `accuracy` is None, relative to the first expert's, set to 1."""
     m = vector(relative_accuracy, n, "relative accuracy")
     _refuse(m <= 0, m, "a relative accuracy must be above 0")
     with np.errstate(over="ignore"):
@@ -293,7 +293,7 @@ def _accuracies(relative_accuracy: npt.ArrayLike, accuracy: npt.ArrayLike | None
 
 
 def _dependence(r: Array, n: int) -> Dependence:
-    """Dependence from `r`, one correlation or a matrix."""
+    """Return the dependence of `n` experts from `r`: one correlation for all pairs, or a matrix."""
     if r.ndim == 0:
         _refuse(~np.isfinite(r[None]), r[None], "a correlation must be finite")
         return CommonCorrelation(n, float(r))
@@ -303,14 +303,14 @@ def _dependence(r: Array, n: int) -> Dependence:
 
 
 def believed_dependence(rho: float, accuracy: Array) -> Dependence:
-    """Nested evidence by accuracies (N,) (model.md, section 8); a common correlation if they are equal, or ρ < 0."""
+    """Return nested evidence by accuracies (N,) (model.md, section 8); common correlation if all are equal or ρ < 0."""
     if rho < 0 or (accuracy == accuracy[0]).all():
         return CommonCorrelation(len(accuracy), rho if len(accuracy) > 1 else 0.0)
     return NestedCorrelation(np.sqrt(accuracy), rho)
 
 
 def number_of_experts(**given: object) -> int:
-    """N, from the arguments with one value per expert; a `ShapeError` if no argument has these, or they disagree."""
+    """Return N, the length of arguments with a value for each expert; a `ShapeError` if none has, or they differ."""
     each = {name: value for name, value in given.items() if axes(value, name) > 0}
     sizes = {
         name: len(value if isinstance(value, np.ndarray) else np.asarray(value, dtype=object))

@@ -26,7 +26,7 @@ from opinionpool.model.pooling import Settings
 
 
 class Rule(NamedTuple):
-    """Linear discriminant of some experts with contrasts x: class k scores Σ_i x_i · direction_ik − constant_ik."""
+    """Linear discriminant rule of n experts with contrasts x: class k scores Σ_i x_i · direction_ik − constant_ik."""
 
     direction: Array  # (n, K - 1, K); Ω⁻¹ m_k for every class k
     constant: Array  # (n, K); each expert's part of ½ m_kᵀ Ω⁻¹ m_k
@@ -34,32 +34,32 @@ class Rule(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Discriminant:
-    """Means of K classes and their covariance, in the log-ratios of N experts."""
+    """Means of K classes and their common covariance, for the contrasts (log-ratios less the prior's) of N experts."""
 
-    means: Array  # (K, N, K - 1); m_k, measured from their centroid
+    means: Array  # (K, N, K - 1); m_k less their mean over classes
     covariance: Array  # (N, K - 1, N, K - 1); Ω; zeros for an expert who says nothing
 
     @cached_property
     def _scale(self) -> Array:
-        """Root of each expert's mean whitened variance, (N,)."""
+        """Root of each expert's mean variance over directions, (N,), in a basis that treats classes alike."""
         k, _, d = self.means.shape
         return np.asarray(np.sqrt(np.einsum("nanb,ab->n", self.covariance, metric(k)) / d))
 
     @property
     def informative(self) -> Mask:
-        """Mask of experts whose forecasts vary, (N,)."""
+        """True for experts whose forecasts vary, (N,)."""
         return np.asarray(self._scale > 0)
 
     @cached_property
     def _standard(self) -> tuple[Array, Array, Array]:
-        """Maps (N, K - 1, K - 1) of log-ratios to a mean variance of 1, and means and covariance after the maps."""
+        """Maps (N, K - 1, K - 1) to log-ratios with mean variance 1 for each expert; means and covariance of these."""
         scale = np.where(self.informative, self._scale, 1.0)
         turn = np.linalg.cholesky(metric(len(self.means))) / scale[:, None, None]
         means = np.einsum("knd,nda->kna", self.means, turn)
         return turn, means, np.einsum("nimj,nia,mjb->namb", self.covariance, turn, turn, optimize=True)
 
     def rule(self, who: Index) -> Rule:
-        """Discriminant of the informative experts `who`; a `PanelError` if classes differ where variance is 0."""
+        """Return the rule of the informative experts `who`; a `PanelError` if class means differ at a variance of 0."""
         turn, means, covariance = self._standard
         (k, _, d), n = means.shape, len(who)
         own, omega = means[:, who], covariance[who][:, :, who].reshape(n * d, n * d)
@@ -71,7 +71,7 @@ class Discriminant:
         return self.rule(np.flatnonzero(self.informative))
 
     def _rules(self, present: Mask, experts: Index | None) -> Iterator[tuple[Index, Index, Rule]]:
-        """Yield, for each set of informative experts present, event rows, expert columns and the experts' rule."""
+        """Yield, for each set of informative experts present, rows and columns of their contrasts, and their `Rule`."""
         informative = self.informative if experts is None else self.informative[experts]
         everybody = np.flatnonzero(self.informative)
         for alike in patterns(present & informative, experts):
@@ -79,7 +79,7 @@ class Discriminant:
                 yield rows, columns, self._whole if np.array_equal(who, everybody) else self.rule(who)
 
     def weights_for(self, present: Mask, experts: Index | None = None) -> Array:
-        """Mean weights of the experts present, (T, m), 0 where absent: the trace of each matrix weight over K − 1."""
+        """Return weights of the experts present, (T, m), 0 where absent: trace of the matrix weight over K − 1."""
         weights = np.zeros(present.shape)
         for rows, columns, rule in self._rules(present, experts):
             matrix = rule.direction[:, :, 1:] - rule.direction[:, :, :1]
@@ -88,19 +88,19 @@ class Discriminant:
 
     @property
     def weights(self) -> Array:
-        """Mean weights with every expert present, (N,)."""
+        """Weights of the experts when all are present, (N,): means over the classes."""
         return np.asarray(self.weights_for(np.ones((1, self.means.shape[1]), dtype=bool))[0])
 
     def accuracy(self, columns: Index) -> float:
-        """mu* of the experts `columns` together: half the mean squared Mahalanobis distance of two classes."""
+        """Return mu* of the experts `columns` together: half the mean squared Mahalanobis distance of class pairs."""
         return float(2.0 * self.rule(columns).constant.sum() / (len(self.means) - 1))
 
     def subset(self, positions: Index) -> Discriminant:
-        """Discriminant of the experts at `positions`: Ω_SS and m_S."""
+        """Return the discriminant of the experts at `positions`, from their means and covariance."""
         return Discriminant(self.means[:, positions], self.covariance[positions][:, :, positions])
 
     def added(self, debiased: Array, experts: Index | None = None) -> Array:
-        """Contributions of contrasts (T, m, K - 1) to the log-ratios, (T, m, K - 1), 0 where a contrast is NaN."""
+        """Return contributions (T, m, K - 1) of `debiased` contrasts to the log-ratios; 0 where NaN."""
         full = np.zeros(debiased.shape)
         for rows, columns, rule in self._rules(~np.isnan(debiased[..., 0]), experts):
             cells = np.ix_(rows, columns)
@@ -108,11 +108,11 @@ class Discriminant:
         return full
 
     def total(self, levels: Array, origin: Array, experts: Index | None = None) -> Array:
-        """Sum of the contributions of contrasts over the experts, (T, K - 1)."""
+        """Return the sum over experts of the contributions of contrasts `levels` − `origin`, (T, K - 1)."""
         return np.asarray(self.added(levels - origin, experts).sum(axis=1))
 
     def drawn(self, outcomes: Index, classes: int, rng: np.random.Generator) -> Array:
-        """Unbiased contrasts drawn given the outcomes (T,), (T, N, K - 1)."""
+        """Return contrasts without bias, (T, N, K - 1), drawn from the model given `outcomes` (T,)."""
         n, d = self.means.shape[1:]
         values, vectors = np.linalg.eigh(self.covariance.reshape(n * d, n * d))
         root = vectors * np.sqrt(np.maximum(values, 0.0))
@@ -129,16 +129,16 @@ class FullPanel(PoolingPanel):
     """An immutable panel of N experts on events of K classes, each class with its own means.
 
     The pooled log-odds of two classes are L*_{y:z} = L°_{y:z} + (m_y − m_z)ᵀ Ω⁻¹ x − ½(m_yᵀ Ω⁻¹ m_y − m_zᵀ Ω⁻¹ m_z),
-    x the contrasts. Experts therefore have a weight for what they say of each class, which depends on the two classes
-    compared: `pair_weights`. `weights`, `calibration` and `accuracy` are averages over the classes that equal those of
-    `Panel` wherever the classes are alike.
+    with the contrasts x (log-ratios less those of the prior). So an expert has a weight for its forecast of each class,
+    and it depends on the two classes compared: `pair_weights`. `weights`, `calibration` and `accuracy` are averages
+    over the classes, equal to those of `Panel` if all classes have the same parameters.
 
     Parameters
     ----------
     means : array_like, shape (K, N, K - 1)
         Expected log-ratios against the first class, less those of the prior, given each class.
     covariance : array_like, shape (N, K - 1, N, K - 1), or (N(K - 1), N(K - 1)) expert by expert
-        Their covariance Ω within a class; zeros for an expert who says nothing.
+        Covariance Ω of the log-ratios given the class; zeros for an expert whose forecasts never vary.
     names, classes, floor, pool_floor, extremes
         As for `Panel`; K classes ``0 ... K - 1`` if not given.
 
@@ -190,22 +190,22 @@ class FullPanel(PoolingPanel):
 
     @property
     def means(self) -> Array:
-        """Expected log-ratios given each class, less the prior's, (K, N, K - 1)."""
+        """Expected log-ratios less the prior's, given each class, (K, N, K - 1)."""
         return np.asarray(self.bias_ratios + self.parts.means)
 
     @property
     def covariance(self) -> Array:
-        """Covariance Omega of the log-ratios within a class, (N, K - 1, N, K - 1)."""
+        """Covariance Omega of the log-ratios given the class, (N, K - 1, N, K - 1)."""
         return self.parts.covariance.copy()
 
     @property
     def calibration(self) -> Array:
-        """Calibration: the weight of each expert as the only one, (N,) (13); 0 for uninformative experts."""
+        """Weight of each expert in a panel of one, (N,) (paper, equation 13); 0 for uninformative experts."""
         return np.diag(self.parts.weights_for(np.eye(len(self), dtype=bool))).copy()
 
     @property
     def accuracy(self) -> Array:
-        """Accuracy mu* of each expert as the only one, (N,) (paper, equation 15): mean over pairs of classes."""
+        """Accuracy mu* of each expert by itself, (N,) (paper, equation 15): mean over pairs of classes."""
         known = self.informative.tolist()
         return np.array([self.parts.accuracy(np.array([i])) if own else 0.0 for i, own in enumerate(known)])
 
@@ -217,8 +217,8 @@ class FullPanel(PoolingPanel):
     def pair_weights(self, y: object, z: object) -> Array:
         """Weights of each expert's log-probabilities in the pooled log-odds of class y against z, (N, K).
 
-        Every row adds up to 0, as log-probabilities count up to a constant. In the class-symmetric model a row is w_i
-        at y, -w_i at z and 0 at other classes. An `ArgumentError` if there is no such class.
+        Every row adds up to 0, as only differences of log-probabilities matter. In the class-symmetric model a row is
+        w_i at y, -w_i at z and 0 at other classes. An `ArgumentError` if the panel has no class y or z.
         """
         for label in (y, z):
             if label not in self.classes:
@@ -236,7 +236,7 @@ class FullPanel(PoolingPanel):
     def class_weights(self) -> Array:
         """Weight of each expert's log-probability of a class in the pooled log-probability of that class, (N, K).
 
-        Times K/(K - 1), as both are measured from their means over the classes; the mean over the classes is `weights`.
+        Both less their means over classes, and the weight times K/(K - 1), so that its mean over classes is `weights`.
         """
         k = len(self.classes)
         gains = np.stack([self.pair_weights(y, self.classes[0]) for y in self.classes])
@@ -244,7 +244,7 @@ class FullPanel(PoolingPanel):
         return np.asarray(np.einsum("knk->nk", centred) * k / (k - 1))
 
     def answer_parts(self, batch: Batch) -> AnswerParts:
-        """Answer about one event as a sum over experts; an expert has no single weight."""
+        """Answer about one event as a sum over experts; an expert has no single weight, so `weights` is None."""
         beyond = self.settings.contrasts(batch)[0]
         contrast = np.where(np.isnan(beyond), 0.0, beyond - self.bias_ratios)
         added = self.parts.added((beyond - self.bias_ratios)[None])[0]

@@ -27,7 +27,7 @@ _LEAST = float(np.finfo(np.float64).tiny)
 
 @dataclass(frozen=True, eq=False)
 class NestedCorrelation:
-    """The correlation of experts whose evidence is nested.
+    """Correlation matrix of experts whose evidence is nested: relative accuracies m, and `rho` of equal experts.
 
     >>> NestedCorrelation(np.array([1.0, 1.0, 0.5]), 0.6).matrix()
     array([[1. , 0.6, 0.3],
@@ -35,11 +35,11 @@ class NestedCorrelation:
            [0.3, 0.3, 1. ]])
     """
 
-    # (N,); ±√m on any scale: negative for experts who point the other way, whose correlation with others then changes
-    # its sign; 0 for those who know nothing, who are correlated with nobody
+    # (N,); ±√m on any scale: negative for experts whose forecasts point away from the outcome, and whose correlations
+    # change sign; 0 for experts without knowledge, who are correlated with nobody
     signal: Array
-    # of two experts who are equally accurate, from 0 to 1; at 1 the most accurate of those present says all, and those
-    # who tie share
+    # Correlation of two equally accurate experts, from 0 to 1; at 1 only the most accurate of the experts present has a
+    # weight, which equally accurate ones divide.
     rho: float
 
     def __post_init__(self) -> None:
@@ -53,32 +53,32 @@ class NestedCorrelation:
 
     @cached_property
     def _level(self) -> Array:
-        """√m (root of the relative accuracy), (N,)."""
+        """Square root √m of each expert's relative accuracy, (N,)."""
         return np.abs(self.signal)
 
     @cached_property
     def _sign(self) -> Array:
-        """Signs of the signals, (N,): -1 for an expert who points away from the outcome."""
+        """Sign of each expert's signal, (N,): -1 for an expert whose forecasts point away from the outcome."""
         return np.where(self.signal < 0, -1.0, 1.0)
 
     def shares(self) -> Array:
-        """Off-diagonal elements of R relative to ρ, (N, N): ± √(min / max of the accuracies)."""
+        """Return off-diagonal elements of R divided by ρ, (N, N): ± √(smaller / larger accuracy of the two experts)."""
         share = _ratio(np.minimum.outer(self._level, self._level), np.maximum.outer(self._level, self._level))
         return np.asarray(share * np.outer(self._sign, self._sign))
 
     def matrix(self) -> Array:
-        """R, (N, N)."""
+        """Return the correlation matrix R, (N, N)."""
         return np.asarray(np.where(np.eye(self.size, dtype=bool), 1.0, self.rho * self.shares()))
 
     def times(self, v: Array) -> Array:
-        """R v for v (..., N), in O(N): v + ρ (Σ_weaker √m_j v_j / √m_i + √m_i Σ_stronger v_j / √m_j)."""
+        """Return R v for `v` (..., N), in O(N): v + ρ (Σ_weaker √m_j v_j / √m_i + √m_i Σ_stronger v_j / √m_j)."""
         order, product = np.argsort(self._level, kind="stable"), np.empty(v.shape)
         level, value = self._level[order], (v * self._sign)[..., order]
         product[..., order] = value + self.rho * (_from_weaker(level, value) + _from_stronger(level, value))
         return product * self._sign
 
     def solve(self, v: Array, present: Mask, experts: Index | None = None, *, strict: bool = True) -> Array:
-        """Solution x of R x = v in each row, R the correlation of the experts present, in linear time."""
+        """Return the solution x of R_SS x = v_S for the experts S present in each row, (T, m), in linear time."""
         order, here, level, sign = self._places(present, experts)
         value = np.take_along_axis(in_rows(v, present, experts), order, axis=1).T * sign
         solved = np.zeros(present.shape)
@@ -87,14 +87,14 @@ class NestedCorrelation:
         return solved
 
     def _places(self, present: Mask, experts: Index | None) -> tuple[Index, Mask, Array, Array]:
-        """Columns of each row by rising accuracy, absent last, (T, m); and presence, level and sign, (m, T)."""
+        """Each row's columns by rising accuracy, absent last, (T, m); in that order presence, √m, sign, (m, T)."""
         level, sign = (in_rows(x, present, experts) for x in (self._level, self._sign))
         order = np.argsort(np.where(present, level, np.inf), axis=1, kind="stable")
         level, sign = (np.take_along_axis(x, order, axis=1).T.copy() for x in (level, sign))
         return order, sign != 0, level, sign
 
     def _by_place(self, level: Array, value: Array, here: Mask, *, strict: bool) -> Array:
-        """R_SS⁻¹ v_S of T rows, (m, T), with experts in the order of rising accuracy, absent ones last."""
+        """Return R_SS⁻¹ v_S of T rows, (m, T), for experts in the order of rising accuracy, absent ones last."""
         decay, gap = np.zeros(level.shape), np.ones(level.shape)
         decay[1:], gap[1:] = _steps(level)
         tied = (gap <= (SINGULAR if self.rho == 1.0 else 0.0)) & here
@@ -111,7 +111,7 @@ class NestedCorrelation:
         return solved
 
     def _smoothed(self, decay: Array, gap: Array, value: Array, *, strict: bool) -> Array:
-        """Smoothed disturbances of the process, (m, T), from its `decay` and new variance (`gap`) at each step."""
+        """Kalman smoother's disturbances (m, T); each step has the process's `decay` and new variance `gap`."""
         noise, mean, variance = max(1.0 - self.rho, _LEAST), 0.0, 0.0
         errors, spreads = [], []
         for step, own, seen in zip(*map(_by_row, (decay, gap, value)), strict=True):
@@ -133,7 +133,7 @@ class NestedCorrelation:
         return np.array(solved[::-1]).reshape(value.shape)
 
     def pairs(self, event: Index, expert: Index, values: Array, events: int) -> tuple[Array, Array]:
-        """Σ (R_ij / ρ) values_i · values_j over the pairs of M forecasts (M, d) on each event, and Σ (R_ij / ρ)²."""
+        """Sums over pairs of forecasts (M, d) for one event: (R_ij / ρ) values_i · values_j; (R_ij / ρ)²."""
         products, squares = np.zeros(events), np.zeros(events)
         for rows, cells, present in padded_cells(event, events):
             order, here, level, sign = self._places(present, expert[cells])
@@ -144,11 +144,11 @@ class NestedCorrelation:
         return products, squares
 
     def subset(self, positions: Index) -> NestedCorrelation:
-        """The dependence among the experts at `positions`."""
+        """Return the dependence among the experts at `positions`."""
         return NestedCorrelation(self.signal[positions], self.rho)
 
     def correlate(self, z: Array) -> Array:
-        """Correlated normals (..., N), from independent standard normals `z`, by R's Cholesky root in O(N)."""
+        """Return normals (..., N) with correlation R, from standard normals `z`, by R's Cholesky root in O(N)."""
         order, correlated = np.argsort(self._level, kind="stable"), np.empty(z.shape)
         decay, gap = (np.append(first, x) for first, x in zip((0.0, 1.0), _steps(self._level[order]), strict=True))
         mean, variance = np.zeros(z.shape[:-1]), 0.0
@@ -163,12 +163,12 @@ class NestedCorrelation:
 
 
 def _by_row(values: Array) -> Any:  # noqa: ANN401 - both can be calculated with
-    """Rows of values (m, T): arrays, or floats, which are faster, where T is 1."""
+    """Return the rows of `values` (m, T): arrays, or floats, which are faster, if T is 1."""
     return values[:, 0].tolist() if values.shape[1] == 1 else values
 
 
 def _steps(level: Array) -> tuple[Array, Array]:
-    """√(a/b) and 1 − a/b of each accuracy b after the one before it, a, from rising levels √b, (m - 1, ...)."""
+    """Return √(a/b) and 1 − a/b for each accuracy b and a, the one before it, (m - 1, ...); `level` is √b, rising."""
     decay = _ratio(level[:-1], level[1:])
     return decay, _ratio(level[1:] - level[:-1], level[1:], 1.0) * (1.0 + decay)
 
@@ -179,14 +179,14 @@ def _ratio(a: Array, b: Array, otherwise: float = 0.0) -> Array:
 
 
 def _from_weaker(level: Array, value: Array) -> Array:
-    """Σ_j<i level_j value_j / level_i along the last axis, on which levels rise; 0 where level_i is 0."""
+    """Return Σ_j<i level_j value_j / level_i along the last axis, on which `level` rises; 0 where level_i is 0."""
     summed = np.zeros(value.shape)
     summed[..., 1:] = np.cumsum(level * value, axis=-1)[..., :-1]
     return _ratio(summed, np.broadcast_to(level, value.shape))
 
 
 def _from_stronger(level: Array, value: Array) -> Array:
-    """Σ_j>i level_i value_j / level_j along the last axis, on which levels rise; terms with a level of 0 are 0."""
+    """Return Σ_j>i level_i value_j / level_j along the last axis, on which `level` rises; 0 for terms with level 0."""
     summed = np.zeros(value.shape)
     each = _ratio(value, np.broadcast_to(level, value.shape))
     summed[..., :-1] = np.cumsum(each[..., ::-1], axis=-1)[..., ::-1][..., 1:]

@@ -30,7 +30,7 @@ from opinionpool.priors import spread_prior
 
 
 def class_labels(classes: Sequence[object] | None) -> tuple[object, ...]:
-    """Checked labels of the classes; 0 and 1 if not given."""
+    """Return the checked labels of the classes, 0 and 1 if `classes` is None."""
     labels = (0, 1) if classes is None else labels_given(classes, "classes", PanelError)
     if len(labels) < 2 or len(set(labels)) < len(labels):
         raise PanelError(f"classes must be at least two different labels, not {labels}")
@@ -40,16 +40,16 @@ def class_labels(classes: Sequence[object] | None) -> tuple[object, ...]:
 class PoolingPanel(Tabular, ABC):
     """An immutable panel of N experts on events of K classes; the base class of `Panel` and `FullPanel`.
 
-    Weights, calibration and accuracy mean the same for both; where a model has more than one weight for an expert,
-    they are averages over the classes.
+    Weights, calibration and accuracy have one meaning in both; where a model has more than one weight for an expert,
+    the attributes are averages over the classes.
     """
 
     __slots__ = {
         "bias_ratios": "Bias as log-ratios, (N, K - 1).",
         "classes": "K class labels.",
         "names": "N expert names.",
-        "parts": "What weighs the experts, as pooling uses it.",
-        "settings": "The floors, and how far extreme statements are believed.",
+        "parts": "Parameters of the model, from which the weights follow.",
+        "settings": "Floors of probabilities, and the moderation of extreme forecasts.",
     }
 
     parts: Solver
@@ -66,7 +66,7 @@ class PoolingPanel(Tabular, ABC):
         classes: Sequence[object] | None,
         settings: Settings,
     ) -> None:
-        """Check names, classes and floors, and fill the slots, whose arrays become read-only."""
+        """Check names, classes and floors, and set the attributes, whose arrays become read-only."""
         labels, n = class_labels(classes), len(parts.informative)
         for name in ("floor", "pool_floor"):
             logodds.check_floor(getattr(settings, name), name)
@@ -87,7 +87,7 @@ class PoolingPanel(Tabular, ABC):
         classes: Sequence[object] | None = None,
         settings: Settings = Settings(),  # noqa: B008 - it does not change
     ) -> Self:
-        """Panel from a solver `parts` and biases as log-ratios (N, K - 1), which are not checked."""
+        """Return a panel from `parts` and `bias` as log-ratios (N, K - 1), neither of which is checked."""
         panel = cls.__new__(cls)
         panel._set(parts, bias, names, classes, settings)
         return panel
@@ -120,7 +120,7 @@ class PoolingPanel(Tabular, ABC):
 
     @property
     def weights(self) -> Array:
-        """Weights w = 2 Sigma⁻¹ mu when every expert is present, (N,) (paper, equation 10)."""
+        """Weights w = 2 Sigma⁻¹ mu of the experts when all are present, (N,) (paper, equation 10)."""
         return self.parts.weights.copy()
 
     @property
@@ -130,12 +130,12 @@ class PoolingPanel(Tabular, ABC):
 
     @property
     def informative(self) -> Mask:
-        """False for experts who say nothing: calibration assessed as 0, or forecasts that never move, (N,)."""
+        """False for experts without influence: calibration assessed as 0, or forecasts that never vary, (N,)."""
         return self.parts.informative
 
     @property
     def bias(self) -> Array:
-        """Bias b in log-odds, (N,); for K > 2 in log-probabilities centred over the classes, (N, K)."""
+        """Bias b in log-odds, (N,); when K > 2, in log-probabilities less their mean over classes, (N, K)."""
         return logodds.public_log_odds(self.bias_ratios).copy()
 
     @property
@@ -154,11 +154,11 @@ class PoolingPanel(Tabular, ABC):
         """Accuracy mu* of the panel's pooled forecast (paper, equation 15)."""
 
     def weights_for(self, present: Mask) -> Array:
-        """Weights of the exact sub-panels of the experts present, (T, N), 0 where absent (model.md, section 2.3)."""
+        """Return the weights of the experts that `present` (T, N) marks in each row, (T, N), 0 for the others."""
         return self.parts.weights_for(present)
 
     def read(self, probabilities: npt.ArrayLike, prior: npt.ArrayLike, base_rate: npt.ArrayLike | None = None) -> Batch:
-        """Batch of forecasts by all experts, in the forms that `pool` accepts."""
+        """Return the `Batch` of forecasts by all experts, from arguments as `pool` takes them."""
         floor, pool_floor, _ = self.settings
         q = by_name(probabilities, self.names)
         return read_batch(q, prior, len(self.names), len(self.classes), base_rate, floor, pool_floor)
@@ -166,17 +166,17 @@ class PoolingPanel(Tabular, ABC):
     def pool(
         self, probabilities: npt.ArrayLike, prior: npt.ArrayLike = 0.5, base_rate: npt.ArrayLike | None = None
     ) -> Array:
-        """The pooled probability (paper, equation 11).
+        """Return the pooled probability of each event (paper, equation 11).
 
         Parameters
         ----------
         probabilities : array_like, shape (..., N), or (..., N, K) when K > 2
-            NaN where a forecast is missing; the others are weighted as the sub-panel they are. With none at
-            all the answer is the prior.
+            NaN where a forecast is missing: the experts present get the weights of a panel without the others.
+            For an event without a forecast the answer is the prior.
         prior : float or array_like, shape (...), or (K,), (..., K) when K > 2, default 0.5
-            The reference that the experts share.
+            Prior probability of the event (or of its classes), which all experts start from.
         base_rate : same as `prior`, optional
-            How frequent the event is where the answer is used; adds logit(base_rate) - logit(prior).
+            Frequency of such events where the answer is used; adds logit(base_rate) - logit(prior).
 
         Returns
         -------
@@ -191,15 +191,15 @@ class PoolingPanel(Tabular, ABC):
         return batch.as_asked(self.answers(batch))
 
     def answers(self, batch: Batch) -> Array:
-        """Pooled probabilities of a batch, (T,), or (T, K) when K > 2."""
+        """Return the pooled probabilities of a batch, (T,), or (T, K) when K > 2."""
         return pooled(self.parts, self.bias_ratios, self.settings, batch)
 
     def pool_forecasts(
         self, forecasts: Forecasts, prior: npt.ArrayLike = 0.5, base_rate: npt.ArrayLike | None = None
     ) -> Array:
-        """Pooled probability of every event, (T,) or (T, K), as `pool` gives it for the dense array of forecasts.
+        """Return the pooled probability of every event, (T,) or (T, K), as `pool` does for an array of the forecasts.
 
-        The forecasts may be by some of the experts, in any order; their own priors are not looked at.
+        The forecasts may be by some of the experts, in any order; priors in `forecasts` are ignored.
 
         Raises
         ------
@@ -227,15 +227,16 @@ class PoolingPanel(Tabular, ABC):
         return answers
 
     def for_options(self, slots: tuple[object, ...]) -> Panel:  # noqa: ARG002 - of panels without classes of their own
-        """Panel with unchanged weights for events with the options `slots`; an error if experts have biases."""
+        """Return a panel with the same weights for events with the options `slots`; an error if experts have biases."""
         raise ArgumentError(
             f"this panel has biases for the classes {self.classes}, and these events have options of their own"
         )
 
     def contributions(self, probabilities: npt.ArrayLike, prior: npt.ArrayLike = 0.5) -> Array:
-        """Contributions of experts to the pooled log-odds, (..., N), or (..., N, K) centred over the K > 2 classes.
+        """Return the experts' contributions to the pooled log-odds, (..., N), or (..., N, K) if K > 2.
 
-        These w_i C_i, 0 where missing, add up to the pooled log-odds minus the prior's, before the floor on the answer.
+        The contributions w_i C_i, 0 where missing, add up to the pooled log-odds less the prior's, before the answer's
+        floor. If K > 2 they are centred over the classes.
         """
         batch = self.read(probabilities, prior)
         return batch.as_asked(
@@ -244,15 +245,15 @@ class PoolingPanel(Tabular, ABC):
 
     @abstractmethod
     def answer_parts(self, batch: Batch) -> AnswerParts:
-        """Answer about one event as a sum, see `AnswerParts`."""
+        """Return the answer about the one event of `batch` as a sum, see `AnswerParts`."""
 
     def subset(self, experts: Iterable[object]) -> Self:
-        """The panel of some of the experts, exactly (model.md, section 2.3).
+        """Return the panel of some of the experts, with the weights that the model implies (model.md, section 2.3).
 
         Parameters
         ----------
         experts : iterable of str or int
-            Names, or positions; an `ExpertError` if one is unknown, repeated, or none is given.
+            Names or positions; an `ExpertError` if it is empty, or an expert is unknown or repeated.
         """
         at = chosen_positions(experts, self.names)
         settings = self.settings._replace(extremes=self.settings.extremes.subset(at))
@@ -262,12 +263,12 @@ class PoolingPanel(Tabular, ABC):
     def simulate(
         self, events: int, prior: npt.ArrayLike = 0.5, seed: int | np.random.Generator | None = None
     ) -> tuple[Array, npt.NDArray[np.generic]]:
-        """Forecasts and outcomes drawn from the model (paper, equations 5 and 9); needs an absolute accuracy.
+        """Return forecasts and outcomes drawn from the model (paper, equations 5 and 9); needs an absolute accuracy.
 
         Parameters
         ----------
         events : int
-            T.
+            Number of events, T.
         prior : float or array_like, shape (T,), or (K,), (T, K) when K > 2
             The probability with which each event is drawn, shared by the experts.
         seed : int or numpy Generator, optional
@@ -281,7 +282,7 @@ class PoolingPanel(Tabular, ABC):
         Raises
         ------
         ArgumentError, ProbabilityError
-            If there is no such number of events, or no such prior.
+            If `events` is no whole number from 0, or a prior is outside (0, 1).
         """
         k, rng, count = len(self.classes), seeded(seed), whole_number(events, "events", 0)
         p = spread_prior(prior, (count,), k)
@@ -295,7 +296,7 @@ NEARLY_NONE = 0.1
 
 
 def _warn_of_weights(panel: Panel, given: npt.ArrayLike) -> None:
-    """Warn if one correlation for all pairs gives negative weights, or a panel without errors."""
+    """Warn if one correlation for all pairs makes a weight negative, or the panel's errors cancel nearly completely."""
     r = np.asarray(given, dtype=np.float64)
     pairs = np.unique(r[np.triu_indices(len(r), 1)]) if r.ndim else r[None]
     if len(pairs) != 1 or (r.ndim and len(r) < 3) or pairs[0] >= 1.0:
@@ -329,12 +330,12 @@ class Panel(PoolingPanel):
     Parameters
     ----------
     contrast : array_like, shape (N,)
-        Contrast means mu, in log-odds (8).
+        Means mu of contrasts: mean log-odds less the prior's if the event happens (paper, equation 8).
     covariance : array_like, shape (N, N)
-        Covariance Sigma of the contrasts within an outcome. Perfectly dependent experts are allowed where
-        they are equally accurate: they share their weight.
+        Covariance Sigma of the contrasts given the outcome. Perfectly dependent experts must be equally accurate,
+        and share one weight.
     bias : float or array_like, shape (N,), or (N, K) when K > 2, default 0.0
-        Bias b in log-odds (6); K > 2: in log-probabilities, of which only differences between classes count.
+        Bias b in log-odds (6), or if K > 2 in log-probabilities, of which only differences between classes matter.
     names : sequence of str, optional
         ``expert_1`` ... if not given.
     classes : sequence, optional
@@ -342,7 +343,7 @@ class Panel(PoolingPanel):
     floor, pool_floor : float
         The least probability taken from an expert and given as an answer (model.md, section 4).
     extremes : Extremes, optional
-        How far extreme statements are believed; entirely if not given.
+        Moderation of extreme forecasts; no moderation if not given.
 
     Raises
     ------
@@ -396,27 +397,27 @@ class Panel(PoolingPanel):
         pool_floor: float = POOL_FLOOR,
         extremes: Extremes = BELIEVED,
     ) -> Panel:
-        """Panel from assessed features: calibration, correlation, accuracy and bias of the experts (Theorem 3.1).
+        """Return a panel from assessed calibration, correlation, accuracy and bias of the experts (Theorem 3.1).
 
         Parameters
         ----------
         calibration : float or array_like, shape (N,)
-            kappa (13): 1 = take as is, below 1 = overconfident; 0 = says nothing, and gets weight 0.
+            kappa (equation 13): 1 = use as it is, below 1 = overconfident, 0 = uninformative, with weight 0.
         correlation : float or array_like, shape (N, N)
             One correlation for all pairs, above -1/(N-1) and at most 1, or the correlation matrix R.
         relative_accuracy : float or array_like, shape (N,), default 1.0
-            m (16), above 0; relative to the first expert. Enough for pooling.
+            Accuracy relative to the first expert's, m (equation 16), above 0; enough for pooling.
         accuracy : float or array_like, shape (N,), optional
-            Absolute accuracy mu* (15): of the first expert if one number, else of each expert. Without it,
-            whatever depends on absolute accuracy raises `AccuracyUnknownError`.
+            Absolute accuracy mu* (equation 15): of the first expert if one number, else of each expert. Without it,
+            attributes and methods that depend on absolute accuracy raise `AccuracyUnknownError`.
         bias, names, classes, floor, pool_floor, extremes
             As for `Panel`.
         dependence : {"common", "nested"}, default "common"
-            What one correlation means for experts who are not equally accurate. "common" is the paper's (section 4.3),
-            the same for all pairs, so that a weak expert beside strong ones can get a negative weight; a warning says
-            so. "nested" takes what the weaker of two knows for a blurred copy of what the stronger knows: equally
-            accurate experts have this correlation, from 0 to 1, others √(min m / max m) times as much, and no weight is
-            negative (model.md, section 8).
+            Meaning of one `correlation` for experts of unequal accuracy. "common" (paper, section 4.3): all pairs have
+            it, so that a weak expert beside strong ones can get a negative weight, with a warning. "nested": what the
+            weaker of two experts knows is a blurred copy of what the stronger one knows. Equally accurate experts have
+            the correlation, from 0 to 1, others √(min m / max m) times as much, and no weight is negative
+            (model.md, section 8).
 
         Raises
         ------
@@ -463,7 +464,7 @@ class Panel(PoolingPanel):
         pool_floor: float = POOL_FLOOR,
         extremes: Extremes = BELIEVED,
     ) -> Panel:
-        """N exchangeable experts (section 4.3): weights calibration / (1 + (N - 1) correlation).
+        """Return a panel of `n` equal experts (paper, 4.3), with weights calibration / (1 + (n - 1) correlation).
 
         Examples
         --------
@@ -487,7 +488,7 @@ class Panel(PoolingPanel):
 
     @property
     def correlation(self) -> Array:
-        """Correlation R of the contrasts within an outcome, (N, N)."""
+        """Correlation matrix R of the contrasts given the outcome, (N, N)."""
         return self.parts.matrix()
 
     @property
@@ -497,7 +498,7 @@ class Panel(PoolingPanel):
         Raises
         ------
         PanelError
-            If the first expert, whom the others are measured against, has no accuracy.
+            If the first expert, by whose accuracy the others are divided, is uninformative.
         """
         squared = self.parts.signal**2
         if squared[0] == 0:
@@ -506,13 +507,13 @@ class Panel(PoolingPanel):
 
     @property
     def contrast(self) -> Array:
-        """Contrast means mu, (N,) (paper, equation 8). Needs an absolute accuracy."""
+        """Mean contrasts mu, (N,) (paper, equation 8). Needs an absolute accuracy."""
         self.parts.check_scale("contrast")
         return self.parts.contrast.copy()
 
     @property
     def covariance(self) -> Array:
-        """Covariance Sigma of the contrasts within an outcome, (N, N). Needs an absolute accuracy."""
+        """Covariance Sigma of the contrasts given the outcome, (N, N). Needs an absolute accuracy."""
         self.parts.check_scale("covariance")
         self.parts.check_spread(self.names)
         return np.asarray(self.correlation * np.outer(self.parts.spread, self.parts.spread))
@@ -530,7 +531,7 @@ class Panel(PoolingPanel):
         return float(self.weights @ self.parts.contrast)
 
     def for_options(self, slots: tuple[object, ...]) -> Panel:
-        """Panel with unchanged weights for events with other options, see `PoolingPanel.for_options`."""
+        """Return a panel with the same weights for events with the options `slots`; see `PoolingPanel.for_options`."""
         if self.bias_ratios.any():
             return super().for_options(slots)
         if slots == self.classes:
@@ -539,9 +540,9 @@ class Panel(PoolingPanel):
         return Panel.from_parts(self.parts, None, self.names, slots, settings)
 
     def answer_parts(self, batch: Batch) -> AnswerParts:
-        """Answer about one event as a sum over experts; null forecasts, if learned, are in place of biases.
+        """Return the answer about one event as a sum over experts; learned null forecasts take the place of biases.
 
-        What then is left of the bias is in the intercept.
+        The part of the biases that null forecasts do not explain is in the intercept.
         """
         centre = self.settings.extremes.centre
         bias = self.bias_ratios if centre is None else centre
@@ -554,7 +555,7 @@ class Panel(PoolingPanel):
     def simulate(
         self, events: int, prior: npt.ArrayLike = 0.5, seed: int | np.random.Generator | None = None
     ) -> tuple[Array, npt.NDArray[np.generic]]:
-        """Forecasts and outcomes drawn from the model, see `PoolingPanel.simulate`; needs an absolute accuracy."""
+        """Return forecasts and outcomes drawn from the model, see `PoolingPanel.simulate`."""
         self.parts.check_scale("simulation")
         self.parts.check_spread(self.names)
         return super().simulate(events, prior, seed)

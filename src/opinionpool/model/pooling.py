@@ -15,18 +15,18 @@ from opinionpool.model.contrasts import Batch, Extremes
 
 
 class Settings(NamedTuple):
-    """Floors and contamination limit applied to forecasts and answers."""
+    """Floors and contamination limit that are applied to forecasts and answers."""
 
     floor: float = FLOOR
     pool_floor: float = POOL_FLOOR
     extremes: Extremes = Extremes()
 
     def contrasts(self, batch: Batch) -> Array:
-        """Robust contrasts L − L°, bounded by the contamination limit, NaN where missing, (T, N, K - 1)."""
+        """Return contrasts L − L°, (T, N, K - 1), bounded by the contamination limit; NaN where missing."""
         return np.asarray(np.subtract(*self.levels(batch)))
 
     def levels(self, batch: Batch) -> tuple[Array, Array]:
-        """Levels (T, N, K - 1) and origins (T or 1, N or 1, K - 1), whose differences are the robust contrasts."""
+        """Return levels (T, N, K - 1) and origins (T or 1, N or 1, K - 1): bounded contrasts are their difference."""
         extremes = self.extremes if batch.experts is None else self.extremes.subset(batch.experts)
         if batch.classes > 2:
             return extremes.believed(batch.contrasts(), batch.base.absent), np.zeros((1, 1, 1))
@@ -39,37 +39,37 @@ class Settings(NamedTuple):
 
 
 class Solver(Protocol):
-    """Weights and contributions of the experts present: `Parts` if class-symmetric, `Discriminant` of the full model.
+    """Interface of weights and contributions: `Parts` of the class-symmetric model, `Discriminant` of the full one.
 
-    `experts`, (T, m), says whose column it is, row by row; if it is not given, column i is expert i.
+    `experts` (T, m) says which expert each column of a row is; if None, column i is expert i.
     """
 
     @property
     def informative(self) -> Mask:
-        """Mask of the informative experts, (N,)."""
+        """True for experts with an influence, (N,)."""
 
     @property
     def weights(self) -> Array:
-        """Weights with every expert present, (N,)."""
+        """Weights of the experts when all are present, (N,)."""
 
     def weights_for(self, present: Mask, experts: Index | None = None) -> Array:
-        """Weights of the exact sub-panels of the experts present, (T, m), 0 where absent (model.md, section 2.3)."""
+        """Return the weights of the experts that `present` marks in each row, (T, m), 0 for others (model.md, 2.3)."""
 
     def added(self, debiased: Array, experts: Index | None = None) -> Array:
-        """Contributions of contrasts (T, m, K - 1) to the log-ratios, (T, m, K - 1), 0 where a contrast is NaN."""
+        """Return contributions (T, m, K - 1) of `debiased` contrasts to the log-ratios, 0 where a contrast is NaN."""
 
     def total(self, levels: Array, origin: Array, experts: Index | None = None) -> Array:
-        """Sum over the experts of the contributions of contrasts `levels` − `origin`, (T, K - 1)."""
+        """Return the sum over experts of the contributions of contrasts `levels` − `origin`, (T, K - 1)."""
 
     def drawn(self, outcomes: Index, classes: int, rng: np.random.Generator) -> Array:
-        """Unbiased contrasts drawn given the outcomes (T,), (T, N, K - 1)."""
+        """Return contrasts without bias, (T, N, K - 1), drawn from the model given `outcomes` (T,)."""
 
     def subset(self, positions: Index) -> Self:
-        """Solver of the experts at `positions`."""
+        """Return the solver of the experts at `positions`."""
 
 
 def pooled(solver: Solver, bias: Array, settings: Settings, batch: Batch) -> Array:
-    """Probabilities L* = L° + Σ w_i C_i of T events, (T,), or (T, K) when K > 2; bias is (N, K - 1)."""
+    """Return probabilities (T,), or (T, K) when K > 2, of the log-ratios L° + Σ w_i C_i; `bias` is (N, K - 1)."""
 
     def answer(some: Batch) -> Array:
         levels, origin = settings.levels(some)
@@ -95,7 +95,7 @@ def pooled(solver: Solver, bias: Array, settings: Settings, batch: Batch) -> Arr
 
 
 def contributions(solver: Solver, bias: Array, settings: Settings, batch: Batch) -> Array:
-    """Contributions of each expert to the log-ratios of T events, 0 where missing, (T, N, K - 1)."""
+    """Return each expert's contribution to the log-ratios of T events, (T, N, K - 1), 0 where a forecast is missing."""
     added = np.empty((*batch.q.shape[:2], batch.classes - 1))
     for rows in batch.blocks():
         added[rows] = solver.added(settings.contrasts(batch.some(rows)) - bias)

@@ -5,18 +5,18 @@ from typing import NamedTuple
 
 
 class Row(NamedTuple):
-    """Description of a pool from `rows.md`, readable without loading the pool's code (and NumPy)."""
+    """Description of a pool, a row of the table in `rows.md`; readable without loading the pool's code (and NumPy)."""
 
     name: str
     place: str  # module and class, as in "averages:Average"
     text: str  # what it does
     take_if: str
     leave_if: str
-    weighted: bool  # whether a user can say what each expert counts for
+    weighted: bool  # whether a user can give the experts' weights
 
 
 def read_table(text: str) -> tuple[Row, ...]:
-    """Rows of the Markdown table of pools in `text`."""
+    """Return the rows of the Markdown table of pools in `text`."""
     lines = [line for line in text.splitlines() if line.startswith("| `")]
     rows = []
     for line in lines:

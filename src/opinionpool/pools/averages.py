@@ -29,15 +29,15 @@ ROUNDING = 1e-12
 
 
 class Average(ProbabilityPool):
-    """AvgOps: the mean probability."""
+    """AvgOps: mean of the probabilities of the experts present."""
 
     title = "Average"
 
 
 class Linear(ProbabilityPool):
-    """Linear pool (paper, equation 1): weighted mean of probabilities; weights >= 0, renormalised over those present.
+    """Linear pool (paper, equation 1): weighted mean of the probabilities of the experts present, weights >= 0.
 
-    Where all who are present have weight 0, they count equally.
+    Weights are rescaled to sum to 1 over the experts present; equal if all of those have weight 0.
     """
 
     title = "Linear pool"
@@ -46,7 +46,7 @@ class Linear(ProbabilityPool):
     fixed_by = "weights"
 
     def fit(self, sample: TrainingEvents, weights: Weights | None) -> Parameters:
-        """Weights by maximum likelihood on the simplex, renormalised over the experts present on each event."""
+        """Return the maximum-likelihood weights, or `weights` if given, as shares that sum to 1."""
         n, equally = len(sample.experts), "the experts count equally"
         if weights is not None:
             return {"weights": check_shares(sample.given_weights(weights))}
@@ -68,11 +68,11 @@ class Linear(ProbabilityPool):
 
 
 class Trimmed(Pool):
-    """Trimmed mean of forecasts, without a fraction `trim` at either end; for K > 2 rescaled to sum to 1.
+    """Trimmed mean of probabilities: the mean without a fraction `trim` at either end; for K > 2 rescaled to sum to 1.
 
-    It is the mean of the quantile function between `trim` and 1 − `trim`: of n forecasts, ``trim * n`` are cut off at
-    each end, a fraction of a forecast counted as that. Jose & Winkler (2008), "Simple robust averages of forecasts",
-    Int. J. Forecasting 24, find moderate trimming of 10-30% best; the default takes off 20% in all.
+    Of n forecasts, ``trim * n`` are cut off at each end; a cut fraction lowers a forecast's weight. This is the mean of
+    the quantile function between `trim` and 1 − `trim`. Jose & Winkler (2008), "Simple robust averages of forecasts",
+    Int. J. Forecasting 24, find moderate trimming of 10-30% best; the default cuts off 20% in all.
     """
 
     title = "Trimmed mean"
@@ -80,11 +80,11 @@ class Trimmed(Pool):
     uses_prior = False
 
     def check(self, classes: int, trim: float = TRIM) -> Parameters:  # noqa: ARG002
-        """Parameters with the fraction `trim`, checked."""
+        """Return the checked fraction `trim`, as the parameters of the pool."""
         return {"trim": number(trim, "trim, the fraction cut off at each end,", 0, 0.5)}
 
     def combine(self, contrast: Contrasts, trim: float) -> Array:
-        """Log-ratios of the trimmed means, (T, K - 1)."""
+        """Return log-ratios of the trimmed means, (T, K - 1)."""
         p = np.where(contrast.present[..., None], contrast.probabilities, np.inf)
         p.sort(axis=1)
         p = p[:, : contrast.count.max(initial=0)]
@@ -93,21 +93,21 @@ class Trimmed(Pool):
 
 
 class Median(Trimmed):
-    """The median probability; of an even number, the mean of the middle two, for K > 2 rescaled to sum to 1."""
+    """Median of the probabilities; for an even number, mean of the middle two; for K > 2 rescaled to sum to 1."""
 
     title = "Median"
     options = MappingProxyType({})
 
     def check(self, classes: int, trim: float = 0.5) -> Parameters:  # noqa: ARG002
-        """Parameters with `trim` 0.5, at which a trimmed mean is the median."""
+        """Return `trim` = 0.5, at which the trimmed mean is the median, as the parameters of the pool."""
         return {"trim": 0.5}
 
 
 class RecentMedian(Pool):
-    """The weighted median; the n-th of N forecasts in order of time has the weight e^(√n − √N), as on Metaculus.
+    """Median weighted by recency: the n-th oldest of N forecasts has weight e^(√n − √N), as on Metaculus.
 
-    A forecast of unknown age counts as the newest. Forecasts of one time share the weights of their places, and the
-    median lies half-way between two forecasts where these halve the weight. For K > 2 medians are rescaled to sum to 1.
+    A forecast of unknown age is treated as the newest. Forecasts of one time get the mean of their weights. Where half
+    of the weight lies on either side, the median is half-way between two forecasts. If K > 2 medians are rescaled to 1.
     """
 
     title = "Recency-weighted median"
@@ -115,14 +115,14 @@ class RecentMedian(Pool):
     timed = True
 
     def combine(self, contrast: Contrasts, ages: Array | None = None) -> Array:
-        """Log-ratios of the weighted medians, (T, K - 1)."""
+        """Return log-ratios of the weighted medians, (T, K - 1); `ages` (T, N) are 0 if None."""
         age = np.zeros(contrast.present.shape) if ages is None else np.where(np.isnan(ages), 0.0, ages)
         weight = _recency_weights(age, contrast.present)
         return logodds.prior_log_ratios(_weighted_medians(contrast.probabilities, weight))
 
 
 def _recency_weights(age: Array, present: Mask) -> Array:
-    """Weights e^(√n − √N) for the n-th of N forecasts in order of time, (T, N), 0 if absent; ties get their mean."""
+    """Return the weight e^(√n − √N) of the n-th oldest of N forecasts, (T, N), 0 if absent; ties get their mean."""
     key = np.where(present, -age, np.inf)
     order = np.argsort(key, axis=1, kind="stable")
     oldest = np.take_along_axis(key, order, axis=1)
@@ -139,7 +139,7 @@ def _recency_weights(age: Array, present: Mask) -> Array:
 
 
 def _weighted_medians(values: Array, weight: Array) -> Array:
-    """Weighted medians of `values` (T, N, K) over the experts, with `weight` (T, N), rescaled to sum to 1, (T, K)."""
+    """Median over experts of `values` (T, N, K), weighted by `weight` (T, N), rescaled to sum to 1, (T, K)."""
     order = np.argsort(values, axis=1, kind="stable")
     ordered = np.take_along_axis(values, order, axis=1)
     share = np.cumsum(np.take_along_axis(np.broadcast_to(weight[..., None], values.shape), order, axis=1), axis=1)
@@ -150,7 +150,7 @@ def _weighted_medians(values: Array, weight: Array) -> Array:
 
 
 def _rank_shares(count: npt.NDArray[np.intp], trim: float) -> Array:
-    """Weight of each rank in a trimmed mean, (T, max n), for `count` (T,) forecasts per event; 0 beyond the last."""
+    """Return each rank's weight in the trimmed mean of `count` (T,) sorted forecasts, (T, max n); 0 beyond the last."""
     n = count[:, None]
     # Beyond half of the others, only the middle one or two are left, and they count equally.
     cut = np.minimum(trim * n, np.maximum(n - 1, 0) // 2)

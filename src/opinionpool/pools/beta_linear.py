@@ -2,8 +2,8 @@
 
 I is the regularised incomplete beta function, the distribution function of a beta distribution. A linear pool of
 calibrated forecasts is underconfident, and a = b > 1 sharpens it away from ½; a ≠ b moves it towards a class;
-a = b = 1 leaves it unchanged. It has no place for a prior. Missing forecasts: the weights are renormalised over the
-experts present. SciPy is imported when a function is called.
+a = b = 1 leaves it unchanged. The prior has no influence. Where forecasts are missing, weights are rescaled to sum to 1
+over the experts present. SciPy is imported when a function is called.
 """
 
 from __future__ import annotations
@@ -51,19 +51,19 @@ class BetaLinear(Pool):
     learns = True
 
     def check(self, classes: int, weights: npt.ArrayLike | None = None, a: float = 1.0, b: float = 1.0) -> Parameters:
-        """Checked weights (or None), a and b; an `ArgumentError` for more than two classes."""
+        """Return checked weights (None: equal), a and b; an `ArgumentError` for more than two classes."""
         if classes != 2:
             raise ArgumentError(f"the beta-linear pool is for two classes, and there are {classes}")
         return {"weights": None if weights is None else check_shares(weights), "a": a, "b": b}
 
     def combine(self, contrast: Contrasts, weights: Array | None, a: float, b: float) -> Array:
-        """Log-odds of the transformed mean, (T, 1), from both tails, so that neither is lost to rounding."""
+        """Log-odds of the transformed means, (T, 1), from both tail probabilities, so that rounding loses neither."""
         p = weighted_sums(contrast.shares(weights), contrast.probabilities)
         tails = np.stack([beta_transform(p[:, 0], b, a), beta_transform(p[:, 1], a, b)], axis=-1)
         return logodds.prior_log_ratios(np.maximum(tails, _TINY))
 
     def fit(self, sample: TrainingEvents, weights: Weights | None, penalty: float) -> Parameters:
-        """Weights, a and b by penalised maximum likelihood; weights are equal if there are too few events."""
+        """Return a, b and weights by penalised maximum likelihood; equal weights if there are too few events."""
         n = len(sample.experts)
         sample.check_binary("beta-linear")
         penalty = number(penalty, "penalty", 0)
@@ -99,19 +99,19 @@ class BetaLinear(Pool):
 class BetaFit:
     """Parameters of a fitted beta-transformed linear pool, and the convergence of the fit."""
 
-    weights: Array  # (N,); at least 0, and 1 together; above 0 if learned
-    # a, b: the parameters of the transform
+    weights: Array  # (N,); at least 0, with sum 1; above 0 if learned
+    # a, b: parameters of the beta distribution
     a: float
     b: float
-    learned: bool  # whether the weights were learned
-    # largest derivative of the penalised mean log-likelihood by log a, log b and the logarithms of the weights
+    learned: bool  # whether the weights were learned; if not, they were given or are equal
+    # largest absolute derivative of the penalised mean log-likelihood by log a, log b and log weights
     gradient_norm: float
     # whether `gradient_norm` is within the tolerance. The likelihood may have further stationary points.
     converged: bool
 
 
 def beta_transform(p: npt.ArrayLike, a: float, b: float) -> Array:
-    """Regularised incomplete beta function I_{a,b}(p) of probabilities, NaN where missing; a and b above 0."""
+    """Return the regularised incomplete beta function I_{a,b}(p) of probabilities, NaN where missing; a, b above 0."""
     from scipy.special import betainc
 
     for name, value in (("a", a), ("b", b)):
@@ -130,10 +130,10 @@ def beta_fit(
 ) -> BetaFit:
     """Fit the beta-transformed linear pool to forecasts (T, N) and outcomes 0 or 1 by penalised maximum likelihood.
 
-    Minimised is −Σ_t v_t log p_t(Y_t) + λ (½ (log a)² + ½ (log b)² − (1/N) Σ_i log w_i), v_t the frequency of event t.
-    Weights are learned together with a and b, as Ranjan & Gneiting do, from the best a and b at equal weights; the loss
-    is not convex. Given weights are kept; "auto" learns them if the rarer outcome happened at least 10 times for each
-    of the N + 1 parameters, and otherwise keeps them equal. Without a penalty a and b are kept within exp(±12).
+    The loss is −Σ_t v_t log p_t(Y_t) + λ (½ (log a)² + ½ (log b)² − (1/N) Σ_i log w_i), v_t = `sample_weight`, and
+    λ = `penalty`. It is not convex: as in Ranjan & Gneiting, weights are learned together with a and b, starting from
+    the best a and b for equal weights. `weights` "auto" learns them if the rarer outcome happened at least 10 times for
+    each of the N + 1 parameters, else they are equal; given weights stay. a and b stay within exp(±12).
     """
     forecasts, happened = np.asarray(q, dtype=np.float64), np.asarray(s) == 1
     frequency = np.ones(len(forecasts)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
@@ -160,24 +160,24 @@ def beta_fit(
 
 @dataclass(frozen=True, eq=False)
 class _Loss:
-    """Penalised mean loss by log a, log b and, if weights are learned, the weights' logarithms (up to a constant)."""
+    """Penalised mean loss as a function of log a, log b and, if weights are learned, log weights plus a constant."""
 
     q: Array  # (T, N), 0 where missing
-    present: Array  # (T, N), 1 or 0
-    happened: Mask  # (T,)
+    present: Array  # (T, N), 1 where a forecast is present, else 0
+    happened: Mask  # (T,), whether the event happened
     share: Array  # (T,), frequencies that sum to 1
     penalty: float  # λ over the sum of frequencies
     given: Array  # (N,), weights where they are not learned
 
     def weights(self, x: Array) -> Array:
-        """The weights, (N,)."""
+        """Return the weights at `x`, (N,)."""
         if len(x) == 2:
             return self.given
         raised = np.exp(x[2:] - x[2:].max())
         return np.asarray(raised / raised.sum())
 
     def log_p(self, logs: Array, z: Array) -> Array:
-        """Log-probability of each outcome, log I_{a,b}(z) or log I_{b,a}(1 − z), (T,)."""
+        """Log-probability of each outcome, (T,), from `logs` = (log a, log b) and pooled probabilities `z`."""
         from scipy.special import betainc
 
         a, b = np.exp(logs)
@@ -186,7 +186,7 @@ class _Loss:
         return np.asarray(np.log(np.maximum(p, _TINY)))
 
     def linear(self, weights: Array) -> tuple[Array, Array, Mask]:
-        """Linear pool within (0, 1), the sum of the weights present, and whether that is above 0, (T,) each."""
+        """Linear pool within (0, 1), the sum of weights present, and True if that sum is above 0, (T,) each."""
         total = self.present @ weights
         some, total = total > _TINY, np.maximum(total, _TINY)
         mean = self.q.sum(axis=1) / self.present.sum(axis=1)
@@ -194,13 +194,13 @@ class _Loss:
         return z, total, some
 
     def by_logs(self, logs: Array, z: Array) -> Array:
-        """Derivatives by log a and log b, (2,), by central differences."""
+        """Return derivatives of the loss by log a and log b, (2,), by central differences."""
         sides = _STEP * np.eye(2)
         risen = [self.share @ (self.log_p(logs - side, z) - self.log_p(logs + side, z)) for side in sides]
         return np.array(risen) / (2 * _STEP) + self.penalty * logs
 
     def __call__(self, x: Array) -> tuple[float, Array]:
-        """The loss and its gradient."""
+        """Return the loss at `x` and its gradient."""
         from scipy.special import betaln
 
         logs, weights, share = x[:2], self.weights(x), self.share
@@ -219,7 +219,7 @@ class _Loss:
 
 
 def _minimum(loss: _Loss, start: Array) -> Array:
-    """Local minimum of the loss from `start`, by L-BFGS-B."""
+    """Return a local minimum of `loss`, by L-BFGS-B from `start`."""
     from scipy.optimize import minimize
 
     bounds = [(-_FARTHEST, _FARTHEST)] * 2 + [(None, None)] * (len(start) - 2)

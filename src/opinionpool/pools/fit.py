@@ -1,4 +1,4 @@
-"""Fitting any pool, given by its name or with options."""
+"""Fits of any pool, which is given by its name or with options."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from opinionpool.text import suggestion
 
 
 class HasSettings(Protocol):
-    """A pool with options: `Configured`, or one of `opinionpool.estimators`."""
+    """Interface of a pool with options: `Configured`, or a pool of `opinionpool.estimators`."""
 
     @property
     def rule(self) -> str:
         """Name of the pool in `POOLS`."""
 
     def settings(self) -> dict[str, Any]:
-        """Options to pass to `fit_pool`."""
+        """Return the options to pass to `fit_pool`."""
 
 
 # A pool as users give it: by its name, or with options.
@@ -43,32 +43,32 @@ PoolLike: TypeAlias = str | HasSettings
 
 @dataclass(frozen=True)
 class Configured:
-    """A pool with options of its own, as `opinionpool.scoring.compare.compare_pools` takes it."""
+    """Name of a pool and its options, as `opinionpool.scoring.compare.compare_pools` takes them."""
 
     rule: str  # a name in `POOLS`
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)  # arguments of `fit_pool`
 
     def settings(self) -> dict[str, Any]:
-        """Options to pass to `fit_pool`."""
+        """Return the options to pass to `fit_pool`."""
         return dict(self.options)
 
     @property
     def learns(self) -> bool:
-        """Return True if the pool's answers depend on outcomes."""
+        """True if answers depend on outcomes of the events that the pool is fitted to."""
         pool = POOLS[self.rule]
         return pool.learns and (pool.fixed_by is None or self.options.get(pool.fixed_by) is None)
 
 
 @dataclass(frozen=True, eq=False)
 class FitOptions:
-    """Prior and beliefs for the fits of compared pools."""
+    """Prior and beliefs that all fits in a comparison of pools use."""
 
     prior: npt.ArrayLike | None = None
-    beliefs: Beliefs | None = None  # those of the Gaussian pool
+    beliefs: Beliefs | None = None  # beliefs about experts, for the Gaussian pool
 
 
 def configured(pool: PoolLike, beliefs: Beliefs | None = None) -> Configured:
-    """Pool with options, from a name (with `beliefs`, if the pool takes some) or from a pool that has options."""
+    """Return the pool as a `Configured`, from its name (then with `beliefs`, if it takes them) or its options."""
     if isinstance(pool, str):
         chosen_name(pool, "pool", tuple(POOLS))
         return Configured(pool, {} if beliefs is None or "beliefs" not in POOLS[pool].options else {"beliefs": beliefs})
@@ -89,25 +89,25 @@ def fit_pool(
     pool_floor: float = POOL_FLOOR,
     **options: Any,  # noqa: ANN401 - each pool has its own
 ) -> Fitted:
-    """Fit a pool to the resolved events among some forecasts.
+    """Fit a pool to the resolved events among `forecasts`.
 
-    Raises ArgumentError, LearningError, ProbabilityError, ExpertError or ShapeError if there is no such pool or option,
-    or the data or arguments do not allow it.
+    An unknown pool or option, or data or arguments that do not allow the fit, raise an ArgumentError, LearningError,
+    ProbabilityError, ExpertError or ShapeError.
 
     Parameters
     ----------
     name : str
-        One of `POOLS`.
+        Name of a pool, a key of `POOLS`.
     forecasts : Forecasts
-        Its own priors win over `prior`, which fills their blanks.
+        Events' own priors in it are used before `prior`, which is for events without one.
     prior : float or array_like, shape (T,), or (K,), (T, K) when K > 2, optional
-        The reference that the experts share; Laplace's estimate if not given.
+        Prior probability that all experts start from; Laplace's estimate from the outcomes if not given.
     sample_weight : array_like, shape (T,), optional
-        Frequencies.
+        Number of times that each event counts.
     floor, pool_floor : float
-        Floors (model.md, section 4).
+        Least probability of experts and of answers (model.md, section 4).
     **options
-        Those of the pool, see ``POOLS[name].options``.
+        Options of the pool, see ``POOLS[name].options``.
 
     Examples
     --------
@@ -129,9 +129,9 @@ def fit_from(
     answers_only: bool = False,
     **options: Any,  # noqa: ANN401 - each pool has its own
 ) -> Fitted:
-    """Fit a pool to the resolved events of any source; arguments and errors as for `fit_pool`.
+    """Fit a pool to the resolved events of `source`; other arguments and errors as for `fit_pool`.
 
-    With `answers_only`, intervals and what each expert is like by itself are left out.
+    If `answers_only`, intervals and the experts' marginal accuracy and calibration are not computed.
     """
     pool = POOLS[chosen_name(name, "pool", tuple(POOLS))]
     for option in options:
@@ -157,7 +157,7 @@ def fit_from(
 
 
 def _notes(sample: TrainingEvents, *, fixed: bool, learns: bool, answers_only: bool) -> tuple[Note, ...]:
-    """Notes of a fit, and on its forecasts: constant experts, given weights, leakage, contrary forecasts."""
+    """Notes on the fit: constant experts, given weights (if `fixed`), leakage (if `learns`), contrary forecasts."""
     problem = sample.problem
     if not any(note.code == "constant" for note in sample.notes):
         sample.note_constant("which counts like that of anybody else in this pool")
@@ -168,11 +168,11 @@ def _notes(sample: TrainingEvents, *, fixed: bool, learns: bool, answers_only: b
 
 
 def in_sample(known: Mask, forecasts: Forecasts, pool: str, state: Fitted, prior: float | Array | None) -> Mask:
-    """Mask of events whose answer may depend on their own outcome, (T,).
+    """Return True for each event whose answer may depend on its own outcome, (T,).
 
-    Where a pool learns from a sample, those outside it count too: their outcomes have a part in the prior at most.
-    `known` says whose outcome the pool has seen, (T,); `prior` is as it was given: without one, and without priors of
-    the events' own, it is estimated from the outcomes.
+    `known` (T,) marks events whose outcomes were there at the fit. If the pool learned from a sample of them, the
+    others are marked too, although their outcomes can change answers only through the prior. The prior is estimated
+    from the outcomes if `prior`, the argument of the fit, is None, for events without a prior of their own.
     """
     answered = np.asarray(forecasts.crowd > 0)
     taught = answered & state.learned
@@ -191,7 +191,7 @@ def sample_size(state: Fitted) -> int | None:
 
 
 def in_sample_note(state: Fitted) -> Note:
-    """Note that an answer is in-sample: it may depend on the event's own outcome."""
+    """Return the note that an answer is in-sample: it may depend on the event's own outcome."""
     used = sample_size(state)
     text = "the pool has learned from its outcome"
     if used is not None:

@@ -1,7 +1,7 @@
-"""Result of a fit of any pool but the Gaussian, which pools (model.md, section 6).
+"""Result of a fit of any pool other than the Gaussian one (model.md, section 6).
 
-The Gaussian pool's state is `opinionpool.learning.fitted.FittedPanel`; that of every other pool is a `FittedPool`, the
-keyword arguments of its rule. `Fitted` is one or the other.
+A fit of the Gaussian pool is an `opinionpool.learning.fitted.FittedPanel`; a fit of every other pool is a `FittedPool`,
+which has the arguments of the pool's method `pool`. `Fitted` is the union of the two types.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from opinionpool.priors import own_priors, prior_or_learned
 class FittedPool:
     """Fit of any pool but the Gaussian; `rule` is the pool's name, `parameters` are arguments of its method `pool`.
 
-    The rest is as in `opinionpool.learning.fitted.FittedPanel`.
+    The other attributes are as in `opinionpool.learning.fitted.FittedPanel`.
     """
 
     panel: ClassVar[None] = None
@@ -48,12 +48,12 @@ class FittedPool:
 
     @property
     def learned(self) -> bool:
-        """Whether answers depend on outcomes other than through the prior."""
+        """True if answers depend on outcomes other than through the prior."""
         return POOLS[self.rule].learns and not any(note.code == "given-weights" for note in self.notes)
 
     @property
     def weights(self) -> Array | None:
-        """Weights of the experts, (N,); None if the rule has no weights."""
+        """Weights of the experts, (N,); None if the pool has no weights."""
         return self.parameters.get("weights")
 
     def pool(
@@ -64,7 +64,7 @@ class FittedPool:
         topics: npt.ArrayLike | None = None,  # noqa: ARG002 - as `FittedPanel` has it
         **timed: npt.ArrayLike,
     ) -> Array:
-        """Pooled probabilities, by default with the prior of the fit; `timed` are forecasts with ages."""
+        """Return the pooled probabilities; `prior` is that of the fit if None, and `topics` have no influence."""
         return POOLS[self.rule].pool(
             by_name(q, self.experts),
             **self.parameters,
@@ -79,7 +79,7 @@ class FittedPool:
     def pool_forecasts(
         self, forecasts: Forecasts, prior: npt.ArrayLike | None = None, base_rate: npt.ArrayLike | None = None
     ) -> Array:
-        """Pooled probabilities of every event of some forecasts, (T,) or (T, K)."""
+        """Return the pooled probability of every event of `forecasts`, (T,) or (T, K)."""
         if prior is None and forecasts.options is not None:
             prior = own_priors(forecasts, None)
         answers = np.empty((len(forecasts.events), *forecasts.probabilities.shape[1:]))
@@ -91,23 +91,23 @@ class FittedPool:
         return answers
 
     def reference(self, prior: npt.ArrayLike | None = None) -> npt.ArrayLike:
-        """The prior to use: the one given, or the one of the fit, in the form that `pool` takes."""
+        """Return the prior to use, `prior` or if None that of the fit, in the form that `pool` takes."""
         return prior_or_learned(prior, self.prior)
 
     def weight_interval(self, level: float = 0.9) -> tuple[Array, Array]:  # noqa: ARG002 - as `FittedPanel` has it
-        """Bounds of the experts' weights, (N,) each: NaN, as these pools have no posterior."""
+        """Return bounds of the experts' weights, (N,) each: NaN, as these pools have no posterior."""
         unknown = np.full(len(self.experts), np.nan)
         return unknown, unknown
 
     def forecast_intervals(self, *_: object) -> None:
-        """None, as these pools have no intervals."""
+        """Return None, as these pools have no intervals."""
 
     def read(self, q: npt.ArrayLike, prior: npt.ArrayLike, base_rate: npt.ArrayLike | None = None) -> Batch:
-        """Forecasts by all experts as `pool` takes them."""
+        """Return the `Batch` of forecasts by all experts, from arguments as `pool` takes them."""
         return read_batch(q, prior, len(self.experts), len(self.classes), base_rate, self.floor, self.pool_floor)
 
     def answer_parts(self, batch: Batch) -> AnswerParts:
-        """Answer about one event as a sum over experts; an ArgumentError for pools whose answers are no sums."""
+        """Answer about one event as a sum over experts; an ArgumentError if the pool's answers are not sums."""
         rule = POOLS[self.rule]
         if rule.scale is None:
             sums = [name for name, pool in POOLS.items() if pool.scale is not None]
@@ -122,7 +122,7 @@ class FittedPool:
         return AnswerParts(rule.scale, none, none, np.zeros(len(none)), empty, start, np.zeros_like(start))
 
     def for_options(self, options: tuple[object, ...]) -> FittedPool:
-        """Pool for events with the given options, for a pool fitted to events with options of their own."""
+        """Return a copy for events with the given `options`, of a pool fitted to events with options of their own."""
         return replace(self, classes=options)
 
 

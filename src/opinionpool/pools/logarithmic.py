@@ -1,6 +1,6 @@
-"""Pools that sum contrasts: logarithmic, independent, extremised, recalibrated and geometric (model.md, section 6).
+"""Pools that add contrasts: logarithmic, independent, extremised, recalibrated and geometric (model.md, section 6).
 
-What maximises a likelihood is loaded by the fit that needs it, as most commands fit another pool.
+Modules that maximise a likelihood are imported by the fits that need them, as most commands fit another pool.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ PENALTY = 1.0
 
 
 class Geometric(LogOddsPool):
-    """Geometric mean of odds: weighted mean of the log-odds of the experts present.
+    """Geometric mean of odds: the weighted mean of the log-odds of the experts present.
 
-    For K > 2 it is the normalised geometric mean of probabilities. Unlike the geometric mean of the probabilities of
-    one class, it answers complements with the complement.
+    For K > 2 it is the geometric mean of probabilities, rescaled to sum to 1. Its answers for an event and for the
+    event's complement add up to 1, unlike geometric means of probabilities without rescaling.
     """
 
     title = "Geometric mean of odds"
@@ -48,15 +48,15 @@ class Geometric(LogOddsPool):
     uses_prior = False
 
     def weights(self, contrast: Contrasts, weights: Array | None = None) -> Array:
-        """Weights normalised over the experts present, (T, N)."""
+        """Return the weights rescaled to sum to 1 over the experts present, (T, N)."""
         return contrast.shares(weights)
 
 
 class Log(LogOddsPool):
     """LogOps (paper, equation 2): L* = L° + a + Σ w_i (L_i − L°) = w₀ + Σ w_i L_i with w₀ = a + (1 − Σ w_i) L°.
 
-    A missing expert contributes a contrast of 0, as if repeating the prior; the weights of the others stay what they
-    are.
+    An expert without a forecast contributes 0, as if its forecast were the prior; the other experts' weights do not
+    change.
     """
 
     title = "Logarithmic pool"
@@ -65,16 +65,16 @@ class Log(LogOddsPool):
     fixed_by = "weights"
 
     def check(self, classes: int, weights: npt.ArrayLike | None = None, intercept: npt.ArrayLike = 0.0) -> Parameters:
-        """Weights or None, and the intercept as log-ratios."""
+        """Return checked weights, or None, and the intercept as log-ratios."""
         w = None if weights is None else check_weights(weights)
         return {"weights": w, "intercept": intercept_ratios(intercept, classes)}
 
     def weights(self, contrast: Contrasts, weights: Array | None = None) -> Array:
-        """Weights w of the experts present, (T, N), 0 where absent; 1/N each by default."""
+        """Return the weight of each expert present, (T, N), 0 where absent; 1/N each if `weights` is None."""
         return np.where(contrast.present, 1.0 / contrast.present.shape[1] if weights is None else weights, 0.0)
 
     def fit(self, sample: TrainingEvents, weights: Weights | None) -> Parameters:
-        """Weights and intercept by maximum likelihood: logistic regression on contrasts with offset L°."""
+        """Return maximum-likelihood weights and intercept: logistic regression on contrasts with offset L°."""
         n, free = len(sample.experts), sample.classes - 1
         if weights is not None:
             return {"weights": check_weights(sample.given_weights(weights)), "intercept": 0.0}
@@ -107,19 +107,19 @@ class Log(LogOddsPool):
 
 
 class Independent(LogOddsPool):
-    """IndOps (paper, equation 23): evidence that is independent given the outcome; L* = L° + Σ (L_i − L°).
+    """IndOps (paper, equation 23): experts are independent given the outcome, so L* = L° + Σ (L_i − L°).
 
-    The sum is over those present, so the prior is counted once however many they are.
+    The sum is over the experts present, so the prior enters once for any number of experts.
     """
 
     title = "Independent pool"
 
     def weights(self, contrast: Contrasts) -> Array:
-        """Weight 1 for each expert present, (T, N), 0 elsewhere."""
+        """Return weight 1 for each expert present, (T, N), 0 elsewhere."""
         return contrast.present.astype(np.float64)
 
     def fit(self, sample: TrainingEvents) -> Parameters:
-        """No parameters, as nothing is learned; adds notes on equal experts and on correlated errors."""
+        """Return no parameters, as nothing is learned; add notes on equal experts and on correlated errors."""
         _note_equal(sample)
         r, error = _shared_errors(sample)
         if r > max(CORRELATED, 3.0 * error):
@@ -158,7 +158,7 @@ def _note_equal(sample: TrainingEvents) -> None:
 
 
 def _shared_errors(sample: TrainingEvents) -> tuple[float, float]:
-    """Mean correlation of two experts' contrasts given the outcome, with its standard error; 0 if unknown."""
+    """Return the mean correlation of two experts' contrasts given the outcome and its standard error; 0 if unknown."""
     n, d, y = len(sample.experts), sample.classes - 1, sample.outcomes
     if n < 2 or len(np.unique(y)) < 2 or sample.forecasts.options is not None:
         return 0.0, 0.0
@@ -174,7 +174,7 @@ def _shared_errors(sample: TrainingEvents) -> tuple[float, float]:
 
 
 class Recalibrated(LogOddsPool):
-    """Recalibrated mean log-odds of the experts present: L* = L° + a + b · mean(L_i − L°)."""
+    """Recalibrated mean log-odds of the experts present: L* = L° + a + b · mean(L_i − L°), with a and b learned."""
 
     title = "Recalibrated log-odds"
     options = MappingProxyType(
@@ -183,20 +183,20 @@ class Recalibrated(LogOddsPool):
     learns = True
 
     def check(self, classes: int, intercept: npt.ArrayLike = 0.0, slope: float = 1.0) -> Parameters:
-        """The slope, and the intercept as log-ratios."""
+        """Return the checked slope, and the intercept as log-ratios."""
         slope = number(slope, "the slope of a recalibration")
         return {"slope": slope, "intercept": intercept_ratios(intercept, classes)}
 
     def weights(self, contrast: Contrasts, slope: float = 1.0) -> Array:
-        """Weights: the slope divided equally among the experts present, (T, N)."""
+        """Return the weight of each expert present, (T, N): the slope divided equally among them."""
         return slope * contrast.shares(None)
 
     def means(self, contrast: Contrasts) -> Array:
-        """Mean contrasts of the experts present, which the rule recalibrates, (T, K - 1)."""
+        """Return the mean over the experts present of L − L°, (T, K - 1), which the rule recalibrates."""
         return contrast.mean_contrast
 
     def fit(self, sample: TrainingEvents, penalty: float) -> Parameters:
-        """Logistic recalibration of the mean contrast, shrunken towards the identity."""
+        """Slope and intercept by logistic regression on the mean contrast, shrunken towards slope 1, intercept 0."""
         penalty = number(penalty, "penalty", 0)
         if sample.nothing("the mean log-odds are taken as they are"):
             return {"intercept": 0.0, "slope": 1.0}
@@ -220,8 +220,8 @@ class Recalibrated(LogOddsPool):
 class Extremized(LogOddsPool):
     """Mean log-odds of the experts present, moved away from the prior: L* = L° + factor · mean(L_i − L°).
 
-    The factor √3 is what that of Neyman & Roughgarden (2021), "Are you smarter than a random expert?", tends to with
-    many forecasters; Satopää et al. (2014), "Combining multiple probability predictions using a simple logit model",
+    The default √3 is the limit of the factor for many forecasters in Neyman & Roughgarden (2021), "Are you smarter than
+    a random expert?"; Satopää et al. (2014), "Combining multiple probability predictions using a simple logit model",
     Int. J. Forecasting 30, estimated 1.16 to 3.92.
     """
 
@@ -229,16 +229,16 @@ class Extremized(LogOddsPool):
     options = MappingProxyType({"factor": Option(FACTOR, "multiplies the mean log-odds beyond the prior's")})
 
     def check(self, classes: int, factor: float = FACTOR) -> Parameters:  # noqa: ARG002
-        """Parameters with the factor, checked."""
+        """Return the checked factor, as the parameters of the pool."""
         return {"factor": number(factor, "factor", 0)}
 
     def weights(self, contrast: Contrasts, factor: float = FACTOR) -> Array:
-        """Weights: the factor divided equally among the experts present, (T, N)."""
+        """Return the weight of each expert present, (T, N): the factor divided equally among them."""
         return factor * contrast.shares(None)
 
 
 def _intercept(fit: LogisticFit) -> float | Array:
-    """Intercept of a logistic fit in the form that pools take: a number for two classes, else an array."""
+    """Intercept of a logistic fit as pools take it: a number for two classes, else log-odds by class, (K,)."""
     intercept = logodds.public_log_odds(fit.intercept)
     return intercept if intercept.ndim else float(intercept)
 

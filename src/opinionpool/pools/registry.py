@@ -1,4 +1,4 @@
-"""Registry of all pools by name, built from the rows of `opinionpool.pools`, which are validated."""
+"""Registry of all pools by name, built and checked from the rows of `opinionpool.pools`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from opinionpool.pools.rule import Option, Pool
 
 
 class Gaussian(Pool):
-    """Registry entry of the Gaussian pool, which `opinionpool.learning.learn` fits and a `FittedPanel` pools."""
+    """Registry entry of the Gaussian pool, which `opinionpool.learning.learn` fits to a `FittedPanel`."""
 
     title = "Gaussian pool"
     options = MappingProxyType(
@@ -37,7 +37,7 @@ class Gaussian(Pool):
 
 
 def read_rows(rows: Iterable[Row]) -> dict[str, Pool]:
-    """Pools by name, from `rows`; an `ArgumentError` names an invalid row."""
+    """Return the pools in `rows` by name; an `ArgumentError` names an invalid row."""
     pools: dict[str, Pool] = {}
     for row in rows:
         module, _, name = row.place.partition(":")
@@ -53,7 +53,7 @@ def read_rows(rows: Iterable[Row]) -> dict[str, Pool]:
 
 
 def _fault(row: Row, kind: Any) -> str | None:  # noqa: ANN401 - whatever the row names
-    """Error message for an invalid row or pool class, None if both are valid."""
+    """Return the error message for an invalid row or pool class; None if both are valid."""
     if not (inspect.isclass(kind) and issubclass(kind, Pool)):
         return f"{row.place} is no subclass of Pool"
     if inspect.isabstract(kind) or not getattr(kind, "title", ""):

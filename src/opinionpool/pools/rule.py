@@ -1,12 +1,12 @@
-"""Base classes of pools: a rule for the forecasts present, its parameters and their fit, and contributions.
+"""Base classes of pools, each a rule to combine the forecasts present, with its parameters, fit and contributions.
 
-* A forecast that is missing is NaN; on each event the rule is applied to those present, and with none the answer
-  is the prior. Only the logarithmic pool treats a missing expert otherwise, see `opinionpool.pools.logarithmic.Log`.
+* A missing forecast is NaN; on each event the rule is applied to the forecasts present, and without any the answer is
+  the prior. Only the logarithmic pool treats missing forecasts otherwise, see `opinionpool.pools.logarithmic.Log`.
 * An expert's probability of a class is kept at least ``min(floor, prior / 100)``, an answer at least
   ``min(pool_floor, prior)``.
-* Where a rule has a place for the prior, in the independent, logarithmic, extremised and recalibrated pools,
-  contrasts with its log-odds L° are combined, and the answer is L° + g(L − L°): changing the prior before or after
-  pooling agrees. Elsewhere the prior matters only for the floors and where nobody answered.
+* The independent, logarithmic, extremised and recalibrated pools combine contrasts L − L° with the prior's log-odds L°
+  to the answer L° + g(L − L°), so it does not matter whether the prior is changed before or after pooling. In other
+  pools the prior matters only for the floors and for events without a forecast.
 * A base rate adds logit(base_rate) − L° to the pooled log-odds of every pool, and changes nothing else.
 """
 
@@ -41,20 +41,18 @@ class Option(NamedTuple):
 class Pool(ABC):
     """Abstract base class of all pools; a subclass needs a `title` and `combine`."""
 
-    title: ClassVar[str]  # for people
+    title: ClassVar[str]  # name of the pool in texts
     options: ClassVar[Mapping[str, Option]] = MappingProxyType({})  # by the name that `fit_pool` takes
-    learns: ClassVar[bool] = False  # whether resolved events matter for more than the prior
-    fixed_by: ClassVar[str | None] = None  # an option that leaves nothing to learn where it is given
-    uses_prior: ClassVar[bool] = True  # whether the prior matters on events on which somebody answered
-    weighs: ClassVar[bool] = False  # whether a weight is learned for every expert, however many there are
+    learns: ClassVar[bool] = False  # whether outcomes change more than the prior
+    fixed_by: ClassVar[str | None] = None  # option that, if given, leaves nothing to learn
+    uses_prior: ClassVar[bool] = True  # whether the prior changes answers to events with forecasts
+    weighs: ClassVar[bool] = False  # whether a weight is learned for every expert
     timed: ClassVar[bool] = False  # whether `pool` takes the ages of forecasts, ``ages``
-    of_levels: ClassVar[bool] = (
-        False  # whether it is meant for votes and scores, and compared only where there are some
-    )
-    scale: ClassVar[str | None] = None  # {"log-odds", "probability"}, what the answer is a sum of; None if it is none
+    of_levels: ClassVar[bool] = False  # whether it is for votes and scores, and compared only if there are some
+    scale: ClassVar[str | None] = None  # {"log-odds", "probability"}: unit in which the answer is a sum; None if no sum
 
     def check(self, classes: int, *given: Any, **parameters: Any) -> Parameters:  # noqa: ANN401, ARG002
-        """Checked parameters of `pool`, as `fit` returns them; by default only weights, as shares, are allowed."""
+        """Return checked parameters of `pool`; in this class, `weights` as shares, if the pool has that option."""
         known = {"weights"} & self.options.keys()
         if unknown := parameters.keys() - known:
             raise TypeError(f"the {self.title} has no parameter {', '.join(sorted(unknown))}")
@@ -63,16 +61,16 @@ class Pool(ABC):
 
     @abstractmethod
     def combine(self, contrast: Contrasts, *given: Any, **parameters: Any) -> Array:  # noqa: ANN401
-        """Log-ratios (T, K - 1) of the answers about T events with at least one forecast each."""
+        """Return log-ratios (T, K - 1) of the pooled probabilities of T events with at least one forecast each."""
 
     def fit(self, sample: TrainingEvents, *given: Any, **options: Any) -> Parameters:  # noqa: ANN401, ARG002
-        """Parameters for `pool`, learned from `sample`; by default the options, as there is nothing to learn."""
+        """Return the parameters of `pool` learned from `sample`; in this class, the options, as nothing is learned."""
         if options.get("weights") is not None:
             options["weights"] = check_shares(sample.given_weights(options["weights"]))
         return options
 
     def parts(self, contrast: Contrasts, *given: Any, **parameters: Any) -> AnswerParts:  # noqa: ANN401
-        """Contributions of the experts to the answer about one event, with at least one forecast."""
+        """Return the answer about one event, with at least one forecast, as a sum of experts' contributions."""
         raise NotImplementedError
 
     def pool(
@@ -87,10 +85,10 @@ class Pool(ABC):
         ages: npt.ArrayLike | None = None,
         **parameters: Any,  # noqa: ANN401 - each pool has its own
     ) -> Array:
-        """Pooled probabilities, (...), or (..., K), of forecasts (..., N), or (..., N, K), NaN where missing.
+        """Return pooled probabilities, (...), or (..., K), of forecasts (..., N), or (..., N, K), NaN where missing.
 
-        Priors and base rates are numbers or (...); K > 2: (K,) or (..., K). `ages`, (..., N), are for pools that are
-        `timed`, in any unit, NaN where unknown; parameters are those of the pool's `check`.
+        `prior` and `base_rate` are numbers or (...), if K > 2 (K,) or (..., K). `ages` of forecasts (..., N) in any
+        unit, NaN where unknown, matter if the pool is `timed`; `parameters` are as for the pool's `check`.
         """
         axes, shape = 1 if classes == 2 else 2, np.shape(q)
         if len(shape) < axes or shape[-axes] == 0:
@@ -119,15 +117,15 @@ class LogOddsPool(Pool):
 
     @abstractmethod
     def weights(self, contrast: Contrasts, *given: Any, **parameters: Any) -> Array:  # noqa: ANN401
-        """Weights w of the experts present, (T, N), 0 where absent."""
+        """Return the weight of each expert present, (T, N), 0 where absent."""
 
     def combine(self, contrast: Contrasts, intercept: Array = NO_INTERCEPT, **parameters: Any) -> Array:  # noqa: ANN401
-        """L* of each event, (T, K - 1)."""
+        """Return the pooled log-ratios L* of each event, (T, K - 1)."""
         added = weighted_sums(self.weights(contrast, **parameters), contrast.contrasts)
         return np.asarray(contrast.reference + intercept + added)
 
     def parts(self, contrast: Contrasts, intercept: Array = NO_INTERCEPT, **parameters: Any) -> AnswerParts:  # noqa: ANN401
-        """Contributions to the answer about one event: prior, intercept, and each weight times its contrast."""
+        """Return the answer about one event as prior + intercept + sum of weights times contrasts."""
         of_each, weights = contrast.contrasts[0], self.weights(contrast, **parameters)[0]
         a, none = np.broadcast_to(intercept, of_each.shape[1]), np.zeros_like(of_each)
         return AnswerParts("log-odds", none, of_each, weights, weights[:, None] * of_each, contrast.reference[0], a)
@@ -140,11 +138,11 @@ class ProbabilityPool(Pool):
     scale = "probability"
 
     def combine(self, contrast: Contrasts, weights: Array | None = None) -> Array:
-        """Log-ratios of the mean, (T, K - 1)."""
+        """Return log-ratios of the weighted mean probabilities, (T, K - 1)."""
         return logodds.prior_log_ratios(weighted_sums(contrast.shares(weights), contrast.probabilities))
 
     def parts(self, contrast: Contrasts, weights: Array | None = None) -> AnswerParts:
-        """Contributions of the experts to the answer: each share times the expert's probability."""
+        """Return the answer about one event as the sum of shares (weights with sum 1) times probabilities."""
         shares, p = contrast.shares(weights)[0], contrast.probabilities[0]
         none, zero = np.zeros_like(contrast.contrasts[0]), np.zeros(p.shape[1])
         return AnswerParts("probability", none, contrast.contrasts[0], shares, shares[:, None] * p, zero, zero)
@@ -157,7 +155,7 @@ SOME_WEIGHTS = Option(None, f"{_WEIGHTS}; if not given, learned where the events
 
 
 def check_weights(weights: npt.ArrayLike) -> Array:
-    """Checked weights, a finite vector."""
+    """Return `weights` as a vector; an `ArgumentError` unless they are finite numbers."""
     w = as_numbers(weights, "weight", ArgumentError)
     if w.ndim != 1 or not np.isfinite(w).all():
         raise ArgumentError(f"weights must be finite numbers, one for each expert, not {w}")
@@ -165,7 +163,7 @@ def check_weights(weights: npt.ArrayLike) -> Array:
 
 
 def check_shares(weights: npt.ArrayLike) -> Array:
-    """Checked weights, at least 0, scaled to a sum of 1."""
+    """Return `weights`, at least 0, rescaled to a sum of 1; an `ArgumentError` if one is negative or all are 0."""
     w = check_weights(weights)
     if (w < 0).any() or not w.any():
         raise ArgumentError(f"weights of this pool must be at least 0, and one of them above it, not {w}")
@@ -174,7 +172,7 @@ def check_shares(weights: npt.ArrayLike) -> Array:
 
 
 def intercept_ratios(intercept: npt.ArrayLike, classes: int) -> Array:
-    """Log-ratios (K - 1,) of an `intercept` in log-odds, or of one of each class, (K,), if K > 2; else ShapeError."""
+    """Return as log-ratios (K - 1,) an `intercept` in log-odds, one number, or (K,) if K > 2; else a ShapeError."""
     a = as_numbers(intercept, "intercept", ArgumentError)
     if a.shape not in {(), (classes,) if classes > 2 else ()} or not np.isfinite(a).all():
         raise ShapeError(f"the intercept of {classes} classes must be finite and of shape {(classes,)}, not {a}")
@@ -182,6 +180,6 @@ def intercept_ratios(intercept: npt.ArrayLike, classes: int) -> Array:
 
 
 def weighted_sums(weights: Array, values: Array) -> Array:
-    """Sums over the experts, (T, D), of `values` (T, N, D) times `weights` (N,) or (T, N)."""
+    """Return the sums over experts, (T, D), of `values` (T, N, D) times `weights` (N,) or (T, N)."""
     shares = np.broadcast_to(weights, values.shape[:2])
     return np.asarray(np.einsum("tn,tnd->td", shares, values))

@@ -30,29 +30,29 @@ class TrainingEvents:
     """Resolved events with forecasts, to which a pool is fitted, and the notes of the fit."""
 
     problem: Problem
-    rows: Index  # (T,); their positions among all events
-    floor: float
+    rows: Index  # (T,); positions of the resolved events among all events
+    floor: float  # least probability taken from an expert
     notes: list[Note] = field(default_factory=list)
 
     @classmethod
     def of(cls, problem: Problem, floor: float) -> TrainingEvents:
-        """Training events among the forecasts of `problem`."""
+        """Return the resolved events with forecasts and positive weight in `problem`."""
         used = problem.forecasts.resolved & (problem.weight > 0) & (problem.forecasts.crowd > 0)
         return cls(problem, np.flatnonzero(used), floor)
 
     @property
     def forecasts(self) -> Forecasts:
-        """Forecasts of the problem, on all events."""
+        """Forecasts of the problem on all events, resolved or not."""
         return self.problem.forecasts
 
     @cached_property
     def weight(self) -> Array:
-        """Frequencies, all positive, (T,)."""
+        """Number of times that each event counts, above 0, (T,)."""
         return self.problem.weight[self.rows]
 
     @property
     def priors(self) -> Array:
-        """Prior of all events, (K,), or of each event, (T, K)."""
+        """Prior that all events share, (K,), or prior of each event, (T, K)."""
         shared = self.problem.shared
         return self.problem.reference[self.rows] if shared is None else shared
 
@@ -63,7 +63,7 @@ class TrainingEvents:
 
     @property
     def has_intercept(self) -> bool:
-        """Return True if an intercept can be learned, as classes have one meaning in all events."""
+        """True if an intercept can be learned: classes have the same meaning in all events."""
         return not self.problem.has_options
 
     @property
@@ -73,11 +73,11 @@ class TrainingEvents:
 
     @property
     def outcomes(self) -> npt.NDArray[np.intp]:
-        """Outcomes as positions of classes, (T,)."""
+        """Outcomes as positions in `classes` of the forecasts, (T,)."""
         return self.forecasts.outcomes[self.rows]
 
     def collect(self, part: Callable[[Contrasts, npt.NDArray[np.intp]], Array], *shape: int) -> Array:
-        """Results of `part(contrasts, outcomes)` for blocks of events, concatenated, (T, *shape)."""
+        """Return `part(contrasts, outcomes)`, evaluated by blocks of events and concatenated, (T, *shape)."""
         prior = logodds.public_probabilities(self.priors)
         batch = read_batch(self.forecasts.X[self.rows], prior, len(self.experts), self.classes, floor=self.floor)
         result = np.empty((len(self.rows), *shape))
@@ -87,7 +87,7 @@ class TrainingEvents:
 
     @property
     def present(self) -> Mask:
-        """Mask of the forecasts present, (T, N)."""
+        """True where an expert has a forecast, (T, N)."""
         x = self.forecasts.X[self.rows]
         return np.asarray(~np.isnan(x if self.classes == 2 else x[..., 0]))
 
@@ -97,13 +97,13 @@ class TrainingEvents:
         return np.broadcast_to(logodds.prior_log_ratios(self.priors), (len(self.rows), self.classes - 1))
 
     def check_binary(self, pool: str) -> None:
-        """Raise `ArgumentError` unless events share two classes."""
+        """Raise an `ArgumentError` unless all events share the same two classes."""
         if self.classes != 2 or not self.has_intercept:
             have = f"have {self.classes}" if self.has_intercept else "are of events with options of their own"
             raise ArgumentError(f"the {pool} pool is for two classes, and these forecasts {have}")
 
     def nothing(self, assumed: str) -> bool:
-        """Return True if there are no events to learn from; adds notes on what is `assumed` and on a single outcome."""
+        """Return True if there is no event to learn from; add a note on this and `assumed`, or on a single outcome."""
         if len(self.rows) == 0:
             what = "resolved event has forecasts" if self.forecasts.resolved.any() else "event is resolved"
             self.notes.append(Note("nothing-learned", f"no {what}, so nothing was learned: {assumed}"))
@@ -113,7 +113,7 @@ class TrainingEvents:
         return False
 
     def informative(self, assumed: str) -> Mask:
-        """Mask of experts whose forecasts vary, (N,); if nobody's do, add a note on what is `assumed`."""
+        """Return True for experts whose forecasts vary, (N,); if there are none, add a note on what is `assumed`."""
         used = np.asarray(self.answered & ~self.constant)
         if not used.any():
             self.note_constant(f"as all who answered did, so {assumed}")
@@ -121,24 +121,24 @@ class TrainingEvents:
 
     @cached_property
     def constant(self) -> Mask:
-        """Mask of experts whose forecasts never vary, (N,), about whom nothing can be learned."""
+        """True for experts whose forecasts never vary, (N,), about whom nothing can be learned."""
         return constant_experts(self.forecasts)
 
     @cached_property
     def answered(self) -> Mask:
-        """Mask of experts with a forecast on an event of the sample, (N,)."""
+        """True for experts with at least one forecast in the sample, (N,)."""
         return np.asarray(self.present.any(axis=0))
 
     def note_constant(self, what: str) -> None:
-        """Add a note on experts whose forecasts never vary, with the consequence `what`."""
+        """Add a note that names experts whose forecasts never vary and the consequence, `what`."""
         self.notes.extend(constant_notes(self.experts, self.constant, what))
 
     def note_unused(self, what: str) -> None:
-        """Add a note on experts without a forecast in the sample, with the consequence `what`."""
+        """Add a note that names experts without a forecast in the sample and the consequence, `what`."""
         self.notes.extend(no_forecast_notes(self.experts, ~self.answered, what))
 
     def given_weights(self, weights: Weights) -> Array:
-        """Weights that a user gave, by name or in the experts' order, (N,); adds a note on names that no expert has."""
+        """Return `weights` by name or in experts' order as an array (N,); add a note on names that are no experts."""
         experts = self.experts
         if not isinstance(weights, Mapping):
             array = as_numbers(weights, "weight", ArgumentError)

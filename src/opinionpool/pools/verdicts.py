@@ -1,6 +1,6 @@
 """Pools of verdicts and scores: share of votes, majority, Dawid-Skene, calibrated mean score.
 
-A vote is for the class to which an expert gives most; one who gives most to several divides it among them.
+An expert votes for the class with the largest probability in its forecast; ties divide the vote.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ ROUNDING = 1e-12
 
 
 def votes(p: Array) -> Array:
-    """Votes (..., K): 1 for the most probable class of each forecast `p` (..., K), shared equally in ties."""
+    """Return votes (..., K) of forecasts `p` (..., K): 1 for the most probable class, divided equally in ties."""
     most = np.asarray(p >= p.max(axis=-1, keepdims=True) - ROUNDING)
     return np.asarray(most / most.sum(axis=-1, keepdims=True))
 
 
 def _counts(contrast: Contrasts) -> Array:
-    """Number of votes for each class on each event, (T, K)."""
+    """Return the number of votes for each class on each event, (T, K)."""
     return np.asarray((votes(contrast.probabilities) * contrast.present[..., None]).sum(axis=1))
 
 
 class VoteShare(Pool):
-    """Share of the experts present who vote for a class, the prior counting as one more expert.
+    """Share of the experts present who vote for a class; the prior counts as one expert's vote.
 
     Examples
     --------
@@ -51,13 +51,13 @@ class VoteShare(Pool):
     of_levels = True
 
     def combine(self, contrast: Contrasts) -> Array:
-        """Log-ratios of the shares, (T, K - 1)."""
+        """Return log-ratios of the shares of votes, (T, K - 1)."""
         shares = (_counts(contrast) + logodds.softmax(contrast.reference)) / (contrast.count[:, None] + 1.0)
         return logodds.prior_log_ratios(shares)
 
 
 class Majority(Pool):
-    """Majority vote: the class with most votes gets `right`, all other classes share the rest by the prior.
+    """Majority vote: the class with most votes gets `right`, the other classes the rest, in the ratio of the prior.
 
     Parameters
     ----------
@@ -75,11 +75,11 @@ class Majority(Pool):
     of_levels = True
 
     def check(self, classes: int, right: float = RIGHT) -> Parameters:  # noqa: ARG002
-        """Parameters with the share `right` of correct majorities, checked."""
+        """Return the checked share `right` of correct majorities, as the parameters of the pool."""
         return {"right": number(right, "how often a majority is right", 0, 1)}
 
     def combine(self, contrast: Contrasts, right: float) -> Array:
-        """Log-ratios of the answers, (T, K - 1)."""
+        """Return log-ratios of the pooled probabilities, (T, K - 1)."""
         first = votes(_counts(contrast))
         others = np.where(first > 0, 0.0, logodds.softmax(contrast.reference))
         rest = others.sum(axis=1, keepdims=True)
@@ -88,7 +88,7 @@ class Majority(Pool):
         return logodds.prior_log_ratios(answers)
 
     def fit(self, sample: TrainingEvents) -> Parameters:
-        """Share of resolved events on which the majority was right, with a prior of `RIGHT` worth `EVENTS` events."""
+        """Return the share of events on which the majority was right, with `EVENTS` more events at the rate `RIGHT`."""
         if sample.nothing(f"a majority is taken to be right in {RIGHT:.0%}"):
             return {"right": RIGHT}
         hit = sample.collect(lambda c, y: np.take_along_axis(votes(_counts(c)), y[:, None], axis=1)[:, 0])
@@ -96,18 +96,18 @@ class Majority(Pool):
 
 
 class DawidSkene(Pool):
-    """Votes independent given the outcome: L* = logit(rate) + Σ log P(vote_i | happens)/P(vote_i | not).
+    """Votes that are independent given the outcome: L* = logit(rate) + Σ log P(vote_i | happens)/P(vote_i | not).
 
     Dawid & Skene (1979), "Maximum likelihood estimation of observer error-rates using the EM algorithm", Applied
-    Statistics 28, for two classes: each expert has a sensitivity and a specificity. They are those most probable
-    by all votes and the outcomes that are known, under a Beta(2, 2) density each.
+    Statistics 28, for two classes: each expert has a sensitivity and a specificity. Their estimates are posterior modes
+    given all votes and known outcomes, with a Beta(2, 2) prior for each.
 
     Parameters
     ----------
     sensitivity, specificity : array_like, shape (N,), optional
-        How often an expert votes for what happens, and against what does not; 0.75 if not given.
+        Shares of an expert's votes that are right if the event happens, and if it does not; 0.75 if not given.
     rate : float, default 0.5
-        How frequent the event is.
+        Share of events that happen.
 
     Examples
     --------
@@ -127,7 +127,7 @@ class DawidSkene(Pool):
         specificity: npt.ArrayLike | None = None,
         rate: float = 0.5,
     ) -> Parameters:
-        """Checked rates, which are probabilities; an `ArgumentError` for more than two classes."""
+        """Return checked sensitivity, specificity and rate, each in (0, 1); an `ArgumentError` if K > 2."""
         if classes != 2:
             raise ArgumentError(f"the dawid-skene pool is for two classes, and there are {classes}")
         found = [np.array([RIGHT]) if given is None else as_numbers(given) for given in (specificity, sensitivity)]
@@ -136,13 +136,13 @@ class DawidSkene(Pool):
         return {"specificity": found[0], "sensitivity": found[1], "rate": number(rate, "rate", 0, 1)}
 
     def combine(self, contrast: Contrasts, specificity: Array, sensitivity: Array, rate: float) -> Array:
-        """Log-odds of the posterior probabilities, (T, 1)."""
+        """Return log-odds of the posterior probabilities, (T, 1)."""
         voted = votes(contrast.probabilities)[..., 1]
         each = _log_likelihood_ratio(voted, sensitivity, specificity)
         return np.asarray(logodds.logit(rate) + np.where(contrast.present, each, 0.0).sum(axis=1, keepdims=True))
 
     def fit(self, sample: TrainingEvents) -> Parameters:
-        """Rates by EM over all events, resolved or not."""
+        """Return sensitivities, specificities and rate by EM over all events, resolved or not."""
         sample.check_binary("dawid-skene")
         f, n = sample.forecasts, len(sample.experts)
         weight = sample.problem.weight
@@ -165,13 +165,13 @@ class DawidSkene(Pool):
 
 
 def _log_likelihood_ratio(voted: Array, sensitivity: Array, specificity: Array) -> Array:
-    """Log P(vote | happens)/P(vote | not), for votes `voted` in [0, 1]."""
+    """Return log P(vote | happens)/P(vote | not) of the votes `voted`, from 0 (no) to 1 (yes)."""
     yes, no = np.log(sensitivity) - np.log1p(-specificity), np.log1p(-sensitivity) - np.log(specificity)
     return np.asarray(voted * yes + (1.0 - voted) * no)
 
 
 class MeanScore(Recalibrated):
-    """Calibrated mean probability, or score, of the experts present: L* = L° + a + b (logit(mean) − L°).
+    """Calibrated mean probability (or score) of the experts present: L* = L° + a + b (logit(mean) − L°).
 
     Parameters
     ----------
@@ -189,10 +189,10 @@ class MeanScore(Recalibrated):
     of_levels = True
 
     def means(self, contrast: Contrasts) -> Array:
-        """Contrasts of the mean probabilities, (T, K - 1)."""
+        """Return log-ratios of the mean probabilities less the prior's, (T, K - 1)."""
         mean = contrast.probabilities.sum(axis=1) / contrast.count[:, None]
         return np.asarray(logodds.prior_log_ratios(mean) - contrast.reference)
 
     def combine(self, contrast: Contrasts, intercept: Array = NO_INTERCEPT, **parameters: Any) -> Array:  # noqa: ANN401
-        """L* of each event, (T, K - 1)."""
+        """Return the pooled log-ratios L* of each event, (T, K - 1)."""
         return np.asarray(contrast.reference + intercept + parameters.get("slope", 1.0) * self.means(contrast))
