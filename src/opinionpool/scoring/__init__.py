@@ -1,1 +1,1 @@
-"""Scores of probabilities, in and out of sample (model.md, section 5)."""
+"""Scores of probabilities, in-sample and out of sample (model.md, section 5)."""

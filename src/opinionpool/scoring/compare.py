@@ -1,7 +1,7 @@
 """Comparison of pools and experts out of sample.
 
-Every pool is scored on the same events, none of which it has learned from. An expert is compared with a pool on the
-events that both answered: nothing is filled in.
+All pools are scored on the same events, by fits to other events. An expert is compared with a pool on the events for
+which the expert has a forecast.
 """
 
 from __future__ import annotations
@@ -42,23 +42,24 @@ SHOWN = 20
 
 @dataclass(frozen=True)
 class PoolScore:
-    """Scores of a pool out of sample.
+    """Out-of-sample scores of a pool: means over events that its fits did not use.
 
     Attributes
     ----------
     pool : str
+        Label of the pool.
     score, standard_error : float
-        Mean normalised log score (26), higher is better; its error is that of clusters of events.
+        Mean normalised log score (equation 26), higher is better, and its error when clusters are independent.
     log_loss, brier : float
-        In nats; and from 0 to 1 (K > 2: summed over the classes, 0 to 2). Lower is better.
+        Log loss in nats; Brier score, 0 to 1 (K > 2: summed over classes, 0 to 2). Lower is better.
     auc : float
-        Area under the curve; NaN for K > 2.
+        Area under the ROC curve; NaN for K > 2.
     in_sample : float
-        The normalised log score on events that the pool has learned from; NaN for pools that do not learn.
+        Mean normalised log score on the events of the fit; NaN for pools that do not learn.
     over_average, over_best : Difference
-        From the simple average, and from the pool that is best on these events.
+        Score less that of the simple average, and less that of the best pool on these events.
     skill : float
-        How much of the log loss of the base rate alone the pool saves: 0 is the base rate, 1 is perfect.
+        1 - log loss / log loss of the base rate: 0 as good as the base rate, 1 perfect.
     """
 
     pool: str
@@ -75,7 +76,7 @@ class PoolScore:
 
 @dataclass(frozen=True)
 class BaseRate:
-    """The base rate alone, scored as a `PoolScore`: the prior that pools start from, without any forecast."""
+    """Mean scores of the base rate, as in `PoolScore`: the prior that pools start from, without any forecast."""
 
     score: float
     standard_error: float
@@ -85,19 +86,21 @@ class BaseRate:
 
 @dataclass(frozen=True)
 class ExpertScore:
-    """Scores of an expert, and of a pool on the scored events that the expert answered.
+    """Scores of an expert, and of a pool on the events with a forecast by the expert.
 
     Attributes
     ----------
     expert : str
     events : int
+        Number of scored events with a forecast by the expert.
     score, pool_score : float
-        Normalised log score of the expert, and of the pool on the same events.
+        Mean normalised log score of the expert, and of the pool, on these events.
     at_floor : int
-        On how many of them the expert left the outcome no more than the floor for experts.
+        Number of events whose outcome the expert gave at most the least probability for experts.
     over_pool : Difference
+        Score less that of the pool.
     coverage : float
-        Its part of the scored events; or of their lives, on average.
+        Share of the scored events with a forecast by the expert; with a history, share of their time.
     """
 
     expert: str
@@ -111,18 +114,18 @@ class ExpertScore:
 
 @dataclass(frozen=True, eq=False)
 class Comparison(Tabular):
-    """Pools and experts, compared.
+    """Result of `compare_pools`: scores of pools and experts.
 
     Attributes
     ----------
     pools : tuple of PoolScore
-        The best first.
+        Best pool first.
     experts : tuple of ExpertScore
-        The largest difference from `reference` first.
+        Expert with the largest difference from `reference` first.
     reference : str
-        The pool that experts are compared with: the Gaussian one, or if it is not there the last that was named.
+        Pool that experts are compared with: the Gaussian one, or if it is not compared the last one.
     events, scored : int
-        Resolved events, and those that were scored.
+        Numbers of resolved events and of scored events.
     scores : dict of str to ndarray, shape (T,)
         Normalised log scores of each pool, NaN where not scored.
     answers : dict of str to ndarray, shape (T,), or (T, K) when K > 2
@@ -130,19 +133,19 @@ class Comparison(Tabular):
     by : str
         How events were split: "random", "time" or "group".
     folds, rounds : int
-        How many fits a round took, and how many rounds.
+        Number of fits of a pool in each round, and number of rounds.
     unit, units
-        What the intervals take to be independent, "event", "date" or "group", and how many of them were scored.
+        Unit that intervals treat as independent, "event", "date" or "group", and the number of units scored.
     notes : tuple of Note
     topics : ndarray of str or None, shape (T,)
-        What each event is about.
+        Topic of each event.
     base : BaseRate or None
-        What the base rate alone has on the same events.
+        Scores of the base rate on the same events.
     time_averaged : bool
-        Whether scores are averages over each event's life, and not of the forecasts that stood last.
+        Whether scores are averages over the time that each event was open, not those of the last forecasts.
     single : Difference or None
-        The score of `reference` less that of the average, with an interval for this one comparison, as in reports; None
-        where no other pool was compared. The intervals of `pools` hold for all of them at once.
+        Score of `reference` less that of the average, with an interval for this difference only, as in reports; None
+        if no other pool was compared. The intervals in `pools` hold simultaneously for all pools.
     """
 
     pools: tuple[PoolScore, ...]
@@ -164,7 +167,7 @@ class Comparison(Tabular):
     single: Difference | None = None
 
     def __str__(self) -> str:
-        """A table of the pools, the best first, and who of the experts is better than the reference, in 25 lines."""
+        """Table of pools, best first, and of experts who are better than the reference, in at most 25 lines."""
         rows = [f"{'pool':24}{'score':>8}{'skill':>8}{'gain':>8}  {'from … to':18}verdict"]
         for pool in self.pools[:SHOWN]:
             gain = pool.over_average
@@ -192,12 +195,12 @@ class Comparison(Tabular):
 
     @property
     def best(self) -> PoolScore:
-        """The pool with the best mean score on these events."""
+        """Scores of the pool with the best mean score on these events."""
         return self.pools[0]
 
     @property
     def average(self) -> PoolScore:
-        """The simple average."""
+        """Scores of the simple average."""
         return next(pool for pool in self.pools if pool.pool == AVERAGE)
 
 
@@ -224,32 +227,31 @@ def compare_pools(  # noqa: PLR0913 - what is compared, and how
     Parameters
     ----------
     forecasts : Forecasts
-        With a history (`read_forecasts` with ``history=True``), scores are averages over each event's life, from its
-        first forecast until it closed; what is learned from are the forecasts that stood last all the same.
+        With a history (`read_forecasts` with ``history=True``), scores are averages over the time from an event's
+        first forecast until it closed; pools are still fitted to the last forecasts.
     pools : sequence of str or pools, or mapping from names to these, optional
-        Names in `opinionpool.pools.registry.POOLS`, or pools with options such as ``op.LinearPool(weights=...)``, which
-        are not fitted here; all names if not given, but for a crowd (see
-        `opinionpool.learning.learn.is_crowd`) those that would give each of its experts a weight. The average is always
-        compared.
+        Names in `opinionpool.pools.registry.POOLS`, or unfitted pools with options, as ``op.LinearPool(weights=...)``.
+        If not given, all names, without those that learn one weight for each expert if the experts are a crowd (see
+        `opinionpool.learning.learn.is_crowd`). The average is always compared.
     folds : int, default 5
-        Into how many parts the events are cut; fewer if there are not as many events, dates or groups.
+        Number of parts of the events; fewer if there are not as many events, dates or groups.
     repeats : int, optional
-        How often that is done anew, 1,000 times at most; if not given, until it hardly matters, and 20 times at most.
+        Number of rounds with new random parts, up to 1,000; if not given, until scores hardly change, up to 20.
     by : {None, "time", "group"}
-        Parts at random, with outcomes spread evenly, whatever the order of events; forward in time, learning only from
-        outcomes that were known before the first of the scored events was answered; or parts that do not share a group.
+        Random parts with similar outcomes, independent of the order of events; forward in time, with fits to outcomes
+        known before the first forecast of the scored events; or parts of whole groups.
     gap : number of days, str or timedelta, default 0
-        With ``by="time"``: the time from when an outcome was known to the answers that it may help to give.
+        With ``by="time"``: least time between an outcome and the forecasts that a fit to it is scored on.
     prior : as for `opinionpool.pools.fit.fit_pool`
     beliefs : Beliefs, optional
-        What "gaussian" is to believe; what is assumed of any panel if not given.
+        Beliefs about experts for the "gaussian" pool; the default beliefs if not given.
     rivals : mapping of names to classifiers or arrays, optional
-        A classifier has scikit-learn's ``fit`` and ``predict_proba``; it learns from the experts' log-odds, (T, N), or
-        those of every class, (T, N K), NaN where there is no forecast. An array has a probability for each event, (T,)
-        or (T, K), such as a platform's own aggregate; only events for which it has one are learned from and scored.
+        A classifier has scikit-learn's ``fit`` and ``predict_proba``; its features are the experts' log-odds, (T, N),
+        or if K > 2 those of every class, (T, N K), NaN where missing. An array has a probability for each event, (T,)
+        or (T, K), such as a platform's own aggregate; events without one are neither learned from nor scored.
     seed : int, default 0
     progress : callable or bool, optional
-        Called with the share that is done; True shows a bar on standard error once there is something to wait for.
+        Function called with the share of work done; True shows a bar on standard error if the work takes long.
 
     Raises
     ------
@@ -280,7 +282,7 @@ def compare(
     progress: Progress = None,
     rivals: Mapping[str, Any] | None = None,
 ) -> Comparison:
-    """Comparison of pools, as by `compare_pools`, with arguments in groups."""
+    """Return the comparison of pools, as `compare_pools` does, with its arguments grouped into objects."""
     expect_type(forecasts, Forecasts, "forecasts")
     beliefs, by, seed = fit.beliefs, splits.by, splits.seed
     chosen = _contenders(pools, beliefs, timed=forecasts.made is not None, levels=bool(forecasts.scales))
@@ -304,7 +306,7 @@ def compare(
     occasions = Occasions.of(sample)
 
     def of_all(columns: Iterable[Array]) -> dict[str, Array]:
-        """Arrays by name of the pool, with the events of the trial placed among all events."""
+        """Return the arrays in `columns` by name of the pool, over all events, NaN for events not in the trial."""
         pairs = zip(trial.pools, columns, strict=True)
         return {name: _placed(column, plan.rows, forecasts) for name, column in pairs}
 
@@ -338,7 +340,7 @@ def compare(
 
 
 def _single(trial: Trial, pool: str, clusters: Index) -> Difference | None:
-    """Difference of a pool from the average with an interval for this pool only; None without a third pool."""
+    """Return the difference of `pool` from the average with an interval for it only; None without a third pool."""
     if len(trial.pools) < 3 or pool == AVERAGE:
         return None
     own, average = (trial.outside.log_score[:, [trial.pools.index(name)]] for name in (pool, AVERAGE))
@@ -353,7 +355,7 @@ def _tried(
     prior: npt.ArrayLike | None,
     progress: Progress,
 ) -> Trial:
-    """Trial of all pools, in-sample and out of sample; a `LearningError` if the average cannot be fitted."""
+    """Return the trial of all pools, in-sample and out of sample; a `LearningError` if the average cannot be fitted."""
     from threadpoolctl import threadpool_limits
 
     # Many small fits: threads that share one would mostly wait for each other.
@@ -365,7 +367,7 @@ def _tried(
 
 
 def _endless(occasions: Occasions) -> list[Note]:
-    """Note on resolved events that are not scored because their time of closing or forecast is unknown."""
+    """Return a note on resolved events that are not scored as their time of closing or forecast is unknown."""
     count = int(occasions.without.sum())
     if not count:
         return []
@@ -380,7 +382,7 @@ def _base(trial: Trial, clusters: Index) -> BaseRate:
 
 
 def _placed(values: Array, rows: Index, forecasts: Forecasts) -> Array:
-    """Scores, or answers, of the events `rows` as arrays over all events, NaN elsewhere."""
+    """Return `values`, scores or answers of the events `rows`, as an array over all events, NaN elsewhere."""
     placed = np.full((len(forecasts.events), *values.shape[1:]), np.nan)
     placed[rows] = values
     return placed
@@ -389,7 +391,7 @@ def _placed(values: Array, rows: Index, forecasts: Forecasts) -> Array:
 def _contenders(
     pools: Contenders | None, beliefs: Beliefs | None, *, timed: bool, levels: bool
 ) -> dict[str, Configured]:
-    """Pools to compare by label, the simple average first."""
+    """Return the pools to compare by label, the simple average first."""
     if isinstance(pools, Mapping):
         each: list[tuple[str | None, PoolLike]] = list(pools.items())
     elif pools is None:
@@ -409,7 +411,7 @@ def _contenders(
 
 
 def _rivals(given: Mapping[str, Any] | None, forecasts: Forecasts, pools: Mapping[str, Configured]) -> list[Rival]:
-    """List of named rivals; an `ArgumentError` if a rival has the name of a pool."""
+    """Return the rivals in `given`; an `ArgumentError` if a rival has the name of a pool."""
     expect_type(given or {}, Mapping, "rivals")
     twice = [name for name in given or {} if name in pools]
     if twice:
@@ -418,7 +420,7 @@ def _rivals(given: Mapping[str, Any] | None, forecasts: Forecasts, pools: Mappin
 
 
 def _answered_by(forecasts: Forecasts, rivals: Sequence[Rival]) -> tuple[Forecasts, list[Note]]:
-    """Forecasts, in which events without an answer by a rival count as unresolved, and a note on their number."""
+    """Forecasts with events unresolved for which a rival has no answer, and a note on the number of these events."""
     missing = np.zeros(len(forecasts.events), dtype=bool)
     for rival in rivals:
         missing |= rival.missing
@@ -432,7 +434,7 @@ def _answered_by(forecasts: Forecasts, rivals: Sequence[Rival]) -> tuple[Forecas
 
 
 def _label(pool: PoolLike) -> str:
-    """Label of a pool: the rule's name if all options are default, else its repr."""
+    """Return the label of a pool: its name if all options are default, else its repr."""
     if isinstance(pool, str):
         return pool
     written = repr(pool)
@@ -440,7 +442,7 @@ def _label(pool: PoolLike) -> str:
 
 
 def _without_weights(pools: dict[str, Configured], sample: Forecasts) -> list[Note]:
-    """Remove from `pools` those that learn one weight per expert, if experts are a crowd, and return a note."""
+    """Remove pools that learn one weight for each expert from `pools` if experts are a crowd; return a note on them."""
     if not is_crowd(sample, np.ones(len(sample.events))):
         return []
     each = len(sample.probabilities) / np.count_nonzero(sample.counts)
@@ -495,7 +497,7 @@ def _pool_scores(
 
 
 def _expert_scores(occasions: Occasions, own: Array, clusters: Index, seed: int) -> tuple[ExpertScore, ...]:
-    """Scores of each expert with scored forecasts, relative to a pool whose scores are `own`, (S,)."""
+    """Return the scores of each expert with scored forecasts, compared with a pool whose scores are `own`, (S,)."""
     sample, n = occasions.forecasts, len(occasions.forecasts.experts)
     scores, lost, scored = own_scores(sample), np.zeros(n, dtype=np.intp), ~np.isnan(own)
     for i in range(n):

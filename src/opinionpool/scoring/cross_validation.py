@@ -1,7 +1,7 @@
 """Cross-validation: scores of pools on events that they were not fitted to.
 
 In every round each event is scored at most once, by pools fitted to other events. An event's score is the mean over
-the rounds; rounds differ in how the events were dealt into folds, so their mean is the less a matter of luck.
+rounds, each with another random division into folds, so that it depends less on one division.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from opinionpool.scoring.splits import Split
 
 @dataclass(frozen=True, eq=False)
 class Rival:
-    """Rival of the pools: a classifier to be fitted to the experts' log-odds, or T given answers."""
+    """Rival of the pools: a classifier, to be fitted to the experts' log-odds, or given probabilities of T events."""
 
     name: str
     classifier: Any = None
@@ -37,7 +37,7 @@ class Rival:
 
     @classmethod
     def of(cls, name: str, given: object, forecasts: Forecasts) -> Rival:
-        """Validated rival from a classifier or probabilities."""
+        """Return the checked rival from `given`, a classifier or probabilities."""
         if forecasts.options is not None:
             raise ArgumentError(f"the rival {name!r} needs classes that all events share, and events have options here")
         if callable(getattr(given, "predict_proba", None)) and not isinstance(given, type):
@@ -59,17 +59,17 @@ class Rival:
 
     @property
     def missing(self) -> Mask:
-        """Mask of events without an answer, (T,); a single False for a classifier, which answers every event."""
+        """Return True for events without an answer, (T,), or one False for a classifier, which answers all events."""
         if self.probabilities is None:
             return np.zeros(1, dtype=bool)
         return np.asarray(np.isnan(self.probabilities.reshape(len(self.probabilities), -1)).any(axis=1))
 
     def among(self, rows: Index) -> Rival:
-        """Rival restricted to the events `rows`."""
+        """Return the rival restricted to the events `rows`."""
         return self if self.probabilities is None else replace(self, probabilities=self.probabilities[rows])
 
     def answers(self, train: Forecasts, test: Forecasts, events: Index) -> Array:
-        """Probabilities of the `test` events, whose positions among the T are `events`, (S,) or (S, K)."""
+        """Probabilities of the `test` events, (S,) or (S, K), after a fit to `train`; `events` are their positions."""
         if self.probabilities is not None:
             return self.probabilities[events]
         try:
@@ -82,7 +82,7 @@ class Rival:
 
 
 def _log_odds(forecasts: Forecasts) -> Array:
-    """Log-odds of each expert's probabilities, within the floor for experts, (T, N) or (T, N K); NaN where missing."""
+    """Return features of a classifier: experts' log-odds after floors, (T, N) or (T, N K); NaN where missing."""
     p = np.clip(all_classes(forecasts.X, 2)[..., 1:] if forecasts.X.ndim == 2 else forecasts.X, FLOOR, 1.0 - FLOOR)
     return logit(p).reshape(len(p), -1)
 
@@ -96,17 +96,17 @@ Rounds = Callable[[int], Sequence[Split]]
 
 @dataclass(frozen=True, eq=False)
 class Occasions:
-    """S occasions on which answers about T events are scored: events, halves of ties, or intervals of histories."""
+    """S occasions on which answers about T events are scored: events, the outcomes of ties, or intervals of time."""
 
-    forecasts: Forecasts  # that stood then; an occasion is an event of it
-    event: Index  # (S,); increasing
-    share: Array  # (S,); what each counts for in its event's score
+    forecasts: Forecasts  # the latest forecasts on each occasion; its "events" are the S occasions
+    event: Index  # (S,); position of each occasion's event, increasing
+    share: Array  # (S,); weight of each occasion in its event's score
     events: int  # T
-    over_life: bool  # whether they are stretches of lives
+    over_life: bool  # whether occasions are intervals of the time that an event was open
 
     @classmethod
     def of(cls, sample: Forecasts) -> Occasions:
-        """One occasion for each event, or outcome of a tie; with a history, one for each of the history's intervals."""
+        """One occasion for each event, or outcome of a tie; with a history, one for each interval between changes."""
         t, history = len(sample.events), sample.history
         if history is None:
             return cls(*sample.halved(), t, over_life=False)
@@ -115,19 +115,19 @@ class Occasions:
         return cls(replace(history.forecasts, prior=prior), history.event, history.share, t, over_life=True)
 
     def among(self, rows: Index) -> Index:
-        """Index of the occasions of the events `rows`."""
+        """Return the positions of the occasions of the events `rows`."""
         chosen = np.zeros(self.events, dtype=bool)
         chosen[rows] = True
         return np.flatnonzero(chosen[self.event])
 
     def mean(self, values: Array) -> Array:
-        """Mean by event, (T, ...), of `values` by occasion, (S, ...); NaN for events without an occasion."""
+        """Return the mean by event, (T, ...), of `values` by occasion, (S, ...); NaN for events without occasions."""
         if self.single:
             return values
         return self.sums(values) / self.sums(np.ones(len(values))).reshape(-1, *[1] * (values.ndim - 1))
 
     def sums(self, values: Array) -> Array:
-        """Sum by event, (T, ...), of `values` by occasion, (S, ...), times share; NaN for events without occasions."""
+        """Return the sum by event, (T, ...), of `values` (S, ...) times share; NaN for events without occasions."""
         total = np.zeros((self.events, *values.shape[1:]))
         np.add.at(total, self.event, values * self.share.reshape(-1, *[1] * (values.ndim - 1)))
         total[self.without] = np.nan
@@ -135,18 +135,18 @@ class Occasions:
 
     @property
     def single(self) -> bool:
-        """Whether each event is one occasion."""
+        """True if each event is exactly one occasion."""
         return not self.over_life and len(self.event) == self.events
 
     @property
     def without(self) -> Mask:
-        """Mask of events without an occasion, (T,)."""
+        """True for events without an occasion, (T,)."""
         return np.asarray(np.bincount(self.event, minlength=self.events) == 0)
 
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """Scores of P pools on T events, NaN where not scored."""
+    """Scores of P pools on T events (or occasions), NaN where not scored."""
 
     # log_score, log_loss, brier: (T, P)
     log_score: Array
@@ -156,7 +156,7 @@ class Scores:
 
     @classmethod
     def of(cls, answers: Sequence[Array], sample: Forecasts) -> Scores:
-        """Scores of each pool's answers, which are (T,) or (T, K), NaN if missing."""
+        """Return the scores of each pool's answers, which are (T,) or (T, K), NaN if missing."""
         outcomes = sample.outcomes
         score = np.stack([event_scores(p, sample) for p in answers], axis=1)
         if sample.options is None:
@@ -169,7 +169,7 @@ class Scores:
         return cls(score, loss, np.stack([brier(p, outcomes) for p in answers], axis=1), area)
 
     def by_event(self, occasions: Occasions) -> Scores:
-        """Scores by event, the means over occasions; with histories, without an area under the curve."""
+        """Return the scores by event, means over occasions; with a history, without areas under the curve."""
         mean = occasions.mean
         area = np.full_like(self.auc, np.nan) if occasions.over_life else self.auc
         return Scores(mean(self.log_score), mean(self.log_loss), mean(self.brier), area)
@@ -183,10 +183,10 @@ def _area(p: Array, outcomes: npt.NDArray[np.intp]) -> float:
 
 @dataclass(eq=False)
 class _Mean:
-    """Running mean of scores over rounds, and each round's mean over events."""
+    """Running mean of scores over rounds, and each round's mean log score over events."""
 
-    total: list[Array] = field(default_factory=list)
-    by_round: list[Array] = field(default_factory=list)
+    total: list[Array] = field(default_factory=list)  # sums over rounds: log score, log loss, Brier, area
+    by_round: list[Array] = field(default_factory=list)  # (P,) for each round
 
     def add(self, scores: Scores) -> None:
         parts = [scores.log_score, scores.log_loss, scores.brier, scores.auc]
@@ -198,7 +198,7 @@ class _Mean:
         return Scores(*(part / len(self.by_round) for part in self.total))
 
     def settled(self) -> bool:
-        """Return True if differences between pools vary little over rounds, relative to their standard errors."""
+        """Return True if differences between pools vary little between rounds, relative to their standard errors."""
         if len(self.by_round) < FEWEST_ROUNDS:
             return False
         each = self.total[0] / len(self.by_round)
@@ -211,15 +211,15 @@ class _Mean:
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """Scores of pools in-sample and out of sample."""
+    """Scores of P pools in-sample and out of sample."""
 
-    pools: tuple[str, ...]  # those of the P that could be fitted
+    pools: tuple[str, ...]  # names of the P pools that could be fitted
     inside: Array  # (P,); mean log score in-sample, by fits to all events
-    outside: Scores  # out of sample, each event's mean over the rounds
+    outside: Scores  # out of sample, by event, means over the rounds
     base: Scores  # out of sample, of the base rate alone
-    # (T,) or (T, K); each pool's probabilities out of sample in the first round, means over lives, NaN where not scored
+    # (T,) or (T, K) for each pool; out-of-sample probabilities in the first round, means over occasions
     answers: tuple[Array, ...]
-    by_occasion: Array  # (S, P); log scores out of sample, each occasion's mean over the rounds
+    by_occasion: Array  # (S, P); out-of-sample log scores by occasion, means over the rounds
     rounds: int
     notes: tuple[Note, ...]
 
@@ -232,10 +232,10 @@ def run_trial(
     prior: npt.ArrayLike | None,
     progress: Callable[[float], None] | None = None,
 ) -> Trial:
-    """Score pools in-sample and out of sample, for `repeats` rounds, or until more would not matter.
+    """Score pools in-sample and out of sample, for `repeats` rounds, or if None until differences hardly change.
 
-    The first of the pools is the one whose differences from others decide that. Events' own priors in `sample` have no
-    blanks. A pool that cannot be fitted is left out; a LearningError if none can.
+    The differences are those of other pools from the first one. Events' own priors in `sample` have no blanks. A pool
+    that cannot be fitted is left out; a LearningError if no pool can be fitted.
     """
     occasions = Occasions.of(sample)
     run = _Run(replace(sample, history=None), occasions, pools, prior, progress)
@@ -263,13 +263,13 @@ def run_trial(
 
 
 def answers_of(state: Fitted, events: Forecasts) -> Array:
-    """Pooled probabilities of `events`, (T,) or (T, K)."""
+    """Return the pooled probabilities of `events`, (T,) or (T, K), by the fit `state`."""
     prior = events.prior if events.options is None else own_priors(events, None)
     return state.pool_forecasts(events, prior)
 
 
 def base_rates(prior: Array | None, events: Forecasts) -> Array:
-    """Base-rate forecasts of events, (T,) or (T, K): the events' own priors, else the prior of a fit, (K,)."""
+    """Base rate of each event, (T,) or (T, K): the event's own prior, or `prior` (K,) if events have none."""
     own = own_priors(events, None) if events.options is not None else events.prior
     if own is not None:
         return own
@@ -280,10 +280,10 @@ def base_rates(prior: Array | None, events: Forecasts) -> Array:
 
 @dataclass(eq=False)
 class _Run:
-    """Fits of pools to parts of a sample."""
+    """Fits of pools to parts of a sample, with the notes that the fits make."""
 
-    sample: Forecasts  # what is learned from
-    occasions: Occasions  # when answers are scored
+    sample: Forecasts  # events for the fits
+    occasions: Occasions  # occasions for the scores
     pools: Mapping[str, Configured | Rival]
     prior: npt.ArrayLike | None
     progress: Callable[[float], None] | None
@@ -292,7 +292,7 @@ class _Run:
     fits: int = 0
 
     def all_events(self) -> dict[str, Array]:
-        """In-sample answers of the pools that can be fitted; adds a note on each pool that cannot."""
+        """Return in-sample answers of the pools that can be fitted, by name; add a note on each pool that cannot."""
         answers, failed, problem = {}, [], Problem.of(self.sample, self.prior, None)
         for name in self.pools:
             try:
@@ -305,7 +305,7 @@ class _Run:
         return answers
 
     def round(self, pools: Sequence[str], splits: Sequence[Split], done: float, share: float) -> list[Array]:
-        """Answers of each pool, and last of the base rate, on the occasions that the round scores, NaN elsewhere."""
+        """Answers of each pool, and last the base rates, on the occasions scored in this round, NaN elsewhere."""
         scored = self.occasions.forecasts
         shape = len(scored.events), *scored.probabilities.shape[1:]
         answers = [np.full(shape, np.nan) for _ in (*pools, "base rate")]
@@ -323,7 +323,7 @@ class _Run:
         return answers
 
     def _answers(self, name: str, problem: Problem, at: Index) -> tuple[Array, tuple[Note, ...]]:
-        """Answers of a pool, fitted to `problem`, on the occasions `at`; and notes of the fit."""
+        """Return the answers of a pool, fitted to `problem`, on the occasions `at`, and the notes of the fit."""
         pool, test = self.pools[name], self.occasions.forecasts.select_events(at)
         if isinstance(pool, Rival):
             return pool.answers(problem.forecasts, test, self.occasions.event[at]), ()
@@ -338,7 +338,7 @@ class _Run:
                 self.counts[name, note.code] = count + 1, text
 
     def all_notes(self) -> tuple[Note, ...]:
-        """Notes of the fits, with the number of fits that made each."""
+        """Return the notes of the fits, with the number of fits that made each."""
         forecast = [
             Note(code, f"{name}, in {count} of {self.fits} fits: {text}", count)
             for (name, code), (count, text) in self.counts.items()

@@ -1,15 +1,14 @@
-"""Mean differences of scores with simultaneous intervals, which hold for few and for skewed differences too.
+"""Mean differences of scores with simultaneous intervals that are valid for few and for skewed differences.
 
 Differences of log scores are skewed: mostly small gains, and now and then a large loss, which a small sample may not
-contain. Student's interval then claims too much. Here each limit is Student's for the sample and further events that
-would speak against a claim: one more as far off as the farthest seen on that side, and as many more as it takes until
-five events speak against it. `benchmarks/claims.py` measures how often a difference of 0 is called one, and what power
-this costs.
+contain. Student's interval is then too narrow. Here each limit is Student's for the sample plus imagined events that
+contradict a difference in the limit's direction: one as far from the mean as the farthest observed on that side, and as
+many more as there are fewer than five such events in the sample. `benchmarks/claims.py` measures error rates and power.
 
-Events that share a group or a date are taken together, and intervals are never narrower than those of independent
-events. They are as wide as the largest of all studentised differences calls for (White 2000, "A reality check for data
-snooping", Econometrica 68; Chernozhukov, Chetverikov & Kato 2013, Annals of Statistics 41), so that picking out the
-largest afterwards does no harm.
+Events that share a group or a date are one cluster, and intervals are never narrower than for independent events. Their
+width follows from the distribution of the largest studentised difference (White 2000, "A reality check for data
+snooping", Econometrica 68; Chernozhukov, Chetverikov & Kato 2013, Annals of Statistics 41), so they
+stay valid for the largest difference.
 """
 
 from __future__ import annotations
@@ -39,15 +38,15 @@ DRAWS, MOST_DRAWN = 20_000, 200
 
 @dataclass(frozen=True, eq=False)
 class ClusterSums:
-    """Values summed over clusters of events."""
+    """Sums and counts of M quantities in G clusters of events."""
 
-    # total, count: (G, M); of M quantities, in each of G clusters
+    # total, count: (G, M); sum of values, and number of events with a value
     total: Array
     count: Array
 
     @classmethod
     def of(cls, values: Array, clusters: Index) -> ClusterSums:
-        """Sums over clusters of `values` (T, M), NaN where missing; `clusters` (T,) are numbers of clusters."""
+        """Sums by cluster of `values` (T, M), NaN where missing; `clusters` (T,) numbers each event's cluster."""
         labels, member = np.unique(clusters, return_inverse=True)
         size = len(labels)
         present = ~np.isnan(values)
@@ -60,24 +59,24 @@ class ClusterSums:
 
     @cached_property
     def mean(self) -> Array:
-        """Mean over the events, (M,); NaN if there are none."""
+        """Mean over events of each quantity, (M,); NaN if no event has a value."""
         count = self.count.sum(axis=0)
         return np.asarray(np.where(count > 0, self.total.sum(axis=0) / np.maximum(count, 1.0), np.nan))
 
     @cached_property
     def clusters(self) -> Array:
-        """Number of clusters that have a value, (M,)."""
+        """Number of clusters with a value, (M,)."""
         return np.asarray((self.count > 0).sum(axis=0))
 
     @cached_property
     def influence(self) -> Array:
-        """Influence of each cluster on the mean, (G, M), with a sum of 0 over the clusters."""
+        """Influence of each cluster on the means, (G, M), with a sum of 0 over clusters."""
         residual = self.total - np.where(np.isnan(self.mean), 0.0, self.mean) * self.count
         return np.asarray(residual / np.maximum(self.count.sum(axis=0), 1.0))
 
     @property
     def error(self) -> Array:
-        """Standard error of the mean when clusters are independent, (M,); NaN with fewer than two."""
+        """Standard error of the mean for independent clusters, (M,); NaN with fewer than two."""
         size = self.clusters
         variance = (self.influence**2).sum(axis=0) * size / np.maximum(size - 1, 1)
         return np.asarray(np.where(size > 1, np.sqrt(variance), np.nan))
@@ -91,7 +90,7 @@ class Difference:
     ----------
     mean : float
     low, high : float
-        Between which it lies; NaN where there are too few independent events to say.
+        Limits of the confidence interval of the mean; NaN if there are too few independent events.
     """
 
     mean: float
@@ -100,7 +99,7 @@ class Difference:
 
     @property
     def verdict(self) -> str:
-        """``"better"``, ``"worse"``, ``"the same"`` on every event, ``"unclear"``, or ``"too few events"``."""
+        """Return "better", "worse", "the same" (on every event), "unclear" or "too few events"."""
         if np.isnan(self.low):
             return "too few events"
         if self.low > 0:
@@ -113,7 +112,7 @@ class Difference:
 def difference_intervals(
     values: Array, clusters: Index, *, level: float = 0.95, each: bool = False, seed: int = 0
 ) -> list[Difference]:
-    """Mean differences (T, M), NaN where none, with intervals that hold all at once, or `each` by itself."""
+    """Mean differences of `values` (T, M), NaN where missing, with simultaneous (or if `each` single) intervals."""
     mean, low, high = _intervals(ClusterSums.of(values, clusters), level, each, seed)
     if len(np.unique(clusters)) < len(clusters):
         # By chance clusters may look more alike than independent events, but they never tell more.
@@ -123,7 +122,7 @@ def difference_intervals(
 
 
 def _intervals(sums: ClusterSums, level: float, each: bool, seed: int) -> tuple[Array, Array, Array]:
-    """Means, lower and upper limits, (M,) each; limits are NaN for too few clusters, the mean if no event differs."""
+    """Means, lower and upper limits, (M,) each; limits are NaN for too few clusters, the mean if no values differ."""
     mean, error = sums.mean, sums.error
     enough = sums.clusters >= FEWEST_CLUSTERS
     mean = np.where((error <= ROUNDING) & (np.abs(mean) <= ROUNDING), 0.0, mean)
@@ -140,7 +139,7 @@ def _intervals(sums: ClusterSums, level: float, each: bool, seed: int) -> tuple[
 
 
 def _low(values: Array, against: int, tail: float) -> float:
-    """Lower confidence limit for the mean of G values; the upper limit follows from negated values."""
+    """Return the lower confidence limit of the mean of G values; the upper limit follows from negated values."""
     from scipy.special import stdtrit
 
     size, mean, spread = len(values), float(values.mean()), float(values.std(ddof=1))
@@ -153,7 +152,7 @@ def _low(values: Array, against: int, tail: float) -> float:
 
 
 def _tail(influence: Array, level: float, seed: int) -> float:
-    """One-sided tail probability of each interval, for all intervals to cover simultaneously with `level`."""
+    """Return the one-sided tail probability for each interval such that all cover simultaneously with `level`."""
     from scipy.special import ndtr
 
     number = influence.shape[1]

@@ -1,4 +1,4 @@
-"""Scores of experts' own forecasts, compared with the panel's average, and agreement of judges who use one scale.
+"""Scores of each expert's own forecasts on resolved events, compared with the panel's average on the same events.
 
 Agreement is Krippendorff's alpha and kappa, 1 if perfect and 0 as by chance.
 """
@@ -21,18 +21,18 @@ from opinionpool.scoring.scores import brier, event_scores
 
 @dataclass(frozen=True)
 class Standing:
-    """One expert's own forecasts, scored on the resolved events that it answered."""
+    """Scores of one expert's own forecasts on the resolved events for which it has one."""
 
     expert: str
     events: int
     score: float  # mean normalised log score (26): 0 for equal probabilities, 1 for perfect forecasts
     brier: float  # mean Brier score; K > 2: summed over the classes
-    skill: float  # the part of the base rate's log loss on the same events that is saved: 0 is the base rate, 1 perfect
-    gain: Difference  # over the panel's average forecast on the same events; intervals hold for all experts at once
+    skill: float  # 1 - log loss / log loss of the base rate on the same events: 0 is the base rate, 1 perfect
+    gain: Difference  # log score less that of the panel's average on the same events; intervals are simultaneous
 
 
 def leaderboard(forecasts: Forecasts) -> list[Standing]:
-    """The experts with a forecast on a resolved event, the largest gain over the panel's average first.
+    """Return the scores of experts with forecasts on resolved events, largest gain over the panel's average first.
 
     >>> f = Forecasts.from_array([[0.9, 0.6], [0.2, 0.4], [0.8, float("nan")]], [1, 0, None], experts=["ann", "bob"])
     >>> [(each.expert, each.events, round(each.brier, 3), round(each.gain.mean, 3)) for each in leaderboard(f)]
@@ -65,13 +65,13 @@ def leaderboard(forecasts: Forecasts) -> list[Standing]:
 
 
 def own_scores(forecasts: Forecasts) -> Array:
-    """Normalised log scores of each expert's own forecasts, (T, N), NaN where there is none."""
+    """Return normalised log scores of each expert's own forecasts, (T, N), NaN where there is none."""
     each = (event_scores(forecasts.X[:, i], forecasts, FLOOR) for i in range(len(forecasts.experts)))
     return np.stack(list(each), axis=1)
 
 
 def _base_rate(some: Forecasts) -> Array:
-    """Share of each class among the resolved events, repeated for each event."""
+    """Return the share of each class among the resolved events, repeated for each event."""
     shares = laplace_prior(np.bincount(some.outcomes, minlength=len(some.classes)).astype(np.float64))
     rows = np.tile(shares, (len(some.events), 1))
     return rows[:, 1] if len(some.classes) == 2 else rows

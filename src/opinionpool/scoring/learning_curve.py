@@ -1,7 +1,7 @@
 """Learning curve: a pool's score by the number of resolved events to which it was fitted.
 
-Claims are made from the most events downwards, and none below the first that fails, so that each may be made at the
-full level (a fixed sequence of tests); the one for all events is that of the comparison of pools.
+Whether the pool beats the average is tested from the most events downwards, up to the first test that fails, so that
+each test may have the full level (a fixed sequence); the test for all events is that of the comparison of pools.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ FEWEST = 3
 
 @dataclass(frozen=True, eq=False)
 class LearningCurve:
-    """Mean out-of-sample scores on a fixed set of events, after learning from S numbers of resolved events."""
+    """Mean out-of-sample scores of a pool on fixed events, after fits to S increasing numbers of resolved events."""
 
     pool: str
-    sizes: npt.NDArray[np.intp]  # (S,); how many resolved events were learned from
+    sizes: npt.NDArray[np.intp]  # (S,); number of resolved events in the fit
     # score, average: (S,); mean normalised log score (26) of the pool and of the simple average
     score: Array
     average: Array
-    # low, high: (S,); bounds of the pool's score less the average's, each by itself; NaN where too few events say it
+    # low, high: (S,); limits of single intervals of the pool's score less the average's; NaN for too few events
     low: Array
     high: Array
-    scored: int  # events
-    rounds: int  # how often events were dealt
-    level: float  # of the bounds
+    scored: int  # number of events that are scored
+    rounds: int  # number of random divisions of events into folds
+    level: float  # confidence level of `low` and `high`
 
 
 def learning_curve(
@@ -58,11 +58,11 @@ def learning_curve(
     comparison: Comparison | None = None,
     progress: Progress = None,
 ) -> LearningCurve:
-    """Score a pool that has learned from none, some and all of the events in the other folds.
+    """Score a pool after fits to none, some and all of the events in the other folds.
 
-    What is learned from grows: more events are added to those there were. Forward in time the last block is scored,
-    after learning from the latest outcomes known before it was answered. Events are dealt `splits.repeats` times, once
-    if that is None, and a `comparison` of this pool by the same folds gives the scores after all other events.
+    Each fit has all events of the smaller fits. Forward in time the last block is scored, after fits to the latest
+    outcomes known before its forecasts. There are `splits.repeats` divisions into folds, one if that is None. A
+    `comparison` of this pool with the same folds provides the scores after fits to all other events.
 
     >>> rng = np.random.default_rng(5)
     >>> y = rng.random(60) < 0.5
@@ -110,7 +110,7 @@ def learning_curve(
 
 
 def _tasks(sample: Forecasts, splits: list[Split], by: str | None, seed: list[int]) -> list[Split]:
-    """Splits into training events, in the order in which subsets grow, and test events."""
+    """Return splits into training events, in the order in which they enter larger fits, and test events."""
     if by == "time" and sample.times is not None:
         last = splits[-1]
         latest = np.argsort(sample.times[last.train], kind="stable")[::-1]
@@ -122,7 +122,7 @@ def _tasks(sample: Forecasts, splits: list[Split], by: str | None, seed: list[in
 def _scored(
     sample: Forecasts, task: Split, size: int, name: str, prior: npt.ArrayLike | None, options: dict[str, Any]
 ) -> Array:
-    """Scores on the test events of a task, after learning from its first `size` training events."""
+    """Return scores on the test events of `task`, after a fit to the first `size` of its training events."""
     train = sample.select_events(np.sort(task.train[: max(size, 1)]))
     if size == 0:
         train = replace(train, outcomes=np.full_like(train.outcomes, UNRESOLVED))

@@ -1,8 +1,8 @@
 """Calibration and discrimination of binary forecasts.
 
-`reliability` sets mean forecasts beside frequencies, `decompose` splits a mean score into miscalibration,
-discrimination and uncertainty, `auc` is the area under the ROC curve. Only resolved events with a forecast
-count; weights are frequencies.
+`reliability_table` compares mean forecasts with frequencies, `decompose` splits a mean score into miscalibration,
+discrimination and uncertainty, `auc` is the area under the ROC curve. Only resolved events with a forecast are used;
+a weight is the number of times that an event counts.
 """
 
 from __future__ import annotations
@@ -32,24 +32,24 @@ SEED = 0
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """G groups of events, in the order of the events' forecasts."""
+    """G groups of events with similar forecasts, in increasing order of the forecasts."""
 
     # low, high: (G,); the smallest and the largest forecast in each group
     low: Array
     high: Array
-    count: Array  # (G,); how many events, each as often as its weight says
-    # forecasts, outcomes: (G,); sums over the events of a group, weighted likewise
+    count: Array  # (G,); sum of the events' weights
+    # forecasts, outcomes: (G,); weighted sums over the events of a group
     forecasts: Array
     outcomes: Array
 
     @property
     def forecast(self) -> Array:
-        """Mean forecast of each group; exactly the forecast where all are equal."""
+        """Mean forecast of each group, (G,); exactly the forecast where all in the group are equal."""
         return np.clip(self.forecasts / self.count, self.low, self.high)
 
     @property
     def frequency(self) -> Array:
-        """Mean outcome of each group."""
+        """Mean outcome of each group, (G,)."""
         return np.asarray(self.outcomes / self.count)
 
     def merged(self, starts: Index) -> Groups:
@@ -65,7 +65,7 @@ class Groups:
 
 
 def tied(p: Array, y: Array, weight: Array) -> Groups:
-    """One group for each distinct forecast, from forecasts, outcomes and positive weights, (T,) each, T >= 1."""
+    """Return one group for each distinct forecast, from forecasts, outcomes and positive weights, (T,) each, T >= 1."""
     order = np.argsort(p)
     p = p[order]
     each = Groups(low=p, high=p, count=weight[order], forecasts=p * weight[order], outcomes=(y * weight)[order])
@@ -73,14 +73,14 @@ def tied(p: Array, y: Array, weight: Array) -> Groups:
 
 
 def changes(values: npt.NDArray[np.generic]) -> Index:
-    """Start of each run of equal `values`, (G,)."""
+    """Return the position at which each run of equal `values` starts, (G,)."""
     return np.flatnonzero(np.append(True, values[1:] != values[:-1]))
 
 
 def isotonic(groups: Groups) -> Groups:
-    """Groups merged until their frequencies increase strictly: the isotonic fit and its level sets.
+    """Return `groups` merged until frequencies increase strictly: the level sets of the isotonic regression.
 
-    They minimise every proper score among functions that do not decrease (Dimitriadis, Gneiting & Jordan 2021).
+    Frequencies minimise every proper score among non-decreasing functions (Dimitriadis, Gneiting & Jordan 2021).
     """
     from scipy.optimize import isotonic_regression
 
@@ -96,20 +96,20 @@ def isotonic(groups: Groups) -> Groups:
 
 @dataclass(frozen=True)
 class Decomposition:
-    """A mean score, equal to miscalibration - discrimination + uncertainty. Lower scores are better.
+    """Mean score, equal to miscalibration - discrimination + uncertainty. Lower scores are better.
 
     Attributes
     ----------
     score : float
         Mean score of the forecasts.
     miscalibration : float
-        What the best increasing recalibration would save, 0 or more.
+        Reduction of the score by the best increasing recalibration, 0 or more.
     discrimination : float
-        What recalibrated forecasts save against always forecasting the frequency, 0 or more.
+        Score of always forecasting the overall frequency less that of the recalibrated forecasts, 0 or more.
     uncertainty : float
-        Mean score of always forecasting the frequency.
+        Mean score of always forecasting the overall frequency.
     count : float
-        How many events, each as often as its weight says.
+        Sum of the events' weights.
     """
 
     score: float
@@ -121,17 +121,17 @@ class Decomposition:
 
 @dataclass(frozen=True)
 class Area:
-    """Area under the ROC curve: how often a forecast is higher when the event happens than when it does not.
+    """Area under the ROC curve: probability that a forecast is higher if the event happens than if it does not.
 
     Attributes
     ----------
     area : float
-        1/2 when the forecasts tell nothing, 1 when they separate the outcomes.
+        1/2 if forecasts are independent of outcomes, 1 if they separate the outcomes.
     standard_error : float
-        DeLong, DeLong & Clarke-Pearson (1988); NaN where that says nothing: fewer than two events of either
-        outcome, or an area of exactly 0 or 1.
+        By DeLong, DeLong & Clarke-Pearson (1988); NaN with fewer than two events of an outcome, or an area of exactly
+        0 or 1.
     happened, failed : float
-        How many events of either outcome, each as often as its weight says.
+        Sums of the weights of events that happened, and that did not.
     """
 
     area: float
@@ -142,7 +142,7 @@ class Area:
 
 @dataclass(frozen=True, eq=False)
 class Reliability(Tabular):
-    """Mean forecasts beside frequencies, in B bins of events.
+    """Mean forecasts and frequencies of outcomes in B bins of events.
 
     Attributes
     ----------
@@ -153,8 +153,8 @@ class Reliability(Tabular):
     interval_low, interval_high : ndarray, shape (B,)
         Wilson interval of the frequency, for each bin by itself.
     too_few : ndarray of bool, shape (B,)
-        Too few events to judge: the interval holds the mean forecast, and that forecast leads to expect fewer
-        than five events of one of the outcomes.
+        True if there are too few events to judge: the interval contains the mean forecast, and the expected number of
+        events of one of the outcomes is below five.
     level : float
         Confidence level of the intervals.
     """
@@ -171,7 +171,7 @@ class Reliability(Tabular):
 
     @property
     def gap(self) -> float:
-        """Mean distance between forecast and frequency over the events ("expected calibration error")."""
+        """Mean absolute difference of forecast and frequency over events ("expected calibration error")."""
         return float(np.average(np.abs(self.forecast - self.frequency), weights=self.count))
 
     def _table(self) -> dict[str, list[Any]]:
@@ -181,9 +181,9 @@ class Reliability(Tabular):
 def reliability_table(
     p: npt.ArrayLike, y: npt.ArrayLike, level: float = 0.95, sample_weight: npt.ArrayLike | None = None
 ) -> Reliability:
-    """Frequencies of events beside what was forecast, with counts and intervals.
+    """Return mean forecasts and frequencies of outcomes by bins of events, with counts and intervals.
 
-    Bins are the level sets of the isotonic regression of outcomes on forecasts, without anything to choose
+    Bins are the level sets of the isotonic regression of outcomes on forecasts, without a number of bins to choose
     (Dimitriadis, Gneiting & Jordan 2021); bins of equal widths or sizes are those of
     `sklearn.calibration.calibration_curve`. Equal forecasts are never split between bins.
 
@@ -192,10 +192,10 @@ def reliability_table(
     p, y : array_like
         Forecasts, (T,) or (T, 2), and class numbers, (T,); NaN where there is none.
     level : float
-        Confidence level of the intervals. Bins are drawn where the outcomes suggest; on simulated calibrated
-        forecasts their 95% intervals hold the mean forecast in 92% to 99% of the bins.
+        Confidence level of the intervals. As outcomes determine the bins, 95% intervals contain the mean forecast in
+        92% to 99% of the bins in simulations of calibrated forecasts.
     sample_weight : array_like, shape (T,), optional
-        Frequencies.
+        Number of times that each event counts.
 
     Raises
     ------
@@ -221,9 +221,9 @@ def reliability_table(
 
 
 def wilson_interval(happened: Array, count: Array, level: float = 0.95) -> tuple[Array, Array]:
-    """Confidence interval of a probability after `happened` of `count` events (Wilson 1927).
+    """Return the confidence interval of a probability after `happened` of `count` events (Wilson 1927).
 
-    Never empty and never of width 0, also when all events or none happened.
+    The interval has a positive width even if all events or no events happened.
 
     Examples
     --------
@@ -257,10 +257,10 @@ def decompose(
     sample_weight: npt.ArrayLike | None = None,
     floor: float = POOL_FLOOR,
 ) -> Decomposition:
-    """Mean Brier score or log loss as miscalibration - discrimination + uncertainty.
+    """Return the mean Brier score or log loss as miscalibration - discrimination + uncertainty.
 
     Forecasts are recalibrated by isotonic regression on the same outcomes, without bins to choose, so that
-    both parts are 0 or more and the three add up (Dimitriadis, Gneiting & Jordan 2021).
+    miscalibration and discrimination are 0 or more and the sum is exact (Dimitriadis, Gneiting & Jordan 2021).
 
     Parameters
     ----------
@@ -271,8 +271,8 @@ def decompose(
     sample_weight : array_like, shape (T,), optional
         Frequencies.
     floor : float
-        For the log loss, a forecast is kept at least this for either outcome before anything else. Recalibrated
-        forecasts of 0 and 1 need no floor: none of their events went the other way.
+        For the log loss, least probability of either outcome, applied before recalibration. Recalibrated forecasts of
+        0 and 1 need no floor, as all their events had the forecast outcome.
 
     Raises
     ------
@@ -308,7 +308,7 @@ def decompose(
 
 
 def _calibrated_loss(happened: Array, count: Array, score: str) -> float:
-    """Mean score if the forecast for every group of events is the group's frequency."""
+    """Return the mean score if the forecast for every group of events is the group's frequency."""
     failed = count - happened
     if score == "brier":
         return float((happened * failed / count).sum() / count.sum())
@@ -320,7 +320,7 @@ def _calibrated_loss(happened: Array, count: Array, score: str) -> float:
 
 
 def auc(p: npt.ArrayLike, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None) -> Area:
-    """Area under the ROC curve of binary forecasts, ties counting half.
+    """Return the area under the ROC curve of forecasts of two classes; a tie has weight 1/2.
 
     Parameters
     ----------
@@ -356,7 +356,7 @@ def auc(p: npt.ArrayLike, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None 
 
 
 def areas(forecasts: Forecasts) -> Array:
-    """Area under the curve of each expert's own binary forecasts, (N,); NaN where all its events had one outcome."""
+    """Return the area under the ROC curve of each expert's own forecasts, (N,); NaN unless both outcomes occurred."""
     if len(forecasts.classes) != 2:
         raise ArgumentError(f"the area under the curve is of two classes, and there are {len(forecasts.classes)}")
     known = forecasts.resolved[forecasts.event_index]
@@ -372,7 +372,7 @@ def areas(forecasts: Forecasts) -> Array:
 
 
 def _area(ties: Groups) -> tuple[float, Array, Array]:
-    """Area under the curve; and by group, how often events that happened are ranked higher, and others lower."""
+    """Area under the curve; and for each group the shares of pairs in which it ranks right, for both outcomes."""
     happened, failed = ties.outcomes, ties.count - ties.outcomes
     beaten = (failed.cumsum() - failed / 2) / failed.sum()
     beaten_by = (happened.sum() - happened.cumsum() + happened / 2) / happened.sum()
@@ -381,28 +381,28 @@ def _area(ties: Groups) -> tuple[float, Array, Array]:
 
 @dataclass(frozen=True, eq=False)
 class ReliabilityCurve:
-    """Observed frequencies beside forecast probabilities, at P increasing points."""
+    """Observed frequencies at P increasing forecast probabilities, with a band for calibrated forecasts."""
 
-    # probability, frequency: (P,); forecasts, and how often events happened at each, by isotonic regression
+    # probability, frequency: (P,); forecasts, and the isotonic regression of outcomes at these
     probability: Array
     frequency: Array
-    # low, high: (P,); between what `frequency` would lie, at each point, if all forecasts meant what they say
+    # low, high: (P,); limits of `frequency` at each point for simulated calibrated forecasts
     low: Array
     high: Array
-    counts: npt.NDArray[np.intp]  # (10,); forecasts in each tenth of [0, 1]
-    events: int  # that are resolved and have a forecast
-    level: float  # of the band
+    counts: npt.NDArray[np.intp]  # (10,); number of forecasts in each tenth of [0, 1]
+    events: int  # number of resolved events with a forecast
+    level: float  # share of simulations within the band at each point
 
     @property
     def outside(self) -> float:
-        """The share of the points that lie outside the band."""
+        """Share of the points that lie outside the band."""
         return float(np.mean((self.frequency < self.low - 1e-9) | (self.frequency > self.high + 1e-9)))
 
 
 def reliability_curve(
     p: npt.ArrayLike, y: npt.ArrayLike, *, level: float = 0.9, draws: int = DRAWS, seed: int = SEED
 ) -> ReliabilityCurve:
-    """Observed frequencies beside forecasts, (T,) or (T, K), of every class together, with a simulated band."""
+    """Frequencies by forecast probability, over (T,) or all classes of (T, K) forecasts, with a simulated band."""
     level = number(level, "level", 0, 1, between=True)
     probability, outcomes = np.asarray(p, dtype=np.float64), np.asarray(y)
     known = (outcomes >= 0) & ~np.isnan(probability.reshape(len(probability), -1)).all(axis=1)
@@ -421,7 +421,7 @@ def reliability_curve(
     grid = low[np.unique(np.linspace(0, len(low) - 1, min(len(low), POINTS)).round().astype(np.intp))]
 
     def curve(happened: Array) -> Array:
-        """Frequencies at the grid points, interpolated linearly between the level sets."""
+        """Return frequencies at the grid of probabilities, interpolated linearly between the level sets."""
         fit = isotonic(replace(ties, outcomes=np.add.reduceat(happened.ravel()[contrast][order], starts)))
         return np.interp(grid, np.stack([fit.low, fit.high], axis=1).ravel(), np.repeat(fit.frequency, 2))
 
@@ -441,12 +441,12 @@ def reliability_curve(
 
 
 def _happened(p: Array, y: npt.NDArray[np.intp]) -> Array:
-    """Indicators of the outcome, in the shape of `p`."""
+    """Return 1 for the class that happened and 0 for others, in the shape of `p`."""
     return np.asarray((y == 1) if p.ndim == 1 else (y[:, None] == np.arange(p.shape[1])), dtype=np.float64)
 
 
 def _drawn(p: Array, rng: np.random.Generator) -> Array:
-    """Outcomes drawn with the forecast probabilities."""
+    """Return outcomes drawn with the forecast probabilities `p`."""
     uniform = rng.random(len(p))
     if p.ndim == 1:
         return np.asarray(uniform < p, dtype=np.float64)

@@ -1,6 +1,6 @@
 """Proper scores of forecasts against outcomes: one value per event, then a mean with its standard error.
 
-Forecasts are (T,) when binary or (T, K), and outcomes class numbers, (T,). A score is NaN where an event is not
+Forecasts are (T,) for two classes or (T, K), and outcomes class numbers, (T,). A score is NaN for an event that is not
 resolved or has no forecast.
 """
 
@@ -44,11 +44,11 @@ class MeanScore:
     Attributes
     ----------
     mean : float
-        NaN without any resolved event.
+        Mean score; NaN without any resolved event.
     standard_error : float
-        Of the mean, taking the events as independent; NaN with fewer than two.
+        Standard error of the mean for independent events; NaN with fewer than two events.
     count : float
-        How many resolved events, each as often as its weight says.
+        Sum of the weights of resolved events.
     """
 
     mean: float
@@ -68,10 +68,10 @@ def log_score(
     p, y : array_like
         Forecasts, (T,) or (T, K), and class numbers, (T,); NaN where there is none.
     scoring_prior : array_like, optional
-        One, or one per event: binary, a probability of class 1 or (T,) of them; K > 2, shape (K,) or (T, K), where
-        0 says that a class is no option of the event. Uniform if not given.
+        Prior p, one for all events or one for each: if K = 2 the probability of class 1, a number or (T,); if K > 2,
+        (K,) or (T, K), where 0 marks a class that is no option of the event. Uniform if not given.
     floor : float
-        A forecast is kept at least min(floor, prior of the class) for every class.
+        Forecasts below min(floor, prior of the class) are raised to it.
 
     Returns
     -------
@@ -110,7 +110,7 @@ def log_loss(p: npt.ArrayLike, y: npt.ArrayLike, floor: float = POOL_FLOOR) -> A
     p, y : array_like
         Forecasts, (T,) or (T, K), and class numbers, (T,); NaN where there is none.
     floor : float
-        A forecast is kept at least this for every class.
+        Forecasts below this probability are raised to it.
 
     Returns
     -------
@@ -133,10 +133,9 @@ def mean_log_score(
     floor: float = POOL_FLOOR,
     sample_weight: npt.ArrayLike | None = None,
 ) -> float:
-    """Mean of `log_score` over the resolved events, a plain number.
+    """Return the mean of `log_score` over the resolved events, a number.
 
-    The same as ``mean_score(log_score(p, y, scoring_prior, floor), sample_weight).mean``, NaN without any
-    resolved event.
+    Equal to ``mean_score(log_score(p, y, scoring_prior, floor), sample_weight).mean``; NaN without any resolved event.
 
     Examples
     --------
@@ -147,14 +146,14 @@ def mean_log_score(
 
 
 def at_floor(p: npt.ArrayLike, y: npt.ArrayLike, floor: float = POOL_FLOOR) -> npt.NDArray[np.bool_]:
-    """Mask of events whose outcome had a probability of `floor` or less, which then sets the score, (T,)."""
+    """Return True for events whose outcome had a probability of at most `floor`, which then sets the score, (T,)."""
     return np.asarray(_outcome_probability(*checked(p, y)) <= floor)
 
 
 def brier_score(p: npt.ArrayLike, y: npt.ArrayLike) -> Array:
-    """Squared error of the probability of class 1, from 0 to 1; binary events only. Lower is better.
+    """Squared error of the probability of class 1, from 0 to 1, for two classes only. Lower is better.
 
-    Two columns give the same as one. `brier_sum` adds up over the classes and is twice as large.
+    `p` may have one column or two. `brier_sum` adds the squared errors of both classes, and is twice as large.
 
     Returns
     -------
@@ -171,7 +170,7 @@ def brier_score(p: npt.ArrayLike, y: npt.ArrayLike) -> Array:
 
 
 def brier_sum(p: npt.ArrayLike, y: npt.ArrayLike) -> Array:
-    """Squared errors added up over all K classes, from 0 to 2. Lower is better.
+    """Sum of the squared errors over all K classes, from 0 to 2. Lower is better.
 
     Returns
     -------
@@ -189,7 +188,7 @@ def brier_sum(p: npt.ArrayLike, y: npt.ArrayLike) -> Array:
 
 
 def spherical_score(p: npt.ArrayLike, y: npt.ArrayLike) -> Array:
-    """Spherical score: probability of the outcome over the forecast's Euclidean norm; 0 to 1. Higher is better.
+    """Spherical score: the outcome's probability over the forecast's Euclidean norm, from 0 to 1. Higher is better.
 
     Returns
     -------
@@ -206,9 +205,9 @@ def spherical_score(p: npt.ArrayLike, y: npt.ArrayLike) -> Array:
 
 
 def ranked_probability_score(p: npt.ArrayLike, y: npt.ArrayLike) -> Array:
-    """Squared errors of the cumulative probabilities of ordered classes, added up; 0 to K - 1. Lower is better.
+    """Sum of squared errors of the cumulative probabilities of ordered classes; 0 to K - 1. Lower is better.
 
-    The binary case is `brier_score`. Some authors divide by K - 1.
+    Equal to `brier_score` for two classes. Some authors divide by K - 1.
 
     Returns
     -------
@@ -227,7 +226,7 @@ def ranked_probability_score(p: npt.ArrayLike, y: npt.ArrayLike) -> Array:
 
 
 def event_scores(p: Array, events: Forecasts, floor: float = POOL_FLOOR) -> Array:
-    """Log scores (paper, equation 26) of answers about T events, (T,), relative to uniform probabilities.
+    """Return log scores (paper, equation 26) of answers about T events, (T,), relative to uniform probabilities.
 
     NaN where not resolved; for ties the mean of those of both outcomes.
     """
@@ -340,7 +339,7 @@ def of_outcome(table: Array, outcomes: Outcomes) -> Array:
 def binary_events(
     p: npt.ArrayLike, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
 ) -> tuple[Array, Array, Array]:
-    """Forecasts, outcomes and weights of the resolved binary events with a forecast and a positive weight."""
+    """Forecasts, outcomes and weights of the resolved events of two classes with a forecast and positive weight."""
     forecasts, outcomes = checked(p, y)
     check_binary(forecasts, "judge one class against the rest: p[:, k] and y == k")
     weight = frequencies(sample_weight, len(forecasts))
@@ -351,12 +350,12 @@ def binary_events(
 
 
 def _number_of_classes(forecasts: Array) -> int:
-    """Number of classes, K, of forecasts (T,) or (T, K)."""
+    """Return the number of classes, K, of forecasts (T,) or (T, K)."""
     return 2 if forecasts.ndim == 1 else forecasts.shape[1]
 
 
 def _sum_to_one(q: Array) -> Array:
-    """Forecasts over all classes, (T, K), divided by their sums, which are 1 within a tolerance; K = 2: (T,)."""
+    """Return forecasts (T, K) divided by their sums, which must be 1 within a tolerance; if K = 2, (T,)."""
     check_all_or_none(q)
     total = q.sum(axis=1)
     off = np.flatnonzero(np.abs(total - 1) > SUM_TOLERANCE)
@@ -369,7 +368,7 @@ def _sum_to_one(q: Array) -> Array:
 
 
 def _class_numbers(y: npt.ArrayLike, classes: int) -> Outcomes:
-    """Outcomes as an array of numbers, NaN for None; text as positions in the sorted labels, if all are there."""
+    """Return outcomes as numbers, NaN for None; text as positions among the sorted labels, if all labels occur."""
     outcomes = np.atleast_1d(as_array(y, "y, the outcomes,"))
     if outcomes.dtype.kind in "biuf":
         return outcomes
@@ -393,7 +392,7 @@ def _class_numbers(y: npt.ArrayLike, classes: int) -> Outcomes:
 
 
 def _outcome_probability(forecasts: Array, outcomes: Outcomes) -> Array:
-    """Probability that was forecast for each outcome, (T,), without floors; NaN if missing."""
+    """Return the forecast probability of each outcome, (T,), without floors; NaN if missing."""
     if forecasts.ndim == 2:
         return of_outcome(forecasts, outcomes)
     given = np.abs(forecasts - (outcomes == 0))
@@ -404,7 +403,7 @@ def _outcome_probability(forecasts: Array, outcomes: Outcomes) -> Array:
 
 
 def _floored(forecasts: Array, outcomes: Outcomes, floors: Array) -> Array:
-    """Probability that was forecast for each outcome, (T,), after `floors`, (K,) or (T, K); NaN if missing."""
+    """Return the forecast probability of each outcome, (T,), after `floors`, (K,) or (T, K); NaN if missing."""
     if forecasts.ndim == 2:
         return of_outcome(raise_to_floors(forecasts, floors), outcomes)
     low, high = floors[..., 0], 1.0 - floors[..., 1]

@@ -1,6 +1,6 @@
 """Splits into training and test events: at random, forward in time, or by groups of events.
 
-A split is a pair of positions among T events. In a round of splits no event is scored twice.
+A split has the positions of training and test events among T events. In a round of splits no event is tested twice.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MOST_REPEATS = 1000
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Split of the events into training and test events."""
+    """Positions of training and test events."""
 
     # train, test: index, increasing
     train: Index
@@ -41,13 +41,13 @@ class Split:
 
 
 def shuffled(keys: Keys, rng: np.random.Generator) -> Index:
-    """Random order of events, which depends on their keys and not on their positions."""
+    """Return a random order of events, which depends on `keys`, hashes of the events, and not on their positions."""
     with np.errstate(over="ignore"):
         return np.argsort(mixed(keys + rng.integers(2**63, dtype=np.uint64)), kind="stable")
 
 
 def random_splits(outcomes: Index, folds: int, rng: np.random.Generator, keys: Keys) -> list[Split]:
-    """Random folds of similar sizes and outcome frequencies; `keys` (T,) identify the events whatever their order."""
+    """Random folds of similar sizes and outcome frequencies; `keys` (T,), hashes of events, replace their order."""
     order = shuffled(keys, rng)
     by_outcome = order[np.argsort(outcomes[order], kind="stable")]
     fold = np.empty(len(outcomes), dtype=np.intp)
@@ -57,7 +57,7 @@ def random_splits(outcomes: Index, folds: int, rng: np.random.Generator, keys: K
 
 
 def group_splits(outcomes: Index, groups: npt.NDArray[np.generic], folds: int, rng: np.random.Generator) -> list[Split]:
-    """Folds of whole groups, balanced by outcome: large groups first, each into the fold that it balances best."""
+    """Return folds of whole groups, large groups first, each added to the fold whose outcomes it balances best."""
     labels, member = np.unique(groups, return_inverse=True)
     outcomes = outcomes - outcomes.min(initial=0)
     classes = int(outcomes.max(initial=0)) + 1
@@ -77,11 +77,11 @@ def group_splits(outcomes: Index, groups: npt.NDArray[np.generic], folds: int, r
 
 
 def time_splits(answered: Times, folds: int, gap: np.timedelta64 = NO_GAP, known: Times | None = None) -> list[Split]:
-    """Blocks forward in time: each is scored after learning from outcomes known at least `gap` before its first answer.
+    """Return blocks forward in time, each tested after training on outcomes known before its first forecast.
 
-    The events are cut into `folds` + 1 blocks of about the same size, of which the first is never scored. Events
-    `answered` at the same time, (T,), stay in one block, so blocks may be fewer. Outcomes are `known`, (T,), else as
-    answered.
+    The events are cut into `folds` + 1 blocks of similar sizes; the first is never tested. Events `answered` (T,) at
+    the same time stay in one block, so there may be fewer. `known` (T,) is the time of each outcome, `answered` if
+    None, and lies at least `gap` before the forecasts of the block.
 
     >>> times = np.array(["2025-01-01", "2025-01-02", "2025-01-02", "2025-01-05"], dtype="datetime64[us]")
     >>> [(split.train.tolist(), split.test.tolist()) for split in time_splits(times, 3)]
@@ -104,14 +104,14 @@ def time_splits(answered: Times, folds: int, gap: np.timedelta64 = NO_GAP, known
 
 
 def _each_fold(fold: Index) -> Iterator[Split]:
-    """Yield the split of each non-empty fold."""
+    """Yield the split of each non-empty fold; `fold` (T,) is the fold in which each event is tested."""
     for number in np.unique(fold):
         test = fold == number
         yield Split(np.flatnonzero(~test), np.flatnonzero(test))
 
 
 def first_answered(forecasts: Forecasts, known: Times) -> Times:
-    """Times of the first answers about events, (T,), none later than the outcome is `known`; NaT where unknown."""
+    """Time of the first forecast for each event, (T,), at most the time `known` of its outcome; NaT if unknown."""
     answered = known if forecasts.asked is None else np.fmin(forecasts.asked, known)
     if forecasts.history is not None:
         answered = answered.copy()
@@ -133,7 +133,7 @@ class Splits:
     def of(
         cls, by: str | None = None, folds: int = 5, repeats: int | None = None, gap: object = 0, seed: int = 0
     ) -> Splits:
-        """Validated settings of the splits."""
+        """Return the checked settings of the splits."""
         if repeats is not None:
             repeats = whole_number(repeats, "repeats", 1, MOST_REPEATS)
         folds, seed = whole_number(folds, "folds", 1), whole_number(seed, "seed", 0, 2**63)
@@ -143,21 +143,21 @@ class Splits:
 
     @property
     def rounds(self) -> int | None:
-        """Number of rounds: 1 forward in time, else `repeats`; None to repeat until the split hardly matters."""
+        """Number of rounds: 1 forward in time, else `repeats`; None to repeat until results hardly change."""
         return 1 if self.by == "time" else self.repeats
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Events to compare on, and their splits by the number of the round."""
+    """Plan of cross-validation: the events to compare on, and their splits in each round."""
 
-    rows: Index
-    splits: Callable[[int], list[Split]]
+    rows: Index  # positions of the T events among all events
+    splits: Callable[[int], list[Split]]  # splits of the T events, from the number of the round
     notes: tuple[Note, ...]
 
     @classmethod
     def of(cls, forecasts: Forecasts, wanted: Splits) -> Plan:
-        """The plan for some forecasts."""
+        """Return the plan of cross-validation of `forecasts`, by the method, folds and gap in `wanted`."""
         by, gap = wanted.by, wanted.gap
         usable = forecasts.ended & (forecasts.crowd > 0)
         notes = _one_outcome(forecasts, usable & forecasts.resolved)
@@ -172,7 +172,7 @@ class Plan:
 
     @classmethod
     def _folded(cls, forecasts: Forecasts, rows: Index, wanted: Splits, notes: list[Note]) -> Plan:
-        """Plan with folds of all events, balanced by outcome, whose groups stay in one fold if `wanted` asks for it."""
+        """Plan with folds balanced by outcome; whole groups of events stay in one fold if `wanted` asks for it."""
         # Options of their own do not make events alike.
         outcomes = forecasts.outcomes[rows] if forecasts.options is None else np.zeros(len(rows), dtype=np.intp)
         grouped = by_group(forecasts)
@@ -243,7 +243,7 @@ class Plan:
 
 
 def _nothing_known(known: Times, answered: Times, gap: np.timedelta64) -> str:
-    """Error message for splits forward in time without events to learn from."""
+    """Return the error message for splits forward in time without events to learn from."""
     if gap and known.min() < answered.max():
         return "the gap leaves no event to learn from before those to be scored; a shorter one would"
     return (
@@ -275,7 +275,7 @@ def _one_outcome(forecasts: Forecasts, usable: npt.NDArray[np.bool_]) -> list[No
 
 
 def possible_folds(folds: int, units: int, what: str, notes: list[Note]) -> int:
-    """Number of folds, at most the number of `units` (events or groups); adds a note if it had to be reduced."""
+    """Return the number of folds, at most `units` (events or groups); add a note to `notes` if it is reduced."""
     if folds < 2:
         raise ArgumentError(f"out-of-sample scores need at least 2 folds, and there are {folds}")
     if units < 2:
@@ -290,9 +290,9 @@ def possible_folds(folds: int, units: int, what: str, notes: list[Note]) -> int:
 
 
 def clusters_of(sample: Forecasts, scored: npt.NDArray[np.bool_], by: str | None) -> tuple[Index, str, list[Note]]:
-    """Clusters of events for intervals, (T,): groups, dates or single events; their name; and notes.
+    """Return the cluster of each event for intervals, (T,); their name, "group", "date" or "event"; and notes.
 
-    Days on which forecasts were made make no events dependent, but where they are many, allowing for them is cheap.
+    If no other clusters are known, events with forecasts of one day are a cluster where there are enough days.
     """
     candidates: list[Clusters | None] = [by_group(sample), by_settlement(sample)]
     if by == "time":
