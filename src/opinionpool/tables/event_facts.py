@@ -91,11 +91,7 @@ class EventColumn:
     def rewritten(self, read: Callable[[str], str]) -> EventColumn:
         """Return the column with each of its distinct words replaced by what `read` makes of it."""
         words = list(map(read, self.words.values))
-        if words == self.words.values:
-            return self
-        new = self.words.rewritten(words)
-        # Of a table that is read in parts, there is a row for each word.
-        return replace(self, words=new, row_events=self.row_events[: len(new.codes)])
+        return self if words == self.words.values else replace(self, words=self.words.rewritten(words))
 
     def first(self, code: int) -> tuple[Table, int, int]:
         """Return table, row and column of the first cell with the word of this code."""

@@ -60,27 +60,24 @@ def wants_parts(source: object, request: ReadOptions) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class _Tally(Words):
-    """Distinct words of a whole column, with the number of rows and the first row of each word."""
+    """A whole column by a row for each distinct cell, with the number of its rows and the first of them."""
 
     tallies: Index = field(default_factory=lambda: np.empty(0, np.intp))
     firsts: Index = field(default_factory=lambda: np.empty(0, np.intp))
 
     def rows(self, code: int) -> Index:
         """Return the first row with the word of this code, (1,)."""
-        return self.firsts[code : code + 1]
+        return self.firsts[super().rows(code)[:1]]
 
     @property
     def counts(self) -> Index:
         """Number of rows with each word."""
-        return self.tallies
+        return np.bincount(self.codes, self.tallies, len(self.values)).astype(np.intp)
 
     def rewritten(self, words: Sequence[str]) -> _Tally:
         """Return the column with `words` in place of its own; words that become equal are merged."""
         found = super().rewritten(words)
-        number = np.bincount(found.codes, self.tallies, len(found.values)).astype(np.intp)
-        _, first = np.unique(found.codes, return_index=True)
-        codes = np.arange(len(found.values))
-        return _Tally(codes, found.values, self.trimmed, tallies=number, firsts=self.firsts[first])
+        return replace(self, codes=found.codes, values=found.values)
 
 
 # On columns, which all parts share: the note on the first part holds for all.
