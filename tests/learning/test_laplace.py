@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 from scipy.optimize import minimize
-from scipy.special import logsumexp
+from scipy.special import expit, logsumexp
 
+import opinionpool as op
 from opinionpool.estimation.regression import Observations
 from opinionpool.learning.beliefs import Beliefs
 from opinionpool.learning.laplace import fit_nodes, prior_fit
@@ -131,3 +132,19 @@ def test_without_events_the_posterior_is_the_prior(beliefs):
             second += p * q * (root @ root.T + np.outer(mean, mean))
     mine = normals.covariance + normals.mean[:, :, None] * normals.mean[:, None]
     assert np.tensordot(normals.probability, mine, 1) == pytest.approx(second, abs=1e-9)
+
+
+@pytest.mark.parametrize(("accuracy", "events"), [(0.2, 1500), (1.0, 1000)])
+def test_one_quadratic_function_is_used_only_where_it_answers_as_all_modes_do(monkeypatch, accuracy, events):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, events + 200)
+    noise = np.sqrt(0.6) * rng.normal(size=(len(y), 1)) + np.sqrt(0.4) * rng.normal(size=(len(y), 20))
+    mu = np.sqrt(accuracy) * np.exp(0.3 * rng.normal(size=20))
+    p = expit(1.6 * mu * ((2 * y - 1)[:, None] * mu + noise))
+
+    def answers():
+        return op.GaussianPool().fit(p[:events], y[:events]).predict_proba(p[events:])[:, 1]
+
+    usual = answers()
+    monkeypatch.setattr("opinionpool.learning.laplace.MANY", np.inf)
+    assert answers() == pytest.approx(usual, abs=0.01)

@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 import numpy as np
 
 from opinionpool.arrays import Array, Index
-from opinionpool.estimation.likelihood import Design
+from opinionpool.estimation.likelihood import Design, softmax
 from opinionpool.estimation.newton import Near, Prior, modes_near, posterior_modes
 from opinionpool.estimation.regression import Observations
 from opinionpool.learning.nodes import Nodes
@@ -34,8 +34,9 @@ from opinionpool.learning.topics import TopicEffects
 # Logarithm of a posterior probability, relative to the largest, below which a pair of node and sum is left out; and how
 # far off the quadratic function may be about that.
 NEGLIGIBLE, MARGIN = -7.0, 3.0
-# Log-ratios, each as often as it counts, from which on the quadratic function about the mean is enough.
-MANY = 1000
+# What outcomes tell, in log-ratios at even odds, from which on the quadratic function about the mean is enough: by
+# simulation its answers are then within .01 of those by modes, usually within .002.
+MANY = 400.0
 # What the cost would fall by in the last step to the point of the quadratic function, which is a step itself.
 ROUGH = 1e-9
 # Standard deviations that the last step of the mean may have, where events are at hand, and where each step reads all
@@ -126,14 +127,14 @@ def evidence(observed: Observations, nodes: Nodes, start: Array | None = None) -
 
 def fit_nodes(observed: Observations, nodes: Nodes, *, covariances: bool = True, start: Array | None = None) -> Fit:
     """Return the posterior of the coefficients of observed events."""
-    d, basis, few = observed.free, _basis(observed, nodes), float(observed.weight.sum()) * observed.free < MANY
+    d, basis = observed.free, _basis(observed, nodes)
     design, among, start = observed.design_along(basis), nodes.along(basis), _along(start, basis, d)
     names = () if observed.topics is None else observed.topics.names
-    if few and not names:
-        found, point = approximate(design, among, start)
-    else:
-        near = approximate(design, among)[0].centre if start is None else start
-        likelihood, near = partial(Arrow.at, observed, design), np.append(near, np.zeros(len(names) * (d + 1)))
+    found, point = approximate(design, among, start)
+    few = _information(observed, design, point) < MANY
+    if names or not few:
+        likelihood = partial(Arrow.at, observed, design)
+        near = np.append(found.centre, np.zeros(len(names) * (d + 1)))
         found, point = about_mean(likelihood, partial(Levels.of, nodes=among), near, TINY)
     size = len(found.centre)
     if few and (not names or FITTED // size**2 >= FEWEST):
@@ -300,6 +301,13 @@ def _by_modes(
     likely = score > score.max() + NEGLIGIBLE
     own = modes.covariance(likely) if covariances else None
     return pairs._replace(score=score, mean=modes.theta, covariance=None).some(likely)._replace(covariance=own)
+
+
+def _information(observed: Observations, design: Design, point: Array) -> float:
+    """Return what the outcomes tell at the coefficients `point`: 1 for a log-ratio at even odds, less where p is near 0 or 1."""
+    p = softmax(design.ratios(point[None]))[0][0]
+    unlike = 1.0 - (p**2).sum(axis=0) - (1.0 - p.sum(axis=0)) ** 2
+    return float((observed.free + 1) * observed.weight @ unlike)
 
 
 def _basis(observed: Observations, nodes: Nodes) -> Array | None:
