@@ -304,7 +304,7 @@ def _by_modes(
 
 
 def _information(observed: Observations, design: Design, point: Array) -> float:
-    """Return what the outcomes tell at the coefficients `point`: 1 for a log-ratio at even odds, less where p is near 0 or 1."""
+    """Return what outcomes tell at the coefficients `point`, Σ v K (1 − Σ p²): 1 for a log-ratio at even odds."""
     p = softmax(design.ratios(point[None]))[0][0]
     unlike = 1.0 - (p**2).sum(axis=0) - (1.0 - p.sum(axis=0)) ** 2
     return float((observed.free + 1) * observed.weight @ unlike)
