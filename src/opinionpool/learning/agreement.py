@@ -36,15 +36,15 @@ class Agreement:
 
     correlation: Array  # (N,); with the mean of the others, drawn towards the panel's
     accuracy: Array  # (N,); relative, with a geometric mean of 1
-    sharpness: Array  # (N,); the same, of experts who are calibrated and say as much
-    events: float  # weight of the events with forecasts by several
-    least: float  # correlation that errors have at least
+    sharpness: Array  # (N,); relative accuracy of calibrated experts with forecasts as extreme, geometric mean 1
+    events: float  # weight of the events with forecasts by several experts
+    least: float  # lower bound of the correlation of errors
 
     @classmethod
     def among(
         cls, event: Index, expert: Index, contrasts: Array, weight: Array, experts: int, *, options: bool = False
     ) -> Agreement:
-        """Agreement by contrasts (M, K - 1), of events with `options` `levelled`, and frequencies of events (T,)."""
+        """Agreement from M `contrasts` (M, K - 1) and event `weight` (T,); `options`: events have own classes."""
         sums = _Sums.of(event, expert, contrasts, weight, experts, options=options)
         count = np.maximum(sums.count, 1.0)
         spread = np.sqrt(np.maximum(sums.own / count, 0.0))
@@ -72,16 +72,16 @@ class Agreement:
 
 
 def _calibrated_accuracy(square: npt.ArrayLike, d: int) -> Array:
-    """Accuracies of calibrated experts with mean squares of whitened contrasts, 2 d μ*²/K + 2 d μ* for d = K - 1."""
+    """Accuracies μ* of calibrated experts whose mean `square` of whitened contrasts is 2dμ*²/K + 2dμ*, d = K - 1."""
     half = (d + 1.0) / 2.0
     return np.asarray(half * (np.sqrt(1.0 + np.maximum(square, STILL) / (d * half)) - 1.0))
 
 
 def _least_correlation(sums: _Sums, spread: Array, square: Array) -> float:
-    """Correlation that errors have at least, (r − m)/(1 − m), if forecasts correlate at r.
+    """Lower bound of the errors' correlation, (r − m)/(1 − m), where r is the mean correlation of forecasts.
 
-    Of the variance of a calibrated expert's contrasts the share m = μ*/(μ* + K) is what happened; μ* is taken to be at
-    least 2, as who agrees little may just know little.
+    The share m = μ*/(μ* + K) of the variance of a calibrated expert's contrasts is due to the outcome; the accuracy μ*
+    is taken to be at least 2, as experts who agree little may just know little.
     """
     size = float(spread * (spread.sum() - spread) @ sums.count) / max(len(spread) - 1, 1)
     found = float(sums.product @ (spread > 0)) / size if size > 0 else 0.0
@@ -94,7 +94,7 @@ def _least_correlation(sums: _Sums, spread: Array, square: Array) -> float:
 
 
 def _shrunken(values: Array, seen: Array, worth: float) -> Array:
-    """`values` (N,), each from `seen` events, shrunken towards their weighted mean, which counts as `worth` events."""
+    """Return `values` (N,), from `seen` (N,) events each, shrunken towards their mean, which counts `worth` events."""
     total = seen.sum()
     mean = float(values @ seen / total) if total > 0 else 1.0
     return np.asarray((seen * values + worth * mean) / (seen + worth))
@@ -102,10 +102,10 @@ def _shrunken(values: Array, seen: Array, worth: float) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class _Sums:
-    """Sums of squares and products about the means, over the events that an expert and somebody else forecast."""
+    """Sums of squares and products about means for each expert, over the events that other experts forecast, too."""
 
     count: Array  # (N,); of events
-    # own, others, product: (N,); squares of what the expert says, of what the others say on average, and products
+    # own, others, product: (N,); squares of the expert's contrasts, of the others' mean contrasts, and products of both
     own: Array
     others: Array
     product: Array
@@ -138,7 +138,7 @@ class _Sums:
 
 
 def limited(contrasts: Array) -> Array:
-    """Contrasts (..., K - 1) shortened to at most `FURTHEST`, the root mean square of log-odds between two classes."""
+    """Contrasts (..., K - 1), scaled down where the root mean square of log-odds between classes exceeds `FURTHEST`."""
     if contrasts.shape[-1] == 1:
         return np.clip(contrasts, -FURTHEST, FURTHEST)
     length = np.sqrt(inner_products(contrasts, contrasts) / contrasts.shape[-1])

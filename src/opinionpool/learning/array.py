@@ -1,4 +1,4 @@
-"""An array of forecasts as a source to learn from, without a copy of it."""
+"""Learning from an array of forecasts without a copy of the array."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ FIRST = 64
 
 @dataclass(frozen=True, eq=False)
 class ArraySource:
-    """Source of forecasts as a float64 array, or a binary float32 one, used without a copy; all events have one prior.
+    """Source of forecasts in an array, used without a copy: float64, or float32 if K = 2; all events share one prior.
 
     Examples
     --------
@@ -62,9 +62,9 @@ class ArraySource:
         classes: Sequence[object] | None = None,
         prior: npt.ArrayLike | None = None,
     ) -> ArraySource | None:
-        """Source of forecasts (T, N), or (T, N, K) for K > 2, and outcomes (T,); None if they would have to be copied.
+        """Source of forecasts `q` (T, N), or (T, N, K) for K > 2, and outcomes `y` (T,); None if these need a copy.
 
-        Outcomes are 0 and 1, or NaN where not resolved; with `classes`, K labels, their positions, or -1.
+        Outcomes are 0, 1 or NaN (unresolved); if K labels `classes` are given, positions of these or -1 (unresolved).
         """
         k = 2 if classes is None else len(classes)
         if not _fits(q, y, k) or (prior is not None and axes(prior, "prior") > (0 if k == 2 else 1)):
@@ -78,11 +78,11 @@ class ArraySource:
 
     @cached_property
     def experts(self) -> tuple[str, ...]:
-        """N names."""
+        """Names of the N experts."""
         return numbered(self.q.shape[1])
 
     def serves(self, request: Request) -> bool:
-        """Whether the request can be met from the array: by moments, or by a sample of many binary events."""
+        """Whether the array suffices for `request`: by sums over events, or by a sample of many binary events."""
         request = request.about(len(self.classes))
         if request.by_moments:
             return self.sums(request) is not None
@@ -100,7 +100,7 @@ class ArraySource:
         return rooms(self.q.shape[1], len(self.classes))
 
     def sums(self, request: Request) -> Sums | None:
-        """Sums over all events; None if there are too many different sets of experts who answered an event."""
+        """Sums over all events; None if too many different sets of experts answered an event."""
         floor = request.settings.floor
         if floor not in self._sums:
             found = dense_statistics(self.q, self.outcomes, self.prior, floor, self.experts)
@@ -113,7 +113,7 @@ class ArraySource:
 
     @cached_property
     def _sums(self) -> dict[float, Sums | None]:
-        """Results of the method `sums` so far, by floor."""
+        """Cache of the results of `sums`, by floor."""
         return {}
 
     def problem(self) -> Problem:
@@ -143,7 +143,7 @@ class ArraySource:
         )
 
     def _in_blocks(self, outcomes: Index, some: Forecasts, floor: float) -> Iterator[_ArrayBlock]:
-        """Yield the resolved events in blocks; `outcomes` (T,) are of all events, of which `some` are a sample."""
+        """Yield all resolved events in blocks; `outcomes` (T,) are of all events, `some` is a sample of forecasts."""
         zero = rounded_zeros(some, floor)
         reference, bounds = logodds.prior_log_ratios(self.prior), Bounds.of(self.prior, floor)
         for rows in blocks(self.q.shape[0], self.q.shape[1], self.q.shape[1]):
@@ -155,7 +155,7 @@ class ArraySource:
 
 
 def _zeros_and_ones(y: npt.NDArray[Any]) -> Codes | None:
-    """Position of the outcome, 0 or 1, and -1 for NaN, (T,) in single bytes; None if `y` has other numbers."""
+    """Return outcomes `y` in single bytes, (T,): 0, 1, and -1 for NaN; None if `y` has any other number."""
     if y.dtype.kind not in "biuf":
         return None
     happened, unknown = y == 1, y != y
@@ -165,12 +165,12 @@ def _zeros_and_ones(y: npt.NDArray[Any]) -> Codes | None:
 
 
 def _counts(outcomes: Codes, classes: int) -> Array:
-    """Numbers of events by outcome, (K,)."""
+    """Number of events with each outcome, (K,)."""
     return np.array([np.count_nonzero(outcomes == k) for k in range(classes)], dtype=np.float64)
 
 
 class _ArrayBlock(NamedTuple):
-    """Binary forecasts (t, N) of t events with one prior, and the events' outcomes (t,)."""
+    """Block of t resolved events of two classes, with one prior: forecasts (t, N) and outcomes (t,)."""
 
     q: Array
     codes: Index
@@ -179,7 +179,7 @@ class _ArrayBlock(NamedTuple):
     offset: Array  # (1,); L° as far as it is believed
 
     def among(self, first: Index, away: Array) -> _ArrayBlock:
-        """Forecasts by the distinct experts `first`, with the believed prior L° − `away`."""
+        """Block with forecasts by the distinct experts `first` only, and with the believed prior L° − `away`."""
         q = self.q if len(first) == self.q.shape[1] else self.q[:, first]
         return self._replace(q=q, offset=self.offset - away)
 
@@ -190,11 +190,11 @@ class _ArrayBlock(NamedTuple):
 
     @property
     def contrasts(self) -> Array:
-        """L − L°, (t, N, 1), NaN where missing."""
+        """Contrasts L − L°, (t, N, 1), NaN where missing."""
         return np.asarray(floored_log_odds(self.q, self.bounds, np.empty(self.q.shape)) - self.reference)[..., None]
 
     def log_likelihoods(self) -> Array:
-        """Log-likelihoods of the outcomes by the average forecast and by each expert's, (1 + N,)."""
+        """Log-likelihood of the outcomes by the average forecast, then by each expert's forecasts, (1 + N,)."""
         answered = ~np.isnan(self.q).all(axis=1)
         odds = floored_log_odds(self.q[answered], self.bounds, np.empty((np.count_nonzero(answered), self.q.shape[1])))
         event, expert = np.nonzero(~np.isnan(odds))
@@ -202,7 +202,7 @@ class _ArrayBlock(NamedTuple):
         return by_average_and_expert(event, expert, given, np.ones(len(odds)), odds.shape[1])
 
     def observed(self, fill: Parts, extremes: Extremes) -> Observations:
-        """Observations for the logistic regression, with missing contrasts imputed by `fill`."""
+        """Observations for the regression of outcomes on robust contrasts, missing contrasts imputed by `fill`."""
         full = extremes.deviation_of(self.q, self.bounds, self.reference)[..., None]
         offset, weight = np.broadcast_to(self.offset, (len(full), 1)), np.ones(len(full))
         missing = np.isnan(full)
@@ -214,7 +214,7 @@ class _ArrayBlock(NamedTuple):
 
 
 def _keys_and_counts(q: Floats, codes: Index) -> tuple[Keys, Array, Mask]:
-    """Hash of each event (T,), number of each expert's resolved forecasts (N,), and who made any forecast (N,)."""
+    """Hash of each event (T,), number of each expert's resolved forecasts (N,), and mask of experts with any (N,)."""
     t, n = q.shape
     counts, anywhere = np.zeros(n), np.zeros(n, dtype=bool)
     keys = np.empty(t, dtype=np.uint64)
@@ -239,7 +239,7 @@ _ONE = np.ones(1).view(np.uint64)[0]
 
 
 def _complete(block: Floats) -> bool:
-    """Return True if all forecasts of a block are in [0, 1] and none is missing; -0 may give False."""
+    """Return True if all forecasts of a block are in [0, 1] and no forecast is missing; -0 may give False."""
     if block.dtype == np.float64 and block.flags.c_contiguous:
         return bool(block.view(np.uint64).max() <= _ONE)
     # NaN is neither.
@@ -247,7 +247,7 @@ def _complete(block: Floats) -> bool:
 
 
 def _fits(q: Floats, y: Floats, classes: int) -> bool:
-    """Whether `q` and `y` are arrays of forecasts of many events and of the outcomes."""
+    """Whether forecasts `q` and outcomes `y` have suitable types and shapes, and events are many."""
     if q.shape[2:] != (() if classes == 2 else (classes,)) or q.ndim < 2 or y.shape != q.shape[:1]:
         return False
     if q.dtype not in ((np.float64, np.float32) if classes == 2 else (np.float64,)):

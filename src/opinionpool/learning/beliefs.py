@@ -1,4 +1,4 @@
-"""What a decision maker believes of a panel beforehand, each belief with its worth in resolved events.
+"""Beliefs of a decision maker about a panel before any outcome, each with its worth in resolved events.
 
 A belief of worth n weighs as n resolved events would on which the panel turned out as believed, beside what is assumed
 of any panel (`opinionpool.learning.prior`). What is not given is assumed as of any panel, and learned.
@@ -25,18 +25,18 @@ from opinionpool.text import shown, suggestion
 
 @dataclass(frozen=True)
 class Belief:
-    """A value, and how many resolved events it is worth.
+    """A believed value, and its worth: the number of resolved events that the belief counts as.
 
     Attributes
     ----------
     value : float
     worth : float, default 20
-        Above 0; infinite for what is assessed, and not learned.
+        Above 0; infinite for a value that is assessed, and not learned.
 
     Raises
     ------
     ArgumentError
-        If these are not numbers, or the worth is not above 0.
+        If value or worth is not a number, or the worth is not above 0.
     """
 
     value: float
@@ -112,20 +112,20 @@ _ACCURACIES = ("accuracy", *ELICITED, "relative_accuracy")
 
 @dataclass(frozen=True, kw_only=True)
 class ExpertBeliefs:
-    """Beliefs about one expert; a feature that is not given is believed as of the panel.
+    """Beliefs about one expert; for a feature that is not given, the belief about the panel holds.
 
     Parameters
     ----------
     bias : float, Belief, pair or mapping, optional
-        b in log-odds (6); only 0 for more than two classes.
+        b in log-odds (paper, equation 6); only 0 for more than two classes.
     calibration : same, optional
-        kappa (13): 1 = take as is, below 1 = overconfident.
+        kappa (equation 13): 1 if forecasts can be taken as they are, below 1 if they are overconfident.
     relative_accuracy : same, optional
-        m (16), relative to an expert of whom no accuracy is given by name.
+        m (equation 16), relative to an expert of whom no accuracy is given by name.
     accuracy, auc, score, hit_rate : same, optional
-        The absolute accuracy mu* (15), or what the expert would have if bias and calibration were corrected: the area
-        under the ROC curve; the expected normalised log score (26), or the share of events on the likelier side of
-        which the outcome falls, both on events of probability 1/2. One of these four and `relative_accuracy` at most.
+        The absolute accuracy mu* (equation 15), or a measure of forecasts with bias and calibration corrected: area
+        under the ROC curve, expected normalised log score (equation 26), or share of events whose outcome is the
+        likelier one, the last two on events of probability 1/2. At most one of these four and `relative_accuracy`.
 
     Raises
     ------
@@ -166,7 +166,7 @@ class ExpertBeliefs:
         return found if isinstance(found, Belief) else None
 
     def absolute(self) -> Belief | None:
-        """Belief about the absolute accuracy, converted from whichever measure was given; None if none was."""
+        """Belief about the absolute accuracy, converted from the measure that was given; None if none was given."""
         own = self.get("accuracy")
         if own is not None:
             return own
@@ -178,7 +178,7 @@ class ExpertBeliefs:
 
     @property
     def given(self) -> dict[str, Belief]:
-        """The beliefs that were given, by the name of the feature."""
+        """Beliefs that were given, by name of the feature."""
         found = ((name, self.get(name)) for name in _names(self))
         return {name: belief for name, belief in found if belief is not None}
 
@@ -197,14 +197,14 @@ class Beliefs(ExpertBeliefs):
     Parameters
     ----------
     bias, calibration, accuracy, auc, score, hit_rate : float, Belief, pair or mapping, optional
-        Of every expert of whom nothing else is given by name; see `ExpertBeliefs`.
+        Belief about every expert of whom nothing else is given by name; see `ExpertBeliefs`.
     relative_accuracy : same, optional
         Only 1 makes sense for all: they are equally accurate.
     correlation : same, optional
         The common correlation of the experts' contrasts within an outcome, above -1/(N-1).
     extremes : float, optional
-        How far extreme statements are believed, in log-odds beyond the prior (`opinionpool.model.contrasts`). inf
-        believes everything. It is learned, unless it is given.
+        Limit in log-odds beyond the prior to which extreme forecasts are moderated (`opinionpool.model.contrasts`);
+        inf moderates nothing. The limit is learned, unless it is given.
     experts : mapping of str to ExpertBeliefs, or to mapping, optional
 
     Raises
@@ -252,7 +252,7 @@ class Beliefs(ExpertBeliefs):
 
 
 def beliefs_of_mapping(given: Mapping[str, Any]) -> Beliefs:
-    """Beliefs from nested mappings, as a file has them.
+    """Return beliefs from nested mappings, such as the content of a TOML file.
 
     Raises
     ------
@@ -269,9 +269,9 @@ def beliefs_of_mapping(given: Mapping[str, Any]) -> Beliefs:
 
 
 def read_beliefs(path: str | os.PathLike[str]) -> Beliefs:
-    """Beliefs from a file.
+    """Return the beliefs in a TOML file.
 
-    Such as ::
+    An example of such a file ::
 
         correlation = { value = 0.6, worth = 20 }
         calibration = 0.9
@@ -285,9 +285,9 @@ def read_beliefs(path: str | os.PathLike[str]) -> Beliefs:
     Raises
     ------
     ArgumentError, PanelError
-        If it is not TOML, has an unknown key, or a value that breaks a rule.
+        If the file is not TOML, has an unknown key, or a value that breaks a rule.
     OSError
-        If it cannot be read.
+        If the file cannot be read.
     """
     # Most beliefs are in no file.
     import tomllib

@@ -1,4 +1,4 @@
-"""The constants of method, one table: all that is believed of any panel, crowd, event and scale (docs/model.md, 10).
+"""Constants of the method in one table: prior beliefs about any panel, crowd, event and scale (docs/model.md, 10).
 
 A row is a value, or a grid with its probabilities; above it are its unit, its meaning and the study behind it. None
 depends on the number of events. "Simulated" is benchmarks/default_pool.py, where results are flat around the values.
@@ -11,13 +11,13 @@ from typing import NamedTuple
 
 
 class Dependent(NamedTuple):
-    """How experts depend on each other, and what tells who is more accurate."""
+    """One assumption about how experts depend on each other, and about what indicates their accuracy."""
 
     kind: str  # "nested" or "common"
     correlation: float
-    exponent: float  # how far accuracies go with the guide; 0 if not at all
+    exponent: float  # power of the guide to which accuracies are proportional; 0 if they are equal
     probability: float
-    guide: str = "agreement"  # or "sharpness"
+    guide: str = "agreement"  # what indicates accuracy: "agreement" or "sharpness"
 
 
 # Ratio. Calibration κ of any expert (13). Reasoning: people are a little too sure; simulated.

@@ -77,7 +77,7 @@ class Model:
     rho: float  # the correlation of experts who are equally accurate
 
     def among(self, signal: Array) -> CommonCorrelation | NestedCorrelation:
-        """Correlation matrix of the experts whose ratios of contrast to spread are `signal`."""
+        """Correlation matrix of N experts whose ratios of contrast to spread are `signal` (N,)."""
         if not self.nested:
             return CommonCorrelation(len(signal), self.rho if len(signal) > 1 else 0.0)
         return NestedCorrelation(signal, self.rho)
@@ -85,14 +85,14 @@ class Model:
 
 @dataclass(frozen=True, eq=False)
 class Pooled:
-    """Forecasts on T events pooled with a slope of 1."""
+    """Pooled contrasts of T events (weighted sums over experts), and the sums of the weights."""
 
     contrasts: Array  # (T, K - 1)
-    weights: Array  # (T,); their sum
+    weights: Array  # (T,); sum of the experts' weights
 
     @classmethod
     def by(cls, model: Model, cells: Cells, features: Features) -> Pooled:
-        """Forecasts pooled under `model`, given features (M,) of each forecast's expert."""
+        """Pooled contrasts of each event under `model`; `features` (M,) are those of each forecast's expert."""
         contrast, spread = features.contrast, features.spread
         each, dependence = np.arange(len(contrast)), model.among(contrast / spread)
         weights = cell_weights(cells.event, each, contrast, spread, dependence, cells.events)
@@ -122,7 +122,7 @@ class Pooled:
         return cls(logodds.unwhitened(pooled), summed(1.0 / features.spread))
 
     def times(self, factor: float) -> Pooled:
-        """Pooled forecasts with contrasts and weights multiplied by `factor`."""
+        """Copy with contrasts and weights multiplied by `factor`."""
         return Pooled(factor * self.contrasts, factor * self.weights)
 
 
@@ -181,7 +181,7 @@ def _without_folds(
 
 
 def _prior(some: SparseContrasts, believed: Believed) -> Nodes:
-    """Prior nodes of the default pool, with accuracies by agreement on all events."""
+    """Prior nodes of the default pool; accuracies are those that agreement on the events `some` implies."""
     believed = believed.agreeing(some.agreement())
     return prior_nodes(believed, some.free, options=some.absent is not None)
 
@@ -201,7 +201,7 @@ def _extremes(
 
 
 def _distinct(data: SparseContrasts, duplicates: Duplicates) -> SparseContrasts:
-    """Forecasts by distinct experts only."""
+    """Forecasts in `data` by distinct experts only."""
     first = np.zeros(len(data.experts), dtype=bool)
     first[duplicates.first] = True
     found = data.among(first[data.expert])
@@ -210,7 +210,7 @@ def _distinct(data: SparseContrasts, duplicates: Duplicates) -> SparseContrasts:
 
 
 def _cells(task: SparseContrasts, limit: float) -> Cells:
-    """Whitened contrasts, moderated to `limit`, and whitened signatures of the outcomes, as rows."""
+    """Rows of forecasts, each with its contrast, moderated to `limit`, and its outcome's signature, both whitened."""
     absent = task.absent
     believed = Extremes(limit).believed(task.contrasts, None if absent is None else absent[task.event])
     own = None if absent is None else np.asarray(task.contrasts.shape[1] - absent.sum(axis=1), dtype=np.float64)
@@ -234,7 +234,7 @@ class _Open:
     probability: Array
 
     def of_every_class(self) -> list[Cells]:
-        """Rows of the forecasts for each of K classes, weighted by the probability of the class."""
+        """For each of K classes, the rows of all forecasts as if it had happened, weighted by its probability."""
         found = []
         for k, probability in enumerate(self.probability.T):
             signs = _signs(self.task, np.full(len(self.task.outcomes), k))
@@ -253,7 +253,7 @@ class _AtLimit:
     cells: Cells
     every: Cells  # with those of open events
     crowd: Hierarchy
-    otherwise: Hierarchy  # of each row's expert by its other forecasts
+    otherwise: Hierarchy  # for each row of `every`, its expert, learned without the row's forecast
     opened: _Open | None = None
     without: tuple[tuple[Index, Hierarchy], ...] = ()  # rows of each fold, and the crowd without their events
 
@@ -275,7 +275,7 @@ class _AtLimit:
 
     @cached_property
     def judged(self) -> tuple[Index, SparseContrasts, Cells]:
-        """Resolved events whose outcomes decide between the panels, all or a sample of `JUDGING`, and rows on them."""
+        """Row numbers, data and cells of the events that decide between panels: all resolved, or `JUDGING` of them."""
         task, weight = self.task, self.task.weight
         if weight.sum() <= JUDGING:
             return np.arange(len(task.event)), task, self.cells
@@ -292,7 +292,7 @@ class _AtLimit:
         return float(self.prior.sums.probability @ self.prior.sums.value)
 
     def model(self, features: Features, *, nested: bool) -> Model:
-        """Dependence, `nested` or common, of experts with these features, its correlation from pairs of forecasts."""
+        """Model of dependence, `nested` or common, of experts with `features`; its correlation is from `judged`."""
         if not nested:
             return Model(nested, self.crowd.correlation)
         (rows, _, cells), signal = self.judged, features.contrast / features.spread
@@ -312,18 +312,18 @@ class _AtLimit:
         return found
 
     def observed(self, panels: list[Pooled]) -> Observations:
-        """Observations of `judged` events for the regression on the contrasts that each of the `panels` pooled."""
+        """Observations of `judged` events for the regression of outcomes on the contrasts pooled by each panel."""
         contrasts, by = np.stack([each.contrasts for each in panels], axis=1), self.judged[1]
         return Observations(contrasts, by.offset, by.outcomes, by.weight)
 
     def nodes(self, probability: Array, dependence: tuple[Dependent, ...] = ()) -> Nodes:
-        """Prior nodes of B panels with prior `probability` (B,), and with the prior of the sum of the weights."""
+        """Prior nodes, one for each of B panels, with `probability` (B,) and the crowd's prior of the weights' sum."""
         b = len(probability)
         prior, none = self.prior, np.zeros(b)
         return Nodes(probability, np.eye(b), none, prior.sums, dependence, none, prior.free)
 
     def of_worths(self, kinds: tuple[bool, ...]) -> tuple[Observations, Nodes]:
-        """Regression on one panel for each kind of dependence and each of `WORTHS`: observations and prior nodes."""
+        """Observations and prior nodes for the regression on one panel per kind of dependence and per `WORTHS`."""
         otherwise = [(each, self.features_otherwise(each)) for each in WORTHS]
         panels = [
             self.by_features(self.model(self.crowd.features(worth), nested=kind), features)
@@ -334,13 +334,13 @@ class _AtLimit:
         return self.observed(panels), self.nodes(prior)
 
     def worths(self, kinds: tuple[bool, ...]) -> Array:
-        """Posterior probabilities of `WORTHS`, over `kinds` of dependence, (W,)."""
+        """Posterior probability of each of `WORTHS`, (W,), summed over the `kinds` of dependence."""
         fit = fit_nodes(*self.of_worths(kinds), covariances=False)
         return np.asarray(fit.joint.sum(axis=1).reshape(len(kinds), -1).sum(axis=0))
 
     @cached_property
     def chosen(self) -> tuple[Array, tuple[Model, ...], Features, Array]:
-        """Probabilities of `WORTHS`, both dependences, features of experts, contrasts (A, N) by agreement."""
+        """Probabilities of `WORTHS`, two models of dependence, experts' features, contrasts (A, N) by agreement."""
         worths = self.worths((False, True))
         features = averaged(self.crowd.features, worths)
         models = tuple(self.model(features, nested=each) for each in (False, True))
@@ -350,7 +350,7 @@ class _AtLimit:
 
     @property
     def panels(self) -> list[Pooled]:
-        """Forecasts on `judged` events, pooled by each panel: A by agreement, then by features with each dependence."""
+        """Forecasts on `judged` events, pooled by each panel: A panels by agreement, then two by features."""
         worths, models, features, agreeing = self.chosen
         otherwise, cells = averaged(self.features_otherwise, worths), self.judged[2]
         own = [Features(otherwise.bias, each[cells.expert], features.spread[cells.expert]) for each in agreeing]
@@ -359,7 +359,7 @@ class _AtLimit:
 
     @cached_property
     def fit(self) -> tuple[Fit, Nodes]:
-        """Posterior of panels by agreement and by features, and their prior nodes."""
+        """Posterior of the panels by agreement and by features, and the prior nodes of these panels."""
         direction, prior = self.prior.direction, self.prior.probability
         _, first, which = np.unique(direction, axis=0, return_index=True, return_inverse=True)
         agreeing = (1.0 - sum(FEATURES)) * np.bincount(which.ravel(), prior)
@@ -372,7 +372,7 @@ class _AtLimit:
         return fit, nodes
 
     def imputed(self, unresolved: SparseContrasts) -> _Open:
-        """Open events, with class probabilities that the other forecasts on the event imply under one correlation."""
+        """Open events with class probabilities: for each forecast, those that the event's other forecasts imply."""
         cells = _cells(replace(unresolved, outcomes=np.zeros_like(unresolved.outcomes)), self.extremes.limit)
         worths, model = self.worths((False,)), Model(nested=False, rho=self.crowd.correlation)
         known = self.observed([self.by_features(model, averaged(self.features_otherwise, worths))])
@@ -402,7 +402,7 @@ class _AtLimit:
 
     @property
     def marginal(self) -> MarginalFeatures:
-        """Marginal features of each expert."""
+        """Features of each expert, from its own forecasts and shrunken towards the crowd's features."""
         found = self.chosen[2]
         return MarginalFeatures(logodds.unwhitened(found.bias), found.contrast, found.spread, self.crowd.correlation)
 
@@ -436,7 +436,7 @@ LEAST_SUM, LEAST_CONTRAST = 0.1, 1e-9
 
 
 def averaged(features: Callable[[float], Features], worths: Array) -> Features:
-    """Mean of `features` by worth, over `WORTHS` with probabilities `worths`."""
+    """Mean of `features(worth)` over the values `WORTHS` of `worth`, weighted by the probabilities `worths`."""
     return Features.averaged([features(each) for each in WORTHS], worths)
 
 
@@ -446,7 +446,7 @@ def _mixed(panels: list[Pooled], slopes: Array) -> Array:
 
 
 def _together(common: Parts, nested: Parts) -> Parts:
-    """Parts whose weights are the sum of those of `common` and `nested`, with a mixture of both dependences."""
+    """Parts whose weights are the sum of the weights of `common` and `nested`, with a mixture of both dependences."""
     whole, sizes = common.contrast + nested.contrast, [np.abs(each.contrast).sum() for each in (common, nested)]
     share = float(sizes[1] / sum(sizes)) if sum(sizes) > 0 else 0.0
     if min(share, 1.0 - share) < NEGLIGIBLE:
@@ -458,7 +458,7 @@ def _together(common: Parts, nested: Parts) -> Parts:
 
 
 def _sizes(cells: Cells) -> Array:
-    """Sum of squared contrasts of each event, (T,); ties are broken by the sums of the experts who forecast it."""
+    """Sum of squared contrasts of each event, (T,); ties are broken by the sums over all events of its experts."""
     square = (cells.contrasts**2).sum(axis=1)
     total = cells.by_expert(square)
     return cells.by_event(square * (1.0 + 1e-3 * total / max(float(total.max()), 1.0))[cells.expert])

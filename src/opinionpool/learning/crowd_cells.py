@@ -32,7 +32,7 @@ class Cells:
     forecast: Index | None = None  # (M,); which forecast each row is of; None if each is of its own
 
     def and_then(self, *others: Cells) -> Cells:
-        """Rows joined with `others` on further events; each of the others is one class of the same open forecasts."""
+        """These rows, then `others`: for each possible outcome, the rows of all open forecasts with that outcome."""
         every, rows, size = (self, *others), len(self.event), len(others[0].event)
         events = np.cumsum([0, *(each.events for each in every)]).tolist()
         return replace(
@@ -93,14 +93,14 @@ class Cells:
         return np.asarray(np.stack(summed, axis=-1).reshape(values.shape), dtype=np.float64)
 
     @property
-    def once(self) -> Array:
-        """Weight that a row loses when its forecast is left out, (M,): in total at most 1 for each forecast."""
+    def lost_weight(self) -> Array:
+        """Weight that each row loses when its forecast is left out, (M,): rows of one forecast lose at most 1."""
         return np.asarray(self.weight / np.maximum(self.of_forecast(self.weight), 1.0))
 
 
 @dataclass(frozen=True, eq=False)
 class Regressions:
-    """Sums for ridge regressions of values on signatures of outcomes, one regression for each element (...)."""
+    """Sums for ridge regressions of values on signatures of outcomes, one regression for each index (...)."""
 
     count: Array
     signs: Array
@@ -111,7 +111,7 @@ class Regressions:
 
     @classmethod
     def by_expert(cls, cells: Cells, values: Array) -> Regressions:
-        """Sums for one regression per expert, of `values` (M, K - 1)."""
+        """Sums for one regression per expert, of `values` (M, K - 1) on the outcomes' signatures."""
 
         def summed(each: Array) -> Array:
             return cells.by_expert(each) if each.ndim == 1 else np.stack([summed(own) for own in each.T], axis=-1)
@@ -119,15 +119,15 @@ class Regressions:
         return cls(*map(summed, products(cells, values)))
 
     def among(self, rows: Index | slice) -> Regressions:
-        """Regressions of the given experts or rows."""
+        """Regressions at the positions `rows`, of experts or of forecasts."""
         return Regressions(*(each[rows] for each in vars(self).values()))
 
     def without(self, cells: Cells, values: Array) -> Regressions:
         """Sums for one regression per row, (M,), over the other forecasts of the row's expert."""
-        own, once = cells.expert, cells.once
+        own, lost_weight = cells.expert, cells.lost_weight
 
         def less(total: Array, each: Array) -> Array:
-            weight = once if each.ndim == 1 else once[:, None]
+            weight = lost_weight if each.ndim == 1 else lost_weight[:, None]
             return np.asarray(total[own] - cells.of_forecast(weight * each))
 
         return Regressions(*map(less, vars(self).values(), products(cells, values)))
@@ -150,6 +150,6 @@ class Regressions:
 
 
 def products(cells: Cells, values: Array) -> tuple[Array, ...]:
-    """What `Regressions` sum of each row, with values (M, K - 1)."""
+    """Terms of each row that the fields of `Regressions` sum, in order, for `values` (M, K - 1)."""
     pairs = (cells.signs, cells.signs), (cells.signs, values), (values, values)
     return np.ones(len(values)), cells.signs, values, *((a * b).sum(axis=1) for a, b in pairs)

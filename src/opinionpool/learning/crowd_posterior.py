@@ -26,9 +26,9 @@ class CrowdPosterior(Posterior):
     nested: Mask  # (B,); whether its experts depend on each other as in the second of `parts`; else as in the first
     parts: tuple[Parts, ...]  # the panels of each kind of dependence together, as they count in the mean answer
     shift: Array  # (K - 1,); how far the intercept moved biases
-    # (3, N); of a whitened coordinate of each expert's bias, of its contrast, and of the logarithm of its spread
+    # (3, N); variance of a whitened coordinate of each expert's bias, of its contrast, and of its log spread
     variance: Array
-    turn: Array  # (K - 1, K - 1); from whitened coordinates to log-ratios
+    turn: Array  # (K - 1, K - 1); map from whitened coordinates to log-ratios
 
     @classmethod
     def by(
@@ -40,14 +40,14 @@ class CrowdPosterior(Posterior):
         variance: Array,
         turn: Array,
     ) -> CrowdPosterior:
-        """Return the posterior of the fit of B `panels`: contrasts (B, N), whether nested (B,), and parts."""
+        """Return the posterior from `fit` for B `panels`: contrasts (B, N), mask of nested panels (B,), and parts."""
         names = [_in_words(kind) for kind in nodes.dependence]
         rows = probability_rows("weights", names, nodes.probability, fit.joint.sum(axis=1)) + sum_rows(fit, nodes)
         about = dict(zip(("contrast", "nested", "parts"), panels, strict=True))
         return cls.with_rows(fit, rows, shift=shift, variance=variance, turn=turn, **about)
 
     def weight_interval(self, experts: int, level: float = 0.9) -> tuple[Array, Array]:
-        """Return bounds, (N,) each, of the weights' credible intervals in the whole crowd, less the weights' means."""
+        """Return bounds, (N,) each, of weights' credible intervals if all experts answer, less the mean weights."""
         sd = self.weight_sd(experts)
         low, high = (
             quantile(np.ones(1), np.zeros((1, len(sd))), sd[None], q) for q in ((1 - level) / 2, (1 + level) / 2)
@@ -55,7 +55,7 @@ class CrowdPosterior(Posterior):
         return low, high
 
     def weight_sd(self, experts: int) -> Array:  # noqa: ARG002 - those of the crowd
-        """Return the posterior standard deviation of each weight in the whole crowd, (N,)."""
+        """Return the posterior standard deviation of each weight if all experts answer, (N,)."""
         weights = np.array([part.weights for part in self._panels])
         covariance = self.whole_covariance[-len(weights) :, -len(weights) :]
         of_panels, (among, scale) = (
@@ -67,7 +67,7 @@ class CrowdPosterior(Posterior):
         return np.asarray(np.sqrt(np.maximum(of_panels, 0.0) + own))
 
     def of_all(self, duplicates: Duplicates) -> Self:
-        """Return the posterior of all experts, from that of the distinct ones."""
+        """Return the posterior of all experts' weights, from this posterior of the distinct experts'."""
         contrast, variance = (duplicates.rows(each.T).T.copy() for each in (self.contrast, self.variance))
         parts = tuple(duplicates.parts(part) for part in self.parts)
         return replace(self, contrast=contrast, parts=parts, variance=variance)
@@ -106,7 +106,7 @@ class CrowdPosterior(Posterior):
         return np.asarray(of_bias + sum(np.einsum("tna,n,tnb->tab", each, own, each) for each, own in pairs))
 
     def _beyond_bias(self, panel: Panel, batch: Batch, rows: slice, extremes: Extremes) -> Array:
-        """Return robust contrasts less biases, the intercept not counted as a bias, (T, N, K - 1)."""
+        """Return robust contrasts less experts' own biases (without the intercept's part), (T, N, K - 1)."""
         some = batch.some(rows)
         return np.asarray(extremes.believed(some.contrasts(), some.base.absent) - panel.bias_ratios + self.shift)
 

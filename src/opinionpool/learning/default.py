@@ -57,13 +57,13 @@ def default_fit(
 ) -> DefaultFit:
     """Fit of the default pool to contrasts, with or without resolved events.
 
-    Where the data are a sample, which decides on dependence and biases, `every` returns all resolved events in blocks.
-    With `answers_only`, neither what is still open nor what each expert is like by itself is found out.
+    If `data` are a sample, which decides on dependence and biases, `every` returns all resolved events in blocks.
+    With `answers_only`, neither posterior covariances nor the experts' marginal features are computed.
 
     Raises
     ------
     ArgumentError
-        If a bias is believed that these classes, or options, cannot have.
+        If a bias is believed where there are more than two classes, or events have options of their own.
     """
     whole, experts, options, of_all = data, data.experts, data.absent is not None, believed
     if options and believed.bias.value.any():
@@ -88,7 +88,7 @@ def default_fit(
 def _distinct(
     data: DenseContrasts, believed: Believed, every: Blocks | None = None
 ) -> tuple[Duplicates, DenseContrasts, Believed, Array]:
-    """Distinct experts, their contrasts, the beliefs about them, and L° less the believed prior, (K - 1,)."""
+    """Duplicates, contrasts of the distinct experts, beliefs about these, and L° less the believed prior, (K - 1,)."""
     blocks = (block.contrasts for block in every()) if every else ()
     duplicates = Duplicates.among(data.contrasts, data.experts, believed.named, blocks)
     data = data.by(duplicates.first)
@@ -155,9 +155,9 @@ def _weighed(
     again: Callable[[DenseContrasts, Blocks | None], float],
     known: tuple[float, float],
 ) -> Members:
-    """Members updated by the outcomes of all events, or of a sample that decides; `known` is the log pool's evidence.
+    """`members` updated by all outcomes, or by a decisive sample; `known`: log pool's evidence by all, by the sample.
 
-    Where events count otherwise in comparisons, evidence is found `again`.
+    Where events have other weights in comparisons, `again` computes the evidence with these.
     """
     among = rows.in_comparison
     of_all, of_sample = known if among is rows else (None, again(among, None))
@@ -189,10 +189,10 @@ def _compared(
 
 
 def _prior(rows: DenseContrasts, believed: Believed, limit: float) -> tuple[Array, Nodes]:
-    """Contrasts of the experts' null forecasts, (N, K - 1), by biases at a limit of extremes; and prior nodes.
+    """Contrasts (N, K - 1) of experts' null forecasts (without information), extremes at `limit`; and prior nodes.
 
-    Where classes are not alike, as in order or rare, all experts seem biased against those that are far from the
-    others: a share of that is taken for an error, and how far that may be off is open about the intercept.
+    If classes are ordered or rare, all experts seem biased against classes that are far from the others: a share of
+    their common bias is taken for an error, and the uncertainty of this share adds to the intercept's variance.
     """
     nodes = prior_nodes(believed, rows.free, options=rows.absent is not None)
     plain = np.tile(-rows.away, (rows.contrasts.shape[1], 1))

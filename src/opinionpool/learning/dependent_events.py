@@ -39,11 +39,11 @@ WORTH_SAYING, WORTH_ASKING, ENOUGH_DAYS = 0.95, 0.25, 10
 def independent_weight(
     forecasts: Forecasts, reference: Array, weight: Array, floor: float
 ) -> tuple[Array, Array | None, tuple[Note, ...]]:
-    """Frequencies of the events, (T,), divided by the design effect of dependent events, and notes on this.
+    """Event weights (T,) divided by the design effect of dependent events: for fits, for comparisons; and notes.
 
-    The first are for coefficients, the second for comparing answers; None where they are as given. Groups are looked
-    at; without any, the days on which events closed or were resolved. Days on which forecasts were made reduce nothing,
-    but where surprises follow them a note asks whether events closed then, too.
+    Weights for comparisons of answers are None if nothing changes. Events depend within groups or, without groups, if
+    they closed or were resolved on one day. Events forecast on one day keep their weight, but if their residuals are
+    alike, a note asks whether they closed then, too.
     """
     known = by_group(forecasts) or by_settlement(forecasts)
     found = known or by_date(forecasts)
@@ -73,9 +73,9 @@ def independent_weight(
 def independent_share(residuals: Sequence[tuple[Array, int]], member: Index, weight: Array, days: int = 0) -> Array:
     """Number of independent events that each event of a group counts as, (G,): the least over the coefficients.
 
-    Where n events have a correlation of r, each tells 1 / (1 + (n - 1) r), and less where that lasts over the first
-    `days` groups. The logarithm of this is averaged over what is believed of r and what the residuals (T, p) of each
-    coefficient, of whose columns so many are free, say of it, so that one event moves it little.
+    Each of n events with a correlation of r counts as 1 / (1 + (n - 1) r), and as less if the first `days` groups,
+    which are days, are correlated too. The logarithm is averaged over the posterior of r, so that one event moves it
+    little; `residuals` has, for each coefficient, score residuals (T, p) and how many of their columns are free.
     """
     size = np.bincount(member, weights=weight)
     grid = [(r, phi) for r in SHARED for phi in (LASTING if days > 1 and r > 0 else (0.0,))]
@@ -150,7 +150,7 @@ class _Answers(NamedTuple):
 def _residuals(
     forecasts: Forecasts, reference: Array, answers: _Answers, used: npt.NDArray[np.bool_]
 ) -> tuple[list[tuple[Array, int]], Array]:
-    """Score residuals of the believed pool by intercept and slope, each with its free columns; and gains, (T, 1).
+    """Score residuals of the default pool for intercept and for slope, with numbers of free columns; and gains (T, 1).
 
     A gain is the log probability of what happened by the believed pool less that by the simple average.
     """

@@ -34,8 +34,8 @@ FIRST, HEAD = 64, 1 << 16
 class Duplicates:
     """Map from experts to the distinct experts whose forecasts they repeat.
 
-    Experts without any forecast are taken to be like the others on average, but for what is believed of them. If all
-    the others are constant, each of these is distinct.
+    Experts without any forecast have the mean features of the others, scaled by the beliefs about them. If all other
+    experts are constant, each expert without forecasts is distinct.
     """
 
     source: npt.NDArray[np.intp]  # (N,); the distinct expert behind each, `CONSTANT` or, without any forecast, `NEW`
@@ -48,7 +48,7 @@ class Duplicates:
     ) -> Duplicates:
         """Find duplicates in contrasts (T, N, K - 1), NaN where missing; `named` experts (N,) are never constant.
 
-        Of a sample they are checked against the contrasts of all events, in blocks.
+        If `forecast` is a sample, duplicates are checked on `every`, blocks of the contrasts of all events.
         """
         if _all_differ(forecast):
             everybody = np.arange(len(experts))
@@ -74,14 +74,14 @@ class Duplicates:
         experts: tuple[str, ...],
         several: tuple[int, int] = SEVERAL,
     ) -> Duplicates:
-        """Find duplicates in the contrasts (M, K - 1) of forecasts; `several` is as `SEVERAL`."""
+        """Find duplicates in M contrasts (M, K - 1); `several`: forecasts needed to be constant, as `SEVERAL`."""
         return cls._by(_Statements.of(event, expert, contrast, len(experts)), experts, None, several)
 
     @classmethod
     def _by(
         cls, those: _Statements, experts: tuple[str, ...], named: Mask | None, several: tuple[int, int] = SEVERAL
     ) -> Duplicates:
-        """Duplicates and constant experts, by the statements of each expert."""
+        """Return duplicates and constant experts, found in `those`, summaries of each expert's forecasts."""
         count, different, behind = those.count, those.different, np.arange(len(experts))
         constant = ((different == 1) & (count >= several[0])) | (~those.beyond & (count >= several[1]))
         constant &= True if named is None else ~named
@@ -103,13 +103,13 @@ class Duplicates:
 
     @property
     def counts(self) -> Array:
-        """Count of each expert, (N,): 1 / m for m duplicates of each other, 0 for constant experts, 1 for new ones."""
+        """How many distinct experts each expert counts as, (N,): 1/m for m duplicates, 0 if constant, 1 if new."""
         known, found = self.source >= 0, self.new.astype(np.float64)
         found[known] = 1.0 / np.bincount(self.source[known])[self.source[known]]
         return found
 
     def parts(self, parts: Parts) -> Parts:
-        """Parts of all experts from `parts` of the distinct ones; duplicates share one weight."""
+        """Parts of all experts from `parts` of the distinct experts; duplicates share one weight."""
         n = len(self.source)
         if len(self.first) == n:
             return parts
@@ -123,13 +123,13 @@ class Duplicates:
         return Parts(self.rows(parts.contrast), spread, dependence, source=source if len(kept) < n else None)
 
     def as_believed(self, values: Array, believed: Array) -> Array:
-        """`values` (N,), a new expert's times `believed` of it over the mean of `believed` of distinct experts."""
+        """Return `values` (N,), those of new experts times `believed` over its mean for distinct experts."""
         if len(self.first) == 0:
             return values
         return np.asarray(np.where(self.new, values * (believed / believed[self.first].mean()), values))
 
     def _dependence(self, among: Dependence, source: Index) -> Dependence:
-        """Return the dependence of P experts from `among`, that of the distinct ones; `source` (P,) maps to these."""
+        """Return the dependence of P experts from `among`, that of the distinct experts at places `source` (P,)."""
         n, known, new = len(source), source >= 0, source == NEW
         if known.all():
             return among
@@ -162,7 +162,7 @@ class Duplicates:
         return MatrixCorrelation(matrix)
 
     def rows(self, values: Array) -> Array:
-        """Values (N, ...) of all experts from those of distinct ones: the mean for new, 0 for constant experts."""
+        """Values (N, ...) of all experts from `values` of distinct ones: the mean for new, 0 for constant experts."""
         full = np.zeros((len(self.source), *values.shape[1:]))
         if len(self.first):
             full[self.source >= 0] = values[self.source[self.source >= 0]]
@@ -171,28 +171,28 @@ class Duplicates:
 
 
 class _Statements:
-    """What N experts say: how often, up to three different contrasts, and sums of hashes of contrasts and events."""
+    """Summary of each expert's forecasts: count, up to three different contrasts, hashes of contrasts and events."""
 
     def __init__(self, n: int, d: int) -> None:
         self.count = np.zeros(n, dtype=np.intp)
-        self.beyond = np.zeros(n, dtype=bool)  # who says anything but the prior
+        self.beyond = np.zeros(n, dtype=bool)  # experts with a forecast that differs from the prior
         self.examples = np.full((DUPLICATED[1], n, d), np.nan)
         self.hashes = np.zeros((2, n))
 
     @classmethod
     def of(cls, event: Index, expert: Index, contrast: Array, n: int) -> _Statements:
-        """What contrasts (M, K - 1) of forecasts say."""
+        """Summary for n experts of forecasts with the contrasts (M, K - 1)."""
         found = cls(n, contrast.shape[1])
         found.add(event, expert, contrast)
         return found
 
     @property
     def different(self) -> Index:
-        """Number of different contrasts of each expert, (N,), as far as they are counted."""
+        """Number of different contrasts of each expert, (N,), counted up to `DUPLICATED[1]`."""
         return np.asarray(np.count_nonzero(~np.isnan(self.examples[..., 0]), axis=0))
 
     def forget(self, experts: Mask) -> None:
-        """Take back everything by the `experts` (N,)."""
+        """Remove all forecasts by the experts in the mask `experts` (N,)."""
         self.count[experts], self.beyond[experts], self.hashes[:, experts] = 0, False, 0.0
         self.examples[:, experts] = np.nan
 
@@ -215,13 +215,13 @@ class _Statements:
 
 
 def _cells(forecast: Array, start: int = 0) -> tuple[Index, Index, Array]:
-    """Events, from `start` on, experts and contrasts (M, K - 1) of the forecasts in an array (T, N, K - 1)."""
+    """Event numbers (from `start` on), experts and contrasts (M, K - 1) of the forecasts in an array (T, N, K - 1)."""
     event, expert = np.nonzero(~np.isnan(forecast[..., 0]))
     return event + start, expert, forecast[event, expert]
 
 
 def _all_differ(forecast: Array) -> bool:
-    """Return True if nobody's forecast is missing and the forecasts on the first events rule out duplicates."""
+    """Return True if no forecast is missing and the forecasts on the first events rule out duplicates."""
     first = forecast[:FIRST, :, 0]
     if forecast.shape[2] > 1 or len(first) < DUPLICATED[0] or np.isnan(forecast).any():
         return False
@@ -242,8 +242,8 @@ def _notes(source: npt.NDArray[np.intp], experts: tuple[str, ...]) -> tuple[Note
 def counted_once(event: Index, expert: Index, source: Index) -> tuple[Array, Index]:
     """Count of each of M forecasts, 1 / m for m duplicates, and index of its distinct forecast, (M,) each.
 
-    Duplicates on an event count for one together, constant experts for none, and those without a forecast when
-    duplicates were looked for are each by themselves. `source` is the distinct expert behind each expert.
+    Duplicates' forecasts on one event count as 1 in total, those of constant experts as 0. `source` (N,) is the
+    distinct expert behind each expert; an expert who had no forecast when duplicates were sought is distinct.
 
     >>> counted_once(np.array([0, 0, 0, 1]), np.array([0, 1, 2, 0]), np.array([0, 0, CONSTANT]))[0].tolist()
     [0.5, 0.5, 0.0, 1.0]

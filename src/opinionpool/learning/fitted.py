@@ -42,28 +42,28 @@ class FittedPanel(Tabular):
     prior : ndarray or None, shape (K,)
         The reference used, as class probabilities; None if each event had its own.
     structure : str
-        What was learned: one of `STRUCTURES` but "auto", "default", "crowd", or "assumed" (nothing).
+        One of `STRUCTURES` but "auto", "default", "crowd", or "assumed" if nothing was learned.
     events : ndarray, shape (K,)
         Weight of the resolved events by outcome.
     counts : ndarray, shape (N,)
         Weight of each expert's forecasts on resolved events.
     present : ndarray of bool, shape (N,)
-        Who made a forecast, on whatever event.
+        Which experts made a forecast on any event, resolved or not.
     notes : tuple of Note
     marginal : MarginalFeatures or None
-        What the data say of each expert by itself, where the panel's own features follow from its weights.
+        Features of each expert from its own forecasts, if the panel's features follow from its weights.
     posterior : Posterior or None
-        Of intercept and weights, where it is known.
+        Posterior of intercept and weights, if it is known.
     topics : TopicEffects or None
-        Intercepts and slopes by topic, where events have topics.
+        Intercepts and slopes by topic, if events have topics.
     members : Members or None
-        What else is mixed with the panel's answers.
+        The mixture of the panel's answers with other pools, if there is one.
     recency : Recency or None
-        How fast forecasts go stale, where their times are known.
+        How fast forecasts go stale, if their times are known.
     coding : Coding or None
-        What levels and votes count as, and a 0 by who rounds.
+        Probabilities that levels, votes and rounded zeros stand for.
     known : Problem, LeftOut or None
-        Resolved events that it was learned from, or what `left_out` is of these, where the posterior is known.
+        Resolved events from which the panel was learned, or `left_out` for these, if the posterior is known.
     """
 
     rule: ClassVar[str] = "gaussian"
@@ -123,12 +123,12 @@ class FittedPanel(Tabular):
 
     @property
     def experts(self) -> tuple[str, ...]:
-        """N names."""
+        """Names of the N experts."""
         return self.panel.names
 
     @property
     def classes(self) -> tuple[object, ...]:
-        """K labels."""
+        """Labels of the K classes."""
         return self.panel.classes
 
     @property
@@ -138,7 +138,7 @@ class FittedPanel(Tabular):
 
     @property
     def weights(self) -> Array:
-        """Weights when everybody who made a forecast is present, (N,); 0 for the others."""
+        """Weights if all experts with a forecast in the fit answer, (N,); 0 for the other experts."""
         return np.asarray(self.panel.weights_for(self.present[None])[0])
 
     def pool(
@@ -150,7 +150,7 @@ class FittedPanel(Tabular):
     ) -> Array:
         """Pooled probability, as `Panel.pool`, with the prior of the fit unless another is given.
 
-        `topics` is the topic of all events or one for each; where none is given, or "", topics are not looked at.
+        `topics` is the topic of all events, or one for each event; without a topic, or with "", no effect is added.
 
         Raises
         ------
@@ -163,7 +163,7 @@ class FittedPanel(Tabular):
         return batch.as_asked(logodds.public_probabilities(self._answers(batch, topics)))
 
     def _answers(self, batch: Batch, topics: npt.ArrayLike | None, p: Array | None = None) -> Array:
-        """Answers (T, K), with topic effects and the other members; `p` are the log pool's answers, if known."""
+        """Answers (T, K) with topic effects and other members; `p` are the log pool's answers, if known."""
         # The base rate moves what the members say together.
         within, floor = batch if self.members is None else batch.at_prior, self.panel.settings.pool_floor
         p = answer_rows(self.panel.answers(within), batch.classes) if p is None else p
@@ -177,7 +177,7 @@ class FittedPanel(Tabular):
         return logodds.pooled_probabilities(logodds.prior_log_ratios(both) + batch.shift, batch.prior, floor)
 
     def topic_shift(self, p: Array, batch: Batch, topics: npt.ArrayLike, *, uncertain: bool = False) -> TopicShift:
-        """Topic effects on the common answers `p` (T, K), 0 where nobody answered; `uncertain` for an interval."""
+        """Topic effects on the answers `p` (T, K), 0 where nobody answered; `uncertain` if for an interval."""
         assert self.topics is not None
         common = logodds.prior_log_ratios(p) - batch.start
         labels = np.broadcast_to(np.ravel(np.asarray(topics, dtype=object)), len(p))
@@ -195,15 +195,15 @@ class FittedPanel(Tabular):
     ) -> Array:
         """Pooled probability of every event of some forecasts, (T,) or (T, K), without an array of events x experts.
 
-        Forecasts may be by some of the experts, in any order. Their own priors are looked at only where events have
-        options of their own, equally probable beforehand if there is no prior.
+        Forecasts may be by some of the experts, in any order. Events' own priors are used only if events have options
+        of their own, which are equally probable if they have no prior.
 
         Raises
         ------
         ExpertError
-            If an expert is not among those who were learned.
+            If an expert is not one of the panel's.
         ArgumentError
-            If events have options of their own, and what was learned holds for classes that all share.
+            If events have options of their own, but the panel was learned from events with shared classes.
         """
         if prior is None and forecasts.options is not None:
             prior = own_priors(forecasts, None)
@@ -215,7 +215,7 @@ class FittedPanel(Tabular):
     def completed(
         self, p: Array, forecasts: Forecasts, prior: npt.ArrayLike, base_rate: npt.ArrayLike | None = None
     ) -> Array:
-        """Answers with topics and the other members, from `p`, the panel's answers to `forecasts` discounted by age."""
+        """Answers with topic effects and other members, from the panel's answers `p` to age-discounted `forecasts`."""
         topics = None if self.topics is None else forecasts.topics
         if topics is None and self.members is None:
             return p
@@ -243,7 +243,7 @@ class FittedPanel(Tabular):
         Raises
         ------
         LearningError
-            If this panel was learned in a way that does not say how sure it is.
+            If this panel was learned in a way that gives no posterior.
         """
         if self.posterior is None:
             raise LearningError(
@@ -281,7 +281,7 @@ class FittedPanel(Tabular):
         return ends[0], ends[1]
 
     def aged(self, forecasts: Forecasts, prior: npt.ArrayLike) -> Forecasts:
-        """Forecasts with probabilities in place of levels of scales, and discounted by age."""
+        """Forecasts as probabilities instead of levels of a scale, and discounted by age."""
         if self.coding is not None:
             forecasts = self.coding.forecasts(forecasts)
         if self.recency is None or forecasts.made is None or forecasts.options is not None:

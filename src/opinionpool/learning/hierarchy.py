@@ -27,26 +27,26 @@ ROUNDS, FEWER_ROUNDS = 6, 3
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """Bias (..., K - 1), contrast and spread of experts, whitened; the spread is of a new forecast (predictive)."""
+    """Whitened features of experts: bias (..., K - 1), contrast (...), predictive spread of a new forecast (...)."""
 
     bias: Array
     contrast: Array
     spread: Array
 
     def among(self, rows: Index | slice) -> Features:
-        """Features in the given rows."""
+        """Features at the positions `rows`."""
         return Features(self.bias[rows], self.contrast[rows], self.spread[rows])
 
     @classmethod
     def averaged(cls, each: list[Features], probability: Array) -> Features:
-        """Mean of alternative features: of biases, contrasts and variances."""
+        """Mean of alternative features, weighted by `probability`; of spreads, the root mean square."""
         found = zip(*(vars(one).values() for one in each), strict=True)
         bias, contrast, spread = (np.stack(one, axis=-1) for one in found)
         return cls(bias @ probability, contrast @ probability, np.sqrt(spread**2 @ probability))
 
 
 class Start(NamedTuple):
-    """Start of a fit: the crowd's correlation, and N experts' differences in bias and contrast, and spreads."""
+    """Start of a fit: the crowd's correlation, N experts' spreads, and their differences from its bias and contrast."""
 
     correlation: float
     bias: Array
@@ -56,26 +56,26 @@ class Start(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Hierarchy:
-    """Features of a crowd, and the sums from which each expert's follow."""
+    """Features of a crowd, and the sums from which each expert's features follow."""
 
     bias: Array  # (K - 1,)
     # contrast, variance, correlation: the crowd's
     contrast: float
     variance: float
     correlation: float
-    values: Array  # (M, K - 1); forecasts less what is expected of the crowd and what all on that event share
-    sums: Regressions  # of those, by expert
+    values: Array  # (M, K - 1); contrasts less the crowd's expectation and the part shared by forecasts on the event
+    sums: Regressions  # of `values`, by expert
     own_squares: Array  # (N,); sums of squared residuals by expert
     length: float  # squared length of the signature of one event
-    squares: Array  # (M,); squared residuals, with what is shared
-    errors: Array  # (M, K - 1); these residuals, standardised
+    squares: Array  # (M,); squared residuals, including the shared part
+    errors: Array  # (M, K - 1); standardised residuals, including the shared part
     biased: bool  # whether experts may be biased
 
     @classmethod
     def learn(cls, cells: Cells, believed: Believed, start: Start | None = None) -> Hierarchy:
         """Fit the hierarchy by rounds that update shared residuals, experts' features and the crowd's features in turn.
 
-        `start` is what was found in nearly the same forecasts.
+        `start` is the `start` of a hierarchy for nearly the same forecasts.
         """
         centre = Centre.of(believed, 1)
         if start is None:
@@ -92,7 +92,7 @@ class Hierarchy:
 
     @classmethod
     def _after(cls, start: Start, cells: Cells, centre: Centre) -> Hierarchy:
-        """Hierarchy after one round of updates; `errors` are not yet divided by the spread of their expert."""
+        """Hierarchy after one round of updates; `errors` are not yet divided by their experts' spreads."""
         length = float((cells.signs**2).sum(axis=1).mean())
         bias, contrast = _crowd(cells, start.correlation, length, centre)
         residual = cells.contrasts - bias - contrast * cells.signs
@@ -112,29 +112,29 @@ class Hierarchy:
         return Start(self.correlation, found.bias - self.bias, found.contrast - self.contrast, found.spread)
 
     def features(self, worth: float) -> Features:
-        """Features of all experts, (N,), beside whose forecasts the crowd counts as `worth`."""
+        """Features of all experts, (N,), shrunken towards the crowd's, which count as `worth` forecasts."""
         bias, contrast, *_ = self.sums.solve(_worth(worth, biased=self.biased), self.length)
         own, of_bias, of_contrast = self._open(worth)
         open_ = own * (of_bias + of_contrast * self.length / self.sums.signs.shape[-1])
         return Features(self.bias + bias, self.contrast + contrast, np.sqrt(own / (1.0 - self.correlation) + open_))
 
     def otherwise(self, cells: Cells) -> Hierarchy:
-        """Hierarchy that has each forecast's expert, learned without that forecast, in place of the experts, (M,)."""
-        squares = self.own_squares[cells.expert] - cells.of_forecast(cells.once * self.squares)
+        """Hierarchy with one entry per forecast, (M,): its expert, learned without this forecast."""
+        squares = self.own_squares[cells.expert] - cells.of_forecast(cells.lost_weight * self.squares)
         return replace(self, sums=self.sums.without(cells, self.values), own_squares=np.maximum(squares, 0.0))
 
     def among(self, rows: Index | slice) -> Hierarchy:
-        """Hierarchy with those experts, or forecasts, that are in the given rows."""
+        """Hierarchy with only the experts, or forecasts, at the positions `rows`."""
         return replace(self, sums=self.sums.among(rows), own_squares=self.own_squares[rows])
 
     def open_variances(self, worth: float) -> Array:
-        """Posterior variances of a coordinate of the bias, of the contrast and of the log spread, (3, N)."""
+        """Posterior variances of each coordinate of the bias, of the contrast and of the log spread, (3, N)."""
         own, of_bias, of_contrast = self._open(worth)
         # A variance has been seen so often as its worth and its forecasts say, each time with one of twice its square.
         return np.array([own * of_bias, own * of_contrast, 0.5 / (worth + self.sums.count)])
 
     def _open(self, worth: float) -> tuple[Array, Array, Array]:
-        """Variance of forecasts by experts less what all share, and what is open of biases and contrasts about it."""
+        """Each expert's variance without the shared part, and variances of bias and contrast relative to it, (N,)."""
         ridge = _worth(worth, biased=self.biased)
         own = (worth * self.variance + self.own_squares) / (worth + self.sums.count)
         # What all on an event share is taken out before bias and contrast are found.
@@ -142,12 +142,12 @@ class Hierarchy:
 
 
 def _worth(worth: float, *, biased: bool) -> tuple[float, float]:
-    """What the crowd's bias and contrast count for an expert, in forecasts."""
+    """Numbers of forecasts that the crowd's bias and contrast count as; infinite for the bias if not `biased`."""
     return (worth if biased else np.inf), worth
 
 
 def _crowd(cells: Cells, rho: float, length: float, centre: Centre) -> tuple[Array, float]:
-    """Bias and contrast of the crowd by generalised least squares: n forecasts of an event count n/(1 + (n − 1)rho)."""
+    """Bias and contrast of the crowd by generalised least squares: an event's n forecasts count n/(1 + (n − 1)rho)."""
     number = cells.number
     alike = cells.weight / (1.0 + (number[cells.event] - 1.0) * rho)
     biased, believed = float(centre.bias.mean()), float(centre.contrast.mean())
@@ -161,7 +161,7 @@ def _crowd(cells: Cells, rho: float, length: float, centre: Centre) -> tuple[Arr
 
 
 def _of_expert(cells: Cells, bias: Array, contrast: Array) -> Array:
-    """Difference of each forecast's expectation from the crowd's, by bias and contrast of its expert, (M, K - 1)."""
+    """Expected contrast of each forecast less the crowd's, (M, K - 1), by `bias` and `contrast` of its expert."""
     return np.asarray(bias[cells.expert] + contrast[cells.expert][:, None] * cells.signs)
 
 

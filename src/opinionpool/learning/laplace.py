@@ -1,4 +1,4 @@
-"""The posterior of intercept and weights: nodes of the prior, each by Laplace's approximation (docs/model.md, 10).
+"""The posterior of intercept and weights, by Laplace's approximation at each node of the prior (docs/model.md, 10).
 
 The quadratic function about one point finds the nodes that matter (`opinionpool.learning.quadratic`). Of few events
 these are then fitted, each to its own mode; of many, where all modes are near the mean, the quadratic function about
@@ -49,7 +49,7 @@ _KEPT = 1 << 20
 
 
 class Normals(NamedTuple):
-    """A mixture of M normals of intercept and weights."""
+    """Mixture of M normal distributions of intercept and weights."""
 
     probability: Array  # (M,)
     mean: Array  # (M, K - 1 + N)
@@ -63,17 +63,17 @@ class Fit:
     Attributes
     ----------
     mean : ndarray, shape (K - 1 + N,)
-        Of intercept and weights.
+        Posterior mean of intercept and weights.
     joint : ndarray, shape (B, J)
-        Posterior probabilities of nodes and sums.
+        Posterior probability of each node with each normal of the weights' sum.
     normals : Normals or None
     evidence : float
         Log marginal likelihood.
     topics : TopicEffects or None
     point : ndarray or None
-        Coefficients about which there is a quadratic function, in coordinates of the fit.
+        Coefficients about which the log-likelihood was expanded, in coordinates of the fit.
     by_quadratic : float
-        Log marginal likelihood by that.
+        Log marginal likelihood by the quadratic expansion.
     """
 
     mean: Array
@@ -102,9 +102,9 @@ P = TypeVar("P", bound=Centred)
 
 
 def approximate(design: Design, nodes: Nodes, start: Array | None = None) -> tuple[Levels, Array]:
-    """Return the posterior by a quadratic function about the mode under a normal prior with the mixture's moments.
+    """Return the posterior by an expansion about a mode, and the mode: under one normal with the prior's moments.
 
-    The mode comes second; where the search starts changes nothing.
+    The prior is `nodes`; `start` is where the search for the mode starts, and does not change the mode.
     """
     d, (middle, sd, vector) = nodes.free, nodes.moments
     mean, root = np.concatenate([np.zeros(d), middle]), np.zeros((design.size, design.size))
@@ -118,7 +118,7 @@ def approximate(design: Design, nodes: Nodes, start: Array | None = None) -> tup
 
 
 def evidence(observed: Observations, nodes: Nodes, start: Array | None = None) -> tuple[float, Array]:
-    """Return the log marginal likelihood and the posterior mean of coefficients, by one quadratic function."""
+    """Return the log marginal likelihood and the posterior mean of coefficients, by one quadratic expansion."""
     basis = _basis(observed, nodes)
     start = _along(start, basis, observed.free)
     found, _ = approximate(observed.design_along(basis), nodes.along(basis), start)
@@ -126,7 +126,7 @@ def evidence(observed: Observations, nodes: Nodes, start: Array | None = None) -
 
 
 def fit_nodes(observed: Observations, nodes: Nodes, *, covariances: bool = True, start: Array | None = None) -> Fit:
-    """Return the posterior of the coefficients of observed events."""
+    """Return the posterior of intercept and weights, from observed events and the prior `nodes`."""
     d, basis = observed.free, _basis(observed, nodes)
     design, among, start = observed.design_along(basis), nodes.along(basis), _along(start, basis, d)
     names = () if observed.topics is None else observed.topics.names
@@ -153,7 +153,7 @@ def fit_all(
     *,
     covariances: bool = True,
 ) -> Fit:
-    """Return the posterior by the likelihood of many events; `start` is a mean nearby, such as that given a sample."""
+    """Return the posterior by the likelihood of many events; `start` is a mean nearby, such as a sample's."""
     start = np.append(start, np.zeros(len(names) * (nodes.free + 1)))
     found, point = about_mean(likelihood, partial(Levels.of, nodes=nodes), start, SMALL)
     pairs = found.likely(NEGLIGIBLE, len(start) - found.about.slope.size, covariances=covariances)
@@ -163,7 +163,7 @@ def fit_all(
 def evidence_near(fit: Fit, events: Observations | Likelihood, nodes: Nodes) -> float:
     """Return the log marginal likelihood of events whose frequencies differ from those of a fit.
 
-    How far it differs from the fit's, two quadratic functions about one point say.
+    The difference from the fit's is that of two quadratic expansions about one point.
     """
     assert fit.point is not None
     if isinstance(events, Observations):
@@ -175,9 +175,9 @@ def evidence_near(fit: Fit, events: Observations | Likelihood, nodes: Nodes) -> 
 
 
 def about_mean(likelihood: Likelihood, posterior: Callable[[Arrow], P], start: Array, small: float) -> tuple[P, Array]:
-    """Return the posterior by a quadratic function about its own mean, which Newton steps find (to `small`).
+    """Return the posterior by an expansion about its own mean, found by Newton steps (to `small`); and that mean.
 
-    The point about which it is comes second.
+    `posterior` makes a posterior from an expansion; `small` is the length of the last step in standard deviations.
     """
     for _ in range(STEPS):
         about, point = likelihood(start), start
@@ -189,7 +189,7 @@ def about_mean(likelihood: Likelihood, posterior: Callable[[Arrow], P], start: A
 
 
 def _averaged(found: Levels, pairs: Pairs, nodes: Nodes, basis: Array | None, names: tuple[str, ...]) -> Fit:
-    """Return the average over `pairs` of a node and a sum; weights are coordinates along `basis` if there is one."""
+    """Return the fit averaged over `pairs` of a node and a sum of weights; weights are along `basis`, if given."""
     q, probability, node, total = found.about.cross.shape[2], pairs.probability, pairs.node, pairs.total
     d, means, whole = found.about.slope.shape[1] - 1, pairs.mean[:, :q], pairs.covariance
     joint = np.zeros((len(nodes.probability), len(nodes.sums.value)))
@@ -211,7 +211,7 @@ def _averaged(found: Levels, pairs: Pairs, nodes: Nodes, basis: Array | None, na
 
 
 def _topic_effects(found: Levels, pairs: Pairs, names: tuple[str, ...], basis: Array | None) -> TopicEffects:
-    """Return the posterior of intercepts and slopes of topics, with covariances if the pairs have them."""
+    """Return the posterior of intercepts and slopes of topics, with covariances if `pairs` have covariances."""
     (g, size, q), p, whole, each = found.about.cross.shape, pairs.probability, pairs.covariance, np.arange(len(names))
     share, roots = np.bincount(pairs.level, p, len(found.each)), topic_roots(size - 1)
     mean, within, cross = p @ pairs.mean, np.zeros((g, size, size)), np.zeros((g, size, q))
@@ -243,7 +243,7 @@ def _topic_effects(found: Levels, pairs: Pairs, names: tuple[str, ...], basis: A
 
 
 def prior_fit(nodes: Nodes, *, covariances: bool = True) -> Fit:
-    """Return the prior as a fit, without any outcome."""
+    """Return the prior in the form of a fit, for a panel without any outcome."""
     joint, sums, v = np.outer(nodes.probability, nodes.sums.probability), nodes.sums, nodes.direction
     n, d = v.shape[1], nodes.free
     mean = np.concatenate([np.zeros(d), nodes.mean])
@@ -349,7 +349,7 @@ def _expanded(normals: Normals, beyond: Array, basis: Array | None, d: int) -> N
 
 
 def _along(values: Array | None, basis: Array | None, d: int) -> Array | None:
-    """Return the projection of intercepts and weights on `basis`, as coefficients."""
+    """Return intercept and weights as coefficients, the weights projected on `basis`; unchanged without a basis."""
     return values if values is None or basis is None else np.concatenate([values[:d], values[d:] @ basis])
 
 

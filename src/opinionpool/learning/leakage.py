@@ -1,4 +1,4 @@
-"""Forecasts that look as if they were made from outcomes, or are about the other outcome."""
+"""Forecasts that look as if they were made from outcomes, or as if they were about the other class."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def leaked_columns(q: Floats, outcomes: Codes) -> Mask:
 
 
 def leakage_notes(experts: Sequence[str], found: Mask) -> tuple[Note, ...]:
-    """Note that names the experts in the mask `found` (N,); none if it is empty."""
+    """Note that names the experts in the mask `found` (N,); an empty tuple if there are none."""
     names = [experts[i] for i in np.flatnonzero(found).tolist()]
     if not names:
         return ()
@@ -94,7 +94,7 @@ DIGITS = 9
 
 
 def contrary_events(forecasts: Forecasts) -> int:
-    """Number of resolved events with forecasts if forecasts point the wrong way, as with swapped labels; else 0.
+    """Number of resolved events with forecasts, if forecasts point the wrong way as with swapped labels; else 0.
 
     That is if they would suit the outcomes better with classes in another order, by Student's t-test of each event's
     mean log-probability beyond its average over events; forecasts that are merely biased do not count.
@@ -163,7 +163,7 @@ def _clearly_above_0(gain: Array, level: float) -> bool:
 
 
 def contrary_note(events: int, classes: Sequence[object]) -> Note:
-    """Note that forecasts on a number of events speak against the outcomes."""
+    """Note that forecasts on so many resolved `events` speak against the outcomes."""
     if len(classes) == 2:
         ask = f"are they probabilities of {shown(classes[0])} rather than {shown(classes[1])}?"
     else:

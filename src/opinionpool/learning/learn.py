@@ -1,4 +1,4 @@
-"""From resolved events to a panel."""
+"""Learning of a panel from resolved events."""
 
 from __future__ import annotations
 
@@ -55,30 +55,30 @@ def learn(
     Parameters
     ----------
     forecasts : Forecasts
-        Its own priors win over `prior`, which fills their blanks.
+        Events' own priors are used before `prior`, which replaces missing ones.
     prior : float or array_like, shape (T,), or (K,), (T, K) when K > 2, optional
         The reference that the experts share; Laplace's estimate if not given.
     sample_weight : array_like, shape (T,), optional
-        Frequencies.
+        How often each event counts.
     structure : {"auto", "full", "common", "exchangeable", "independent"}
-        "auto" is the default pool (see `opinionpool.learning.default`); weights of many experts, few of whose
-        forecasts are there, follow from features (see `is_crowd` and `opinionpool.learning.crowd`), and a note says
-        so. Of more than 20,000 events hyperparameters are those of a sample (see `opinionpool.estimation.sampling`),
-        weights and their covariances those of all, and a note says so too. With
-        `beliefs` None it is "full". Where forecasts are missing, "full" is maximum likelihood (see
-        `opinionpool.estimation.em`), and the other structures are estimated from each expert's own forecasts and from
-        pairs on the same event.
+        How experts' errors depend: "full" any covariance, "common" one correlation, "exchangeable" one correlation of
+        equal experts, "independent" no correlation; "auto" is the default pool (`opinionpool.learning.default`), or
+        "full" if `beliefs` is None. Many experts with few forecasts each are learned as a crowd by "auto" (`is_crowd`,
+        `opinionpool.learning.crowd`). From more than 20,000 events, "auto" learns hyperparameters by a sample
+        (`opinionpool.estimation.sampling`), weights and covariances by all. Notes mention both. If forecasts are
+        missing, "full" is maximum likelihood (`opinionpool.estimation.em`), and the other structures are estimated
+        from each expert's own forecasts and from pairs on the same event.
     beliefs : Beliefs, "default" or None
-        What is believed beforehand; "default" is ``Beliefs()``, what is assumed of any panel, and None the data alone
-        (5.4). Beliefs that say anything need the structure "auto"; with those about experts by name, no weights follow
-        from features of a crowd.
+        Beliefs before any outcome; "default" is ``Beliefs()``, the assumptions about any panel, and None uses only the
+        data (paper, section 5.4). Other beliefs than the default need the structure "auto"; with beliefs about experts
+        by name, experts are not learned as a crowd.
     class_model : {"auto", "symmetric", "full"}
-        K > 2: one weight per expert for all classes, or weights that differ between them (model.md, section 3). "auto"
-        averages both by how probable the outcomes make them (see `opinionpool.learning.class_model`), and a note says
-        how much that is; with `beliefs` None or another structure it is "symmetric". With `beliefs` None, "full" is
-        linear discriminant analysis (see `opinionpool.estimation.lda`). For two classes both are the same.
+        For K > 2: "symmetric", one weight per expert for all classes, or "full", weights that differ between classes
+        (model.md, section 3). "auto" averages both by posterior probability (`opinionpool.learning.class_model`), which
+        a note tells; with `beliefs` None or another structure it is "symmetric". With `beliefs` None, "full" is linear
+        discriminant analysis (`opinionpool.estimation.lda`). For two classes both are the same.
     floor, pool_floor : float
-        Floors (model.md, section 4).
+        Lower bounds of forecasts and of answers (model.md, section 4).
 
     Raises
     ------
@@ -99,9 +99,9 @@ def learn(
 
 
 def learn_from(source: Source, request: Request) -> FittedPanel:
-    """Fitted panel from the resolved events of a source, by the method that the request asks for.
+    """Fitted panel from the resolved events of a source, by the method that `request` asks for.
 
-    Counts are those of the source; notes say what stands out among its forecasts.
+    Counts are those of the source; notes tell what is unusual about its forecasts.
     """
     request = request.about(len(source.classes), options=source.has_options)
     learned: Sums | Problem
@@ -181,9 +181,9 @@ def _hyperparameters_note(used: int, resolved: int) -> Note:
 def is_crowd(forecasts: Forecasts, weight: Array) -> bool:
     """Whether there are too many experts, with too few forecasts each, to learn one weight per expert.
 
-    That is so for more than `CROWD` experts, less than `SPARSE` of whose forecasts are there, from `SEVERAL` resolved
-    events on: before, features by which a crowd could be known are too uncertain. With fewer it is so if an array of
-    events x experts would have more than `LARGE` numbers, and any forecast is on a resolved event.
+    A crowd has more than `CROWD` experts, who made less than the share `SPARSE` of all possible forecasts, and at least
+    `SEVERAL` resolved events, as a crowd's features are too uncertain with fewer. With fewer it is still a crowd if an
+    array of events x experts would have more than `LARGE` numbers, and any forecast is on a resolved event.
     """
     if len(forecasts.experts) <= CROWD:
         return False
@@ -278,7 +278,7 @@ def _learn_averages(sums: Sums, source: Source, request: Request) -> FittedPanel
 
 
 def _check_weights(panel: Panel, events: float) -> None:
-    """Raise a LearningError if, by data without beliefs, experts of unequal accuracy determine each other."""
+    """Raise a LearningError if some experts' forecasts follow from others', so that weights are not determined."""
     try:
         _ = panel.weights
     except PanelError:

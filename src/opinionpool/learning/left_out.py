@@ -27,8 +27,8 @@ class LeftOut(NamedTuple):
     ratios: Array  # (R, K - 1); of the log pool's answers without the prior
     outcomes: Index  # (R,)
     weight: Array  # (R,); frequencies
-    null: Array  # (K - 1,); the ratios where every expert repeats the prior, or says nothing if that was estimated
-    slope: float  # of the ratios that are believed of any panel, by these
+    null: Array  # (K - 1,); the ratios if every expert repeats the prior, or the uniform one if the prior is estimated
+    slope: float  # of a regression, on `ratios`, of the ratios by the default weights of any panel
 
 
 def left_out(panel: PoolingPanel, posterior: Posterior, problem: Problem) -> LeftOut | None:

@@ -44,9 +44,9 @@ class Members:
     """
 
     shares: Array  # (3,); posterior probabilities of the log pool, the simple average, and one expert to follow
-    before: Array  # (3,); prior ones
+    before: Array  # (3,); prior probabilities of the same
     count: Array  # (N,); how much each expert counts in the average
-    follow: Array  # (N,); posterior probability of each expert that this is the one
+    follow: Array  # (N,); posterior probability of each expert of being the one to follow
 
     @classmethod
     def prior(cls, believed: Believed) -> Members | None:
@@ -55,7 +55,7 @@ class Members:
         return cls(shares, shares, np.ones(n), np.full(n, 1.0 / n)) if n > 1 and believed.unassessed else None
 
     def learned(self, log_likelihoods: Array, evidence: float) -> Members:
-        """Members after outcomes: `evidence` of the log pool, `log_likelihoods` (1 + N,) of average and experts."""
+        """Members after outcomes, by the log pool's `evidence`, and the average's and experts' `log_likelihoods`."""
         average, by_expert = log_likelihoods[0], log_likelihoods[1:]
         score = [evidence, average, np.logaddexp.reduce(by_expert) - np.log(len(by_expert))]
         follow = posterior_probabilities(by_expert, 1.0)
@@ -73,7 +73,7 @@ class Members:
         return replace(self, count=count, follow=follow)
 
     def mixed(self, p: Array, batch: Batch) -> Array:
-        """Answers of the mixture, (T, K), from `p`, the log pool's answers, which stay where nobody answered."""
+        """Answers of the mixture, (T, K), from `p`, the log pool's answers; unchanged where nobody answered."""
         found = p.copy()
         for rows in batch.blocks():
             average, follow = self._answers(batch.some(rows))
@@ -101,9 +101,8 @@ class Members:
     def normals(self, batch: Batch) -> tuple[Array, Array, Array]:
         """Shares (1 + M,) of the log pool and of M normals of log-odds, and the normals' means and sds, (M, T, K).
 
-        The normals are of the average and of experts to follow. Where these are right, nothing that is believed of
-        weights holds, and they may be further from the prior, or nearer, by a log-normal factor. They are at the prior,
-        or base rate, where nobody answered.
+        The normals are of the average and of experts to follow, whose log-odds beyond the prior are uncertain by a
+        log-normal factor. Where nobody answered, the normals are at the prior, or base rate.
         """
         mean, sd, from_prior = np.empty((3, 2, len(batch.q), batch.classes))
         for rows in batch.blocks():
@@ -126,7 +125,7 @@ class Members:
 
 
 def _over(shares: Array, values: Array) -> Array:
-    """Sums over the experts of `shares` (N,) times `values` (T, N, K), (T, K)."""
+    """Sums over experts, (T, K), of `shares` (N,) times `values` (T, N, K)."""
     return np.asarray(np.swapaxes(values, 1, 2) @ shares)
 
 

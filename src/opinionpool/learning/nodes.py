@@ -59,9 +59,9 @@ class Sums(NamedTuple):
         spreads: tuple[tuple[float, float], ...],
         intercepts: tuple[tuple[float, float], ...],
     ) -> Sums:
-        """Return the mixture of log-normals about `centres` with `mean`; `spreads` are (sd of log, probability).
+        """Return the prior with `mean`: log-normals about `centres`, mixed; `spreads` are (sd of log, probability).
 
-        The intercept has one of several standard deviations, with probabilities.
+        `intercepts` are (standard deviation of the intercept, probability).
         """
         widest, centre = max(sd for sd, _ in spreads), np.log(centres)
         low, high = centre.min() - REACH * widest, centre.max() + REACH * widest
@@ -91,7 +91,7 @@ class Sums(NamedTuple):
         return bool(np.ptp(self.value) == 0)
 
     def with_intercepts(self, intercepts: tuple[tuple[float, float], ...]) -> Sums:
-        """Return the product of the normals with `intercepts`, each (sd, probability)."""
+        """Return a copy that has each normal once with each (sd, probability) in `intercepts`."""
         sd, share = zip(*intercepts, strict=True)
         m, j = len(sd), len(self.value)
         probability = np.outer(share, self.probability).ravel()
@@ -103,14 +103,14 @@ class Nodes:
     """B nodes of the prior of the weights (direction and spread), each with J normals of the weights' sum s."""
 
     probability: Array  # (B,)
-    direction: Array  # (B, N); v, which add up to 1
-    weight_sd: Array  # (B,); τ, or 0 where `own` says how weights differ
+    direction: Array  # (B, N); v, mean weights given a sum of 1
+    weight_sd: Array  # (B,); τ, standard deviation of the weights given their sum, or 0 if `own` is given
     sums: Sums
     dependence: tuple[Dependent, ...]  # of each node
     relative_sd: Array  # (B,); τ in units of s₀/√N
     free: int = 1  # coefficients of the intercept, K - 1
     own: Array | None = None  # (B, N, N); roots of covariances of the weights where beliefs about experts differ
-    # (K - 1,); what else is open about the intercept, in its standard deviations: the share that is an error of a bias
+    # (K - 1,); further uncertainty of the intercept, in its standard deviations: how much of a common bias is an error
     common: Array | None = None
 
     @property
@@ -137,7 +137,7 @@ class Nodes:
 
     @property
     def deviations(self) -> Array:
-        """Covariances of the weights about s v, (B, N, N)."""
+        """Covariance of the weights given their sum s at each node, about s v (`v`: `direction`), (B, N, N)."""
         if self.own is not None:
             return np.asarray(self.own @ np.swapaxes(self.own, 1, 2))
         h, tau = self.across()
@@ -149,7 +149,7 @@ class Nodes:
         return v / np.sqrt(np.einsum("bi,bi->b", v, v))[:, None], self.weight_sd
 
     def spread(self) -> Array:
-        """Mean over the nodes of the covariance of the weights about s v, (N, N)."""
+        """Covariance of the weights given their sum, averaged over the nodes by probability, (N, N)."""
         if self.own is not None:
             wide = np.moveaxis(self.own * np.sqrt(self.probability)[:, None, None], 0, 1).reshape(self.own.shape[1], -1)
             return np.asarray(wide @ wide.T)

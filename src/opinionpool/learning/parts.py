@@ -29,9 +29,9 @@ class PartsSource:
     """Source of forecasts that come in parts of the events, with a sample in memory."""
 
     sample: Forecasts
-    prior: float | Array | None  # of all events
+    prior: float | Array | None  # shared by all events; None if it is estimated or each event has its own
     seen: Seen
-    frequencies: Array  # (S,); how often the events of the sample count
+    frequencies: Array  # (S,); how often each event of the sample counts
     parts: Callable[[], Iterator[Forecasts]] | None  # all events; None if they are the sample
 
     @classmethod
@@ -41,7 +41,7 @@ class PartsSource:
         Raises
         ------
         LearningError
-            If there are none.
+            If there are no parts.
         """
         kept, keys, contents, outcomes = _Kept(), list[Keys](), list[Keys](), list[Index]()
         counts, present = np.zeros(1), np.zeros(1, dtype=bool)
@@ -67,12 +67,12 @@ class PartsSource:
 
     @property
     def experts(self) -> tuple[str, ...]:
-        """N names."""
+        """Names of the N experts."""
         return self.sample.experts
 
     @property
     def classes(self) -> tuple[object, ...]:
-        """K labels."""
+        """Labels of the K classes."""
         return self.sample.classes
 
     @property
@@ -84,7 +84,7 @@ class PartsSource:
         """Return None, as moments are not computed from parts."""
 
     def problem(self) -> Problem:
-        """Problem of the sampled events, which has all parts, too, if the sample does not contain all events."""
+        """Problem of the sampled events; its `parts` give all events, if the sample does not contain them."""
         taken, prior, events = self.sample, self.prior, self.seen.events
         estimated = prior is None and (taken.prior is None or bool(np.isnan(taken.prior).all()))
         if estimated and not self.has_options:

@@ -35,7 +35,7 @@ class Limits(NamedTuple):
 
     limit: Array  # (L,)
     probability: Array  # (L,)
-    mean: Array  # (L, K - 1 + N); of intercept and weights with each, where there are several
+    mean: Array  # (L, K - 1 + N); means of intercept and weights with each limit, if there are several
 
     @classmethod
     def one(cls, limit: float) -> Limits:
@@ -52,16 +52,16 @@ class Posterior(Tabular):
     Attributes
     ----------
     probability : ndarray, shape (M,)
-        Of each normal; normals are of one node of the prior, or of what is left.
+        Of each normal: one for each value of the weights' sum (or node of the prior), the last for all improbable ones.
     mean : ndarray, shape (M, K - 1 + N)
-        Intercept and weights.
+        Means of intercept and weights.
     covariance : ndarray, shape (M, K - 1 + N, K - 1 + N)
     limits : Limits or None
-        None where one is known.
+        None if a single limit is known.
     hyperparameter, value : tuple of str, length H
-        What may have which value.
+        Name of a hyperparameter, and one of its values.
     prior, posterior : ndarray, shape (H,)
-        Probabilities of that before and after the outcomes.
+        Probability of each such value before and after the outcomes.
 
     Examples
     --------
@@ -120,7 +120,7 @@ class Posterior(Tabular):
 
     @property
     def shares_(self) -> dict[str, float]:
-        """Posterior probability (share of the answer) of each member of the mixture; {} for the log pool only."""
+        """Posterior probability (share of the answer) of each member of the mixture; {} without a mixture."""
         rows = zip(self.hyperparameter, self.value, self.posterior.tolist(), strict=True)
         return {value: share for name, value, share in rows if name == "member"}
 
@@ -149,7 +149,7 @@ class Posterior(Tabular):
         return np.asarray(within + (away.T * self.probability) @ away)
 
     def of_all(self, duplicates: Duplicates) -> Self:
-        """Return the posterior of all experts, from that of the distinct ones."""
+        """Return the posterior of all experts' weights, from this posterior of the distinct experts'."""
         column, part = coefficients_of_all(duplicates.source, self.mean.shape[1])
         limits = self.limits and self.limits._replace(mean=self.limits.mean.take(column, 1) * part)
         covariance = self.covariance.take(column, 1).take(column, 2) * np.outer(part, part)
@@ -163,10 +163,10 @@ class Posterior(Tabular):
         shift: TopicShift | None = None,
         beside: tuple[Array, Array, Array] | None = None,
     ) -> tuple[Array, Array]:
-        """Return the interval of each pooled probability of a batch; of each class separately if K > 2.
+        """Return the credible interval of each pooled probability of a batch; of each class separately if K > 2.
 
-        `shift` is what topics do to these answers, `beside` shares of the log pool and of other members, (1 + M,), and
-        mean and standard deviation of the others' log-odds, (M, T, K) each.
+        `shift` has the topic effects on these answers; `beside` has shares of the log pool and of M other normals,
+        (1 + M,), and the other normals' means and standard deviations of log-odds, (M, T, K) each.
 
         Returns
         -------
@@ -212,9 +212,9 @@ class Posterior(Tabular):
     def _beyond(
         self, panel: PoolingPanel, batch: Batch, rows: slice, p: Array, shift: TopicShift | None
     ) -> tuple[Array, Array, Array]:
-        """Return a mixture of M normals: probabilities, means of log-odds less the answer's, and sds, (M, T, C) each.
+        """Return M normals of log-odds less the answer's: probabilities (M,), means and sds (M, T, C).
 
-        C is K, or 1, the second class, of two.
+        C is K or, for two classes, 1: the second class only.
         """
         symmetric, d = self._symmetric(panel), p.shape[1] - 1
         extremes, mean = symmetric.settings.extremes, self.probability @ self.mean
@@ -237,12 +237,12 @@ class Posterior(Tabular):
         return np.outer(limits.probability, self.probability).ravel(), away, sd
 
     def _symmetric(self, panel: PoolingPanel) -> Panel:
-        """Return the class-symmetric panel whose weights this is the posterior of."""
+        """Return the class-symmetric panel to whose weights this posterior belongs."""
         assert isinstance(panel, Panel)
         return panel
 
     def _differences(self, panel: PoolingPanel, batch: Batch, rows: slice) -> Array | None:  # noqa: ARG002
-        """Return what else adds to the covariance of log-ratios, (T, K - 1, K - 1); None if nothing does."""
+        """Return a term that subclasses add to the covariance of log-ratios, (T, K - 1, K - 1); None here."""
         return None
 
     def _gradient(self, panel: Panel, batch: Batch, rows: slice, extremes: Extremes) -> Array:
@@ -254,7 +254,7 @@ class Posterior(Tabular):
 
 
 def coefficients_of_all(source: Index, size: int) -> tuple[Index, Array]:
-    """Return, for each coefficient of all experts, the index of the distinct experts' (`size`), and its share."""
+    """Return, for each coefficient of all experts, its index among `size` of distinct experts, and its share there."""
     copies = np.bincount(source[source >= 0], minlength=int(source.max(initial=-1)) + 1)
     d = size - len(copies)
     column = np.concatenate([np.arange(d), np.where(source < 0, 0, d + source)])

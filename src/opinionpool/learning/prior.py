@@ -50,7 +50,7 @@ def believed_slope(n: Number, correlation: float = CORRELATION) -> Number:
 
 
 def harmonic_mean(values: npt.ArrayLike, probability: npt.ArrayLike) -> float:
-    """Return the harmonic mean of positive `values` weighted by `probability`; infinite if all values are."""
+    """Return the harmonic mean of positive `values` weighted by `probability`; infinite if all values are infinite."""
     inverse = float(np.asarray(probability) @ (1.0 / np.asarray(values, dtype=np.float64)))
     return 1.0 / inverse if inverse > 0 else np.inf
 
@@ -64,8 +64,8 @@ class Feature:
     """Beliefs about one feature of N experts: values, and their worth in events."""
 
     value: Array  # (N,)
-    worth: Array  # (N,); beyond what is assumed of any panel, 0 where nothing is believed
-    named: npt.NDArray[np.bool_]  # (N,); where it is believed of that expert by name
+    worth: Array  # (N,); worth in events beyond the default's, 0 for experts without a belief
+    named: npt.NDArray[np.bool_]  # (N,); whether the belief is about that expert by name
 
     @classmethod
     def of(cls, beliefs: list[Belief | None], common: Belief | None, default: float) -> Feature:
@@ -88,7 +88,7 @@ class Feature:
         return bool((self.worth >= CERTAIN).all())
 
     def merged(self, source: npt.NDArray[np.intp], groups: int, *, logs: bool) -> Feature:
-        """Feature of the distinct experts: worth-weighted mean over duplicates, geometric if `logs`."""
+        """Feature of distinct experts: mean over duplicates, weighted by worth, geometric if `logs`."""
         value, worth = np.log(self.value) if logs else self.value, np.zeros(groups)
         assigned = source >= 0
         np.maximum.at(worth, source[assigned], self.worth[assigned])
@@ -108,7 +108,7 @@ class Believed:
     accuracy: Feature
     bias: Feature
     correlation: Belief | None = None
-    limit: float | None = None  # how far extremes are believed, None if that is learned
+    limit: float | None = None  # to which extreme contrasts are moderated; None if that is learned
     given: bool = False  # whether there are any beliefs
     agreement: Agreement | None = None
 
@@ -119,7 +119,7 @@ class Believed:
         Raises
         ------
         ArgumentError
-            If so many experts cannot have the correlation that is believed, or a name is written otherwise than theirs.
+            If N experts cannot have the believed correlation, or a name differs from an expert's only in spelling.
         """
         nothing = ExpertBeliefs()
         _check_spelling(beliefs, experts)
@@ -163,7 +163,7 @@ class Believed:
 
     @property
     def alike(self) -> bool:
-        """Whether all experts have equal calibrations and accuracies, but for agreement."""
+        """Whether all experts have equal calibrations and accuracies, except for what agreement implies."""
         return self.agreement is not None or (self.calibration.alike and self.accuracy.alike)
 
     @property
@@ -212,7 +212,7 @@ class Believed:
         Raises
         ------
         ArgumentError
-            If biases are believed that so many classes cannot have.
+            If a bias other than 0 is believed and there are more than two classes.
         """
         value = self.bias.value[:, None]
         if d > 1 and value.any():
@@ -222,7 +222,7 @@ class Believed:
         return np.tile(value, (1, d))
 
     def among(self, source: npt.NDArray[np.intp], groups: int) -> Believed:
-        """Beliefs about distinct experts; `source` is the distinct expert behind each, below 0 if there is none."""
+        """Beliefs about distinct experts; `source` (N,) is each expert's distinct expert, below 0 if none."""
         if len(self) == groups and (source == np.arange(groups)).all():
             return self
         return replace(
@@ -233,7 +233,7 @@ class Believed:
         )
 
     def agreeing(self, agreement: Agreement) -> Believed:
-        """Beliefs with accuracies by agreement, the less so the more is believed about accuracies."""
+        """Beliefs with the accuracies that `agreement` implies, less so if beliefs about accuracies have worth."""
         if self.fixed or not self.alike or not agreement.tells:
             return self
         accuracy = replace(self.accuracy, value=self.accuracy.value * agreement.accuracy**self._guided)
@@ -250,7 +250,7 @@ class Believed:
 
     @property
     def _guided(self) -> float:
-        """Factor on the exponent of agreement, from 1 down to 0 as more is believed about accuracies."""
+        """Factor on the exponent of agreement: 1 without beliefs about accuracies, near 0 if they are worth much."""
         return WORTH / (WORTH + float(self.accuracy.worth.max()))
 
     def parts(self, rho: float) -> Parts:
@@ -274,7 +274,7 @@ class Believed:
 
 
 def _accuracy(beliefs: ExpertBeliefs, base: float) -> Belief | None:
-    """Belief about the absolute accuracy, from whichever measure was given; a relative one is in units of `base`."""
+    """Belief about the absolute accuracy, from whichever measure was given; a relative one is multiplied by `base`."""
     relative = beliefs.get("relative_accuracy")
     return beliefs.absolute() if relative is None else Belief(base * relative.value, relative.worth)
 

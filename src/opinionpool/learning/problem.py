@@ -32,8 +32,8 @@ class Seen:
 
     events: Array  # (K,); weight of the resolved events by outcome
     counts: Array  # (N,); weight of each expert's forecasts on resolved events
-    present: Mask  # (N,); who made a forecast, on whatever event
-    notes: tuple[Note, ...] = ()  # what is a sample, if anything
+    present: Mask  # (N,); which experts made a forecast on any event
+    notes: tuple[Note, ...] = ()  # note on the sample, if there is one
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +41,7 @@ class Sums:
     """Sums over all events of a source, for methods that need only sums."""
 
     evidence: ResolvedEvents  # log-ratios less the prior's
-    prior: Array | None  # (K,); that all events share, None if each has its own
+    prior: Array | None  # (K,); the prior of all events, None if each has its own
     seen: Seen
     leaked: Mask  # (N,); who was right and nearly certain on every resolved event, see `opinionpool.learning.leakage`
 
@@ -57,11 +57,11 @@ class Source(Protocol):
 
     @property
     def experts(self) -> tuple[str, ...]:
-        """N names."""
+        """Names of the N experts."""
 
     @property
     def classes(self) -> tuple[object, ...]:
-        """K labels."""
+        """Labels of the K classes."""
 
     @property
     def has_options(self) -> bool:
@@ -83,13 +83,13 @@ class Problem:
     shared: Array | None  # (K,); the prior of all events; None if each has its own
     weight: Array = field(metadata=EVENT)  # (T,); frequencies
     estimated: bool = False  # whether the prior is Laplace's estimate from these outcomes
-    whole: Seen | None = None  # what these are a sample of; None if they are everything
-    total: float | None = None  # weight of all resolved events of which these are a sample
-    # All resolved events of which these are a sample, by a floor; None where this is as good.
+    whole: Seen | None = None  # counts over all events, if these are a sample; else None
+    total: float | None = None  # weight of all resolved events, if these are a sample
+    # Function of a floor that yields all resolved events in blocks, if these are a sample; else None.
     blocks: Callable[[float], Iterator[Block]] | None = None
-    parts: Callable[[], Iterator[Problem]] | None = None  # the same as they are, where they are not in memory
+    parts: Callable[[], Iterator[Problem]] | None = None  # yields all events in parts, if they are not in memory
     topics: tuple[str, ...] = ()  # names of the topics that are learned
-    # (T,); frequencies where answers are compared, None if they are the same
+    # (T,); frequencies for comparisons of answers; None if `weight` is used
     compared: Array | None = field(default=None, metadata=EVENT)
 
     @classmethod
@@ -107,12 +107,12 @@ class Problem:
 
     @property
     def experts(self) -> tuple[str, ...]:
-        """N names."""
+        """Names of the N experts."""
         return self.forecasts.experts
 
     @property
     def classes(self) -> tuple[object, ...]:
-        """K labels."""
+        """Labels of the K classes."""
         return self.forecasts.classes
 
     @property
@@ -163,7 +163,7 @@ class Problem:
         return (contrary_note(events, self.classes),) if events else ()
 
     def problem(self) -> Problem:
-        """Problem itself, as it is its own source."""
+        """The problem itself, as it is its own source."""
         return self
 
     @cached_property
@@ -173,7 +173,7 @@ class Problem:
 
     @property
     def absent(self) -> Mask | None:
-        """Classes but the first that are no options of the event, (T, K - 1); None if events share their classes."""
+        """Mask of classes but the first that are no options of an event, (T, K - 1); None if classes are shared."""
         return np.asarray(self.reference[:, 1:] == 0) if self.has_options else None
 
     def select(self, kept: Index | Mask) -> Problem:
@@ -181,13 +181,13 @@ class Problem:
         return replace(self, forecasts=self.forecasts.select_events(kept), **taken(self, event=kept))
 
     def dense(self, floor: float) -> DenseContrasts:
-        """Contrasts as an array."""
+        """Contrasts of all forecasts as an array of events x experts."""
         prior, q = self.shared if self.shared is not None else self.reference[:, None, :], self.forecasts.dense()
         beyond = contrasts(q, prior, floor, self.expected[:, None, :])
         return DenseContrasts(contrasts=beyond, **self._events)
 
     def sparse(self, floor: float) -> SparseContrasts:
-        """Contrasts forecast by forecast."""
+        """Contrasts of all forecasts as rows, one per forecast."""
         event, expert = self.forecasts.event_index, self.forecasts.expert_index
         one = self.shared is not None
         prior, expected = (each[:1] if one else each[event] for each in (self.reference, self.expected))

@@ -26,7 +26,7 @@ FITTED = 1 << 19
 
 
 class Quadratic(NamedTuple):
-    """Quadratic expansion of a log-likelihood about a point, constant + l'θ − θ'Hθ/2."""
+    """Quadratic expansion of a log-likelihood: constant + l'θ − θ'Hθ/2, l being `slope` and H `curvature`."""
 
     constant: float
     slope: Array  # (Q,)
@@ -46,7 +46,7 @@ class Quadratic(NamedTuple):
 
 
 class Arrow(NamedTuple):
-    """Quadratic expansion of a log-likelihood in Q common coefficients θ and P of each of G topics, φ_g."""
+    """Quadratic expansion of a log-likelihood in Q common coefficients θ and P coefficients φ_g of each of G topics."""
 
     common: Quadratic  # where φ is 0
     slope: Array  # (G, P)
@@ -56,7 +56,7 @@ class Arrow(NamedTuple):
 
     @classmethod
     def plain(cls, common: Quadratic, d: int) -> Arrow:
-        """Return the expansion without topics, for d = K - 1."""
+        """Return the expansion `common` in the common coefficients only, without topics, for d = K - 1."""
         p, q = d + 1, len(common.slope)
         return cls(common, np.empty((0, p)), np.empty((0, p, q)), np.empty((0, p, p)), np.empty(0))
 
@@ -124,7 +124,7 @@ def beyond_prior(observed: Observations, design: Design, point: Array) -> Array:
 
 
 def topic_roots(d: int) -> Array:
-    """Return roots of the prior covariances of a topic's intercept and slope, (L, P, P), one for each of L levels."""
+    """Return roots of a topic's prior covariance of intercept and slope, (L, P, P), one for each of the L `TOPICS`."""
     root = np.zeros((len(TOPICS), d + 1, d + 1))
     for own, (intercept, slope) in zip(root, TOPICS, strict=True):
         own[:d, :d], own[d, d] = intercept_root(intercept, d), slope
@@ -132,17 +132,17 @@ def topic_roots(d: int) -> Array:
 
 
 class Pairs(NamedTuple):
-    """M pairs of a node and a sum (normals of the prior), each at one level of the variance between topics."""
+    """M pairs of a prior node and a normal of the weights' sum, each at one level of the variance between topics."""
 
     level: Index  # (M,)
     node: Index  # (M,)
-    total: Index  # (M,); which sum
+    total: Index  # (M,); which normal of the sum
     score: Array  # (M,); log of the prior probability times the marginal likelihood
-    mean: Array  # (M, Q), or (M, Q + G P) with those of topics
-    covariance: Array | None  # (M, Q, Q), or of as many as there are means
+    mean: Array  # (M, Q), or (M, Q + G P) if topics' coefficients are included
+    covariance: Array | None  # (M, Q, Q), or (M, Q + G P, Q + G P)
 
     def some(self, which: Mask | Index) -> Pairs:
-        """Return the pairs `which`."""
+        """Return the pairs at the positions, or in the mask, `which`."""
         covariance = None if self.covariance is None else self.covariance[which]
         pair = self.level[which], self.node[which], self.total[which]
         return Pairs(*pair, self.score[which], self.mean[which], covariance)
@@ -155,7 +155,7 @@ class Pairs(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Deviations:
-    """Posterior covariances of coefficients given intercept and sum at B nodes, V diag(g) V' − cc' of the weights."""
+    """Posterior covariances V diag(g) V' − cc' of the weights at B nodes, given intercept and sum."""
 
     vectors: Array  # (B or 1, N, P); V
     gain: Array  # (B, P); g
@@ -164,7 +164,7 @@ class Deviations:
 
     @classmethod
     def of(cls, curvature: Array, nodes: Nodes) -> Deviations:
-        """Return the covariances at all nodes, for the curvature of a log-likelihood, (N, N)."""
+        """Return the covariances at all nodes, for a log-likelihood with `curvature` (N, N) in the weights."""
         if nodes.own is not None:
             turned = np.swapaxes(nodes.own, 1, 2)
             factor = np.linalg.cholesky(turned @ (curvature @ nodes.own) + np.eye(len(turned[0])))
@@ -180,7 +180,7 @@ class Deviations:
         return cls(vector[None], gain, less, (np.log(precision).sum(axis=1) + np.log(part)) / 2.0)
 
     def times(self, x: Array) -> Array:
-        """Return the products with `x` (B, Q, M), whose last N rows are of weights; other rows of a product are 0."""
+        """Return the products with `x` (B, Q, M), whose last N rows are for weights; other rows of products are 0."""
         own, found = x[:, -self.vectors.shape[1] :], np.zeros(x.shape)
         inner = self.gain[..., None] * _each_times(np.swapaxes(self.vectors, 1, 2), own)
         found[:, -own.shape[1] :] = _each_times(self.vectors, inner) - self.less[..., None] * (self.less[:, None] @ own)
@@ -211,8 +211,8 @@ class Approximation:
     score: Array  # (B, J); log of the prior probability times the marginal likelihood
     mean: Array  # (B, J, Q)
     deviations: Deviations  # covariances given intercept and sum
-    along: Array  # (B, Q, K); how coefficients go with these
-    left: Array  # (B, J, K, K); covariance of these
+    along: Array  # (B, Q, K); derivatives of coefficients by intercept and sum
+    left: Array  # (B, J, K, K); covariance of intercept and sum
 
     @property
     def log_marginal_likelihood(self) -> float:
@@ -233,7 +233,7 @@ class Approximation:
 
 
 def by_quadratic(about: Quadratic, nodes: Nodes) -> Approximation:
-    """Return the posterior at all nodes: of intercept and Σw, and in closed form of the weights given these (10.5)."""
+    """Return the posterior at all nodes, by the expansion `about`: of intercept and sum, and of weights given both."""
     d, v = nodes.free, nodes.direction
     deviations = Deviations.of(about.curvature[d:, d:], nodes)
     b, q, sums = len(v), len(about.slope), nodes.sums
@@ -265,17 +265,17 @@ class Level(NamedTuple):
 
     found: Approximation
     log_prior: float
-    gain: Array  # (G, P, P); covariances of topics' coefficients given the common ones
-    at_zero: Array  # (G, P); their means where these are 0
-    follow: Array  # (G, P, Q); how they go with these
+    gain: Array  # (G, P, P); covariances of topics' coefficients given the common coefficients
+    at_zero: Array  # (G, P); means of topics' coefficients if the common ones are 0
+    follow: Array  # (G, P, Q); derivatives of these means by the common coefficients
 
     def wide(self, common: Array) -> Array:
-        """Return `common` (..., Q) followed by the topics' mean coefficients given these, (..., Q + G P)."""
+        """Return `common` (..., Q), then the topics' mean coefficients given `common`, (..., Q + G P)."""
         effects = self.at_zero.ravel() + common @ self.follow.reshape(-1, self.follow.shape[2]).T
         return np.concatenate([common, effects], axis=-1)
 
     def covariances(self, common: Array) -> Array:
-        """Return covariances of all coefficients, (M, Q + G P, Q + G P), from `common`, those of the common ones."""
+        """Return covariances of all coefficients, (M, Q + G P, Q + G P), from `common` (M, Q, Q) of the common ones."""
         follow = self.follow.reshape(-1, self.follow.shape[2])
         if not len(follow):
             return common

@@ -70,10 +70,10 @@ class Recency(Tabular):
     absolute: npt.NDArray[np.bool_]
     correlations: Array  # (R,); how dependent the experts may be
     probabilities: Array  # (C, R); of each half-life with each correlation, given the outcomes
-    experts: tuple[str, ...] | None = None  # those who were learned from; None if each counts as distinct
-    source: Index | None = None  # (N,); the distinct expert behind each of them, as in `Duplicates`
-    # (C,); the probability of each half-life if only known were how far old forecasts agree with the newest by others,
-    # as far as time does not go with who forecasts; None where none does
+    experts: tuple[str, ...] | None = None  # experts in the fit; None if every expert counts as distinct
+    source: Index | None = None  # (N,); the distinct expert behind each expert in the fit, as in `Duplicates`
+    # (C,); probability of each half-life, given only how old forecasts agree with the newest ones by other experts;
+    # None if there are no such pairs
     by_agreement: Array | None = None
 
     def _table(self) -> dict[str, list[Any]]:
@@ -85,17 +85,17 @@ class Recency(Tabular):
 
     @property
     def steady(self) -> float:
-        """The probability that nothing decays."""
+        """Posterior probability that forecasts do not go stale."""
         return float(self.by_half_life[np.isinf(self.half_lives)].sum())
 
     @property
     def by_half_life(self) -> Array:
-        """The probability of each half-life, (C,)."""
+        """Posterior probability of each half-life, (C,)."""
         return np.asarray(self.probabilities.sum(axis=1))
 
     @property
     def half_life(self) -> float:
-        """The geometric mean of the half-lives if forecasts decay, in days."""
+        """Geometric mean of the half-lives in days, given that forecasts go stale."""
         return self._half_life(self.by_half_life)
 
     def _half_life(self, probabilities: Array) -> float:
@@ -106,10 +106,10 @@ class Recency(Tabular):
         return float(np.exp(probabilities[decays] / total @ np.log(self.half_lives[decays])))
 
     def contrasts(self, event: Index, contrast: Array, age: Array, events: int, count: Array | None = None) -> Array:
-        """Contrasts L − L°, (M, K - 1), discounted by age in days, (M,), NaN where unknown, and so as the newest.
+        """Contrasts L − L° (M, K - 1) discounted by `age` (M,) in days; an unknown age (NaN) counts as the newest's.
 
-        They are averaged over the posterior of half-lives and correlations. Those that count for none, `count` (M,),
-        stay as they are.
+        Discounted contrasts are averaged over the posterior of half-lives and correlations. Contrasts with a `count`
+        (M,) of 0 are unchanged.
         """
         count = np.ones(len(age)) if count is None else count
         found = np.zeros_like(contrast)
@@ -123,7 +123,7 @@ class Recency(Tabular):
         return np.where(count[:, None] > 0, found, contrast)
 
     def forecasts(self, forecasts: Forecasts, reference: Array, floor: float = FLOOR) -> Forecasts:
-        """Forecasts discounted by age, given each event's prior (T, K); without times, so that this happens once."""
+        """Forecasts discounted by age, given each event's prior `reference` (T, K); their times are removed."""
         if forecasts.made is None:
             return forecasts
         plain = replace(forecasts, made=None, asked=None)
@@ -166,10 +166,10 @@ class Recency(Tabular):
 class ByAge(NamedTuple):
     """Forecasts discounted by age at one given half-life."""
 
-    contrasts: Array  # (M, K - 1); each as its own share and that of the others
-    number: Array  # (T,); how many forecasts there are
-    total: Array  # (T,); the sum of their shares
-    left: Array  # (T,); how much of the newest is believed
+    contrasts: Array  # (M, K - 1); means of each contrast and its event's, weighted by the share that is still valid
+    number: Array  # (T,); number of forecasts
+    total: Array  # (T,); sum of the valid shares of forecasts
+    left: Array  # (T,); factor on the newest forecast
 
     @classmethod
     def of(
@@ -189,16 +189,16 @@ class ByAge(NamedTuple):
         return cls(share[:, None] * contrast + (1.0 - share[:, None]) * common, number, total, left)
 
     def worth(self, correlation: float) -> Array:
-        """Factor on contrasts, (T,): `left` times the ratio of the weights' sum for `total` experts to `number`'s."""
+        """Factor on contrasts, (T,): `left` times the weights' sum of `total` experts over that of `number` experts."""
         count = np.maximum(self.number, 1.0)
         return self.left * believed_slope(np.maximum(self.total, 1.0), correlation) / believed_slope(count, correlation)
 
 
 class Counted(NamedTuple):
-    """Counts and ages of M forecasts."""
+    """For each of M forecasts, how many it counts as, and its age."""
 
     each: Array  # (M,); duplicates on an event count for one together, constant experts for none
-    age: Array  # (M,); in days, NaN where unknown, and where they count for nothing
+    age: Array  # (M,); in days, NaN if unknown or if the forecast counts as 0
 
     @classmethod
     def of(cls, forecasts: Forecasts, source: Index) -> Counted:
@@ -216,7 +216,7 @@ class Counted(NamedTuple):
 
 
 def learn_recency(forecasts: Forecasts, reference: Array, weight: Array, floor: float = FLOOR) -> Recency | None:
-    """Posterior of half-lives by outcomes and agreement; None where there are few of both, or of ages."""
+    """Posterior of half-lives from outcomes and agreement; None if both are few, or few forecasts have an age."""
     if forecasts.made is None or forecasts.options is not None:
         return None
     beyond = contrasts(forecasts.probabilities, reference[forecasts.event_index], floor)
@@ -291,17 +291,17 @@ class Pairs:
     """Pairs of an old contrast and a newer contrast, by somebody else, on the same event.
 
     Given a contrast C' that was made d days later, C is normal with mean r f C' and variance
-    v ((1 − r) + r f (1 − r f)), f = 2^(−d/h), r the share that two have in common when they are made together. Where it
-    is always the same who are early, who may know other things, that looks like decay, so pairs count by how much the
-    time between forecasts of the same experts varies.
+    v ((1 − r) + r f (1 − r f)), f = 2^(−d/h), r the share that two have in common when they are made together. If the
+    same experts are always early, differences between experts look like decay, so pairs count by how much the time
+    between forecasts of the same experts varies.
     """
 
     # old, new: (P, K - 1)
     old: Array
     new: Array
     days: Array  # (P,); how much later the newer one was made, above 0
-    weight: Array  # (P,); for how many events each counts: those on one are of experts who depend on each other
-    varied: float = 1.0  # how far differences are those of time, and not of who forecast, from 0 to 1
+    weight: Array  # (P,); for how many events each counts; pairs on one event count less, as experts are dependent
+    varied: float = 1.0  # share, 0 to 1, of differences in days that is not due to which experts forecast
 
     @classmethod
     def of(cls, event: Index, old: Array, new: Array, days: Array, count: Array, weight: Array) -> Pairs:
@@ -369,7 +369,7 @@ def _keys(first: Index, second: Index) -> Index:
 
 
 def _sets(event: Index, source: Index, some: Mask, events: int) -> Index:
-    """Label of each event's set of distinct experts, (T,), among the forecasts `some`."""
+    """Label of the set of distinct experts behind each event's forecasts in the mask `some`, (T,)."""
     _, once = np.unique(np.where(some, _keys(event, source), -1), return_index=True)
     once = once[some[once]]
     # Sums of random integers of 64 bits distinguish sets.
@@ -397,12 +397,12 @@ def _varied(pair: Index, days: Array, weight: Array) -> float:
 
 
 def informed(believed: Array, evidence: Array, relevant: float) -> Array:
-    """Probabilities of half-lives, (C,): `believed`, updated if `evidence` matters, with probability `relevant`."""
+    """Probabilities of half-lives, (C,): `believed`, updated by log-likelihoods `evidence` with weight `relevant`."""
     return np.asarray((1.0 - relevant) * believed + relevant * posterior_probabilities(evidence, believed))
 
 
 def weighted_median(values: Array, weight: Array) -> float:
-    """Median of `values` (n,), each counted `weight` times, any number above 0.
+    """Median of `values` (n,), each counted `weight` (n,) times; weights need not be whole numbers.
 
     >>> weighted_median(np.array([5.0, 1.0, 2.0]), np.array([1.0, 1.0, 2.0]))
     2.0

@@ -21,14 +21,14 @@ class Request:
     Raises
     ------
     ArgumentError
-        If there is no such structure, class model or belief, or not together.
+        If an option has no such value, or options exclude each other.
     """
 
     structure: str = "auto"
     beliefs: Beliefs | str | None = "default"
     class_model: str = "auto"
     settings: Settings = DEFAULT
-    # Whether the default pool is only to answer: intervals, and what each expert is like by itself, are left out.
+    # Whether the default pool needs no intervals and no marginal features of experts.
     answers_only: bool = False
 
     def __post_init__(self) -> None:
@@ -62,7 +62,7 @@ class Request:
         return "full" if self.structure == "auto" else self.structure
 
     def about(self, classes: int, *, options: bool = False) -> Request:
-        """Request for events with a number of classes; for two classes, either class model becomes "symmetric".
+        """Request for events with so many `classes`; for two classes, either class model becomes "symmetric".
 
         Raises
         ------

@@ -35,14 +35,14 @@ class Block(Protocol):
         """Events with forecasts by the distinct experts `first` only, with the believed prior L° − `away`."""
 
     def observed(self, fill: Parts, extremes: Extremes) -> Observations:
-        """Observations for the logistic regression, with missing contrasts imputed by `fill`."""
+        """Observations for the regression of outcomes on robust contrasts, missing contrasts imputed by `fill`."""
 
     def log_likelihoods(self) -> Array:
-        """Log-likelihoods of the outcomes by the average forecast and by each expert's, (1 + N,)."""
+        """Log-likelihood of the outcomes by the average forecast, then by each expert's forecasts, (1 + N,)."""
 
     @property
     def in_comparison(self) -> Block:
-        """Events with the frequencies that apply when answers are compared."""
+        """Copy in which events have the frequencies that apply when answers are compared."""
 
 
 # Returns all resolved events in blocks, of which some are a sample.
@@ -56,7 +56,7 @@ class _Events(ABC):
     reference: Array = field(metadata=EVENT)  # (T, K - 1); L°
     outcomes: Index = field(metadata=EVENT)  # (T,); -1 where not resolved
     weight: Array = field(metadata=EVENT)  # (T,); frequencies
-    # (T,); frequencies where answers are compared, None if they are the same
+    # (T,); frequencies for comparisons of answers; None if `weight` is used
     compared: Array | None = field(default=None, metadata=EVENT)
     experts: tuple[str, ...]
     # (T, K - 1); classes but the first that are no options of their event; None if events share their classes
@@ -83,7 +83,7 @@ class _Events(ABC):
 
     @property
     def in_comparison(self) -> Self:
-        """Events with the frequencies that apply when answers are compared."""
+        """Copy in which events have the frequencies that apply when answers are compared."""
         return self if self.compared is None else replace(self, weight=self.compared)
 
     @property
@@ -92,18 +92,18 @@ class _Events(ABC):
         return np.asarray(self.reference - self.away)
 
     def believing(self, away: Array) -> Self:
-        """Events with the believed prior L° − `away`."""
+        """Copy with the believed prior L° − `away`."""
         return replace(self, away=away, topics=self.topics and self.topics._replace(base=-away))
 
     @cached_property
     @abstractmethod
     def cells(self) -> SparseContrasts:
-        """Contrasts forecast by forecast."""
+        """The same contrasts as rows, one per forecast."""
 
     def distrust(self) -> Array:
         """Log-ratios L° less those of the believed prior, (K - 1,): 0 if L° is not Laplace's estimate.
 
-        What is forecast tells how often events happen, of two classes.
+        For two classes, the mean forecast is used as an estimate of how often events happen.
         """
         if self.estimated is None:
             return np.zeros(self.free)
@@ -117,14 +117,14 @@ class _Events(ABC):
 
 @dataclass(frozen=True, eq=False)
 class SparseContrasts(_Events):
-    """The M contrasts of N experts on T events, forecast by forecast."""
+    """Contrasts of M forecasts by N experts on T events, one row per forecast."""
 
     event: Index = field(metadata=CELL)  # (M,); ascending
     expert: Index = field(metadata=CELL)  # (M,)
     contrasts: Array = field(metadata=CELL)  # (M, K - 1); L − L°
 
     def among(self, used: Mask) -> SparseContrasts:
-        """Contrasts of the forecasts `used` (M,), and the events that have one of them."""
+        """Contrasts of the forecasts in the mask `used` (M,), and only the events of these forecasts."""
         kept, row = np.unique(self.event[used], return_inverse=True)
         return replace(self, **taken(self, event=kept, cell=used) | {"event": row.ravel()})
 
@@ -139,7 +139,7 @@ class SparseContrasts(_Events):
         return Agreement.among(self.event, self.expert, given, self.weight, n, options=options)
 
     def frequencies(self) -> Array:
-        """Sum over events, resolved or not, of the mean forecast, (K,)."""
+        """Sum over all events, resolved or not, of the mean forecast of each class, (K,)."""
         share = (self.weight / np.maximum(np.bincount(self.event, minlength=len(self.weight)), 1))[self.event]
         ratios = self.contrasts + self.reference[self.event]
         if self.free > 1:
@@ -148,7 +148,7 @@ class SparseContrasts(_Events):
         return np.array([share.sum() - second, second])
 
     def log_likelihoods(self) -> Array:
-        """Log-likelihoods of the outcomes by the average forecast and by each expert's, (1 + N,)."""
+        """Log-likelihood of the outcomes by the average forecast, then by each expert's forecasts, (1 + N,)."""
         ratios, happened = self.contrasts + self.reference[self.event], self.outcomes[self.event]
         if self.free == 1:
             given = expit(np.where(happened == 1, ratios[:, 0], -ratios[:, 0]))
@@ -207,19 +207,19 @@ class DenseContrasts(_Events):
         return DenseEvents(contrasts, self.outcomes, self.weight)
 
     def log_likelihoods(self) -> Array:
-        """Log-likelihoods of the outcomes by the average forecast and by each expert's, (1 + N,)."""
+        """Log-likelihood of the outcomes by the average forecast, then by each expert's forecasts, (1 + N,)."""
         return self.cells.log_likelihoods()
 
     def observed(self, fill: Parts, extremes: Extremes) -> Observations:
-        """Observations for the logistic regression, with missing contrasts imputed by `fill`."""
+        """Observations for the regression of outcomes on robust contrasts, missing contrasts imputed by `fill`."""
         full = fill.fill(extremes.deviation(self.contrasts, self.options))
         return Observations(full, self.offset, self.outcomes, self.weight, self.topics)
 
 
 def by_average_and_expert(event: Index, expert: Index, given: Array, weight: Array, experts: int) -> Array:
-    """Log-likelihoods of the average and of each expert, (1 + N,), from probabilities `given` (M,) to outcomes.
+    """Log-likelihoods of the average and of each expert, (1 + N,), from forecasts `given` (M,) for the outcome.
 
-    Where an expert's forecast is missing, its place is taken by the average.
+    Where an expert's forecast is missing, the average is used instead.
     """
     number = np.maximum(np.bincount(event, minlength=len(weight)), 1)
     average = np.log(np.bincount(event, given, len(weight)) / number)

@@ -26,7 +26,7 @@ LOWEST, HIGHEST = 0.0, 0.99
 
 @dataclass(frozen=True, eq=False)
 class MarginalFeatures:
-    """Features of each expert, estimated marginally, and their common correlation."""
+    """Features of each expert by its own forecasts (marginal), and the common correlation of the experts."""
 
     bias: Array  # (N, K - 1)
     # contrast, spread: (N,); mu and sigma of the contrasts
@@ -50,7 +50,7 @@ class MarginalFeatures:
 
 
 def marginal_features(evidence: ResolvedEvents, believed: Believed) -> MarginalFeatures:
-    """Features of the experts from resolved contrasts."""
+    """Features of the experts from the resolved events `evidence`, shrunken towards what is believed."""
     marginals, centre = evidence.marginals, Centre.of(believed, evidence.classes - 1)
     each, variance = _marginal_means(evidence, centre)
     own, free = marginals.count[:-1].sum(axis=0), evidence.classes - 1
@@ -62,12 +62,12 @@ def marginal_features(evidence: ResolvedEvents, believed: Believed) -> MarginalF
 
 
 def marginal_bias(evidence: ResolvedEvents, believed: Believed) -> Array:
-    """Biases of the experts from resolved contrasts, (N, K - 1)."""
+    """Biases of the experts, (N, K - 1), from the resolved events `evidence`, shrunken towards what is believed."""
     return _marginal_means(evidence, Centre.of(believed, evidence.classes - 1))[0].bias
 
 
 def marginal_dependence(features: MarginalFeatures, believed: Believed) -> Dependence:
-    """Dependence by one correlation, or by nested evidence with that mean correlation if believed accuracies differ."""
+    """Dependence by one correlation or, if believed accuracies differ, by nested evidence with that mean of it."""
     n, rho, accuracy = len(features.spread), features.correlation, believed.accuracy.value
     if rho < 0 or np.ptp(accuracy) == 0:
         return CommonCorrelation(n, rho)
@@ -84,10 +84,10 @@ def believed_features(believed: Believed, d: int) -> MarginalFeatures:
 
 @dataclass(frozen=True, eq=False)
 class Centre:
-    """Prior means of the features of experts, and their worth in events beyond the defaults'."""
+    """Prior means of the experts' features, and the worth in events of the beliefs about them."""
 
     bias: Array  # (N, K - 1)
-    # contrast, variance, bias_worth, worth: (N,); `worth` is of contrast and variance, that is of what both make
+    # contrast, variance, bias_worth, worth: (N,); `worth` is that of the beliefs about contrast and variance
     contrast: Array
     variance: Array
     bias_worth: Array
@@ -95,19 +95,19 @@ class Centre:
 
     @classmethod
     def of(cls, believed: Believed, d: int) -> Centre:
-        """Return what is believed, for d = K - 1."""
+        """Return the prior means and worths that `believed` implies, for d = K - 1 log-ratios per forecast."""
         parts, worth = believed.parts(believed.rho), np.minimum(believed.calibration.worth, believed.accuracy.worth)
         return cls(believed.biases(d), parts.contrast, parts.spread**2, believed.bias.worth, worth)
 
 
 def shrunken_correlation(found: float, events: float, believed: Believed) -> float:
-    """Correlation `found` on a number of events, shrunken towards the believed correlation."""
+    """Correlation `found`, from a number of `events`, shrunken towards the believed correlation."""
     worth, rho = PANEL_WORTH + believed.correlation_worth, believed.rho
     return float(np.clip((worth * rho + events * found) / (worth + events), min(LOWEST, rho), HIGHEST))
 
 
 def _marginal_means(evidence: ResolvedEvents, centre: Centre) -> tuple[estimates.Means, Array]:
-    """Bias and contrast of each expert, shrunken towards the panel's; and prior variances, (N,), from the panel's."""
+    """Bias and contrast of each expert, shrunken towards the panel's, and prior variances (N,) about the panel's."""
     marginals, events = evidence.marginals, evidence.answered
     count, mean, square = estimates.pooled_cells(evidence)
     # The forecasts on one event count as one: they are dependent.
@@ -136,7 +136,7 @@ def _marginal_means(evidence: ResolvedEvents, centre: Centre) -> tuple[estimates
 
 
 def _pulled(contrast: Array, spread: Array, believed: Believed, counted: Array, own: Array) -> Array:
-    """Contrasts shrunken further by beliefs about calibration or accuracy that are worth more than `counted`."""
+    """Contrasts (N,), shrunken further by beliefs about calibration or accuracy worth more than `counted` events."""
     found = contrast
     for belief, size in (
         (believed.calibration, believed.calibration.value * spread**2 / 2.0),

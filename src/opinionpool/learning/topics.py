@@ -28,8 +28,8 @@ class TopicShift(NamedTuple):
     """Topic effects on the answers on T events."""
 
     effects: TopicEffects
-    at: Index  # (T,); the place of each event's topic, the number of topics for a new one, and one more for none
-    beyond: Array  # (T, K - 1); L* − L°, what slopes multiply
+    at: Index  # (T,); position of each event's topic; G for a new topic, G + 1 for an event without a topic
+    beyond: Array  # (T, K - 1); L* − L°, which slopes multiply
     contrasts: Array | None = None  # (T, N, K - 1); debiased, none missing; None where effects need none
 
     @property
@@ -44,13 +44,13 @@ class TopicShift(NamedTuple):
         return np.asarray(added + np.einsum("tn,tnd->td", weights, self.contrasts))
 
     def moved(self, p: Array, prior: Array, pool_floor: float) -> Array:
-        """Answers (T, K) with topic effects, from the common answers `p`, which stay exactly where effects are 0."""
+        """Answers (T, K) with topic effects, from the common answers `p`; exactly `p` where effects are 0."""
         added = self.ratios
         answers = logodds.pooled_probabilities(logodds.prior_log_ratios(p) + added, prior, pool_floor)
         return np.where((added == 0).all(axis=1)[:, None], p, answers)
 
     def factors(self, rows: slice) -> Array:
-        """Derivatives (t,) of the answers on the events `rows` by the common answers: 1 + slope of the topic."""
+        """Derivatives (t,) of answers on the events `rows` by the common answers: 1 plus the topic's slope."""
         effects, at = self.effects, self.at[rows]
         # Learned together with what is common, slopes multiply something else.
         slope = effects.slope if effects.cross is None else np.zeros_like(effects.slope)
@@ -82,17 +82,15 @@ class TopicEffects(Tabular):
     topics: tuple[str, ...]  # G names, sorted
     events: Array  # (G,); weight of the resolved events of each
     intercept: Array  # (G, K - 1); what is added to log-ratios of classes against the first, beyond what is common
-    slope: (
-        Array  # (G,); by how much more of L* − L° is believed, L* the answer if topics did not differ: 0 as in common
-    )
+    slope: Array  # (G,); what is added to a slope of 1 on L* − L°, where L* is the answer without topics
     covariance: Array  # (G, P, P); of intercept, slope and weights, given the outcomes
-    new: Array  # (P, P); the same of a topic without resolved events, whose values are 0
-    levels: Array  # (4,); posterior probabilities of `constants.TOPICS`, of which the first is that nothing differs
+    new: Array  # (P, P); prior covariance of a topic without resolved events, whose means are 0
+    levels: Array  # (4,); posterior probabilities of `constants.TOPICS`; the first is that topics do not differ
     weights: Array | None = None  # (G, N); what is added to the weight of each expert, in pools of release 0.1
     deviations: Array | None = None  # (3,); posterior probabilities of three spreads of these, the first of which is 0
     # (G, P, K - 1 + N); covariance with the common intercept and weights, None where these were learned before
     cross: Array | None = None
-    # (K - 1 + N,); intercept and weights if topics did not differ, less the common ones; None where both are the same
+    # (K - 1 + N,); intercept and weights if topics do not differ, less the common ones; None if both are the same
     plain: Array | None = None
 
     def _table(self) -> dict[str, list[Any]]:
@@ -116,14 +114,14 @@ class TopicEffects(Tabular):
         return self.weights is not None or self.plain is not None
 
     def spread_over(self, column: Index, part: Array) -> TopicEffects:
-        """Effects for all experts: covariances with each coefficient are `part` of the distinct experts' `column`."""
+        """Effects for all experts: covariances with coefficients are distinct experts' at `column`, times `part`."""
         return self if self.cross is None else replace(self, cross=self.cross[..., column] * part)
 
     def shift(self, topics: npt.ArrayLike, common: Array, contrasts: Array | None = None) -> TopicShift:
-        """Topic effects on the answers on T events, `common` (T, K - 1) of which are beyond L°.
+        """Topic effects on the answers to T events, whose common answers have log-ratios L° + `common` (T, K - 1).
 
-        Topics that were not there when learning have the common values; of "" nothing more is open than in common.
-        Debiased contrasts (T, N, K - 1), none missing, are given where they are needed.
+        A topic that was not learned has effects with a mean of 0 and their prior variance; the topic "" has no effects.
+        `contrasts` (T, N, K - 1), debiased and without gaps, are needed if `needs_contrasts`.
         """
         place = {name: g for g, name in enumerate(self.topics)}
         labels = np.broadcast_to(np.asarray(topics, dtype=object), len(common))

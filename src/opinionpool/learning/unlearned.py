@@ -38,12 +38,12 @@ class DefaultFit:
     parts: Parts
     bias: Array  # (N, K - 1)
     extremes: Extremes
-    # What the data say of each expert by itself, extremes believed; if nothing was learned, what is believed of it.
+    # Features of each expert from its own forecasts, extremes not moderated; if nothing was learned, believed ones.
     marginal: MarginalFeatures | None
     posterior: Posterior | None  # of intercept and weights; None for more than `MOST_UNCERTAIN` experts
-    learned: bool  # whether outcomes had a part in it
+    learned: bool  # whether outcomes were used
     notes: tuple[Note, ...] = ()
-    members: Members | None = None  # None for a panel that somebody assessed, and where events have options
+    members: Members | None = None  # None if beliefs are given, or events have options of their own
     topics: TopicEffects | None = None
 
     def of_all(self, duplicates: Duplicates, believed: Believed) -> DefaultFit:
@@ -76,7 +76,7 @@ Features = TypeVar("Features", Parts, MarginalFeatures)
 
 
 def _as_believed(features: Features, duplicates: Duplicates, believed: Believed) -> Features:
-    """Features of all experts, those of new experts (without forecasts) in proportion to the beliefs about them."""
+    """Return `features`, those of new experts (without forecasts) scaled by beliefs about them relative to others."""
     if not duplicates.new.any():
         return features
     centre = believed.parts(believed.rho)
@@ -110,7 +110,7 @@ def assumed(believed: Believed, away: Array, *, options: bool, answers_only: boo
 
 
 def intercept_shares(weights: Array) -> Array:
-    """Biases b (N,) with w'b = 1: b_i = (Σw + w_i) / ((Σw)² + w'w); 0 if all weights are about 0."""
+    """Biases b (N,) with w'b = 1 for `weights` w: b_i = (Σw + w_i) / ((Σw)² + w'w); 0 if all are about 0."""
     total, size = float(weights.sum()), float(weights @ weights)
     if size <= LEAST_WEIGHT**2:
         return np.zeros(len(weights))

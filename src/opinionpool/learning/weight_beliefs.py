@@ -1,4 +1,4 @@
-"""Beliefs about weights, from beliefs about features by Theorem 3.1 to first order (model.md, 2.6)."""
+"""Beliefs about weights from beliefs about features, by Theorem 3.1 of the paper to first order (model.md, 2.6)."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class WeightBeliefs(NamedTuple):
 
     mean: Array  # (N,)
     slope_spread: float  # standard deviation of the sum of the weights as they move in proportion
-    # in log-odds, class-symmetric when K > 2; for each of `BIASES`, 0 where there is no intercept
+    # standard deviations of the intercept in log-odds, for each of `BIASES`; 0 if there is no intercept
     intercept_spreads: tuple[float, ...]
-    # From how much weights would differ without beliefs to how they do: a number where all do so alike, about their
-    # mean; else a root of their covariance, (N, N).
+    # Function of the standard deviation between weights without beliefs; returns that with beliefs or, if beliefs
+    # differ by expert, a root of the weights' covariance, (N, N).
     deviation: Callable[[float], float | Array]
 
 
@@ -37,8 +37,8 @@ def weight_beliefs(
 ) -> WeightBeliefs:
     """Beliefs about weights and intercept if the common correlation is about `rho`, which is below 1.
 
-    d = K - 1, and the sum of the weights may be off by a factor of 1 ± `slope`. Where each event has options of its
-    own, it is worth one binary event, and nobody can be biased towards one of them.
+    d = K - 1; the sum of the weights has the relative standard deviation `slope`. If each event has `options` of its
+    own, it counts as one binary event, and no expert has a bias.
     """
     open_ = _Open(believed, rho, believed.weights(rho), 1 if options else d, slope)
     mean, intercept = open_.mean, tuple(0.0 if options else open_.intercept_spread(bias) for bias in BIASES)
@@ -65,11 +65,11 @@ class _Open:
 
     @property
     def noise(self) -> float:
-        """Mean σ²/μ² of the experts."""
+        """Mean over the experts of σ²/μ², the squared ratio of spread to contrast."""
         return float((2.0 / self.believed.accuracy.value).mean())
 
-    def features(self, noise: Block, squared: Block) -> tuple[tuple[Block, Block], tuple[Block, Block]]:
-        """Covariances of the errors of log κ and log m on one event, from σ²R/μ² (`noise`) and 2R² (`squared`)."""
+    def error_covariances(self, noise: Block, squared: Block) -> tuple[tuple[Block, Block], tuple[Block, Block]]:
+        """Covariances of errors of log calibration and log accuracy per event; `noise` is σ²R/μ², `squared` 2R²."""
         # K - 1 rows of the regression tell of variances, and all of them together of μ by its signature.
         noise, squared = noise * (self.free + 1) / (2 * self.free), squared / self.free
         both = 2.0 * noise + squared
@@ -95,7 +95,7 @@ class _Open:
     def of_correlation(self) -> tuple[float, float, float]:
         """Prior variance of the correlation, its error variance per event, and its error covariance with features.
 
-        Nothing is open where nothing is believed, as `CORRELATIONS` are then averaged.
+        The variance is 0 without a belief about the correlation, as `CORRELATIONS` are then averaged.
         """
         n, rho = len(self.mean), self.rho
         if self.believed.correlation is None or n == 1:
@@ -106,12 +106,12 @@ class _Open:
         return assumed, 2.0 * level**2 / (n * (n - 1)) / self.free, -2.0 * rho * level / n / self.free
 
     def together(self) -> float:
-        """Standard deviation of the sum of equal weights."""
+        """Prior standard deviation of the sum of the weights, if all experts are alike."""
         n, rho = len(self.mean), self.rho
         shared, squared = self.noise * (1.0 + (n - 1) * rho) / n, 2.0 * (1.0 + (n - 1) * rho**2) / n
         assumed, single, beside = self.of_correlation()
         per_event = np.full((3, 3), beside)
-        per_event[:2, :2] = self.features(shared, squared)
+        per_event[:2, :2] = self.error_covariances(shared, squared)
         per_event[2, 2] = single
         left = _conditioned(np.diag([self.slope**2, LEVEL**2, assumed]), np.array(self.worths), per_event)
         change = np.array([1.0, 0.0, -(n - 1) / (1.0 + (n - 1) * rho)])
@@ -124,14 +124,14 @@ class _Open:
         return kappa / level, kappa * rho * n / (2.0 * (1.0 - rho) * level)
 
     def differing(self, deviation: float) -> float:
-        """Variance of log calibration, and of log accuracy, at which weights have an sd of `deviation`."""
+        """Variance between experts of log calibration, and of log accuracy, if weights have the sd `deviation`."""
         by_calibration, by_accuracy = self.slopes()
         return deviation**2 / (by_calibration**2 + by_accuracy**2)
 
     def deviation_alike(self, deviation: float) -> float:
-        """Standard deviation between weights given beliefs about all experts, which is `deviation` without beliefs."""
+        """Standard deviation between weights, given beliefs about all experts; `deviation` without beliefs."""
         worths, rho = self.worths[:2], self.rho
-        per_event = self.features(self.noise * (1.0 - rho), 2.0 * (1.0 - rho**2))
+        per_event = self.error_covariances(self.noise * (1.0 - rho), 2.0 * (1.0 - rho**2))
         left = _conditioned(self.differing(deviation) * np.eye(2), np.array(worths), np.array(per_event))
         change = np.array(self.slopes())
         return float(np.sqrt(change @ left @ change))
@@ -144,7 +144,7 @@ class _Open:
         assumed, single, beside = self.of_correlation()
         prior, per_event = np.zeros((2 * n + 1, 2 * n + 1)), np.full((2 * n + 1, 2 * n + 1), beside)
         prior[:n, :n], prior[n:-1, n:-1], prior[-1, -1] = self.slope**2 + differing, LEVEL**2 + differing, assumed
-        per_event[:-1, :-1] = np.block([list(row) for row in self.features(noise, 2.0 * r**2)])
+        per_event[:-1, :-1] = np.block([list(row) for row in self.error_covariances(noise, 2.0 * r**2)])
         per_event[-1, -1] = single
         # What is believed of everybody is worth what the least is worth of anybody.
         worths = np.concatenate(
@@ -163,7 +163,7 @@ class _Open:
         return np.asarray(vector * np.sqrt(np.where(value > ROUNDING * value[-1], value, 0.0)))
 
     def _jacobians(self) -> tuple[Array, Array]:
-        """∂w/∂log m, (N, N), and ∂w/∂ρ, (N, 1), of w = κ/√m R⁻¹√m."""
+        """Derivatives of weights κ/√m R⁻¹√m (κ calibrations) by log accuracies m (N, N), correlation (N, 1)."""
         believed, n = self.believed, len(self.mean)
         size = np.sqrt(believed.accuracy.value)
         among = believed.parts(self.rho).dependence
@@ -181,7 +181,7 @@ class _Open:
 
 
 def _conditioned(covariance: Array, worth: Array, per_event: Array) -> Array:
-    """Posterior covariance of quantities with prior `covariance`, each observed at its mean on `worth` events."""
+    """Posterior covariance from prior `covariance` and `worth` observations of each mean, with errors `per_event`."""
     if not worth.any():
         return covariance
     left, before = covariance.copy(), 0.0
