@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Pooled:
-    """A pool's answers about events, resolved or not, with their intervals."""
+    """Probabilities that a pool gives events, resolved or not, with their credible intervals."""
 
     forecasts: Forecasts
     pool: str  # its name
@@ -55,7 +55,7 @@ class Pooled:
     interval: tuple[Array, Array] | None = None
 
     def select(self, rows: Sequence[int]) -> Pooled:
-        """Return the answers on some events, in the order of `rows`."""
+        """Return the answers on the events at positions `rows`, in this order."""
         interval = None if self.interval is None else (self.interval[0][rows], self.interval[1][rows])
         return replace(
             self,
@@ -67,11 +67,11 @@ class Pooled:
 
     @property
     def several(self) -> bool:
-        """Whether an answer has several probabilities: events have more than two classes, or options of their own."""
+        """Whether an event has several probabilities: there are more than two classes, or options of its own."""
         return len(self.forecasts.classes) > 2 or self.forecasts.options is not None
 
     def listed(self) -> tuple[list[int], list[int]]:
-        """Return event and class position of each probability that answers list; of two classes, only the second."""
+        """Return event and class positions of the probabilities to list: each class's; of two classes, the second's."""
         sizes = self.forecasts.sizes
         if not self.several:
             return list(range(len(sizes))), [1] * len(sizes)
@@ -79,7 +79,7 @@ class Pooled:
         return rows.tolist(), places.tolist()
 
     def shares(self) -> tuple[Array, Array, Array]:
-        """Return probability and both interval ends of each class or option, (T, K) each; NaN where unknown."""
+        """Return probability, lower and upper interval end of each class or option, (T, K) each; NaN where unknown."""
         p = all_classes(self.probabilities, len(self.forecasts.classes))
         low, high = self.interval or (np.full(self.probabilities.shape, np.nan),) * 2
         if low.ndim == 1:
@@ -91,7 +91,7 @@ class Pooled:
 def pool_events(
     forecasts: Forecasts, pool: str, state: Fitted, prior: float | Array | None, base_rate: float | Array | None
 ) -> Pooled:
-    """Return the answers for all events, resolved or not, in the order of the file."""
+    """Return the pool's answers about all events, resolved or not, in the order of the file."""
     each = event_priors(forecasts, prior)
     own = prior if each is None else public_probabilities(each)
     probabilities = state.pool_forecasts(forecasts, own, base_rate)
@@ -101,7 +101,7 @@ def pool_events(
 
 
 def _learned_from(forecasts: Forecasts, state: Fitted) -> npt.NDArray[np.bool_]:
-    """Return the mask of events with a forecast by an informative expert, (T,)."""
+    """Return the mask of events that have a forecast by at least one expert whose forecasts are informative, (T,)."""
     if state.panel is None:
         return np.asarray(forecasts.crowd > 0)
     counted = state.panel.informative[forecasts.expert_index]
@@ -109,7 +109,7 @@ def _learned_from(forecasts: Forecasts, state: Fitted) -> npt.NDArray[np.bool_]:
 
 
 def plain(label: object) -> object:
-    """Return a class label as JSON can have it, None for no label."""
+    """Return a class label as a value that JSON has: text, number or truth value; None for no label."""
     return label if label is None or isinstance(label, str | bool | int) else str(label)
 
 
@@ -120,14 +120,14 @@ def happened(forecasts: Forecasts) -> list[object]:
 
 
 def about(forecasts: Forecasts) -> str | None:
-    """Return the label of the class that binary probabilities are of; None if it is 1 or True, or not binary."""
+    """Return the class, as text, whose probability binary forecasts give; None if it is 1 or True, or K > 2."""
     if len(forecasts.classes) > 2 or forecasts.options is not None or forecasts.classes[1] in (1, True, "1"):
         return None
     return printable(str(forecasts.classes[1]))
 
 
 def closing_times(forecasts: Forecasts) -> list[str | None]:
-    """Return closing times as text in UTC, as dates if all are midnights; None for unknown times."""
+    """Return each event's closing time as text in UTC, as a date if all are midnights; None if unknown."""
     if forecasts.closes is None:
         return [None] * len(forecasts.events)
     days = bool(midnights(forecasts.closes).all())
@@ -136,12 +136,12 @@ def closing_times(forecasts: Forecasts) -> list[str | None]:
 
 
 def plain_time(text: str) -> str:
-    """Return a time as tables show it, without T, Z and zero seconds; the last second of a day as the date."""
+    """Return a time without T, Z and zero seconds, and the last second of a day as the date alone."""
     return text.removesuffix("T23:59:59Z").removesuffix(":00Z").replace("T", " ").removesuffix("Z")
 
 
 def event_columns(pooled: Pooled, *, only_open: bool = False) -> list[Column]:
-    """Return the answers by column, a row for each event, or for each event and class if `several`.
+    """Return columns of events, outcomes and answers: a row for each event, or event and class if `several`.
 
     A table shows each event once, and marks the class that happened.
     """
@@ -188,7 +188,7 @@ def event_columns(pooled: Pooled, *, only_open: bool = False) -> list[Column]:
 
 
 def void_columns(columns: Sequence[Column], void: Mapping[str, int]) -> list[Column]:
-    """Return rows for void events, without probabilities, in the same columns; `void` counts the forecasts on each."""
+    """Return rows for the void events in the columns of answers; `void` has the number of forecasts on each event."""
     n = len(void)
     own: dict[str, Sequence[object]] = {"event": [*void], "experts": [*void.values()], "in_sample": [False] * n}
     own["status"] = ["void"] * n
@@ -196,7 +196,7 @@ def void_columns(columns: Sequence[Column], void: Mapping[str, int]) -> list[Col
 
 
 def void_records(void: Mapping[str, int]) -> Iterator[dict[str, object]]:
-    """Return void events as records for JSON; `void` counts the forecasts on each."""
+    """Return void events as records for JSON; `void` has the number of forecasts on each event."""
     for event, crowd in void.items():
         yield {"event": event, "experts": crowd, "outcome": None, "in_sample": False, "status": "void"}
 
@@ -224,7 +224,7 @@ def event_records(pooled: Pooled) -> Iterator[dict[str, object]]:
 
 
 def answer_notes(pooled: Pooled) -> list[Note]:
-    """Return notes on the number of answers that are in-sample, that equal the prior, and that are at the bounds."""
+    """Return notes on how many answers are in-sample, equal the prior, or lie at the bounds of probabilities."""
     notes: list[Note] = []
     t = len(pooled.forecasts.events)
     taught = int(pooled.in_sample.sum())
@@ -246,7 +246,7 @@ def answer_notes(pooled: Pooled) -> list[Note]:
 
 
 def unlearned(forecasts: Forecasts, trained: TrainedPool, *, ahead: bool = True) -> list[Note]:
-    """Return notes on events that a saved pool has not learned from and, if `ahead`, on what it knows already."""
+    """Return notes on outcomes that a saved pool has not learned and, if `ahead`, on open events that it has."""
     stream, notes = trained.stream, list[Note]()
     known = np.array([stream is not None and stream.knows(event) for event in forecasts.events], dtype=bool)
     early, fresh = known & ~forecasts.resolved, ~known & forecasts.resolved
@@ -261,7 +261,7 @@ def unlearned(forecasts: Forecasts, trained: TrainedPool, *, ahead: bool = True)
 
 
 def expert_notes(state: Fitted) -> list[Note]:
-    """Return notes on the number of experts with a weight below 0, and with a calibration below 0."""
+    """Return notes on how many experts have a negative weight, and how many a negative calibration."""
     notes = []
     if state.weights is not None and (state.weights < 0).any():
         below = state.weights < 0
@@ -281,7 +281,7 @@ def expert_notes(state: Fitted) -> list[Note]:
 
 
 def expert_columns(forecasts: Forecasts, state: Fitted) -> list[Column]:
-    """Return columns with each expert's features, weight and numbers of forecasts, the largest weight first."""
+    """Return columns with each expert's features, weight and numbers of forecasts, by decreasing weight."""
     columns = [Column("expert", forecasts.experts, "expert")]
     weights = state.weights
     if isinstance(state, FittedPanel):
@@ -305,7 +305,7 @@ def expert_columns(forecasts: Forecasts, state: Fitted) -> list[Column]:
 
 
 def _feature_columns(state: FittedPanel, forecasts: Forecasts) -> list[Column]:
-    """Return columns with each expert's bias, calibration, accuracy and AUC; None where a value is only assumed."""
+    """Return columns with each expert's bias, calibration, accuracy and AUC; None for values that are only assumed."""
     classes = [*map(str, forecasts.classes)]
     features = state.features
     shown = state.structure != "assumed" or state.marginal is not None
@@ -332,12 +332,12 @@ def _feature_columns(state: FittedPanel, forecasts: Forecasts) -> list[Column]:
 
 
 def _finite(values: Array) -> list[float | None]:
-    """Return numbers as a list, with None in place of NaN and infinity."""
+    """Return numbers as a list with None in place of NaN and infinities."""
     return values.tolist() if np.isfinite(values).all() else [finite(value) for value in values.tolist()]
 
 
 def ordered(pooled: Pooled, rows: Sequence[int], sort: str) -> list[int]:
-    """Return events sorted as one of `opinionpool.report.SORTS` says; equal ones stay in the order of `rows`."""
+    """Return event positions sorted by `sort`, one of `opinionpool.report.SORTS`; ties stay in the order of `rows`."""
     chosen, forecasts = np.asarray(rows, dtype=np.intp), pooled.forecasts
     if sort == "file" or (sort == "closes" and forecasts.closes is None) or not len(chosen):
         return [int(t) for t in chosen]
@@ -360,26 +360,26 @@ def ordered(pooled: Pooled, rows: Sequence[int], sort: str) -> list[int]:
 
 
 def open_rows(pooled: Pooled, sort: str) -> list[int]:
-    """Return positions of open events that have a forecast, sorted as one of `opinionpool.report.SORTS` says."""
+    """Return positions of the open events that have a forecast, sorted by `sort`, one of `report.SORTS`."""
     forecasts = pooled.forecasts
     return ordered(pooled, np.flatnonzero(~forecasts.resolved & (forecasts.crowd > 0)).tolist(), sort)
 
 
 class Coverage(NamedTuple):
-    """Shares of 90% intervals that contain the true probability, in simulations of twelve kinds of panel."""
+    """How often 90% intervals contained the true probability in simulations, over twelve kinds of panel."""
 
-    # events, experts: of the panels, of which the events were resolved
+    # events, experts: number of resolved events and of experts in each simulated panel
     events: int
     experts: int
     mean: float
-    # least, most: of one kind of panel
+    # mean, least, most: over the kinds of panel, of the share of intervals that contain the truth
     least: float
     most: float
 
 
 @cache
 def coverage(events: int, experts: int) -> Coverage:
-    """Return the row of coverage.csv (``benchmarks/coverage.py figures``) nearest to these numbers, as ratios."""
+    """Return the row of coverage.csv with the most similar numbers of events and experts, compared as ratios."""
     text = Path(__file__).with_name("coverage.csv").read_text(encoding="utf-8")
     rows = (line.split(",") for line in text.splitlines()[1:])
     measured = (Coverage(int(t), int(n), *map(float, shares)) for t, n, *shares in rows)

@@ -22,7 +22,7 @@ _SPECIAL = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;",
 
 
 class Html(str):
-    """Text that is HTML markup already."""
+    """Text that is already HTML markup, and so is not escaped again."""
 
     __slots__ = ()
 
@@ -32,7 +32,7 @@ def _escaped(value: str) -> str:
 
 
 def text(value: str) -> Html:
-    """Return a value as escaped text, with true minus signs; markup as it is.
+    """Return a value as escaped text with true minus signs; `Html` is returned unchanged.
 
     >>> text("1 < 2, -1"), text(Html("<b>1</b>"))
     ('1 &lt; 2, −1', '<b>1</b>')
@@ -41,7 +41,7 @@ def text(value: str) -> Html:
 
 
 def name(value: str) -> Html:
-    """Return a name as escaped text, isolated from the writing direction around it.
+    """Return a name as escaped text whose writing direction does not affect the text around it.
 
     >>> name("<script>")
     '<bdi>&lt;script&gt;</bdi>'
@@ -54,7 +54,7 @@ _LONGEST = 240
 
 
 def event_name(event: str, question: str) -> Html:
-    """Return an event's question as markup, followed by its id if that differs.
+    """Return an event's question as markup, followed by its id if the id is another text.
 
     >>> event_name("q7", "q7"), event_name("q7", "Will it rain?")
     ('<bdi>q7</bdi>', '<bdi>Will it rain?</bdi> <small class="id"><bdi>q7</bdi></small>')
@@ -66,7 +66,7 @@ def event_name(event: str, question: str) -> Html:
 
 
 def markup(template: str, *values: str) -> Html:
-    """Return markup with the places, ``{}``, of `template` filled by values, escaped unless they are markup.
+    """Return `template` as markup with each ``{}`` replaced by a value, which is escaped unless it is markup.
 
     >>> markup("<td>{}</td>", "a & b")
     '<td>a &amp; b</td>'
@@ -75,7 +75,7 @@ def markup(template: str, *values: str) -> Html:
 
 
 def joined(parts: Iterable[str], between: str = "") -> Html:
-    """Return parts joined by `between`, escaped unless they are markup.
+    """Return parts as markup, joined by `between`; parts are escaped unless they are markup.
 
     >>> joined(["<", Html("<br>")], " ")
     '&lt; <br>'
@@ -84,7 +84,7 @@ def joined(parts: Iterable[str], between: str = "") -> Html:
 
 
 def document(title: str, style: str, body: Html, data: str = "") -> Html:
-    """Return a whole HTML document; `style` is CSS or the markup that loads it, `data` are attributes of its body.
+    """Return an HTML document; `style` is CSS or markup that loads it, `data` are attributes of the body element.
 
     >>> document("A & B", "p { margin: 0; }", Html("<p>One.</p>")).count("&amp;")
     1
@@ -98,7 +98,7 @@ def document(title: str, style: str, body: Html, data: str = "") -> Html:
 
 
 def report_document(kicker: str, title: str, heading: str, below: str, parts: Iterable[Block], links: str = "") -> Html:
-    """Return the document of a report: its head, with links to its sections, and its parts."""
+    """Return a report as an HTML document: title and lines at the top, links to the sections, and the sections."""
     header = '<header><p class="kicker">{}</p><h1>{}</h1><p>{}</p></header>\n{}<main>\n{}\n</main>\n{}'
     footer = markup("<footer>Made by opinionpool {}.</footer>", __version__)
     body = markup(header, kicker, heading, below, links, rendered(parts), footer)
@@ -115,7 +115,7 @@ STYLE = "\n" + Path(__file__).with_name("report.css").read_text(encoding="utf-8"
 
 
 class Element(Protocol):
-    """Protocol of blocks that render themselves as HTML."""
+    """Protocol of blocks that have a method to render themselves as HTML."""
 
     def html(self) -> Html:
         """Return the block as markup."""
@@ -153,12 +153,12 @@ class Section:
 
 
 def paragraph(content: str, kind: str = "") -> Html:
-    """Return a paragraph of text or markup; `kind` is its class: "lead", "note", "quiet" or "missing"."""
+    """Return text or markup as a paragraph; `kind` is its CSS class: "lead", "note", "quiet" or "missing"."""
     return markup(f"<p{_class(kind)}>{{}}</p>", content)
 
 
 def words(*sentences: str, kind: str = "") -> Html:
-    """Return a paragraph of several sentences, without empty ones."""
+    """Return a paragraph made of several sentences, of which empty ones are left out."""
     return paragraph(joined([each for each in sentences if each], " "), kind)
 
 
@@ -168,7 +168,7 @@ def note(content: str) -> Html:
 
 
 def missing(why: str, what: str = "") -> Html:
-    """Return a paragraph on what cannot be shown, and why."""
+    """Return a paragraph that says what cannot be shown, and why."""
     reason = why[:1].upper() + why[1:].rstrip(".")
     return paragraph(f"{what} {reason}." if what else f" {reason}.", "missing")
 
@@ -209,7 +209,7 @@ def _beside(first: Iterable[Any], second: Iterable[Any]) -> Iterable[tuple[Any, 
 
 
 def grid(header: Sequence[str], rows: Iterable[Sequence[str]], caption: str = "", words: int = 1) -> Table:
-    """Return a table of texts, in which the first `words` columns are words and the others numbers."""
+    """Return a table of texts whose first `words` columns are words, and whose other columns are numbers."""
     cells = list(zip(*rows, strict=True)) or [()] * len(header)
     columns = [
         Column(title, values, title, str if i < words else as_is, page=str)
@@ -219,7 +219,7 @@ def grid(header: Sequence[str], rows: Iterable[Sequence[str]], caption: str = ""
 
 
 def long_table(columns: Sequence[Column], noun: str, first: int, most: int, kind: str = "stack") -> list[Block]:
-    """Return a table with its `first` rows shown, and the next ones, up to `most` in all, behind a summary."""
+    """Return a table of the `first` rows, with the next rows, up to `most` in all, folded below it."""
     rows = len(columns[0].values)
     parts: list[Block] = [Table([column.take(range(min(first, rows))) for column in columns], kind=kind)]
     if rows > first:
@@ -239,19 +239,19 @@ def figure(drawing: Html, caption: str = "", kind: str = "") -> Html:
 
 
 def beside(parts: Sequence[Block], drawn: Block) -> Html:
-    """Return blocks beside a figure, or above it on a narrow screen."""
+    """Return blocks to the left of a figure, or below the figure on a narrow screen."""
     return markup('<div class="columns"><div>{}</div>{}</div>', rendered(parts), _html(drawn))
 
 
 @dataclass(frozen=True)
 class Card:
-    """Large number under its title, over lines in small print, optionally with a picture."""
+    """Box with a title, a large number, lines in small print and optionally a picture."""
 
     title: str
     value: str
     lines: Sequence[str]
     picture: str = ""
-    own: bool = False  # whether it is the pool's
+    own: bool = False  # whether the number is about the pool, which is then highlighted
 
 
 def cards(shown: Sequence[Card]) -> Html:
@@ -265,13 +265,13 @@ def cards(shown: Sequence[Card]) -> Html:
 
 
 def details(summary: str, parts: Sequence[Block], ident: str = "") -> Html:
-    """Return blocks that are shown when the reader clicks their summary."""
+    """Return blocks that are folded until the reader clicks `summary`."""
     start = f'<details id="{ident}">' if ident else "<details>"
     return markup(start + "<summary>{}</summary>{}</details>", summary, rendered(parts))
 
 
 def listing(items: Iterable[str]) -> Html:
-    """Return a list of sentences."""
+    """Return sentences as a bulleted HTML list."""
     return markup("<ul>{}</ul>", joined(markup("<li>{}</li>", item) for item in items))
 
 
@@ -281,13 +281,13 @@ def definitions(entries: Iterable[tuple[str, str]]) -> Html:
 
 
 def typed_code(content: str, ident: str = "") -> Html:
-    """Return a text to be typed, shown as it is."""
+    """Return a text that the reader is to type, such as a command, in a code block."""
     start = f'<pre id="{ident}" tabindex="0">' if ident else "<pre><code>"
     return markup(start + ("{}</pre>" if ident else "{}</code></pre>"), content)
 
 
 def _cell(column: Column, value: Any, unknown: str) -> str:  # noqa: ANN401 - whatever a column holds
-    """Return a value as a page shows it: numbers as in other tables, texts as names, None as `unknown`."""
+    """Return a value as the text of a page's table cell: names as markup, numbers formatted, None as `unknown`."""
     if value is None:
         return unknown if column.numeric else ""
     if isinstance(value, Html):

@@ -59,7 +59,7 @@ NAMES = dict(
 
 
 def move_columns(found: Diff, most: int | None = None) -> list[Column]:
-    """Return columns with a row for each answer, or for each of its classes, the largest move first."""
+    """Return columns with a row for each answer, or for each class of each answer, the largest change first."""
     moves = found.moves[:most]
     classes = any(move.label is not None for move in moves)
     parts = list(zip(*(move.parts for move in moves), strict=True)) or [()] * len(STEPS)
@@ -98,12 +98,12 @@ def change_columns(found: Diff, most: int | None = None) -> list[Column]:
 
 
 def weighed(found: Diff) -> bool:
-    """Return True if any expert has a weight in either pool."""
+    """Return True if at least one expert has a weight in the old or the new pool."""
     return any(not math.isnan(value) for each in found.experts for value in (each.old["weight"], each.new["weight"]))
 
 
 def change_lines(found: Diff) -> list[str]:
-    """Return sentences on outcomes learned, corrections, events gone or opened, and the largest move of an answer."""
+    """Return sentences on outcomes learned or corrected, events gone or opened, and the answer that changed most."""
     was, now = found.events
     old, new = found.prior
     lines = [f"{whole(round(was, 6))} resolved events before, {whole(round(now, 6))} now"]
@@ -138,7 +138,7 @@ def _more(left: int) -> list[str]:
 
 
 def happened_words(each: Resolved) -> str:
-    """Return an event's outcome and the probability that the old pool gave it, as text.
+    """Return as text an event's outcome and the probability that the old pool gave this outcome.
 
     >>> happened_words(Resolved("rain", 0, 0.37)), happened_words(Resolved("race", "red", 0.2))
     ('rain did not happen (63%)', 'race: red (20%)')
@@ -149,14 +149,14 @@ def happened_words(each: Resolved) -> str:
 
 
 def causes_of(move: Move) -> str:
-    """Return the clause with an answer's old and new probability and what caused the move, largest part first."""
+    """Return the clause with an answer's old and new probability and the causes of the change, largest first."""
     order = sorted(range(len(STEPS)), key=lambda i: -abs(move.parts[i]))
     causes = [f"{points(move.parts[i])} by {NAMES[STEPS[i]][1]}" for i in order if points(move.parts[i]) != "0.0"]
     return f"from {percent(move.old)} to {percent(move.new)}: {', '.join(causes)}"
 
 
 def meaning_lines(found: Diff) -> list[str]:
-    """Return sentences that explain the columns of the tables."""
+    """Return sentences that explain the columns of the tables of changes."""
     lines = []
     if found.moves:
         shown = [column for column in move_columns(found) if column.key in STEPS and column.title is not None]
@@ -168,7 +168,7 @@ def meaning_lines(found: Diff) -> list[str]:
 
 
 def change_view(found: Diff, *, table: bool) -> View:
-    """Return the view of a difference; in a table, of the largest moves and changes only."""
+    """Return the view of the differences between two pools; as a table it has the largest changes only."""
     moves, events, experts = move_columns(found), len(found.moves), change_columns(found)
     below: list[Sequence[Column] | str] = []
     if events > SHOWN:
@@ -184,7 +184,7 @@ def change_view(found: Diff, *, table: bool) -> View:
 
 
 def change_facts(found: Diff) -> dict[str, object]:
-    """Return facts on the changes between two pools for JSON, without the moves of answers."""
+    """Return facts on the changes between two pools for JSON, without the changes of single answers."""
     old, new = (None if p is None else [float(x) for x in p] for p in found.prior)
     return {
         "prior_old": old,
@@ -204,7 +204,7 @@ def change_facts(found: Diff) -> dict[str, object]:
 
 
 def changes_section(f: Findings) -> Section | None:
-    """Return the section on answers that moved since a pool was saved, and why; None without such a pool."""
+    """Return the section on answers that changed since a pool was saved, and why; None if no such pool is given."""
     if f.options.since is None:
         return None
     title, (file, found) = "What changed", f.options.since
@@ -235,11 +235,11 @@ def changes_section(f: Findings) -> Section | None:
 
 
 def _question(f: Findings, event: str) -> str:
-    """Return the text of an event's question if the file has the event, else its id."""
+    """Return the question of an event if the file has the event, else the event's id."""
     return f.question(f.forecasts.events.index(event)) if event in f.forecasts.events else event
 
 
 def _event(f: Findings, event: str) -> Html:
-    """Return the name of an event as markup; the event may be one that only the pool has."""
+    """Return an event's name as markup; the event may be missing from the file."""
     events = f.forecasts.events
     return f.event_name(events.index(event)) if event in events else name(event)

@@ -22,18 +22,18 @@ from opinionpool.scoring.reliability import ReliabilityCurve
 
 @dataclass(frozen=True)
 class Scale:
-    """Map from values to positions in a drawing."""
+    """Map from values to positions, in pixels, in a drawing."""
 
     # low, high: the range of values
     low: float
     high: float
-    # start, end: where they stand
+    # start, end: the positions of `low` and `high`
     start: float
     end: float
-    shape: Callable[[float], float] = float  # what is linear in place: the value itself, or a function of it
+    shape: Callable[[float], float] = float  # the function of a value in which positions are linear
 
     def __call__(self, value: float) -> float:
-        """Return the position of a value; values beyond the range are moved to its end."""
+        """Return the position of a value; a value outside of the range has the position of the nearer end."""
         low, high = self.shape(self.low), self.shape(self.high)
         share = (self.shape(min(max(value, self.low), self.high)) - low) / ((high - low) or 1.0)
         return self.start + share * (self.end - self.start)
@@ -55,7 +55,7 @@ def nice_ticks(low: float, high: float, count: int = 5) -> list[float]:
 
 
 def number(x: float) -> str:
-    """Return a coordinate as short text.
+    """Return a coordinate as text with no more digits than a drawing needs.
 
     >>> number(12.0), number(0.126), number(-0.001)
     ('12', '0.13', '0')
@@ -64,7 +64,7 @@ def number(x: float) -> str:
 
 
 def drawing(width: float, height: float, parts: Iterable[Html], says: str, kind: str = "") -> Html:
-    """Return an SVG figure of the given size, scaled by the page; `says` is its text for screen readers."""
+    """Return an SVG figure of the given size, which a page may scale; `says` describes it for screen readers."""
     label = f' class="{kind}"' if kind else ""
     label += f' width="{number(width)}"' if kind == "broad" else ""
     size = f'viewBox="0 0 {number(width)} {number(height)}"'
@@ -80,7 +80,7 @@ def label(x: float, y: float, content: str, *, anchor: str = "start", kind: str 
 
 
 def shortened(content: str, most: int) -> str:
-    """Return a name cut to fit the width of `most` Latin letters.
+    """Return a name, cut if it is wider than `most` Latin letters.
 
     >>> shortened("logistic_regression", 12)
     'logistic_re…'
@@ -124,7 +124,7 @@ def dot(x: float, y: float, kind: str, radius: float = 3.5) -> Html:
 
 
 def titled(content: str, part: Html) -> Html:
-    """Return an SVG part with a tooltip."""
+    """Return an SVG part that shows `content` as a tooltip."""
     return markup("<g><title>{}</title>{}</g>", text(content), part)
 
 
@@ -138,7 +138,7 @@ STEEP = 1.7
 
 
 def gain_chart(gains: Mapping[str, Difference]) -> Html:
-    """Return a chart of score differences from what they are over, with their intervals, around the line at 0."""
+    """Return a chart of score differences with intervals around a line at 0; `gains` has them by the rival's name."""
     ends = [0.0, *(x for gain in gains.values() for x in (gain.mean, gain.low, gain.high) if math.isfinite(x))]
     room = 0.06 * ((max(ends) - min(ends)) or 1.0)
     x = Scale(min(ends) - room, max(ends) + room, 8, WIDTH - 8)
@@ -167,7 +167,7 @@ def gain_chart(gains: Mapping[str, Difference]) -> Html:
 
 
 def heat_map(errors: SharedErrors) -> Html:
-    """Return a heat map of error correlations in the experts' order; dashes mark negative cells without numbers."""
+    """Return a heat map of error correlations in the experts' order; without numbers, dashes mark negative cells."""
     n = len(errors.experts)
     numbers = n <= LEGIBLE
     side = 232.0 / max(n, 7) if n <= BESIDE else 13.5
@@ -213,7 +213,7 @@ def _opacity(r: float) -> str:
 
 
 def shades() -> Html:
-    """Return the legend of a heat map: correlations and their shades."""
+    """Return the legend of a heat map: sample shades with their correlations."""
     samples = []
     for r in (-0.5, 0.0, 0.25, 0.5, 0.75, 1.0):
         mark = Html(
@@ -225,7 +225,7 @@ def shades() -> Html:
 
 
 def two(r: float) -> str:
-    """Return a correlation to two decimals, without the 0 before the point.
+    """Return a correlation with two decimals and without the zero before the decimal point.
 
     >>> two(0.5), two(-0.031), two(0.001), two(1.0)
     ('.50', '−.03', '.00', '1')
@@ -239,7 +239,7 @@ def two(r: float) -> str:
 def reliability_chart(
     curve: ReliabilityCurve, says: str, model: tuple[Array, Array] | None = None, *, small: bool = False
 ) -> Html:
-    """Return a chart of observed frequency by forecast probability, its consistency band, and the model's curve."""
+    """Return a chart of observed frequencies by forecast probability, with consistency band and the model's curve."""
     side, strip = (158.0, 16.0) if small else (320.0, 30.0)
     x, y = Scale(0.0, 1.0, 46, 46 + side), Scale(0.0, 1.0, 8 + side, 8)
     foot = y.start + 8 + strip
@@ -270,7 +270,7 @@ def reliability_chart(
 
 
 def learning_chart(curve: LearningCurve) -> Html:
-    """Return a chart of the pool's and the average's scores by number of resolved events, with the pool's interval."""
+    """Return a chart of scores by number of resolved events: the pool's, with its interval, and the average's."""
     low, high = curve.average + curve.low, curve.average + curve.high
     values = [v for row in (curve.score, curve.average, low, high) for v in row.tolist() if math.isfinite(v)]
     room = 0.06 * ((max(values) - min(values)) or 0.1)
@@ -303,7 +303,7 @@ def learning_chart(curve: LearningCurve) -> Html:
 
 
 def bar_cell(parts: Iterable[Html], height: int = 22) -> Html:
-    """Return a small drawing for a table cell, hidden from screen readers, as a number beside it says the same."""
+    """Return a drawing for a table cell, hidden from screen readers as the number beside it says the same."""
     return markup(f'<svg class="bar-cell" viewBox="0 0 120 {height}" aria-hidden="true">{{}}</svg>', joined(parts))
 
 
@@ -327,7 +327,7 @@ def range_bar(p: float, low: float, high: float) -> Html:
 
 
 def weight_bar(weight: float, low: float, high: float, ends: tuple[float, float]) -> Html:
-    """Return a small chart of a weight with its interval around 0; `ends` is the scale that all weights share."""
+    """Return a small chart of a weight and its interval; `ends` is the range that the charts of all weights share."""
     x = Scale(*ends, 6, 114)
     parts = [line(x.start, 11, x.end, 11, "grid"), line(x(0), 3, x(0), 19, "zero")]
     if math.isfinite(low):
@@ -337,7 +337,7 @@ def weight_bar(weight: float, low: float, high: float, ends: tuple[float, float]
 
 
 def legend(entries: Sequence[tuple[str, str]]) -> Html:
-    """Return the legend of a figure, from pairs of a mark's kind and its meaning."""
+    """Return the legend of a figure; `entries` pairs the kind of a mark with its meaning."""
     items = []
     for kind, meaning in entries:
         if kind == "band":
@@ -361,14 +361,14 @@ LABELS = {"auc": "AUC", "accuracy": "AUC", "correlation": "correlation of errors
 
 
 def effect_name(effect: Effect) -> str:
-    """Return the name of the belief that is varied, with its expert, as text."""
+    """Return the name of the belief or forecast that an effect varies, with its expert, as text."""
     what = LABELS.get(effect.what, effect.what)
     what += f" of {effect.expert}" if effect.expert else ""
     return what if effect.assessed else f"{what} (assumed)"
 
 
 def effect_ends(effect: Effect) -> tuple[str, str]:
-    """Return both ends of the range over which a forecast or belief is varied, as text."""
+    """Return as text the lowest and the highest value to which a forecast or belief is varied."""
     low, high = (brief(x) if effect.what in {"forecast", "prior"} else f"{x:.2f}" for x in effect.values)
     return low, high
 
@@ -382,19 +382,19 @@ TICKS = (0.001, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98,
 
 
 def odds(p: float) -> float:
-    """Return the log-odds of a probability, which may be 0 or 1."""
+    """Return the log-odds of a probability, finite also for 0 and 1."""
     return math.log(max(p, 1e-12) / max(1.0 - p, 1e-12))
 
 
 def probability_scale(low: float, high: float, start: float = LEFT, end: float = WIDTH - 18) -> Scale:
-    """Return the scale from `low` to `high`, linear in log-odds, with room at both ends."""
+    """Return a scale for probabilities from `low` to `high`, linear in log-odds, with a margin at both ends."""
     a, b = odds(low), odds(high)
     room = max(0.08 * (b - a), 0.25)
     return Scale(float(logodds.expit(a - room)), float(logodds.expit(b + room)), start, end, odds)
 
 
 def legible(x: Scale) -> list[float]:
-    """Return probabilities to mark on a scale, as many as there is room for."""
+    """Return the probabilities to mark on a scale, at least 34 pixels from each other."""
     ticks, found = [tick for tick in TICKS if x.low <= tick <= x.high], list[float]()
     for tick in ticks if len(ticks) > 2 else nice_ticks(x.low, x.high, 4):
         if x.low <= tick <= x.high and (not found or x(tick) - x(found[-1]) >= 34):
@@ -403,7 +403,7 @@ def legible(x: Scale) -> list[float]:
 
 
 def axis(x: Scale, bottom: float) -> list[Html]:
-    """Return per cent ticks below a drawing, with grid lines."""
+    """Return the axis below a drawing: ticks in per cent, with vertical grid lines."""
     parts = list[Html]()
     for tick in legible(x):
         parts.append(line(x(tick), 0, x(tick), bottom, "grid"))
@@ -415,7 +415,7 @@ MOST_STEPS = 16
 
 
 def waterfall(why: Explanation, at: int, what: str, interval: tuple[float, float] | None) -> Html:
-    """Return the waterfall chart from the prior to the answer, with a bar for each expert."""
+    """Return the waterfall chart of an answer: a bar for each expert leads from the prior to the answer."""
     found = steps(why, at)
     answer = of_class(why.probability, at)
     start = found[0].before if found else answer
@@ -492,7 +492,7 @@ class Mark(NamedTuple):
 
 
 def strip(marks: Sequence[Mark], interval: tuple[float, float] | None, says: str) -> Html:
-    """Return a chart with experts, averages and the answer as marks on one line from 0% to 100%."""
+    """Return a chart of `marks` (experts, averages, the answer) on one line from 0% to 100%."""
     x = Scale(0.0, 1.0, 16, WIDTH - 20)
     parts = []
     for tick in (0.0, 0.25, 0.5, 0.75, 1.0):
@@ -515,13 +515,13 @@ SHAPES = {
 
 
 def shape(kind: str, x: float, y: float) -> Html:
-    """Return the SVG mark of a kind of `SHAPES` around (x, y)."""
+    """Return an SVG mark at (x, y); `kind` is a key of `SHAPES`."""
     style, top, outline = SHAPES[kind]
     return Html(f'<path class="{style}" d="M{number(x)} {number(y - top)}{outline}"/>')
 
 
 def tornado(effects: Sequence[Effect], answer: float, threshold: float | None, what: str) -> Html:
-    """Return a chart with a bar for each forecast or belief that is varied, longest first; open bars are assumed."""
+    """Return a chart with a bar for each varied forecast or belief, longest first; bars of assumed values are open."""
     shown = effects[:BARS]
     names = [effect_name(replace(each, expert=shortened(each.expert, 14))) for each in shown]
     ends = [answer, *(end for each in shown for end in each.answers)]
@@ -553,5 +553,5 @@ def tornado(effects: Sequence[Effect], answer: float, threshold: float | None, w
 
 
 def share_bar(p: float) -> Html:
-    """Return a probability as a bar from 0 to 1."""
+    """Return a small bar that shows a probability between 0 and 1."""
     return bar_cell([rect(0, 4, 120 * p, 10, "range"), rect(0, 4, 120, 10, "frame")], 18)

@@ -57,7 +57,7 @@ LOOKED_FOR = {
 
 
 def check_lines(checks: Sequence[Check]) -> list[str]:
-    """Return lines on model checks: one for each serious code, then the codes passed and the codes not testable."""
+    """Return lines on model checks: for each kind a serious result, then the kinds passed and those not testable."""
     by_code: dict[str, list[Check]] = {}
     for check in checks:
         by_code.setdefault(check.code, []).append(check)
@@ -74,7 +74,7 @@ def check_lines(checks: Sequence[Check]) -> list[str]:
 
 
 class Contents:
-    """Counts of all forecasts, which may come in parts, and the forecasts on all events, or on a sample of many."""
+    """Counts over all parts of a file, and its forecasts: on all events, or on a random sample of many."""
 
     def __init__(self, parts: Iterable[Forecasts]) -> None:
         self.void = self.blank = 0  # events that are void, or without a forecast
@@ -112,7 +112,7 @@ class Contents:
         self.counts = {key: self.counts.get(key, 0) + count for key, count in found.items()}
 
     def _thin(self) -> None:
-        """Halve the sampled share of resolved, and of open, events until their forecasts are few enough."""
+        """Halve the sampling rates of resolved and of open events until the sample is small enough."""
         for known in (0, 1):
             while self._too_many(known):
                 self._share[known] /= 2
@@ -129,16 +129,16 @@ class Contents:
 
 @dataclass(frozen=True, eq=False)
 class Findings:
-    """Result of examining a file: contents, notes, obstacles, model checks and the commands that read it."""
+    """Result of examining a file: contents, notes, obstacles to pooling, model checks, and commands to read it."""
 
     contents: Contents | None  # as the first of `commands` reads it; None if it could not be read
-    forecasts: Forecasts | None = None  # all of them, or some
-    notes: tuple[Note, ...] = ()  # what was coerced or dropped in reading, and what learning from it would say
-    obstacles: tuple[str, ...] = ()  # what keeps it from being pooled, the most harmful first
-    checks: tuple[Check, ...] = ()  # whether forecasts are as the model takes them to be
+    forecasts: Forecasts | None = None  # all forecasts of the file, or a sample
+    notes: tuple[Note, ...] = ()  # on cells converted or dropped in reading, and notes of the fit
+    obstacles: tuple[str, ...] = ()  # reasons why the file cannot be pooled, the most harmful first
+    checks: tuple[Check, ...] = ()  # tests of the model's assumptions
     faults: tuple[Fault, ...] = ()  # obstacles of reading, and what is proposed, each with the options that remedy it
-    commands: tuple[str, ...] = ()  # the command lines that read it, one for each way in which it can be meant
-    options: ReadOptions | None = None  # those of the first
+    commands: tuple[str, ...] = ()  # command lines that read the file, one for each possible meaning
+    options: ReadOptions | None = None  # options of the first command
 
 
 def examine(
@@ -196,7 +196,7 @@ def examined_in_parts(parts: Parts, options: ReadOptions) -> tuple[Diagnosis, Co
 
 
 def _beside(forecasts: Forecasts, file: str, trained: TrainedPool) -> tuple[Forecasts, tuple[Note, ...]]:
-    """Return the forecasts by the experts and classes of a saved pool, and notes on how the pool would use them."""
+    """Return the forecasts with the experts and classes of a saved pool, and notes on how the pool would use them."""
     forecasts = matched(forecasts, trained, file)
     events = whole(round(float(trained.learned.events.sum()), 6))
     notes: list[Note] = [finding("saved-pool", name=trained.name, file=file, events=events)]
@@ -222,7 +222,7 @@ def _shortcomings(contents: Contents, forecasts: Forecasts) -> tuple[Note, ...]:
 
 
 def topics(findings: Findings, name: str) -> list[tuple[str, str]]:
-    """Return the findings for people, as pairs of topic and text."""
+    """Return the findings as pairs of a topic and a text, for people."""
     forecasts, contents = findings.forecasts, findings.contents
     if forecasts is None or contents is None:
         return [("file", name), *_in_the_way(findings)]

@@ -37,7 +37,7 @@ SHOWN = 5
 
 
 def pool_columns(found: Comparison) -> list[Column]:
-    """Return columns with a row for each pool, the best first."""
+    """Return columns with the scores of each pool, a row for each, the best first."""
     pools = found.pools
     area, skill = [finite(pool.auc) for pool in pools], [finite(pool.skill) for pool in pools]
     verdicts = ["reference" if pool.pool == AVERAGE else pool.over_average.verdict for pool in pools]
@@ -59,7 +59,7 @@ def pool_columns(found: Comparison) -> list[Column]:
 
 
 def with_base_rate(columns: Sequence[Column], base: BaseRate) -> list[Column]:
-    """Return the columns with a last row for the base rate, for tables that people read."""
+    """Return the table's columns with a last row for the scores of the base rate as a forecast."""
     last = {
         "pool": "base rate",
         "score": finite(base.score),
@@ -75,7 +75,7 @@ def with_base_rate(columns: Sequence[Column], base: BaseRate) -> list[Column]:
 
 
 def expert_columns(found: Comparison) -> list[Column]:
-    """Return columns with a row for each expert, the largest gain over the pool first."""
+    """Return columns with a row for each expert, by decreasing gain in score over the pool."""
     experts = found.experts
     lost, coverage = [expert.at_floor for expert in experts], [finite(expert.coverage) for expert in experts]
     return [
@@ -91,7 +91,7 @@ def expert_columns(found: Comparison) -> list[Column]:
 
 
 def difference_columns(key: str, title: str | None, differences: Sequence[Difference | None]) -> list[Column]:
-    """Return columns with differences of scores and their limits; tables show both limits as one text."""
+    """Return columns with score differences and their limits; tables show the two limits as one text."""
     known = [difference or Difference(math.nan, math.nan, math.nan) for difference in differences]
     ranges = ["" if math.isnan(d.low) else f"{_end(d.low)} to {_end(d.high)}" for d in known]
     return [
@@ -103,7 +103,7 @@ def difference_columns(key: str, title: str | None, differences: Sequence[Differ
 
 
 def _end(x: float) -> str:
-    """Return an interval limit as text, with more than three digits where its sign needs them."""
+    """Return an interval limit as text with three digits, or up to six where fewer would show 0."""
     digits = next((digits for digits in range(3, 7) if round(x, digits)), 3)
     return f"{x:+.{digits}f}"
 
@@ -122,7 +122,7 @@ def verdict_lines(found: Comparison) -> list[str]:
 
 
 def _single(found: Comparison) -> list[str]:
-    """Return the sentence on the pool's single comparison with the average, if its verdict differs from the table's."""
+    """Return the sentence on the pool against the average, compared singly; empty if the table has this verdict too."""
     own = next((pool for pool in found.pools if pool.pool == found.reference), None)
     single = found.single
     if own is None or single is None or single.verdict == own.over_average.verdict:
@@ -165,7 +165,7 @@ def _best(found: Comparison) -> list[str]:
 
 
 def _experts(found: Comparison) -> list[str]:
-    """Return the sentence on how many experts are better than, worse than and not distinguishable from the pool."""
+    """Return the sentence with how many experts score better, worse or not distinguishably from the pool."""
     if not found.experts:
         return []
     better = [e.expert for e in found.experts if e.over_pool.verdict == "better"]
@@ -181,7 +181,7 @@ def _experts(found: Comparison) -> list[str]:
 
 
 def how_line(found: Comparison) -> str:
-    """Return the sentence on the number of events scored and the method of cross-validation."""
+    """Return the sentence on how many events were scored, and by which method of cross-validation."""
     if found.by == "time":
         way = f"forward in time, {counted(found.folds, 'block')}"
     else:
@@ -212,7 +212,7 @@ def meaning_lines(found: Comparison) -> list[str]:
 
 
 def comparison_view(found: Comparison, *, table: bool) -> View:
-    """Return the view of a comparison; as a table it has fewer experts, and sentences below."""
+    """Return the view of a comparison; as a table it has fewer experts than as CSV or JSON, and sentences below."""
     pools, experts = pool_columns(found), expert_columns(found)
     below: list[Sequence[Column] | str] = []
     if found.experts:
@@ -234,7 +234,7 @@ def comparison_view(found: Comparison, *, table: bool) -> View:
 
 
 def with_experts(pools: Sequence[Column], experts: Sequence[Column]) -> list[Column]:
-    """Return columns with pools and experts as rows for CSV, and their kind; an expert's gain is over the pool."""
+    """Return columns for CSV with a row for each pool, then expert, and its kind; experts' gains are over the pool."""
     parts = [{column.key: column for column in columns if column.machine} for columns in (pools, experts)]
     rows = len(pools[0].values), len(experts[0].values)
     kinds = Column("kind", ["pool"] * rows[0] + ["expert"] * rows[1], None)
@@ -288,7 +288,7 @@ def gains_section(f: Findings) -> Section:
 
 
 def _chart(f: Findings, gain: Difference, best: ExpertScore | None) -> Block:
-    """Return the figure of the pool's gains over the simple average and the best expert."""
+    """Return the figure of the pool's differences in score from the average and from the best expert."""
     gains = {} if f.pool == AVERAGE else {"the simple average": gain}
     caption = f"How much better the pool scored, with {LEVEL:.0%} intervals"
     if best is not None:
@@ -299,7 +299,7 @@ def _chart(f: Findings, gain: Difference, best: ExpertScore | None) -> Block:
 
 
 def _meaning(f: Findings, found: Comparison, gain: Difference) -> str:
-    """Return sentences on the scale of the score, on how it was measured, and on what its interval allows for."""
+    """Return sentences on the scale of the score, how the score was measured, and how to read the interval."""
     k = len(f.forecasts.classes)
     worst, unit = f"saying {'50%' if k == 2 else f'{100 / k:.3g}% for each of the {k} classes'} every time", f"ln {k}"
     if f.forecasts.options is not None:
@@ -315,7 +315,7 @@ def _meaning(f: Findings, found: Comparison, gain: Difference) -> str:
 
 
 def headline(f: Findings) -> list[str]:
-    """Return two sentences on whether the pool is better than the simple average on these forecasts."""
+    """Return two sentences on whether the pool scored better than the simple average on these forecasts."""
     found = f.comparison
     if isinstance(found, Missing):
         if f.pool == AVERAGE or f.forecasts.resolved.any():
@@ -345,7 +345,7 @@ def headline(f: Findings) -> list[str]:
 
 
 def _beside_best(best: ExpertScore, found: Comparison) -> Html:
-    """Return the paragraph that compares the pool with the best expert."""
+    """Return the paragraph that compares the scores of the pool and the best expert."""
     same = "" if best.events == found.scored else f" on the {counted(best.events, 'event')} that it answered"
     start = markup(
         "The best single expert, <b>{}</b>, scored {}{}; the pool scored {} on the same events.",

@@ -143,7 +143,7 @@ def _calibration(f: Findings) -> Section:
 
 
 def _expert_curves(f: Findings, shown: Sequence[int]) -> list[Block]:
-    """Return calibration figures of some experts, and a note on the number of experts left out."""
+    """Return reliability figures of the experts at positions `shown`, and a note on how many experts are left out."""
     if not shown:
         return []
     left = len(f.forecasts.experts) - len(shown)
@@ -165,7 +165,7 @@ def _expert_curves(f: Findings, shown: Sequence[int]) -> list[Block]:
 
 
 def _shown_experts(f: Findings) -> list[int]:
-    """Return positions of up to `CURVES` experts with enough resolved forecasts, by decreasing absolute weight."""
+    """Return positions of up to `CURVES` experts with enough resolved forecasts, the largest absolute weight first."""
     weights = f.learned.weights if f.state.weights is None else f.state.weights
     order = np.argsort(-np.abs(weights), kind="stable").tolist()
     forecasts = f.forecasts
@@ -175,7 +175,7 @@ def _shown_experts(f: Findings) -> list[int]:
 
 
 def _middle_prior(f: Findings) -> float:
-    """Return the prior of class 1, or the mean in log-odds if events have priors of their own."""
+    """Return the prior probability of class 1; if priors differ between events, the one at their mean log-odds."""
     if f.own_priors is None:
         return float(f.learned.prior[1]) if f.learned.prior is not None else 0.5
     return float(expit(logit(f.own_priors[:, 1]).mean()))
@@ -270,7 +270,7 @@ def _learning_words(f: Findings, curve: LearningCurve) -> list[str]:
 
 
 def checks_section(f: Findings) -> Section:
-    """Return the section on departures from the model, with notes on the data and the fit."""
+    """Return the section with the results of model checks, and with notes on the data and the fit."""
     notes = [each.text for each in f.notes if remarkable(f.forecasts, each) and each not in f.caveats]
     parts: list[Block] = []
     if isinstance(f.checks, Missing):
@@ -283,7 +283,7 @@ def checks_section(f: Findings) -> Section:
 
 
 def _findings(checks: Sequence[Check]) -> list[Block]:
-    """Return blocks with the results of model checks: a few serious ones of each kind first, the rest folded."""
+    """Return blocks with the results of model checks: up to `SHOWN` serious ones of each kind, the rest folded."""
     serious = [check for check in checks if check.serious]
     if all(check.statistic is None and not check.serious for check in checks):
         return ["There are too few forecasts or outcomes to check the model."]
@@ -356,7 +356,7 @@ def method_section(f: Findings) -> Section:
 
 
 def shares_words(members: Members) -> str:
-    """Return the sentence on the mixture shares of the weighted pool, the simple average and single experts."""
+    """Return the sentence on the shares of weighted pool, simple average and single experts in each answer."""
     pool, average, follow = (f"{share:.0%}" for share in members.shares)
     return (
         f"Of every answer, as a probability, {pool} is that of the weighted pool, {average} the simple average and "
@@ -365,7 +365,7 @@ def shares_words(members: Members) -> str:
 
 
 def method_words(pool: str) -> Html:
-    """Return the description of the pool's method."""
+    """Return the description of how the pool combines probabilities."""
     if pool == DEFAULT:
         return markup(
             "The answer’s log-odds are those of the prior plus, for each forecast, a weight times its distance from "
@@ -385,7 +385,7 @@ FORECASTS = 3
 
 
 def experts_section(f: Findings) -> Section:
-    """Return the section with each expert's weight as a picture, and its forecasts if few events are open."""
+    """Return the section with a chart of each expert's weight, and each expert's forecasts if few events are open."""
     weights = weight_table(f.state)
     columns = _columns(f, weights)
     parts: list[Block] = [words(*_lead(f, weights))]
@@ -396,7 +396,7 @@ def experts_section(f: Findings) -> Section:
 
 
 def _columns(f: Findings, weights: WeightTable | None) -> list[Column]:
-    """Return columns with name, weight and forecasts of each expert, the largest weight first."""
+    """Return columns with each expert's name, weight and forecasts, by decreasing weight."""
     names, counts = f.forecasts.experts, f.learned.counts.tolist()
     order = [names.index(expert) for expert in weights.experts] if weights is not None else [*range(len(names))]
     columns = [Column("expert", [name(names[i]) for i in order], "expert")]
@@ -504,7 +504,7 @@ LEADERS = 10
 
 
 def leaderboard_columns(found: Sequence[Standing]) -> list[Column]:
-    """Return columns with a row for each expert with a forecast on a resolved event, the largest gain first."""
+    """Return columns with a row for each expert with a forecast on a resolved event, by decreasing gain in score."""
     return [
         Column("expert", [each.expert for each in found], "expert"),
         Column("events", [each.events for each in found], "events", whole),

@@ -39,7 +39,7 @@ from opinionpool.text import are, counted, listed
 
 
 class _Field(NamedTuple):
-    """One quantity of each forecast in an explanation: its key, attribute of `Explanation`, title and format."""
+    """Quantity that an explanation has for each forecast: its key, attribute of `Explanation`, title and format."""
 
     key: str
     attribute: str
@@ -64,14 +64,14 @@ _ONE = {"age", "weight"}
 
 
 def _fields(why: Explanation) -> list[_Field]:
-    """Return the quantities that this explanation has values for."""
+    """Return the quantities of `_FIELDS` that the explanation `why` has."""
     there = [each for each in _FIELDS if getattr(why, each.attribute) is not None]
     adding = [each for each in there if why.scale == "log-odds" or not each.log_odds]
     return [each for each in adding if each.key != "bias" or why.pool == "gaussian"]
 
 
 def forecast_rows(why: Explanation, at: int) -> list[dict[str, Any]]:
-    """Return records of forecasts and their contributions to the probability of a class, the largest effect first."""
+    """Return a record for each forecast: what it adds to the answer about class `at`; the largest effect first."""
     binary = why.probability.ndim == 0
 
     def value(field: _Field, i: int) -> float | str | None:
@@ -94,7 +94,7 @@ def forecast_rows(why: Explanation, at: int) -> list[dict[str, Any]]:
 
 
 def forecast_columns(why: Explanation, at: int, titles: dict[str, str], most: int | None = None) -> list[Column]:
-    """Return the columns in `titles` of `forecast_rows`, for pages, with probabilities in whole per cent."""
+    """Return the columns of `forecast_rows` named in `titles`, for pages, with probabilities in whole per cent."""
     rows = forecast_rows(why, at)[:most]
     shows = {field.key: field.show for field in _fields(why)} | {"probability": brief, "without": brief}
     return [
@@ -105,7 +105,7 @@ def forecast_columns(why: Explanation, at: int, titles: dict[str, str], most: in
 
 
 def _sum_rows(why: Explanation, at: int | None) -> list[dict[str, Any]]:
-    """Return the terms of a class's answer: prior, intercept, forecasts, topic, base rate; last their sum, pooled."""
+    """Return records of the terms that add up to a class's log-odds, and last their sum, the pooled answer."""
 
     def row(part: str, adds: Array, probability: Array | None = None, name: str = "") -> dict[str, Any]:
         def of(values: Array) -> float:
@@ -176,14 +176,14 @@ def explanation_facts(why: Explanation) -> dict[str, object]:
 
 
 def by_class(why: Explanation, value: Array | None) -> object:
-    """Return a value as a number, or as numbers by class; None if there is none."""
+    """Return a number as it is, an array as a dict of numbers by class, None as None."""
     if value is None or np.ndim(value) == 0:
         return None if value is None else float(value)
     return {str(label): float(x) for label, x in zip(why.classes, value, strict=True)}
 
 
 def most_moved(why: Explanation, at: int | None = None) -> tuple[int, int] | None:
-    """Return positions of the expert without whom log-odds change most, and of that class; None without a change."""
+    """Return positions of expert and class (`at`, if given) whose log-odds leaving one out changes most, or None."""
     if not why.experts:
         return None
     moved = np.abs(logit(why.without.reshape(len(why.experts), -1)) - logit(np.atleast_1d(why.probability)))
@@ -194,7 +194,7 @@ def most_moved(why: Explanation, at: int | None = None) -> tuple[int, int] | Non
 
 
 def explanation_lines(why: Explanation) -> list[str]:
-    """Return sentences with the answer and its most influential expert."""
+    """Return sentences with the answer and the expert whose forecast changes it most."""
     name = "the answer" if why.event is None else printable(why.event)
     plain_event = why.probability.ndim == 0 and why.classes[1] in (1, True, "1")
     labels = ["" if plain_event else f"{printable(str(label))} " for label in why.classes]
@@ -227,7 +227,7 @@ ORDERS = {
 
 
 def answers_section(f: Findings, verdict: Sequence[str] = ()) -> Section:
-    """Return the section with the answers on open events, and with the verdict on the pool and the average."""
+    """Return the section with the answers on open events; it begins with `verdict`, sentences on the pool's score."""
     title = "The answers"
     rows = f.open_rows
     if not rows:
@@ -260,7 +260,7 @@ def _lead(f: Findings, rows: Sequence[int]) -> Html:
 
 
 def _interval_note(f: Findings) -> list[Block]:
-    """Return a note on what the answers' intervals mean, and their measured coverage; empty without intervals."""
+    """Return a note on the meaning of the answers' intervals and their measured coverage; empty without intervals."""
     if f.pooled.interval is None:
         return []
     measured = coverage_words(int(f.forecasts.resolved.sum()), len(f.forecasts.experts))
@@ -274,13 +274,13 @@ def _interval_note(f: Findings) -> list[Block]:
 
 
 def event_forecasts(f: Findings, t: int) -> Array:
-    """Return the forecasts on event t, (n,), or (n, K) for more than two classes."""
+    """Return the forecasts on event `t`, (n,), or (n, K) if there are more than two classes."""
     low, high = np.searchsorted(f.forecasts.event_index, [t, t + 1])
     return f.forecasts.probabilities[low:high]
 
 
 def _card(f: Findings, t: int) -> Card:
-    """Return a card with an answer, its interval and the experts' forecasts."""
+    """Return a card with the answer on event `t`, its interval and the experts' forecasts."""
     p, a, b = (finite(float(share[t, 1])) for share in f.pooled.shares())
     assert p is not None
     given = event_forecasts(f, t)
@@ -299,7 +299,7 @@ def _card(f: Findings, t: int) -> Card:
 
 
 def _marks(f: Findings) -> list[tuple[str, str]]:
-    """Return legend entries for the pictures of answers."""
+    """Return legend entries for the marks in the small charts of answers."""
     known = f.pooled.interval is not None
     return [
         ("expert", "one expert’s forecast"),
@@ -358,7 +358,7 @@ def event_table(f: Findings, rows: Sequence[int]) -> Table:
 
 
 def explanation_section(f: Findings) -> Section | None:
-    """Return the section that explains the answers on open events; None if there are none, or too many."""
+    """Return the section that explains the answers on open events; None if there is no answer, or too many."""
     rows = f.open_rows
     if not 0 < len(rows) <= EXPLAINED:
         return None
@@ -417,7 +417,7 @@ def _in_words(f: Findings, why: Explanation, at: int, label: str) -> list[Html]:
 
 
 def _beyond(f: Findings, why: Explanation, at: int, p: float) -> str:
-    """Return the clause on why an answer is more extreme than every forecast; empty if it is not."""
+    """Return the clause on why an answer lies above or below every forecast; empty if it lies between two."""
     given = [of_class(q, at) for q in why.probabilities]
     if len(given) < 2 or min(given) <= p <= max(given) or why.scale != "log-odds":
         return ""

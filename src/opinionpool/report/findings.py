@@ -55,7 +55,7 @@ class Missing:
 
 @dataclass(frozen=True)
 class Source:
-    """Title, date, command line and file digests of a report."""
+    """Title, date, command line and file digests that a report shows about its origin."""
 
     title: str = "forecasts"  # what the report is called
     date: str = ""  # when it was made; empty to leave it out
@@ -68,7 +68,7 @@ SOURCE = Source()
 
 @dataclass(frozen=True, eq=False)
 class Saved:
-    """Pool from a file, with its answers; it is not fitted further."""
+    """Pool loaded from a file, with its answers; it is not fitted further."""
 
     file: str
     state: Fitted
@@ -102,7 +102,7 @@ class Findings:
     forecasts: Forecasts
     pool: str
     state: Fitted  # what the pool learned from all resolved events
-    learned: FittedPanel  # the same for the default pool, from which features of experts are
+    learned: FittedPanel  # what the default pool learned: the features of experts
     pooled: Pooled  # its answers
     comparison: Comparison | Missing  # out of sample, beside the simple average and the experts
     curve: LearningCurve | Missing
@@ -116,18 +116,18 @@ class Findings:
 
     @property
     def given(self) -> bool:
-        """Return True if a prior was given."""
+        """Return True if the user gave a prior."""
         saved = self.options.saved
         return self.fit.prior is not None if saved is None else saved.given
 
     @property
     def open_rows(self) -> list[int]:
-        """Positions of the open events with a forecast, in the order of the report."""
+        """Positions of the open events that have a forecast, in the order of the report."""
         return open_rows(self.pooled, self.options.sort)
 
     @property
     def measured(self) -> bool:
-        """Whether any forecast is of a resolved event."""
+        """Whether at least one forecast is on a resolved event, so that scores can be computed."""
         return bool(self.learned.counts.any())
 
     def score_of(self, found: Comparison) -> PoolScore:
@@ -135,26 +135,26 @@ class Findings:
         return next(pool for pool in found.pools if pool.pool == self.pool)
 
     def question(self, t: int) -> str:
-        """Return the text of event t, else its id."""
+        """Return the question of event `t`, or its id if it has none."""
         return self.forecasts.question(t)
 
     def event_name(self, t: int) -> Html:
-        """Return the text of event t with its id, as markup."""
+        """Return the question of event `t` with its id, as markup."""
         return event_name(self.forecasts.events[t], self.question(t))
 
     @property
     def binary(self) -> bool:
-        """Whether all events have the same two classes."""
+        """Whether all events have the same two classes, none having options of its own."""
         return len(self.forecasts.classes) == 2 and self.forecasts.options is None
 
     @property
     def timid(self) -> bool:
-        """Whether the experts are too cautious on average: their mean calibration is above 1.05."""
+        """Whether the mean calibration of the experts is above 1.05: on average they are too cautious."""
         features = self.learned.features
         return float(np.mean(features.calibration)) > 1.05
 
     def options_of(self, p: Array) -> Array:
-        """Return probabilities with NaN at positions that are no options of their event."""
+        """Return probabilities with NaN where an event does not have the option."""
         even = self.forecasts.even
         if even is None:
             return p
@@ -163,13 +163,13 @@ class Findings:
 
     @property
     def caveats(self) -> tuple[Note, ...]:
-        """Notes on why scores may be too optimistic, or differences less certain than they look."""
+        """Notes on why scores may be too optimistic, and differences of scores less certain than they look."""
         notes = () if isinstance(self.comparison, Missing) else self.comparison.notes
         return tuple(note for note in notes if note.code in CAVEATS)
 
     @property
     def notes(self) -> tuple[Note, ...]:
-        """Notes on reading, learning and comparing, without repetitions."""
+        """Notes on reading, learning and comparing, each once."""
         compared = () if isinstance(self.comparison, Missing) else self.comparison.notes
         all_notes = (*self.forecasts.notes, *self.state.notes, *compared)
         return tuple({(note.code, note.text): note for note in all_notes}.values())
@@ -184,7 +184,7 @@ def find(
     options: ReportOptions = OPTIONS,
     progress: Progress = None,
 ) -> Findings:
-    """Return the contents of a report; parts for which there are too few data are `Missing`."""
+    """Return everything that a report shows; a part that too few data allow is `Missing`."""
     if fit.beliefs is not None:
         expect_type(fit.beliefs, Beliefs, "beliefs")
     if isinstance(progress, bool):
@@ -250,7 +250,7 @@ def _scores(
 
 
 def _effects(forecasts: Forecasts, event: int, learned: FittedPanel, fit: FitOptions) -> list[Effect]:
-    """Return sensitivities of an event's answer to beliefs; empty if the answer rests on outcomes, or if K > 2."""
+    """Return how beliefs move an event's answer; empty if the answer rests on outcomes, or if K > 2."""
     resting = not learned.counts.any() or (fit.beliefs is not None and len(forecasts.event_index) <= VARIED)
     if not (resting and len(forecasts.classes) == 2 and forecasts.options is None):
         return []
@@ -259,7 +259,7 @@ def _effects(forecasts: Forecasts, event: int, learned: FittedPanel, fit: FitOpt
 
 
 def _tried(compute: Callable[[], Found]) -> Found | Missing:
-    """Return the result of `compute()`, or `Missing` if the data do not allow it; wrong arguments still raise."""
+    """Return the result of `compute()`, or `Missing` if the data do not allow it; errors in arguments are raised."""
     try:
         return compute()
     except ArgumentError:
@@ -269,7 +269,7 @@ def _tried(compute: Callable[[], Found]) -> Found | Missing:
 
 
 def best_expert(comparison: Comparison) -> ExpertScore | None:
-    """Return the expert with the best score relative to the pool's on the same events, among those with many events."""
+    """Return the expert who gains most over the pool on the expert's events, among experts with many events."""
     most = max((expert.events for expert in comparison.experts), default=0)
     busy = [expert for expert in comparison.experts if expert.events >= BUSY * most]
     return max(busy, key=lambda expert: expert.over_pool.mean, default=None)

@@ -24,7 +24,7 @@ NOTHING = 0.05
 
 
 def percent(p: float) -> str:
-    """Return a probability with as many digits as its distance from 0 or 1 needs: only 0 is 0%, and only 1 is 100%.
+    """Return a probability in per cent with the digits that it needs near 0 and 1; only 0 is 0%, and only 1 is 100%.
 
     >>> [percent(p) for p in (0.5, 0.9995, 0.00042, 1e-8, 1e-300, 1.0)]
     ['50.0%', '99.950%', '0.042%', '0.000001%', '1.0e-298%', '100%']
@@ -68,7 +68,7 @@ def whole(count: float) -> str:
 
 
 def decimal(x: float, digits: int = 3) -> str:
-    """Return a number to some decimals; 0 has no sign.
+    """Return a number with `digits` decimals; zero has no sign.
 
     >>> decimal(-0.12345), decimal(-0.0), hundredths(0.125)
     ('-0.123', '0.000', '0.12')
@@ -77,7 +77,7 @@ def decimal(x: float, digits: int = 3) -> str:
 
 
 def signed(x: float, digits: int = 3) -> str:
-    """Return a number to some decimals with its sign; 0 has none."""
+    """Return a number with `digits` decimals and a sign; zero has no sign."""
     return f"{x:+.{digits}f}" if abs(x) >= 0.5 * 10.0**-digits else decimal(0.0, digits)
 
 
@@ -90,7 +90,7 @@ def finite(number: float) -> float | None:
 
 
 def as_is(text: str) -> str:
-    """Return the text; as a column's format it aligns texts on the right, like numbers, and never folds them."""
+    """Return `text` unchanged; a column with this format is aligned on the right, like numbers, and never folded."""
     return text
 
 
@@ -114,13 +114,13 @@ class Column:
     key: str  # its header in CSV
     values: Sequence[Any]  # text, numbers, booleans, or None
     title: str | None  # its header in a table; None if tables leave it out
-    show: Callable[[Any], str] = str  # a value that is not None as a table shows it
-    machine: bool = True  # whether it stands in CSV
+    show: Callable[[Any], str] = str  # the format of values (not None) in a table
+    machine: bool = True  # whether CSV has the column
     # a table too wide for its terminal leaves out the columns with the highest numbers, those with the same number
     # together; never those with 0
     spare: int = 0
     table: Sequence[Any] | None = None  # what a table shows instead of the values
-    page: Callable[[Any], str] | None = None  # a value that is not None as a page shows it, if otherwise than a table
+    page: Callable[[Any], str] | None = None  # the format of values on a page, if it differs
 
     @property
     def numeric(self) -> bool:
@@ -142,7 +142,7 @@ class Column:
 def with_limits(
     column: Column, low: Sequence[Any], high: Sequence[Any], show: Callable[[Any], str], spare: int = 0
 ) -> list[Column]:
-    """Return a column and those of the lower and upper limits of its values."""
+    """Return a column, and the columns of the lower and upper limits of its values."""
     key, sign, label = column.key.partition(":")
     ends = ("low", low, "from"), ("high", high, "to")
     return [column, *(Column(f"{key}_{end}{sign}{label}", x, title, show, spare=spare) for end, x, title in ends)]
@@ -162,7 +162,7 @@ def printable(text: str) -> str:
 
 
 def records(columns: Sequence[Column]) -> Iterator[dict[str, object]]:
-    """Yield the rows of a listing as records for JSON."""
+    """Yield each row of the columns as a record for JSON."""
     chosen = [column for column in columns if column.machine]
     keys = [column.key for column in chosen]
     for row in zip(*(column.values for column in chosen), strict=True):
@@ -170,7 +170,7 @@ def records(columns: Sequence[Column]) -> Iterator[dict[str, object]]:
 
 
 def write_listing(columns: Sequence[Column], kind: str, out: TextIO, headed: bool = True) -> None:
-    """Write columns as a ``"table"`` or as ``"csv"``; without headers if `headed` is False, to continue a listing."""
+    """Write columns as ``"table"`` or ``"csv"``; `headed` is False for rows that continue those written before."""
     (write_table if kind == "table" else write_csv)(columns, out, headed)
 
 
@@ -185,7 +185,7 @@ def write_json(name: str, records: Iterable[Mapping[str, object]], summary: Mapp
 
 
 def write_topics(rows: Sequence[tuple[str, str]], out: TextIO) -> None:
-    """Write pairs of a topic and a text in two columns; texts are folded between words."""
+    """Write pairs of a topic and a text in two columns; long texts are folded between words."""
     topics, texts = zip(*rows, strict=True)
     once = [topic if topic != before else None for topic, before in zip(topics, (None, *topics), strict=False)]
     write_table([Column("topic", once, ""), Column("text", texts, "")], out, headed=False)
@@ -218,7 +218,7 @@ MANY = 50_000
 
 
 def _fields(values: Sequence[object]) -> Iterable[str]:
-    """Return the CSV fields of a column; a column without special characters is converted without a test of each."""
+    """Return the CSV fields of a column; texts without special characters are not tested one by one."""
     kinds = set(map(type, values))
     if kinds == {float}:
         # Python writes numbers; the engine finds the fewest digits that tell one from all others sooner.
@@ -257,7 +257,7 @@ def _connection() -> Any:  # noqa: ANN401 - of the engine, which tables alone kn
 
 
 def _is_plain(texts: Sequence[str]) -> bool:
-    """Whether all texts can be CSV fields without quotes or escapes, found by a search in all of them joined."""
+    """Whether no text needs quotes or escapes as a CSV field, found by one search in all texts joined."""
     lines = "\n" + "\n".join(texts)
     if any(sign in lines for sign in '",\r') or lines.count("\n") > len(texts) or _CONTROL.search(lines):
         return False
@@ -297,19 +297,19 @@ def write_table(columns: Sequence[Column], out: TextIO, headed: bool = True) -> 
 
 
 def coloured(out: TextIO) -> bool:
-    """Whether a stream shows colours and bold text."""
+    """Whether a stream, such as a terminal, shows colours and bold text."""
     return out.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def _room(out: TextIO) -> int | None:
-    """Return the width, in characters, for text: the terminal's or COLUMNS; None if unlimited."""
+    """Return the number of characters in a line: that of the terminal or of COLUMNS; None if unlimited."""
     if out.isatty() or os.environ.get("COLUMNS", "").isdigit():
         return shutil.get_terminal_size().columns
     return None
 
 
 def _shown(column: Column) -> list[str]:
-    """Return the cells of a column as text, with decimal points aligned."""
+    """Return the cells of a column as texts of a table, with decimal points aligned."""
     if not column.numeric:
         return ["" if value is None else printable(str(value)) for value in column.shown]
     shown = ["" if value is None else column.show(value) for value in column.shown]
@@ -332,7 +332,7 @@ def _total(widths: Sequence[int]) -> int:
 
 
 def _fitted(widths: list[int], numeric: Sequence[bool], room: int | None, least: int) -> list[int]:
-    """Return column widths, the widest text column narrowed step by step until they fit; numbers are never cut."""
+    """Return column widths that fit into `room`: the widest text column is narrowed repeatedly, numbers never."""
     while room is not None and _total(widths) > room:
         narrowable = [i for i, number in enumerate(numeric) if not number and widths[i] > least]
         if not narrowable:
@@ -342,7 +342,7 @@ def _fitted(widths: list[int], numeric: Sequence[bool], room: int | None, least:
 
 
 def _lines(row: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> Iterator[str]:
-    """Yield the lines of one row; text that is too wide for its column is folded."""
+    """Yield the lines of a table row; text that is too wide for its column continues on the next line."""
     parts = [folded(cell, width) for cell, width in zip(row, widths, strict=True)]
     for i in range(max(map(len, parts))):
         cells = []
@@ -354,7 +354,7 @@ def _lines(row: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> 
 
 
 def folded(text: str, width: int) -> list[str]:
-    """Return the lines of a text folded to a width, between words where it has some."""
+    """Return a text as lines of at most `width` characters, broken between words where possible."""
     if _width(text) <= width:
         return [text]
     from rich.cells import chop_cells

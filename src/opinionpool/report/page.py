@@ -76,7 +76,7 @@ def make_report(
 
 
 def report_page(found: Findings) -> str:
-    """Return the HTML page of a report."""
+    """Return the report with these findings as an HTML page."""
     title = found.options.source.title
     sections = report_sections(found)
     names = ((each.anchor, each.title.partition(":")[0]) for each in sections)

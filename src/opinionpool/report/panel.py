@@ -46,17 +46,17 @@ ASKED, NAMED, GROUPS = 3, 6, 3
 
 @dataclass(frozen=True, eq=False)
 class PanelWorth:
-    """Value of a panel under its model: expected scores, gains from one more expert, and redundant groups."""
+    """Value of a panel under its model: expected scores, gains from one more expert, and near-duplicate experts."""
 
-    value: PanelValue  # each expert, and all together with the learned weights
-    ideal: PanelValue | None  # the same with ideal weights; None where weights differ between classes
+    value: PanelValue  # of each expert, and of the whole panel under the learned weights
+    ideal: PanelValue | None  # the value under ideal weights; None if weights differ between classes
     # gains in expected score from one more expert like these, and from one whose errors are unrelated to theirs
     more: tuple[Gain | None, Gain | None]
-    redundant: list[tuple[str, ...]]  # groups whose members say nearly the same
+    redundant: list[tuple[str, ...]]  # groups of experts whose forecasts are near-duplicates
 
     @property
     def facts(self) -> dict[str, object]:
-        """The value of the whole panel, for JSON."""
+        """Expected scores of the whole panel and its effective number of experts, for JSON."""
         value, ideal = self.value, self.ideal
         best = None if ideal is None else ideal.joint_score
         own = {"auc": value.joint_auc, "expected_score": value.joint_score, "effective_number": value.effective}
@@ -64,7 +64,7 @@ class PanelWorth:
 
 
 def panel_worth(state: Fitted, prior: float | None = None) -> PanelWorth | None:
-    """Return the value of the fitted panel under its model; None if the pool has no panel."""
+    """Return the value of the fitted panel under its model; None if the pool has no model of the panel."""
     if not isinstance(state, FittedPanel):
         return None
     value = learned_value(state, prior)
@@ -109,7 +109,7 @@ def gain_words(found: PanelWorth) -> str:
 
 
 def together_facts(found: PanelWorth | None) -> dict[str, object]:
-    """Return the value of the whole panel for JSON."""
+    """Return expected scores of the whole panel, the gain from one more expert and near-duplicates, for JSON."""
     if found is None:
         return {"together": None}
     value, like = found.value, found.more[0]
@@ -119,7 +119,7 @@ def together_facts(found: PanelWorth | None) -> dict[str, object]:
 
 
 def together_lines(found: PanelWorth | None) -> list[str]:
-    """Return the value of the whole panel as lines for people."""
+    """Return lines for people on expected scores of the panel, one more expert, and near-duplicates."""
     if found is None:
         return []
     n = len(found.value.experts)
@@ -140,7 +140,7 @@ def together_lines(found: PanelWorth | None) -> list[str]:
 
 
 def together(state: Fitted) -> PanelWorth | None:
-    """Return the value of the fitted panel; None if it is only assumed, has below two experts, or does not exist."""
+    """Return the value of the panel; None if the panel is only assumed, has fewer than two experts, or is missing."""
     if not isinstance(state, FittedPanel) or state.structure == "assumed" or len(state.panel) < 2:
         return None
     return panel_worth(state)
@@ -148,7 +148,7 @@ def together(state: Fitted) -> PanelWorth | None:
 
 @dataclass(frozen=True, eq=False)
 class ExpertWorth:
-    """What each expert adds to the expected score of a panel of two classes, with ideal weights."""
+    """What each expert of a panel of two classes adds to the panel's expected score, under ideal weights."""
 
     panel: PanelWorth
     adds: tuple[float | None, ...]  # by how much the expected score would be lower without each
@@ -157,7 +157,7 @@ class ExpertWorth:
 
 
 def expert_worth(state: FittedPanel, prior: float | None = None) -> ExpertWorth:
-    """Return what each expert of a panel of two classes adds to its expected score."""
+    """Return the loss in a two-class panel's expected score without each expert, and whom to ask first."""
     if len(state.panel.classes) > 2 or not isinstance(state.panel, Panel):
         raise ArgumentError("what a panel is worth is known for two classes; name them with --positive")
     shared = 0.5 if state.prior is None else float(state.prior[1])
@@ -175,7 +175,7 @@ def expert_worth(state: FittedPanel, prior: float | None = None) -> ExpertWorth:
 
 
 def worth_columns(found: ExpertWorth) -> list[Column]:
-    """Return columns with a row for each expert, the one who adds most to the panel first."""
+    """Return columns with a row for each expert, by decreasing gain in the panel's expected score."""
     value = found.panel.value
     assert value.score is not None
     order = sorted(range(len(found.adds)), key=lambda i: (-(found.adds[i] or 0.0), i))
@@ -189,7 +189,7 @@ def worth_columns(found: ExpertWorth) -> list[Column]:
 
 
 def worth_facts(found: ExpertWorth) -> dict[str, object]:
-    """Return facts on the whole panel for JSON, beside the rows of `worth_columns`."""
+    """Return facts on the value of the whole panel for JSON, beside the rows of `worth_columns`."""
     like, independent = (None if gain is None else gain.score for gain in found.panel.more)
     gains = {"gain_from_one_like_these": like, "gain_from_one_independent": independent}
     first = [{"expert": name, "share": share} for name, share in found.order]
@@ -197,7 +197,7 @@ def worth_facts(found: ExpertWorth) -> dict[str, object]:
 
 
 def worth_lines(found: ExpertWorth) -> list[str]:
-    """Return lines on the whole panel for people, beside the table of `worth_columns`."""
+    """Return lines for people on the value of the whole panel, beside the table of `worth_columns`."""
     lines = [f"at a prior of {percent(float(found.panel.value.prior or 0.5))}", *together_lines(found.panel)]
     if len(found.adds) > 1:
         names = listed([name for name, _ in found.order], ASKED)
@@ -207,14 +207,14 @@ def worth_lines(found: ExpertWorth) -> list[str]:
 
 @cache
 def terms() -> dict[str, tuple[str, str, str]]:
-    """Return the name of each term, what it means, and that in detail, by the key that controls of a page have."""
+    """Return each term's name, short meaning and full explanation, by the key of the page's control."""
     table = Path(__file__).with_name("terms.md").read_text(encoding="utf-8")
     rows = [[cell.strip(" `") for cell in line.split("|")[1:-1]] for line in table.splitlines() if line[:3] == "| `"]
     return {key: (name, text, detail) for key, name, text, detail in rows}
 
 
 def basis_section(f: Findings) -> Section | None:
-    """Return the section on beliefs and the first answer's sensitivity to them; None unless answers rest on beliefs."""
+    """Return the section on beliefs and how they move the first answer; None unless answers rest on beliefs."""
     beliefs = f.fit.beliefs or Beliefs()
     if f.pool != DEFAULT or (f.measured and beliefs.any_panel):
         return None
@@ -243,7 +243,7 @@ def basis_section(f: Findings) -> Section | None:
 
 
 def belief_columns(rows: Sequence[tuple[str, str, Belief]]) -> list[Column]:
-    """Return columns with beliefs: expert, feature, value, and the number of events that each belief counts for."""
+    """Return columns with each belief's expert, feature, value and weight in number of events."""
     worths = [belief_worth(belief) for *_, belief in rows]
     return [
         Column("who", [who for who, *_ in rows], "who", page=str),
@@ -254,12 +254,12 @@ def belief_columns(rows: Sequence[tuple[str, str, Belief]]) -> list[Column]:
 
 
 def belief_worth(belief: Belief) -> str:
-    """Return the number of events that a belief counts for, as text; "certain" if it is infinite."""
+    """Return a belief's weight as text: the number of events that it is worth, or "certain" if infinite."""
     return "certain" if math.isinf(belief.worth) else counted(round(belief.worth), "event")
 
 
 def assumed_words(beliefs: Beliefs, experts: Sequence[str]) -> str:
-    """Return the sentence with the default assumptions about features that nobody assessed."""
+    """Return the sentence on the values assumed for the features that nobody assessed."""
     own = [beliefs.experts.get(name, ExpertBeliefs()) for name in experts]
     assumed = []
     if "bias" not in beliefs.given and any(each.get("bias") is None for each in own):
@@ -277,7 +277,7 @@ def assumed_words(beliefs: Beliefs, experts: Sequence[str]) -> str:
 
 
 def effect_columns(effects: Sequence[Effect], p: float) -> list[Column]:
-    """Return columns of sensitivities: each belief, its range, and the answers at both ends, largest effect first."""
+    """Return columns with the beliefs varied, their ranges, and the answers at both ends, largest effect first."""
     return [
         Column("belief", [effect_name(each) for each in effects], "belief"),
         Column("range", [" to ".join(effect_ends(each)) for each in effects], "range", as_is),
@@ -287,7 +287,7 @@ def effect_columns(effects: Sequence[Effect], p: float) -> list[Column]:
 
 
 def effect_facts(effects: Sequence[Effect]) -> list[dict[str, object]]:
-    """Return the sensitivities of an answer to beliefs, as records for JSON."""
+    """Return records for JSON on how far an answer moves when each belief is varied."""
     return [
         {
             "what": effect.what, "expert": effect.expert or None, "assessed": effect.assessed,
@@ -298,7 +298,7 @@ def effect_facts(effects: Sequence[Effect]) -> list[dict[str, object]]:
 
 
 def effect_lines(effects: Sequence[Effect], event: str) -> list[str]:
-    """Return the sensitivities of an answer to beliefs, as lines of text."""
+    """Return lines on how far an answer moves when each belief is varied."""
     lines = [f"{event}: how the answer depends on {counted(len(effects), 'belief')}"] if effects else []
     for effect in effects:
         at_low, at_high = map(percent, effect.answers)
@@ -320,7 +320,7 @@ def worth_section(f: Findings) -> Section:
 
 
 def _by_model(f: Findings) -> Iterator[tuple[str, str]]:
-    """Yield terms and texts of values expected under the model: joint score, effective number of experts, gains."""
+    """Yield pairs of term and text on values expected under the model: scores, effective number of experts, gains."""
     try:
         found = panel_worth(f.learned) if len(f.learned.panel) > 1 else None
     except OpinionPoolError:
@@ -341,7 +341,7 @@ def _by_model(f: Findings) -> Iterator[tuple[str, str]]:
 
 
 def _measured(f: Findings) -> list[tuple[str, str]]:
-    """Return term and text on how often the pool was on the right side of 50% out of sample; empty if unmeasured."""
+    """Return term and text on how often the pool was on the right side of 50% out of sample; empty if not scored."""
     found = None if isinstance(f.comparison, Missing) or not f.binary else f.comparison
     if found is None or f.score_of(found).over_average.verdict == "too few events":
         return []

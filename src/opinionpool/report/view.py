@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Totals:
-    """Numbers of events, experts, forecasts and outcomes, which add up over parts.
+    """Numbers of events, experts, forecasts and outcomes; those of the parts of a file can be added.
 
     Examples
     --------
@@ -79,7 +79,7 @@ class Totals:
 
 
 def facts(forecasts: Forecasts | Totals) -> dict[str, object]:
-    """Return the numbers of events, outcomes, experts and forecasts, and the share missing, for JSON."""
+    """Return numbers of events, outcomes, experts and forecasts, and the share of missing forecasts, for JSON."""
     size = Totals.of(forecasts)
     most = size.events * size.experts
     labels = [plain(label) for label in size.classes]
@@ -102,7 +102,7 @@ def facts(forecasts: Forecasts | Totals) -> dict[str, object]:
 
 
 def pool_facts(forecasts: Forecasts, pool: str, state: Fitted, base_rate: float | Array | None) -> dict[str, object]:
-    """Return the facts on forecasts with the pool's name, prior and base rate, for JSON."""
+    """Return facts on the forecasts (as `facts` does), and the pool's name, prior and base rate, for JSON."""
     prior = state.prior if state.prior is None or len(state.prior) > 2 else float(state.prior[1])
     both = {
         key: p
@@ -114,21 +114,21 @@ def pool_facts(forecasts: Forecasts, pool: str, state: Fitted, base_rate: float 
 
 
 def missing(forecasts: Forecasts | Totals) -> str:
-    """Return the share of possible forecasts that are missing, as text."""
+    """Return as text the share of pairs of event and expert that have no forecast."""
     size = Totals.of(forecasts)
     most = size.events * size.experts
     return "none missing" if size.cells == most else f"{percent((most - size.cells) / most)} missing"
 
 
 def size_line(forecasts: Forecasts | Totals) -> str:
-    """Return the line on the numbers of events, experts and forecasts, and the share missing."""
+    """Return the line on the numbers of events, experts and forecasts, and the share of missing forecasts."""
     size = Totals.of(forecasts)
     events = f"{counted(size.events, 'event')}, {whole(size.resolved)} resolved"
     return f"{events}; {counted(size.experts, 'expert')}, {counted(size.cells, 'forecast')}, {missing(size)}"
 
 
 def pool_line(forecasts: Forecasts, pool: str, state: Fitted, given: bool, base_rate: float | Array | None) -> str:
-    """Return the line on pool, prior and base rate."""
+    """Return the line with the pool's name, prior, source of the prior, and base rate."""
     event = about(forecasts)
     labels = [printable(str(label)) for label in forecasts.classes]
 
@@ -151,12 +151,12 @@ def pool_line(forecasts: Forecasts, pool: str, state: Fitted, given: bool, base_
 
 
 def belief_lines(file: str | None, beliefs: Beliefs | None) -> list[str]:
-    """Return the line on the beliefs in a file; empty without beliefs."""
+    """Return the line that summarises the beliefs in the panel file `file`; empty without beliefs."""
     return [] if beliefs is None else [f"beliefs in {printable(str(file))}: {printable(str(beliefs) or 'none')}"]
 
 
 def belief_facts(beliefs: Beliefs | None) -> dict[str, object]:
-    """Return beliefs for JSON; the worth of a certain belief is "inf"."""
+    """Return beliefs as dicts for JSON; a belief held for certain has the worth "inf"."""
     if beliefs is None:
         return {}
 
@@ -175,14 +175,14 @@ def assumed_prior(state: Fitted, given: bool) -> bool:
 
 
 def base_rate_notes(state: Fitted, given: bool, base_rate: float | Array | None) -> list[Note]:
-    """Return a note on the uniform prior assumed of experts, if a base rate is given but no outcome is known."""
+    """Return a note that the prior is taken as uniform, if a base rate but neither prior nor outcome is given."""
     if base_rate is None or not assumed_prior(state, given):
         return []
     return [finding("assumed-prior", prior=percent(1.0 / len(state.events)))]
 
 
 def agreement_line(forecasts: Forecasts) -> str:
-    """Return the line on how far judges on one scale agree; "" if no two judges share one."""
+    """Return the line on how far judges agree who rate on one scale; "" if there are no two such judges."""
     found = rater_agreement(forecasts)
     if found is None:
         return ""
@@ -193,7 +193,7 @@ def agreement_line(forecasts: Forecasts) -> str:
 
 
 def levels_by_outcome(forecasts: Forecasts) -> dict[str, tuple[str, str]]:
-    """Return each expert's mean level on its scale where the event happened, and where not, by name."""
+    """Return, by expert, the mean levels on the expert's scale where the event happened and where it did not."""
     if len(forecasts.classes) > 2 or not forecasts.scales:
         return {}
     n, happened = len(forecasts.experts), forecasts.outcomes[forecasts.event_index]
@@ -209,7 +209,7 @@ def levels_by_outcome(forecasts: Forecasts) -> dict[str, tuple[str, str]]:
 
 
 def levels_words(forecasts: Forecasts, experts: Sequence[str]) -> list[str]:
-    """Return sentences on the levels that experts on scales give where the event happens, and where not."""
+    """Return sentences on the mean levels that experts on scales give where events happen, and where not."""
     levels, found = levels_by_outcome(forecasts), []
     for name in experts:
         if name in levels:
@@ -253,7 +253,7 @@ class View:
     # the rows for JSON, where a column of CSV is a number for each class there
     nested: Iterable[Mapping[str, object]] | None = None
     forecasts: Forecasts | None = None  # what the notes are about
-    above: Sequence[tuple[str, str]] = ()  # topics and what is to say about each, over the table format's table
+    above: Sequence[tuple[str, str]] = ()  # pairs of a topic and a text, over the table format's table
 
 
 def write_view(view: View, kind: str, out: TextIO) -> None:
@@ -287,7 +287,7 @@ def note_records(notes: Iterable[Note]) -> list[dict[str, object]]:
 
 
 def remarkable(forecasts: Forecasts | None, note: Note) -> bool:
-    """Return True if a note is worth reading for people, beyond a description of the file."""
+    """Return True if a note is more than a description of the file, and so worth showing to people."""
     if note.code == "positive":
         return forecasts is not None and about(forecasts) is not None
     if note.code == "layout":
@@ -300,14 +300,14 @@ def remarkable(forecasts: Forecasts | None, note: Note) -> bool:
 
 
 def note_lines(notes: Iterable[Note], forecasts: Forecasts | None, most: int | None) -> list[str]:
-    """Return lines of notes for people: the `most` most important ones, and the number of the others."""
+    """Return lines for people: the `most` most important notes, and the number of other notes."""
     first, rest = ranked(notes, forecasts, most)
     more = [f"{counted(len(rest), 'more note')}: -v"] if rest and most else []
     return [f"note: {printable(each.text)}" for each in first] + more
 
 
 def ranked(notes: Iterable[Note], forecasts: Forecasts | None, most: int | None) -> tuple[list[Note], list[Note]]:
-    """Return the `most` most important notes and the others; all notes and no others if `most` is None."""
+    """Return the `most` most important notes, and the other notes; if `most` is None, all notes and no others."""
     notes = [each for each in notes if remarkable(forecasts, each)]
     if most is None or len(notes) <= most:
         return notes, []
