@@ -1,1 +1,1 @@
-"""Learning as it happens: events one by one, late outcomes, corrections, forgetting."""
+"""Learning from a stream of events: events one by one, late outcomes, corrections, forgetting."""

@@ -1,4 +1,4 @@
-"""Events as columns, for sampling, merging, sending and saving, and a single event."""
+"""Events of a stream: one event, and blocks of events as columns, for sampling, merging, sending and saving."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _NAT = np.iinfo(np.int64).min
 
 
 class Event(NamedTuple):
-    """An event with its n forecasts and outcome."""
+    """One event with its n forecasts and its outcome."""
 
     id: str | None  # None for a row that has none
-    experts: Index  # (n,), positions
+    experts: Index  # (n,), positions of the experts with forecasts
     probabilities: Array  # (n,), or (n, K) when K > 2; NaN withdraws a forecast
-    prior: Array | None = None  # (), or (K,) when K > 2; its own reference, if it has one
+    prior: Array | None = None  # (), or (K,) when K > 2; prior of this event, if it has its own
     outcome: int = -1  # -1 where not resolved
-    weight: float = 1.0  # its frequency
+    weight: float = 1.0  # number of times that the event counts
     at: float = 0.0  # when it was resolved, in the unit of the stream's half-life
     # time, group, settled, topic, made, asked: as in `opinionpool.forecasts.Forecasts`
     time: np.datetime64 | None = None
@@ -40,13 +40,13 @@ class Event(NamedTuple):
     asked: np.datetime64 | None = None
 
     def without_forecasts(self) -> Event:
-        """The event without its forecasts."""
+        """Return a copy of the event without forecasts."""
         return self._replace(experts=self.experts[:0], probabilities=self.probabilities[:0], made=None)
 
     def revised(self, other: Event, *, by_time: bool = False) -> Event:
-        """Event updated by `other`, whose forecasts and facts replace earlier ones, expert by expert and fact by fact.
+        """Return the event updated by `other`, whose forecasts (by expert) and facts replace earlier ones.
 
-        With `by_time` a forecast that was made before the one that stands does not take its place.
+        If `by_time`, a forecast in `other` does not replace one that was made later.
         """
         if other is self or not len(other.experts):
             cells = self.experts, self.probabilities, self.made
@@ -74,7 +74,7 @@ class Event(NamedTuple):
         return new.select(~np.isnan(new.probabilities.reshape(len(new.experts), -1)[:, 0]))
 
     def select(self, cells: Mask) -> Event:
-        """The event with the forecasts `cells` only."""
+        """Return a copy of the event with the forecasts `cells` only."""
         return self._replace(
             experts=self.experts[cells],
             probabilities=self.probabilities[cells],
@@ -82,12 +82,12 @@ class Event(NamedTuple):
         )
 
     def times_made(self) -> Times:
-        """Times at which the forecasts were made, NaT where unknown, (n,)."""
+        """Return the times at which the forecasts were made, (n,), NaT where unknown."""
         return np.full(len(self.experts), _NEVER) if self.made is None else self.made
 
 
 def _merged_cells(one: Event, other: Event, *, by_time: bool) -> tuple[Index, Array, Times]:
-    """Experts, forecasts and their times, from two versions of an event; see `Event.revised`."""
+    """Return experts, forecasts and times of the forecasts after `one` is updated by `other`; see `Event.revised`."""
     standing: dict[int, tuple[int, Array]] = {}
     for event in (one, other):
         stamps = event.times_made().astype("datetime64[us]").astype(np.int64).tolist()
@@ -103,17 +103,16 @@ def _merged_cells(one: Event, other: Event, *, by_time: bool) -> tuple[Index, Ar
 
 @lru_cache(maxsize=1 << 12)
 def event_key(event: str, seed: int) -> int:
-    """Hash (64 bits) of an event's id, keyed by the seed."""
+    """Return a hash (64 bits) of the event's id, keyed by `seed`."""
     mixed = hashlib.blake2b(event.encode("utf-8", "surrogatepass"), digest_size=8, key=seed.to_bytes(8, "little"))
     return int.from_bytes(mixed.digest(), "little")
 
 
 @dataclass(frozen=True, eq=False)
 class EventBlock:
-    """Columns of T events and of their M forecasts, ordered by event.
+    """T events as columns, with the columns of their M forecasts, which are ordered by event.
 
-    Columns that may be None are so where no event or forecast has a value; else a value that is missing is NaN, NaT,
-    False, or None among texts.
+    An optional column is None if it has no values; otherwise a missing value is NaN, NaT, False, or None among texts.
 
     Examples
     --------
@@ -124,12 +123,12 @@ class EventBlock:
     """
 
     ids: Objects = field(metadata=EVENT)  # (T,), None for a row without one
-    sizes: Index = field(metadata=EVENT)  # (T,), forecasts on each
-    experts: Index = field(metadata=CELL)  # (M,), positions
+    sizes: Index = field(metadata=EVENT)  # (T,), number of forecasts for each event
+    experts: Index = field(metadata=CELL)  # (M,), position of the expert
     probabilities: Array = field(metadata=CELL)  # (M,), or (M, K) when K > 2
     priors: Array | None = field(metadata=EVENT)  # (T,), or (T, K) when K > 2
     outcomes: Index = field(metadata=EVENT)  # (T,), -1 where not resolved
-    weights: Array = field(metadata=EVENT)  # (T,), frequencies
+    weights: Array = field(metadata=EVENT)  # (T,), number of times that each event counts
     at: Array = field(metadata=EVENT)  # (T,), when each was resolved, in the unit of the half-life
     # the rest as in `opinionpool.forecasts.Forecasts`
     times: Times | None = field(default=None, metadata=EVENT)
@@ -144,11 +143,11 @@ class EventBlock:
 
     @property
     def taking(self) -> Index:
-        """Room that each event takes in a sample: 1 event, and its number of probabilities, (T, 2)."""
+        """Space that each event takes in a sample: 1 event, and its number of probabilities, (T, 2)."""
         return np.column_stack([np.ones_like(self.sizes), self.sizes * (self.probabilities[:1].size or 1)])
 
     def __getstate__(self) -> dict[str, Any]:
-        """Columns for pickling, in small integer types, or as one number if all values are equal."""
+        """Return the columns for pickling, in small integer types, or as one number if all values are equal."""
         state: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(self)}
         t, n = len(self), int(self.sizes[:1].sum())
         if (self.sizes == n).all() and np.array_equal(self.experts, np.tile(np.arange(n), t)):
@@ -173,7 +172,7 @@ class EventBlock:
 
     @classmethod
     def of(cls, forecasts: Forecasts, columns: Index) -> EventBlock:
-        """Block of the events of `forecasts`, whose experts have the positions `columns`."""
+        """Events of `forecasts` as a block; `columns` (N,) are the positions of its experts in the stream."""
         t = len(forecasts.events)
         return cls(
             np.array(forecasts.events, dtype=object), forecasts.crowd, columns[forecasts.expert_index],
@@ -183,7 +182,7 @@ class EventBlock:
 
     @classmethod
     def of_events(cls, events: Sequence[Event], classes: int) -> EventBlock:
-        """Block of the given events."""
+        """Return a block of `events`."""
         shape = () if classes == 2 else (classes,)
         facts: dict[str, Any] = {
             name: _column([getattr(event, own) for event in events], _BLANKS[name], shape if name == "priors" else ())
@@ -204,7 +203,7 @@ class EventBlock:
 
     @classmethod
     def facts(cls, ids: Objects, outcomes: Index, weights: Array, like: Array, **columns: Any) -> EventBlock:  # noqa: ANN401
-        """Block of events without forecasts; `like`, (T, N) or (T, N, K), gives the shape of their probabilities."""
+        """Return a block of events without forecasts; the array `like`, (T, N) or (T, N, K), has forecasts' shape."""
         t, none = len(ids), np.empty(0, np.intp)
         columns = {"priors": None, "at": np.zeros(t), **columns}
         cells = np.empty((0, *like.shape[2:]))
@@ -214,7 +213,7 @@ class EventBlock:
         )  # fmt: skip
 
     def with_rows(self, q: Array, columns: Index, made: Times | None = None) -> EventBlock:
-        """Block of the events with the forecasts in an array (T, N) or (T, N, K) by the experts at `columns`."""
+        """Return a block of these events with forecasts `q`, (T, N) or (T, N, K), by the experts `columns` (N,)."""
         answered = ~np.isnan(q if q.ndim == 2 else q[..., 0])
         if answered.all():
             sizes, experts, cells = np.full(len(q), q.shape[1]), np.tile(columns, len(q)), q.reshape(-1, *q.shape[2:])
@@ -225,20 +224,20 @@ class EventBlock:
         )
 
     def take(self, rows: Index | Mask) -> EventBlock:
-        """Block of the events `rows`: positions, in this order, or a mask."""
+        """Return a block of the events `rows`, which are positions (in this order) or a mask."""
         rows = np.arange(len(self))[rows]
         return EventBlock(**taken(self, event=rows, cell=cells_at(self.sizes, rows)))
 
     @classmethod
     def joined(cls, parts: Sequence[EventBlock]) -> EventBlock:
-        """Concatenation of several blocks."""
+        """Return the concatenation of the blocks `parts`."""
         if len(parts) == 1:
             return parts[0]
         sizes = {"event": [len(part) for part in parts], "cell": [len(part.experts) for part in parts]}
         return cls(**end_to_end(parts, **sizes))
 
     def __iter__(self) -> Iterator[Event]:
-        """The events one by one."""
+        """Yield the events one by one."""
         ends = np.append(0, np.cumsum(self.sizes)).tolist()
         facts = {own: _values(getattr(self, name)) for name, own in _FACTS.items()}
         for t, (name, outcome, weight, at) in enumerate(
@@ -253,13 +252,13 @@ class EventBlock:
             )  # fmt: skip
 
     def dense(self, experts: int) -> Array:
-        """The forecasts of all experts, (T, N), or (T, N, K); NaN where missing."""
+        """Return the forecasts of all `experts`, (T, N), or (T, N, K), NaN where missing."""
         found = np.full((len(self), experts, *self.probabilities.shape[1:]), np.nan)
         found[np.repeat(np.arange(len(self)), self.sizes), self.experts] = self.probabilities
         return found
 
     def forecasts(self, experts: Sequence[str], classes: tuple[object, ...]) -> Forecasts:
-        """The events as forecasts by all experts."""
+        """Return the events as a `Forecasts` by all `experts`."""
         ids = [f"row {t + 1}" if name is None else name for t, name in enumerate(self.ids.tolist())]
         return Forecasts(
             events=tuple(ids),
@@ -290,7 +289,7 @@ _BLANKS: Mapping[str, Any] = {
 
 
 def _column(values: Sequence[Any], blank: Any, shape: tuple[int, ...]) -> Any:  # noqa: ANN401 - an array or None
-    """Array with a value for each event, `blank` where missing; None if no event has a value."""
+    """Return an array with a value for each event, `blank` where it is None; None if all are None."""
     if all(value is None or value is False for value in values):
         return None
     kind: Any = {float: np.float64, bool: bool, np.datetime64: "datetime64[us]"}.get(type(blank), object)
@@ -299,7 +298,7 @@ def _column(values: Sequence[Any], blank: Any, shape: tuple[int, ...]) -> Any:  
 
 
 def _values(column: npt.NDArray[Any] | None) -> Sequence[Any] | None:
-    """Values of a column as objects, None where missing."""
+    """Return the values of a column as a list, None where missing; None if there is no column."""
     if column is None or column.dtype.kind in "bO":
         return None if column is None else column.tolist()
     missing = (np.isnat(column) if column.dtype.kind == "M" else np.isnan(column)).reshape(len(column), -1).any(axis=1)
@@ -308,14 +307,14 @@ def _values(column: npt.NDArray[Any] | None) -> Sequence[Any] | None:
 
 
 def _objects(texts: npt.NDArray[np.str_] | None) -> Objects | None:
-    """Texts as objects, None where empty; None if there is no column."""
+    """Return texts as objects, None where empty; None if there is no column."""
     if texts is None:
         return None
     return np.array([str(text) or None for text in texts.tolist()], dtype=object)
 
 
 def _texts(column: Objects | None) -> npt.NDArray[np.str_] | None:
-    """Texts, empty where missing; None if all are."""
+    """Return texts as strings, empty where missing; None if all are missing."""
     if column is None or not any(column):
         return None
     return np.array([text or "" for text in column.tolist()], dtype="str")

@@ -1,4 +1,4 @@
-"""Changes of a stream by new forecasts and outcomes, checked and planned first, so that all or nothing changes."""
+"""Changes of a stream by new forecasts and outcomes, all checked before the first is made, so all are made or none."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ExpertForecasts: TypeAlias = Mapping[str, npt.ArrayLike | None]
 
 
 class About(NamedTuple):
-    """Facts about an event other than forecasts: time, whether it ended then, group and topic, as in `Event`."""
+    """Facts about an event other than forecasts: its time, whether it ended then, group and topic, as in `Event`."""
 
     time: np.datetime64 | None = None
     settled: bool = False
@@ -37,7 +37,7 @@ class About(NamedTuple):
 
     @classmethod
     def of(cls, ended: object, what: str, group: str | None, topic: str | None) -> About:
-        """Facts from arguments; `what` is the name of the argument `ended`, the time at which the event ended."""
+        """Facts from arguments; `ended` is the time at which the event ended, `what` the name of that argument."""
         if ended is None:
             if not group and not topic:
                 return NOTHING
@@ -57,10 +57,9 @@ def event_given(
     time: object = None,
     levels: Mapping[str, Scale] | None = None,
 ) -> tuple[StreamState, Event]:
-    """State that includes the experts of `forecasts`, and the checked event, not resolved.
+    """Return a state that includes the experts of `forecasts`, and the checked event, not resolved.
 
-    Raises ArgumentError, ShapeError, ProbabilityError or ExpertError if forecasts or the prior are not what they should
-    be.
+    Raises ArgumentError, ShapeError, ProbabilityError or ExpertError if forecasts or the prior are invalid.
     """
     if not isinstance(forecasts, (dict, Mapping)):
         raise ArgumentError(
@@ -90,7 +89,7 @@ def event_given(
 
 
 def _given(forecasts: Iterable[npt.ArrayLike | None], k: int) -> Array:
-    """Validated forecasts on an event by n experts, (n,) or (n, K); NaN where None."""
+    """Return checked forecasts by n experts for one event, (n,) or (n, K); NaN where None."""
     values: list[Any] = list(forecasts)
     shape = () if k == 2 else (k,)
     # A NaN is none of the two, wherever it stands, and stays what it is.
@@ -104,9 +103,9 @@ def _given(forecasts: Iterable[npt.ArrayLike | None], k: int) -> Array:
 
 
 def check_in_time(event: Event, experts: Sequence[str]) -> None:
-    """Raise an ArgumentError for a forecast made after the event ended; a date without a time ends at midnight.
+    """Raise an ArgumentError, which names the experts, if a forecast was made after the event ended.
 
-    The ArgumentError names the experts whose forecasts are late.
+    An end that is a date without a time of day is the end of that day.
     """
     end = event.time
     if event.made is None or end is None or not event.settled:
@@ -130,7 +129,7 @@ def facts_of_rows(
     topics: object,
     times: object,
 ) -> tuple[Array, EventBlock, Times | None]:
-    """Forecasts of events without ids, (T, N) or (T, N, K), a block with their facts, and times of forecasts, (T, N).
+    """Return forecasts of events without ids, (T, N) or (T, N, K), their facts as a block, and times, (T, N).
 
     Raises ShapeError, ProbabilityError or ArgumentError if arguments do not fit together or are out of range.
     """
@@ -152,7 +151,7 @@ def facts_of_rows(
 
 
 def _positions(outcomes: npt.ArrayLike, classes: int) -> Index:
-    """Outcomes of rows as class positions, (T,); ArgumentError unless whole numbers from -1 to K - 1."""
+    """Return outcomes as class positions, (T,); an ArgumentError unless they are whole numbers from -1 to K - 1."""
     given = as_array(outcomes, "outcomes")
     if given.dtype.kind in "biu" and given.size and given.min() >= UNRESOLVED and given.max() < classes:
         return given.astype(np.intp)
@@ -172,10 +171,10 @@ def _positions(outcomes: npt.ArrayLike, classes: int) -> Index:
 
 
 def as_learned(state: StreamState, event: Event, entry: Entry, *, complete: bool) -> Event:
-    """Version of an event from which the stream learned, given the event as it is now and its ledger entry.
+    """Return the version of an event from which the stream learned, given the present `event` and its ledger `entry`.
 
-    Raises ArgumentError if its forecasts are no longer kept, and these are not the ones; `complete` says whether it has
-    all forecasts that were learned from, as far as the caller knows.
+    Raises ArgumentError if the stream no longer has the forecasts, and those of `event` differ from them; `complete` is
+    False if `event` may lack some of the forecasts.
     """
     old = state.learned(str(event.id))
     if old is None and complete and state.content(event) == entry.content:
@@ -191,7 +190,7 @@ def as_learned(state: StreamState, event: Event, entry: Entry, *, complete: bool
 
 
 def annulled(state: StreamState, event: Event, *, complete: bool) -> Change | None:
-    """Change that voids an event, whether learned from or open; None if it is unknown. Errors as for `as_learned`."""
+    """Change that removes an annulled event, learned from or open; None if unknown. Errors as `as_learned`."""
     name = str(event.id)
     entry = state.entry(name)
     if entry is not None:
@@ -225,10 +224,10 @@ _NOTES = (
 
 
 class Changes:
-    """Collector of the changes that a batch of events makes, in `made`.
+    """Collector of the changes that a batch of events makes to a stream; the changes are in `made`.
 
-    `table` is the batch, if it is a table that is exported again and again: an event that comes with forecasts comes
-    with all of them, and with its outcome, so that what is not there any more is withdrawn and taken back.
+    `table` is the batch, if it is a full export of a table seen before: for each event in it, earlier forecasts that it
+    lacks are withdrawn, and an earlier outcome that it lacks is taken back.
     """
 
     def __init__(self, state: StreamState, *, table: Forecasts | None = None) -> None:
@@ -244,9 +243,9 @@ class Changes:
         self._facts = () if table is None else _facts(table)
 
     def plan(self, event: Event, weight: float | None) -> None:
-        """Plan the change of one event, with all its forecasts; `weight` None keeps the event's weight, at first 1.
+        """Plan the change of one event with all its forecasts; `weight` None keeps its weight, at first 1.
 
-        Raises ArgumentError if it is corrected, and cannot be.
+        Raises ArgumentError if the outcome is corrected and the old forecasts are unknown (see `as_learned`).
         """
         name = str(event.id)
         entry, current = self._state.entry(name), self._state.find_open(name)
@@ -278,7 +277,7 @@ class Changes:
             self.made.append(Change(name, learned, learned._replace(**changed)))
 
     def _plan_new(self, event: Event, current: Event | None, weight: float) -> None:
-        """Plan the change of an event that was not learned from."""
+        """Plan the change of an event that was not learned from; `current` is the open event, if known."""
         known, whole = current is not None, self._table is not None
         if current is not None and whole and len(event.experts):
             gone = int((~np.isin(current.experts, event.experts)).sum())
@@ -293,14 +292,14 @@ class Changes:
             self.made.append(Change(str(event.id), None, new))
 
     def _changed(self, old: Event, event: Event) -> dict[str, Any]:
-        """Facts of `event` that differ from those learned from, by name; only facts that the table has columns for."""
+        """Facts of `event`, by name, that differ from those in `old`; only facts for which the table has columns."""
         now = {name: getattr(event, name) for name in self._facts}
         return {name: value for name, value in now.items() if getattr(old, name) != value}
 
     def plan_void(self, event: Event) -> None:
-        """Plan the change of one void event, with all its forecasts.
+        """Plan the change of one annulled event, with all its forecasts.
 
-        Raises ArgumentError if it was learned from, and cannot be taken back.
+        Raises ArgumentError if it was learned from and the old forecasts are unknown (see `as_learned`).
         """
         self._ids.add(str(event.id))
         change = annulled(self._state, event, complete=True)
@@ -309,12 +308,12 @@ class Changes:
             self.made.append(change)
 
     def notes(self) -> tuple[Note, ...]:
-        """Notes for the user on the batch: events by kind of change, absent events and absent experts."""
+        """Return notes for the user on the batch: numbers of events by kind of change, absent events and experts."""
         notes = [Note(code, text.format(counted(n, noun)), n) for code, noun, text in _NOTES if (n := self._met[code])]
         return (*notes, *self._absent())
 
     def _absent(self) -> list[Note]:
-        """Notes on events and experts that the stream has after the changes, and the table has not."""
+        """Return notes on events and experts that the stream has after the changes and the table lacks."""
         if self._table is None or not self._again:
             return []
         parts = [self._table] if self._table.void is None else [self._table, self._table.void]
@@ -325,7 +324,7 @@ class Changes:
 
 
 def _facts(table: Forecasts) -> tuple[str, ...]:
-    """Names of the fields of an `Event` for which a table has columns."""
+    """Return the names of the fields of an `Event` for which a table has columns."""
     columns = {"topic": table.topics, "group": table.groups, "time": table.times, "settled": table.times}
     # Where forecasts have times, they are answered as of the newest one if nothing else is known.
     columns["asked"] = table.made if table.asked is None else table.asked
@@ -337,7 +336,7 @@ _NAMED = 4
 
 
 def _absent_events(state: StreamState, ids: set[str]) -> list[Note]:
-    """Notes on the events of a stream whose ids are not among `ids`."""
+    """Return notes on the events of a stream whose ids are not among `ids`."""
     notes, there = [], {event_key(name, state.seed) for name in ids}
     opened = [name for name in state.open if name not in ids]
     if opened:
@@ -350,7 +349,7 @@ def _absent_events(state: StreamState, ids: set[str]) -> list[Note]:
 
 
 def _kept(what: str, events: Sequence[str], count: int) -> str:
-    """Note text that `count` events of the pool are not in the table, with the first of their names."""
+    """Return the text of a note that `count` events of the pool are not in the table, with some of their names."""
     first = sorted(events)[:_NAMED]
     names = f": {listed(first)}" if first else ""
     more = f" and {count - len(first)} more" if names and count > len(first) else ""
@@ -361,7 +360,7 @@ def _kept(what: str, events: Sequence[str], count: int) -> str:
 
 
 def absent_experts(before: Sequence[str], names: Sequence[str], present: Sequence[str]) -> list[Note]:
-    """Notes on experts with a forecast `before` and none now, `present`, and on experts not among the known `names`.
+    """Return notes on experts of the pool without a forecast in a new table, and on new names that may be theirs.
 
     >>> note = absent_experts(["ann lee", "bob"], ["ann lee", "bob"], ["ann lee-smith", "bob"])[0]
     >>> print(note.text.split(". ")[0])
@@ -381,7 +380,7 @@ def absent_experts(before: Sequence[str], names: Sequence[str], present: Sequenc
 
 
 def _beside(fresh: Sequence[str], gone: Sequence[str]) -> str:
-    """Names of new experts, each followed by the similar names of absent experts."""
+    """Return the names of new experts, each followed by similar names of absent experts."""
     from difflib import get_close_matches
 
     near = {name: get_close_matches(name, gone, 1, 0.5) for name in fresh}

@@ -1,4 +1,4 @@
-"""Memory of a stream: positions of its experts, and a few bytes for each event that it learned from."""
+"""Memory of a stream: positions of its experts, and 44 bytes for each event that it learned from."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SETS = 256
 
 
 class Columns:
-    """Positions of experts, with a hash of 64 bits for each name; immutable except for its caches.
+    """Positions of experts by name, with a hash of 64 bits for each name; immutable except for its caches.
 
     >>> columns = Columns().joined(["ann", "bob"])
     >>> columns.of(["bob", "ann"])
@@ -36,13 +36,13 @@ class Columns:
         self._sorted: dict[bytes, tuple[Index, bytes]] = {}
 
     def joined(self, names: Sequence[str]) -> Columns:
-        """The columns with further experts appended."""
+        """Return the columns with the new ones among the experts `names` appended."""
         fresh = [name for name in dict.fromkeys(names) if name not in self._place]
         hashes = [hashlib.sha256(name.encode("utf-8", "surrogatepass")).digest()[:8] for name in fresh]
         return Columns((*self.names, *fresh), np.append(self._digests, np.array(hashes, dtype="V8")))
 
     def of(self, names: Sequence[str]) -> Index:
-        """Positions of the experts `names` (do not modify). Raises a KeyError for an unknown expert."""
+        """Return the positions of the experts `names` (do not modify); a KeyError for an unknown expert."""
         together = tuple(names)
         found = self.sets.get(together)
         if found is None:
@@ -53,7 +53,7 @@ class Columns:
         return found
 
     def sorted(self, experts: Index) -> tuple[Index, bytes]:
-        """Order of `experts` by the hashes of their names, and the hashes in this order."""
+        """Return the order of `experts` by the hashes of their names, and the hashes in this order."""
         key = experts.tobytes()
         found = self._sorted.get(key)
         if found is None:
@@ -70,7 +70,7 @@ ENTRY = np.dtype([("key", "<u8"), ("content", "<u8"), ("outcome", "<i4"), ("weig
 
 
 class Entry(NamedTuple):
-    """Record of an event that was learned from: hashes of its id and forecasts, outcome, weight, time."""
+    """Ledger entry of an event that was learned from: hashes of its id and forecasts, outcome, weight, time."""
 
     key: int
     content: int
@@ -106,7 +106,7 @@ class Ledger:
         return sum(len(run.keys) for run in self.runs)
 
     def find(self, key: int) -> Entry | None:
-        """Entry with the key `key`; None if there is none."""
+        """Return the entry with the key `key`; None if there is none."""
         for keys, entries in self.runs:
             place = bisect_left(keys, key)
             if place < len(keys) and keys[place] == key:
@@ -114,11 +114,11 @@ class Ledger:
         return None
 
     def array(self) -> np.ndarray:
-        """All entries in one array, ordered by key."""
+        """Return all entries in one array, ordered by key."""
         return _Run.of(np.concatenate([np.empty(0, ENTRY), *(run.entries for run in self.runs)])).entries
 
     def added(self, entries: Sequence[Entry] | np.ndarray) -> Ledger:
-        """The ledger with entries of other events."""
+        """Return the ledger with `entries` of further events."""
         if not len(entries):
             return self
         runs = [*self.runs, _Run.of(np.asarray(entries, dtype=ENTRY))]
@@ -127,7 +127,7 @@ class Ledger:
         return Ledger(tuple(runs))
 
     def without(self, keys: Iterable[int]) -> Ledger:
-        """The ledger without the entries of `keys`."""
+        """Return the ledger without the entries of `keys`."""
         gone = np.array(list(keys), dtype=np.uint64)
         if not len(gone):
             return self
@@ -136,7 +136,7 @@ class Ledger:
         return Ledger(tuple(_Run.of(entries) for entries in left if len(entries)))
 
     def merge(self, other: Ledger) -> Ledger:
-        """The ledger with the entries of `other` too. Raises an ArgumentError if an event is in both."""
+        """Return the ledger with the entries of `other` too; an ArgumentError if an event is in both."""
         mine, theirs = self.array(), other.array()
         both = int(np.isin(theirs["key"], mine["key"], kind="sort").sum())
         if both:

@@ -1,4 +1,4 @@
-"""A bounded sample of the resolved events of a stream, with their ids."""
+"""Random sample, of bounded size, of the resolved events of a stream."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ PARTS = 64
 
 @dataclass(frozen=True, eq=False)
 class EventSample:
-    """Resolved events, at most `capacity` / K of each outcome with at most `MOST_NUMBERS` / K probabilities.
+    """Random sample of resolved events: for each of K outcomes at most `capacity` / K events.
 
-    Each event has a priority, the logarithm of an exponential time whose rate is its weight, drawn by a hash of its
-    forecasts, not of whose they are, its outcome and the seed. Of events that agree in these, all but the first of a
-    block are drawn by their ids, or, without ids, by their numbers, as are events without forecasts. Those of least
-    priority are kept, and nothing else matters, so that samples merge exactly (bottom-k sketches, Cohen and Kaplan
-    2007).
+    It has at most `MOST_NUMBERS` / K probabilities of each outcome. The priority of an event is the logarithm of an
+    exponential time whose rate is its weight, drawn by a hash of its forecasts (without experts), outcome and the seed.
+    If events agree in these, all but the first of a block, and events without forecasts, are drawn by ids, or by
+    numbers if they have no ids. The sample has the events of least priority, so that samples merge exactly (bottom-k
+    sketches, Cohen and Kaplan 2007).
     """
 
-    room: Index  # (K, 2); of each outcome: events, and probabilities in their forecasts
-    beyond: Array  # (K,); the least priority of each outcome that found no room
-    parts: tuple[tuple[Array, EventBlock], ...] = ()  # priorities and events, of which some may find no room
-    tidy: bool = True  # whether there is one part at most, by priority, and all of it found room
-    pace: float = 0.0  # how fast the weight of an event grows with the time of its resolution: log 2 / half-life, or 0
+    room: Index  # (K, 2); greatest numbers of events, and of their probabilities, for each outcome
+    beyond: Array  # (K,); least priority, by outcome, of events left out; infinite if there are none
+    parts: tuple[tuple[Array, EventBlock], ...] = ()  # priorities and events; may have more than there is room for
+    tidy: bool = True  # whether there is at most one part, ordered by priority, with no more than there is room for
+    pace: float = 0.0  # rate at which an event's weight grows with its time of resolution: log 2 / half-life, or 0
     seed: int = 0
 
     @classmethod
     def empty(cls, classes: int, capacity: int, pace: float, seed: int) -> EventSample:
-        """A sample of no events."""
+        """Return a sample without events."""
         room = np.full((classes, 2), [max(1, capacity // classes), max(1, MOST_NUMBERS // classes)])
         return cls(room, np.full(classes, np.inf), pace=pace, seed=seed)
 
@@ -52,13 +52,13 @@ class EventSample:
         return bool(np.isinf(self.beyond).all())
 
     def add_block(self, block: EventBlock, first: int = 0) -> EventSample:
-        """The sample with further resolved events; the number of the first one is `first`."""
+        """Return the sample with the resolved events of `block` too; the number of the first one is `first`."""
         found = np.zeros(len(block), dtype=np.uint64)
         np.add.at(found, np.repeat(np.arange(len(block)), block.sizes), _cell_keys(block.probabilities, 1))
         return self._join(found, block, first, block.take)
 
     def add_rows(self, q: Array, columns: Index, facts: EventBlock, made: Times | None, first: int) -> EventSample:
-        """The sample with the resolved events `facts`, whose forecasts are in an array, (T, N) or (T, N, K)."""
+        """Return the sample with the resolved events `facts` too, whose forecasts `q` are (T, N) or (T, N, K)."""
         found = np.empty(len(q), dtype=np.uint64)
         # Small enough for the cache.
         for rows in blocks(len(q), 4 * int(q[:1].size)):
@@ -72,7 +72,7 @@ class EventSample:
     def _join(
         self, contents: Keys, facts: EventBlock, first_number: int, chosen: Callable[[Index], EventBlock]
     ) -> EventSample:
-        """Sample with those events of a batch for which there is room; `contents` are hashes of their forecasts."""
+        """Return the sample with those events of a batch for which there is room; `contents` hash their forecasts."""
         with np.errstate(over="ignore"):
             keys = mixed(contents + (facts.outcomes + 2).astype(np.uint64) * GOLDEN)
             keys = mixed(keys + np.uint64(self.seed))
@@ -96,13 +96,13 @@ class EventSample:
         return found.with_part(priority[rows], chosen(rows)) if len(rows) else found
 
     def with_part(self, priority: Array, events: EventBlock) -> EventSample:
-        """The sample with further events, whose priorities are `priority`."""
+        """Return the sample with further `events`, whose priorities are `priority`."""
         found = replace(self, parts=(*self.parts, (priority, events)), tidy=False)
         few = len(found) <= 2 * int(self.room[:, 0].sum()) and len(found.parts) <= PARTS
         return found if few else found.thinned()
 
     def thinned(self) -> EventSample:
-        """The sample in one part, ordered by priority, without the events for which there is no room."""
+        """Return the sample in one part, ordered by priority, without the events for which there is no room."""
         if self.tidy or not self.parts:
             return self
         priority, whole = np.concatenate([p for p, _ in self.parts]), EventBlock.joined([b for _, b in self.parts])
@@ -117,7 +117,7 @@ class EventSample:
         return replace(self, beyond=beyond, parts=((priority[rows], whole.take(rows)),), tidy=True)
 
     def remove(self, ids: Collection[str]) -> EventSample:
-        """The sample without the events `ids`, those of them that are in it."""
+        """Return the sample without the events `ids`; ids that are not in it are ignored."""
         left = [
             (p, block, np.array([name not in ids for name in block.ids.tolist()], dtype=bool))
             for p, block in self.parts
@@ -126,7 +126,7 @@ class EventSample:
         return replace(self, parts=tuple(parts)) if ids else self
 
     def merge(self, other: EventSample, columns: Index) -> EventSample:
-        """The sample joined with the sample `other`, whose experts have the positions `columns` here."""
+        """Return the sample joined with `other`, whose experts have the positions `columns` in this one."""
         found = replace(self, beyond=np.minimum(self.beyond, other.beyond), tidy=not self.parts)
         for priority, block in other.parts:
             found = found.with_part(priority, replace(block, experts=columns[block.experts]))
@@ -134,13 +134,13 @@ class EventSample:
 
     @cached_property
     def by_id(self) -> dict[str, Event]:
-        """Events of the sample with ids, by id."""
+        """Events of the sample that have ids, by id."""
         return {event.id: event for _, block in self.parts for event in block if event.id is not None}
 
     def stands_for(self, block: EventBlock, totals: Array, now: float) -> tuple[Array, Array]:
-        """Number of events that each sampled event represents, (T,), and the event's own weight as of `now`, (T,).
+        """Return the number of events that each sampled event represents, (T,), and its own weight at `now`, (T,).
 
-        Those of one outcome add up to the weight of all its events, `totals`, (K,).
+        The numbers for one outcome add up to the weight of all events with it, `totals` (K,).
         """
         own = block.weights * np.exp(self.pace * (block.at - now)) if self.pace else block.weights
         with np.errstate(divide="ignore"):
@@ -149,7 +149,7 @@ class EventSample:
 
 
 def _cell_keys(probabilities: Array, axes: int) -> Keys:
-    """Hash of each forecast, in the first `axes` axes of `probabilities`, 0 where missing; any last axis is classes."""
+    """Hashes of forecasts, 0 where missing; the first `axes` axes of `probabilities` are forecasts, a further is K."""
     if probabilities.ndim == axes:
         return cell_keys(probabilities, 1.0)
     # Rows that were normalised differ in their last digits by the order of the classes.

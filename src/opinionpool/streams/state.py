@@ -1,4 +1,4 @@
-"""Immutable state of a stream, where each change returns another state, and the source for fits to it."""
+"""Immutable states of a stream, between which changes lead, and the source for fits to a state."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ WAITING = 512
 
 
 class Change(NamedTuple):
-    """Change of one event: the old version, if learned from, is removed, and the new one is added."""
+    """Change of one event: the old version, if it was learned from, is removed, and the new one is added."""
 
     id: str
-    old: Event | None  # as it was learned from
-    new: Event | None  # None for an event that is void
+    old: Event | None  # version learned from; None if the event was not
+    new: Event | None  # None for an annulled event
 
     @property
     def resolves(self) -> bool:
@@ -46,7 +46,7 @@ class Change(NamedTuple):
 
 
 class _Rows(NamedTuple):
-    """Resolved events that were added as an array of forecasts, without ids."""
+    """Resolved events without ids that were added as an array of forecasts."""
 
     q: Array  # (T, N), or (T, N, K) when K > 2; NaN where missing
     columns: Index  # (N,), positions of the experts
@@ -54,7 +54,7 @@ class _Rows(NamedTuple):
     made: Times | None  # (T, N)
 
     def goes_with(self, other: _Rows) -> bool:
-        """Return True if both have equal experts by column, and both or neither have priors, and times."""
+        """Return True if both have the same experts by column, and both or neither have priors, and times."""
         alike = (self.made is None) == (other.made is None) and (self.facts.priors is None) == (
             other.facts.priors is None
         )
@@ -62,7 +62,7 @@ class _Rows(NamedTuple):
 
     @classmethod
     def joined(cls, parts: Sequence[_Rows]) -> _Rows:
-        """Concatenation of parts for which `goes_with` is true."""
+        """Return the concatenation of `parts`, all pairs of which satisfy `goes_with`."""
         if len(parts) == 1:
             return parts[0]
         q, made = np.concatenate([part.q for part in parts]), None
@@ -72,9 +72,9 @@ class _Rows(NamedTuple):
 
 
 class StreamState(NamedTuple):
-    """State of a stream: open events, sums over resolved events, a sample and a ledger of them, pending changes.
+    """State of a stream: open events; sums, a sample and a ledger of resolved events; pending changes.
 
-    Nothing in a state is changed, so that a stream goes from one to the next by one assignment.
+    States are immutable, so that a stream changes from one to the next by one assignment.
     """
 
     classes: tuple[object, ...]  # K labels
@@ -83,16 +83,16 @@ class StreamState(NamedTuple):
     totals: Totals
     sample: EventSample
     columns: Columns
-    ledger: Ledger = Ledger()  # of resolved events with an id
-    open: Mapping[str, Event] = {}
-    pending: Mapping[str, Change] = {}  # by id, what changed since events were added up
-    waiting: tuple[_Rows, ...] = ()  # the same of events that are not remembered
-    rows: int = 0  # resolved events that are not remembered, but for those that wait
-    version: int = 0  # another one after each change
+    ledger: Ledger = Ledger()  # entries of resolved events with an id
+    open: Mapping[str, Event] = {}  # unresolved events by id, without pending changes
+    pending: Mapping[str, Change] = {}  # by id, changes that are not yet in the other fields
+    waiting: tuple[_Rows, ...] = ()  # events without ids that are not yet in the other fields
+    rows: int = 0  # number of resolved events without ids, except waiting ones
+    version: int = 0  # number that differs after each change
 
     @property
     def experts(self) -> tuple[str, ...]:
-        """N names, in order of first appearance."""
+        """Names of the N experts, in order of first appearance."""
         return self.columns.names
 
     @property
@@ -103,7 +103,7 @@ class StreamState(NamedTuple):
 
     @property
     def opened(self) -> Mapping[str, Event]:
-        """The events with forecasts that are not resolved, by id."""
+        """Unresolved events with forecasts, by id, after pending changes."""
         if not self.pending:
             return self.open
         found = dict(self.open)
@@ -115,28 +115,28 @@ class StreamState(NamedTuple):
         return found
 
     def find_open(self, event: str) -> Event | None:
-        """The unresolved event with this id; None if there is none."""
+        """Return the unresolved event with the id `event`; None if there is none."""
         change = self.pending.get(event)
         if change is None:
             return self.open.get(event)
         return None if change.new is None or change.new.outcome != UNRESOLVED else change.new
 
     def entry(self, event: str) -> Entry | None:
-        """Ledger entry of the resolved event with this id; None if there is none."""
+        """Return the ledger entry of the resolved event with the id `event`; None if there is none."""
         change = self.pending.get(event)
         if change is None:
             return self.ledger.find(event_key(event, self.seed))
         return None if change.new is None or change.new.outcome == UNRESOLVED else self._entry_of(change.new)
 
     def learned(self, event: str) -> Event | None:
-        """The resolved event with this id and its forecasts; None if these are not kept."""
+        """Return the resolved event with the id `event` and its forecasts; None if these are no longer known."""
         change = self.pending.get(event)
         if change is None:
             return self.sample.by_id.get(event)
         return None if change.new is None or change.new.outcome == UNRESOLVED else change.new
 
     def joined(self, names: Sequence[str]) -> tuple[StreamState, Index]:
-        """State that includes the experts `names`, and the experts' positions (do not modify)."""
+        """Return a state that includes the experts `names`, and the experts' positions (do not modify)."""
         try:
             return self, self.columns.of(names)
         except KeyError:
@@ -144,9 +144,9 @@ class StreamState(NamedTuple):
             return state, state.columns.of(names)
 
     def changed(self, changes: Sequence[Change]) -> StreamState:
-        """The state after `changes`.
+        """Return the state after `changes`.
 
-        Raises ProbabilityError if an event has a prior of its own among events without one, or the other way round.
+        Raises ProbabilityError if some events have a prior of their own and others have none.
         """
         pending = dict(self.pending)
         state = self._replace(pending=pending, version=self.version + 1)
@@ -158,7 +158,7 @@ class StreamState(NamedTuple):
         return state.added_up() if len(pending) >= WAITING else state
 
     def added_up(self) -> StreamState:
-        """State with all pending changes and waiting rows added to its totals, sample and ledger."""
+        """Return the state with all pending changes and waiting rows added to totals, sample and ledger."""
         experts, k = self.columns.names, len(self.classes)
         if not self.pending and not self.waiting and self.totals.experts == experts:
             return self
@@ -185,7 +185,7 @@ class StreamState(NamedTuple):
         return state
 
     def _with_rows(self, rows: _Rows) -> StreamState:
-        """State whose totals and sample include the events `rows`, which stay out of the ledger."""
+        """Return the state with the events `rows` added to totals and sample, but not to the ledger."""
         q, columns, facts, made = rows
         totals, wide = self.totals.over(self.experts), q
         if len(columns) < len(self.experts) or (columns[1:] < columns[:-1]).any():
@@ -199,14 +199,14 @@ class StreamState(NamedTuple):
         )
 
     def settled(self) -> StreamState:
-        """State without pending changes, its sample without the events for which there is no room."""
+        """Return the state without pending changes, and with a sample that has no events too many."""
         state = self.added_up()
         return state if state.sample.tidy else state._replace(sample=state.sample.thinned())
 
     def with_rows(self, q: Array, experts: Sequence[str], facts: EventBlock, made: Times | None) -> StreamState:
-        """State with further events that stay out of the ledger, their forecasts in an array (T, N) or (T, N, K).
+        """Return the state with further events without ids, whose forecasts `q` are (T, N) or (T, N, K).
 
-        `facts` are the events without forecasts, of which the unresolved ones are left out; `made` are times, (T, N).
+        `facts` has the rest about the events, of which unresolved ones are left out; `made` (T, N), forecasts' times.
         """
         state, columns = self.joined(experts)
         state = state._replace(version=self.version + 1)
@@ -224,7 +224,7 @@ class StreamState(NamedTuple):
         return state if sum(part.q.size for part in state.waiting) < BLOCK else state.added_up()
 
     def own_priors(self, event: str | None = None) -> bool | None:
-        """True if events other than `event` have their own priors, False if not, None if there are no others."""
+        """Return True if events other than `event` have their own priors, False if not, None if there are no others."""
         waiting = ((change.id, change.new) for change in self.pending.values())
         for name, other in chain(waiting, self.open.items()):
             if other is not None and name != event:
@@ -235,7 +235,7 @@ class StreamState(NamedTuple):
         return blocks[0].priors is not None if blocks else None
 
     def _check_prior(self, event: str | None, *, own: bool) -> None:
-        """Raise a ProbabilityError if the event has its own prior and other events have none, or vice versa."""
+        """Raise a ProbabilityError if the event has its own prior (`own`) and other events have none, or vice versa."""
         have = self.own_priors(event) if self.totals.prior is None else None
         if have is None or have == own:
             return
@@ -247,9 +247,9 @@ class StreamState(NamedTuple):
         )
 
     def merge(self, other: StreamState) -> StreamState:
-        """The state of the events of two streams, both settled.
+        """Return the state with the events of two streams, neither of which has pending changes.
 
-        Raises ArgumentError if an event was learned from by both, or is open in one of them only.
+        Raises ArgumentError if an event is resolved in both, or open in one and resolved in the other.
         """
         for mine, theirs in ((self, other), (other, self)):
             half = next((name for name in mine.open if theirs.entry(name) is not None), None)
@@ -273,7 +273,7 @@ class StreamState(NamedTuple):
         )
 
     def always_right(self) -> Mask:
-        """Mask of experts whose forecasts in the sample were all right and nearly certain (`leakage_notes`), (N,)."""
+        """Return True for experts whose forecasts in the sample were all right and nearly certain, (N,)."""
         suspect = self.totals.cells >= SURE_EVENTS
         count = np.zeros(len(suspect), dtype=np.intp)
         for _, block in self.sample.parts:
@@ -288,14 +288,14 @@ class StreamState(NamedTuple):
         return np.asarray(suspect & (count >= SURE_EVENTS))
 
     def present(self) -> Mask:
-        """Mask of the experts who have a forecast on a resolved or open event, (N,)."""
+        """Return True for experts with a forecast on a resolved or open event, (N,)."""
         found = self.totals.cells > 0
         for event in self.open.values():
             found[event.experts] = True
         return np.asarray(found)
 
     def content(self, event: Event) -> int:
-        """Hash (64 bits) of the forecasts on an event and its prior, independent of their order."""
+        """Return a hash (64 bits) of an event's forecasts and prior, independent of the forecasts' order."""
         return int.from_bytes(self._digest(event)[:8], "little")
 
     def _digest(self, event: Event) -> bytes:
@@ -311,7 +311,7 @@ class StreamState(NamedTuple):
         return Entry(key, self.content(event), event.outcome, event.weight, event.at)
 
     def fingerprint(self) -> str:
-        """SHA-256 of the resolved and open events with ids, independent of their order, in hexadecimal digits."""
+        """Return the SHA-256 of the resolved and open events with ids, independent of their order, in hex digits."""
         found = hashlib.sha256(self.ledger.array().tobytes())
         for name, event in sorted({**self.sample.by_id, **self.open}.items()):
             facts = self._facts(event)
@@ -320,7 +320,7 @@ class StreamState(NamedTuple):
         return found.hexdigest()
 
     def _facts(self, event: Event) -> dict[str, Any]:
-        """Known facts of an event other than forecasts and outcome, by name."""
+        """Return the known facts of an event other than forecasts and outcome, by name."""
         stamps = zip(event.experts.tolist(), event.times_made(), strict=True)
         facts = {
             "made": sorted((self.experts[i], str(time)) for i, time in stamps if not np.isnat(time)),
@@ -332,7 +332,7 @@ class StreamState(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class StreamSource:
-    """Source for learning from the events of a stream, in a state without pending changes."""
+    """Source of a fit: the events of a stream, from a state without pending changes."""
 
     state: StreamState
     scales: Mapping[str, Scale] = field(default_factory=dict)
@@ -340,25 +340,25 @@ class StreamSource:
 
     @property
     def experts(self) -> tuple[str, ...]:
-        """N names."""
+        """Names of the N experts."""
         return self.state.experts
 
     @property
     def classes(self) -> tuple[object, ...]:
-        """K labels."""
+        """Labels of the K classes."""
         return self.state.classes
 
     @property
     def _filled(self) -> StreamState:
-        """The state; a LearningError if no event was added."""
+        """State of the stream; a LearningError if no event was added."""
         if not self.state.experts:
             raise LearningError("nothing has been added yet, so there is nothing to learn from")
         return self.state
 
     def rows(self) -> tuple[Forecasts, Array, float]:
-        """Events of the sample and open events; how many each stands for, (T,); and the least of these numbers.
+        """Return sampled and open events, how many events each represents, (T,), and the least such number.
 
-        The least is relative to what an event counts by itself.
+        The least is relative to the event's own weight, and 1 if the sample has all resolved events.
         """
         state = self._filled.settled()
         opened = EventBlock.of_events([state.open[name] for name in sorted(state.open)], len(state.classes))
@@ -377,7 +377,7 @@ class StreamSource:
         return Seen(totals.events.copy(), totals.counts.copy(), self.state.present(), notes)
 
     def sums(self, request: Request) -> Sums | None:
-        """Sums over all events; None if floors do not allow it, or the full structure lacks forecasts."""
+        """Return sums over all events; None if floors do not allow it, or the full structure lacks forecasts."""
         totals = self._filled.totals
         found = totals.evidence(laplace_prior(totals.events) if totals.prior is None else totals.prior)
         if found is None or (request.kind == "full" and not found[0].complete):
@@ -385,10 +385,10 @@ class StreamSource:
         return Sums(*found, self._seen(), self.state.always_right())
 
     def problem(self) -> Problem:
-        """Problem of the sampled and the open events.
+        """Return the problem of learning from the sampled and the open events.
 
-        As outcomes are as frequent as among all events, and those that stand for least count by themselves, no
-        posterior is narrower than the sample allows.
+        Weights are in proportion to the number of events represented, but the event that represents the fewest
+        keeps its own weight: so outcomes are as frequent as among all events, and posteriors as wide as the sample's.
         """
         forecasts, weight, least = self.rows()
         sample, prior = self.state.sample.thinned(), self.state.totals.prior
@@ -405,7 +405,7 @@ class StreamSource:
 
 
 def _sampled(kept: int, totals: Totals) -> Note:
-    """Note that only `kept` events are in the sample."""
+    """Return a note that only `kept` events are in the sample."""
     text = (
         f"learned from {kept:,} of {counted(int(totals.number.sum()), 'resolved event')}, which stand for all of them; "
         "more would be kept with a larger capacity"

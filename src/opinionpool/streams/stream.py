@@ -1,4 +1,4 @@
-"""Learning as it happens: forecasts are revised, outcomes arrive late and are corrected, experts come and go."""
+"""Learning from a stream: forecasts are revised, outcomes arrive late and are corrected, experts come and go."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ NEWER = (
 
 
 def exclusive(method: Callable[Concatenate[Stream, P], R]) -> Callable[Concatenate[Stream, P], R]:
-    """Decorator of a method that holds off other threads from changing the stream."""
+    """Return `method` with a lock, so that no other thread changes the stream while it runs."""
 
     @wraps(method)
     def locked(self: Stream, /, *given: P.args, **options: P.kwargs) -> R:
@@ -72,35 +72,35 @@ def exclusive(method: Callable[Concatenate[Stream, P], R]) -> Callable[Concatena
 class Stream:
     """Learner from forecasts and outcomes that arrive one by one, in batches, or both.
 
-    Everything is keyed by event id and expert name. An empty stream is the identity of `merge`.
+    Events are known by id, experts by name. Merging with an empty stream changes nothing.
 
-    Moments of all resolved events are kept, so structures that are estimated from them ("full" where all answered,
-    "common", "exchangeable", "independent") are learned as from the whole. What needs rows, the default pool and all
-    other pools, is learned from a sample: everything as long as no outcome has more than `capacity` / K events, then
-    that many events of each outcome, weighted so that they stand for all. Which ones depends on their contents and the
-    seed alone, not on order or batches. Events that are not resolved are kept until they are, or are withdrawn.
+    Moments of all resolved events are kept, so structures that are estimated from them ("full" if there are no missing
+    forecasts, "common", "exchangeable", "independent") are learned from all events. The default pool and all other
+    pools are learned from a sample: all events as long as no outcome has more than `capacity` / K events, then that
+    many events of each outcome, weighted to represent all. The choice depends on the events' contents and the seed, not
+    on order or batches. Unresolved events are kept until they are resolved or withdrawn.
 
-    Every change is planned first and then made by one assignment, so entirely or not at all, whatever interrupts it.
-    Threads may share a stream: each waits until the change of another one is made.
+    Every change is made by one assignment, so entirely or not at all if it is interrupted. Threads may share a stream:
+    each waits until the change of another one is made.
 
     Parameters
     ----------
     classes : sequence, default (0, 1)
         K labels. A binary forecast is the probability of ``classes[1]``.
     prior : float or array_like, shape (K,), optional
-        The reference that the experts share; Laplace's estimate when learning, if not given. Events may have their
+        Prior that all experts start from; Laplace's estimate from the outcomes if not given. Events may have their
         own.
     half_life : float, optional
-        After so many further events an event counts half; with ``at`` when resolving, after so much time, in its unit.
-        Nothing is forgotten if not given.
+        Number of further events after which an event's weight is half; if `resolve` gets ``at``, a time in that unit.
+        Weights do not decay if not given.
     capacity : int, default 20000
-        Resolved events in the sample; at most 4,000,000 probabilities, too.
+        Greatest number of resolved events in the sample, which has at most 4,000,000 probabilities.
     seed : int, default 0
-        Of the sample.
+        Seed of the sample.
     floor, pool_floor : float
-        Floors (model.md, section 4).
+        Least probability of experts and of answers (model.md, section 4).
     scale : str, sequence or mapping, optional
-        What levels are given instead of probabilities, but in `add`; as for `opinionpool.read_forecasts`.
+        Scale of levels that are given instead of probabilities, except in `add`; as for `opinionpool.read_forecasts`.
 
     Examples
     --------
@@ -160,12 +160,12 @@ class Stream:
 
     @property
     def classes(self) -> tuple[object, ...]:
-        """K labels."""
+        """Labels of the K classes."""
         return self._state.classes
 
     @property
     def half_life(self) -> float | None:
-        """Number of events, or time, after which an event counts half; None if nothing is forgotten."""
+        """Number of events, or time, after which an event's weight is half; None if weights do not decay."""
         return self._state.clock.half_life
 
     @property
@@ -175,12 +175,12 @@ class Stream:
 
     @property
     def experts(self) -> tuple[str, ...]:
-        """N names, in order of first appearance."""
+        """Names of the N experts, in order of first appearance."""
         return self._state.experts
 
     @property
     def prior(self) -> Array | None:
-        """The prior that was given, as class probabilities, (K,)."""
+        """Prior that was given, as class probabilities, (K,); None if none was given."""
         return self._state.totals.prior
 
     @property
@@ -195,12 +195,12 @@ class Stream:
 
     @property
     def open(self) -> tuple[str, ...]:
-        """Ids of the events with forecasts that are not resolved."""
+        """Ids of the unresolved events with forecasts."""
         return tuple(self._state.opened)
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of the content of the stream, independent of its order, as 64 hexadecimal digits.
+        """Return the SHA-256 of the content of the stream, independent of its order, as 64 hexadecimal digits.
 
         That is forecasts, outcomes, weights, times, topics, groups and superseded forecasts, and open events with
         their forecasts. Rows without ids have no part in it, nor have times, topics, groups and superseded forecasts
@@ -213,18 +213,18 @@ class Stream:
         return self._state.entry(_id(event)) is not None
 
     def copy(self) -> Stream:
-        """A copy that can change independently."""
+        """Return a copy, which changes independently of this stream."""
         return self._with(self._state)
 
     def sample(self) -> tuple[Forecasts, Array]:
-        """Sampled events, to which pools that need rows are fitted, and how many events each represents, (T,).
+        """Return the sampled events, to which most pools are fitted, and how many events each represents, (T,).
 
-        Open events are among them.
+        The open events are included.
         """
         return StreamSource(self._settled()).rows()[:2]
 
     def forecasts(self) -> Forecasts:
-        """The open events, to be pooled."""
+        """Return the open events, to be pooled."""
         state = self._state
         if not state.experts:
             raise LearningError("nothing has been added yet")
@@ -252,18 +252,18 @@ class Stream:
 
     @exclusive
     def _added_up(self) -> StreamState:
-        """Add all pending changes to the sums, and return the state."""
+        """Add all pending changes to the sums, and return the new state."""
         self._state = self._state.added_up()
         return self._state
 
     @exclusive
     def _settled(self) -> StreamState:
-        """Add all pending changes to the sums, thin the sample, and return the state."""
+        """Add all pending changes to the sums, remove events too many from the sample, and return the new state."""
         self._state = self._state.settled()
         return self._state
 
     def _with(self, state: StreamState) -> Stream:
-        """A stream with these settings in another state."""
+        """Return a stream with the settings of this one in another `state`."""
         other = Stream.__new__(Stream)
         other.__dict__.update(self.__dict__, _state=state, _lock=threading.RLock())
         return other
@@ -280,29 +280,29 @@ class Stream:
         group: str | None = None,
         time: object = None,
     ) -> None:
-        """Record forecasts on an event that is not resolved; they replace earlier ones by the same experts.
+        """Record forecasts on an unresolved event; they replace earlier forecasts by the same experts.
 
         Parameters
         ----------
         event : str
-            Its id.
+            Id of the event.
         forecasts : mapping of str to float, or to array_like, shape (K,), when K > 2
-            By expert. None or NaN withdraws a forecast.
+            Probabilities by expert. None or NaN withdraws a forecast.
         prior : float or array_like, shape (K,), optional
-            The event's own reference.
+            Prior of this event.
         topic : str, optional
             What the event is about.
         closes : str, date, datetime or datetime64, optional
-            When the event closes: those that close or are resolved on one day may depend on each other.
+            Time when the event closes. Events that close or are resolved on one day may depend on each other.
         group : str, optional
-            A label that events may share which may depend on each other.
+            Label of a group of events that may depend on each other.
         time : str, date, datetime or datetime64, optional
-            When the forecasts were made. One made before the expert's forecast that stands does not take its place.
+            Time when the forecasts were made. A forecast does not replace one that the expert made later.
 
         Raises
         ------
         ArgumentError
-            If the event is resolved, or closed before the forecasts were made: what comes afterwards is no forecast.
+            If the event is resolved, or closed before the forecasts were made.
         ShapeError
             If a probability is outside [0, 1], or there is not one for each class.
         """
@@ -320,12 +320,12 @@ class Stream:
 
     @exclusive
     def withdraw(self, event: str) -> None:
-        """Forget an event that was annulled, open or resolved; a resolved event's outcome is taken back.
+        """Remove an annulled event, open or resolved, as if it had never been there.
 
         Raises
         ------
         ArgumentError
-            If there is no such event, or it is resolved and no longer in the sample.
+            If the event is unknown, or it is resolved and no longer in the sample.
         """
         state, given = event_given(self._state, _id(event), {}, None)
         change = annulled(state, given, complete=False)
@@ -347,7 +347,7 @@ class Stream:
         resolved_at: object = None,
         group: str | None = None,
     ) -> None:
-        """Record the outcome of an event, for the first time or as a correction; None takes an outcome back.
+        """Record the outcome of an event, for the first time or as a correction; None removes the outcome.
 
         Parameters
         ----------
@@ -355,26 +355,26 @@ class Stream:
         outcome : object
             One of the classes, or None.
         forecasts : mapping, optional
-            Needed for an event without forecasts so far; for open events, further ones. To correct an event that is no
-            longer in the sample, all its forecasts, as they were.
+            Required for an event without forecasts so far; further forecasts of an open event. To correct an event that
+            is no longer in the sample: all its forecasts, unchanged.
         prior : float or array_like, shape (K,), optional
-            The event's own reference, given with its forecasts.
+            Prior of this event, given with its forecasts.
         weight : float, optional
-            Its frequency; 1, or in a correction the one it had, if not given.
+            Number of times that the event counts; if not given 1, or in a correction the earlier weight.
         at : float, optional
-            When it was resolved, in the unit of the half-life; a correction keeps the first one.
+            Time of resolution, in the unit of the half-life; a correction keeps the first one.
         topic : str, optional
             What the event is about, given with its forecasts.
         resolved_at : str, date, datetime or datetime64, optional
-            When that was; instead of the time when the event closed.
+            Time of the outcome, which replaces the time when the event closed.
         group : str, optional
             As for `forecast`.
 
         Raises
         ------
         ArgumentError
-            If the event is unknown and no forecasts are given, or if its forecasts are needed and not these; if one was
-            made after `resolved_at`.
+            If the event is unknown and no forecasts are given, if the forecasts of a correction differ from those
+            learned from, or if a forecast was made after `resolved_at`.
         OutcomeError
             If the outcome is not one of the classes.
         """
@@ -427,26 +427,26 @@ class Stream:
         *,
         whole: bool = False,
     ) -> tuple[Note, ...]:
-        """Learn from forecasts with the outcomes that are known, all or nothing; no event is learned from twice.
+        """Learn from forecasts with known outcomes, all of them or, on an error, none; no event is learned from twice.
 
         Parameters
         ----------
         forecasts : Forecasts
-            Of events with these classes. On open events they take the place of earlier ones by the same experts; on
-            resolved ones they come too late, which a note says. Other outcomes are corrections, and events that are
-            void (`Forecasts.void`) are taken back.
+            Forecasts on events with the classes of the stream. On open events they replace earlier forecasts by the
+            same experts; on resolved events they are ignored, with a note. Outcomes that differ are corrections, and
+            annulled events (`Forecasts.void`) are removed.
         sample_weight : array_like, shape (T,), optional
-            Frequencies; events of weight 0 are left out.
+            Number of times that each event counts; events of weight 0 are left out.
         at : array_like, shape (T,), optional
-            When each event was resolved, in the unit of the half-life.
+            Time when each event was resolved, in the unit of the half-life.
         whole : bool, default False
-            Whether an open event that comes with forecasts comes with all of them, as in a table that is exported again
-            and again: earlier ones by experts who have none any more are then withdrawn.
+            True if `forecasts` has all forecasts of each event in it, as a full export of a table does: earlier
+            forecasts on open events that it lacks are then withdrawn.
 
         Returns
         -------
         tuple of Note
-            How many events were known, corrected, annulled, or forecast too late.
+            Numbers of events that were known, corrected, annulled, or forecast too late.
 
         Raises
         ------
@@ -497,22 +497,22 @@ class Stream:
         topics: npt.ArrayLike | None = None,
         times: npt.ArrayLike | None = None,
     ) -> None:
-        """A block of events without ids, fast; they cannot be corrected, and nothing tells if they come twice.
+        """Learn from events without ids, quickly; they cannot be corrected, and repeated events are not noticed.
 
         Parameters
         ----------
         probabilities : array_like, shape (T, N), or (T, N, K) when K > 2
-            NaN where missing; taken as they are.
+            NaN where missing.
         outcomes : array_like of int, shape (T,)
-            Index in `classes`, -1 where not resolved; those are left out.
+            Position in `classes`, -1 for unresolved events, which are left out.
         sample_weight : array_like, shape (T,), optional
         prior : array_like, shape (T,), or (T, K) when K > 2, optional
-            The events' own references.
+            Prior of each event.
         at : array_like, shape (T,), optional
         experts : sequence of str, optional
             ``expert_1`` ... if not given.
         topics : array_like of str, shape (T,), optional
-            What the events are about.
+            Topics of the events.
         times : array_like of datetime64, shape (T, N), optional
             When each forecast was made.
 
@@ -540,13 +540,13 @@ class Stream:
         self._state = state.with_rows(q, names, facts, made)
 
     def merge(self, other: Stream) -> Stream:
-        """Stream of the events of both; their order and how they were divided between the two do not matter.
+        """Return a stream with the events of both; their order and division between the two have no influence.
 
         Raises
         ------
         ArgumentError
-            If they have different settings, share a resolved event, or forget by counting events, which has no meaning
-            for streams that ran beside each other (give times of resolution instead).
+            If their settings differ, they share a resolved event, or the half-life is a number of events, which is
+            undefined for two streams in parallel (give times of resolution instead).
         """
         if not isinstance(other, Stream):
             raise ArgumentError(f"a stream is merged with another one, and not with a {type(other).__name__}")
@@ -559,7 +559,7 @@ class Stream:
         return merged
 
     def with_classes(self, classes: Sequence[object]) -> Stream:
-        """Copy whose K classes have these names, in the same order; unchanged if there are not K names."""
+        """Copy whose K classes have the names `classes`, in order; an unchanged one if there are not K names."""
         other, labels = self.copy(), labels_given(classes, "classes")
         if len(labels) == len(self.classes):
             other._codes = {label: code for code, label in enumerate(labels)}
@@ -567,7 +567,7 @@ class Stream:
         return other
 
     def _commit(self, state: StreamState, changes: Sequence[Change], at: Mapping[str, float] | None) -> None:
-        """Apply `changes` to `state` and keep the result; events resolved for the first time get their time."""
+        """Apply `changes` to `state` and assign the result; events resolved for the first time get their time."""
         if at is not None or self.half_life is not None:
             fresh = [change.id for change in changes if change.resolves]
             times = None if at is None else np.array([at[name] for name in fresh], dtype=np.float64)
@@ -578,7 +578,7 @@ class Stream:
         self._state = state.changed(changes)
 
     def _code(self, event: str, outcome: object) -> int:
-        """The position of the outcome of an event among the classes, -1 if it is none."""
+        """Return the outcome of an event as a position among the classes, -1 for None."""
         try:
             return self._codes[outcome]
         except (KeyError, TypeError):
@@ -590,7 +590,7 @@ class Stream:
 
 
 def _id(event: object) -> str:
-    """The id of an event."""
+    """Return the id of an event, checked to be a text."""
     if type(event) is not str:
         expect_type(event, (str, int, np.integer), "event")
     return str(event)

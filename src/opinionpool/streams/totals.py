@@ -1,4 +1,4 @@
-"""Sums over the events of a stream: moments, counts, and weights that decay."""
+"""Sums over the resolved events of a stream: moments, counts, and weights that decay."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ class Totals:
     """Sums over the resolved events of a stream; methods return new ones."""
 
     floor: float
-    prior: Array | None  # (K,); the reference that all events share, if it is known
-    pace: float  # how fast weights fade: log 2 / half-life, or 0
+    prior: Array | None  # (K,); prior that all events share, if it is known
+    pace: float  # rate at which weights decay: log 2 / half-life, or 0
     experts: tuple[str, ...]
-    events: Array  # (K,); weight by outcome
-    number: npt.NDArray[np.int64]  # (K,); how many events there are
-    counts: Array  # (N,); weight of each expert's forecasts
-    cells: npt.NDArray[np.int64]  # (N,); how many forecasts there are
-    # shared, own: of log-ratios on events without a prior of their own, and of contrasts on events with one; None if
-    # there are so many different sets of experts who answered that they were given up
+    events: Array  # (K,); total weight of events by outcome
+    number: npt.NDArray[np.int64]  # (K,); number of events by outcome
+    counts: Array  # (N,); total weight of each expert's forecasts
+    cells: npt.NDArray[np.int64]  # (N,); number of each expert's forecasts
+    # shared, own: statistics of log-ratios on events without a prior of their own, and of contrasts on events with one;
+    # None if there are too many different sets of experts with forecasts on an event
     shared: Statistics | None
     own: Statistics | None
-    lowest: Array  # (K,); least probability of each class ever forecast on an event without a prior of its own
-    origin: float = -np.inf  # the time at which an event's weight is its frequency
+    lowest: Array  # (K,); least probability forecast for each class on events without a prior of their own
+    origin: float = -np.inf  # the time to which all weights have decayed
 
     @classmethod
     def empty(cls, classes: int, floor: float, prior: Array | None, pace: float) -> Totals:
-        """Sums over no events."""
+        """Return sums over no events."""
         number, none = np.zeros(classes, dtype=np.int64), np.zeros(0, dtype=np.int64)
         nothing = Statistics.empty((), classes)
         return cls(
@@ -53,7 +53,7 @@ class Totals:
         )  # fmt: skip
 
     def over(self, experts: tuple[str, ...]) -> Totals:
-        """Sums for `experts`, which begin with the present ones; the further experts have no forecasts yet."""
+        """Sums for `experts`, a sequence that begins with the present experts; new ones have no forecasts yet."""
         fresh = experts[len(self.experts) :]
         if not fresh:
             return self
@@ -68,7 +68,7 @@ class Totals:
         )
 
     def add(self, block: EventBlock, sign: int = 1) -> Totals:
-        """The sums with resolved events, or with sign -1 without them."""
+        """Return sums with the resolved events of `block` added, or if `sign` is -1 removed."""
         own = np.zeros(len(block), dtype=bool)
         if block.priors is not None:
             own[:] = ~np.isnan(block.priors.reshape(len(block), -1)).any(axis=1)
@@ -92,7 +92,7 @@ class Totals:
         at: Array | None = None,
         sign: int = 1,
     ) -> Totals:
-        """The sums with resolved events of an array, (T, N) or (T, N, K), or with sign -1 without them."""
+        """Sums with resolved events, whose forecasts `q` are (T, N) or (T, N, K), added, or if `sign` is -1 removed."""
         faded = self if at is None else self.faded(float(at.max(initial=self.origin)))
         if at is not None:
             weight = weight * np.exp(self.pace * (at - faded.origin))
@@ -118,7 +118,7 @@ class Totals:
         )._with_moments(shared, own)
 
     def merge(self, other: Totals) -> Totals:
-        """Sums of two streams with equal settings, by this one's experts, who include the other's."""
+        """Return sums over the events of two streams with equal settings; this one has all experts of `other`."""
         columns = places(other.experts, self.experts)
         mine = self.faded(max(self.origin, other.origin))
         theirs = other.faded(mine.origin)
@@ -137,7 +137,7 @@ class Totals:
         )._with_moments(shared, own)
 
     def _with_moments(self, shared: Statistics | None, own: Statistics | None) -> Totals:
-        """Sums with the given statistics, or without statistics if these would take too much memory."""
+        """Return sums with the given statistics, or without any if they would take too much memory."""
         if shared is None or own is None:
             return replace(self, shared=None, own=None)
         parts = [part for moments in (shared, own) for part in moments.patterns.values()]
@@ -146,7 +146,7 @@ class Totals:
         return replace(self, shared=shared, own=own)
 
     def faded(self, now: float) -> Totals:
-        """Sums with weights decayed to the time `now`, if it is later than `origin`."""
+        """Return sums with weights decayed to the time `now`, if it is later than `origin`."""
         if not now > self.origin:
             return self
         share = math.exp(self.pace * (self.origin - now))
@@ -160,9 +160,9 @@ class Totals:
         )
 
     def evidence(self, prior: Array) -> tuple[Statistics, Array | None] | None:
-        """Statistics of contrasts, and the shared prior (K,) or None; None in all if sums do not suffice.
+        """Return statistics of contrasts, with the prior (K,) if events share it; None if the sums do not suffice.
 
-        Raises ProbabilityError if some events have a prior of their own, others not, and none was given for these.
+        Raises ProbabilityError if some events have a prior of their own, others have none, and the stream has none.
         """
         if self.shared is None or self.own is None:
             return None
@@ -181,14 +181,14 @@ class Totals:
         return self.own.merge(contrasts), None
 
     def _floors_hold(self, prior: Array) -> bool:
-        """Return True if floors computed from this prior would leave all forecasts so far unchanged."""
+        """Return True if the floors that follow from `prior` leave all forecasts so far unchanged."""
         taken = logodds.class_floors(self.floor, self._reference, 100.0)
         wanted = logodds.class_floors(self.floor, prior, 100.0)
         return bool(((taken == wanted) | (self.lowest >= np.maximum(taken, wanted))).all())
 
     @property
     def _reference(self) -> Array:
-        """Prior from which the floors follow, (K,); ones, as any that is not small would do, if no prior is known."""
+        """Prior from which the floors follow, (K,); ones (or anything not small) if no prior is known."""
         return np.ones(len(self.events)) if self.prior is None else self.prior
 
     def _moments(self, q: Array, outcomes: Index, weight: Array, prior: Array | None) -> Statistics:
@@ -205,7 +205,7 @@ class Totals:
         return Statistics.empty(self.experts, k).add(ratios, outcomes, weight)
 
     def _lowest(self, q: Array, *, whole: bool) -> Array:
-        """Least probability of each class, (K,), over the forecasts so far and `q`."""
+        """Return the least probability of each class, (K,), in the forecasts so far and `q`."""
         if not q.size:
             return self.lowest
         if q.ndim > 2:
@@ -223,20 +223,20 @@ LATEST = 1e100
 
 
 class Clock(NamedTuple):
-    """Clock for the times at which events are resolved; all times are 0 if nothing is forgotten.
+    """Times at which events are resolved: given ones, or the events' numbers; 0 if weights do not decay.
 
     >>> clock, times = Clock(half_life=10.0).tell(2, None)
     >>> times, clock.tell(1, None)[1]
     (array([0., 1.]), array([2.]))
     """
 
-    half_life: float | None  # after which an event counts half
-    timed: bool | None = None  # whether times are given, once that is known
-    events: int = 0  # events so far
+    half_life: float | None  # time after which an event's weight is half
+    timed: bool | None = None  # whether users give times; None before the first event
+    events: int = 0  # number of events so far
 
     @classmethod
     def of(cls, half_life: float | None) -> Clock:
-        """Clock of an empty stream. Raises an ArgumentError if `half_life` is invalid."""
+        """Return the clock of an empty stream; an ArgumentError if `half_life` is invalid."""
         if half_life is not None and not (_is_number(half_life) and 0 < half_life < np.inf):
             raise ArgumentError(f"a half-life must be a finite number above 0, and it is {brief(half_life)}")
         return cls(half_life)
@@ -247,9 +247,9 @@ class Clock(NamedTuple):
         return 0.0 if self.half_life is None else math.log(2.0) / self.half_life
 
     def tell(self, events: int, at: Array | None) -> tuple[Clock, Array]:
-        """Clock after further events, and the events' times: `at` if given.
+        """Return the clock after `events` more events, and the times of these events: `at` if given.
 
-        Raises ArgumentError if times are given for some events of the stream and not for others, or have no meaning.
+        Raises ArgumentError if times are given for only some events of the stream, or without a half-life.
         """
         if self.half_life is None:
             if at is not None:
@@ -263,9 +263,9 @@ class Clock(NamedTuple):
         return later, np.arange(self.events, later.events, dtype=np.float64) if at is None else at
 
     def merged(self, other: Clock, *, both: bool) -> Clock:
-        """Clock of two merged streams; `both` says whether each has resolved events.
+        """Return the clock of two merged streams; `both` is True if each has resolved events.
 
-        Raises ArgumentError if they forget by counting events, which ran beside each other.
+        Raises ArgumentError if the half-life is a number of events, which is undefined for two streams in parallel.
         """
         if self.half_life is not None and both and not (self.timed and other.timed):
             raise ArgumentError("streams that forget can be merged if their events have times: give at= when resolving")
@@ -273,10 +273,10 @@ class Clock(NamedTuple):
 
 
 def times_of(at: npt.ArrayLike, events: int) -> Array:
-    """Times of resolution, one for each event, (T,).
+    """Return the checked times of resolution of the events, (T,).
 
-    Raises ShapeError or ArgumentError if there is not one for each event, or one is no finite number. A date is none:
-    it has no unit that could be that of the half-life.
+    Raises ShapeError or ArgumentError unless there is a finite number for each event. Dates are refused, as they do not
+    have the unit of the half-life.
     """
     given = as_array(at, "at")
     if given.shape != (events,):

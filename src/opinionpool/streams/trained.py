@@ -1,4 +1,4 @@
-"""A fitted pool with its options and, so that it can go on learning, its stream of events."""
+"""A fitted pool with its options and the stream of its events, with which it can go on learning."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ class TrainedPool:
     Attributes
     ----------
     name : str
-        Of the pool, as in `opinionpool.pools.registry.POOLS`.
+        Name of the pool in `opinionpool.pools.registry.POOLS`.
     learned : FittedPanel or FittedPool
     stream : Stream or None
-        From which it goes on learning.
+        Events that it learned from, to which further ones are added; None if it cannot go on learning.
     options : mapping
-        Those of the pool.
+        Options of the pool.
     release : str or None
-        Of opinionpool, which fitted it; None in files that do not say it.
+        Release of opinionpool that fitted it; None if the file does not have it.
     duplicates : str or None
-        By which rule one of several forecasts was chosen in the files that it learned from, if that is known.
+        Rule by which one of several forecasts of an expert was chosen in its files, if known.
     scales : mapping of str to str, or None
-        The scales of experts who gave levels, as they are written.
+        Scales of experts who gave levels, as texts.
     at_least : str or None
-        From which grade on an event happened, if outcomes were grades.
+        Lowest grade at which an event happened, if outcomes were grades.
     """
 
     name: str
@@ -61,16 +61,16 @@ class TrainedPool:
         prior: npt.ArrayLike | None = None,
         **options: Any,  # noqa: ANN401
     ) -> TrainedPool:
-        """Fit a pool and keep the stream from which it can go on learning.
+        """Fit a pool, with a stream of its events so that it can go on learning.
 
         Parameters
         ----------
         name, forecasts
             As for `opinionpool.pools.fit.fit_pool`.
         prior : float or array_like, shape (K,), optional
-            One for all events that have none of their own.
+            Prior of all events without one of their own.
         **options
-            Those of the pool.
+            Options of the pool.
 
         Examples
         --------
@@ -88,12 +88,12 @@ class TrainedPool:
 
     @classmethod
     def of(cls, saved: object) -> TrainedPool:
-        """Trained pool from a saved object: a fitted estimator, a fitted panel or pool, or a stream.
+        """Return the trained pool of a saved object: a fitted estimator, a fitted panel or pool, or a stream.
 
         Raises
         ------
         SavedPoolError
-            If it has not learned from anything.
+            If the object is not fitted.
         """
         if isinstance(saved, cls):
             return saved
@@ -110,17 +110,17 @@ class TrainedPool:
 
     @property
     def experts(self) -> tuple[str, ...]:
-        """N names."""
+        """Names of the N experts."""
         return self.learned.experts
 
     @property
     def classes(self) -> tuple[object, ...]:
-        """K labels."""
+        """Labels of the K classes."""
         return self.learned.classes
 
     @property
     def unnamed(self) -> bool:
-        """Whether the classes are called 0 and 1 because no outcome has named them yet."""
+        """True if the classes are called 0 and 1 because no outcome has given their names yet."""
         return self.stream is not None and self.stream.count == 0 and list(map(label_text, self.classes)) == ["0", "1"]
 
     def named(self, classes: Sequence[object]) -> TrainedPool:
@@ -131,14 +131,14 @@ class TrainedPool:
         return replace(self, stream=stream, learned=stream.fit(self.name, **self.options), release=__version__)
 
     def updated(self, forecasts: Forecasts) -> tuple[TrainedPool, tuple[Note, ...]]:
-        """Pool after further events, and notes for the user about them; see `Stream.add`.
+        """Return the pool refitted after further events, and notes for the user about the events; see `Stream.add`.
 
-        An open event that comes with forecasts comes with all of them, as its answer is made of these.
+        Earlier forecasts on an open event that `forecasts` lacks are withdrawn, if it has others on the event.
 
         Raises
         ------
         LearningError
-            If it was saved without what it learned from.
+            If it has no stream.
         """
         if self.stream is None:
             raise LearningError("this pool was saved without what it learned from, so it cannot go on learning")
@@ -162,17 +162,17 @@ class TrainedPool:
         base_rate: npt.ArrayLike | None = None,
         topics: npt.ArrayLike | None = None,
     ) -> Array:
-        """Pooled probability, as `Panel.pool`, with the prior of the fit unless another is given."""
+        """Return the pooled probabilities, as `Panel.pool`, with the prior of the fit if `prior` is None."""
         return self.learned.pool(q, prior, base_rate, topics)
 
 
 def matched(forecasts: Forecasts, trained: TrainedPool, file: str) -> Forecasts:
-    """Forecasts with the class labels of the pool, or with their own if the pool's classes are not named yet.
+    """Return `forecasts` with the class labels of the pool, or with their own if the pool's classes are not named yet.
 
     Raises
     ------
     LayoutError
-        If they are about other classes.
+        If the classes are not those of the pool.
     """
     mine, theirs = ([label_text(label) for label in labels] for labels in (forecasts.classes, trained.classes))
     if trained.unnamed and forecasts.options is None and len(mine) == 2:
