@@ -1,1 +1,1 @@
-"""Pools in files: what `op.save` writes and `op.load` reads."""
+"""Files of pools: the format that `op.save` writes and `op.load` reads."""

@@ -1,7 +1,7 @@
 """Conversion of objects to JSON values and back, exact to every bit, with checks of all that is read.
 
-A type is entered once (`Kind`), with the types of its fields; values are then written and read by these. Numbers are
-written so that they are read back as the same bits. What JSON has no number for is written as "inf", "-inf" or "nan".
+Each type is registered once (`Kind`), with the types of its fields, by which values are written and read. Numbers are
+written so that the same bits are read back; those that JSON lacks are written as "inf", "-inf" or "nan".
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from opinionpool.text import listed, shown
 
 
 def demand(right: object, otherwise: str) -> None:
-    """Raise a SavedPoolError, with the text `otherwise`, unless something holds."""
+    """Raise a SavedPoolError with the text `otherwise` unless `right` is true."""
     if not right:
         raise SavedPoolError(otherwise)
 
 
 def shaped(array: Array, shape: tuple[int, ...], what: str, *, least: float | None = None) -> None:
-    """Raise an error unless `array` has the shape `shape`, and is finite and at least `least`."""
+    """Raise a SavedPoolError unless `array`, named `what`, has the shape `shape`, is finite and at least `least`."""
     demand(array.shape == shape, f"{what} should have the shape {shape}, and has {array.shape}")
     demand(np.isfinite(array).all(), f"{what} should be finite")
     demand(least is None or (array >= least).all(), f"{what} should be at least {least}")
 
 
 def sized(value: object, shapes: str, **sizes: int) -> dict[str, int]:
-    """Sizes of axes by letter, after a check of fields: "mean m s, weight m +" are (M, S), finite, and (M,), 0 or more.
+    """Check fields against `shapes`, and return sizes of axes by letter: in "mean m s, weight m +" a mean is (M, S).
 
-    A field that is None is passed over.
+    Arrays must be finite, and with a + at least 0. Fields that are None are not checked.
     """
     for each in shapes.split(", "):
         name, *axes = each.split()
@@ -57,13 +57,13 @@ Label = str | bool | int | float
 
 @dataclass(frozen=True)
 class Kind:
-    """Description of a type that can be saved."""
+    """Description of a type that can be saved: its name, its fields and how they are taken and put together."""
 
-    name: str  # what the file calls it
+    name: str  # name of the type in files
     python: type
     fields: Mapping[str, Any]
     take: Callable[[Any], Mapping[str, Any]]  # from an object to its fields
-    # from its fields, as keyword arguments, to an object; raises an `OpinionPoolError` if they do not fit together
+    # from the fields, as keyword arguments, to an object; raises an `OpinionPoolError` if they do not fit together
     make: Callable[..., Any]
     optional: tuple[str, ...] = ()  # fields that files of older releases lack; None then
     retired: tuple[str, ...] = ()  # fields of files of older releases, which are passed over
@@ -73,10 +73,10 @@ class Kind:
         cls, name: str, kind: type, check: Callable[[Any], object] | str = "", spelled: Mapping[str, str] = {},
         **narrower: Any,  # noqa: ANN401 - types
     ) -> Kind:  # fmt: skip
-        """Kind of a dataclass or named tuple.
+        """Return the kind of a dataclass or named tuple.
 
-        `check` raises an error if the fields of an instance do not fit together, or has their shapes as for `sized`.
-        `spelled` has the names that files give to fields that are called otherwise here.
+        `check` raises an error if the fields of an instance do not fit together, or is a text of shapes as for `sized`.
+        `spelled` has the names in files of fields that have another name in the code.
         """
 
         def make(**given: Any) -> Any:  # noqa: ANN401 - whatever the fields are
@@ -94,18 +94,18 @@ class Kind:
 
 
 class Kinds:
-    """Registry of the types that can be saved, by name and by type."""
+    """Registry of the types that can be saved, by name and by Python type."""
 
     def __init__(self, *kinds: Kind) -> None:
         self._by_name = {kind.name: kind for kind in kinds}
         self._by_type = {kind.python: kind for kind in kinds}
 
     def of(self, value: object) -> Kind | None:
-        """Kind of the object `value`; None if it cannot be saved."""
+        """Return the kind of the object `value`; None if it cannot be saved."""
         return self._by_type.get(type(value))
 
     def encode(self, value: Any) -> Any:  # noqa: ANN401 - anything that can be saved
-        """Value in the types of JSON. Raises SavedPoolError if no kind is known for a part of it."""
+        """Return `value` in types of JSON; a SavedPoolError if it has a part whose type cannot be saved."""
         kind = self.of(value)
         if kind is not None:
             own = {name: self.encode(part) for name, part in kind.take(value).items()}
@@ -125,7 +125,7 @@ class Kinds:
         raise SavedPoolError(f"no way is known to save {type(value).__name__} ({shown(str(value)[:60])})")
 
     def decode(self, given: Any, wanted: Any, place: str) -> Any:  # noqa: ANN401 - anything that can be saved
-        """Value from the types of JSON, which must be of the type `wanted`; a SavedPoolError names its `place`."""
+        """Value of type `wanted` from the JSON value `given`; a SavedPoolError names its `place` in the file."""
         wanted = _spelled_out(wanted)
         origin, arguments = get_origin(wanted), get_args(wanted)
         if origin in {Union, types.UnionType}:
@@ -190,7 +190,7 @@ class Kinds:
 
 
 def _spelled_out(wanted: Any) -> Any:  # noqa: ANN401 - a type
-    """Type that `wanted` is, with aliases resolved (NumPy's array types are aliases since 2.5)."""
+    """Return the type `wanted` with aliases resolved (NumPy's array types are aliases since 2.5)."""
     named = get_origin(wanted) or wanted
     meant = getattr(named, "__value__", None)
     if meant is None:
@@ -209,7 +209,7 @@ def _wrong(place: str, wanted: str, given: object) -> SavedPoolError:
 
 
 def _plain(given: Any, wanted: Any, place: str) -> Any:  # noqa: ANN401
-    """JSON value `given`, checked to be a text, boolean or number as `wanted`."""
+    """Return the JSON value `given` after checking that it is a text, boolean or number as `wanted`."""
     if wanted is float or (wanted is Any and given in _ODD):
         return _number(given, place)
     names = {str: "text", int: "a whole number", bool: "true or false", Any: "a value"}
@@ -236,7 +236,7 @@ def _number(given: Any, place: str) -> float:  # noqa: ANN401
 
 
 def _array(array: np.ndarray) -> dict[str, Any]:
-    """Shape and values of an array as a JSON value; of a symmetric matrix, the lower triangle only."""
+    """Return an array as a JSON value, its shape and numbers; of a symmetric matrix, only the lower triangle."""
     kept, key = array, "values"
     if array.ndim == 2 and len(array) > 1 and array.shape[0] == array.shape[1] and _symmetric(array):
         kept, key = array[np.tril_indices(len(array))], "lower"
@@ -256,7 +256,7 @@ def _symmetric(array: np.ndarray) -> bool:
 
 
 def _of_array(given: Any, dtype: np.dtype[Any] | None, place: str) -> np.ndarray:  # noqa: ANN401
-    """Array from its JSON value (shape and values)."""
+    """Return the array of a JSON value with its shape and numbers; `place` in the file is for errors."""
     if not isinstance(given, dict) or set(given) not in ({"shape", "values"}, {"shape", "lower"}):
         raise _wrong(place, "an array, with its shape and values", given)
     shape, lower = given["shape"], "lower" in given

@@ -1,6 +1,6 @@
-"""Pools in files: JSON with a format version, every bit of every number, and nothing that is run when it is read.
+"""Files of pools: JSON with a format version, exact to every bit, of which nothing is executed when it is read.
 
-Which types a file may hold is given as `Kinds`; those without scikit-learn are `POOLS`.
+The types that a file may hold are given as `Kinds`; `POOLS` has the types that do not need scikit-learn.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _TEXT = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 
 
 def write(pool: object, path: str | os.PathLike[str], kinds: Kinds = POOLS) -> None:
-    """Write a pool to a file, which appears whole or not at all; errors as for `to_bytes`."""
+    """Write a pool to a file, which appears completely or not at all; errors as for `to_bytes`."""
     data = to_bytes(pool, kinds)
     with replacing(file_path(path)) as file:
         file.write(data)
@@ -40,7 +40,7 @@ def write(pool: object, path: str | os.PathLike[str], kinds: Kinds = POOLS) -> N
 def to_bytes(pool: object, kinds: Kinds = POOLS) -> bytes:
     """Return the content of the file that `write` writes.
 
-    Raises SavedPoolError if this is no pool, it would take more than 256 MB, or holds what `load` refuses.
+    Raises SavedPoolError if `pool` is no pool, its file would have more than 256 MB, or `load` would refuse the file.
     """
     demand(kinds.of(pool) is not None, f"a {type(pool).__name__} is no pool that can be saved")
     content = kinds.encode(pool)
@@ -64,7 +64,7 @@ def to_bytes(pool: object, kinds: Kinds = POOLS) -> bytes:
 
 
 def read(path: str | os.PathLike[str], kinds_of: Callable[[str], Kinds]) -> Any:  # noqa: ANN401 - whatever was saved
-    """The pool in a file; `kinds_of` gives the types to read it with from the name of its own. Errors as `op.load`."""
+    """Pool in a file; `kinds_of` maps the name of its type to the `Kinds` to read it with. Errors as `op.load`."""
     name = file_path(path)
     try:
         with open(name, "rb") as file:
@@ -77,7 +77,7 @@ def read(path: str | os.PathLike[str], kinds_of: Callable[[str], Kinds]) -> Any:
 
 
 def _read(data: bytes, kinds_of: Callable[[str], Kinds]) -> Any:  # noqa: ANN401 - whatever was saved
-    """Return the saved object from the bytes of a file, after its checksum, parts and answers are checked."""
+    """Return the saved object from the content of a file, after its checksum, parts and answers are checked."""
     found = _parsed(data)
     content = found.get("content")
     same = "checksum" not in found or found["checksum"] == _checksum(content)
@@ -88,7 +88,7 @@ def _read(data: bytes, kinds_of: Callable[[str], Kinds]) -> Any:  # noqa: ANN401
 
 
 def _made(content: object, kinds: Kinds) -> Any:  # noqa: ANN401 - whatever was saved
-    """Return the saved object from its JSON content; SavedPoolError if parts do not match or it cannot answer."""
+    """Return the saved object from JSON content; a SavedPoolError if its parts do not match or it cannot pool."""
     try:
         return kinds.decode(content, Any, "content")
     except SavedPoolError:
@@ -113,7 +113,7 @@ def _checksum(content: object) -> str:
 
 
 def _bytes_of(file: BinaryIO) -> bytes:
-    """Return the content of a file, read in parts; of a file above `MOST_BYTES`, only its beginning."""
+    """Return the content of a file; of a file above `MOST_BYTES`, only its beginning."""
     parts, size = [], 0
     while size <= MOST_BYTES and (part := file.read(1 << 20)):
         parts.append(part)
@@ -126,7 +126,7 @@ _PLAIN = "0123456789.+-eEtruefalsn"
 
 
 def _parsed(data: bytes) -> dict[str, Any]:
-    """Parsed outermost JSON object of a file, whose format version is checked."""
+    """Return the content of a file as a JSON object, whose format version is checked."""
     demand(len(data) <= MOST_BYTES, f"it is larger than {MOST_BYTES // 2**20} MB")
     _check_brackets(data)
     try:

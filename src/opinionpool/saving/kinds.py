@@ -72,14 +72,14 @@ def _check_parts(parts: Parts) -> None:
 
 
 class Copies(NamedTuple):
-    """Dependence of duplicate experts, in files of release 0.1."""
+    """Dependence with duplicate experts, in files of release 0.1."""
 
-    distinct: Dependence
-    source: Index
+    distinct: Dependence  # of the distinct experts
+    source: Index  # (N,); position of each expert among the distinct ones
 
 
 class OtherSums(NamedTuple):
-    """Alternative model of the sum of weights in files of release 0.1: probability, shifts and covariance."""
+    """Alternative models of the sum of weights in files of release 0.1: probabilities, shifts and covariances."""
 
     probability: float
     moves: Array
@@ -87,7 +87,7 @@ class OtherSums(NamedTuple):
 
 
 class OtherLimits(NamedTuple):
-    """Alternative limits of contamination in files of release 0.1."""
+    """Alternative contamination limits, with their probabilities and coefficients, in files of release 0.1."""
 
     limits: Array
     probability: Array
@@ -95,15 +95,15 @@ class OtherLimits(NamedTuple):
 
 
 class OldPosterior(Posterior):
-    """Posterior in files of release 0.1: one covariance, alternative sums of weights and limits of contamination."""
+    """Posterior in files of release 0.1: one covariance, alternative sums of weights and contamination limits."""
 
 
 class OldClassPosterior(ClassPosterior):
-    """Posterior in files of release 0.1 of panels whose weights differ between classes."""
+    """Posterior, in files of release 0.1, of panels whose weights differ between classes."""
 
 
 def _old_posterior(covariance: Array, sums: tuple[tuple[OtherSums, ...], ...] | None, **more: Any) -> Posterior:  # noqa: ANN401
-    """Normal posterior with the covariance of release 0.1 and the variance between its alternative sums."""
+    """Return the normal posterior with release 0.1's covariance plus the variance between its alternative `sums`."""
     for each in (some[0] for some in sums or () if some):
         covariance = covariance + each.probability * (each.covariance + each.moves.T @ each.moves - covariance)
     normal = np.ones(1), np.zeros((1, len(covariance))), covariance[None]
@@ -116,7 +116,7 @@ def _old_posterior(covariance: Array, sums: tuple[tuple[OtherSums, ...], ...] | 
 
 
 def _from_features(weights: ClassWeights) -> Array:
-    """Map to the coefficients of release 0.1: (K - 1)² of all experts, as many of each, and the intercept's."""
+    """Return the map from weights to release 0.1's coefficients: (K - 1)² for all experts, for each, and intercept."""
     d, n = weights.free, len(weights.first)
     even = np.linalg.qr(np.concatenate([np.eye(d).reshape(1, -1), np.eye(d * d)]).T)[0].T
     found = np.zeros((d * d * (1 + n * (n > 1)) + d, weights.size))
@@ -128,7 +128,7 @@ def _from_features(weights: ClassWeights) -> Array:
 
 
 def _old(name: str, kind: type[Posterior], more: dict[str, Any]) -> Kind:
-    """Kind of a posterior of release 0.1, which is read and never written."""
+    """Return the kind of a posterior of release 0.1, which is read and never written."""
     of_sums = {"sums": tuple[tuple[OtherSums, ...], ...] | None, "limits": tuple[OtherLimits, ...] | None}
     return Kind(name, kind, {"covariance": Array, **of_sums, **more}, vars, _old_posterior, ("sums", "limits"))
 
@@ -257,7 +257,7 @@ def _panel_fields(panel: Panel | FullPanel) -> dict[str, Any]:
 
 
 def check_learned(prior: Array | None, events: Array, counts: Array, n: int, k: int) -> None:
-    """Raise a SavedPoolError for a prior, events or counts that no fit to n experts and K classes gives."""
+    """Raise a SavedPoolError for a prior, events or counts that no fit to `n` experts and `k` classes can have."""
     if prior is not None:
         shaped(prior, (k,), "the prior", least=logodds.LEAST)
         demand(abs(float(prior.sum()) - 1.0) <= 1e-9, f"the prior should sum to 1, and sums to {prior.sum():.15g}")
@@ -301,7 +301,7 @@ def _check_panel_state(learned: FittedPanel) -> None:
 
 
 def _of_any_release(kind: Kind) -> Kind:
-    """Kind of fitted panels; those with a posterior of release 0.1 (no hyperparameters) get a note."""
+    """Return a kind of fitted panels that adds a note to those with a posterior of release 0.1."""
 
     def make(**given: Any) -> Any:  # noqa: ANN401 - fields
         found = kind.make(**given)
@@ -329,7 +329,7 @@ def _check_pool_state(learned: FittedPool) -> None:
 
 
 def _check_answer(pool: FittedPanel | FittedPool | Panel | FullPanel, n: int, k: int) -> None:
-    """Raise a SavedPoolError if the pool gives no finite probability for a test forecast."""
+    """Raise a SavedPoolError if the pool's answer to a test forecast by `n` experts is not a finite probability."""
     even: Any = 0.5 if k == 2 else np.full(k, 1.0 / k)
     q = np.full(n, 0.6) if k == 2 else np.full((n, k), 1.0 / k)
     demand(np.isfinite(pool.pool(q, even)).all(), "this pool gives no answer")

@@ -28,7 +28,7 @@ Texts = tuple[str | None, ...] | None
 
 
 def _take_events(block: EventBlock) -> Mapping[str, Any]:
-    """Columns of a block as saved, times and names as texts."""
+    """Return the columns of a block as saved, with times and names as texts."""
     found: dict[str, Any] = {}
     for name in _EVENTS:
         column = getattr(block, "probabilities" if name == "said" else name)
@@ -42,7 +42,7 @@ def _take_events(block: EventBlock) -> Mapping[str, Any]:
 
 
 def _make_events(**columns: Any) -> EventBlock:  # noqa: ANN401 - as `_EVENTS` says
-    """Block of events from its saved columns; SavedPoolError if they do not fit together."""
+    """Return a block of events from its saved columns; a SavedPoolError if they do not fit together."""
     for name in ("times", "made", "asked"):
         if columns[name] is not None:
             texts = ["NaT" if text is None else text for text in columns[name]]
@@ -64,7 +64,7 @@ def _make_events(**columns: Any) -> EventBlock:  # noqa: ANN401 - as `_EVENTS` s
 
 
 def _check_events(block: EventBlock, experts: int, classes: int, *, resolved: bool) -> None:
-    """Raise a SavedPoolError for events that are impossible with the given numbers of experts and classes."""
+    """Raise a SavedPoolError for events that are impossible with these numbers of experts and classes."""
     t, shape = len(block), () if classes == 2 else (classes,)
     sized(block, "weights t +, at t", t=t)
     right = not len(block.experts) or (block.experts.min() >= 0 and block.experts.max() < experts)
@@ -87,7 +87,7 @@ def _check_events(block: EventBlock, experts: int, classes: int, *, resolved: bo
 
 
 class _Pattern(NamedTuple):
-    """`PatternMoments` as saved, with the positions of their experts."""
+    """Saved `PatternMoments` (moments of events with forecasts by the same experts), with these experts' positions."""
 
     experts: Whole
     weight: Array
@@ -96,13 +96,13 @@ class _Pattern(NamedTuple):
 
 
 def _take_moments(found: Statistics) -> Mapping[str, Any]:
-    """Events by outcome, and moments by pattern, as saved."""
+    """Return the number of events by outcome, and the moments by set of experts, as saved."""
     parts = ((np.array(key, np.int64), part) for key, part in found.patterns.items())
     return {"events": found.totals, "patterns": [_Pattern(key, p.weight, p.mean, p.scatter) for key, p in parts]}
 
 
 def _statistics(saved: Mapping[str, Any] | None, experts: tuple[str, ...], k: int) -> Statistics | None:
-    """Moments by experts from their saved form; None stays None."""
+    """Return statistics by experts from their saved form; None stays None."""
     if saved is None:
         return None
     shaped(saved["events"], (k + 1,), "the events by outcome", least=0.0)
@@ -119,13 +119,13 @@ def _statistics(saved: Mapping[str, Any] | None, experts: tuple[str, ...], k: in
 
 
 def _take_ledger(ledger: Ledger) -> Mapping[str, Any]:
-    """Columns of a ledger as saved."""
+    """Return the columns of a ledger as saved."""
     entries = ledger.array()
     return {saved: np.ascontiguousarray(entries[name]) for saved, name in zip(_LEARNED, ENTRY.names or (), strict=True)}
 
 
 def _make_ledger(**columns: Any) -> Ledger:  # noqa: ANN401 - as `_LEARNED` says
-    """Ledger from its saved columns; SavedPoolError if they do not fit together."""
+    """Return a ledger from its saved columns; a SavedPoolError if they do not fit together."""
     t = len(columns["keys"])
     right = len(np.unique(columns["keys"])) == t and all(len(column) == t for column in columns.values())
     demand(right, "resolved events should have different keys, and a content and an outcome each")
@@ -212,7 +212,7 @@ def _make(
 
 
 def _sample(empty: EventSample, experts: int, parts: Mapping[str, Any]) -> EventSample:
-    """Sample from its saved parts; files of release 0.1 lack priorities, which are recomputed from ids."""
+    """Return a sample from its saved parts; priorities, which files of release 0.1 lack, are recomputed from ids."""
     block, beyond, priority = parts["sample"], parts["beyond"], parts["priorities"]
     right = beyond.shape == empty.beyond.shape and not np.isnan(beyond).any()
     demand(right, f"the bounds of the sample should be {len(empty.beyond)} numbers")

@@ -1,4 +1,4 @@
-"""Forecasts on Apache Spark: learning from tables that no machine holds, pooling them, scoring them.
+"""Forecasts on Apache Spark: learning from tables of any size, pooling and scoring their forecasts.
 
 >>> import opinionpool.spark as ops
 >>> ops.summarize.__name__
@@ -23,7 +23,7 @@ __all__ = [*_HOME]  # noqa: PLE0604 - every name is text
 
 
 def need_pyspark() -> None:
-    """Raise an error that says how to get pyspark, unless it is there."""
+    """Raise an error that says how to install pyspark if it is not installed."""
     try:
         import_module("pyspark")
     except ImportError:

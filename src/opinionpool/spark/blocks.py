@@ -1,4 +1,4 @@
-"""Conversion of batches of Arrow columns, as Spark passes them to a worker, to blocks of events x experts."""
+"""Conversion of batches of Arrow columns, as Spark passes them to workers, to blocks of events x experts."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ Batch: TypeAlias = Any  # a pyarrow.RecordBatch; pyarrow has no types
 
 
 class Block(NamedTuple):
-    """Block of events with all their forecasts."""
+    """Block of T events with all their forecasts."""
 
     experts: tuple[str, ...]  # N names
     probabilities: Array  # (T, N), or (T, N, K) when K > 2; NaN where missing
     facts: EventBlock  # the events, without their forecasts
-    kept: Batch  # the columns that are handed on, a row for each event
-    ties: Mask | None = None  # (T,), events whose outcome is half of each class; None without preferences
+    kept: Batch  # columns that are copied to the output, a row for each event
+    ties: Mask | None = None  # (T,), True if the outcome is half of each class; None if outcomes have no ties
 
     def halved(self) -> tuple[EventBlock, Array]:
-        """Block with each tied event as two half events, one for each outcome."""
+        """Return events and forecasts with each tied event as two events of weight 1/2, one for each outcome."""
         if self.ties is None or not self.ties.any():
             return self.facts, self.probabilities
         event, outcomes, share = halves(self.facts.outcomes, self.ties)
@@ -48,7 +48,7 @@ class Block(NamedTuple):
 def read_blocks(batches: Iterable[Batch], layout: Layout) -> Iterator[Block]:
     """Yield blocks of whole events from batches with the columns of `lay_out`; long tables are sorted by event.
 
-    A CellError, ProbabilityError, OutcomeError or DuplicateError names the event and the value.
+    Invalid values raise a CellError, ProbabilityError, OutcomeError or DuplicateError, which names event and value.
     """
     if layout.experts is not None:
         return (_wide_block(batch, layout) for batch in batches if batch.num_rows)
@@ -72,7 +72,7 @@ def _wide_block(batch: Batch, layout: Layout) -> Block:
 
 
 def _whole_events(batches: Iterable[Batch]) -> Iterator[Batch]:
-    """Yield the rows of a long table, ordered by event, in batches of whole events."""
+    """Yield the rows of a long table, ordered by event, in batches that do not split an event."""
     waiting: list[Batch] = []
     for batch in batches:
         if not batch.num_rows:
@@ -155,7 +155,7 @@ def _refuse_repeated(cells: Index, event: Index, expert: Index, ids: list[str], 
 def _block(
     rows: Batch, layout: Layout, ids: list[str], names: tuple[str, ...], q: Array, event: Index, starts: Index
 ) -> Block:
-    """Block of events with their outcomes, times, groups, topics and priors; `event` is the event of each row."""
+    """Block with outcomes, times, groups, topics and priors of the events; `event` is the event of each row."""
     t = len(starts)
     outcomes, ties, columns = np.full(t, UNRESOLVED), None, dict[str, Any]()
     if "outcome" in layout.roles:
@@ -197,7 +197,7 @@ def _priors(column: Any, layout: Layout, ids: list[str], event: Index, starts: I
 def _one_per_event(
     values: npt.NDArray[Any], blank: npt.NDArray[np.bool_], event: Index, starts: Index, ids: list[str], what: str
 ) -> Index:
-    """The first row of each event that has a value, or its first row; a CellError if rows of one event differ."""
+    """For each event its first row with a value, or if it has none its first row; a CellError if values differ."""
     first = starts.copy()
     if len(starts) == len(event):
         return first
@@ -211,7 +211,7 @@ def _one_per_event(
 
 
 def _alike(column: Any, event: Index, starts: Index, ids: list[str], name: str) -> Any:  # noqa: ANN401
-    """Column reduced to a row for each event; CellError if the rows of an event differ in it."""
+    """Return the column with one row for each event; a CellError if rows of an event differ in it."""
     if len(starts) == len(event):
         return column
     try:
@@ -226,9 +226,9 @@ def _alike(column: Any, event: Index, starts: Index, ids: list[str], name: str) 
 
 
 def checked(q: Array, events: list[str], experts: tuple[str, ...] | list[str], classes: int) -> Array:
-    """Forecasts in [0, 1] or NaN that add up to 1 over classes: (T, N) of the second of two, or (T, N, K).
+    """Return `q` checked to be in [0, 1] or NaN, with sum 1 over classes: (T, N), of the second of two, or (T, N, K).
 
-    A ProbabilityError names the first event and expert of which that is not so.
+    Otherwise a ProbabilityError names the first event and expert with such a forecast.
     """
     bad = (q < 0) | (q > 1)
     if bad.any():
@@ -256,7 +256,7 @@ def checked(q: Array, events: list[str], experts: tuple[str, ...] | list[str], c
 
 
 def _events(batch: Batch, layout: Layout) -> list[str]:
-    """Event ids of the rows; None if the table has none."""
+    """Return the event id of each row; an empty list if the table has no ids."""
     if "event" not in layout.roles:
         return []
     column = batch.column("event")
@@ -266,7 +266,7 @@ def _events(batch: Batch, layout: Layout) -> list[str]:
 
 
 def _levels(words: list[str | None], names: list[str], expert: Index, scales: Mapping[str, Scale]) -> Array:
-    """Probabilities from words: levels on the scale of the row's expert or, for experts without one, numbers."""
+    """Probabilities of `words`: levels on the scale of the row's expert, or numbers if the expert has no scale."""
     given, values = np.array(words, dtype=object), np.full(len(words), np.nan)
     for i, name in enumerate(names):
         own, scale = expert == i, scale_of(scales, name)
@@ -275,12 +275,12 @@ def _levels(words: list[str | None], names: list[str], expert: Index, scales: Ma
 
 
 def _floats(column: Any) -> Array:  # noqa: ANN401
-    """Column as float64 numbers, NaN where null."""
+    """Return a column as float64 numbers, NaN where null."""
     return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
 def _array_column(column: Any, classes: int, events: list[str]) -> Array:  # noqa: ANN401
-    """Column of arrays of K numbers as an array (rows, K); NaN where null."""
+    """Return a column of arrays of K numbers as an array (rows, K), NaN where null."""
     sizes = column.value_lengths()
     given = column.is_valid().to_numpy(zero_copy_only=False)
     wrong = np.flatnonzero(given & (sizes.fill_null(classes).to_numpy() != classes))
@@ -293,7 +293,7 @@ def _array_column(column: Any, classes: int, events: list[str]) -> Array:  # noq
 
 
 def _codes(column: Any, classes: tuple[object, ...], events: list[str], what: str) -> Index:  # noqa: ANN401
-    """Labels as positions in `classes`, -1 where null or -1; an OutcomeError names the first that is no class."""
+    """Labels as positions in `classes`, -1 if null or -1; an OutcomeError names the first label that is no class."""
     kind = column.type
     if pa.types.is_boolean(kind):
         column = column.cast(pa.int8())

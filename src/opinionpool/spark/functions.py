@@ -1,4 +1,4 @@
-"""Functions of Spark data frames: learning (summarize), pooling, scoring, and shares of events that happen."""
+"""Functions of Spark data frames: learning (`summarize`), pooling, scoring, and shares of events that happen."""
 
 from __future__ import annotations
 
@@ -46,32 +46,32 @@ def summarize(  # noqa: PLR0913 - each names a column
     scale: object = None,
     **settings: Any,  # noqa: ANN401 - those of a stream
 ) -> Stream:
-    """Stream on the driver with moments and sample of a table of any size, from which pools are learned.
+    """Return a stream on the driver with sums and a sample of a table of any size, to which pools are fitted.
 
-    Moments are of all resolved events. The sample is the one that a stream draws in one process, event by event: of
-    each outcome the events whose contents have the least hashes, whatever the partitions and their order. Events that
-    are not resolved are passed over, and the stream does not remember which events it learned from.
+    Sums are over all resolved events. The sample is the one that a `Stream` in one process draws from the events: for
+    each outcome the events with the least hashes of their contents, so partitions and their order have no influence.
+    Unresolved events are ignored, and the stream does not know later which events it learned from.
 
     Parameters
     ----------
     df : DataFrame
-        Wide: a row for each event. Long: a row for each forecast, and the table is dealt out by event once.
+        Wide: a row for each event. Long: a row for each forecast; the table is then repartitioned by event.
     experts : sequence of str, or str
-        Wide: the columns with the experts' probabilities, of the second of two classes; for K classes arrays of K
-        numbers, or a column ``expert:class`` for each class. Long: the column that names the expert.
+        Wide: names of the columns of the experts' probabilities of the second class; if K > 2, columns of arrays of K
+        numbers, or a column ``expert:class`` for each class. Long: name of the column of the experts' names.
     outcome, event : str
-        The columns with the outcome, null where not resolved, and the event's id.
+        Names of the columns of the outcome, null where not resolved, and of the event's id.
     prior : float, array_like, shape (K,), or str, optional
-        The reference that the experts share, or the column with one for each event (an array, when K > 2). Laplace's
-        estimate when learning, if not given.
+        Prior that all experts start from, or name of the column with a prior for each event (an array if K > 2).
+        Laplace's estimate from the outcomes if not given.
     classes : sequence, default (0, 1)
         K labels.
     probability, class_column : str, optional
-        Long tables: the column of the probabilities, and the one of their classes where each has a row.
+        Long tables: names of the columns of probabilities and, if each class has a row, of classes.
     time, group, topic : str, optional
-        The columns with an event's date, its group and its topic, which the events of the sample keep.
+        Names of the columns of an event's date, group and topic, which the events of the sample keep.
     scale : str, sequence or mapping, optional
-        What levels the columns hold instead of probabilities, as for `opinionpool.read_forecasts`; of two classes.
+        Scale of levels that columns hold instead of probabilities (two classes), as for `opinionpool.read_forecasts`.
     **settings
         `capacity`, `seed`, `floor` and `pool_floor`, as for `Stream`.
 
@@ -80,7 +80,7 @@ def summarize(  # noqa: PLR0913 - each names a column
     LayoutError
         If a column is missing or of a wrong type.
     CellError, ProbabilityError, OutcomeError, DuplicateError
-        If a value in the table is none; names the event. An event that stands twice is noticed if it is in the sample.
+        If a value in the table is invalid; names the event. A repeated event is noticed if it is in the sample.
 
     Examples
     --------
@@ -125,45 +125,45 @@ def pool(  # noqa: PLR0913 - each names a column
     topic: str | None = None,
     scale: object = None,
 ) -> DataFrame:
-    """The pooled probability of every event.
+    """Return the pooled probability of every event.
 
     Parameters
     ----------
     df : DataFrame
         Wide or long, as for `summarize`.
     pool : fitted pool
-        What a stream or an estimator learned, or what `opinionpool.load` gave.
+        Result of a fit of a stream or an estimator, or of `opinionpool.load`.
     keep : sequence of str
-        Columns that are handed on. Rows about one event of a long table must have the same values there.
+        Names of columns to copy to the result. In a long table all rows of an event must have equal values there.
     experts : sequence of str, or str, optional
-        Wide: the columns of the experts, who have these names; those of the pool if not given. Experts of the pool who
-        have no column are absent. Long: the column that names the expert.
+        Wide: names of the experts, which are their columns; all experts of the pool if not given. Experts of the pool
+        without a column are absent. Long: name of the column of the experts' names.
     event : str, optional
-        The column of ids; long tables need it.
+        Name of the column of ids; required for long tables.
     prior : float, array_like, shape (K,), or str, optional
-        As for `summarize`; the one of the fit if not given, or where the column is null.
+        As for `summarize`; the prior of the fit if not given, or where the column is null.
     base_rate : float or array_like, shape (K,), optional
-        Where the events are more or less frequent than the experts assume.
+        Frequency of such events where the answers are used, if it differs from the prior.
     level : float
-        Of the interval.
+        Probability of the interval.
     probability, class_column : str, optional
-        Of long tables.
+        As for `summarize`.
     topic : str, optional
-        The column of topics, null where an event has none; a pool that has learned how topics differ needs it.
+        Name of the column of topics, null if an event has none; required by a pool that has learned about topics.
     scale : str, sequence or mapping, optional
-        As for `summarize`; what a saved pool or an estimator remembers if not given.
+        As for `summarize`; the scale of the saved pool or estimator if not given.
 
     Returns
     -------
     DataFrame
-        The columns of `keep`, then `probability` (of the second of two classes; an array for K > 2) with `low` and
-        `high`, its interval, which are null where the pool knows none. A row for each event.
+        A row for each event: the columns `keep`, then `probability` (of the second class; an array if K > 2) and the
+        ends of its interval, `low` and `high`, which are null if the pool has no interval.
 
     Raises
     ------
     LayoutError, ExpertError, ArgumentError
-        If columns, experts and pool do not go together, or the pool has learned how fast forecasts go stale. What is
-        wrong with a value in the table is an error of the query that reads the rows.
+        If columns, experts and pool do not fit together, or the pool has learned how forecasts lose value with age.
+        An invalid value in the table is an error of the query that reads the rows.
     """
     need_pyspark()
     trained = TrainedPool.of(pool)
@@ -193,7 +193,7 @@ def pool(  # noqa: PLR0913 - each names a column
 
 
 def _check_about(state: FittedPanel | FittedPool, topic: str | None) -> None:
-    """Raise an ArgumentError if topics or times that the pool needs are missing, or topics are given in vain."""
+    """Raise an ArgumentError if the pool needs topics or times that are missing, or if topics are given needlessly."""
     panel = state if isinstance(state, FittedPanel) else None
     if panel is not None and panel.recency is not None:
         raise ArgumentError(
@@ -232,7 +232,7 @@ def _answers(
     base_rate: npt.ArrayLike | None,
     level: float,
 ) -> Iterator[Batch]:
-    """Yield batches with the answers for a partition."""
+    """Yield batches with the pooled probabilities of a partition."""
     import pyarrow as pa
 
     from opinionpool.spark.blocks import read_blocks
@@ -252,7 +252,7 @@ def _answers(
 
 
 def _own_priors(block: Block, state: FittedPanel | FittedPool) -> Array:
-    """The prior of each event, that of the fit where the column is null."""
+    """Return the prior of each event, or the prior of the fit where the column is null."""
     assert block.facts.priors is not None
     own = block.facts.priors.copy()
     blank = np.isnan(own.reshape(len(own), -1)[:, 0])
@@ -275,7 +275,7 @@ def _interval(
     level: float,
     topics: npt.NDArray[np.object_] | None,
 ) -> tuple[Array, Array]:
-    """Lower and upper ends of the interval, NaN without a posterior or where no informative expert answered."""
+    """Return the lower and upper ends of the interval, NaN without a posterior or without an informative forecast."""
     if not isinstance(state, FittedPanel) or state.posterior is None:
         none = np.full((len(q), *q.shape[2:]), np.nan)
         return none, none
@@ -287,7 +287,7 @@ def _interval(
 
 
 def _column(p: Array) -> Any:  # noqa: ANN401 - a pyarrow.Array
-    """Arrow column of probabilities, or of arrays of probabilities, null where NaN."""
+    """Return an Arrow column of the probabilities (or arrays of probabilities) `p`, null where NaN."""
     import pyarrow as pa
 
     if p.ndim == 1:
@@ -311,24 +311,24 @@ def scores(
     class_column: str | None = None,
     scale: object = None,
 ) -> DataFrame:
-    """Mean scores of the experts, or of any other columns of probabilities, as `pool` makes them.
+    """Return the mean scores of the experts, or of any other columns of probabilities, as `pool` makes them.
 
     Parameters
     ----------
     df : DataFrame
         Wide or long, as for `summarize`.
     experts : sequence of str, or str
-        The columns to be scored; for a long table the one that names the expert.
+        Wide: names of the columns to be scored. Long: name of the column of the experts' names.
     outcome, classes, group, event, probability, class_column, scale
-        As for `summarize`. With a group, scores are of each group.
+        As for `summarize`. If `group` is given, there are scores for each group.
     scoring_prior : float or array_like, shape (K,), optional
         As for `opinionpool.log_score`; uniform if not given.
 
     Returns
     -------
     DataFrame
-        `expert`, `group` if there is one, `events`: how many resolved events have a forecast, `log_score`: the mean of
-        `opinionpool.log_score`, `brier`: that of `opinionpool.brier_score`, or for K > 2 of `opinionpool.brier_sum`.
+        Columns `expert`; `group` if given; `events`, the number of resolved events with a forecast; `log_score`, the
+        mean `opinionpool.log_score`; `brier`, the mean `opinionpool.brier_score` (K > 2: `opinionpool.brier_sum`).
     """
     need_pyspark()
     labels = (0, 1) if classes is None else tuple(classes)
@@ -384,7 +384,7 @@ def _score_sums(batches: Iterable[Batch], *, layout: Layout, scoring_prior: npt.
 
 
 def _numbered(labels: npt.NDArray[np.object_]) -> tuple[list[Any], Index]:
-    """Distinct labels, and for each of `labels` its index among these."""
+    """Return the distinct labels, and the position of each of `labels` among them."""
     place: dict[Any, int] = {}
     places_of = np.array([place.setdefault(label, len(place)) for label in labels.tolist()], dtype=np.intp)
     return [*place], places_of
@@ -403,28 +403,28 @@ def rates(
     labels: str = "random",
     level: float = 0.9,
 ) -> Rates:
-    """Shares of events that happen, by group, as by `opinionpool.rates`, without the other estimators.
+    """Return shares of events that happen, by group, as `opinionpool.rates`, without the other estimators.
 
     Parameters
     ----------
     df : DataFrame
         Wide or long, as for `summarize`.
-    pool : fitted pool of two classes that says how sure it is
+    pool : fitted pool of two classes with a posterior
     by : str
-        The column of groups.
+        Name of the column of groups.
     outcome : str, optional
-        The column of outcomes, null where not resolved; all events are open without it.
+        Name of the column of outcomes, null where not resolved; if not given all events are open.
     experts, event, probability
         As for `opinionpool.spark.pool`.
     prior : float, optional
-        That of the fit if not given.
+        Prior of all events; the prior of the fit if not given.
     labels, level
         As for `opinionpool.rates`.
 
     Raises
     ------
     ArgumentError, LearningError
-        If the pool has more than two classes, or does not say how sure it is.
+        If the pool has more than two classes or no posterior.
     """
     need_pyspark()
     one_of(labels, "labels", LABELS)

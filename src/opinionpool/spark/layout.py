@@ -1,4 +1,4 @@
-"""Roles of the columns of a data frame, settled before any row is read."""
+"""Roles of the columns of a data frame, determined before any row is read."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LABELS = (*_NUMBERS, "string", "varchar", "char", "boolean")
 
 @dataclass(frozen=True)
 class Asked:
-    """The columns that a caller names; see `opinionpool.spark.summarize`."""
+    """Names of the columns that the caller gives; see `opinionpool.spark.summarize`."""
 
     experts: Sequence[str] | str
     outcome: str | None = None
@@ -43,24 +43,24 @@ class Asked:
 class Layout:
     """Layout of the batches that workers read: standard column names, experts, classes and scales."""
 
-    # names of the experts, whose forecasts are in the column p, an array, which Spark hands over faster than columns;
+    # names of the experts, whose forecasts are in one column of arrays, p, which Spark passes faster than many columns;
     # None for a long table, a row for each forecast, with columns expert, probability and, if `by_class`, class
     experts: tuple[str, ...] | None
     classes: tuple[object, ...]  # K labels
     arrays: bool  # whether a forecast is an array with a probability for each class
-    # whether each class has a row (long) or a column (wide, the first K in p those of the first expert) of its own
+    # whether each class has its own row (long) or column (wide; the first K numbers in p are the first expert's)
     by_class: bool
-    roles: tuple[str, ...]  # which of event, outcome, prior, time, group and topic there are
-    kept: tuple[str, ...]  # names of the columns that are handed on, k0, k1, ... in the batches.
+    roles: tuple[str, ...]  # roles that have a column, among event, outcome, prior, time, group and topic
+    kept: tuple[str, ...]  # names of the columns that are copied to the output, k0, k1, ... in the batches
     # scales of the experts whose columns hold levels as text, by name or "*" for all
     scales: Mapping[str, Scale] = field(default_factory=dict)
 
 
 def lay_out(df: DataFrame, asked: Asked, classes: tuple[object, ...]) -> tuple[DataFrame, Layout]:
-    """The columns that are asked for, under the names that `Layout` gives them, and the layout.
+    """Return a table of the columns `asked` for, under the names that `Layout` gives them, and its layout.
 
-    A long table is dealt out by event, so that the rows of one stand together in one partition. Raises LayoutError if a
-    column is missing, or is of a type that it cannot have. Raises ArgumentError if arguments do not go together.
+    A long table is repartitioned and sorted by event. Raises LayoutError if a column is missing or has a wrong type,
+    and ArgumentError if arguments do not fit together.
     """
     columns, scales = _Columns(df), {name: each.facing(classes) for name, each in scales_given(asked.scale).items()}
     chosen: list[Column] = []
@@ -150,7 +150,7 @@ def _wide(
 
 
 class _Columns:
-    """The columns of a data frame, by name."""
+    """Columns of a data frame, by name, with checks of their types."""
 
     def __init__(self, df: DataFrame) -> None:
         self._df = df
@@ -158,16 +158,16 @@ class _Columns:
         self._types = {field.name: field.dataType for field in df.schema.fields}
 
     def kind(self, name: str) -> str:
-        """Spark's name for the type of a column, without parameters; empty if there is no column of this name."""
+        """Return Spark's name for the type of a column, without parameters; empty if no column has this name."""
         if name not in self._types:
             return ""
         kind = self._types[name].simpleString()
         return "vector" if kind in {"vector", "udt"} else kind.split("(")[0].split("<")[0]
 
     def get(self, name: str, role: str, kinds: Sequence[str] | None, cast: str | None = None) -> Column:
-        """Column `name`, whose type must be among `kinds`.
+        """Return the column `name`, whose type must be among `kinds`, converted to the type `cast` if it is given.
 
-        Raises LayoutError if there is no such column, there are several, or it holds something else.
+        Raises LayoutError if no column or several columns have this name, or the type is another.
         """
         if not isinstance(name, str):
             raise ArgumentError(f"the {role} column is named by a text, and not by a {type(name).__name__}")
@@ -186,14 +186,14 @@ class _Columns:
         return column if cast is None or self.kind(name) == cast else column.cast(cast)
 
     def together(self, names: Sequence[str], *, arrays: bool, scales: Mapping[str, Scale]) -> Column:
-        """Forecasts of several columns as one array column; all as text if any column holds levels."""
+        """Forecasts of the columns `names` as one column of arrays; all as text if any column holds levels."""
         from pyspark.sql import functions as f
 
         given = [self.forecast(each, arrays=arrays, levels=scale_of(scales, each) is not None) for each in names]
         return f.array(*(each.cast("string") if scales and not arrays else each for each in given))
 
     def forecast(self, name: str, *, arrays: bool, levels: bool = False) -> Column:
-        """A column of probabilities as doubles, or arrays of them; of levels as text."""
+        """Column of forecasts: probabilities as doubles, arrays of them if `arrays`, levels as text if `levels`."""
         if levels and not arrays:
             return self.get(name, "level", _LABELS, "string")
         if not arrays:

@@ -32,7 +32,7 @@ from opinionpool.streams.trained import TrainedPool
 
 
 class _PoolParams(HasInputCols, HasLabelCol, HasProbabilityCol):
-    """Parameters of both the estimator and the model."""
+    """Parameters that the estimator and the model have in common."""
 
     idCol: Param[str] = Param(
         Params._dummy(), "idCol", "column with the event's id, which decides on the sample", TypeConverters.toString
@@ -46,22 +46,22 @@ class _PoolParams(HasInputCols, HasLabelCol, HasProbabilityCol):
 
 
 class PoolEstimator(Estimator, _PoolParams, DefaultParamsReadable, DefaultParamsWritable):
-    """Learns a pool of binary forecasts in columns.
+    """Estimator of a pool of forecasts of two classes, which are in columns.
 
     Parameters
     ----------
     inputCols : list of str
-        The columns with the experts' probabilities, in [0, 1], null where missing.
+        Columns of the experts' probabilities, in [0, 1], null where missing.
     labelCol : str, default "label"
-        The outcome, 0 or 1, null where not resolved.
+        Column of the outcome, 0 or 1, null where not resolved.
     probabilityCol : str, default "probability"
-        The column that the model adds, a vector with the probabilities of 0 and 1.
+        Column that the model adds, a vector with the probabilities of 0 and 1.
     idCol : str, default "id"
-        The event's id, which decides whether it is in the sample.
+        Column of the event's id, which determines whether the event is in the sample.
     pool : str, default "gaussian"
-        A name as on the command line.
+        Name of the pool, as on the command line.
     scale : str or dict, optional
-        What levels the columns hold instead of probabilities, or some of them, such as "1-10" or {"ann": "no,yes"}.
+        Scale of levels that columns hold instead of probabilities, such as "1-10", or by column {"ann": "no,yes"}.
     """
 
     @keyword_only
@@ -92,7 +92,7 @@ class PoolEstimator(Estimator, _PoolParams, DefaultParamsReadable, DefaultParams
 
 
 class PoolModel(Model, _PoolParams, MLReadable, MLWritable):
-    """Adds the pooled probability; `trained` is the pool, as `opinionpool.load` would give it."""
+    """Model that adds the pooled probability; `trained` is the pool, as `opinionpool.load` returns it."""
 
     def __init__(self, trained: TrainedPool) -> None:
         super().__init__()
@@ -107,17 +107,17 @@ class PoolModel(Model, _PoolParams, MLReadable, MLWritable):
         return answers.select(*dataset.columns, array_to_vector(f.array(1 - p, p)).alias(column))
 
     def write(self) -> MLWriter:
-        """Writer of the model."""
+        """Return the writer of the model."""
         return _Writer(self)
 
     @classmethod
     def read(cls) -> MLReader[PoolModel]:
-        """Reader of a model that was written."""
+        """Return the reader of a model that was written."""
         return _Reader()
 
 
 class _Writer(MLWriter):
-    """Parameters as all stages keep them, and the pool as the text that `opinionpool.save` writes."""
+    """Writer of the parameters in Spark's format, and of the pool in the format of `opinionpool.save`."""
 
     def __init__(self, model: PoolModel) -> None:
         super().__init__()

@@ -1,7 +1,7 @@
-"""Summary of a partition, such as a stream's state after learning from it; workers merge summaries in stages.
+"""Summary of a partition, such as a stream after learning from it; workers merge summaries in several stages.
 
-It depends on the rows of the partition alone, so that a task that is run twice, or twice at once, gives the same; and
-merging depends on nothing but what is merged: sums to rounding, the sample to the last bit.
+A summary depends only on the rows of the partition, so that a task that is run again gives the same summary. The result
+of merging does not depend on the order: sums up to rounding, the sample to the last bit.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ Found = TypeVar("Found")  # a `Summary` or a `Tally`: blocks are added, others m
 
 
 class Summary:
-    """Stream with the given settings and `experts`, which does not remember the events that it learned from."""
+    """Summary of a partition for learning: the state of a stream of its events, without a ledger of them."""
 
     def __init__(self, experts: Sequence[str], settings: Mapping[str, Any]) -> None:
         self.settings = dict(settings)
         self.state = Stream(**self.settings)._state.joined(experts)[0]
 
     def add(self, block: Block) -> None:
-        """Add the resolved events of a block."""
+        """Add the resolved events of `block`."""
         facts, all_given = block.halved()
         t = len(facts)
         own = np.zeros(t, dtype=bool)
@@ -57,15 +57,15 @@ class Summary:
                 self.state = self.state.with_rows(q, block.experts, some, None)
 
     def merge(self, other: Summary) -> None:
-        """Merge another summary into this one."""
+        """Add the events of another summary."""
         self.state = self.state.settled().merge(other.state.settled())
 
     def __getstate__(self) -> dict[str, Any]:
-        """State to be sent between workers, with a sample thinned to its room."""
+        """Return the content to be sent between workers, with a sample reduced to its greatest size."""
         return {"settings": self.settings, "state": self.state.settled()}
 
     def stream(self, *, by_name: bool) -> Stream:
-        """Stream with these events, its experts in the order of their names if `by_name`.
+        """Return a stream with these events, whose experts are in the order of their names if `by_name`.
 
         Raises DuplicateError if an event is in the sample twice.
         """
@@ -80,7 +80,7 @@ class Summary:
 
 
 class Tally:
-    """Counts of events by group and score, from which rates are estimated."""
+    """Summary of a partition for rates: counts of events by group and pooled log-odds."""
 
     def __init__(self, state: FittedPanel, prior: npt.ArrayLike | None) -> None:
         self.state, self.prior = state, prior
@@ -88,7 +88,7 @@ class Tally:
         self.parts: list[tuple[Binned, Index]] = []
 
     def add(self, block: Block) -> None:
-        """Add the events of a block."""
+        """Add the events of `block`."""
         q, y, classes = block.probabilities, block.facts.outcomes, self.state.classes
         wide = np.full((len(q), len(self.state.experts)), np.nan)
         wide[:, places(block.experts, self.state.experts)] = q
@@ -115,11 +115,11 @@ class Tally:
         self.parts = [(Binned.joined(together, len(self.names)), np.arange(len(self.names)))]
 
     def merge(self, other: Tally) -> None:
-        """Merge another tally into this one."""
+        """Add the events of another tally."""
         self._join(other.names, other.parts)
 
     def rates(self, labels: str, level: float) -> Rates:
-        """Share of events that happen in each group, by name, with intervals of probability `level`."""
+        """Return the share of events that happen in each group, by name, with intervals of probability `level`."""
         order = np.argsort(self.names)
         data = self.parts[0][0]
         data = data._replace(counts=data.counts[:, order])
@@ -133,9 +133,9 @@ class Tally:
 
 
 def merged_over(table: DataFrame, layout: Layout, make: Callable[[], Found]) -> Found:
-    """Merged state of all partitions of a table from `lay_out`; `make` returns the empty state.
+    """Return the merged summary of all partitions of a table from `lay_out`; `make` returns an empty summary.
 
-    Raises the OpinionPoolError that a worker met first, in the order of the partitions.
+    Raises the OpinionPoolError of the first partition in which one occurred.
     """
     from pyspark.sql import functions as f
 
@@ -158,7 +158,7 @@ def merged_over(table: DataFrame, layout: Layout, make: Callable[[], Found]) -> 
 
 
 def summed(batches: Iterable[Batch], layout: Layout, make: Callable[[], Any]) -> Iterator[Batch]:
-    """Yield the state of a partition, as one row with the partition's number; nothing for an empty partition."""
+    """Yield one row, the partition's number and its pickled summary, which `make` creates; no row if it is empty."""
     from pyspark import TaskContext
 
     context = TaskContext.get()
@@ -168,9 +168,9 @@ def summed(batches: Iterable[Batch], layout: Layout, make: Callable[[], Any]) ->
 
 
 def state_of(batches: Iterable[Batch], layout: Layout, make: Callable[[], Any]) -> bytes | None:
-    """State of the rows of a partition, or the error met, as bytes; None if there are no rows.
+    """Return the pickled summary of the rows of a partition, or the error that occurred; None if there are no rows.
 
-    Errors of this package travel too, as Spark would try again, in vain.
+    Errors of this package are returned, as Spark would repeat a task that raises one.
     """
     state: Any = None
     try:
@@ -183,7 +183,7 @@ def state_of(batches: Iterable[Batch], layout: Layout, make: Callable[[], Any]) 
 
 
 def merge_states(batches: Iterable[Batch]) -> Iterator[Batch]:
-    """Yield the merged state of several partitions, as one row."""
+    """Yield one row with the merged summary of several partitions."""
     rows = [row for batch in batches for row in zip(*(batch.column(i).to_pylist() for i in (0, 1)), strict=True)]
     # In the order of the partitions, so that the same partitions give the same bits.
     rows.sort()
@@ -193,7 +193,7 @@ def merge_states(batches: Iterable[Batch]) -> Iterator[Batch]:
 
 
 def _merged(states: Iterable[bytes]) -> Any:  # noqa: ANN401 - a state, an error or None
-    """Merged state, or the first error; None if there are no states."""
+    """Return the merged summary, or the first error; None if `states` is empty."""
     total: Any = None
     for state in states:
         found = pickle.loads(state)

@@ -202,9 +202,8 @@ class Stream:
     def fingerprint(self) -> str:
         """Return the SHA-256 of the content of the stream, independent of its order, as 64 hexadecimal digits.
 
-        That is forecasts, outcomes, weights, times, topics, groups and superseded forecasts, and open events with
-        their forecasts. Rows without ids have no part in it, nor have times, topics, groups and superseded forecasts
-        of resolved events that are no longer in the sample.
+        The content is the forecasts, outcomes and weights of open and resolved events, and the times, topics and groups
+        of open events and of resolved events in the sample. Events without ids are left out.
         """
         return self._settled().fingerprint()
 
