@@ -1,1 +1,1 @@
-"""scikit-learn: every pool as an estimator."""
+"""scikit-learn classifiers: every pool as an estimator."""

@@ -1,4 +1,4 @@
-"""Base classes of all pools as scikit-learn classifiers: reading X and y, answering, and scoring."""
+"""Base classes of the pools as scikit-learn classifiers, which read X and y, pool and score."""
 
 from __future__ import annotations
 
@@ -59,15 +59,15 @@ class FitState:
 
     layout: ExpertColumns
     classes: Labels  # (K,)
-    names: tuple[str, ...] | None  # of the columns, if they had any
-    learned: Fitted | None = None  # None where it is learned from the stream when it is asked for
+    names: tuple[str, ...] | None  # names of the columns, if they had any
+    learned: Fitted | None = None  # None if it is to be fitted to the stream on first use
     events: float = 0.0  # weight of the resolved events
-    rounded: int = 0  # forecasts that were normalised
-    notes: tuple[Note, ...] = ()  # about X
-    stream: Stream | None = None  # what further batches are added to
-    topics: bool = False  # whether the fit was given any
-    open_rows: int = 0  # rows without an outcome, which a stream does not keep
-    forgotten: float | None = None  # weight of the events of a fit before, from which a stream does not learn
+    rounded: int = 0  # number of forecasts that were rescaled to sum to 1 over classes
+    notes: tuple[Note, ...] = ()  # notes about X
+    stream: Stream | None = None  # stream to which `partial_fit` adds events
+    topics: bool = False  # whether topics were given to `fit`
+    open_rows: int = 0  # number of rows without an outcome, which a stream ignores
+    forgotten: float | None = None  # weight of the events of an earlier `fit`, which are not in the stream
 
 
 class FittedAttributes(BaseEstimator):  # type: ignore[misc]
@@ -78,20 +78,20 @@ class FittedAttributes(BaseEstimator):  # type: ignore[misc]
     pool_floor: float
     scale: object = None
     _fitted: FitState
-    # A stream, its version and what was learned from it.
+    # A stream, its version and the pool fitted to it.
     _answers: tuple[Stream, int, Fitted]
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_fitted" in self.__dict__
 
     def _known(self) -> FitState:
-        """Return the result of the fit; AttributeError if the pool is not fitted."""
+        """Return the result of the fit; an AttributeError if the pool is not fitted."""
         if "_fitted" not in self.__dict__:
             raise AttributeError(f"this {type(self).__name__} is not fitted yet")
         return self._fitted
 
     def _learned(self) -> tuple[FitState, Fitted]:
-        """Return the result of the fit, with columns for all experts, and the pool, refitted if the stream changed."""
+        """Result of the fit, with columns for all experts, and the fitted pool, refitted if the stream changed."""
         fitted = self._known()
         if fitted.stream is None:
             assert fitted.learned is not None
@@ -109,19 +109,19 @@ class FittedAttributes(BaseEstimator):  # type: ignore[misc]
         return replace(fitted, layout=layout, names=names), learned
 
     def _scales(self, fitted: FitState | None) -> Mapping[str, Scale]:
-        """Scales by expert: the given ones, else the scales of the forecasts to which the pool was fitted."""
+        """Return scales by expert: the given ones, else the scales of the forecasts to which the pool was fitted."""
         if self.scale is not None or fitted is None:
             return scales_given(self.scale)
         return scales_given(fitted.layout.scales) if fitted.stream is None else fitted.stream.scales
 
     @property
     def state_(self) -> Fitted:
-        """Fitted panel or pool; after `partial_fit` it is learned on first access."""
+        """Fitted panel or pool; after `partial_fit` it is fitted on first access."""
         return self._learned()[1]
 
     @property
     def classes_(self) -> Labels:
-        """The labels, (K,)."""
+        """Labels of the K classes."""
         return self._known().classes
 
     @property
@@ -131,7 +131,7 @@ class FittedAttributes(BaseEstimator):  # type: ignore[misc]
 
     @property
     def feature_names_in_(self) -> npt.NDArray[np.object_]:
-        """Names of the columns, if they had any."""
+        """Names of the columns; AttributeError if they had none."""
         names = self._known().names
         if names is None:
             raise AttributeError(f"this {type(self).__name__} was fitted without names of columns")
@@ -141,7 +141,7 @@ class FittedAttributes(BaseEstimator):  # type: ignore[misc]
 
     @property
     def n_events_(self) -> float:
-        """Weight of the resolved events."""
+        """Total weight of the resolved events."""
         fitted = self._known()
         return fitted.events if fitted.stream is None else float(fitted.stream.events.sum())
 
@@ -155,7 +155,7 @@ class FittedAttributes(BaseEstimator):  # type: ignore[misc]
         return self._options() | {name: getattr(self, name) for name in _FLOORS if getattr(self, name) != usual[name]}
 
     def _options(self) -> dict[str, Any]:
-        """Options of the rule: the constructor's arguments other than floors."""
+        """Return the options of the rule: the constructor's arguments other than floors."""
         kind: Any = type(self)  # mypy takes no class for hashable
         options = {name: getattr(self, name) for name in _parameters(kind) if name not in _OUTSIDE}
         if isinstance(options.get("weights"), Mapping):
@@ -164,7 +164,7 @@ class FittedAttributes(BaseEstimator):  # type: ignore[misc]
 
     @property
     def weights_(self) -> Array:
-        """Weights of the experts when all are present, (N,); only where the rule has weights."""
+        """Weights of the experts when all are present, (N,); an AttributeError if the rule has no weights."""
         check_is_fitted(self)
         if self.state_.weights is None:
             raise AttributeError(f"{type(self).__name__} has no weights")
@@ -172,7 +172,7 @@ class FittedAttributes(BaseEstimator):  # type: ignore[misc]
 
     @property
     def prior_(self) -> Array | None:
-        """The reference prior in the order of `classes_`, (K,); None if each event had its own."""
+        """Prior probabilities in the order of `classes_`, (K,); None if each event had its own prior."""
         check_is_fitted(self)
         return self.state_.prior
 
@@ -190,7 +190,7 @@ class FittedAttributes(BaseEstimator):  # type: ignore[misc]
 
 @cache
 def _parameters(kind: Any) -> tuple[str, ...]:  # noqa: ANN401 - a class of pools
-    """The parameters of a pool, which scikit-learn finds by inspection."""
+    """Return the names of a pool's parameters, which scikit-learn finds by inspection."""
     return tuple(kind._get_param_names())
 
 
@@ -199,14 +199,14 @@ class Read(NamedTuple):
 
     q: Array  # (T, N), or (T, N, K) when K > 2
     outcomes: Codes  # (T,); -1 where not resolved
-    about: FitState  # columns and classes, without what is learned
+    about: FitState  # columns and classes, without a fitted pool
     topics: npt.ArrayLike | None
-    made: npt.NDArray[np.datetime64] | None  # (T, N); when each forecast was made
+    made: npt.NDArray[np.datetime64] | None  # (T, N); time when each forecast was made
     scales: dict[str, Scale]
-    ties: Mask | None  # (T,); where outcomes are ties of preferences
+    ties: Mask | None  # (T,); True if the outcome is a tie of preferences
 
     def forecasts(self) -> Forecasts:
-        """The data as `Forecasts`."""
+        """Return the data as a `Forecasts`."""
         experts, classes = self.about.layout.experts, tuple(self.about.classes.tolist())
         found = Forecasts.from_array(self.q, experts=experts, classes=classes, topics=self.topics)
         made = None if self.made is None else self.made[found.event_index, found.expert_index]
@@ -215,13 +215,13 @@ class Read(NamedTuple):
 
 @dataclass(eq=False, repr=False)
 class BasePool(ClassifierMixin, FittedAttributes):  # type: ignore[misc]
-    """Abstract base class of all pools, which reads X and y and answers.
+    """Abstract base class of all pools, which reads X and y, pools and scores.
 
-    **X** is events x experts, the probability of ``classes_[1]``, NaN where a forecast is missing; one expert may come
-    as a vector. K > 2 classes: events x experts x classes, or the same flattened expert by expert, which is how
-    `StackingClassifier` passes it. Columns with names are matched by name, as text and in any order; an expert whose
-    column is missing has no forecasts, an unknown column is an error. Without names, columns are matched by position.
-    Columns called ``expert:class`` are assigned by these names.
+    **X** is events x experts, the probability of ``classes_[1]``, NaN where a forecast is missing; for one expert it
+    may be a vector. K > 2 classes: events x experts x classes, or (events, experts * classes) as `StackingClassifier`
+    passes it. Columns with names are matched by name, as text and in any order; an expert whose column is missing has
+    no forecasts, an unknown column is an error. Without names, columns are matched by position. Columns called
+    ``expert:class`` are assigned by these names.
 
     **y** holds labels, None or NaN for unresolved events, which are pooled and never learned from. Numbers with one
     outcome only are taken to be 0 and 1. Rows of pandas objects are matched by index. Instead of X and y, `fit` takes
@@ -251,30 +251,30 @@ class BasePool(ClassifierMixin, FittedAttributes):  # type: ignore[misc]
         topics: npt.ArrayLike | None = None,
         times: npt.ArrayLike | None = None,
     ) -> Self:
-        """Learn from the resolved events.
+        """Fit the pool to the resolved events.
 
         Parameters
         ----------
         X : array_like, data frame or Forecasts
-            See the class.
+            Forecasts, as described for the class.
         y : array_like, shape (T,)
-            Left out with `Forecasts`.
+            Outcomes; not given if X is a `Forecasts`.
         prior : float or array_like, shape (T,), or (K,), (T, K) when K > 2, optional
         sample_weight : array_like, shape (T,), optional
         classes : array_like, optional
-            All labels, if `y` may lack one. If not given, those in names of columns, ``expert:class``, else those in
-            `y`.
+            All labels, if `y` may lack one. If not given, the classes in names of columns, ``expert:class``, else the
+            labels in `y`.
         topics : array_like of str, shape (T,), optional
-            What each event is about; None or NaN where unknown. The default Gaussian pool learns how topics differ,
-            and other pools do not look at them.
+            Topic of each event; None or NaN where unknown. The default Gaussian pool learns how topics differ, and
+            other pools ignore them.
         times : array_like, shape (T, N), optional
-            When each forecast was made, in the order of the columns of X, as datetime64 or in days; NaT or NaN where
-            unknown. The default Gaussian pool learns how fast forecasts go stale.
+            Time when each forecast was made, in the order of the columns of X, as datetime64 or in days; NaT or NaN
+            where unknown. The default Gaussian pool learns how forecasts lose value with age.
 
         Raises
         ------
         OpinionPoolError
-            If the arguments break a rule, or the data do not determine what was asked for.
+            If an argument is invalid, or the data do not determine the fit.
         """
         plain = all(each is None for each in (classes, self.scale, sample_weight, topics, times))
         dense = self._fit_dense(X, y, prior) if plain and type(X) is type(y) is np.ndarray else None
@@ -309,7 +309,7 @@ class BasePool(ClassifierMixin, FittedAttributes):  # type: ignore[misc]
         return self._keep(replace(empty, learned=learned, events=events, topics=about))
 
     def _keep(self, fitted: FitState) -> Self:
-        """Set the result of the fit, and warn of its serious notes."""
+        """Set the result of the fit, and warn of its serious notes; return the estimator."""
         self._fitted = fitted
         assert fitted.learned is not None
         for note in (*fitted.learned.notes, *fitted.notes):
@@ -318,13 +318,13 @@ class BasePool(ClassifierMixin, FittedAttributes):  # type: ignore[misc]
         return self
 
     def _fit_dense(self, X: Given, y: Given, prior: npt.ArrayLike | None) -> tuple[Labels, Fitted] | None:  # noqa: ARG002
-        """Classes and fitted pool, directly from arrays; None if the rule or the arrays do not permit this."""
+        """Return classes and fitted pool, directly from arrays; None if the rule or the arrays do not permit this."""
         return None
 
     def _read(
         self, X: Given, y: Given, given: Given, topics: Given, times: Given, begun: FitState | None = None
     ) -> Read:
-        """Checked X and y of a fit, or of a further batch after `begun`; `given` are the classes, if given."""
+        """Checked X and y of a fit, or of a further batch after the fit `begun`; `given` are the classes, if given."""
         names, keys, who = column_names(X), row_keys(X), type(self).__name__
         scales, known_columns = self._scales(begun), self._columns_known() if begun else None
         if scales:
@@ -353,25 +353,24 @@ class BasePool(ClassifierMixin, FittedAttributes):  # type: ignore[misc]
         topics: npt.ArrayLike | None = None,
         times: npt.ArrayLike | None = None,
     ) -> Array:
-        """Pooled probabilities of the classes, (T, K), or of each event's own options, 0 in positions without one.
+        """Return pooled probabilities of the classes, (T, K), or of each event's own options, 0 for those it lacks.
 
         Parameters
         ----------
         X : array_like, data frame or Forecasts
-            See the class.
+            Forecasts, as described for the class.
         prior, base_rate : float or array_like, shape (T,), or (K,), (T, K) when K > 2, optional
         topics : array_like of str, shape () or (T,), optional
-            What each event is about, as in `fit`; new topics get what is common to all, and so does everything if they
-            are not given.
+            Topic of each event, as in `fit`; for new topics, or if not given, weights are those common to all topics.
         times : array_like, shape (T, N), optional
-            When each forecast was made, as in `fit`; answers are as of the newest on each event.
+            Time when each forecast was made, as in `fit`; ages are counted back from the newest forecast of an event.
 
         Raises
         ------
         NotFittedError
             Before `fit`.
         OpinionPoolError
-            If the arguments break a rule; if each event had its own prior in `fit` and none is given now.
+            If an argument is invalid, or each event had its own prior in `fit` and no prior is given now.
         """
         check_is_fitted(self)
         fitted, state = self._learned()
@@ -424,7 +423,7 @@ class BasePool(ClassifierMixin, FittedAttributes):  # type: ignore[misc]
     def _topics(
         self, X: Given, topics: Given, events: int, learned: Fitted, fitted: FitState
     ) -> npt.NDArray[np.str_] | None:
-        """Topics of the events, (T,), or None; ArgumentError for `topics` if the pool was fitted without any."""
+        """Topics of the events, (T,), or None; an ArgumentError for `topics` if the pool was fitted without any."""
         if isinstance(X, Forecasts):
             without(topics=topics)
             return X.topics
@@ -437,14 +436,14 @@ class BasePool(ClassifierMixin, FittedAttributes):  # type: ignore[misc]
         return event_labels(aligned(topics, row_keys(X), "topics"), events, "topics")
 
     def _with_times(self, X: Given, q: Array, topics: Given, times: Given, fitted: FitState) -> Forecasts:
-        """Arranged forecasts in a container with their times."""
+        """Return the arranged forecasts `q` as a `Forecasts` with their times."""
         classes = tuple(fitted.classes.tolist())
         forecasts = Forecasts.from_array(q, experts=fitted.layout.experts, classes=classes, topics=topics)
         given = aligned(times, row_keys(X), "times")
         return timed(forecasts, fitted.layout, column_names(X), given, type(self).__name__)
 
     def _pooled(self, X: Given, prior: Given, base_rate: Given, topics: Given, times: Given) -> Array:
-        """Pooled probabilities, (T, K); of subclasses that may know neither topics nor times, without these."""
+        """Return the pooled probabilities, (T, K); topics and times are passed on only if given."""
         about = {name: v for name, v in (("topics", topics), ("times", times)) if v is not None}
         return self.predict_proba(X, prior, base_rate, **about)
 
@@ -456,7 +455,7 @@ class BasePool(ClassifierMixin, FittedAttributes):  # type: ignore[misc]
         topics: npt.ArrayLike | None = None,
         times: npt.ArrayLike | None = None,
     ) -> Labels:
-        """The most probable class of each event, (T,), in the type of y."""
+        """Return the most probable class of each event, (T,), in the type of y."""
         best = self._pooled(X, prior, base_rate, topics, times).argmax(axis=1)
         if isinstance(X, Forecasts) and X.options is not None:
             return np.array([own[i] for own, i in zip(X.options, best.tolist(), strict=True)], dtype=object)
@@ -473,14 +472,14 @@ class BasePool(ClassifierMixin, FittedAttributes):  # type: ignore[misc]
         topics: npt.ArrayLike | None = None,
         times: npt.ArrayLike | None = None,
     ) -> float:
-        """Mean normalised log score over the resolved events: 0 for repeating the scoring prior. Higher is better.
+        """Mean normalised log score over resolved events: 0 for repeating the scoring prior; higher is better.
 
         Parameters
         ----------
         X, y, sample_weight, prior, base_rate, topics, times
-            As elsewhere.
+            As for `fit` and `predict_proba`.
         scoring_prior : float or array_like, shape (T,), or (K,), (T, K) when K > 2, optional
-            Uniform if not given, over the event's own options if it has such.
+            Uniform if not given, over the event's own options if it has its own.
 
         Returns
         -------
@@ -518,7 +517,7 @@ def _towards(
     scales: Mapping[str, Scale],
     fitted: ExpertColumns | None,
 ) -> tuple[tuple[str, ...] | None, Array, Labels, dict[str, Scale]]:
-    """Names, columns, classes and scales, with coded levels expressed as probabilities of the classes."""
+    """Return names, columns, classes and scales, with coded levels converted to probabilities of the classes."""
     if not scales:
         return names, q, classes, {}
     q, labels, faced = towards(q, names or experts_of(q, fitted), scales, classes.tolist())
@@ -529,7 +528,7 @@ def _towards(
 
 
 def _own_priors(forecasts: Forecasts, prior: npt.ArrayLike | None, learned: Fitted) -> npt.ArrayLike | None:
-    """Own priors of the events of `forecasts`, blanks filled by `prior` or the fit's; `prior` if no event has any."""
+    """Return the events' own priors, blanks filled from `prior` or the fit; if no event has its own, `prior`."""
     if forecasts.options is None and forecasts.prior is None:
         return prior
     if forecasts.options is None and prior is None and learned.prior is not None:
@@ -538,7 +537,7 @@ def _own_priors(forecasts: Forecasts, prior: npt.ArrayLike | None, learned: Fitt
 
 
 def _pool_in_parts(state: Fitted, q: Array, prior: npt.ArrayLike | None, base_rate: npt.ArrayLike | None) -> Array:
-    """Probabilities of two classes, (T, 2), computed in parts so that no further array of T rows is needed."""
+    """Return probabilities of two classes, (T, 2), computed in parts so that no further array of T rows is needed."""
     both = np.empty((len(q), 2))
     try:
         for start in range(0, len(q), EVENTS):
@@ -552,7 +551,7 @@ def _pool_in_parts(state: Fitted, q: Array, prior: npt.ArrayLike | None, base_ra
 
 
 def _names_note(who: str, names: tuple[str, ...] | None) -> str:
-    """Warning in scikit-learn's words that columns are matched by position, as only X or only the fit has names."""
+    """Return scikit-learn's warning that columns are matched by position, as only X or only the fit has names."""
     if names is None:
         return f"X has feature names, but {who} was fitted without feature names: columns are taken in the order of fit"
     return (

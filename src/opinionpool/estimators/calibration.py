@@ -1,4 +1,4 @@
-"""Recalibration of a single expert, and of continuous covariates into log-odds (the paper, sections 3.1 and 4.1)."""
+"""Recalibration of one expert, and of continuous covariates to log-odds (paper, sections 3.1 and 4.1)."""
 
 from __future__ import annotations
 
@@ -44,19 +44,19 @@ def recalibrate(
     floor: float = FLOOR,
     pool_floor: float = POOL_FLOOR,
 ) -> Array:
-    """Recalibrated forecast of one expert (paper, equation 14): L* = L° + kappa (L - L° - b).
+    """Return the recalibrated forecast of one expert (paper, equation 14): L* = L° + kappa (L - L° - b).
 
     Parameters
     ----------
     q : float or array_like
         Forecast probabilities, NaN where missing. All arguments broadcast.
     calibration : float or array_like
-        kappa (13): 1 = take as is, below 1 = overconfident, above 1 = underconfident, 0 = keep the prior.
+        kappa (equation 13): 1 = no change, below 1 = overconfident, above 1 = underconfident, 0 = the prior.
     bias : float or array_like, default 0.0
-        b in log-odds (6).
+        Bias b in log-odds (equation 6).
     prior : float or array_like, default 0.5
     floor, pool_floor : float
-        The least probability taken and given (model.md, section 4).
+        Least probability of `q` and of the result (model.md, section 4).
 
     Returns
     -------
@@ -91,7 +91,7 @@ def recalibrate(
 
 
 def calibration_curve(calibration: npt.ArrayLike, prior: float, q: npt.ArrayLike) -> Array:
-    """The recalibrated forecast for each probability, for several calibrations of an unbiased expert (Figure 1).
+    """Return the recalibrated forecast for each probability in `q`, for several calibrations (Figure 1).
 
     Parameters
     ----------
@@ -114,12 +114,12 @@ def calibration_curve(calibration: npt.ArrayLike, prior: float, q: npt.ArrayLike
 
 
 class LogOddsTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Continuous covariates as calibrated, unbiased log-odds of a binary outcome (section 4.1).
+    """Transformer of continuous covariates to calibrated, unbiased log-odds of an outcome (paper, section 4.1).
 
-    Each column is taken for a distorted statement of log-odds, normal given the outcome: from its conditional means and
-    its pooled variance (divisor T - 2) it is debiased and recalibrated (14), so that the result is unbiased and
-    calibrated (21). One expert's log-odds can be given too. NaN stays NaN, and columns learn from the rows they have.
-    A column that never varies says nothing: it becomes the prior, with a warning.
+    Each column is treated as biased, miscalibrated log-odds that are normal given the outcome: bias and calibration are
+    estimated from its conditional means and pooled variance (divisor T - 2) and corrected (equations 14 and 21). A
+    column may also be one expert's log-odds. NaN stays NaN, and each column is fitted to the rows in which it has a
+    value. A column that never varies becomes the prior, with a warning.
 
     y may hold None or NaN for events that are not resolved. **prior**, one or one per event, is Laplace's
     estimate in `fit` if not given, and that of the fit in `transform`; it and **sample_weight**, a frequency, can be
@@ -128,14 +128,14 @@ class LogOddsTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     Parameters
     ----------
     output : {"log-odds", "probability"}
-        Probabilities are what the pools take. No floor is applied.
+        Scale of the result; pools take probabilities. No floor is applied.
 
     Attributes
     ----------
     bias_, calibration_, contrast_, variance_ : ndarray, shape (N,)
-        b, kappa, mu and sigma² of each column less L° (6), (13), (8); calibration 0 where a column says nothing.
+        b, kappa, mu and sigma² of each column less L° (equations 6, 13, 8); calibration 0 if it never varies.
     prior_ : float or None
-        The reference; None if each event had its own.
+        Prior probability; None if each event had its own.
     classes_ : ndarray, shape (2,)
     n_features_in_, feature_names_in_
         Columns of X, and their names if it had any.
@@ -161,7 +161,7 @@ class LogOddsTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def fit(
         self, X: Given, y: Given, prior: npt.ArrayLike | None = None, sample_weight: npt.ArrayLike | None = None
     ) -> Self:
-        """Learn from the resolved events.
+        """Fit the transformer to the resolved events.
 
         Parameters
         ----------
@@ -212,7 +212,7 @@ class LogOddsTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: Given, prior: npt.ArrayLike | None = None) -> Array:
-        """Updated log-odds, or probabilities, of ``classes_[1]`` by each column by itself, (T, N).
+        """Return log-odds, or probabilities, of ``classes_[1]`` by each column by itself, (T, N).
 
         Parameters
         ----------
@@ -224,7 +224,7 @@ class LogOddsTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         NotFittedError
             Before `fit`.
         ProbabilityError
-            If each event had its own prior in `fit` and none is given now.
+            If each event had its own prior in `fit` and no prior is given now.
         """
         check_is_fitted(self)
         keys = row_keys(X)
@@ -264,7 +264,7 @@ class LogOddsTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
 
 def _log_odds(prior: npt.ArrayLike, events: int) -> Array:
-    """Prior log-odds L° of every event, (T, 1)."""
+    """Return the prior log-odds L° of every event, (T, 1)."""
     return logodds.prior_log_ratios(spread_prior(prior, (events,), 2))
 
 
@@ -278,7 +278,7 @@ def _check_events(events: Array, classes: Labels) -> None:
 def _means(
     x: Array, reference: Array | float, codes: npt.NDArray[np.intp], weight: Array
 ) -> tuple[Mask, Means, Array, Array]:
-    """Mask of varying columns, regressions of the standardised columns less `reference`, scale and centre, (N,)."""
+    """Mask of varying columns, regressions of standardised columns less `reference`, scale and centre, (N,)."""
     counted = ((codes >= 0) & (weight > 0))[:, None] & ~np.isnan(x)
     low, high = (f(x, axis=0, where=counted, initial=i) for f, i in ((np.min, np.inf), (np.max, -np.inf)))
     answered = np.isfinite(low) & (high - low > 1e-13 * np.maximum(np.abs(low), np.abs(high)))

@@ -1,4 +1,4 @@
-"""Saving and loading any pool or estimator: `save` and `load`."""
+"""Files of any pool or estimator: `save` and `load`."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ def save(pool: object, path: str | os.PathLike[str]) -> None:
     Parameters
     ----------
     pool
-        A fitted estimator, a `Panel` or `FullPanel`, a `Stream`, a trained pool, or what a fit learned
+        A fitted estimator, a `Panel` or `FullPanel`, a `Stream`, a trained pool, or the result of a fit
         (`FittedPanel`, `FittedPool`).
     path : path-like
-        The file appears whole or not at all; what was there before stays until then.
+        File to write. It appears completely or not at all; an earlier file stays until then.
 
     Raises
     ------
     SavedPoolError
-        If this is no pool, it would take more than 256 MB, or holds what `load` refuses. What was there then stays.
+        If `pool` is no pool, its file would exceed 256 MB, or `load` would refuse it. An earlier file then stays.
     OSError
         If the file cannot be written.
 
@@ -41,7 +41,7 @@ def save(pool: object, path: str | os.PathLike[str]) -> None:
 
 
 def load(path: str | os.PathLike[str]) -> Any:  # noqa: ANN401 - whatever was saved
-    """The pool that `save` wrote to a file.
+    """Return the pool that `save` wrote to a file.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def load(path: str | os.PathLike[str]) -> Any:  # noqa: ANN401 - whatever was sa
     SavedPoolError
         If the file is no saved pool, is damaged, or is of a format that this release does not know.
     OSError
-        If it cannot be read.
+        If the file cannot be read.
     """
     return read(path, lambda name: _kinds(estimators=name.startswith("estimator")))
 

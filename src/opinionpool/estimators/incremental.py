@@ -35,7 +35,7 @@ class IncrementalPool(BasePool):
 
     @property
     def stream_(self) -> Stream:
-        """Stream to which `partial_fit` adds events; only there after `partial_fit`."""
+        """Stream to which `partial_fit` adds events; an AttributeError before `partial_fit`."""
         stream = self._known().stream
         if stream is None:
             raise AttributeError(f"this {type(self).__name__} was fitted at once, and has no stream")
@@ -61,23 +61,23 @@ class IncrementalPool(BasePool):
         topics: npt.ArrayLike | None = None,
         times: npt.ArrayLike | None = None,
     ) -> Self:
-        """Learn from further events; see `opinionpool.streams.stream.Stream`, which `stream_` is.
+        """Learn from further events, which are added to the stream `stream_`; see `opinionpool.streams.stream.Stream`.
 
-        It begins anew after `fit`, which does not keep what it learned from; then `notes_` says so. Rows are new events
-        each time; those without an outcome are left out, which `notes_` says, too. Events in `op.Forecasts` have ids:
-        those that are not resolved are kept until they are, those that were learned before are not learned again, and
-        other outcomes are corrections. A batch is learned from entirely or, whatever interrupts it, not at all.
+        After `fit`, which does not keep its events, it starts without them, with a note in `notes_`. Rows of arrays are
+        new events each time; rows without an outcome are left out, with a note in `notes_`. Events in `op.Forecasts`
+        have ids: unresolved events are kept until they are resolved, known events are not learned from again, and
+        outcomes that differ are corrections. A batch is added entirely or, if interrupted, not at all.
 
         Parameters
         ----------
         X : array_like, data frame or Forecasts
-            As for `fit`; experts may join in data frames and forecasts.
+            As for `fit`; data frames and `Forecasts` may have new experts.
         y : array_like, shape (T,)
-            Left out with `Forecasts`.
+            Outcomes; not given if X is a `Forecasts`.
         classes : array_like, optional
-            All labels, for the first batch; those in its `y` if not given.
+            All labels, for the first batch; the labels in its `y` if not given.
         prior : float or array_like, shape (T,), or (K,), (T, K) when K > 2, optional
-            One per event, or in the first batch one for all events of all batches. Laplace's estimate if not given.
+            Prior of each event, or in the first batch of all events of all batches. Laplace's estimate if not given.
         sample_weight : array_like, shape (T,), optional
         topics : array_like of str, shape (T,), optional
         times : array_like, shape (T, N), optional
@@ -153,19 +153,19 @@ class IncrementalPool(BasePool):
         return self._known().stream if "_fitted" in self.__dict__ else None
 
     def _stream(self, classes: Labels, prior: Given) -> Stream:
-        """Empty stream with the classes, prior and floors of the pool."""
+        """Return an empty stream with the classes, prior and floors of the pool."""
         if self.binary_only and len(classes) > 2:
             raise OutcomeError(f"Only binary classification is supported. There are {len(classes)} classes.")
         self._options()
         return Stream(classes.tolist(), prior=prior, floor=self.floor, pool_floor=self.pool_floor)
 
     def _begin(self, fitted: FitState) -> None:
-        """Replace the result of an earlier fit, and note the weight of its events as forgotten."""
+        """Replace the result of an earlier fit by an empty one, and record the weight of its events as forgotten."""
         forgotten = self._fitted.events if "_fitted" in self.__dict__ else None
         self._fitted = replace(fitted, forgotten=forgotten)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write this fitted pool to a file, from which `op.load` makes it again; see `op.save`."""
+        """Write this fitted pool to a file, from which `op.load` restores it; see `op.save`."""
         write(self, path, estimator_kinds(type(self)))
 
     def __getstate__(self) -> dict[str, Any]:
@@ -174,7 +174,7 @@ class IncrementalPool(BasePool):
         return state
 
     def _saved(self) -> dict[str, Any]:
-        """Fields to save, by name, all from one state of the stream even if other threads change it."""
+        """Return the fields to save, by name, all from one state of the stream even if other threads change it."""
         kept = self._known()
         if kept.stream is not None:
             now = type(self)(**self.get_params(deep=False))
@@ -257,7 +257,7 @@ _TYPE = re.compile(r"[<>|=]?(?:[biuf][1-8]?|U\d*|O8?)")
 
 
 def _labels(classes: tuple[object, ...], kind: str) -> np.ndarray:
-    """Labels as an array of the type `kind`; a SavedPoolError if they have another type."""
+    """Return labels as an array of the type `kind`; a SavedPoolError if they have another type."""
     array = np.empty(0)
     with suppress(TypeError, ValueError, OverflowError):
         # Text takes as much room as it needs, whatever the file says.
@@ -267,7 +267,7 @@ def _labels(classes: tuple[object, ...], kind: str) -> np.ndarray:
 
 
 def estimator_kinds(*estimators: type[Any]) -> Kinds:
-    """Kinds in the files of these estimators."""
+    """Return the kinds of these estimators in files."""
     return Kinds(
         *KINDS,
         replace(Kind.of("columns", ExpertColumns, _check_layout), optional=("scales",)),

@@ -33,9 +33,9 @@ EVENTS = 1 << 17
 
 
 def column_names(X: object) -> tuple[str, ...] | None:
-    """The names of the columns of a data frame, or of a named series, as text; None for anything else.
+    """Return the column names of a data frame, or name of a series, as text; None for anything else.
 
-    Raises ExpertError if a name stands twice.
+    Raises ExpertError if a name is repeated.
     """
     columns = getattr(X, "columns", None)
     if columns is not None:
@@ -51,15 +51,15 @@ def column_names(X: object) -> tuple[str, ...] | None:
 
 
 def row_keys(values: object) -> Given:
-    """Index of a pandas object; None for anything else."""
+    """Return the index of a pandas object; None for anything else."""
     index = getattr(values, "index", None)
     return index if hasattr(index, "get_indexer") else None
 
 
 def aligned(values: Given, keys: Given, what: str) -> Given:
-    """`values` with rows in the order of `keys`, if both have an index.
+    """Return `values` with rows in the order of `keys`, if both have an index.
 
-    Raises ShapeError if they do not hold the same keys.
+    Raises ShapeError if the two do not have the same keys.
     """
     own = None if keys is None else row_keys(values)
     if own is None or own.equals(keys):
@@ -77,10 +77,9 @@ def aligned(values: Given, keys: Given, what: str) -> Given:
 
 
 def event_weights(sample_weight: npt.ArrayLike | None, events: int) -> Array:
-    """Frequencies of the events of a fit, (T,); ones if not given.
+    """Return the weights of the events of a fit, (T,), the number of times that each counts; 1 if not given.
 
-    Raises ShapeError or ArgumentError if there is not one for each event, one is negative or not finite, or all are
-    zero.
+    Raises ShapeError or ArgumentError unless there is a weight for each event, finite, from 0, and one is above 0.
     """
     weight = frequencies(sample_weight, events)
     if events and not weight.any():
@@ -90,22 +89,22 @@ def event_weights(sample_weight: npt.ArrayLike | None, events: int) -> Array:
 
 @dataclass(frozen=True)
 class ExpertColumns:
-    """Layout of the columns: experts, and their classes where each has a column."""
+    """Layout of the columns of X: the experts, and their classes if each class has a column."""
 
     experts: tuple[str, ...]  # N names
     # names of the columns, expert by expert, the classes of each in the order of `classes`; None if they have no names
     columns: tuple[str, ...] | None
     classes: tuple[str, ...]  # K labels, as text
-    width: int  # columns of each expert: K, or 1 where binary forecasts stand in one column
-    # whether events have options of their own, so that classes are positions of these, and K is of no account
+    width: int  # number of columns of each expert: K, or 1 if a column has the probability of the second of two classes
+    # whether events have options of their own, of which classes are the positions, so that K may differ
     own: bool = False
-    scales: Mapping[str, str] | None = None  # of experts who gave levels, as they are written
+    scales: Mapping[str, str] | None = None  # scales, as text, of experts who gave levels
 
     @classmethod
     def of_columns(cls, names: tuple[str, ...] | None, count: int, labels: Labels, deep: bool) -> ExpertColumns:
-        """The layout of `count` columns; `deep` if they were the last two axes of an array.
+        """Return the layout of `count` columns; `deep` if experts and classes were the last two axes of an array.
 
-        Raises ShapeError if the columns do not make up whole experts.
+        Raises ShapeError if the number of columns is not a multiple of the number of classes.
         """
         classes = tuple(label_text(label) for label in labels.tolist())
         k = len(classes)
@@ -124,7 +123,7 @@ class ExpertColumns:
 
     @classmethod
     def of_forecasts(cls, forecasts: Forecasts) -> ExpertColumns:
-        """The layout that the dense view of some forecasts has."""
+        """Return the layout of the dense array of `forecasts`."""
         classes, experts = tuple(label_text(label) for label in forecasts.classes), forecasts.experts
         own, scales = forecasts.options is not None, scale_texts(forecasts.scales) or None
         if len(classes) == 2:
@@ -133,7 +132,7 @@ class ExpertColumns:
         return cls(experts, columns, classes, len(classes), own, scales)
 
     def widened(self, experts: tuple[str, ...]) -> ExpertColumns:
-        """Layout with columns for the experts who joined."""
+        """Return the layout with columns for the new ones among `experts`."""
         if experts == self.experts:
             return self
         columns = experts if self.width == 1 else tuple(f"{e}:{label}" for e in experts for label in self.classes)
@@ -145,10 +144,10 @@ class ExpertColumns:
         return len(self.experts) * self.width
 
     def arrange(self, q: Array, names: tuple[str, ...] | None, who: str) -> Array:
-        """Columns (T, C) in this layout's order, NaN for absent ones; by position unless both sides have names.
+        """Return columns `q` (T, C) in this layout's order, NaN for absent ones; by position unless both have names.
 
-        Raises ExpertError if a column is none of these. Raises ShapeError if there are more or fewer columns, and no
-        names to tell which.
+        Raises ExpertError for a column of an unknown expert, and ShapeError for a wrong number of columns without
+        names.
         """
         if names is None or self.columns is None:
             if q.shape[1] != self.count:
@@ -170,16 +169,16 @@ class ExpertColumns:
         return placed
 
     def forecasts(self, columns: Array) -> tuple[Array, int]:
-        """Arranged columns as (T, N), or (T, N, K) when K > 2; and how many rows over classes were normalised."""
+        """Return arranged columns as (T, N), or (T, N, K) when K > 2, and how many rows over classes were rescaled."""
         if self.width == 1:
             return columns, 0
         q, rounded = normalised(columns.reshape(len(columns), len(self.experts), self.width))
         return (q[..., 1] if self.width == 2 else q), rounded
 
     def check(self, forecasts: Forecasts) -> None:
-        """Raise an error for forecasts by other experts or about other classes.
+        """Raise an error for forecasts by other experts or with other classes.
 
-        Raises ExpertError or OutcomeError if there are any.
+        The error is an ExpertError or an OutcomeError.
         """
         classes, own = tuple(label_text(label) for label in forecasts.classes), forecasts.options is not None
         if own != self.own:
@@ -192,14 +191,14 @@ class ExpertColumns:
             raise ExpertError(f"expert {unknown[0]!r} was not there in fit; leave them out with select_experts()")
 
     def dense(self, forecasts: Forecasts) -> Array:
-        """The dense view of checked forecasts, with this layout's experts."""
+        """Return the dense array of checked `forecasts`, with this layout's experts."""
         if forecasts.experts == self.experts:
             return forecasts.X
         return forecasts.dense(experts=self.experts)
 
 
 def experts_by_class(names: tuple[str, ...] | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Experts and classes in column names ``expert:class`` if each expert has each of two or more classes; else none.
+    """Return experts and classes of columns ``expert:class`` if each expert has all of two or more classes; else ().
 
     >>> experts_by_class(("ann:no", "ann:yes", "bob:no", "bob:yes")), experts_by_class(("ann", "bob"))
     ((('ann', 'bob'), ('no', 'yes')), ((), ()))
@@ -212,10 +211,9 @@ def experts_by_class(names: tuple[str, ...] | None) -> tuple[tuple[str, ...], tu
 
 
 def settled_classes(labels: Labels, given: Given, names: tuple[str, ...] | None, q: Array) -> Labels:
-    """Sorted classes of a fit: from `given`, else from column names, else from the labels of resolved events.
+    """Return the sorted classes of a fit: `given`, else those in column names, else the labels of resolved events.
 
-    Raises OutcomeError if the outcomes do not say what the classes are, or the forecasts, (T, C) or (T, N, K), are on
-    more of them.
+    Raises OutcomeError if the outcomes do not determine the classes, or the forecasts `q` have more classes.
     """
     columns = experts_by_class(names)[1]
     if given is not None:
@@ -235,7 +233,7 @@ def settled_classes(labels: Labels, given: Given, names: tuple[str, ...] | None,
 
 
 def _given_classes(given: Given, named: bool) -> Labels:
-    """Classes as the user gave them; columns without names stand in sorted order, so another order is refused."""
+    """Return the classes that the user gave; if columns have no names, an error unless they are sorted."""
     labels_given(given, "classes", OutcomeError)
     values = np.asarray(given, dtype=object if isinstance(given, (list, tuple)) else None).ravel()
     labels, known = read_labels(values, values.tolist())
@@ -251,7 +249,7 @@ def _given_classes(given: Given, named: bool) -> Labels:
 
 
 def _typed(columns: tuple[str, ...], labels: Labels) -> Labels | None:
-    """Classes in column names, in the type of the outcomes; None if the outcomes are not among them."""
+    """Return classes in column names, in the type of the outcomes; None if an outcome is not among them."""
     texts = {label_text(label) for label in np.unique(labels).tolist()}
     if not columns or not texts <= set(columns):
         return None
@@ -275,7 +273,7 @@ FEWEST, FIRST = 3, 64
 
 
 def classes_by_sums(q: Array, seen: int) -> int | None:
-    """Least number above `seen` of adjacent columns that add up to 1 in every complete row; None if there is none.
+    """Return the least K above `seen` such that every K adjacent columns add up to 1 in complete rows; None if none.
 
     >>> classes_by_sums(np.array([[0.2, 0.3, 0.5], [0.1, 0.1, 0.8], [0.6, 0.2, 0.2]]), 2)
     3
@@ -284,7 +282,7 @@ def classes_by_sums(q: Array, seen: int) -> int | None:
 
 
 def _add_up(q: Array, number: int) -> bool:
-    """Whether each `number` adjacent columns add up to 1 in every complete row."""
+    """Return True if every `number` adjacent columns add up to 1 in every complete row."""
     if q.shape[1] % number or (len(q) > FIRST and not _add_up(q[:FIRST], number)):
         return False
     rows = q[~np.isnan(q).any(axis=1)]
@@ -295,14 +293,14 @@ def _add_up(q: Array, number: int) -> bool:
 
 
 def pair_notes(q: Array) -> tuple[Note, ...]:
-    """Note that columns, each read as an expert, may be pairs of two classes; () unless each pair adds up to 1."""
+    """Note that columns, each read as an expert, may be pairs of two classes; () unless each pair sums to 1."""
     if q.ndim != 2 or not _add_up(q, 2):
         return ()
     return (finding("pairs", count=q.shape[1] // 2),)
 
 
 def flattened(q: Array, classes: int) -> tuple[Array, bool]:
-    """X with experts and classes on one axis, and whether these had two axes."""
+    """Return X with experts and classes on one axis, and True if these had two axes."""
     if q.ndim == 2:
         return q, False
     if q.ndim != 3 or q.shape[2] != classes:
@@ -322,7 +320,7 @@ def without(**given: Given) -> None:
 
 @contextmanager
 def in_our_terms(name: str, error: type[OpinionPoolError] = ShapeError) -> Iterator[None]:
-    """Context manager that converts scikit-learn's errors about the argument `name` into `error`, with their text."""
+    """Context manager that converts scikit-learn's errors about the argument `name` to `error`, with the same text."""
     try:
         yield
     except OpinionPoolError:
@@ -334,7 +332,7 @@ def in_our_terms(name: str, error: type[OpinionPoolError] = ShapeError) -> Itera
 
 
 def experts_of(X: Given, fitted: ExpertColumns | None) -> tuple[str, ...]:
-    """Names of the experts in the columns of X: the columns' names, else the names of the fit by position."""
+    """Return names of the experts in the columns of X: the columns' names, else the names of the fit by position."""
     width = np.shape(X)[1] if np.ndim(X) == 2 else 1
     by_place = fitted.experts if fitted is not None and len(fitted.experts) == width else numbered(width)
     return column_names(X) or by_place
@@ -343,10 +341,10 @@ def experts_of(X: Given, fitted: ExpertColumns | None) -> tuple[str, ...]:
 def columns_of(
     X: Given, estimator: BaseEstimator, scales: Mapping[str, Scale], fitted: ExpertColumns | None = None
 ) -> Array:
-    """X as float64, (T, C) or (T, N, K), with levels as probabilities; a vector becomes one column for one expert.
+    """Return X as float64, (T, C) or (T, N, K), with levels as probabilities; a vector becomes one column.
 
-    `fitted` are the columns of the fit, where X is to be answered. Raises ShapeError or NotANumberError if X is no
-    array of numbers, or lacks an axis.
+    `fitted` are the columns of the fit, if X is to be pooled. Raises ShapeError or NotANumberError if X is not an array
+    of numbers with enough axes.
     """
     if scales and not hasattr(X, "toarray"):
         X = coded(X, experts_of(X, fitted), scales)
@@ -381,7 +379,7 @@ def columns_of(
 
 
 def labels_of(y: Given, events: int, who: str, classes: Given = None) -> tuple[Labels, npt.NDArray[np.bool_]]:
-    """Labels of the resolved events, and mask of the resolved events, (T,).
+    """Return labels of the resolved events, and True for each resolved event, (T,).
 
     Raises OutcomeError if `y` is not a column of labels, one for each event.
     """
@@ -401,7 +399,7 @@ def labels_of(y: Given, events: int, who: str, classes: Given = None) -> tuple[L
 def timed(
     forecasts: Forecasts, layout: ExpertColumns, names: tuple[str, ...] | None, times: Given, who: str
 ) -> Forecasts:
-    """The forecasts with the time at which each was made."""
+    """Return the forecasts with the time at which each was made."""
     by_expert = times_by_expert(times, np.empty((len(forecasts.events), 0)), layout, names, who)
     return replace(forecasts, made=by_expert[forecasts.event_index, forecasts.expert_index])
 
@@ -409,9 +407,9 @@ def timed(
 def times_by_expert(
     times: Given, forecasts: Array, layout: ExpertColumns, names: tuple[str, ...] | None, who: str
 ) -> npt.NDArray[np.datetime64]:
-    """Time at which each forecast was made, (T, N), from columns like those of X or a column per expert.
+    """Return the time at which each forecast was made, (T, N), from columns like those of X or a column per expert.
 
-    Raises ShapeError or ArgumentError if there is not one for each.
+    Raises ShapeError or ArgumentError unless there is a time for each forecast.
     """
     given = np.asarray(times)
     read = times_of_cells(given, (len(forecasts), given.shape[1] if given.ndim == 2 else len(layout.experts)))
@@ -425,6 +423,6 @@ def times_by_expert(
 
 
 def label_array(labels: tuple[object, ...]) -> Labels:
-    """Labels as an array of their own type if they share one, else of objects."""
+    """Return labels as an array of their own type if they share one, else of objects."""
     same = len({type(label) for label in labels}) == 1
     return np.array(labels) if same else np.array(labels, dtype=object)

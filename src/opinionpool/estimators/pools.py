@@ -1,7 +1,6 @@
 """Every pool as a scikit-learn classifier.
 
-X holds the forecasts, events x experts, and y the outcomes; `opinionpool.estimators.base.BasePool` says in which
-forms.
+X has the forecasts, events x experts, and y the outcomes; `opinionpool.estimators.base.BasePool` describes both.
 """
 
 from __future__ import annotations
@@ -34,37 +33,36 @@ from opinionpool.pools.training import Weights
 
 @dataclass(eq=False, repr=False)
 class GaussianPool(IncrementalPool):
-    """Log-odds of the experts weighed by their calibration, accuracy and correlation (the paper; model.md).
+    """Gaussian pool: log-odds weighted by the experts' calibration, accuracy and correlation (paper; model.md).
 
     Parameters
     ----------
     structure : {"auto", "full", "common", "exchangeable", "independent"}
-        What correlations are learned: one for each pair, one for all, all experts alike, or none. "auto" is the
-        default rule, for any number of events; with `beliefs` None it is "full".
+        Correlations between experts: one for each pair, one for all pairs, one with all experts equal, or none. "auto"
+        is the default rule, for any number of events; if `beliefs` is None it is "full".
     beliefs : Beliefs, "default" or None
-        What is believed of the experts, by their names (columns without names are ``expert_1`` ...). "default" is
-        ``op.Beliefs()``, what is assumed of any panel. None: the data alone, an error where they do not determine the
-        weights.
+        Beliefs about the experts, by name (columns without names are ``expert_1`` ...). "default" is ``op.Beliefs()``,
+        which suits any panel. None: only the data are used, with an error if they do not determine the weights.
     class_model : {"auto", "symmetric", "full"}
-        K > 2: one weight per expert for all classes, or weights that differ between classes; "auto" averages
-        both by how probable they are. With `beliefs` None, "auto" is "symmetric", and "full" is linear discriminant
-        analysis.
+        If K > 2: one weight per expert for all classes, or weights that differ between classes; "auto" averages both
+        by their posterior probabilities. If `beliefs` is None, "auto" is "symmetric", and "full" is linear
+        discriminant analysis.
     scale : str, sequence or mapping, optional
-        What levels X has instead of probabilities, such as ``"1-10"`` or ``("no", "unsure", "yes")``; of some columns
-        only, ``{"judge_a": "1-5"}``. Levels are numbers or text.
+        Scale of levels that X has instead of probabilities, such as ``"1-10"`` or ``("no", "unsure", "yes")``, or by
+        column ``{"judge_a": "1-5"}``. Levels are numbers or text.
     floor, pool_floor : float
         The least probability taken from an expert and given as an answer (model.md, section 4).
 
     Attributes
     ----------
     panel_ : Panel, or FullPanel where classes differ
-        That answers: its biases and calibrations are of experts weighed together, and not those of each by itself,
-        which ``state_.to_frame()`` and the command ``experts`` show.
+        Panel that pools. Its biases and calibrations are those of experts weighted together; those of each expert by
+        itself are in ``state_.to_frame()`` and in the output of the command ``experts``.
     weights_ : ndarray, shape (N,)
     weight_intervals_ : ndarray, shape (N, 2)
     posterior_ : Posterior or None
-        A mixture of normals of intercept and weights, and a table of what was learned of the hyperparameters.
-        None where that is not known.
+        Mixture of normal distributions of intercept and weights, and a table of the hyperparameters' posterior; None
+        if unknown.
     prior_ : ndarray, shape (K,), or None
     classes_ : ndarray, shape (K,)
     n_events_ : float
@@ -97,7 +95,7 @@ class GaussianPool(IncrementalPool):
         topics: npt.ArrayLike | None = None,
         times: npt.ArrayLike | None = None,
     ) -> Array:
-        """Credible interval of the pooled probability, given the posterior of the weights.
+        """Return credible intervals of the pooled probability, given the posterior of the weights.
 
         Parameters
         ----------
@@ -108,16 +106,16 @@ class GaussianPool(IncrementalPool):
         Returns
         -------
         ndarray, shape (T, 2), or (T, K, 2) when K > 2
-            Of the probability of ``classes_[1]``, or of each class; lower and upper end.
+            Lower and upper end for the probability of ``classes_[1]``, or of each class.
 
         Raises
         ------
         NotFittedError
             Before `fit`.
         LearningError
-            If it is not known, as with `beliefs` None, and for crowds.
+            If there is no posterior, as with `beliefs` None or for crowds.
         ArgumentError
-            For a level outside (0, 1).
+            If `level` is outside (0, 1).
 
         Examples
         --------
@@ -141,13 +139,13 @@ class GaussianPool(IncrementalPool):
 
     @property
     def weight_intervals_(self) -> Array:
-        """The 90% credible interval of each weight, (N, 2); NaN where unknown."""
+        """90% credible interval of each weight, (N, 2); NaN if unknown."""
         check_is_fitted(self)
         return np.stack(self.state_.weight_interval(), axis=-1)
 
     @property
     def posterior_(self) -> Posterior | None:
-        """Posterior of intercept and weights, or None."""
+        """Posterior of intercept and weights; None if unknown."""
         check_is_fitted(self)
         return self.state_.posterior
 
@@ -171,7 +169,7 @@ class GaussianPool(IncrementalPool):
 
     @property
     def panel_(self) -> PoolingPanel:
-        """The panel of experts that was learned."""
+        """Panel of experts with the learned parameters."""
         check_is_fitted(self)
         state = self.state_
         assert isinstance(state, FittedPanel)
@@ -180,9 +178,9 @@ class GaussianPool(IncrementalPool):
 
 @dataclass(eq=False, repr=False)
 class LinearPool(IncrementalPool):
-    """LinOps: a weighted mean of the probabilities, the weights by maximum likelihood (model.md, section 6).
+    """LinOps: weighted mean of the probabilities, with weights by maximum likelihood (model.md, section 6).
 
-    Where forecasts are missing the weights are renormalised over those present.
+    Where forecasts are missing, weights are rescaled to sum to 1 over the experts present.
 
     Parameters
     ----------
@@ -205,9 +203,9 @@ class LinearPool(IncrementalPool):
 
 @dataclass(eq=False, repr=False)
 class LogPool(IncrementalPool):
-    """LogOps: a weighted sum of contrasts; weights and intercept by maximum likelihood (logistic regression).
+    """LogOps: weighted sum of contrasts; weights and intercept by maximum likelihood (logistic regression).
 
-    A missing expert counts as repeating the prior.
+    A missing forecast is treated as equal to the prior.
 
     Parameters
     ----------
@@ -230,7 +228,7 @@ class LogPool(IncrementalPool):
 
 
 class IndependentPool(IncrementalPool):
-    """IndOps: the sum of the contrasts, for calibrated experts with independent errors.
+    """IndOps: sum of the contrasts (log-odds less the prior's), for calibrated experts with independent errors.
 
     Parameters
     ----------
@@ -248,7 +246,7 @@ class IndependentPool(IncrementalPool):
 
 
 class AveragePool(IncrementalPool):
-    """AvgOps: the mean probability of the experts present.
+    """AvgOps: mean probability of the experts present.
 
     Parameters
     ----------
@@ -266,7 +264,7 @@ class AveragePool(IncrementalPool):
 
 @dataclass(eq=False, repr=False)
 class GeometricPool(IncrementalPool):
-    """Geometric mean of the odds, which is the mean of the log-odds, over the experts who answered.
+    """Geometric mean of the odds, that is the mean of the log-odds, of the experts present.
 
     Parameters
     ----------
@@ -287,7 +285,7 @@ class GeometricPool(IncrementalPool):
 
 
 class MedianPool(IncrementalPool):
-    """The median probability of the experts present.
+    """Median probability of the experts present.
 
     Parameters
     ----------
@@ -323,12 +321,12 @@ class RecentMedianPool(IncrementalPool):
 
 @dataclass(eq=False, repr=False)
 class TrimmedPool(IncrementalPool):
-    """The mean probability without the highest and the lowest.
+    """Mean probability of the experts present without the highest and the lowest.
 
     Parameters
     ----------
     trim : float, default 0.1
-        The fraction cut off at each end, from 0 (the average) to 0.5 (the median); its source is in
+        Fraction cut off at each end, from 0 (the average) to 0.5 (the median); for the default's source see
         `opinionpool.pools.averages.Trimmed`.
     scale, floor, pool_floor
         As for `GaussianPool`.
@@ -346,12 +344,12 @@ class TrimmedPool(IncrementalPool):
 
 @dataclass(eq=False, repr=False)
 class ExtremizedPool(IncrementalPool):
-    """Mean log-odds of the experts who answered, moved away from the prior by a factor.
+    """Mean log-odds of the experts present, moved away from the prior by a factor.
 
     Parameters
     ----------
     factor : float, default 3 ** 0.5
-        Its source is in `opinionpool.pools.logarithmic.Extremized`.
+        Factor; for the default's source see `opinionpool.pools.logarithmic.Extremized`.
     scale, floor, pool_floor
         As for `GaussianPool`.
 
@@ -368,12 +366,12 @@ class ExtremizedPool(IncrementalPool):
 
 @dataclass(eq=False, repr=False)
 class RecalibratedPool(IncrementalPool):
-    """Mean log-odds of the experts who answered, with a learned intercept and slope.
+    """Mean log-odds of the experts present, with a learned intercept and slope.
 
     Parameters
     ----------
     penalty : float, default 1.0
-        How firmly intercept 0 and slope 1 are believed, in events.
+        Weight of the belief in intercept 0 and slope 1, in events.
     scale, floor, pool_floor
         As for `GaussianPool`.
 
@@ -391,15 +389,15 @@ class RecalibratedPool(IncrementalPool):
 
 @dataclass(eq=False, repr=False)
 class BetaLinearPool(IncrementalPool):
-    """The linear pool, moved away from 1/2 by a beta distribution that is learned; two classes only.
+    """Linear pool moved away from 1/2 by a learned beta distribution; two classes only.
 
     Parameters
     ----------
     weights : mapping of str to float, or array_like, shape (N,), optional
-        By expert name, or in the order of the columns; scaled to sum to 1. If not given, learned where the events are
-        many enough, else equal.
+        By expert name, or in the order of the columns; rescaled to sum to 1. If not given, learned if there are enough
+        events, else equal.
     penalty : float, default 1.0
-        How firmly the linear pool itself, a = b = 1, is believed, in events.
+        Weight of the belief in the linear pool itself, a = b = 1, in events.
     scale, floor, pool_floor
         As for `GaussianPool`.
 

@@ -1,4 +1,4 @@
-"""Pictures of a fitted pool, a panel, an explanation or a comparison: each function draws on Axes and returns them."""
+"""Plots of a fitted pool, a panel, an explanation or a comparison; each function draws on Axes and returns them."""
 
 from opinionpool.plots.panels import (
     correlation as correlation,

@@ -1,4 +1,4 @@
-"""The style of all drawings, and the figures of the paper: numbers in, Axes out; nothing is computed here."""
+"""Style of all drawings, and the figures of the paper, drawn on Axes from given numbers."""
 
 from __future__ import annotations
 
@@ -54,16 +54,16 @@ LOOKS = (
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """One method in a figure of scores."""
+    """Scores of one method in a figure."""
 
     label: str
-    mean: Array  # (P,)
+    mean: Array  # (P,); mean scores
     error: Array  # (P,); standard errors
-    expected: Array | None = None  # (P,); what it comes to with unlimited training data
+    expected: Array | None = None  # (P,); expected scores with unlimited training data
 
 
 def figure() -> tuple[Figure, Axes]:
-    """A new figure of one column, with its Axes. Raises OpinionPoolError if Matplotlib is not installed."""
+    """Return a new figure of one column, with its Axes; an OpinionPoolError if Matplotlib is not installed."""
     with styled():
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
@@ -95,7 +95,7 @@ def family(
     title: str,
     every: int = 1,
 ) -> Axes:
-    """One curve, name and values (P,), for each value of a parameter, which `title` names; markers `every` so many."""
+    """Draw one curve (name, values (P,)) for each value of a parameter named `title`; marker `every` so many points."""
     with styled():
         for place, (label, y) in enumerate(curves):
             shift = place * every // max(len(curves), 1)
@@ -105,7 +105,7 @@ def family(
 
 
 def scores(axes: Axes, numbers: Numbers, lines: Sequence[Line], *, labels: tuple[str, str]) -> Axes:
-    """Mean scores by the number of experts, (P,), with bands of `BAND` standard errors, and thin lines expected."""
+    """Draw mean scores by number of experts with bands of `BAND` standard errors, expected scores as thin lines."""
     with styled():
         for place, line in enumerate(lines):
             colour = LOOKS[place][0]
@@ -125,7 +125,7 @@ def scores(axes: Axes, numbers: Numbers, lines: Sequence[Line], *, labels: tuple
 
 @contextmanager
 def styled() -> Iterator[None]:
-    """The style that all drawings share, while one is drawn. Raises OpinionPoolError if Matplotlib is not installed."""
+    """Context manager with the style of all drawings; an OpinionPoolError if Matplotlib is not installed."""
     try:
         from matplotlib import rc_context
     except ImportError:

@@ -1,4 +1,4 @@
-"""Pictures of panels, answers and comparisons on Matplotlib's Axes."""
+"""Plots of panels, answers and comparisons on Matplotlib's Axes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ GRID: Any = {"visible": True, "color": "#e4e4e4", "linewidth": 0.5}
 
 
 def _axes(ax: Axes | None, height: float) -> Axes:
-    """The given Axes, else Axes of a new figure of that height in inches."""
+    """Return the given Axes, or else Axes of a new figure of `height` inches."""
     if ax is None:
         from matplotlib import pyplot
 
@@ -45,16 +45,16 @@ def _axes(ax: Axes | None, height: float) -> Axes:
 
 
 def weights(fitted: Any, ax: Axes | None = None, *, level: float = 0.9) -> Axes:  # noqa: ANN401 - estimators too
-    """Weights with their credible intervals, the largest at the top.
+    """Plot the weights with their credible intervals, the largest at the top.
 
     Parameters
     ----------
-    fitted : fitted estimator, what a fit leaves, Panel, or WeightTable
-        Of a pool that has weights.
+    fitted : fitted estimator, its ``state_``, Panel, or WeightTable
+        Result of a pool with weights.
     ax : Axes, optional
         Drawn on a new figure if not given.
     level : float, default 0.9
-        Of the intervals, each by itself; a panel without outcomes has none.
+        Probability of each interval; a panel that was not fitted has no intervals.
 
     Returns
     -------
@@ -83,7 +83,7 @@ def weights(fitted: Any, ax: Axes | None = None, *, level: float = 0.9) -> Axes:
 
 
 def _rows(ax: Axes, names: Sequence[str], value: Array, low: Array, high: Array) -> bool:
-    """Draw one row per name with a point and its interval, the first on top; return True if any interval is known."""
+    """Draw one row per name with a point and its interval, first at the top; return True if there is an interval."""
     y = np.arange(len(names))[::-1]
     known = np.isfinite(low)
     ax.hlines(y[known], low[known], high[known], color=POOL, alpha=0.5, linewidth=2)
@@ -111,11 +111,11 @@ def _weight_table(fitted: Any, level: float) -> WeightTable:  # noqa: ANN401
 
 
 def correlation(panel: Any, ax: Axes | None = None) -> Axes:  # noqa: ANN401
-    """Correlations of the experts' errors, given the outcome, from -1 (red) to 1 (blue), similar experts side by side.
+    """Plot correlations of experts' errors given the outcome, from -1 (red) to 1 (blue), similar experts together.
 
     Parameters
     ----------
-    panel : Panel, fitted GaussianPool, what its fit leaves, or SharedErrors
+    panel : Panel, fitted GaussianPool, its ``state_``, or SharedErrors
     ax : Axes, optional
 
     Returns
@@ -164,14 +164,14 @@ def _errors(panel: Any) -> SharedErrors:  # noqa: ANN401
 def reliability(
     probabilities: npt.ArrayLike | ReliabilityCurve, outcomes: npt.ArrayLike | None = None, ax: Axes | None = None
 ) -> Axes:
-    """Observed frequencies by forecast probability (isotonic regression), with a consistency band.
+    """Plot observed frequencies by forecast probability (isotonic regression), with a band for calibrated forecasts.
 
     Parameters
     ----------
     probabilities : array_like, shape (T,), or (T, K) for K > 2; or ReliabilityCurve
-        Of events out of sample, such as ``comparison.answers["gaussian"]``; NaN where there is none.
+        Out-of-sample probabilities of events, such as ``comparison.answers["gaussian"]``; NaN where missing.
     outcomes : array_like of int, shape (T,)
-        Positions of the classes that happened, -1 where not resolved, such as ``forecasts.outcomes``.
+        Positions of the classes that happened, such as ``forecasts.outcomes``; -1 where not resolved.
     ax : Axes, optional
 
     Returns
@@ -200,7 +200,7 @@ def reliability(
 
 
 def _check_order(given: npt.NDArray[Any], outcomes: npt.NDArray[Any]) -> None:
-    """Refuse fractional outcomes, which show that the arguments are in scikit-learn's order."""
+    """Raise an error for fractional outcomes, which show that the arguments are in scikit-learn's order."""
     known = outcomes[~np.isnan(outcomes)] if outcomes.dtype.kind == "f" else np.zeros(1)
     if not (known % 1).any():
         return
@@ -211,7 +211,7 @@ def _check_order(given: npt.NDArray[Any], outcomes: npt.NDArray[Any]) -> None:
 
 
 def learning(curve: LearningCurve, ax: Axes | None = None) -> Axes:
-    """Mean scores out of sample by how many resolved events were learned from, beside the simple average.
+    """Plot mean out-of-sample scores by the number of resolved events in the fit, beside the simple average's.
 
     Parameters
     ----------
@@ -244,7 +244,7 @@ def learning(curve: LearningCurve, ax: Axes | None = None) -> Axes:
 
 
 def gains(comparison: Comparison, ax: Axes | None = None) -> Axes:
-    """How much each pool's mean score is above or below that of the simple average, with intervals.
+    """Plot each pool's mean score less that of the simple average, with intervals.
 
     Parameters
     ----------
@@ -267,7 +267,7 @@ def gains(comparison: Comparison, ax: Axes | None = None) -> Axes:
 
 
 def rates(found: Rates, ax: Axes | None = None, *, rivals: bool = True) -> Axes:
-    """Shares of events that happen, by group, with their credible intervals, beside other estimates.
+    """Plot shares of events that happen, by group, with their credible intervals, beside other estimates.
 
     Parameters
     ----------
@@ -304,7 +304,7 @@ def rates(found: Rates, ax: Axes | None = None, *, rivals: bool = True) -> Axes:
 
 
 def waterfall(explanation: Explanation, ax: Axes | None = None, *, of: object = None) -> Axes:
-    """From the prior to the answer: what each expert's forecast adds, on a scale even in log-odds.
+    """Plot the way from the prior to the answer: each expert's contribution, on an axis that is linear in log-odds.
 
     Parameters
     ----------
@@ -312,7 +312,7 @@ def waterfall(explanation: Explanation, ax: Axes | None = None, *, of: object = 
         From `opinionpool.explain` or `opinionpool.explain_event`, by a pool of log-odds.
     ax : Axes, optional
     of : class label, optional
-        Whose probability is drawn; the second of two classes if not given, the most probable one of more.
+        Class whose probability is drawn; if not given, the second of two classes, or the most probable of more.
 
     Returns
     -------
@@ -321,7 +321,7 @@ def waterfall(explanation: Explanation, ax: Axes | None = None, *, of: object = 
     Raises
     ------
     ArgumentError
-        If the pool is one of probabilities, or there is no such class.
+        If the pool averages probabilities, or there is no such class.
     """
     expect_type(explanation, Explanation, "explanation")
     at = _class_of(explanation, of)
@@ -363,5 +363,5 @@ def _class_of(explanation: Explanation, of: object) -> int:
 
 
 def _plain(name: str) -> str:
-    """A name with dollar signs escaped, so that Matplotlib does not parse it as a formula."""
+    """Return `name` with dollar signs escaped, so that Matplotlib does not parse it as a formula."""
     return name.replace("$", r"\$")
