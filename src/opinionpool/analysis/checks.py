@@ -54,16 +54,16 @@ class Check:
     code : str
         One of `CODES`.
     expert : str or None
-        Whom it is about; None for all.
+        The expert whom it is about; None for all experts.
     statistic : float or None
-        What was measured; the text says what it is.
+        The measured number, which the text explains.
     p : float or None
-        The p-value, corrected for looking at all experts; None where it is no test.
+        P-value, corrected for tests of all experts; None if nothing is tested.
     text : str
         One sentence, for people.
     serious : bool
-        Whether it departs from the model by more than chance explains, and so far that it matters. False: looked at and
-        found in order, or too little to look at.
+        Whether there is a departure from the model that is significant and large enough to matter. False if all is in
+        order, or there are too few data.
     """
 
     code: str
@@ -75,7 +75,7 @@ class Check:
 
 
 def family(code: str, tested: Sequence[Check], fine: str, idle: str, tests: int = 0) -> list[Check]:
-    """Alarms among `tests` tests (Holm), least p first; without any, a check saying `fine`, or `idle` if untested."""
+    """Alarms in `tested` (Holm, of `tests` tests), least p first; else one check: `fine`, or `idle` if untested."""
     if not tested:
         return [_in_order(code, idle)]
     adjusted = holm(np.array([each.p for each in tested]), tests)
@@ -132,7 +132,7 @@ def at_least(successes: int, trials: int, probability: float) -> float:
 
 
 def not_normal(values: Array) -> float:
-    """P-value of normality by Anderson and Darling's statistic (D'Agostino and Stephens 1986, table 4.9)."""
+    """P-value of Anderson and Darling's test that `values` are normal (D'Agostino and Stephens 1986, table 4.9)."""
     from scipy.special import log_ndtr
 
     n, z = len(values), np.sort(values - values.mean()) / values.std(ddof=1)
@@ -187,7 +187,7 @@ def spreads(residuals: Residuals) -> list[Check]:
 
 
 def _sides(residuals: Residuals, values: Array, outcome: Index) -> list[tuple[int, Array, Array]]:
-    """Yield each class with `EACH` or more values of both kinds: index, values where it happened, values where not."""
+    """Return each class with at least `EACH` values on both sides: index, `values` where it happened, and where not."""
     classes = [1] if residuals.classes == 2 else range(residuals.classes)
     if residuals.forecasts.options is not None:
         classes = []
@@ -297,7 +297,7 @@ def placeholders(forecasts: Forecasts) -> list[Check]:
 
 
 def _halves(forecast: Array) -> tuple[int, float, float]:
-    """Number of forecasts of 50%, p-value against neighbouring numbers (on the best grid), and their mean count."""
+    """Number of forecasts of 50%; its p-value against neighbouring values on a grid, and their mean number."""
 
     def times(value: float) -> int:
         return int((np.abs(forecast - value) < EQUAL).sum())
@@ -335,7 +335,7 @@ def duplicates(forecasts: Forecasts) -> list[Check]:
 
 
 def _codes(forecasts: Forecasts) -> Codes:
-    """Codes (3, N, T) of the forecasts, of the equal and of the opposite forecasts to look for; negative if missing."""
+    """Integer codes (3, N, T): of each forecast, of the same one again, and of its opposite; negative if missing."""
     t, n = forecasts.shape
     p = forecasts.probabilities if forecasts.probabilities.ndim > 1 else forecasts.probabilities[:, None]
     both = np.concatenate([p, 1.0 - p]).round(9)

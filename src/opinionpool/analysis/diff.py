@@ -85,7 +85,7 @@ class Diff(Tabular):
     events : pair of float
         Weight of the resolved events behind each pool.
     experts : tuple of ExpertChange
-        Those whose weights changed most first.
+        The experts, those whose weights changed most first.
     moves : tuple of Move
         Answers about events that are open in both, the largest move first; one for each class where there are more than
         two. Empty where there are no forecasts.
@@ -202,12 +202,12 @@ def diff(
 
 
 def alike(old: TrainedPool, new: TrainedPool) -> tuple[TrainedPool, TrainedPool]:
-    """Both pools with named classes; a pool whose classes have no names takes the other pool's."""
+    """Return both pools with named classes; a pool without names of classes takes the other pool's names."""
     return old.named(new.classes), new.named(old.classes)
 
 
 def _order_notes(found: Diff, old: Forecasts, new: Forecasts) -> list[Note]:
-    """Note if the old pool, or its forecasts, seem to be later than the new ones; empty list otherwise."""
+    """Notes if the old pool or its forecasts seem to be later than the new ones; an empty list otherwise."""
     texts = []
     waiting = {event for event, resolved in zip(new.events, new.resolved.tolist(), strict=True) if not resolved}
     # Outcomes that are taken back are few; those that are not known yet are most of what differs.
@@ -272,7 +272,7 @@ def _resolved(
 def _moves(
     old: TrainedPool, new: TrainedPool, stages: Stages | None, was: Forecasts, now: Forecasts
 ) -> tuple[Move, ...]:
-    """Move of the answer about each event, by step."""
+    """Moves of the answers about open events, each split into the parts due to `STEPS`."""
     if not now.events:
         return ()
     # Where a pool was fitted by another release, what this one makes of the same shows which part is the release's.
@@ -387,7 +387,7 @@ class Stages:
     # the old one with outcomes, forecasts, weights, dates, topics and groups of resolved events as the new one has
     # them, and without events that the new one does not have; None where nothing of this kind happened
     corrected: Stream | None
-    learned: Stream | None  # the same with the events resolved since, as the new one has them; None without any
+    learned: Stream | None  # `corrected` with the events resolved since, as in the new one; None if there are none
     corrections: tuple[str, ...]  # events with corrections
     gone: tuple[str, ...]  # events that the new stream does not have
     outcomes: tuple[str, ...]  # events that were resolved since
@@ -455,7 +455,7 @@ def _own_priors(state: StreamState) -> bool:
 
 
 def with_settings(settings: Stream, events: Stream) -> Stream | None:
-    """Stream of the events of `events` with the settings of `settings`; None if the former did not keep all events."""
+    """Stream with the events of `events` and the settings of `settings`; None if `events` has not kept all events."""
     state = events._settled()
     if not state.sample.complete:
         return None
@@ -475,7 +475,7 @@ def _same(one: Event, other: Event) -> bool:
 
 
 def _facts(event: Event) -> tuple[object, ...]:
-    """Facts of an event that a fit uses: date and time of asking if it has ended, group and topic."""
+    """Facts of an event that a fit uses: group, topic and, if it has ended, its date and the time of asking."""
     end = (event.time, event.asked) if event.settled else (None, None)
     return *end, event.group or "", event.topic or ""
 
@@ -485,7 +485,7 @@ def _numbers(prior: object) -> np.ndarray:
 
 
 def _stream(like: Stream, events: list[Event], names: list[str], known: int) -> Stream:
-    """Stream with the settings of `like`, of the given events and the experts who forecast these."""
+    """Stream with the settings of `like`, the given events, the first `known` experts and those with forecasts."""
     made = Stream(
         like.classes,
         prior=None if like.prior is None else logodds.public_probabilities(like.prior),

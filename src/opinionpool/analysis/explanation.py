@@ -45,34 +45,34 @@ class Explanation(Tabular):
     Attributes
     ----------
     event : str or None
-        Its name, where there is one.
+        Name of the event, if it has one.
     pool : str
         The pool's name.
     scale : {"log-odds", "probability"}
-        What contributions, start, intercept, shift and total are measured in. Probabilities in linear pools.
+        Unit of contributions, start, intercept, shift and total; probabilities in linear pools.
     classes : tuple
         K labels.
     experts : tuple of str
-        The n who answered, in the panel's order.
+        The n experts who answered, in the panel's order.
     probabilities : ndarray, shape (n,), or (n, K)
         Their forecasts.
     bias : ndarray, shape (n,), or (n, K)
-        How far from the prior each is taken to be when it knows nothing, in log-odds (6).
+        Log-odds less the prior's of each expert's forecasts without information (paper, equation 6).
     contrast : ndarray, shape (n,), or (n, K)
-        What they say beyond prior and bias, as far as extremes are believed (7).
+        Log-odds of each forecast less prior and bias, extremes moderated (equation 7).
     weights : ndarray, shape (n,), or None
-        In the sub-panel of these n (10); shares of the answer in linear pools. None where a weight is not one number.
+        Weights among these n experts (equation 10), or shares in linear pools; None if a weight is not one number.
     contributions : ndarray, shape (n,), or (n, K)
-        What each adds: weight times contrast, or share times probability.
+        What each expert adds: weight times contrast, or share times probability.
     without : ndarray, shape (n,), or (n, K)
-        What the pooled probability would be had this one not answered.
+        Pooled probability without this expert's forecast.
     prior : ndarray, shape (), or (K,)
-        The reference, a probability.
+        Prior probability.
     start : ndarray, shape (), or (K,)
-        What the rest is added to: the prior's log-odds; 0 in linear pools.
+        First term of the sum: the prior's log-odds; 0 in linear pools.
     intercept : ndarray, shape (), or (K,)
-        What the pool adds on its own account: an intercept, that is what it holds to be common to all experts, and how
-        far it does not believe a prior that was estimated.
+        What the pool adds whatever the forecasts are: the learned intercept (an error common to all experts), and the
+        believed prior less an estimated one.
     shift : ndarray, shape (), or (K,)
         What the base rate adds.
     total : ndarray, shape (), or (K,)
@@ -80,25 +80,25 @@ class Explanation(Tabular):
     probability : ndarray, shape (), or (K,)
         The answer.
     interval : tuple of float, or None
-        The credible interval of the probability at `level`, given what outcomes leave open about the weights.
+        The credible interval of the probability at `level`, from the posterior of the weights.
     level : float
     notes : tuple of Note
-        What needs words: weights below 0, answers at the floor.
+        Remarks, such as on weights below 0 or an answer at the floor.
     topic : str or None
-        What the event is about, where the pool has learned how topics differ.
+        Topic of the event, if the pool has learned how topics differ.
     ages : ndarray, shape (n,), or None
-        How old each forecast is, in days, where the pool has learned how fast forecasts go stale; `contrast` then is
-        what remains of it. NaN where unknown.
+        Age of each forecast in days, NaN if unknown, if the pool has learned how fast forecasts go stale; `contrast`
+        is then discounted by age.
     given_levels : tuple of str or None, length n
         The levels of scales that experts chose, such as "4 of 1-5", where some gave levels; "" for the others.
     members_share : float or None
-        What share of the answer comes from the simple average and from single experts, which are mixed with the sum as
-        probabilities; None where they are not.
+        Share of the answer that comes from the simple average and from single experts, which are mixed with the sum as
+        probabilities; None without a mixture.
     members_shift : ndarray, shape (), or (K,), or None
-        What that adds.
+        What this mixture adds.
     topic_shift : ndarray, shape (), or (K,), or None
-        What its topic adds: its intercept, its slope times how far the common answer is from the prior, and by how much
-        experts weigh more there.
+        What the topic adds: its intercept, its slope times the common answer's distance from the prior, and the
+        differences of experts' weights.
     """
 
     event: str | None
@@ -155,14 +155,14 @@ def explain_event(
     ----------
     forecasts : Forecasts
     event : str or int
-        Its name or its position.
+        Name or position of the event.
     state : Fitted
         What a fit learned from forecasts by the same experts, in the same order
         (`opinionpool.pools.fit.fit_pool`).
     prior, base_rate : optional
         As they were given to the fit and to pooling; the event's own prior wins.
     level : float, default 0.9
-        Of the interval.
+        Level of the interval.
 
     Raises
     ------
@@ -317,7 +317,7 @@ def explain(
 
 
 def _mixed(found: Explanation) -> list[Note]:
-    """Note on the share of the answer that is not the weighted pool's; empty list if there is no mixture."""
+    """Note on the share of the answer that is not the weighted pool's; an empty list if there is no mixture."""
     if found.members_share is None:
         return []
     text = (
@@ -399,7 +399,7 @@ def _nearest(found: Explanation, panel: PoolingPanel | None, i: int) -> str:
 
 
 def _at_floor(found: Explanation) -> list[Note]:
-    """Note that a floor makes the answer differ from the sum; empty list if none does."""
+    """Note that a floor makes the answer differ from the sum; an empty list if the answer is the sum."""
     if found.scale == "log-odds":
         total = np.atleast_1d(found.total)
         raw = logodds.softmax(total if len(total) == 1 else logodds.uncentred(total))

@@ -44,7 +44,7 @@ class RateDifference(NamedTuple):
     difference: float
     low: float
     high: float
-    above: float  # probability that it is larger
+    above: float  # probability that the first group's share is larger, or that the share is above 0
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -69,7 +69,7 @@ class Rates(Tabular):
     unlike_ : ndarray, shape (G,)
         P-value of a test of the assumption that experts err in the group as in the others, given the outcome.
     by_outcomes_ : float
-        Probability, by resolved events, that base rates follow from these alone, as the assumption does not hold.
+        Probability that this assumption does not hold, so that base rates follow from resolved events only.
     level : float
     notes : tuple of Note
     """
@@ -151,10 +151,10 @@ def rates(
 ) -> Rates:
     """Shares of events that happen, by group: resolved events counted, open ones by the pool's likelihood ratios.
 
-    A pool's answer starts from the prior that it was learned with. Here that is taken out again, and each group has a
-    base rate of its own, which follows from the likelihoods and is pulled towards that of the other groups as far as
-    these are alike. Intervals hold what is unknown about base rates, outcomes, and the pool's intercept and slope,
-    which follow from the events of the fit, however these were selected: with few of one class, intervals are wide.
+    A pool's answers contain the prior of its fit. Here this prior is removed, and each group has its own base rate,
+    estimated from the likelihood ratios and shrunken towards the other groups' as far as groups are alike. Intervals
+    include the uncertainty of base rates, outcomes, and the pool's intercept and slope, which are estimated from the
+    events of the fit, however these were selected: with few events of one class, intervals are wide.
 
     Parameters
     ----------
@@ -164,12 +164,12 @@ def rates(
         With forecasts "topic" or "group", or a label for each event, (T,); with a file or table the name of a column,
         or of several. All events are one group if not given.
     labels : {"random", "selected"}
-        Whether the resolved events are a random sample of their group; else they say nothing about how many of the
-        open ones happen.
+        Whether the resolved events are a random sample of their group, or selected, so that they tell nothing about
+        how many of the open events happen.
     level : float, default 0.9
-        Of intervals.
+        Level of the intervals.
     prior : float or array_like, optional
-        Of all events, where the pool has learned with one for each.
+        Prior of all events, if the pool was fitted with a prior for each event.
 
     Returns
     -------
@@ -182,10 +182,10 @@ def rates(
 
     Notes
     -----
-    Experts are taken to err in every group as in the others, given the outcome; a note says where forecasts or
-    outcomes speak against that. As far as outcomes do, base rates follow from these, given forecasts, and not from open
-    events. Events of a group of dependent events, such as one item judged for several systems,
-    are those of `forecasts.groups`: intervals are wider for them, and differences of two groups are paired.
+    Given the outcome, experts are assumed to err alike in all groups; a note says where forecasts or outcomes speak
+    against that. As far as outcomes do, base rates follow from outcomes given forecasts, and not from open events.
+    Events with one label in `forecasts.groups`, such as one item judged for several systems, are dependent: intervals
+    are wider, and differences of two groups are paired.
 
     Examples
     --------
@@ -338,7 +338,7 @@ class Likelihoods:
 
     answers: Array  # (T, K); pooled probabilities
     base: Array  # (T, K); logarithms of the events' own priors
-    ratios: Array  # (T, K); of the answers without these, less those of the first class; 0 where nobody answered
+    ratios: Array  # (T, K); log answers less `base`, less the first class's; 0 where nobody answered
     answered: Mask  # (T,)
 
     @classmethod
@@ -372,7 +372,7 @@ class Likelihoods:
 
 
 def class_scores(ratios: Array, share: Array) -> Array:
-    """Log-likelihood ratios of each class to the others, (T, K), from log-likelihoods and the classes' `share`."""
+    """Log-likelihood ratio of each class to all others, (T, K), from log-likelihoods `ratios` and classes' `share`."""
     others = 1.0 - np.eye(ratios.shape[1])
     most = ratios.max(axis=1, keepdims=True)
     rest = np.log((np.exp(ratios - most) * share) @ others + 1e-300) - np.log(share @ others)

@@ -31,13 +31,13 @@ class Residuals:
     # event, expert: (M,)
     event: npt.NDArray[np.intp]
     expert: npt.NDArray[np.intp]
-    outcome: npt.NDArray[np.intp]  # (M,); where events have options of their own, which cannot be compared, 0
-    # (M, K - 1); in coordinates of equal variance, uncorrelated where the noise is the same for all classes. Where
-    # events have options of their own, (M, 1): from the other options to the one that happened.
+    outcome: npt.NDArray[np.intp]  # (M,); 0 if events have options of their own, as these cannot be compared
+    # (M, K - 1); in coordinates of equal variance, uncorrelated if the noise is the same for all classes. If events
+    # have options of their own, (M, 1): the coordinate from the other options to the one that happened.
     values: Array
     confidence: Array  # (M,); log-odds given to what happened
-    beyond: Array  # (M,); the same less the prior's
-    starts: npt.NDArray[np.intp]  # (N + 1,); where each expert's begin
+    beyond: Array  # (M,); the same less the prior's log-odds
+    starts: npt.NDArray[np.intp]  # (N + 1,); where each expert's residuals begin
 
     @classmethod
     def of(
@@ -88,7 +88,7 @@ class Residuals:
         )
 
     def each(self, least: int) -> list[tuple[str, slice]]:
-        """Names of experts with at least `least` resolved forecasts, and the slice of each expert's residuals."""
+        """Yield name and slice of the residuals of each expert with at least `least` resolved forecasts."""
         enough = np.flatnonzero(np.diff(self.starts) >= least)
         return [(self.forecasts.experts[i], slice(int(self.starts[i]), int(self.starts[i + 1]))) for i in enough]
 

@@ -308,9 +308,9 @@ class Dendrogram:
 
 
 def redundant_groups(panel: Panel, least: float = REDUNDANT) -> list[tuple[str, ...]]:
-    """Groups of experts whose contrasts are so correlated within outcomes that one of them says nearly all.
+    """Groups of experts with contrasts so correlated within outcomes that one expert has nearly all information.
 
-    Those who say nothing belong to no group. One correlation for all pairs makes one group of all, or none.
+    Uninformative experts belong to no group. If all pairs have one correlation, all experts are one group, or none is.
 
     Examples
     --------

@@ -81,7 +81,7 @@ Changed = TypeVar("Changed")
 
 
 def effects_of(variations: Iterable[tuple[Any, ...]], answer: Callable[[Changed], float]) -> list[Effect]:
-    """Return the effects of variations, the first fields of an `Effect` and what changes, the largest effect first."""
+    """Return effects, the largest first; `variations` have the first fields of `Effect`, then what `answer` takes."""
     found = []
     for what, expert, assessed, values, changed in variations:
         # An end of the range that these experts cannot have says nothing about the others.

@@ -46,7 +46,7 @@ class Binned(NamedTuple):
     """Events of G groups in B bins by score and prior; an event is divided between the two bins next to its score."""
 
     scores: Array  # (B,)
-    answered: Array  # (B,); 0 where nobody says anything, else 1
+    answered: Array  # (B,); 1, or 0 for events that nobody forecast
     offsets: Array  # (B,); log-odds of the events' own priors, less their mean
     counts: Array  # (3, G, B); of open events, of those that did not happen and of those that did
 
@@ -88,7 +88,7 @@ class Binned(NamedTuple):
         return cls(columns[:, 0], columns[:, 1], columns[:, 2], counts)
 
     def log_odds(self, line: Array) -> Array:
-        """Log-likelihood ratios of happening, (B,): intercept + slope · score, `line` (2,)."""
+        """Log-likelihood ratios that an event happens, (B,): intercept + slope · score, `line` (2,) having both."""
         return np.asarray(np.clip(line[0] + line[1] * self.scores, -LARGEST, LARGEST))
 
     @property
@@ -105,18 +105,18 @@ class Shares:
     line: Array  # (2,); posterior mean of intercept and slope, by scores
     weight: Array  # (F,)
     mean: Array  # (F, G)
-    deviation: Array  # (G,); given intercept and slope
+    deviation: Array  # (G,); standard deviations given intercept and slope
     limits: tuple[Array, Array]
-    # (Q, G); two groups are correlated by the product of their columns, each of length 1, given intercept and slope
+    # (Q, G), columns of length 1, whose inner products are the groups' correlations given intercept and slope
     together: csr_array
     by_outcomes: float  # probability that base rates follow from outcomes given scores alone
-    unlike: Array  # (G,); p-values of scores being those of all events with the same outcomes
+    unlike: Array  # (G,); p-values of tests that scores are distributed as all groups' with the same outcome
 
     def sums(self, factor: Array, level: float) -> tuple[Array, Array, Array, Array]:
-        """Means, intervals and probabilities of being above 0 of S sums of shares, with the factors `factor` (S, G).
+        """Means, interval bounds and probabilities of being above 0 of S sums of shares, with `factor` (S, G).
 
-        Each has the beta distribution between what is possible, with the posterior's mean and variance. What is known
-        is above 0 or not, and halfway where it is 0.
+        Each sum has a beta distribution on its possible range, with the posterior's mean and variance. A known sum is
+        above 0 with probability 0 or 1, or 1/2 if it is 0.
         """
         from scipy.sparse import csr_array, diags_array
         from scipy.special import betainc, betaincinv
@@ -140,9 +140,9 @@ class Shares:
 
 
 def dependence(score: Array, group: Index, clusters: Clusters | None, groups: int) -> tuple[Array, csr_array]:
-    """Number of events per independent event, (G,), and the correlation of groups by clusters, as in `Shares`.
+    """Design effect of each group (events per independent event), (G,), and correlations as `Shares.together`.
 
-    An open event's score is how much more probable it is than its group's share; of a resolved one it is 0.
+    `score` (T,) is an open event's probability less its group's share, and 0 for a resolved event.
     """
     from scipy.sparse import coo_array, diags_array, eye_array, vstack
 
@@ -177,7 +177,7 @@ class _Groups:
         self.sampled = -random * (self.failed @ failed + self.happened @ happened)
 
     def ratio(self, line: Array) -> Array:
-        """Log-likelihood ratios of happening, (B, 1)."""
+        """Log-likelihood ratios that an event happens, (B, 1), by intercept and slope, `line`."""
         return (self.data.answered * self.data.log_odds(line))[:, None]
 
     def scores_say(self, ratio: Array) -> Array:
@@ -191,7 +191,7 @@ class _Groups:
         return np.asarray(-self.failed @ failed - self.happened @ happened)
 
     def base_rates(self, likelihood: Array) -> tuple[float, Array]:
-        """Log marginal likelihood, and posterior probabilities of base rates, (G, J), from `likelihood` (logs)."""
+        """Log marginal likelihood, and posterior probabilities of base rates, (G, J), from log-likelihoods."""
         most = likelihood.max(axis=1, keepdims=True)
         relative = np.exp(likelihood - most)
         evidence = relative @ self.prior.T + 1e-300
@@ -201,7 +201,7 @@ class _Groups:
         return float(by_hyper.max() + np.log(hyper.sum()) + most.sum()), found / found.sum(axis=1, keepdims=True)
 
     def log_posterior(self, line: Array, *, by_scores: bool, evidence: float | None = None) -> float:
-        """Log posterior density of a line, up to a constant, by the fit's events and, if `by_scores`, open scores."""
+        """Log posterior density of a `line`, up to a constant, by the fit's events and, if `by_scores`, open events."""
         if line[1] <= 0:
             return -np.inf
         ratio, seen = self.ratio(line), self.seen.sum(axis=0)
@@ -214,7 +214,7 @@ class _Groups:
         return value + evidence - _profile(self.open.sum(axis=0) + seen, ratio[:, 0])
 
     def at(self, line: Array, *, by_scores: bool) -> tuple[float, Array, Array]:
-        """Log posterior density of a line, up to a constant, and means and variances of the shares there, (G,)."""
+        """Log posterior density of a `line`, up to a constant, and the shares' means and variances given it, (G,)."""
         ratio, open_ = self.ratio(line), self.data.counts[0]
         say = self.scores_say(ratio) + self.sampled if by_scores else self.outcomes_say(ratio)
         evidence, found = self.base_rates(say)
@@ -226,7 +226,7 @@ class _Groups:
         return self.log_posterior(line, by_scores=by_scores, evidence=evidence), centre, variance
 
     def lines(self, *, by_scores: bool) -> Array:
-        """Lines (F, 2) on a lattice about the posterior's mean, scaled to the posterior's covariance."""
+        """Pairs of intercept and slope, (F, 2), on a lattice about the posterior's mean, scaled to its covariance."""
         centre = self.slope * np.array([-self.null, 1.0])
         width = (self.slope * SLOPE) ** 2 * np.diag(np.square([1.0 + abs(self.null), 1.0]))
         for _ in range(ROUNDS):
@@ -258,12 +258,12 @@ class _Groups:
 def posterior(
     data: Binned, believed: tuple[float, float], design: Array, worth: Array, together: csr_array, *, random: bool
 ) -> Shares:
-    """Posterior of the shares of G groups; `data` has one group more, the events to which the pool was fitted.
+    """Posterior of the share of events that happen in each of G groups; the last group in `data` has the fit's events.
 
-    `believed` are the score of an event on which nobody says anything and the slope beforehand, `design` the number of
-    events for one independent event, `worth` how much of a log-likelihood counts where shares of further classes are
-    unknown too. Base rates follow from scores of open events, and from outcomes given scores alone, averaged by what
-    outcomes say of the two; if resolved events are not `random`, they say nothing of open ones.
+    `believed` has the score of an event without information and the slope's prior median; `design` is the design effect
+    (events per independent event); `worth` is the factor on log-likelihoods for unknown shares of further classes. Two
+    models are averaged by their posterior probabilities: base rates by scores of open events, or only by outcomes given
+    scores. If resolved events are not a `random` sample, they tell nothing about open ones.
     """
     groups, by_outcomes = _Groups(data, believed, design, worth, random=random), 0.0
     line, weight, mean, variance = groups.shares(by_scores=True)
@@ -313,7 +313,7 @@ def _unlike(data: Binned, line: Array, rate: Array, design: Array) -> Array:
 
 
 def _shares_of(value: Sequence[float]) -> Array:
-    """Probabilities from their logarithms `value`, which may be off by a constant."""
+    """Probabilities whose logarithms are `value` up to a common constant."""
     weight = np.exp(np.array(value) - max(value))
     return np.asarray(weight / weight.sum())
 
@@ -330,7 +330,7 @@ def _profile(weight: Array, log_odds: Array) -> float:
 
 
 def _root(weight: Array, x: Array) -> float:
-    """λ from 0 to 1 that maximises Σ weight log(1 + λ x), by bisection."""
+    """The λ in [0, 1] that maximises Σ weight log(1 + λ x), by bisection."""
     low, high = 0.0, 1.0
     for _ in range(50):
         middle = (low + high) / 2

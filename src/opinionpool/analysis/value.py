@@ -32,9 +32,9 @@ class PanelValue:
     Attributes
     ----------
     experts : tuple of str
-        N names.
+        Names of the N experts.
     prior : float or None
-        Of the events; None for more than two classes.
+        Prior of the events; None for more than two classes.
     accuracy, auc : ndarray, shape (N,)
         mu* (15), and the area under the ROC curve (K > 2: between two classes).
     score, brier, hit_rate : ndarray, shape (N,), or None
@@ -43,7 +43,7 @@ class PanelValue:
     joint_accuracy, joint_auc : float
     joint_score, joint_brier, joint_hit_rate : float or None
     effective : float
-        So many independent experts of average accuracy would be as good.
+        Number of independent experts of average accuracy who would be as good.
     """
 
     experts: tuple[str, ...]
@@ -69,7 +69,7 @@ def panel_value(panel: PoolingPanel, prior: float = 0.5, joint_accuracy: float |
     panel : Panel or FullPanel
     prior : float, default 0.5
     joint_accuracy : float, optional
-        mu* of all together, where they are weighted otherwise than the panel's parameters say.
+        mu* of the panel, if its weights are other than its parameters imply.
 
     Raises
     ------
@@ -99,16 +99,16 @@ def panel_value(panel: PoolingPanel, prior: float = 0.5, joint_accuracy: float |
 def learned_value(state: FittedPanel, prior: float | None = None) -> PanelValue:
     """Accuracy and expected scores of each expert, and of the panel, by a fit.
 
-    Each expert is taken as its own data show it, shrunken towards the panel; together they are worth what the learned
-    weights make of that, 2m²/v for a pooled contrast of mean ±m and variance v, which promises less than the weights
-    that would be best for the same data. In simulated panels the area under the curve is that on new events to about
+    Experts have their marginal features, from their own data and shrunken towards the panel. The joint accuracy is that
+    of the learned weights with these features, 2m²/v for a pooled contrast of mean ±m and variance v; the best weights
+    for the same data would promise more. In simulated panels the area under the curve is that on new events to about
     0.01, and the expected score up to 0.05 too high after 20 to 50 events; `opinionpool compare` has no such bias.
 
     Parameters
     ----------
     state : FittedPanel
     prior : float, optional
-        Unless given, that of the fit; Laplace's estimate where each event had its own.
+        By default the prior of the fit, or Laplace's estimate if each event had its own prior.
 
     Raises
     ------
@@ -129,7 +129,7 @@ def learned_value(state: FittedPanel, prior: float | None = None) -> PanelValue:
 
 
 def known_panel(state: FittedPanel) -> Panel:
-    """Panel with each expert's marginal features, of a class-symmetric fit; its weights are not the pool's."""
+    """Panel with the marginal features of the experts in a class-symmetric fit; its weights are not the pool's."""
     panel = state.panel
     if not isinstance(panel, Panel):
         raise ArgumentError("what experts know of each class is no one number; learn with class_model='symmetric'")
@@ -156,7 +156,7 @@ def effective_number(panel: PoolingPanel) -> float:
 
 
 def expected_auc(accuracy: npt.ArrayLike) -> Array:
-    """Area under the ROC curve, Φ(√μ*), between two classes."""
+    """Area under the ROC curve between two classes, Φ(√μ*), for each `accuracy` μ*."""
     return normal_cdf(np.sqrt(_accuracies(accuracy)))
 
 
@@ -171,7 +171,7 @@ def expected_brier(accuracy: npt.ArrayLike, prior: float = 0.5) -> Array:
 
 
 def hit_rate(accuracy: npt.ArrayLike, prior: float = 0.5) -> Array:
-    """Expected share of answers on the right side of 50%."""
+    """Expected share of answers on the right side of 50%, of events with the given prior."""
     prior = one_prior(prior)
     right, wrong = _acted(_accuracies(accuracy), prior, 0.0)
     return np.asarray(prior * right + (1.0 - prior) * (1.0 - wrong))[()]
@@ -188,9 +188,9 @@ class Decision:
     cost_loss : ndarray
         Cost of acting over the loss prevented; it pays to act above this probability.
     expense : ndarray
-        Expected, acting on the pool's answer.
+        Expected expense of acting on the pool's answer.
     climatology, perfect : ndarray
-        Expected with only the prior, and with the outcome known beforehand.
+        Expected expense with only the prior, and with the outcome known beforehand.
     saving : ndarray
         climatology - expense.
     value : ndarray
