@@ -256,7 +256,8 @@ class Choice:
         happened = self.happened(Reading(ONE, roles, ()))
         summed = [[c for c in free if any(c.place in each for each in self.profile.sums)]]
         own = [*sides(plain), *summed] if self.profile.grid([c.place for c in plain], happened) is None else []
-        families = [[c for c in each if c not in strangers(each)] for each in (plain, numbers)]
+        odd = [{c.place for c in strangers(each)} for each in (plain, numbers)]
+        families = [[c for c in each if c.place not in own] for each, own in zip((plain, numbers), odd, strict=True)]
         ways = [*own, *families, free, plain, numbers]
         ways += [self._of_classes(free, roles)] if shape.columns == "class" else []
         if loose:
