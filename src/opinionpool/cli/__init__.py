@@ -17,7 +17,7 @@ _CAME: list[int] = []
 
 
 def listen() -> None:
-    """Install handlers that raise on signals that would end the process; ignored signals stay ignored."""
+    """Install handlers that raise an exception on signals to end the process; ignored signals stay ignored."""
     _CAME.clear()
     for name in _NAMES:
         number = getattr(signal, name, None)
@@ -31,17 +31,17 @@ def _unwind(number: int, _: FrameType | None) -> None:
 
 
 def stopped() -> bool:
-    """Whether a signal has asked the command to end."""
+    """Return True if a signal has asked the command to end."""
     return bool(_CAME)
 
 
 def status() -> int:
-    """Exit status of a command that a signal ended: 128 + signal number."""
+    """Exit status of a command that a signal ended: 128 + the number of the signal."""
     return 128 + (_CAME[-1] if _CAME else signal.SIGINT)
 
 
 def check() -> None:
-    """Raise KeyboardInterrupt if a signal came but its exception was lost."""
+    """Raise KeyboardInterrupt if a signal came and its exception was caught by other code."""
     if _CAME:
         raise KeyboardInterrupt
 

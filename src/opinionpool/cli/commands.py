@@ -104,7 +104,7 @@ def experts(reading: Reading, pooling: Pooling, writing: Writing, scores: bool) 
 
 
 def _meant(typed: str, events: Sequence[str]) -> str:
-    """Return the event id that `typed` means: an equal one, up to line breaks, or the only one that begins with it."""
+    """Return the id in `events` that equals `typed`, up to line breaks, or the only id that begins with it."""
     if typed in events:
         return typed
     plain = " ".join(typed.replace("\\n", " ").split())
@@ -213,7 +213,7 @@ def value(
 
 
 def _nobody(beliefs: Beliefs | None, experts: int | None) -> Forecasts:
-    """Return a panel without forecasts: the experts of a panel file, up to `experts` with numbered names."""
+    """Return a panel without forecasts: the experts in `beliefs`, then numbered ones, `experts` in all."""
     import numpy as np
 
     from opinionpool.forecasts import Forecasts
@@ -227,7 +227,7 @@ def _nobody(beliefs: Beliefs | None, experts: int | None) -> Forecasts:
 
 
 def _effects(forecasts: Forecasts, beliefs: Beliefs | None, prior: float | None) -> tuple[str, list[Effect]]:
-    """Return the first open event and the sensitivities of its answer to beliefs; empty if any outcome is known."""
+    """Return the first open event, and how beliefs move its answer; no effects if any outcome is known."""
     import numpy as np
 
     from opinionpool.analysis.sensitivity import sensitivity
@@ -421,7 +421,7 @@ def check(reading: Reading, writing: Writing, write_options: str | None, panel: 
 
 
 def _write_options(path: str, findings: Findings, outcomes: str | None) -> None:
-    """Write the options with which a file is read to `path`, with the path of outcomes relative to it."""
+    """Write the options that read the file to `path`; the path of outcomes is made relative to it."""
     if findings.options is None:
         tell(f"nothing written to {printable(path)}: no options read the file")
         return

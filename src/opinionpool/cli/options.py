@@ -41,7 +41,7 @@ EXISTING = click.Path(exists=True, dir_okay=False)
 
 
 class _Text(click.types.StringParamType):
-    """Type of options that are text: decoded as UTF-8 in any locale; file names stay in the system's encoding."""
+    """Option type for text, decoded as UTF-8 in any locale; file names keep the system's encoding."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401
         text = super().convert(value, param, ctx)
@@ -52,7 +52,7 @@ class _Text(click.types.StringParamType):
 
 
 class _Choice(click.Choice):  # type: ignore[type-arg]
-    """Choice option whose error message suggests the nearest choice."""
+    """Option type for one of several words; the error for another word suggests the most similar one."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401
         try:
@@ -68,7 +68,7 @@ _FILES = ("FILE", "DIR", "PAGE")
 
 
 class SectionedCommand(click.Command):
-    """Command whose help lists options by `section`: those of the command first, those on reading files last."""
+    """Command whose help lists options by section: its own options first, those on reading files last."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401
         super().__init__(*arguments, **options)
@@ -79,7 +79,7 @@ class SectionedCommand(click.Command):
                 parameter.type = _Choice(parameter.type.choices)
 
     def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options, section by section."""
+        """Write the options to the help, section by section."""
         found: dict[str, list[tuple[str, str]]] = {section: [] for section in SECTIONS}
         for parameter in self.get_params(context):
             record = parameter.get_help_record(context) if isinstance(parameter, click.Option) else None
@@ -92,7 +92,7 @@ class SectionedCommand(click.Command):
 
 
 def option(section: str, *flags: str, **settings: Any) -> Any:  # noqa: ANN401 - the default of a field
-    """Return a field of an options class, listed in `section` of the help; `settings` as for `click.option`."""
+    """Return the field of an options class for a command-line option; `section` is its place in the help."""
     return field(metadata={"section": section, "flags": flags, "settings": settings})
 
 
@@ -102,7 +102,7 @@ pool_option, comparison_option, file_option, answer_option, result_option = (
 
 
 def listed_in(section: str, decorator: Decorator) -> Decorator:
-    """Return a click decorator whose option or argument the help lists in `section`."""
+    """Return the click `decorator`, changed so that the help lists its option or argument in `section`."""
 
     def decorate(command: Command) -> Command:
         command = decorator(command)
@@ -114,7 +114,7 @@ def listed_in(section: str, decorator: Decorator) -> Decorator:
 
 
 def given(kind: type[Any], name: str) -> Decorator:
-    """Return a decorator that adds the fields of the class `kind` as options and passes an object of it as `name`."""
+    """Return a decorator that adds an option for each field of `kind`, and passes an object of `kind` as `name`."""
 
     def decorate(command: Command) -> Command:
         @functools.wraps(command)
@@ -134,11 +134,11 @@ def given(kind: type[Any], name: str) -> Decorator:
 
 
 class Inputs:
-    """Base of options that name files to read."""
+    """Base class of groups of options that name files to read."""
 
     @property
     def inputs(self) -> list[str]:
-        """Files that these options name and the command reads."""
+        """Names of the files in these options that the command reads."""
         options: Any = self
         names = [each.name for each in fields(options) if each.metadata["settings"].get("type") is EXISTING]
         return [name for name in (getattr(self, each) for each in names) if name is not None]
@@ -146,7 +146,7 @@ class Inputs:
 
 @dataclass(frozen=True)
 class Writing:
-    """Options on where results go and in which form."""
+    """Options on where results are written, and in which format."""
 
     output: str | None = result_option(
         "-o",
@@ -168,11 +168,11 @@ class Writing:
 
     @property
     def most_notes(self) -> int | None:
-        """Number of notes that are printed; None means all."""
+        """Largest number of notes that are printed; None prints all."""
         return 0 if self.quiet else None if self.verbose else NOTES
 
     def kind(self, *, people: bool = False) -> str:
-        """Return the format: as given, else by file name, else "table" on a terminal or for `people`, else "csv"."""
+        """Return the format: the given one, or by file name, or "table" on a terminal or for `people`, else "csv"."""
         if self.format is not None:
             return self.format
         ending = "" if self.output is None else os.path.splitext(self.output)[1].lower()
@@ -181,12 +181,12 @@ class Writing:
         return "table" if people or (self.output is None and sys.stdout.isatty()) else "csv"
 
     def check(self, inputs: Sequence[str | None]) -> None:
-        """Raise if the output cannot be written, or is one of `inputs`, before any work is done."""
+        """Raise, before any work is done, if the output cannot be written or is one of the files `inputs`."""
         check_output(self.output, inputs, any_ending=self.format is not None)
 
 
 def check_output(output: str | None, inputs: Sequence[str | None], *, any_ending: bool = True) -> None:
-    """Raise if `output` cannot be written, is one of `inputs`, or has the ending of another format."""
+    """Raise if `output` cannot be written, is one of `inputs`, or has the file name ending of another format."""
     if output is None:
         return
     if not output:
@@ -211,7 +211,7 @@ def check_output(output: str | None, inputs: Sequence[str | None], *, any_ending
 
 
 def read_prior(_context: click.Context, _parameter: click.Parameter, given: tuple[str, ...]) -> PriorOption:
-    """Return (class, p) pairs from words such as 0.01, 1% or CLASS=0.01; each p is strictly between 0 and 1."""
+    """Return pairs (class or None, p) from words such as 0.01, 1% or CLASS=0.01; each p is strictly between 0 and 1."""
     found = []
     for value in given:
         label, sign, text = value.rpartition("=")
@@ -227,7 +227,7 @@ def read_prior(_context: click.Context, _parameter: click.Parameter, given: tupl
 
 
 def _number(text: str) -> float:
-    """Return a text as a number; NaN if it is none, or has signs that Python alone takes for digits."""
+    """Return a text as a number; NaN if it is no number, or has characters that only Python reads as digits."""
     try:
         return float(text) if text.isascii() and "_" not in text else math.nan
     except ValueError:
@@ -237,7 +237,7 @@ def _number(text: str) -> float:
 def read_weights(
     _context: click.Context, _parameter: click.Parameter, given: tuple[str, ...]
 ) -> dict[str, float] | None:
-    """Return the weight of each expert from words EXPERT=W, split at the last equals sign; None without words."""
+    """Return weights by expert from words EXPERT=W, split at the last equals sign; None without words."""
     found: dict[str, float] = {}
     for value in given:
         expert, _, text = value.rpartition("=")
@@ -251,7 +251,7 @@ def read_weights(
 
 
 def read_pools(_context: click.Context, _parameter: click.Parameter, text: str | None) -> tuple[str, ...] | None:
-    """Return the names of pools in a text, separated by commas; raise if there is no such pool."""
+    """Return the names of pools in a list between commas; raise if there is no pool of such a name."""
     if text is None:
         return None
     names = tuple(name.strip() for name in text.split(","))
@@ -283,7 +283,7 @@ panel_option = click.option("--panel", **PANEL)
 
 
 def beliefs_of(panel: str | None) -> Beliefs | None:
-    """Return the beliefs in the file of --panel, None without a file."""
+    """Return the beliefs in the file `panel`; None if no file is given."""
     if panel is None:
         return None
     from opinionpool.learning.beliefs import read_beliefs
@@ -292,7 +292,7 @@ def beliefs_of(panel: str | None) -> Beliefs | None:
 
 
 def load_pool(model: str | None, panel: str | None = None) -> tuple[str, TrainedPool] | None:
-    """Return the file of --model and the pool saved in it, None without a file; raise if --panel is given too."""
+    """Return the file `model` and the pool saved in it; None if none is given; raise if `panel` is given too."""
     if model is None:
         return None
     if panel is not None:
@@ -305,7 +305,7 @@ def load_pool(model: str | None, panel: str | None = None) -> tuple[str, Trained
 
 @dataclass(frozen=True)
 class Pooling(Inputs):
-    """Options on the pool: its name, prior and beliefs, or the file of a saved one."""
+    """Options on the pool: name, prior, and beliefs or weights, or the file of a saved pool."""
 
     pool: str = pool_option(
         "--pool",
@@ -333,7 +333,7 @@ class Pooling(Inputs):
     )
 
     def options(self, beliefs: Beliefs | None) -> dict[str, Any]:
-        """Return the options of the pool's constructor: weights or beliefs."""
+        """Return the keyword arguments of the pool's constructor: weights or beliefs, if given."""
         if self.weights is None:
             return {} if beliefs is None else {"beliefs": beliefs}
         if self.pool not in WEIGHTED:
@@ -344,13 +344,13 @@ class Pooling(Inputs):
         return {"weights": self.weights}
 
     def beliefs(self) -> Beliefs | None:
-        """Return the beliefs of --panel; raise if the option is given and the pool is not Gaussian."""
+        """Return the beliefs of --panel; raise if they are given for a pool that is not Gaussian."""
         if self.panel is not None and self.pool != "gaussian":
             raise click.UsageError(f"--panel says what the gaussian pool is to believe, and the pool is {self.pool}")
         return beliefs_of(self.panel)
 
     def begin(self) -> tuple[Beliefs | None, tuple[str, TrainedPool] | None]:
-        """Return the beliefs of --panel and the pool of --model, after checking that options go together."""
+        """Return the beliefs of --panel and the pool of --model; raise if options exclude each other."""
         if self.model is not None and self.weights is not None:
             raise click.UsageError("--weight is given when a pool is made, and the one of --model is there already")
         beliefs, found = self.beliefs(), load_pool(self.model, self.panel)
@@ -363,7 +363,7 @@ class Pooling(Inputs):
 
 @dataclass(frozen=True)
 class Answering(Pooling):
-    """Options on the pool that answers, and on the base rate of the events that it answers."""
+    """Options on the pool, and on the base rate of the events to answer."""
 
     base_rate: PriorOption = pool_option(  # noqa: RUF009 - a field
         "--base-rate",
@@ -378,7 +378,7 @@ class Answering(Pooling):
 
 @dataclass(frozen=True)
 class Listing(Answering):
-    """Options on the pool, its file, and the answers that are listed: which ones, and in which order."""
+    """Options on the pool, the file to save it in, and which answers are listed in which order."""
 
     model: str | None = file_option(
         "--model",
@@ -402,7 +402,7 @@ class Listing(Answering):
     )
 
     def check(self, inputs: Sequence[str | None], writing: Writing) -> None:
-        """Raise if --save cannot be written or is in use, or a prior is given for a saved pool that is to learn on."""
+        """Raise if --save cannot be written or is an input, or a prior is given for a saved pool that learns on."""
         if self.save == "-":
             raise click.UsageError("--save takes the name of a file: results go to standard output; ./- is a file too")
         check_output(self.save, inputs)
@@ -415,7 +415,7 @@ class Listing(Answering):
 
 @dataclass(frozen=True)
 class Splitting(Inputs):
-    """Options on how events are split, to score pools on events that they have not learned from."""
+    """Options on how events are split, so that pools are scored on events from which they have not learned."""
 
     by_time: bool = comparison_option(
         "--by-time", is_flag=True, help="Score events by pools that learned only from their past."
@@ -439,7 +439,7 @@ class Splitting(Inputs):
 
     @property
     def by(self) -> str | None:
-        """Name of the split that `opinionpool.scoring.compare` uses."""
+        """Name of the split, as `opinionpool.scoring.compare` has it."""
         return "time" if self.by_time else "group" if self.by_group else None
 
 
@@ -482,7 +482,7 @@ class Comparing(Splitting):
     panel: str | None = comparison_option("--panel", **PANEL)
 
     def without_rivals(self, forecasts: Forecasts) -> tuple[Forecasts, dict[str, Array]]:
-        """Return the forecasts without the rivals, and each rival's own probabilities, (T,) or (T, K)."""
+        """Return the forecasts without the rivals' columns, and each rival's probabilities, (T,) or (T, K)."""
         if self.rival and forecasts.history is not None:
             raise click.UsageError("--rival and --time-averaged exclude each other: a rival has one answer to an event")
         for name in self.rival:
@@ -497,14 +497,14 @@ class Comparing(Splitting):
         return (forecasts.select_experts(experts) if rivals else forecasts), rivals
 
     def beliefs(self) -> Beliefs | None:
-        """Return the beliefs of --panel; raise if the option is given and the Gaussian pool is not among --pools."""
+        """Return the beliefs of --panel; raise if they are given without the Gaussian pool in --pools."""
         if self.panel is not None and self.pools is not None and "gaussian" not in self.pools:
             raise click.UsageError("--panel says what the gaussian pool is to believe, and it is not among --pools")
         return beliefs_of(self.panel)
 
 
 def prior_option(name: str, typed: PriorOption, forecasts: Forecasts) -> float | Array | None:
-    """Return a prior or base rate for pools: one number for two classes, else one for each class, with sum 1."""
+    """Return a typed prior or base rate as pools take it: one number for two classes, else (K,) with sum 1."""
     if not typed:
         return None
     if forecasts.options is not None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def speak_utf8() -> None:
-    """Make the standard streams write UTF-8 in any locale; surrogates are escaped with backslashes."""
+    """Make the standard streams write UTF-8 in any locale, with lone surrogates as backslash escapes."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
@@ -33,7 +33,7 @@ _CLOSED: set[str] = set()
 
 
 def open_closed_streams() -> None:
-    """Open the null device for each standard stream that was closed, so that no file takes its number."""
+    """Open the null device in place of each closed standard stream, so that no file gets the stream's number."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             _CLOSED.add(name)
@@ -50,7 +50,7 @@ def hush(stream: TextIO) -> None:
 
 @contextmanager
 def destination(path: str | None) -> Iterator[TextIO]:
-    """Context with the stream to write results to, the file at `path` or standard output if None.
+    """Context with the stream for results: the file at `path`, or standard output if `path` is None.
 
     Nobody ever sees half of a file, and a failure leaves what was there (`opinionpool.atomic.replacing`). Links are
     followed; devices and pipes are written to as they are.
@@ -70,7 +70,7 @@ def destination(path: str | None) -> Iterator[TextIO]:
 
 @contextmanager
 def _standard_output() -> Iterator[TextIO]:
-    """Context with standard output; a reader may stop early, but a stream closed from the start is an error."""
+    """Context with standard output; a pipe closed early is no error, but an output closed from the start is."""
     if "stdout" in _CLOSED:
         raise OSError(errno.EBADF, "standard output is closed, so nobody gets the results; --output FILE writes a file")
     try:
@@ -96,13 +96,13 @@ def tell(*lines: str) -> None:
 
 @contextmanager
 def progress(what: str, *, log: bool = False) -> Iterator[Callable[[float], None] | None]:
-    """Context with a function that shows progress, a share from 0 to 1; None unless on a terminal or with `log`."""
+    """Context with a function that shows a share of work done; None unless on a terminal or with `log`."""
     with advancing(log or sys.stderr.isatty(), printable(what)) as advance:
         yield advance
 
 
 def present(view: View, writing: Writing) -> None:
-    """Write a view in the format and to the place of `writing`, then its sentences and notes."""
+    """Write a view in the format and to the place that `writing` gives, then the view's sentences and notes."""
     from opinionpool.report.view import note_lines, write_view
 
     with destination(writing.output) as out:
@@ -111,11 +111,11 @@ def present(view: View, writing: Writing) -> None:
 
 
 def conclude(kind: str, *lines: str) -> None:
-    """Write the summary that ends a command, after an empty line if table and summary are both on a terminal."""
+    """Write closing lines to standard error; after an empty line if a table is on the same terminal."""
     blank = kind == "table" and sys.stdout.isatty() and sys.stderr.isatty()
     tell(*[""] * blank, *lines)
 
 
 def error_line(message: str) -> str:
-    """Return an error message as the command line shows it."""
+    """Return an error message as a line for standard error."""
     return "opinionpool: error: " + "\n".join(map(printable, message.split("\n")))

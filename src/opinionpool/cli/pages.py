@@ -50,7 +50,7 @@ PAGES = ("", ".html", ".htm")
 
 @dataclass(frozen=True)
 class Reporting(Pooling):
-    """Options on a report: its pool, its title, the order of events, and an older pool to list changes from."""
+    """Options on a report: its title, the order of events, a pool, and an older pool to compare it with."""
 
     since: str | None = file_option(
         "--since",
@@ -118,7 +118,7 @@ def report(reading: Reading, pooling: Reporting, splitting: Splitting, output: s
 def _saved_pool(
     forecasts: Forecasts, asked: Asked, file: str, trained: TrainedPool
 ) -> tuple[Forecasts, Configured, FitOptions, Saved]:
-    """Return forecasts, pool, fit options and saved state for a report on a pool from a file."""
+    """Return what a report on the saved pool in `file` takes: forecasts, pool, fit options and answers."""
     from opinionpool.logodds import public_probabilities
     from opinionpool.pools.fit import Configured, FitOptions
     from opinionpool.report.findings import Saved
@@ -132,7 +132,7 @@ def _saved_pool(
 
 
 def _changes(since: str, forecasts: Forecasts, asked: Asked) -> Diff:
-    """Return the difference between the pool saved in `since` and the pool of the report."""
+    """Return the differences between the pool saved in the file `since` and the pool of the report."""
     from opinionpool.analysis.diff import diff
     from opinionpool.estimators.files import load
     from opinionpool.streams.trained import TrainedPool
@@ -145,7 +145,7 @@ def _changes(since: str, forecasts: Forecasts, asked: Asked) -> Diff:
 
 
 def _source(title: str | None, reading: Reading, paths: list[str], inputs: list[str]) -> Source:
-    """Return title, date, command line and file digests for the page, without folder names for privacy."""
+    """Return title, date, command line and file digests for a report; folder names are left out for privacy."""
     from opinionpool.report.findings import Source
 
     # With every option spelled out, also those that a file of options gave.
@@ -205,7 +205,7 @@ def open_page(
 
 
 def _material(reading: Reading | None, panel: str | None, model: str | None) -> tuple[Material, Assessment | None]:
-    """Return the page's data and its first assessment; None if the page makes the assessment itself."""
+    """Return the data of the page, and the page's first assessment, or None to let the page choose."""
     from opinionpool.learning.beliefs import read_beliefs
     from opinionpool.page.answer import Material, Source
     from opinionpool.page.assessment import blank, with_beliefs
@@ -227,7 +227,7 @@ def _material(reading: Reading | None, panel: str | None, model: str | None) -> 
 
 
 def _saved(reading: Reading | None, model: str, panel: str | None) -> Material:
-    """Return the page's data from a saved pool, with the forecasts of a file if there is one."""
+    """Return the page's data from a saved pool, with the forecasts of a file if one is given."""
     from opinionpool.cli.pool import Asked
     from opinionpool.learning.fitted import FittedPanel
     from opinionpool.page.answer import Material, Source

@@ -53,20 +53,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Kept:
-    """The pool that answers, with its forecasts, prior, file and notes."""
+    """The fitted pool of a command, with the forecasts it answers, prior, file and notes."""
 
     name: str
     state: Fitted
     forecasts: Forecasts  # by the experts of the pool, in its order
-    prior: float | Array | None  # what the answers are given with, where it is not what the pool has
+    prior: float | Array | None  # the prior for the answers; None for the pool's own
     given: bool  # whether the prior was given, and not estimated
-    trained: TrainedPool | None  # what can be saved
-    loaded: str | None  # the file that the pool is from
+    trained: TrainedPool | None  # the pool in the form that can be saved
+    loaded: str | None  # the file from which the pool was loaded
     notes: tuple[Note, ...]
 
     @property
     def reference(self) -> float | Array | None:
-        """Prior as given, else that of a loaded pool if some events have priors and others need one; else None."""
+        """Prior for events without one: the one given, or that of a loaded pool if others have their own; else None."""
         if self.loaded is None or self.prior is not None:
             return self.prior
         if self.forecasts.prior is None or self.state.prior is None:
@@ -76,7 +76,7 @@ class Kept:
 
     @property
     def answered_with(self) -> Fitted:
-        """Fitted state with the prior that the answers use in place of the prior that the pool learned with."""
+        """Fitted state whose prior is the one used for the answers, not the one used in the fit."""
         if self.loaded is not None and event_priors(self.forecasts, self.reference) is not None:
             return replace(self.state, prior=None)
         if self.loaded is None or self.prior is None:
@@ -84,7 +84,7 @@ class Kept:
         return replace(self.state, prior=class_probabilities(self.prior, len(self.forecasts.classes)))
 
     def pooled(self, base_rate: float | Array | None) -> Pooled:
-        """Return the answers for all events."""
+        """Return the pool's answers for all events."""
         pooled = pool_events(self.forecasts, self.name, self.state, self.reference, base_rate)
         if self.loaded is None:
             return pooled
@@ -96,7 +96,7 @@ class Kept:
         return replace(pooled, in_sample=inside)
 
     def lines(self, saved: str | None) -> list[str]:
-        """Return lines, for people, on the file that the pool was loaded from and the file that it is saved in."""
+        """Return lines for people on the file from which the pool was loaded and the one in which it is `saved`."""
         lines = []
         if self.loaded is not None:
             lines.append(f"pool from {printable(self.loaded)}: {self._size() if saved is None else 'goes on learning'}")
@@ -105,7 +105,7 @@ class Kept:
         return lines
 
     def facts(self, saved: str | None) -> dict[str, object]:
-        """Return facts on the pool's file, its resolved events and its fingerprint, for JSON."""
+        """Return facts for JSON on the pool's file, number of resolved events and fingerprint."""
         if self.trained is None:
             return {}
         stream = self.trained.stream
@@ -126,14 +126,14 @@ class Kept:
 
 @dataclass(frozen=True, eq=False)
 class PooledFile:
-    """A file of forecasts, and the pool that answers it."""
+    """A file of forecasts, with the pool that answers its events."""
 
     forecasts: Forecasts  # some of them, if the file is answered in parts
     kept: Kept
     panel: str | None  # the file of beliefs
     beliefs: Beliefs | None
     rate: float | Array | None = None  # the base rate
-    saved: str | None = None  # the file that the pool goes to
+    saved: str | None = None  # the file in which the pool is saved
     # of a file that is answered in parts: the parts, all forecasts, and the same pool for a part
     parts: Parts | None = None
     every: Iterator[Forecasts] | None = None
@@ -141,7 +141,7 @@ class PooledFile:
 
     @classmethod
     def of(cls, reading: Reading, pooling: Pooling, writing: Writing, *, topics: bool = True) -> PooledFile:
-        """Read a file, and fit its pool or load a saved one, after checking options and output."""
+        """Read a file and fit a pool to it, or load a saved pool; options and output are checked first."""
         writing.check([*reading.inputs, *pooling.inputs])
         beliefs, model = pooling.begin()
         forecasts = read(reading, model)
@@ -150,20 +150,20 @@ class PooledFile:
         return cls(forecasts, Asked.of(pooling, forecasts, beliefs, model).on(some), pooling.panel, beliefs, rate)
 
     def facts(self) -> dict[str, object]:
-        """Return facts on the forecasts, the pool and its beliefs, for JSON."""
+        """Return facts for JSON on the forecasts, the pool and the beliefs."""
         kept = self.kept
         facts = pool_facts(self.forecasts, kept.name, kept.answered_with, self.rate)
         return facts | belief_facts(self.beliefs) | kept.facts(self.saved)
 
     def lines(self) -> list[str]:
-        """Return lines on the forecasts, the pool and its beliefs, for people, without the size of the file."""
+        """Return lines for people on the pool, its prior, its files and its beliefs."""
         kept = self.kept
         used = pool_line(self.forecasts, kept.name, kept.answered_with, kept.given, self.rate)
         return [used, *kept.lines(self.saved), *belief_lines(self.panel, self.beliefs)]
 
 
 def pool_files(reading: Reading, listing: Listing, writing: Writing) -> None:
-    """Write a probability for every event in the files; a large file is read and answered in parts."""
+    """Write a probability for every event in the files; large files are read and answered in parts."""
     from opinionpool.tables.engine import is_large
     from opinionpool.tables.parts import open_parts, wants_parts
 
@@ -197,7 +197,7 @@ def pool_files(reading: Reading, listing: Listing, writing: Writing) -> None:
 def _in_parts(
     parts: Parts, first: Forecasts, asked: Asked, panel: str | None, beliefs: Beliefs | None, rate: float | Array | None
 ) -> PooledFile:
-    """Return a large file with its pool: fitted in one pass over all parts, or loaded and used as it is."""
+    """Return a large file with its pool, which is fitted in one pass over all parts, or loaded and not updated."""
     if asked.model is None:
         source = PartsSource.of(parts.forecasts(), asked.prior)
         kept = asked.fitted(fit_from(source, asked.name, **asked.options), source.sample)
@@ -212,7 +212,7 @@ def _in_parts(
 
 @dataclass(eq=False)
 class _Answers:
-    """Answers on a file's parts in turn, with totals, notes and void events of the parts so far."""
+    """Answers about the parts of a file, one after the other, with totals, notes and void events so far."""
 
     file: PooledFile
     listing: Listing
@@ -222,7 +222,7 @@ class _Answers:
     void: dict[str, int] = field(default_factory=dict)  # void events, and how many forecast each
 
     def each(self) -> Iterator[Pooled]:
-        """Yield the pooled answers of each part of the file, in order."""
+        """Yield the pool's answers about each part of the file, in order."""
         for forecasts in self.file.every or [self.file.forecasts]:
             if forecasts.void is not None and not self.listing.only_open:
                 self.void |= zip(forecasts.void.events, forecasts.void.crowd.tolist(), strict=True)
@@ -236,7 +236,7 @@ class _Answers:
             yield pooled
 
     def _chosen(self, pooled: Pooled) -> tuple[Pooled, list[Note]]:
-        """Return the answers that are listed, in the order asked for, and a note on open events without forecasts."""
+        """Return the answers to list, in the order of --sort, and for --open a note on events without forecasts."""
         if self.listing.only_open:
             unresolved = ~pooled.forecasts.resolved
             blank = int((unresolved & (pooled.forecasts.crowd == 0)).sum())
@@ -248,7 +248,7 @@ class _Answers:
 
     @property
     def size(self) -> Totals:
-        """Totals of all parts that have been answered."""
+        """Totals of the parts answered so far."""
         return reduce(add, self.sizes or [Totals.of(self.file.forecasts)])
 
     def notes(self) -> tuple[Note, ...]:
@@ -262,7 +262,7 @@ class _Answers:
 
 
 def _write(file: PooledFile, listing: Listing, writing: Writing) -> None:
-    """Write the answers part by part as they are computed, then save the pool and write the summary."""
+    """Write the answers part by part, then save the pool if asked to, and write the summary."""
     found, kind = _Answers(file, listing), writing.kind()
     summary: dict[str, object] = {}
 
@@ -293,7 +293,7 @@ def _write(file: PooledFile, listing: Listing, writing: Writing) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """The pool that a command asks for: by name, prior and options, or from a file."""
+    """The pool for which a command asks: by name, prior and options, or by the file that has it."""
 
     name: str
     prior: float | Array | None
@@ -304,16 +304,16 @@ class Asked:
     def of(
         cls, pooling: Pooling, forecasts: Forecasts, beliefs: Beliefs | None, model: tuple[str, TrainedPool] | None
     ) -> Asked:
-        """Return the pool that the options in `pooling` ask for, with a prior for the classes of `forecasts`."""
+        """Return the pool for which the options in `pooling` ask, with a prior for the classes of `forecasts`."""
         prior = prior_option("--prior", pooling.prior, forecasts)
         return cls(pooling.pool, prior, pooling.options(beliefs), model)
 
     def fitted(self, state: Fitted, forecasts: Forecasts, trained: TrainedPool | None = None) -> Kept:
-        """Return the pool with a state that was fitted to these forecasts."""
+        """Return the pool with `state`, the result of fitting it to `forecasts`."""
         return Kept(self.name, state, forecasts, self.prior, self.prior is not None, trained, None, state.notes)
 
     def on(self, forecasts: Forecasts, *, learning: bool = False, how: ReadOptions | None = None) -> Kept:
-        """Return the pool that answers: fitted to `forecasts`, or loaded, and then updated if `learning`."""
+        """Return the pool to answer `forecasts`: fitted to them, or loaded, and if `learning` then updated by them."""
         if learning and forecasts.options is not None:
             raise ArgumentError(
                 "--save keeps pools of events that share their classes, and these have options of their own; leave it "

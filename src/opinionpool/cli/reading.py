@@ -29,7 +29,7 @@ OPTIONS_FILE = "opinionpool.toml"
 
 @dataclass(frozen=True)
 class Reading:
-    """Files of forecasts and how to read them, by the command line and a file of options."""
+    """Files of forecasts and the options to read them, from the command line or a file of options."""
 
     files: tuple[str, ...]
     outcomes: str | None
@@ -38,23 +38,23 @@ class Reading:
 
     @property
     def source(self) -> str | list[str]:
-        """Name of the file, or the list of names if there are several."""
+        """Name of the file, or list of names if there are several files."""
         return self.files[0] if len(self.files) == 1 else list(self.files)
 
     @property
     def name(self) -> str:
-        """Name of the first file, with the number of further files."""
+        """Name of the first file, with the number of other files."""
         return self.files[0] if len(self.files) == 1 else f"{self.files[0]} and {len(self.files) - 1} more"
 
     @property
     def words(self) -> tuple[str, ...]:
-        """Options on reading as words of a command line, without the files."""
+        """Options on reading as the words of a command line, without file names."""
         outcomes = () if self.outcomes is None else ("--outcomes", self.outcomes)
         return (*outcomes, *self.options.arguments())
 
     @property
     def inputs(self) -> list[str]:
-        """Files that the command reads, without standard input."""
+        """Names of all files that the command reads; standard input is left out."""
         named = (*self.files, self.outcomes, self.options_file)
         return [name for name in named if name not in (None, "-")]
 
@@ -65,7 +65,7 @@ def reading(command: Command) -> Command:
 
 
 def optional_reading(command: Command) -> Command:
-    """Decorate a command like `reading` does, with FILE optional; without it ``reading`` is None."""
+    """Decorate a command as `reading` does, but without files ``reading`` is None."""
 
     @functools.wraps(command)
     def wrapper(reading: Reading | None, **given: object) -> object:
@@ -78,7 +78,7 @@ def optional_reading(command: Command) -> Command:
 
 
 def pair_reading(command: Command) -> Command:
-    """Decorate a command with --files OLD_FILE NEW_FILE and the options on reading them, passed as ``reading``."""
+    """Decorate a command with --files OLD_FILE NEW_FILE and the options to read these, passed as ``reading``."""
     files = click.option(
         "--files",
         nargs=2,
@@ -92,14 +92,14 @@ def pair_reading(command: Command) -> Command:
 
 
 def scored(command: Command) -> Command:
-    """Decorate a command with the options on reading that matter for scores only."""
+    """Decorate a command with the options on reading that affect scores only."""
     for name, option in OPTIONS.items():
         command = command if option.flag is None else listed_in(COMPARISON, _declared(name, option))(command)
     return command
 
 
 def _none_without_files(command: Command, what: str) -> Command:
-    """Return the command, with ``reading`` None if there are no files; options on reading are an error then."""
+    """Return the command with ``reading`` None if no files are given; options on reading are an error then."""
 
     @functools.wraps(command)
     def wrapper(reading: Reading, **given: object) -> object:
@@ -115,7 +115,7 @@ def _files(metavar: str, check: Command) -> Decorator:
 
 
 def _existing_files(_context: click.Context, _parameter: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the names; raise if there is no such file or folder, and no file that matches a pattern."""
+    """Return `names`; raise if a name is no file, folder or pattern that matches a file."""
     import glob
 
     for name in names:
@@ -127,7 +127,7 @@ def _existing_files(_context: click.Context, _parameter: click.Parameter, names:
 
 
 def _some_files(context: click.Context, parameter: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the names as `_existing_files` does; raise if there are none."""
+    """Return `names`, checked as by `_existing_files`; raise if there are no names."""
     if not names and not context.resilient_parsing:
         others = [each for each in context.command.params if isinstance(each, click.Argument) and each is not parameter]
         missing = next((each.name for each in others if each.name), "file").upper()
@@ -136,7 +136,7 @@ def _some_files(context: click.Context, parameter: click.Parameter, names: tuple
 
 
 def _with_options(command: Command, files: Decorator) -> Command:
-    """Decorate a command with its files and the options on how to read them."""
+    """Decorate a command with its files and the options on how to read the files."""
     options: list[Decorator] = [
         files,
         click.option(
@@ -166,7 +166,7 @@ def _with_options(command: Command, files: Decorator) -> Command:
 
 
 def _declared(name: str, option: Option) -> Decorator:
-    """Return the click decorator of an option on reading."""
+    """Return the click decorator for the option on reading called `name`."""
     flag = option.flag or "--" + option_name(name, option.repeated)
     if option.kind == "flag":
         return click.option(flag, name, is_flag=True, help=option.help)
@@ -186,7 +186,7 @@ def _declared(name: str, option: Option) -> Decorator:
 
 
 def _gather_reading(command: Command) -> Command:
-    """Wrap a command so that it gets files and options on reading as one object, ``reading``."""
+    """Wrap a command so that files and options on reading are passed as one object, ``reading``."""
 
     @functools.wraps(command)
     def wrapper(**given: Any) -> object:  # noqa: ANN401 - what options hold
@@ -203,14 +203,14 @@ def _gather_reading(command: Command) -> Command:
 
 
 def _options_beside(file: str) -> str | None:
-    """Return the file of options in the folder of the data, None if there is none."""
+    """Return the path of the file of options in the data's folder; None if the folder has none."""
     folder = file if os.path.isdir(file) else os.path.dirname(file)
     path = os.path.join(folder, OPTIONS_FILE)
     return path if file != "-" and os.path.isfile(path) else None
 
 
 def _reading(files: tuple[str, ...], file: str | None, own: dict[str, Any], topic: str | None) -> Reading:
-    """Return files and options on reading; options in a file of options count where the command line has none."""
+    """Return files and options on reading; the command line has precedence over the file of options."""
     context = click.get_current_context()
     named = {name for name in own if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE}
     if topic is not None:
@@ -229,7 +229,7 @@ def _reading(files: tuple[str, ...], file: str | None, own: dict[str, Any], topi
 
 
 def options_for(reading: Reading, model: tuple[str, TrainedPool] | None) -> ReadOptions:
-    """Return the options on reading, with classes, grades and scales of the saved pool if there is one."""
+    """Return the options on reading, with the saved pool's classes, grades and scales if there is a pool."""
     if model is None:
         return reading.options
     from opinionpool.scales import scale_of, scales_given
@@ -255,7 +255,7 @@ def options_for(reading: Reading, model: tuple[str, TrainedPool] | None) -> Read
 
 
 def read(reading: Reading, model: tuple[str, TrainedPool] | None = None) -> Forecasts:
-    """Return the forecasts in files, with the classes of a saved pool if there is one; an error lists all faults."""
+    """Return the forecasts in files, with the saved pool's classes if there is one; an error lists all faults."""
     from opinionpool.tables.parse import read_table
     from opinionpool.tables.read import open_tables
 
@@ -277,7 +277,7 @@ def read(reading: Reading, model: tuple[str, TrainedPool] | None = None) -> Fore
 
 
 def _all_faults(reading: Reading, options: ReadOptions, error: TableError) -> TableError:
-    """Return one error with all faults that prevent reading the files, and the command lines that would read them."""
+    """Return one error with all faults that prevent reading the files, and command lines that would read them."""
     from opinionpool.tables.diagnosis import diagnose
     from opinionpool.tables.engine import is_large
 
@@ -294,13 +294,13 @@ def _all_faults(reading: Reading, options: ReadOptions, error: TableError) -> Ta
 
 
 def typed_again(reading: Reading, way: ReadOptions) -> list[str]:
-    """Return the present command line as words, with all options on reading FILE written out."""
+    """Return the present command line as words, with the options on reading replaced by all options of `way`."""
     name, arguments, options = _typed()
     return ["opinionpool", name, *reading.files, *arguments, *replace(reading, options=way).words, *options]
 
 
 def find(reading: Reading, panel: str | None = None, model: tuple[str, TrainedPool] | None = None) -> Findings:
-    """Return what `check` finds: contents of the files, beliefs or saved pool beside them, and obstacles to pooling."""
+    """Return what `check` reports: contents of the files, fit of beliefs or saved pool, and obstacles to pooling."""
     from opinionpool.report.check import examine, examined_in_parts
     from opinionpool.tables.diagnosis import diagnose
     from opinionpool.tables.parts import open_parts, wants_parts
@@ -329,7 +329,7 @@ def find(reading: Reading, panel: str | None = None, model: tuple[str, TrainedPo
 
 
 def _typed() -> tuple[str, list[str], list[str]]:
-    """Return the present command as typed: name, arguments without FILE, and options but those on reading."""
+    """Return the present command as typed: name, arguments but FILE, and options but those on reading."""
     context = click.get_current_context()
     line = list(context.find_root().obj or [])
     raw, _, _ = context.command.make_parser(context).parse_args(line[1:])

@@ -54,7 +54,7 @@ MOST = 20
 
 @dataclass(frozen=True)
 class Source:
-    """Files and options with which the page was opened, as the command line names them."""
+    """Files and options with which the page was opened, as a command line has them."""
 
     files: tuple[str, ...] = ()  # of forecasts; none without any
     reading: tuple[str, ...] = ()  # the options that say how to read it
@@ -63,11 +63,11 @@ class Source:
 
 @dataclass(eq=False)
 class Material:
-    """The inputs of an answer: forecasts, beliefs and the learned or saved pool."""
+    """What an answer is computed from, beside the assessment: the file's forecasts, or a saved pool, or both."""
 
     forecasts: Forecasts | None = None  # of the file; by the experts of the saved pool, in its order, if there is one
     trained: FittedPanel | None = None  # the saved pool
-    # the prior that the saved pool answers with, where the events have others than its own
+    # the prior for answers of the saved pool, if some events have priors of their own
     reference: float | Array | None = None
     source: Source = field(default_factory=Source)
 
@@ -96,7 +96,7 @@ class Material:
         return self.forecasts is not None and event_priors(self.forecasts, None) is not None
 
     def learned(self, a: Assessment, believed: Beliefs | None = None) -> FittedPanel:
-        """Return the pool that answers an assessment, with the beliefs `believed`, by default those of `a`."""
+        """Return the pool for assessment `a`: the saved one, or one fitted with `believed`, else with `a.beliefs`."""
         beliefs = a.beliefs if believed is None else believed
         if self.trained is not None:
             return self.trained
@@ -117,7 +117,7 @@ class Material:
         return found
 
     def pooled(self) -> Pooled:
-        """Return the answers about all events of the file, with nothing assessed."""
+        """Return the pool's answers about all events of the file, without any assessment."""
         assert self.forecasts is not None
         if self._pooled is None:
             state = self.trained if self.trained is not None else _fit(self.forecasts, Beliefs(), None)
@@ -125,7 +125,7 @@ class Material:
         return self._pooled
 
     def before(self, a: Assessment) -> Array | None:
-        """Return the weights without any outcome, in the order of the learned weights; None for a saved pool."""
+        """Return the weights if no outcome were known, in the order of the learned weights; None for a saved pool."""
         if self.trained is not None or self.forecasts is None:
             return None
         added = tuple(unknown_names((each.name for each in a.experts), self.experts))
@@ -135,7 +135,7 @@ class Material:
         return np.asarray(state.panel.weights)
 
     def assessment_of(self, event: int, old: Assessment | None = None) -> Assessment:
-        """Return the assessment of an event of the file, with the beliefs about experts that `old` has.
+        """Return an assessment of an event of the file, with the beliefs that the assessment `old` has.
 
         Options of the event's own become the classes.
         """
@@ -173,14 +173,14 @@ def _fit(forecasts: Forecasts, beliefs: Beliefs, prior: float | Array | None) ->
 
 
 def as_given(p: tuple[float, ...] | None) -> float | Array | None:
-    """Return probabilities as pools take them: one number, or an array (K,) with sum 1; None if there are none."""
+    """Return a tuple of probabilities as pools take it: one number, or an array (K,) with sum 1; None for None."""
     if p is None:
         return None
     return p[0] if len(p) == 1 else np.array(p) / math.fsum(p)
 
 
 def answered(a: Assessment) -> Forecasts:
-    """Return the forecasts on the event by the experts who have one; an ArgumentError if nobody has."""
+    """Return the experts' forecasts on the assessed event; an ArgumentError if no expert has one."""
     there = [each for each in a.experts if each.forecast is not None]
     if not there:
         raise ArgumentError("nobody has given a forecast yet, so the answer is the prior")
@@ -188,7 +188,7 @@ def answered(a: Assessment) -> Forecasts:
 
 
 def one_event(a: Assessment, experts: tuple[str, ...], own_prior: Array | float | None = None) -> Forecasts:
-    """Return the forecasts on the assessed event, by `experts` in this order."""
+    """Return the forecasts on the assessed event as `Forecasts`, by `experts` in this order."""
     own = {each.name: each.forecast for each in a.experts}
     width = 1 if a.binary else len(a.classes)
     rows = [own.get(name) or (math.nan,) * width for name in experts]
@@ -204,16 +204,16 @@ def one_event(a: Assessment, experts: tuple[str, ...], own_prior: Array | float 
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """The pool's answer, with its interval and explanation, and averages of the forecasts for comparison."""
+    """The pool's answer with its interval and explanation, and averages of the forecasts to compare it with."""
 
     why: Explanation
     state: FittedPanel  # the pool that answers
-    interval: tuple[Array, Array] | None  # (), or (K,); between what each probability lies, as far as the pool knows
+    interval: tuple[Array, Array] | None  # lower and upper ends, () or (K,) each; None without intervals
     # average, geometric: (), or (K,); the simple average of the forecasts, and the geometric mean of their odds
     average: Array
     geometric: Array
-    effective: float  # so many independent experts would be as good as the panel
-    altered: bool  # whether the event's forecasts are other ones than the file's
+    effective: float  # number of independent experts who would be as good as the panel
+    altered: bool  # whether the event's forecasts or prior differ from the file's
     notes: tuple[Note, ...]
 
 
@@ -235,7 +235,7 @@ def answer(a: Assessment, material: Material) -> Answer:
 
 
 def _in_sample(a: Assessment, material: Material, state: FittedPanel) -> tuple[Note, ...]:
-    """Return a note if the pool learned from the outcome of this very event; empty otherwise."""
+    """Return a note if the pool learned from the outcome of the assessed event; empty otherwise."""
     forecasts = material.forecasts
     if forecasts is None or material.trained is not None or a.question not in forecasts.events:
         return ()
@@ -245,7 +245,7 @@ def _in_sample(a: Assessment, material: Material, state: FittedPanel) -> tuple[N
 
 
 def _interval(why: Explanation, state: FittedPanel, rate: float | Array | None) -> tuple[Array, Array] | None:
-    """Return the interval of the answer by class; None if the answer is the prior, or the pool has no intervals."""
+    """Return the interval of the answer by class; None if no expert has a forecast, or the pool has no intervals."""
     if why.interval is not None:
         return np.asarray(why.interval[0]), np.asarray(why.interval[1])
     if state.posterior is None or not why.experts or tuple(why.classes) != tuple(state.panel.classes):
@@ -256,7 +256,7 @@ def _interval(why: Explanation, state: FittedPanel, rate: float | Array | None) 
 
 
 def _simple(a: Assessment, rule: str, why: Explanation) -> Array:
-    """Return what a pool without learning, `rule`, answers; the prior if nobody has a forecast."""
+    """Return the answer of the unfitted pool named `rule`; the prior if no expert has a forecast."""
     if not why.experts:
         return why.prior
     plain = one_event(a, tuple(each.name for each in a.experts if each.forecast is not None))
@@ -264,7 +264,7 @@ def _simple(a: Assessment, rule: str, why: Explanation) -> Array:
 
 
 def event_forecasts(a: Assessment, material: Material, state: FittedPanel) -> Forecasts:
-    """Return the forecasts on the assessed event, with the topic that the file has for it."""
+    """Return the forecasts on the assessed event as `Forecasts`, with the event's topic if the file has one."""
     if material.forecasts is None and material.trained is None:
         return answered(a)
     own = prior_of(a, material) if material.own_priors else None
@@ -275,7 +275,7 @@ def event_forecasts(a: Assessment, material: Material, state: FittedPanel) -> Fo
 
 
 def prior_of(a: Assessment, material: Material) -> float | Array | None:
-    """Return the event's prior: assessed, else its own in the file, else the `reference` of a saved pool."""
+    """Return the event's prior: the assessed one, else the file's for this event, else a saved pool's `reference`."""
     each = None if material.forecasts is None else event_priors(material.forecasts, None)
     if a.prior is not None or material.forecasts is None or each is None:
         return material.reference if a.prior is None else as_given(a.prior)
@@ -283,7 +283,7 @@ def prior_of(a: Assessment, material: Material) -> float | Array | None:
 
 
 def altered(a: Assessment, material: Material) -> bool:
-    """Return True if the assessed forecasts or prior of the event are not those of the file."""
+    """Return True if the forecasts on the event, or its prior, differ from the file's."""
     f = material.forecasts
     if f is None or a.question not in f.events or (material.own_priors and a.prior is not None):
         return True
@@ -293,7 +293,7 @@ def altered(a: Assessment, material: Material) -> bool:
 
 
 def effects(a: Assessment, material: Material, found: Answer, at: int) -> list[Effect]:
-    """Return how far each forecast and belief moves the probability of class `at`, the largest effect first.
+    """Return how far varying each forecast and belief moves the probability of class `at`, largest effect first.
 
     Left out are beliefs of infinite worth, which are certain, and assumptions if the pool learned from outcomes.
     """
@@ -313,7 +313,7 @@ _Changed: TypeAlias = tuple[tuple[Assessment, Beliefs], ...]
 def _variations(
     a: Assessment, material: Material, found: Answer
 ) -> Iterator[tuple[str, str, bool, tuple[float, float], _Changed]]:
-    """Yield for each forecast or belief: feature, expert, whether assessed, its range, and the inputs at both ends."""
+    """Yield for each forecast or belief: its name, expert, whether it is assessed, range, and inputs at both ends."""
     why, believed = found.why, a.beliefs
     size = np.abs(why.contributions).reshape(len(why.experts), -1).sum(axis=1) if why.experts else np.zeros(0)
     chosen = {why.experts[i] for i in np.argsort(-size, kind="stable")[:MOST].tolist()}
@@ -345,7 +345,7 @@ def _variations(
 
 
 def _assumed_too(a: Assessment, expert: Expert) -> ExpertBeliefs:
-    """Return an expert's assessed beliefs, completed by assumed accuracy and calibration of default worth."""
+    """Return an expert's beliefs; accuracy and calibration are assumed values of default worth if not assessed."""
     own, taken = expert.beliefs, a.features(expert, a.common)
     if own.absolute() is None and own.get("relative_accuracy") is None:
         own = replace(own, auc=Belief(float(expected_auc(taken.accuracy))))
@@ -353,26 +353,26 @@ def _assumed_too(a: Assessment, expert: Expert) -> ExpertBeliefs:
 
 
 def _both_ways(p: float) -> tuple[float, float]:
-    """Return p moved down and up by `AGAIN` in log-odds; 0 and 1 are returned as they are."""
+    """Return p moved down and up by `AGAIN` in log-odds; 0 and 1 stay unchanged."""
     low, high = (float(expit(logit(p) + step)) for step in (-AGAIN, AGAIN))
     return low, high
 
 
 @dataclass(frozen=True, eq=False)
 class Stake:
-    """The decision at hand, its costs in the user's units, and the panel's value over many such decisions."""
+    """The decision whether to act: its threshold, costs in the user's units, and the panel's value for many such."""
 
     threshold: float  # it pays to act above this probability
     sure: float | None  # the share of the answer's posterior above the threshold; None where it has no interval
     verdict: str  # "act" or "wait"; "open" while the interval spans the threshold
-    # acting, waiting: what either costs, expected: the action's price, and the probability times the loss
+    # expected costs: of acting, its price; of waiting, the probability times the loss
     acting: float
     waiting: float
-    decision: Decision | None  # over events like this one; None where the panel's accuracy has no one number
+    decision: Decision | None  # value of the panel over such events; None if its accuracy is unknown
 
 
 def stake(a: Assessment, found: Answer) -> Stake | None:
-    """Return the decision on acting, with its certainty and costs; None if a cost is unknown or K > 2."""
+    """Return the decision whether to act, how sure it is, and its costs; None if a cost is unknown or K > 2."""
     threshold, action, loss = a.stakes.threshold, a.stakes.action, a.stakes.loss
     if not a.binary or threshold is None or action is None or loss is None:
         return None
@@ -404,7 +404,7 @@ def event_prior(a: Assessment, found: Answer) -> float:
 
 
 def worth(found: Answer) -> PanelValue | None:
-    """Return the value of the panel at this prior, under its model; None if accuracies are unknown."""
+    """Return the value of the panel at the event's prior, under its model; None if accuracies are unknown."""
     binary = found.why.probability.ndim == 0
     try:
         return learned_value(found.state, float(found.why.prior) if binary else 0.5)
@@ -414,7 +414,7 @@ def worth(found: Answer) -> PanelValue | None:
 
 @dataclass(frozen=True, eq=False)
 class OneMore:
-    """The expected gain from one more expert, whose forecast is not known yet."""
+    """The expected gain from asking one more expert, whose forecast is not known yet."""
 
     gain: Gain
     auc: float  # of the panel with it
@@ -422,7 +422,7 @@ class OneMore:
 
 
 def one_more(a: Assessment, found: Answer) -> OneMore:
-    """Return the expected gain from one more expert with the candidate's accuracy and correlation."""
+    """Return the expected gain from one more expert, of the accuracy and correlation of `a.candidate`."""
     panel = known_panel(found.state).subset(found.why.experts) if found.why.experts else known_panel(found.state)
     binary = found.why.probability.ndim == 0
     prior = event_prior(a, found) if binary else 0.5

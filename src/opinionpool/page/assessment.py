@@ -30,30 +30,30 @@ MOST_EXPERTS, MOST_LETTERS, MOST_CLASSES = 200, 200, 20
 
 @dataclass(frozen=True)
 class Expert:
-    """An expert on the page: its name, its forecast and the beliefs about it."""
+    """An expert on the page: name, forecast, and beliefs about the expert."""
 
-    key: int  # what the page's controls call it
+    key: int  # number that identifies the expert in the page's controls
     name: str
     # the probability of the second class, or of each of K > 2 classes; None without an answer
     forecast: tuple[float, ...] | None = None
-    beliefs: ExpertBeliefs = field(default_factory=ExpertBeliefs)  # what is assessed of it
+    beliefs: ExpertBeliefs = field(default_factory=ExpertBeliefs)  # beliefs assessed by the user
 
 
 @dataclass(frozen=True)
 class Stakes:
-    """Cost of acting, and loss if the event happens and nobody acted; None until entered."""
+    """Cost of acting, and loss if the event happens and nobody acted; each None until it is entered."""
 
     action: float | None = None
     loss: float | None = None
 
     @property
     def threshold(self) -> float | None:
-        """Probability above which acting costs less; None while a cost is unknown."""
+        """Probability of the event above which acting costs less than waiting; None while a cost is unknown."""
         return None if self.action is None or self.loss is None else self.action / self.loss
 
 
 class Features(NamedTuple):
-    """Accuracy, calibration and bias that are used for an expert, assessed or assumed."""
+    """Accuracy, calibration and bias with which the page computes for an expert, whether assessed or assumed."""
 
     accuracy: float  # absolute, μ*
     calibration: float
@@ -62,7 +62,7 @@ class Features(NamedTuple):
 
 @dataclass(frozen=True)
 class Candidate:
-    """An expert who may be asked in addition: its AUC, and its correlation with the others."""
+    """An additional expert whom one may ask: the AUC, and the correlation of errors with the others."""
 
     auc: float = 0.8
     correlation: float = 0.3
@@ -77,7 +77,7 @@ class Assessment:
     experts: tuple[Expert, ...] = ()
     # beliefs about all experts, with their correlation; those about experts by name stand with these
     everyone: Beliefs = field(default_factory=Beliefs)
-    # prior, base_rate: as for an expert's forecast. A prior of None is the one that the pool has.
+    # prior, base_rate: as an expert's forecast; a prior of None stands for the pool's own
     prior: tuple[float, ...] | None = None
     base_rate: tuple[float, ...] | None = None
     assessor: str = ""  # who made the assessment
@@ -86,12 +86,12 @@ class Assessment:
 
     @property
     def binary(self) -> bool:
-        """Whether there are two classes, so that a forecast is one number."""
+        """Whether there are two classes, in which case a forecast is one number."""
         return len(self.classes) == 2
 
     @cached_property
     def assumed(self) -> dict[str, Any]:
-        """AUC and calibration κ for experts without an assessment, from assessed experts; empty if nobody is assessed.
+        """AUC and calibration κ that experts without an assessment get from those with one; empty if nobody has one.
 
         Such an expert counts like the average of those who are assessed, and no more than one of any panel: weights
         with a common correlation are κ(1 − c/√μ*), so κ and κ/√μ* are their means.
@@ -114,17 +114,17 @@ class Assessment:
 
     @cached_property
     def common(self) -> Beliefs:
-        """Beliefs about all experts: assessed, else assumed."""
+        """Beliefs about all experts: the assessed ones, completed by assumed AUC and calibration."""
         return replace(self.everyone, **self.assumed)
 
     @cached_property
     def beliefs(self) -> Beliefs:
-        """Beliefs for the pool: those about all experts, and those about each."""
+        """Beliefs to fit the pool with: those about all experts, and those about each one by name."""
         own = {each.name: each.beliefs for each in self.experts if each.beliefs.given}
         return replace(self.common, experts=own)
 
     def features(self, expert: Expert, common: ExpertBeliefs | None = None) -> Features:
-        """Return an expert's features, by its own beliefs, else by those about all, else by the default assumptions."""
+        """Return an expert's features: from beliefs about the expert, else about all experts, else the defaults."""
         own, everyone = expert.beliefs, self.everyone if common is None else common
         level, accuracy, relative = everyone.absolute(), own.absolute(), own.get("relative_accuracy")
         base = (ACCURACY if level is None else level.value) * (1.0 if relative is None else relative.value)
@@ -133,14 +133,14 @@ class Assessment:
         return Features(base if accuracy is None else accuracy.value, calibration.value, bias.value)
 
     def expert(self, key: object) -> Expert:
-        """Return the expert with a key; an ArgumentError if there is none, as when it was removed on another page."""
+        """Return the expert with this key; an ArgumentError if there is none, as after a removal on another page."""
         for each in self.experts:
             if each.key == key:
                 return each
         raise ArgumentError("this expert is no longer in the panel")
 
     def with_expert(self, new: Expert) -> Assessment:
-        """Return a copy with the expert of the same key replaced by `new`."""
+        """Return a copy of the assessment in which `new` replaces the expert with the same key."""
         return replace(self, experts=tuple(new if each.key == new.key else each for each in self.experts))
 
 
@@ -148,7 +148,7 @@ EXAMPLE = "Will the acquisition close by the end of June?"
 
 
 def example() -> Assessment:
-    """Return an example: three invented advisers on an acquisition, for a page that is opened without a file."""
+    """Return an example for a page opened without a file: three invented advisers on an acquisition."""
     advisers = (
         ("Ana, lawyer", 0.8, 0.80, 0.8),
         ("Ben, banker", 0.7, 0.75, 0.7),
@@ -162,12 +162,12 @@ def example() -> Assessment:
 
 
 def blank(names: Sequence[str] = (), classes: Sequence[object] = (0, 1)) -> Assessment:
-    """Return an assessment of `names` without beliefs or forecasts, and with a question that is still to be typed."""
+    """Return an assessment of experts `names` with empty question, and without beliefs and forecasts."""
     return Assessment("Will it happen?", tuple(classes), tuple(Expert(key, each) for key, each in enumerate(names, 1)))
 
 
 def uniform(classes: Sequence[object]) -> tuple[float, ...]:
-    """Return equal probabilities in the form of a forecast: one number for two classes, else one for each.
+    """Return equal probabilities as a forecast: one number for two classes, else one number for each class.
 
     >>> uniform((0, 1)), uniform("abcd")
     ((0.5,), (0.25, 0.25, 0.25, 0.25))
@@ -176,7 +176,7 @@ def uniform(classes: Sequence[object]) -> tuple[float, ...]:
 
 
 def one_line(value: object, what: str, most: int = MOST_LETTERS) -> str:
-    """Return a typed text in one line with single spaces; raise if it has invisible characters or too many letters.
+    """Return a typed text in one line with single spaces; raise if it has invisible or more than `most` characters.
 
     >>> one_line("  Ann   Lee ", "a name")
     'Ann Lee'
@@ -192,7 +192,7 @@ def one_line(value: object, what: str, most: int = MOST_LETTERS) -> str:
 
 
 def number(value: object, what: str, least: float, most: float) -> float:
-    """Return a number from a control; an ArgumentError if it is no number, or outside of `least` to `most`."""
+    """Return the number that a control sends; an ArgumentError if it is no number or outside of `least` to `most`."""
     try:
         found = float(value.replace(",", ".") if isinstance(value, str) else value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
@@ -213,7 +213,7 @@ def to_dict(assessment: Assessment) -> dict[str, Any]:
 
 
 def from_dict(given: Mapping[str, Any]) -> Assessment:
-    """Return the assessment from a dict that `to_dict` made; an ArgumentError if the dict is of another form."""
+    """Return the assessment from a dict that `to_dict` made; an ArgumentError if the dict is anything else."""
     try:
         experts = tuple(
             Expert(int(key), str(name), _numbers(forecast), ExpertBeliefs(**_infinite(beliefs)))
@@ -238,7 +238,7 @@ def _numbers(given: Sequence[Any] | None) -> tuple[float, ...] | None:
 
 
 def to_toml(beliefs: Beliefs, assumed: Mapping[str, object] = MappingProxyType({})) -> str:
-    """Return the beliefs as the text of a panel file that `read_beliefs` reads back exactly.
+    """Return beliefs as the text of a panel file, from which `read_beliefs` reads equal beliefs.
 
     Comments mark the beliefs that are `assumed` of all experts.
 
@@ -263,7 +263,7 @@ def _line(name: str, belief: Belief) -> str:
 
 
 def _exact(x: float) -> str:
-    """Return the shortest text that is read back as exactly the same number."""
+    """Return the shortest text of a number that is read as exactly this number."""
     return f"{x:.0f}" if x == round(x, 0) and abs(x) < 1e15 else repr(x)
 
 
@@ -280,7 +280,7 @@ LEAST = 1e-4
 
 
 def acted(assessment: Assessment, action: Action) -> Assessment:
-    """Return the assessment after an action; raise an OpinionPoolError, whose message says why, if there is none."""
+    """Return the assessment after `action`; an OpinionPoolError that says why if the action cannot be done."""
     do = str(action.get("do"))
     if do in _NUMBERS:
         entry = _NUMBERS[do]
@@ -303,7 +303,7 @@ def _question(a: Assessment, action: Action) -> Assessment:
 
 
 def _outcomes(a: Assessment, action: Action) -> Assessment:
-    """Replace the classes, and drop the forecasts, prior and base rate, which are about the old classes."""
+    """Return the assessment with new classes, without forecasts, prior and base rate, which were of the old ones."""
     labels = [one_line(part, "an outcome") for part in str(action.get("value", "")).split(",")]
     labels = [label for label in labels if label]
     if len(labels) > MOST_CLASSES or len(set(labels)) < len(labels):
@@ -319,7 +319,7 @@ def _outcomes(a: Assessment, action: Action) -> Assessment:
 
 
 def _as_read(labels: list[str]) -> tuple[object, ...]:
-    """Return the classes in the order in which `read_forecasts` puts them."""
+    """Return labels as classes, in the order that `read_forecasts` gives them."""
     from opinionpool.tables.read import read_forecasts
 
     rows = [{"event": "e", "expert": "x", "class": label, "probability": 1.0 / len(labels)} for label in labels]
@@ -327,7 +327,7 @@ def _as_read(labels: list[str]) -> tuple[object, ...]:
 
 
 def _named(a: Assessment, own: Expert, value: object) -> Expert:
-    """Return an expert with a name; an ArgumentError if another one has it."""
+    """Return expert `own` with a new name; an ArgumentError if another expert has this name."""
     name = one_line(value, "a name")
     if not name:
         raise ArgumentError("an expert needs a name")
@@ -341,7 +341,7 @@ _NUMBER = re.compile(r"^(.*?)(?:\s*[,;:=|\t]\s*([0-9][0-9.,]*)\s*(%?)|\s+([0-9][
 
 
 def _add(a: Assessment, action: Action) -> Assessment:
-    """Add the experts that lines of text name, with the probability that may follow a name; no beliefs."""
+    """Return the assessment with experts added, one for each line of text: a name, perhaps with a probability."""
     lines = [line for line in str(action.get("value", "")).splitlines() if line.strip()]
     if not lines:
         raise ArgumentError("type a name, or paste names, one in a line")
@@ -364,7 +364,7 @@ def _remove(a: Assessment, action: Action) -> Assessment:
 
 
 def _include(a: Assessment, action: Action) -> Assessment:
-    """Give an expert without a forecast its first one, the prior."""
+    """Return the assessment in which an expert without a forecast gets one, equal to the prior."""
     key = int(number(action.get("value"), "an expert", 0, 1e9))
     return a.with_expert(replace(a.expert(key), forecast=a.prior or uniform(a.classes)))
 
@@ -376,7 +376,7 @@ def _strict(what: str, p: tuple[float, ...] | None) -> tuple[float, ...] | None:
 
 
 def _shares(a: Assessment, old: tuple[float, ...] | None, action: Action, what: str) -> tuple[float, ...] | None:
-    """Return probabilities after one is set in per cent, None if cleared; for K > 2 the others keep their ratios."""
+    """Return probabilities with the class set to a percentage, the others in old ratios; None if the value is empty."""
     if action.get("value") in {None, ""}:
         return None
     p = number(action["value"], f"{what} in per cent", 0.0, 100.0) / 100.0
@@ -400,14 +400,14 @@ def _accurate(own: Expert, action: Action) -> Expert:
 
 
 def _believed(own: Expert, values: Mapping[str, float | None], worth: float | None = None) -> Expert:
-    """Return an expert with other values of some beliefs, by default with the worth that its first belief has."""
+    """Return expert `own` with `values` as beliefs, each of the given worth or that of the expert's first belief."""
     worth = worth or next((belief.worth for belief in own.beliefs.given.values()), WORTH)
     given: dict[str, Any] = {name: None if value is None else Belief(value, worth) for name, value in values.items()}
     return replace(own, beliefs=replace(own.beliefs, **given))
 
 
 def _worth(a: Assessment, own: Expert, worth: float | None) -> Expert:
-    """Return an expert with beliefs worth so many events; if it has none, the assumed values become its beliefs."""
+    """Return expert `own` whose beliefs count as `worth` events; assumed values become beliefs if there are none."""
     if worth is None:
         return replace(own, beliefs=ExpertBeliefs())
     values = {name: old.value for name, old in own.beliefs.given.items()}
@@ -419,7 +419,7 @@ def _worth(a: Assessment, own: Expert, worth: float | None) -> Expert:
 
 
 def _events(action: Action) -> float | None:
-    """Return the worth of a belief in events, as an action gives it; None if it is left empty."""
+    """Return the number of events that the action gives as a belief's worth; None if it is empty."""
     value = action.get("value")
     return {"": None, "inf": math.inf}[str(value)] if value in {"", "inf"} else number(value, "a worth", 1e-3, 1e9)
 
@@ -450,7 +450,7 @@ def _stakes(a: Assessment, **given: float | None) -> Assessment:
 
 
 def _panel(a: Assessment, action: Action) -> Assessment:
-    """Replace all beliefs by those in a panel file, and add the experts that only the file names."""
+    """Return the assessment with the beliefs of a panel file, and with the experts that only the file names."""
     try:
         given = tomllib.loads(str(action.get("value", "")))
     except (ValueError, RecursionError):
@@ -463,7 +463,7 @@ def _panel(a: Assessment, action: Action) -> Assessment:
 
 
 def with_beliefs(a: Assessment, beliefs: Beliefs) -> Assessment:
-    """Return the assessment with `beliefs` in place of its own, and with the experts that only `beliefs` name."""
+    """Return the assessment with its beliefs replaced by `beliefs`, and with experts that only `beliefs` name added."""
     everyone = replace(beliefs, experts={})
     experts = [replace(each, beliefs=beliefs.experts.get(each.name, ExpertBeliefs())) for each in a.experts]
     known, key = {each.name for each in experts}, max((each.key for each in experts), default=0)
@@ -477,7 +477,7 @@ def with_beliefs(a: Assessment, beliefs: Beliefs) -> Assessment:
 
 
 class _Number(NamedTuple):
-    """Control for a number: its name in messages, its range, how its value is stored, and whether it may be blank."""
+    """Input for a number: name in messages, range, function that stores the value, and whether it may be empty."""
 
     what: str
     least: float

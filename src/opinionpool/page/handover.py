@@ -51,19 +51,19 @@ WHY = {
 
 
 def panel_file(a: Assessment, when: datetime) -> str:
-    """Return the assessment as a file for --panel, with who assessed and when."""
+    """Return the assessment as the text of a file for --panel, with the names of the assessors and the time."""
     lines = [printable(a.question), f"Assessed {record(a, when)}."]
     return "".join(f"# {line}\n" for line in lines) + to_toml(a.beliefs, a.assumed)
 
 
 def record(a: Assessment, when: datetime) -> str:
-    """Return the clause on who assessed, and when."""
+    """Return the clause on who made the assessment, and when."""
     by = f"by {printable(a.assessor)} " if a.assessor else ""
     return f"{by}on {when:%Y-%m-%d at %H:%M %Z}".rstrip()
 
 
 def forecasts_file(a: Assessment, material: Material) -> str:
-    """Return the forecasts on this event as CSV, a row for each forecast, or for each of its K > 2 classes."""
+    """Return the forecasts on the event as CSV, with a row for each forecast, or for each class if K > 2."""
     there = [each for each in a.experts if each.forecast is not None]
     labels = [str(label) for label in a.classes]
     classes = 1 if a.binary else len(labels)
@@ -83,7 +83,7 @@ def forecasts_file(a: Assessment, material: Material) -> str:
 
 
 def command(a: Assessment, material: Material) -> list[str]:
-    """Return the command line, as words, that gives the page's answer from the files to download."""
+    """Return the command, as words, that computes the page's answer from the downloaded files."""
     source, changed = material.source, altered(a, material)
     options, files = list(source.reading), list(source.files)
     if changed or not files:
@@ -115,12 +115,12 @@ def _given(option: str, a: Assessment, p: tuple[float, ...]) -> list[str]:
 
 
 def command_line(a: Assessment, material: Material) -> str:
-    """Return the command line that gives the page's answer, as text to be typed."""
+    """Return the command that computes the page's answer from the downloaded files, quoted for a shell."""
     return " ".join(map(typed, command(a, material)))
 
 
 def names(a: Assessment, material: Material, found: Answer) -> list[str]:
-    """Return the names of the files to download: the report, the command, and the files that the command needs."""
+    """Return names of the files to download: the report, the command, and the files that the command reads."""
     fitted = material.source.model is None
     panel = [PANEL] if fitted and not a.beliefs.any_panel else []
     pool = [POOL] if fitted and found.altered and material.source.files else []
@@ -128,7 +128,7 @@ def names(a: Assessment, material: Material, found: Answer) -> list[str]:
 
 
 def content(name: str, scene: Scene, found: Answer, when: datetime) -> bytes:
-    """Return the bytes of the file to download that has this name."""
+    """Return the content of the downloaded file called `name`, as bytes."""
     a, material = scene.a, scene.material
     if name == POOL:
         return to_bytes(found.state)
@@ -152,7 +152,7 @@ def archive(scene: Scene, found: Answer, when: datetime) -> bytes:
 
 
 def report(scene: Scene, found: Answer, when: datetime) -> str:
-    """Return the report on one event: answer, reasons, assumptions, sensitivity and numbers."""
+    """Return the report on one event as HTML: answer, reasons, assumptions, sensitivity and numbers."""
     a, question = scene.a, scene.question
     scene = replace(scene, helps=False)
     first, *others = views.every_class(scene, found)
@@ -185,7 +185,7 @@ def report(scene: Scene, found: Answer, when: datetime) -> str:
 
 
 def _method(scene: Scene, found: Answer) -> list[Block]:
-    """Return blocks on the method: description, sum of contributions, and command line for the same answer."""
+    """Return blocks on the method: a description, the sum of contributions, and the command for the same answer."""
     titles = {"name": "expert", "contrast": "contrast", "weight": "weight", "adds": "adds"}
     exact = ", ".join(repr(float(p)) for p in np.atleast_1d(found.why.probability))
     columns = forecast_columns(found.why, scene.at, titles)
@@ -198,7 +198,7 @@ def _method(scene: Scene, found: Answer) -> list[Block]:
 
 
 def view(scene: Scene) -> Html:
-    """Return the section with everything to download."""
+    """Return the section of the page with all files to download."""
     heading = markup("<h2>Hand over</h2>")
     if scene.found is None:
         return rendered([heading, missing(scene.trouble or "there is no answer yet")])

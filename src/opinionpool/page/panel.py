@@ -23,7 +23,7 @@ from opinionpool.text import counted
 
 
 def attributes(**values: object) -> Html:
-    """Return escaped HTML attributes, leaving out values of None and False.
+    """Return HTML attributes with escaped values; attributes whose value is None or False are left out.
 
     >>> attributes(value="-1 <", data_do="name", hidden=False, disabled=True)
     ' value="-1 &lt;" data-do="name" disabled'
@@ -38,7 +38,7 @@ def attributes(**values: object) -> Html:
 
 
 def helped(term: str) -> Html:
-    """Return the button that shows what a term means."""
+    """Return the help button that shows what `term` means."""
     return markup(
         '<button type="button" class="help"{}>?</button>',
         attributes(popovertarget=f"help-{term}", aria_label=f"What is meant: {terms()[term][0]}"),
@@ -46,7 +46,7 @@ def helped(term: str) -> Html:
 
 
 def help_texts() -> Html:
-    """Return the hidden help texts of all terms."""
+    """Return the help texts of all terms as HTML, hidden until a help button is clicked."""
     return joined(
         markup(f'<div popover id="help-{term}"><b>{{}}</b> {{}}</div>', sentence(called), text)
         for term, (called, text, _) in terms().items()
@@ -55,12 +55,12 @@ def help_texts() -> Html:
 
 
 def ident_of(do: str, key: int | None, *more: object) -> str:
-    """Return the id of the control of an action, and of an expert's key if there is one."""
+    """Return the HTML id of a control, from its action `do` and, if given, its expert's `key`."""
     return "-".join(str(part) for part in (do, key, *more) if part is not None)
 
 
 def labelled(ident: str, label: str, owner: str = "", term: str = "", *, unseen: bool = False) -> Html:
-    """Return the label of a control, with a help button for `term`; for screen readers it names the expert, `owner`."""
+    """Return the label of a control and a help button for `term`; screen readers also read `owner`, the expert."""
     whose = markup('<span class="unseen">{}: </span>', owner) if owner else ""
     kind = ' class="unseen"' if unseen else ""
     shown = markup(f"<label{{}}{kind}>{{}}{{}}</label>", attributes(for_=ident), whose, label)
@@ -71,7 +71,7 @@ def slider(
     do: str, label: str, value: float, ends: tuple[float, float, float], meaning: str, *, owner: str = "",
     key: int | None = None, assumed: bool = False, term: str = "", **more: object,
 ) -> Html:  # fmt: skip
-    """Return a slider over `ends`, (low, high, step), with the meaning of its value, marked if it is only assumed."""
+    """Return a slider over `ends` (low, high, step), with `meaning` as text of its value; faint if only assumed."""
     low, high, step = ends
     ident, meaning = ident_of(do, key), f"{meaning} (assumed)" if assumed else meaning
     control = attributes(
@@ -87,7 +87,7 @@ def slider(
 def field(
     do: str, label: str, value: str, *, key: int | None = None, kind: str = "text", term: str = "", **more: object
 ) -> Html:
-    """Return a field to type in, with its label, which is not shown for that of an expert."""
+    """Return a text field with its label, which is hidden if the field belongs to an expert."""
     ident = ident_of(do, key)
     control = attributes(type=kind, id=ident, value=value, autocomplete="off", data_do=do, data_expert=key, **more)
     shown = labelled(ident, label, term=term, unseen=key is not None)
@@ -98,7 +98,7 @@ def choice(
     do: str, label: str, options: Sequence[tuple[str, str]], chosen: str, *, owner: str = "", key: int | None = None,
     term: str = "",
 ) -> Html:  # fmt: skip
-    """Return a list to choose from, with its label; `options` are pairs of a value and its name."""
+    """Return a select box with its label; `options` pairs each value with its name."""
     inner = joined(
         markup("<option{}>{}</option>", attributes(value=value, selected=value == chosen), name)
         for value, name in options
@@ -109,7 +109,7 @@ def choice(
 
 
 def button(label: str, do: str, **more: object) -> Html:
-    """Return a button that sends the action `do`."""
+    """Return a button that sends the action `do` to the server."""
     return markup('<button type="button"{}>{}</button>', attributes(data_do=do, **more), label)
 
 
@@ -124,7 +124,7 @@ def shares(
     assumed: bool = False,
     frozen: bool = False,
 ) -> Html:
-    """Return slider and number input of a probability, or of each class if there are more than two."""
+    """Return a slider and a number field for a probability, or for each class's if there are more than two."""
     state = assumed, frozen
     if len(classes) == 2:
         return _share(do, label, None if values is None else values[0], None, owner, key, state)
@@ -173,7 +173,7 @@ def accuracy_words(unit: str, value: float) -> str:
 
 
 def calibration_words(kappa: float) -> str:
-    """Return an expert's calibration in everyday words: whether it is too sure or too timid.
+    """Return an expert's calibration in everyday words: overconfident, well calibrated or too cautious.
 
     >>> calibration_words(0.7), calibration_words(1.5), calibration_words(1.0)
     ('too sure: a 90% counts as 82%', 'too timid: a 70% counts as 78%', 'counts as it is')
@@ -186,7 +186,7 @@ def calibration_words(kappa: float) -> str:
 
 
 def bias_words(bias: float, prior: float) -> str:
-    """Return an expert's bias in everyday words, by its forecast when it has no information.
+    """Return an expert's bias in everyday words: what the expert would forecast without information.
 
     >>> bias_words(0.5, 0.5), bias_words(0.0, 0.5)
     ('too high: 62% where 50% is right', 'neither high nor low')
@@ -203,7 +203,7 @@ ROWS = 60
 
 
 def panel(pieces: Mapping[str, Html]) -> Html:
-    """Return the controls of all experts as one element, from `pieces`."""
+    """Return the controls of all experts as one HTML element; `pieces` has their HTML by element id, as `pieces_of`."""
     rows = [markup(f'<li id="{key}">{{}}</li>', html) for key, html in pieces.items() if key.startswith("expert-")]
     return markup(
         '<div id="example">{}</div><h2>Who says what, and how good they are</h2>'
@@ -216,7 +216,7 @@ def panel(pieces: Mapping[str, Html]) -> Html:
 
 
 def pieces_of(scene: Scene) -> dict[str, Html]:
-    """Return the HTML of all controls, keyed by the id of the element that holds each piece."""
+    """Return the HTML of all controls, by the id of the element around each."""
     a, known = scene.a, set(scene.material.experts)
     shown = [each for each in a.experts if each.forecast is not None or each.name not in known]
     without = [each for each in a.experts if each.forecast is None and each.name in known]
@@ -251,7 +251,7 @@ def pieces_of(scene: Scene) -> dict[str, Html]:
 
 
 def _learned(scene: Scene, unit: str) -> dict[str, str]:
-    """Return, by expert, what outcomes show about its accuracy by itself, as text."""
+    """Return as text, by expert, the expert's accuracy by itself as learned from outcomes."""
     if not scene.learns or scene.found is None or scene.found.state.marginal is None:
         return {}
     state = scene.found.state
@@ -261,7 +261,7 @@ def _learned(scene: Scene, unit: str) -> dict[str, str]:
 
 
 def _common(scene: Scene, setting: _Setting) -> Html:
-    """Return the controls common to all experts: prior, correlation, and the unit of accuracies."""
+    """Return the controls that apply to all experts: prior, correlation, and the unit of accuracies."""
     a = scene.a
     label = "Prior (estimated)" if scene.learns and a.prior is None else "Prior"
     assumed = a.prior is None and not scene.learns
@@ -280,7 +280,7 @@ def _common(scene: Scene, setting: _Setting) -> Html:
 
 
 def _worth_choice(do: str, label: str, belief: Belief | None, owner: str, key: int | None = None) -> Html:
-    """Return the select box for the number of resolved events that an assessment is worth."""
+    """Return the select box for how many resolved events an assessed belief counts as."""
     options = [("", "not assessed"), *((str(n), f"as from {n} cases") for n in WORTHS), ("inf", "certain")]
     worth = "" if belief is None else "inf" if math.isinf(belief.worth) else f"{belief.worth:g}"
     if worth not in dict(options):
@@ -290,7 +290,7 @@ def _worth_choice(do: str, label: str, belief: Belief | None, owner: str, key: i
 
 @dataclass(frozen=True)
 class _Setting:
-    """Inputs that the controls of all experts share."""
+    """Inputs on which the controls of every expert depend."""
 
     unit: str  # how accuracies are given
     priors: tuple[float, ...]  # of the second class, or of each
@@ -301,7 +301,7 @@ class _Setting:
 
     @classmethod
     def of(cls, scene: Scene) -> _Setting:
-        """Return the setting for a page."""
+        """Return the inputs of the page that `scene` describes."""
         f, a = scene.material.forecasts, scene.a
         prior = a.prior or uniform(a.classes)
         if a.prior is None and scene.found is not None:
@@ -311,7 +311,7 @@ class _Setting:
         return cls(scene.look.unit, prior, a.classes, scene.material.trained is not None, own, frozenset(given))
 
     def assumes(self, expert: Expert, feature: str) -> bool:
-        """Return True if a feature is assessed neither for this expert nor for all."""
+        """Return True if a feature is assessed neither for this expert nor for all experts."""
         own = expert.beliefs
         if feature == "accuracy" and (own.absolute() is not None or own.get("relative_accuracy") is not None):
             return False
@@ -320,7 +320,7 @@ class _Setting:
 
 @lru_cache(maxsize=1024)
 def _expert(each: Expert, features: Features, setting: _Setting, from_file: bool, learned: str) -> Html:
-    """Return the controls of one expert; cached, as most stay the same when another expert's change."""
+    """Return the controls of one expert, cached because a change of another expert leaves them unchanged."""
     who = printable(each.name)
     if from_file:
         head = markup('<p class="who">{}</p>', name(each.name))
@@ -347,7 +347,7 @@ def _expert(each: Expert, features: Features, setting: _Setting, from_file: bool
 
 
 def accuracy_label(unit: str, accuracy: float) -> str:
-    """Return an accuracy with the name of its unit.
+    """Return as text an accuracy in `unit`, with the unit's name.
 
     >>> accuracy_label("auc", 1.0)
     'AUC .84'
@@ -356,7 +356,7 @@ def accuracy_label(unit: str, accuracy: float) -> str:
 
 
 def in_unit(unit: str, accuracy: float) -> float:
-    """Return an accuracy as AUC, hit rate or expected score."""
+    """Return an accuracy μ* in `unit`: as AUC, hit rate or expected score."""
     if unit == "score":
         return float(normal_score(accuracy, 2.0 * accuracy))
     return float(normal_cdf(math.sqrt(accuracy if unit == "auc" else accuracy / 2.0)))
@@ -386,7 +386,7 @@ def _assessed(each: Expert, features: Features, setting: _Setting, who: str) -> 
 
 
 def _without_forecasts(without: Sequence[Expert]) -> Html:
-    """Return the list of the file's experts without a forecast on this event, from which one can be added."""
+    """Return the list from which to add one of the file's experts who have no forecast on the event."""
     names = ", ".join(each.name for each in without[:8]) + (" …" if len(without) > 8 else "")
     options = [("", "choose an expert"), *((str(each.key), printable(each.name)) for each in without[:500])]
     return markup(
@@ -397,7 +397,7 @@ def _without_forecasts(without: Sequence[Expert]) -> Html:
 
 
 def _more(scene: Scene) -> Html:
-    """Return the folded controls that are rarely needed."""
+    """Return the rarely needed controls, folded: outcomes, base rate, panel file."""
     a, parts = scene.a, []
     if scene.material.forecasts is None:
         labels = "" if a.binary else ", ".join(str(label) for label in a.classes)

@@ -51,7 +51,7 @@ HEADERS = {
 
 
 class Guard:
-    """Middleware that refuses requests not made by the page itself, and limits their size."""
+    """Middleware that limits the size of requests and refuses those that do not come from the page itself."""
 
     def __init__(self, app: ASGIApp, token: str, hosts: frozenset[str]) -> None:
         self._app, self._token, self._hosts = app, token, hosts
@@ -103,12 +103,12 @@ class TooLargeError(Exception):
 
 
 def refused(status: int, why: str) -> Response:
-    """Return a response with the reason why a request is refused."""
+    """Return a response of HTTP `status` with the reason `why` a request is refused."""
     return PlainTextResponse(f"{why}\n", status, HEADERS)
 
 
 def refusing(status: int, why: str) -> Callable[[Request, Exception], Awaitable[Response]]:
-    """Return the handler of errors that refuses a request for a reason, to which it may add the error."""
+    """Return an error handler that answers with HTTP `status` and the reason `why`, with the error filled in."""
 
     async def answer(_request: Request, error: Exception) -> Response:
         return refused(status, why.format(error=error, kind=type(error).__name__))
@@ -134,7 +134,7 @@ Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
 
 
 class Page:
-    """The application behind a page: its sessions, at paths that begin with a token, and their endpoints."""
+    """Web application of a page: its sessions, and the endpoints, whose paths begin with a secret token."""
 
     def __init__(self, material: Material, given: Assessment | None, keeper: Keeper, token: str) -> None:
         self._material, self._given, self._keeper = material, given, keeper
@@ -161,7 +161,7 @@ class Page:
         )
 
     def _known(self, answer: Callable[[Session, Request], Awaitable[Response]]) -> Endpoint:
-        """Return an endpoint that calls `answer` with the session of a request, or refuses it if there is none."""
+        """Return an endpoint that calls `answer` with the request's session, or refuses requests without a session."""
 
         async def endpoint(request: Request) -> Response:
             session = self._sessions.get(request.path_params["name"])
@@ -205,12 +205,12 @@ class Page:
         return Response(_document(scene, regions, offers, version), media_type="text/html")
 
     def _fits(self, kept: Assessment) -> bool:
-        """Return True if a kept assessment is about an event of this page's file, or the page has no file."""
+        """Return True if a kept assessment is about an event of the page's file, or if the page has no file."""
         f = self._material.forecasts
         return f is None or kept.question in f.events
 
     def _pieces(self, scene: Scene) -> dict[str, Html]:
-        """Return the parts of the page that an action may change, keyed by the id of their element."""
+        """Return the parts of the page that actions can change, as HTML by element id."""
         work: dict[str, Callable[[], dict[str, Html]]] = {
             "panel": lambda: panel.pieces_of(scene),
             "what_if": lambda: {"work": views.what_if(scene)},
@@ -222,7 +222,7 @@ class Page:
         return common | work[scene.look.view]()
 
     def _draw(self, session: Session, scene: Scene, version: object) -> dict[str, Html]:
-        """Return the pieces of the page that changed since `version`; all pieces if `version` is not the last one."""
+        """Return the pieces that changed since the page's `version`; all pieces if that is not the last one drawn."""
         pieces, before = self._pieces(scene), session.drawn
         same = version == session.version and before.keys() == pieces.keys()
         session.drawn, session.version = pieces, session.version + 1
@@ -334,7 +334,7 @@ class Page:
 
 
 def _document(scene: Scene, regions: Mapping[str, Html], offers: Html, version: int) -> Html:
-    """Return the HTML document of a page, around the regions that actions change."""
+    """Return the page as an HTML document, in which `regions` are the parts that actions change."""
     kept = markup(
         '<section class="kept" id="kept" aria-label="Kept assessments"><h2>Kept from an earlier start</h2>'
         "<ul>{}</ul>{}</section>",
@@ -361,12 +361,12 @@ async def _asset(request: Request) -> Response:
 
 
 def _plain(move: object) -> bool:
-    """Return True if a message from the page is an object of texts, numbers, true, false and null."""
+    """Return True if a message from the page is an object without nested objects and lists."""
     return isinstance(move, dict) and not any(isinstance(value, list | dict) for value in move.values())
 
 
 class Server:
-    """Server of one page, which runs until it is asked to end, or until `linger` seconds after its last page closed."""
+    """Server of one page, which stops on request, or `linger` seconds after the last browser tab closed."""
 
     def __init__(
         self,
@@ -391,7 +391,7 @@ class Server:
         self.started = threading.Event()
 
     def run(self) -> None:
-        """Serve until the server is asked to end, or until Ctrl-C."""
+        """Serve until a request to stop or Ctrl-C."""
         asyncio.run(self._serve())
 
     def stop(self) -> None:
@@ -425,7 +425,7 @@ class Server:
 
 
 class _Uvicorn(uvicorn.Server):
-    """Uvicorn server that ends open streams at shutdown before it waits for their connections."""
+    """Uvicorn server that closes open event streams at shutdown before it waits for their connections."""
 
     def __init__(self, config: uvicorn.Config, stopping: asyncio.Event, started: threading.Event) -> None:
         super().__init__(config)

@@ -46,11 +46,11 @@ VIEWS = {"events": "Events", "panel": "Panel", "what_if": "What if", "evidence":
 
 @dataclass(frozen=True)
 class Look:
-    """What the page shows and in which unit, without effect on the answer."""
+    """What the page shows: view, unit of accuracies, and list of events; none of these affects the answer."""
 
     view: str = "panel"  # a key of `VIEWS`
-    unit: str = "auc"  # how accuracies are given: a key of `UNITS`
-    about: int = 1  # the class that figures are about
+    unit: str = "auc"  # the unit of accuracies: a key of `UNITS`
+    about: int = 1  # position of the class whose probability is shown
     # search, order, start: of the list of events
     search: str = ""
     order: str = "file"
@@ -59,7 +59,7 @@ class Look:
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """Everything that a page is drawn from: assessment, view, data and answer."""
+    """All inputs from which the page is drawn: assessment, view, data and answer."""
 
     a: Assessment
     look: Look
@@ -73,28 +73,28 @@ class Scene:
 
     @property
     def at(self) -> int:
-        """Position of the class that figures are about."""
+        """Position of the class whose probability is shown."""
         return min(self.look.about, len(self.a.classes) - 1)
 
     @property
     def event(self) -> str:
-        """Name of the class that the shown probability is of; "yes" for 1 of two classes."""
+        """Name of the class whose probability is shown; "yes" for class 1 of two."""
         label = self.a.classes[self.at]
         return "yes" if self.a.binary and label in {1, "1"} else printable(str(label))
 
     @property
     def question(self) -> str:
-        """The question: the file's text for the event if there is one, else its name."""
+        """The event's question in the file, or the event's name."""
         f = self.material.forecasts
         return self.a.question if f is None else f.question(f.events.index(self.a.question))
 
     def probability(self, p: Array) -> float:
-        """Return the probability of the class that figures are about."""
+        """Return the probability of the shown class from `p`, which is by class or, for two, of the second class."""
         return of_class(p, self.at)
 
     @property
     def learns(self) -> bool:
-        """Whether outcomes count, beside assessments and assumptions."""
+        """Whether the answer also rests on outcomes from which the pool on the page learned."""
         return self.material.trained is None and self.found is not None and bool(self.found.state.counts.any())
 
     @property
@@ -107,7 +107,7 @@ class Scene:
 
     @property
     def shown(self) -> tuple[str, tuple[str, str] | None] | None:
-        """The answer and its interval as texts; None if there is none."""
+        """The answer and its interval as two texts; None if there is no answer."""
         if self.found is None:
             return None
         ends = None if self.interval is None else (brief(self.interval[0]), brief(self.interval[1]))
@@ -115,12 +115,12 @@ class Scene:
 
     @property
     def views(self) -> list[str]:
-        """Names of the views that this page has."""
+        """Names of the views that the page offers."""
         return [view for view in VIEWS if self.material.forecasts is not None or view not in {"events", "evidence"}]
 
 
 class Session:
-    """Assessments of one page, and the actions on them."""
+    """Assessments of one page with undo and redo, and the actions that change them."""
 
     def __init__(self, material: Material, start: Assessment) -> None:
         self.name = secrets.token_urlsafe(12)
@@ -141,7 +141,7 @@ class Session:
         self._answered: tuple[Assessment, Answer | None, str] | None = None
 
     def act(self, action: Action) -> None:
-        """Do an action; if it cannot be done, change nothing and put the reason into `trouble`."""
+        """Do an action; if it cannot be done, leave all unchanged and set `trouble` to the reason."""
         self.trouble, self.wrong, self.used = "", "", time.monotonic()
         try:
             do = action.get("do")
@@ -175,7 +175,7 @@ class Session:
         self._answered = found
 
     def _put(self, new: Assessment, control: object, *, begins: bool) -> None:
-        """Replace the present assessment; successive changes by one control are undone together."""
+        """Replace the present assessment; successive changes by the same control are one step to undo."""
         if begins or self._control != control:
             self._past.append(self.present)
             del self._past[:-DEPTH]
@@ -191,7 +191,7 @@ class Session:
             self._control, self.when = None, datetime.now(UTC).astimezone()
 
     def _choose(self, action: Action) -> None:
-        """Switch to another event of the file; beliefs about the experts stay."""
+        """Switch to another event of the file; the beliefs about experts stay."""
         f = self._material.forecasts
         if f is None:
             raise ArgumentError("there is no file to choose an event from")
@@ -200,12 +200,12 @@ class Session:
         self.look = replace(self.look, view="panel", about=1 if self.present.binary else 0)
 
     def take(self, kept: Assessment) -> None:
-        """Continue with an assessment from a file of --keep; undoing restores the one before."""
+        """Replace the present assessment by one from a file of --keep, as a step that can be undone."""
         if kept != self.present:
             self._put(kept, None, begins=True)
 
     def scene(self) -> Scene:
-        """Return what the page is to be drawn from."""
+        """Return the inputs from which to draw the page now."""
         if self._answered is None or self._answered[0] is not self.present:
             self._answered = _answered(self.present, self._material)
         _, found, why = self._answered
@@ -222,7 +222,7 @@ def _answered(a: Assessment, material: Material) -> tuple[Assessment, Answer | N
 
 
 def _looked(look: Look, action: Action) -> Look:
-    """Return what the page shows after an action on the view."""
+    """Return the view of the page after an action that changes the view only."""
     do, value = str(action["do"]), action.get("value")
     choices: Mapping[str, Mapping[str, object]] = {"view": VIEWS, "unit": UNITS}
     if value not in choices.get(do, [value]):
@@ -234,7 +234,7 @@ def _looked(look: Look, action: Action) -> Look:
 
 @dataclass(frozen=True)
 class Kept:
-    """An assessment in a file of --keep, with its page and time."""
+    """An assessment from a file of --keep, with its page and time."""
 
     page: str  # the page that kept it
     when: str  # as ISO 8601 has it
@@ -242,7 +242,7 @@ class Kept:
 
 
 class Keeper:
-    """Writes the assessment of a page to a file after each change, beside those that others wrote there."""
+    """Writer of a page's assessment to a file after each change; other assessments in the file stay."""
 
     def __init__(self, path: str | None) -> None:
         self._path = path
@@ -251,7 +251,7 @@ class Keeper:
         self.failure = ""
 
     def keep(self, session: Session) -> None:
-        """Write a page's assessment; if that fails, `failure` says why."""
+        """Write a page's assessment to the file; if writing fails, set `failure` to the reason."""
         if self._path is None:
             return
         own = Kept(session.name, session.when.isoformat(timespec="milliseconds"), session.present)
@@ -273,7 +273,7 @@ class Keeper:
 
 
 def read_kept(path: str) -> tuple[Kept, ...]:
-    """Return the assessments in a file of --keep, the latest first; an ArgumentError if the file is anything else."""
+    """Return the assessments in a file of --keep, the latest first; an ArgumentError for any other file."""
     with contextlib.suppress(FileNotFoundError):
         if os.path.getsize(path) == 0:
             return ()
@@ -298,7 +298,7 @@ def read_kept(path: str) -> tuple[Kept, ...]:
 
 
 def start_of(material: Material, given: Assessment | None) -> Assessment:
-    """Return the assessment that a new page begins with."""
+    """Return the first assessment of a page: `given`, else the file's first open event, else the example."""
     if given is not None:
         return given
     if material.forecasts is None:
@@ -314,7 +314,7 @@ SHOWN = ("gains", "calibration", "learning")
 
 
 class Evidence:
-    """Evidence from the file's outcomes, computed in a thread for the latest beliefs and prior."""
+    """Report sections on scores and calibration, computed in a thread for the page's latest beliefs and prior."""
 
     def __init__(self, material: Material) -> None:
         self._material = material
@@ -325,7 +325,7 @@ class Evidence:
         self._ended = False
 
     def now(self, scene: Scene) -> dict[str, object]:
-        """Return the evidence computed so far as HTML, and whether the page is to ask again."""
+        """Return the HTML of the sections, or of the progress so far, and whether the page should ask again."""
         key = to_toml(scene.a.beliefs), scene.a.prior
         with self._lock:
             busy = self._thread is not None and self._thread.is_alive()
@@ -361,9 +361,9 @@ class Evidence:
         self._share = share
 
     def close(self) -> None:
-        """Stop the computation."""
+        """Stop the thread that computes the sections."""
         self._ended = True
 
 
 class _EndedError(Exception):
-    """Raised in a computation to end it, as its result is no longer needed."""
+    """Error that ends a computation whose result is no longer needed."""

@@ -56,7 +56,7 @@ ORDERS = {
 
 
 def top(scene: Scene) -> Html:
-    """Return the head of the page: question, undo and redo, and the list of views."""
+    """Return the top of the page: question, undo and redo, and the list of views."""
     a, f = scene.a, scene.material.forecasts
     if f is None:
         question = markup(
@@ -91,7 +91,7 @@ def top(scene: Scene) -> Html:
 
 
 def live(scene: Scene) -> str:
-    """Return the answer as a text that screen readers speak after an action."""
+    """Return the answer as a text for screen readers to speak after an action."""
     if scene.shown is None:
         return scene.trouble
     p, ends = scene.shown
@@ -100,7 +100,7 @@ def live(scene: Scene) -> str:
 
 
 def trouble(scene: Scene) -> Html:
-    """Return the reason why an action was not done; empty if all were."""
+    """Return the reason why the last action was not done; empty if it was done."""
     return paragraph(sentence(scene.trouble)) if scene.trouble else Html("")
 
 
@@ -118,7 +118,7 @@ def answer(scene: Scene) -> Html:
 
 
 def notes(scene: Scene, found: Answer) -> list[Block]:
-    """Return the most important notes, with the others folded."""
+    """Return the most important notes on the answer, with the other notes folded."""
     first, rest = ranked(found.notes, scene.material.forecasts, NOTES)
     more = details(counted(len(rest), "more note"), [note(sentence(each.text)) for each in rest], "notes")
     return [*(note(sentence(each.text)) for each in first), *([more] if rest else [])]
@@ -149,7 +149,7 @@ def headline(scene: Scene, found: Answer) -> list[Block]:
 
 
 def beside(scene: Scene, found: Answer) -> list[Block]:
-    """Return a picture of the answer beside the forecasts and their averages, with its legend."""
+    """Return a chart of the answer, the forecasts and their averages on one line, and its legend."""
     why = found.why
     average, geometric = scene.probability(found.average), scene.probability(found.geometric)
     p = scene.probability(why.probability)
@@ -168,7 +168,7 @@ def beside(scene: Scene, found: Answer) -> list[Block]:
 
 
 def reasons(scene: Scene, found: Answer) -> list[Block]:
-    """Return blocks with the way from the prior to the answer, and the table of the forecasts."""
+    """Return blocks that explain the answer: the chart of steps from the prior to it, and the table of forecasts."""
     why, parts = found.why, list[Block]()
     if why.scale == "log-odds":
         title = "From the prior to the answer" + ("" if scene.a.binary else f", for {scene.event}")
@@ -185,7 +185,7 @@ def reasons(scene: Scene, found: Answer) -> list[Block]:
 
 
 def assessed(a: Assessment, found: Answer | None) -> list[Block]:
-    """Return blocks with the beliefs assessed of each expert and of all, and the assumptions where nobody assessed."""
+    """Return blocks with the beliefs about each expert and about all, assessed or else assumed."""
 
     def shown(value: float, assumed: bool) -> str:
         return f"{value:.2f} (assumed)" if assumed else f"{value:.2f}"
@@ -230,7 +230,7 @@ RANGES = (
 
 
 def what_if(scene: Scene) -> Html:
-    """Return the view of sensitivities, the decision, and one more expert."""
+    """Return the view of how the answer would change, of the decision, and of one more expert."""
     if scene.found is None:
         return rendered([markup("<h2>What if</h2>"), missing(scene.trouble or "there is no answer yet")])
     lead = f"Each bar shows how the answer changes when one thing varies and all else stays. {RANGES}"
@@ -248,7 +248,7 @@ def what_if(scene: Scene) -> Html:
 
 
 def effects(scene: Scene) -> list[Block]:
-    """Return a tornado chart, a summary and a table of the sensitivities."""
+    """Return a tornado chart, a sentence and a table on how far each forecast or belief moves the answer."""
     if scene.found is None:
         return []
     found = answers.effects(scene.a, scene.material, scene.found, scene.at)
@@ -262,7 +262,7 @@ def effects(scene: Scene) -> list[Block]:
 
 
 def _most(scene: Scene, found: Sequence[Effect], p: float, threshold: float | None) -> str:
-    """Return the sentence on the strongest effect, and on the effects that would change the decision."""
+    """Return the sentences on the input that moves the answer most, and on inputs that can change the decision."""
     low, high = sorted(found[0].answers)
     words = f"The answer depends most on the {printable(effect_name(found[0]))}: it goes from {brief(low)} to "
     words += f"{brief(high)}."
@@ -276,7 +276,7 @@ def _most(scene: Scene, found: Sequence[Effect], p: float, threshold: float | No
 
 
 def _decision(scene: Scene, found: Answer) -> list[Block]:
-    """Return the fields for the costs of acting and of not acting, and what they mean for the decision."""
+    """Return the fields for the costs of acting and of not acting, and what to do at these costs."""
     a = scene.a
     if not a.binary:
         return [missing("costs of acting are about two outcomes, and this event has more")]
@@ -294,7 +294,7 @@ def _decision(scene: Scene, found: Answer) -> list[Block]:
 
 
 def decision(a: Assessment, found: Answer) -> list[Block]:
-    """Return blocks on whether to act, how certain that is, and the costs; empty while a cost is unknown."""
+    """Return blocks on whether to act, how certain this is, and the costs; empty while a cost is unknown."""
     stake, p = answers.stake(a, found), float(np.atleast_1d(found.why.probability)[-1])
     if stake is None:
         return []
@@ -330,7 +330,7 @@ def decision(a: Assessment, found: Answer) -> list[Block]:
 
 
 def _in_100(share: float) -> str:
-    """Return a share as a number out of 100, never all and never none.
+    """Return a share as a number out of 100; one near 0 or 1 as "fewer than 1" or "more than 99".
 
     >>> _in_100(0.873), _in_100(0.9999), _in_100(0.0001)
     ('87', 'more than 99', 'fewer than 1')
@@ -348,7 +348,7 @@ def _money(x: float) -> str:
 
 
 def _candidate(scene: Scene, found: Answer) -> list[Block]:
-    """Return the fields for one more expert, and the gain expected from asking it."""
+    """Return the fields for the features of one more expert, and the gain expected from asking."""
     auc, alike = scene.a.candidate.auc, scene.a.candidate.correlation
     ends, words = (0, 0.95, 0.01), f"correlation of errors {alike:.2f}"
     good = slider("candidate_auc", "How good", auc, (*UNITS["auc"], 0.01), accuracy_words("auc", auc), term="auc")
@@ -358,7 +358,7 @@ def _candidate(scene: Scene, found: Answer) -> list[Block]:
 
 
 def candidate(a: Assessment, found: Answer) -> Block:
-    """Return the expected gain from one more expert, in words."""
+    """Return the gain expected from one more expert, as text."""
     try:
         more = answers.one_more(a, found)
     except OpinionPoolError as error:
@@ -371,7 +371,7 @@ def candidate(a: Assessment, found: Answer) -> Block:
 
 
 def evidence(scene: Scene) -> Html:
-    """Return the view of the file's outcomes beside the assessments."""
+    """Return the view that compares what the file's outcomes show with what was assessed."""
     assert scene.material.forecasts is not None
     parts: list[Block] = [markup("<h2>What the outcomes say of the experts</h2>")]
     if not scene.material.forecasts.resolved.any():
@@ -383,7 +383,7 @@ def evidence(scene: Scene) -> Html:
 
 
 def _before_and_after(scene: Scene, found: Answer) -> Table:
-    """Return the table of each expert's AUC, calibration and weight, before and after the outcomes."""
+    """Return the table of experts' AUC, calibration and weight as assessed and after learning from outcomes."""
     state, a = found.state, scene.a
     before, weights = scene.material.before(a), np.asarray(state.weights)
     own = {each.name: each for each in a.experts}
@@ -412,12 +412,12 @@ def _area(accuracy: float) -> float:
 
 
 def _change(before: float | None, after: float | None) -> str:
-    """Return a value before and after the outcomes, as text."""
+    """Return a value before and after learning from the outcomes, as text."""
     return " → ".join("–" if x is None else f"{x:.2f}" for x in (before, after))
 
 
 def events(scene: Scene, pooled: Pooled) -> Html:
-    """Return the list of the file's events, to search and to choose from."""
+    """Return the list of the file's events, with fields to search it and to choose an event."""
     forecasts, look = pooled.forecasts, scene.look
     chosen = matching(pooled, look.search, look.order)
     shown = chosen[look.start : look.start + PAGE]
@@ -458,7 +458,7 @@ def events(scene: Scene, pooled: Pooled) -> Html:
 
 
 def _likeliest(pooled: Pooled, t: int) -> str:
-    """Return the most probable class of event t, with its probability, as text."""
+    """Return as text the most probable class of event `t`, with its probability."""
     f = pooled.forecasts
     labels = f.classes if f.options is None else f.options[t]
     p = np.atleast_1d(pooled.probabilities[t])
@@ -482,7 +482,7 @@ def matching(pooled: Pooled, search: str, order: str) -> np.ndarray:
 
 
 def every_class(scene: Scene, found: Answer) -> list[Scene]:
-    """Return a scene for each class, the most probable first; for two classes, for the second only."""
+    """Return scenes that show each class, the most probable first; of two classes, the second only."""
     if scene.a.binary:
         return [replace(scene, look=replace(scene.look, about=1))]
     order = np.argsort(-found.why.probability, kind="stable").tolist()

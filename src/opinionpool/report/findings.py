@@ -184,7 +184,7 @@ def find(
     options: ReportOptions = OPTIONS,
     progress: Progress = None,
 ) -> Findings:
-    """Return everything that a report shows; a part that too few data allow is `Missing`."""
+    """Return everything that a report shows; a part for which there are too few data is `Missing`."""
     if fit.beliefs is not None:
         expect_type(fit.beliefs, Beliefs, "beliefs")
     if isinstance(progress, bool):

@@ -156,7 +156,7 @@ def belief_lines(file: str | None, beliefs: Beliefs | None) -> list[str]:
 
 
 def belief_facts(beliefs: Beliefs | None) -> dict[str, object]:
-    """Return beliefs as dicts for JSON; a belief held for certain has the worth "inf"."""
+    """Return beliefs as dicts for JSON; the worth of a certain belief, which is infinite, is "inf"."""
     if beliefs is None:
         return {}
 
