@@ -186,9 +186,8 @@ def _parts(table: Table, request: ReadOptions, layout: Layout, profile: Profile)
     observed = []
     if "outcome" in layout.roles:
         column = layout.roles["outcome"]
-        observed = as_asked([EventColumn(table, column, _tally(table, column), np.empty(0, np.intp))], request)
-        # Words say nothing of events.
-        observed = [replace(each, row_events=np.full(len(each.words.values), BLANK)) for each in observed]
+        words = _tally(table, column)
+        observed = as_asked([EventColumn(table, column, words, np.full(len(words.codes), BLANK))], request)
     written = [*dict.fromkeys(label for _, label in layout.cells if label is not None)]
     asked = as_listed(request.asked, written, long=layout.long)
     settled = settle(observed, [], written, asked, request.no_outcome, None, request.rules.scale)
