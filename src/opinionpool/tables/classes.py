@@ -1,4 +1,4 @@
-"""The classes of an event as people name them, and the words that are none.
+"""Classes of events by the words that name them, and words for events without an outcome.
 
 0 and 1, no and yes, false and true are understood in any case, and their second is the positive one. Of two other
 names, which one the probabilities are about is never guessed: the user says it.
@@ -32,9 +32,9 @@ TRUTH = frozenset(family[0] for family in FAMILIES) | {"fail", "loss", "lose", "
 
 
 def says_which(words: Words, events: Index, labels: Words) -> Mask | None:
-    """Return the mask of rows that say yes, if each says whether its class happened, in no event two; else None.
+    """Return the mask of rows with yes, if rows say whether their class happened, at most one per event; else None.
 
-    `events` and the codes of `labels` are those of each row, below 0 where it has none.
+    `events` has the event of each row and `labels` its class; both are below 0 where the row has none.
     """
     if not {*map(key, words.values)} <= TRUTH - {*map(key, labels.values)}:
         return None
@@ -59,7 +59,7 @@ class Asked:
 
 
 def bare(word: str) -> str:
-    """An outcome without "Resolved" before it.
+    """Return an outcome without "Resolved" before it.
 
     >>> bare("Resolved YES"), bare("resolves to: no"), bare("Resolved")
     ('YES', 'no', 'Resolved')
@@ -81,7 +81,7 @@ def key(word: str) -> str:
 
 
 def _family(words: Collection[str]) -> tuple[str, str] | None:
-    """The pair of classes, such as no and yes, or x no and x yes, that `words` are, in its order; None for others."""
+    """Return the negative and positive class that `words` are, such as no and yes, or x no and x yes; else None."""
     heads = {word.rpartition(" ")[0] for word in words}
     head = f"{heads.pop()} ".lstrip() if len(heads) == 1 else ""
     pairs = ((f"{head}{no}", f"{head}{yes}") for no, yes in FAMILIES if not head or len(yes) > 1)
@@ -142,7 +142,7 @@ def _number(label: str) -> float | None:
 
 
 def as_listed(asked: Asked, written: Sequence[str], *, long: bool) -> Asked:
-    """Return the options with the classes in column order, if they are three or more, not all numbers, and not given.
+    """Return `asked`, with classes in the order of columns if it has none, they are 3 or more, and not all numbers.
 
     >>> as_listed(Asked(), ["low", "medium", "high"], long=False).classes
     ('low', 'medium', 'high')
@@ -216,7 +216,7 @@ def _in_style(word: str, known: Mapping[str, str]) -> str:
     return word.upper() if other.isupper() else word.capitalize() if other[:1].isupper() else word
 
 
-# In files, this is what sites write for questions that were annulled, or settled at the market's price.
+# Words in files of sites for questions that were annulled, or settled at the market's price.
 _VOID = VOID | {"n/a", "cancel", "mkt"}
 
 # What a table of zeros and ones has for "not known".
@@ -229,7 +229,7 @@ class NoOutcome:
 
     missing: frozenset[str] = MISSING  # for "not known"
     void: frozenset[str] = _VOID  # for "void"
-    own: frozenset[str] = frozenset()  # those of them that the user names
+    own: frozenset[str] = frozenset()  # words for "void" that the user names
 
     @classmethod
     def of(cls, missing: Sequence[str], void: Sequence[str], classes: Sequence[str]) -> NoOutcome:
@@ -238,7 +238,7 @@ class NoOutcome:
         return cls(MISSING | unknown, (_VOID - unknown - frozenset(map(key, classes))) | own, own)
 
     def beside(self, words: Collection[str]) -> NoOutcome:
-        """Return the words, less "invalid" and the like if `words` has one other word, of which it may be the opposite.
+        """Return a copy without "invalid" and the like if `words` has one other word, whose opposite they may be.
 
         >>> ["invalid" in USUAL.beside(words).void for words in ({"valid", "invalid"}, {"yes", "invalid"})]
         [False, True]
@@ -249,7 +249,7 @@ class NoOutcome:
         return replace(self, void=self.void - (VOID - ALWAYS_VOID - self.own))
 
     def coded(self, words: Collection[str], classes: Collection[str] = ()) -> NoOutcome:
-        """Return the words, with -1 as missing if it is no class, and the other words of the column are 0, or 0 and 1.
+        """Return a copy with -1 as missing if it is no class and the other words of the column are 0, or 0 and 1.
 
         >>> ["-1" in USUAL.coded(words).missing for words in ({"0", "1", "-1"}, {"0", "-1"}, {"-1", "1"}, {"yes"})]
         [True, True, False, False]
@@ -276,7 +276,7 @@ def none_text(word: str) -> str:
 
 
 def none_remedies(word: str) -> list[Mapping[str, object]]:
-    """The remedies for a word that may stand for no outcome: `missing_values`, `void_values`; none for yes or lost."""
+    """Return the remedies for a word that may stand for no outcome; empty for words such as yes and lost."""
     unknown: list[Mapping[str, object]] = [{"missing_values": (word,)}]
     void: list[Mapping[str, object]] = [{"void_values": (word,)}]
     if key(word) in TRUTH:
@@ -296,16 +296,16 @@ def _may_be_forecast(word: str) -> bool:
 
 @dataclass(frozen=True)
 class EventOptions:
-    """The options of T events: classes that all share, or its own of each in order of first appearance."""
+    """Options (answers to choose from) of T events: classes that all share, or a list for each, by first appearance."""
 
-    labels: Sequence[str]  # L labels of all events
+    labels: Sequence[str]  # the L labels that options of all events have
     keys: Index | None  # (P,); pairs of event and label that occur, as event * L + label, increasing; None if shared
-    slots: Index  # (P,) or (L,); the position of each among its event's options
-    sizes: Index  # (T,); how many options each event has
+    slots: Index  # (P,), or (L,) if shared; position of each label among its event's options
+    sizes: Index  # (T,); number of options of each event
 
     @classmethod
     def shared(cls, labels: Sequence[str], classes: Sequence[object], events: int) -> EventOptions:
-        """Return the classes that all events share, which forecasts were given for by these labels."""
+        """Return the options of events that share `classes`; `labels` are the words for these in the table."""
         matcher = Matcher(classes)
         slots = np.array([matcher.find(label) for label in labels], dtype=np.intp)
         return cls(labels, None, slots, np.full(events, len(classes)))
@@ -323,7 +323,7 @@ class EventOptions:
 
     @property
     def of_events(self) -> Options:
-        """Labels of each event that has its own, in order of first appearance."""
+        """Options of each event as labels, in order of first appearance; not for shared classes."""
         assert self.keys is not None
         owner = self.keys // max(len(self.labels), 1)
         order = np.lexsort((self.slots, owner))

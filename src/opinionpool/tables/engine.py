@@ -1,6 +1,6 @@
-"""The engine that reads files, DuckDB, and what it reads: a file, a place for copies, and how large a table may be.
+"""DuckDB, the engine that reads files: connections to it, the files it opens, temporary copies, and limits of size.
 
-It may open one file and nothing else, and loads no extensions.
+The engine may open one file and nothing else, and loads no extensions.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
 
 # What to do with a file that it cannot read.
 SAVE_AS = "save it as CSV in the program that made it (File, Save As, CSV UTF-8), and read that file"
-# The engine's work for a column is that for thousands of cells.
+# Most columns and classes of a table: the engine's work for a column is that for thousands of cells.
 COLUMNS = 10_000
 CLASSES = 1_000
-# Characters of one cell: what the csv module takes, and more than any name or number has.
+# Most characters of one cell: the csv module's limit, and more than any name or number has.
 CELL = 1 << 17
-# Tables of forecasts shrink to a tenth, and those with one forecast throughout to a hundredth.
+# Bytes that any gzip file may unpack to, and most for each packed byte: tables shrink to a hundredth at most.
 SMALL, RATIO = 1 << 26, 300
-# Cells of a table few of whose cells are there, as where every object has keys of its own; bytes of the file for each.
+# Cells that any table may have, and most for each one written, as blanks are many where JSON objects differ in keys.
 CELLS, SPARSE = 5_000_000, 20
 
 
-# Bytes of text from which on a file is large, and what one byte of a compressed or a Parquet file makes.
+# Bytes of text from which on a file is large; bytes of text for each byte of a gzip or Parquet file, by its first two.
 LARGE, UNPACKED = 200_000_000, {b"\x1f\x8b": 5, b"PA": 6}
 
 
@@ -53,7 +53,7 @@ def is_large(source: object) -> bool:
 
 
 def check_columns(name: str, columns: int) -> None:
-    """Refuse a table of more than `COLUMNS` columns.
+    """Raise an error if a table has more than `COLUMNS` columns; `name` is that of its file.
 
     >>> check_columns("forecasts.csv", 2000)
     """
@@ -62,19 +62,19 @@ def check_columns(name: str, columns: int) -> None:
 
 
 def check_cells(name: str, rows: int, columns: int, written: int) -> None:
-    """Refuse a table with too many cells, `rows` x `columns`, for the number of cells or bytes `written` in it."""
+    """Raise an error if `rows` x `columns` cells are too many for the cells or bytes `written` in the file."""
     if rows * columns > max(CELLS, SPARSE * written):
         raise fault("too-many-cells", file=name, rows=rows, columns=columns)
 
 
 @dataclass
 class Workspace:
-    """A temporary directory, made when a path in it is first asked for."""
+    """Temporary directory for copies of files, made when a path in it is first asked for."""
 
     directory: str | None = None
 
     def path(self, name: str) -> str:
-        """Return the path for a file of that name in the directory."""
+        """Return the path of the file `name` in the directory, which is made if it is not there yet."""
         if self.directory is None:
             import shutil
             import tempfile
@@ -97,16 +97,16 @@ class Workspace:
 class FileSource:
     """A file that the engine can read."""
 
-    name: str  # what people call it
-    path: str  # what the engine opens
-    format: str  # {"csv", "parquet", "json", "json array", "json rows"}
-    gzip: bool = False  # whether what stands at `path` is compressed
-    delimiter: str = ","  # between the fields of a CSV file
+    name: str  # for messages, as the user gave it
+    path: str  # of the file that the engine opens, which may be a copy
+    format: str  # {"csv", "parquet", "json", "json array", "json rows", "frame"}
+    gzip: bool = False  # whether the file at `path` is compressed
+    delimiter: str = ","  # character between the fields of a CSV file
     header: tuple[str, ...] = ()  # column names of a CSV file, trimmed
     skip: int = 0  # lines before the header
     notes: tuple[Note, ...] = field(default=())
-    sheet: bool = False  # whether people see rows of a spreadsheet, and not lines
-    padded: bool = False  # whether rows may end early
+    sheet: bool = False  # whether it is the copy of a spreadsheet, of which users see rows and not lines
+    padded: bool = False  # whether rows may have fewer fields than the header
 
     def open(self) -> BinaryIO:
         """Return the file's bytes as a stream, decompressed."""
@@ -134,12 +134,12 @@ _CONFIG: dict[str, str | bool | int | float | list[str]] = {
 }
 # White space around names.
 SPACE = "chr(32) || chr(9) || chr(10) || chr(11) || chr(12) || chr(13)"
-# What the engine may hold of a table that is on disk.
+# Most memory that the engine takes for a table on disk.
 MEMORY = "400MB"
 
 
 def engine() -> ModuleType:
-    """Return the engine's compiled module, else the whole package, which takes longer to import."""
+    """Return DuckDB's compiled module, or, if it cannot be imported, the whole package, which takes longer."""
     try:
         return import_module("_duckdb")
     except ImportError:
@@ -147,7 +147,7 @@ def engine() -> ModuleType:
 
 
 def connect(path: str, disk: Workspace | None, again: bool) -> duckdb.DuckDBPyConnection:
-    """Return a connection to an engine that can read only the file at `path`, its database in memory or on `disk`."""
+    """Return a connection that can read only the file `path`, its database in memory or (new if `again`) on `disk`."""
     database = ":memory:" if disk is None else disk.path("again.db" if again else "table.db")
     connection: duckdb.DuckDBPyConnection = engine().connect(database, config=_CONFIG)
     if disk is not None:
@@ -184,7 +184,7 @@ def unreadable(source: FileSource, error: Exception) -> OpinionPoolError:
 
 @contextmanager
 def readable(source: FileSource) -> Iterator[None]:
-    """Context that turns the engine's errors into the package's, as columns of a damaged file fail when read."""
+    """Context that turns the engine's errors, as for columns of a damaged file, into errors of this package."""
     try:
         yield
     except engine_errors() as error:
@@ -195,7 +195,7 @@ def readable(source: FileSource) -> Iterator[None]:
 
 @contextmanager
 def watch(connection: duckdb.DuckDBPyConnection, progress: Progress | None) -> Iterator[None]:
-    """Context that reports the progress of the engine's query from a thread of its own."""
+    """Context that calls `progress` with the share of the engine's query that is done, from a thread of its own."""
     if progress is None:
         yield
         return

@@ -1,4 +1,4 @@
-"""What tables say of events beside their outcomes: priors, times, groups, topics and texts; and outcomes in a file."""
+"""Facts on events in tables (priors, times, groups, topics, texts), and the join with a table of outcomes."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from opinionpool.text import shown
 def one_per_key(
     values: npt.NDArray[Any], present: npt.NDArray[np.bool_], keys: Index, count: int
 ) -> tuple[Index, tuple[int, int] | None]:
-    """Return each key's first row with a value, and two rows of one key with different values, None if there are none.
+    """Return each key's first row with a value, (count,), and two rows of one key with different values, else None.
 
-    `keys` are in 0 .. count - 1, or -1 for rows without a key; the first row is -1 for a key without a value.
+    `present` marks rows with a value. `keys` are 0 to count - 1, -1 for no key; a key without a value has first row -1.
 
     >>> import numpy as np
     >>> values, keys = np.array([7, 8, 7, 9]), np.array([0, 1, 0, 1])
@@ -60,7 +60,7 @@ def take(values: npt.NDArray[Any], rows: Index, blank: object) -> npt.NDArray[An
 
 @dataclass(frozen=True)
 class EventColumn:
-    """A column that says something of events, and which event each of its rows is about, -1 for none."""
+    """Column with facts on events, and the position of the event that each of its rows is about, -1 for none."""
 
     table: Table
     column: int
@@ -69,11 +69,11 @@ class EventColumn:
 
     @classmethod
     def of(cls, table: Table, column: int, row_events: Index) -> EventColumn:
-        """Return a column of a table whose rows are about `row_events`."""
+        """Return the column at position `column` of a table whose rows are about the events `row_events`."""
         return cls(table, column, table.words(column), row_events)
 
     def of_events(self, values: npt.NDArray[Any], blank: object, events: Sequence[str]) -> npt.NDArray[Any]:
-        """Return the value of each event, (events,), from those of rows; raise if an event has two different values.
+        """Return the value of each event, (events,), from `values` of rows; raise if an event has two different ones.
 
         `values`, (rows,), are `blank`, NaN or NaT where the cell is blank.
         """
@@ -84,21 +84,21 @@ class EventColumn:
         return take(values, first, blank)
 
     def clash(self, one: int, other: int, events: Sequence[str]) -> OpinionPoolError:
-        """Return the error for two rows about one event with different values."""
+        """Return the error for the rows `one` and `other`, which are about one event and have different values."""
         about = {"event": events[self.row_events[other]], "column": self.table.names[self.column]}
         return fault("two-values", one=self.at(one), other=self.at(other), **about)
 
     def rewritten(self, read: Callable[[str], str]) -> EventColumn:
-        """Return the column with each of its distinct words replaced by what `read` makes of it."""
+        """Return the column with `read(word)` in place of each of its words."""
         words = list(map(read, self.words.values))
         return self if words == self.words.values else replace(self, words=self.words.rewritten(words))
 
     def first(self, code: int) -> tuple[Table, int, int]:
-        """Return table, row and column of the first cell with the word of this code."""
+        """Return table, row and column of the first cell whose word has the code `code`."""
         return self.table, int(self.words.rows(code)[0]), self.column
 
     def at(self, row: int) -> str:
-        """Return word and place of a row, as messages quote them."""
+        """Return the word in a row and the place of the row, as messages quote them."""
         return f"{shown(self.words.values[self.words.codes[row]])} ({place(self.table, row)})"
 
 
@@ -122,7 +122,7 @@ class Facts:
 
     @property
     def ends(self) -> Times:
-        """The earlier of closing and resolution time of each event, (events,); NaT if neither is known."""
+        """End of each event, (events,): its closing or resolution time, the earlier; NaT if neither is known."""
         return np.fmin(self.closes, self.resolved_at)
 
     def latest(self, long_rows: LongRows) -> Times | None:
@@ -137,9 +137,9 @@ class Facts:
         return None if np.isnat(times).all() else times
 
     def asked(self, as_of: np.datetime64 | None, outcomes: Index, ahead: np.timedelta64 | None = None) -> Times | None:
-        """Return the time as of which each event is answered: its end or --as-of, the earlier; None if all are unknown.
+        """Return the time for which each event is forecast: its end or `as_of`, the earlier; None if all are unknown.
 
-        `ahead` is how long before its end a resolved event is answered instead, if --horizon is given.
+        `ahead` is --horizon: the time is so long before the end. Of open events (outcome < 0), it is `as_of`.
         """
         ends = self.ends if ahead is None else self.ends - ahead
         # An open event may close long after it is answered.
@@ -156,7 +156,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class Spans:
-    """First and last times by kind, such as "events close"; a sum has the first and last of both parts."""
+    """First and last time of each kind, such as "events close"; the sum of two spans has the first and last of both."""
 
     ends: Mapping[str, tuple[str, str]]
 
@@ -179,7 +179,7 @@ def time_notes(long_rows: LongRows, facts: Facts) -> list[Note]:
 
 
 def read_facts(columns: Callable[[str], Sequence[EventColumn]], rows: LongRows, reading: Reading) -> Facts:
-    """Return the facts on all events from the columns of each role, in both tables."""
+    """Return the facts on all events; `columns(role)` returns the columns of a role in both tables."""
     texts, notes = _texts(columns(TEXT), rows.events)
     closes, closing = _ends_of("closes", columns("closes"), rows, reading)
     resolved, resolving = _ends_of("resolved_at", columns("resolved_at"), rows, reading)
@@ -190,7 +190,7 @@ def read_facts(columns: Callable[[str], Sequence[EventColumn]], rows: LongRows, 
 
 
 def _ends_of(role: str, columns: Sequence[EventColumn], rows: LongRows, reading: Reading) -> tuple[Times, bool]:
-    """Return the closing or resolution times, and whether dates without a time count as the ends of their days."""
+    """Return each event's time of `role` (closes or resolved_at), and whether dates were read as the ends of days."""
     clocked = rows.time is not None and not midnights(rows.time).all()
     found = np.full(len(rows.events), "NaT", dtype="datetime64[us]")
     ended = False
@@ -239,7 +239,7 @@ def prior_of_events(
 ) -> Array | None:
     """Return the prior of each event, (events,) or (events, K), from columns of priors; None if there are none.
 
-    Those of K classes are in a column for each, or in one column with a row for each.
+    Priors of K classes are in one column for each class, or in one column with a row for each class.
     """
     long_rows, column, rows = melted.long_rows, layout.roles.get("prior"), melted.long_rows.table.rows
     matcher, size = Matcher(melted.written), len(melted.written)
@@ -311,11 +311,11 @@ class Joined:
     columns: Mapping[
         str, EventColumn
     ]  # by role: event, outcome, closes, resolved_at and text, as far as there are such
-    notes: list[Note]  # what did not match
+    notes: list[Note]  # on events in one of the tables only, and on unused columns
 
 
 def join_outcomes(table: Table, columns: Columns, events: Sequence[str], forecasts: str, header: str | None) -> Joined:
-    """Return a table of outcomes with the event that each of its rows is about.
+    """Return the columns of a table of outcomes, with the event that each of its rows is about.
 
     `columns` are those that the user named, by role; `forecasts` is the name of the table of forecasts, for errors,
     and `header` the header of its column of events, if it has one.
@@ -342,7 +342,7 @@ def join_outcomes(table: Table, columns: Columns, events: Sequence[str], forecas
 
 
 def beside(table: Table, request: ReadOptions, names: Sequence[str]) -> Beside:
-    """Return headers, events and outcomes of a table of outcomes; headers only if its columns are unclear."""
+    """Return headers, events and outcomes of a table of outcomes; only headers if columns for these are not found."""
     try:
         roles = _roles(table, request.keys, names)
     except LayoutError:
@@ -352,7 +352,7 @@ def beside(table: Table, request: ReadOptions, names: Sequence[str]) -> Beside:
 
 
 def _unused(table: Table, roles: Mapping[str, int]) -> list[Note]:
-    """Return the note on columns without a role, and on those of times, which may say when outcomes were known."""
+    """Return the note on columns without a role; it names those of times, which may say when outcomes were known."""
     left = [i for i in range(len(table.names)) if i not in roles.values() and table.names[i]]
     if not left:
         return []

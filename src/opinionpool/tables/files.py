@@ -1,6 +1,6 @@
-"""Files before the engine reads them: what kind they are, where their bytes are, how text is written, what is wrong.
+"""Preparation of files for the engine: their format, encoding, separator and header, and what is wrong with them.
 
-All of it is decided here, from the first bytes, so that the engine guesses nothing. What it cannot read as it stands
+All of this is decided here, from the first bytes, so that the engine guesses nothing. What it cannot read as it stands
 (standard input, another encoding than UTF-8) is copied into a temporary directory first.
 """
 
@@ -25,12 +25,12 @@ from opinionpool.tables.engine import CELL, RATIO, SAVE_AS, SMALL, FileSource, W
 from opinionpool.tables.roles import SYNONYMS, normal
 from opinionpool.text import counted, without_apostrophe
 
-HEAD = 1 << 18
-_LONGEST_HEADER = 1 << 24
+HEAD = 1 << 18  # first bytes of a file, which decide how it is read
+_LONGEST_HEADER = 1 << 24  # bytes of the first line, at most
 # Characters within which titles stand above the header.
 _TITLES = 1 << 14
 _DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
-# Bytes of a stream that are copied.
+# Most bytes of a stream that are copied.
 STREAM = 1 << 32
 _SPREADSHEETS = (".xlsx", ".xlsm", ".xls", ".ods", ".numbers")
 _FOREIGN = (
@@ -46,9 +46,9 @@ _FOREIGN = (
 
 
 def prepare(source: object, encoding: str | None, workspace: Workspace) -> FileSource:
-    """Return a file as a source that the engine can read, copied or converted to UTF-8 where it must be.
+    """Return the source of a file for the engine, copied into `workspace` and converted to UTF-8 where it must be.
 
-    ``"-"`` is standard input. Text that is UTF-8 throughout is read as such whatever encoding is named.
+    ``"-"`` is standard input. Text that is UTF-8 throughout is read as UTF-8 even if `encoding` is another.
     """
     name, path = _local(source, workspace)
     head, gzipped = _first_bytes(path, name)
@@ -129,7 +129,7 @@ def _object_source(source: FileSource, how: str, workspace: Workspace) -> FileSo
     return FileSource(source.name, path, "json rows", notes=(note, *source.notes))
 
 
-# Names of files that a folder is read for.
+# Ends of the names of files that are read from a folder.
 _TABLES = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson", ".parquet", ".xlsx", ".xls", ".ods")
 
 
@@ -209,7 +209,7 @@ def _copy(stream: BinaryIO, path: str, name: str) -> str:
 
 
 def _first_bytes(path: str, name: str) -> tuple[bytes, bool]:
-    """Return the first bytes of a file, decompressed and its check sums verified, and whether it is compressed."""
+    """Return the first bytes of a file, unpacked if it is a gzip file, and whether it is one; raise if damaged."""
     try:
         with open(path, "rb") as file:
             head = file.read(HEAD)
@@ -245,13 +245,13 @@ def _check_kind(head: bytes, name: str) -> None:
             raise fault("foreign", file=name, what=what)
 
 
-# What is read at once: a document is one piece, unlike lines.
+# Most bytes of a JSON document, which is read at once, unlike JSON lines.
 LARGEST = 500_000_000
 Row: TypeAlias = dict[str, Any]
 
 
 def _object(text: str) -> Row | None:
-    """Return the JSON object that a text is, None if it is anything else."""
+    """Return a text parsed as a JSON object; None if it is no JSON, or another kind of JSON value."""
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
@@ -260,7 +260,7 @@ def _object(text: str) -> Row | None:
 
 
 def is_row(document: Row) -> bool:
-    """Whether an object is one row, and not a table: some of its values are neither lists nor objects.
+    """Whether a JSON object is one row, and not a table: a value is neither list nor object, and none lists objects.
 
     >>> is_row({"event": "q1", "ann": 0.5}), is_row({"rows": [{"event": "q1"}]}), is_row({"ann": [0.5], "bob": [0.7]})
     (True, False, False)
@@ -269,13 +269,13 @@ def is_row(document: Row) -> bool:
 
 
 def _row_lists(document: Row) -> list[str]:
-    """Return the keys whose value is a list of objects."""
+    """Return the keys of a JSON object whose value is a list of objects."""
     lists = {key: value for key, value in document.items() if isinstance(value, list) and value}
     return [key for key, value in lists.items() if all(isinstance(row, dict) for row in value)]
 
 
 def rows_of(name: str, document: Row, known: Callable[[str], bool]) -> tuple[list[Row], str]:
-    """Return the rows in a document that is one object, and a description of its structure.
+    """Return the rows in a JSON object, and a description of its structure; `known(name)`: whether a name is a header.
 
     >>> rows_of("f", {"data": [{"event": "q1"}], "next": None}, bool)
     ([{'event': 'q1'}], "rows under the key 'data'")
@@ -354,7 +354,7 @@ def transcode(path: str, gzipped: bool, codec: str, target: str, name: str) -> s
 
 
 def with_line_feeds(source: FileSource, workspace: Workspace) -> FileSource:
-    """Return the source of a copy whose lines all end in a line feed."""
+    """Return the source of a copy of the file in `workspace` whose lines all end in a line feed."""
     path = transcode(source.path, source.gzip, "utf-8", workspace.path("lines.txt"), source.name)
     return replace(source, path=path, gzip=False)
 
@@ -421,7 +421,7 @@ def _is_number(cell: str) -> bool:
 
 
 def _dialect(text: str, whole: bool, separator: str | None) -> tuple[str, tuple[str, ...], float]:
-    """Return the separator under which most records are as wide as the header, the header, and their share."""
+    """Return the separator with which most records are as wide as the header, the header, and those records' share."""
     best: tuple[tuple[float, int], str, list[str]] = ((-1.0, 0), ",", [])
     for delimiter in [separator] if separator else _DELIMITERS:
         records: list[list[str]] = []
@@ -487,7 +487,7 @@ def _ends_a_line(source: FileSource) -> bool:
 
 
 def text_fault(source: FileSource) -> OpinionPoolError | int | None:
-    """Return the error in a text that the engine rejects, or of CSV the number of rows shorter than the header."""
+    """Return the error in a file that the engine rejects; in CSV without one, the number of rows that are too short."""
     with source.open() as file:
         wrong = bad_encoding(source.name, file)
     if wrong or source.format not in {"csv", "json"}:

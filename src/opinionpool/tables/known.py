@@ -1,6 +1,4 @@
-"""What was known at some time: forecasts made by then, outcomes that were out, and events that were annulled.
-
-And at every moment until a question closed.
+"""Forecasts, outcomes and void events as known at a given time, or at every moment until an event closed.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ from opinionpool.tables.times import Times, span_text, time_text
 
 
 def in_time(long_rows: LongRows, request: ReadOptions, facts: Facts, by: Distinctions) -> tuple[LongRows, list[Note]]:
-    """Return the forecasts made before the end of their event, --as-of and --horizon, and notes on the rest."""
+    """Return the forecasts made before their event ended, by --as-of and --horizon, and notes on those left out."""
     table, made = long_rows.table.name, long_rows.time
     asked = request.history or request.as_of is not None or request.horizon is not None
     if asked and made is None and by.unnamed:
@@ -53,9 +51,9 @@ def in_time(long_rows: LongRows, request: ReadOptions, facts: Facts, by: Distinc
 def drop_late(
     long_rows: LongRows, as_of: np.datetime64 | None, closes: Times, resolved_at: Times
 ) -> tuple[LongRows, list[Note]]:
-    """Return the forecasts made in time, and the notes on late ones.
+    """Return the forecasts that are not late, and notes on the late ones.
 
-    Late is: made after the event closed or was resolved, or after --as-of; with --as-of also without a time.
+    Late are forecasts made after the event closed or was resolved, or after `as_of`; then also those without a time.
     """
     made, event, late = long_rows.time, long_rows.event, list[tuple[Mask, Finding]]()
     if made is None:
@@ -69,7 +67,7 @@ def drop_late(
 
 
 def drop_expired(long_rows: LongRows, as_of: np.datetime64 | None, ends: Times) -> tuple[LongRows, list[Note]]:
-    """Return the forecasts that had not expired when their event ended, or at --as-of, and a note on others."""
+    """Return the forecasts not yet expired when their event ended or, if earlier, at `as_of`, and a note on others."""
     if long_rows.expires is None:
         return long_rows, []
     until = ends if as_of is None else np.fmin(ends, as_of)
@@ -77,7 +75,7 @@ def drop_expired(long_rows: LongRows, as_of: np.datetime64 | None, ends: Times) 
 
 
 def _without(long_rows: LongRows, masks: Sequence[tuple[Mask, Finding]]) -> tuple[LongRows, list[Note]]:
-    """Return the rows in none of the masks, and a note for each on those in no earlier one, made of that on one."""
+    """Return the rows that no mask marks, and for each mask its note with the number of forecasts left out by it."""
     kept, notes = np.ones(len(long_rows.value), dtype=bool), list[Note]()
     for mask, one in masks:
         out = kept & mask
@@ -89,10 +87,10 @@ def _without(long_rows: LongRows, masks: Sequence[tuple[Mask, Finding]]) -> tupl
 
 
 def known_by(cutoff: np.datetime64 | None, settled: Settled, facts: Facts) -> tuple[Index, Mask, list[Note]]:
-    """Return outcomes and void events as known at the cutoff; if there are times of resolution, none was without one.
+    """Return the outcomes and the mask of void events as known at `cutoff`, (events,), and notes.
 
-    Without any resolution times, nothing is known of events that close after the cutoff. An event annulled at an
-    unknown time was open until it closed.
+    Known are outcomes resolved by `cutoff`; in tables without times of resolution, those of events that do not close
+    after it. An event annulled at an unknown time was open until it closed.
     """
     if cutoff is None:
         return settled.outcomes, settled.void, list(settled.notes)
@@ -115,7 +113,7 @@ def known_by(cutoff: np.datetime64 | None, settled: Settled, facts: Facts) -> tu
 
 
 def with_silence(forecasts: Forecasts, p: float) -> Forecasts:
-    """Return the forecasts with the probability `p` for each missing forecast."""
+    """Return a copy of `forecasts` with the probability `p` for each missing forecast."""
     if len(forecasts.classes) > 2:
         raise ArgumentError("--silence is for events of two classes: who is silent says nothing of several")
     t, n = forecasts.shape
@@ -137,20 +135,20 @@ def with_silence(forecasts: Forecasts, p: float) -> Forecasts:
     )
 
 
-# So many numbers are what forecasts stand at, at most, when every moment is looked at.
+# Most probabilities over all intervals between changes.
 MOST = 20_000_000
 _NEVER = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, eq=False)
 class ActiveForecasts:
-    """Active forecasts in each of S intervals, from one change on an event to the next."""
+    """Forecasts active in each of S intervals, which go from one change of the forecasts on an event to the next."""
 
     long_rows: LongRows  # one number for each expert, interval and class; the events are the intervals
-    event: Index  # (S,)
-    share: Array  # (S,); which part of the event's life each is: from its first forecast until it closed
-    begin: Times
-    middle: Times
+    event: Index  # (S,); the event of each interval
+    share: Array  # (S,); length of each interval, divided by the time from the event's first forecast to its end
+    begin: Times  # (S,); start of each interval
+    middle: Times  # (S,)
 
 
 def active_rows(long_rows: LongRows, ends: Times) -> ActiveForecasts:
@@ -195,7 +193,7 @@ def active_rows(long_rows: LongRows, ends: Times) -> ActiveForecasts:
 
 
 def _intervals(event: Index, begin: Index, until: Index, ends: Times) -> tuple[Index, Index, Index]:
-    """Return event, start and stop of each interval between two changes of the forecasts on an event."""
+    """Return event, start and stop, (S,), of each interval between two changes of the forecasts on an event."""
     end = ends.astype(np.int64)
     moments = np.concatenate([begin, until])
     of = np.concatenate([event, event])

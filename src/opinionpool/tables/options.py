@@ -1,4 +1,4 @@
-"""How a table is to be read: one table of options for Python, the command line, files, and printed commands."""
+"""Options for reading a table, defined once for Python, the command line, files of options and printed commands."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from opinionpool.tables.classes import Asked, NoOutcome
     from opinionpool.tables.units import NumberRules
 
-# Which of several forecasts counts.
+# Rules for which of several forecasts by one expert on one event counts.
 RULES = ("last", "last-row", "mean", "time-weighted", "samples")
-# What unmarked numbers of an expert or column are.
+# What numbers of an expert or column without a per cent sign are.
 UNITS = ("percent", "fraction")
 
-# What is done one after the other when a table is read.
+# Stages of reading a table, in their order.
 STAGES = ("opening", "columns", "roles", "cells", "times", "choice")
 
-# An option in a message, with its value.
+# A command-line option in the text of a message, with its value.
 _FLAG = re.compile(r"--([a-z][a-z-]*)(?: '([^']*)'| (?!-)(\S+))?")
 
 Values: TypeAlias = Sequence[object]
@@ -36,15 +36,15 @@ Documented = TypeVar("Documented", bound=Callable[..., object])
 
 
 class Option(NamedTuple):
-    """Metadata of an option: its kind, help text, choices and check."""
+    """Description of an option of `ReadOptions`: its kind, help text, choices and check."""
 
-    kind: str  # {"text", "flag", "list", "classes", "pairs"}: a list or pairs may be given again and again
+    kind: str  # {"text", "flag", "list", "classes", "pairs"}: the options list and pairs may be repeated
     help: str
-    metavar: str | None = None  # what stands for the value in help
+    metavar: str | None = None  # placeholder of the value in the help text
     choices: tuple[str, ...] = ()
-    check: Callable[[Any], Any] | None = None  # from a value to the one that is kept; raises an `ArgumentError`
-    stage: str = "cells"  # the first of `STAGES` that it matters for
-    flag: str | None = None  # what it is called on the command line if it is about scores, and of `compare` alone
+    check: Callable[[Any], Any] | None = None  # function from a value to the one stored; may raise `ArgumentError`
+    stage: str = "cells"  # first of `STAGES` that the option affects
+    flag: str | None = None  # name on the command line of an option that only `compare` has, as it is about scores
 
     @property
     def repeated(self) -> bool:
@@ -52,7 +52,7 @@ class Option(NamedTuple):
         return self.kind in {"list", "pairs"}
 
     def value(self, given: Any, name: str) -> Any:  # noqa: ANN401 - of the type of the option
-        """Return the value `given` for the option `name`, checked and in the type of its field."""
+        """Return `given`, the value for the option `name`, after a check and in the type of the option's field."""
         if self.kind == "flag":
             given = bool(given) if type(given).__name__ == "bool_" else given
             expect_type(given, bool, name)
@@ -74,7 +74,7 @@ class Option(NamedTuple):
 
 
 def _option(kind: str, text: str, **more: Any) -> Any:  # noqa: ANN401 - the default of a field
-    """Return a field of `ReadOptions`; arguments as for `Option`."""
+    """Return the dataclass field of an option in `ReadOptions`; arguments are as for `Option`."""
     metadata = {"option": Option(kind, text, **more)}
     if kind == "pairs":
         return field(default_factory=dict, metadata=metadata)
@@ -156,12 +156,12 @@ def _unicode(words: Sequence[str]) -> Sequence[str]:
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """Options for reading a table of forecasts, the most harmful first if its value is wrong.
+    """Options for reading a table of forecasts, in the order of the harm that a wrong value does, most harmful first.
 
     Raises
     ------
     ArgumentError
-        If one is none of what it can be.
+        If an option has a wrong type or an unknown value, or two options contradict each other.
 
     Examples
     --------
@@ -311,7 +311,7 @@ class ReadOptions:
         stage="times",
     )
 
-    # From whom a saved pool learned, who need not be here, and what scales they have.
+    # Experts that a saved pool learned from, who need not be in the table, and their scales.
     known_experts: tuple[str, ...] = ()
     known_scales: Mapping[str, Any] = field(default_factory=dict)
 
@@ -341,22 +341,22 @@ class ReadOptions:
 
     @property
     def several(self) -> dict[str, tuple[str, ...]]:
-        """The columns that form a key together, by its role."""
+        """Names of the columns that together identify an event or expert (a composite key), by the key's role."""
         return {role: of for role, of in self.columns.items() if isinstance(of, tuple) and role in KEYED}
 
     @property
     def keys(self) -> dict[str, str | tuple[str, ...] | None]:
-        """The column or columns of each role; several columns that form one key are joined to one name."""
+        """Name of the column, or names of the columns, of each role; names of a composite key are joined to one."""
         return {**self.columns, **{role: BETWEEN.join(of) for role, of in self.several.items()}}  # type: ignore[dict-item]
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """Names of the columns that form a key together with others."""
+        """Names of all columns that are part of a composite key, whose cells together identify an event or expert."""
         return tuple(name for of in self.several.values() for name in of)
 
     @property
     def rules(self) -> NumberRules:
-        """Rules for reading numbers."""
+        """Rules for reading numbers: percentages, decimal mark, missing values, units and scales."""
         from opinionpool.scales import scales_given
         from opinionpool.tables.units import NumberRules
 
@@ -366,7 +366,7 @@ class ReadOptions:
 
     @property
     def no_outcome(self) -> NoOutcome:
-        """Words for no outcome; where forecasts are levels of a scale, n/a means not known, and not void."""
+        """Words for a missing or void outcome; where forecasts are levels of a scale, n/a means missing, not void."""
         from opinionpool.tables.classes import NoOutcome
 
         rules = self.rules
@@ -375,7 +375,7 @@ class ReadOptions:
         return NoOutcome.of(missing, tuple(map(str, self.void_values)), classes)
 
     def revised(self, remedy: Remedy) -> ReadOptions:
-        """Return the options with a remedy applied: repeatable options and `where` are extended, others replaced."""
+        """Return a copy changed by `remedy`: repeatable options and `where` are extended, others replaced."""
         changes: dict[str, Any] = {}
         for name, value in remedy.items():
             kind, before = OPTIONS[name].kind, getattr(self, name)
@@ -392,7 +392,7 @@ class ReadOptions:
         return typed_options(self.given())
 
     def given(self) -> dict[str, Any]:
-        """Return the options that differ from their defaults, without the options on scores."""
+        """Return the options that differ from their defaults, by name, but not those on scores (horizon, history)."""
         values = {name: getattr(self, name) for name, option in OPTIONS.items() if option.flag is None}
         return {
             name: value
@@ -442,7 +442,7 @@ def options_given(given: Mapping[str, Any]) -> ReadOptions:
 
 
 def documented(function: Documented) -> Documented:
-    """Return a function whose docstring has the help on all options in place of {options}."""
+    """Return `function` with the help texts of all options in place of {options} in its docstring."""
     lines = []
     for name, option in OPTIONS.items():
         kind = {"flag": "bool, default False", "pairs": "mapping, optional"}.get(option.kind, "optional")
@@ -456,7 +456,7 @@ def documented(function: Documented) -> Documented:
 
 
 def read_options(path: str) -> dict[str, Any]:
-    """Return the options in a file, as arguments of `ReadOptions`, and `outcomes`, a path relative to that file."""
+    """Return the options in the TOML file `path`, as arguments of `ReadOptions`, and `outcomes`, a table's path."""
     import tomllib
 
     try:
@@ -484,7 +484,7 @@ def read_options(path: str) -> dict[str, Any]:
     return given
 
 
-# What stands in a file for an option of each kind; other options are texts or numbers.
+# Types of values in a file of options, by the option's kind, and their names; others are texts or numbers.
 _IN_FILES: dict[str, tuple[tuple[type, ...], str]] = {
     "flag": ((bool,), "true or false"),
     "pairs": ((dict,), "a table, such as [{}] and a line with a name, = and a text"),
@@ -495,7 +495,7 @@ _IN_FILES: dict[str, tuple[tuple[type, ...], str]] = {
 
 
 def _texts(values: object, name: str) -> tuple[str, ...]:
-    """Return values as a tuple of texts; a single text counts as one value."""
+    """Return `values` as a tuple of texts; a single text is one value, and None is an empty tuple."""
     if values is None:
         return ()
     return (values,) if isinstance(values, str) else tuple(map(str, labels_given(values, name)))

@@ -1,4 +1,4 @@
-"""What happened: the outcomes in one or two tables, as positions among the classes."""
+"""Outcomes of events in one or two tables, as positions among the classes."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ from opinionpool.tables.units import looks_numeric
 from opinionpool.text import listed, quoted, shown, suggestion
 
 _WHOLE = re.compile(r"-?\d+(?:\.\d+)?")
-# Among positions of outcomes: the event is void.
+# Code of a void event among positions of outcomes.
 _VOIDED = UNRESOLVED - 1
-# It is half of each of two classes.
+# Code of a tie: the outcome counts as half of each of two classes.
 TIED = _VOIDED - 1
-# So many events with two outcomes, or one in so many, were mistaken or changed, and are no answers of experts.
+# Up to so many events with two outcomes, or one in so many, are taken for mistakes, and not for answers of experts.
 _FEW, _SHARE = 2, 10
 
 
@@ -60,12 +60,12 @@ class Settled:
     notes: tuple[Note, ...]
 
 
-# An outcome somewhere: the column, the word's code in it, and the word.
+# Word of an outcome: its column, its code there, and the word.
 _Outcome = tuple[EventColumn, int, str]
 
 
 def as_asked(observed: Sequence[EventColumn], request: ReadOptions) -> list[EventColumn]:
-    """Columns of outcomes without "Resolved", grades as 0 and 1 if --at-least is given, or levels as on the scale."""
+    """Columns of outcomes without "Resolved"; grades as 0 and 1 if --at-least is given, else levels as on the scale."""
     scales, scale = request.rules.scales, request.rules.scale
 
     def level(word: str) -> str:
@@ -77,7 +77,7 @@ def as_asked(observed: Sequence[EventColumn], request: ReadOptions) -> list[Even
 
 
 def _graded(least: str, scales: Iterable[Scale]) -> Callable[[str], str]:
-    """Return the function from grades to 1 from `least` on, a number or level of a scale, else 0; -1 and words stay.
+    """Return the function from a grade to 1 if it is `least` (a number or level) or more, else 0; -1 and words stay.
 
     Raises an `ArgumentError` if `least` is neither a number nor a level of a scale.
     """
@@ -181,7 +181,7 @@ def _preference(words: Iterable[str], scale: Scale | None) -> Scale | None:
 def _outcomes_among(
     observed: Sequence[EventColumn], written: Sequence[str], without: NoOutcome, preference: Scale | None = None
 ) -> list[_Outcome]:
-    """Return the outcomes without ties and words for no outcome, unless such a word is a class in `written`."""
+    """Return the distinct words of outcomes, without ties and words for no outcome that are no class in `written`."""
     known = Matcher(written)
     return [
         (column, code, word)
@@ -201,7 +201,7 @@ def _spellings(cells: Sequence[_Outcome]) -> dict[str, str]:
 
 
 def _check_binary(cells: Sequence[_Outcome]) -> None:
-    """Raise for numbers but 0 and 1 (or 1 and one other integer), and words beside a pair such as yes and no."""
+    """Raise if outcomes have numbers other than 0 and 1 (or 1 and one other integer), or words beside yes and no."""
     keys = {key(word) for *_, word in cells}
     if len(keys) == 2 and "1" in keys and "0" not in keys and all(each.removeprefix("-").isdigit() for each in keys):
         return
@@ -225,7 +225,7 @@ def _if_fraction(word: str) -> str:
 
 
 def _not_an_outcome(column: EventColumn, code: int, what: str) -> OpinionPoolError:
-    """Return the error for a word that is no outcome; `what` is what it is not."""
+    """Return the error for a word that is no outcome; `what` says why, such as "neither 0 nor 1"."""
     word, count, grade = column.words.values[code], int(column.words.counts[code]), _grade(column.words.values)
     option, ways = _column_of_options(column), list[Mapping[str, object]]()
     if option is not None:
@@ -240,7 +240,7 @@ def _not_an_outcome(column: EventColumn, code: int, what: str) -> OpinionPoolErr
 
 
 def _column_of_options(column: EventColumn) -> str | None:
-    """Return another column with all outcomes among its words, as these may be its classes; None if there is none."""
+    """Return the name of another column that has all outcomes, as it may hold the classes; None if there is none."""
     words, table = {*column.words.values}, column.table
     others = (i for i in range(len(table.names)) if i != column.column and len(words) > 2)
     return next((table.names[i] for i in others if words <= {*table.words(i).values}), None)
@@ -253,12 +253,12 @@ def _grade(words: Sequence[str]) -> str:
 
 
 class _Encoded(NamedTuple):
-    """Outcomes of the rows of all columns as positions among options, with the words that were met."""
+    """Outcomes in the rows of all columns, as positions among options, and the words that were found."""
 
     values: Index
     met: set[str]  # words that are options
-    unsettled: set[str]  # words that say there is none
-    respelled: int  # rows that have an option in other letters
+    unsettled: set[str]  # words for no outcome
+    respelled: int  # number of rows with an option in another spelling
 
 
 def _encode(
@@ -303,7 +303,7 @@ def _encode(
 
 
 def _pairs(column: EventColumn, shared: bool) -> tuple[Index, list[tuple[int, int]], list[int]]:
-    """Return the position of each row in a list of (event, word), -1 if blank, the list, and rows of each pair."""
+    """Return each row's position in a list of pairs (event, code), -1 if blank, the list, and each pair's row count."""
     codes, events, size = column.words.codes, column.row_events, max(len(column.words.values), 1)
     if shared:
         return codes, [(0, code) for code in range(len(column.words.values))], column.words.counts.tolist()
@@ -315,7 +315,7 @@ def _pairs(column: EventColumn, shared: bool) -> tuple[Index, list[tuple[int, in
 
 
 def _concat(columns: Sequence[npt.NDArray[Any]]) -> Index:
-    """Return the concatenation of columns."""
+    """Return `columns` as one array, which is empty if there are none."""
     return columns[0] if len(columns) == 1 else np.concatenate([np.empty(0, dtype=np.intp), *columns])
 
 
@@ -375,7 +375,7 @@ def _unknown(column: EventColumn, code: int, classes: tuple[object, ...]) -> Opi
 def _two_outcomes(
     observed: Sequence[EventColumn], clash: tuple[int, int], events: Sequence[str], differing: Sequence[str], one: int
 ) -> OpinionPoolError:
-    """Return the error for an event with two outcomes; `one` events have one outcome on several rows."""
+    """Return the error for an event with two outcomes; `one` is how many have one outcome on several rows."""
     starts = np.cumsum([0, *(len(column.row_events) for column in observed)])
     of = (np.searchsorted(starts, clash, side="right") - 1).tolist()
     cells = [(observed[i], row - int(starts[i])) for i, row in zip(of, clash, strict=True)]
@@ -427,7 +427,7 @@ def find_options(
 
 
 def _options_met(melted: Melted, counting: LongRows) -> tuple[Index, Index]:
-    """Return event and label of each forecast in `counting`, and of the rows of events without such forecasts."""
+    """Return event and label of each forecast in `counting`, and of all rows of events without forecasts there."""
     given = counting.select(~np.isnan(counting.value))
     unanswered = np.ones(len(given.events), dtype=bool)
     unanswered[given.event] = False

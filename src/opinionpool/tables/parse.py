@@ -1,4 +1,4 @@
-"""From open tables to forecasts, in stages: columns, roles, cells, times, outcomes, and which forecasts count."""
+"""Reading of open tables into forecasts, in stages: columns, roles, cells, times, outcomes, choice of forecasts."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ from opinionpool.tables.times import are_times, span_text
 from opinionpool.tables.units import NumberRules
 from opinionpool.text import suggestion
 
-# Rows that are looked at before all of so many more.
+# First rows in which a table of more than `_HEAD * _MORE` rows is searched for repeated forecasts.
 _HEAD, _MORE = 1 << 14, 64
 
 
 @dataclass(frozen=True)
 class Whole:
-    """Layout, classes and profile of a whole table, for reading a part of it."""
+    """Layout, classes and profile of the columns of a whole table, with which each part of it is read."""
 
     layout: Layout
     classes: tuple[object, ...] | None
@@ -64,17 +64,17 @@ class Whole:
 
 
 def read_table(table: Table, other: Table | None, request: ReadOptions) -> Forecasts:
-    """Return the forecasts in open tables of forecasts and of outcomes."""
+    """Return the forecasts in the open `table`, with the outcomes in the open table `other` if it is not None."""
     return TableReader(table, other, request).forecasts
 
 
 class TableReader:
-    """Reader of open tables in stages; results are computed once, and kept while changed options do not affect them.
+    """Reader of an open table, and of a table of outcomes, in stages; each result is computed when it is first used.
 
-    `whole` has layout, classes and profile if `table` is a part of a table.
+    `whole` has layout, classes and profile of the whole table if `table` is only a part of it.
     """
 
-    # What each stage finds.
+    # Properties that each stage computes.
     _FOUND: ClassVar = {
         "columns": ("profile",),
         "roles": ("layout",),
@@ -87,7 +87,7 @@ class TableReader:
         self.table, self.other, self.asked, self.whole = table, other, request, whole
 
     def revised(self, remedy: Remedy) -> TableReader:
-        """Return a reader with changed options, which keeps the results of stages before the first that they affect."""
+        """Return a reader with options changed by `remedy`; results of stages that it does not affect are kept."""
         stages = [OPTIONS[name].stage for name in remedy]
         # Without a rule for duplicates, each of several files may be an expert.
         stages += ["cells"] if "duplicates" in remedy and len(self.table.pieces) > 1 else []
@@ -101,12 +101,12 @@ class TableReader:
 
     @cached_property
     def profile(self) -> Profile:
-        """Profile of the columns: header, kind and cells of each."""
+        """Profile of the table: header, kind and cells of each column."""
         return Profile(self.table, self.asked.rules.missing_words) if self.whole is None else self.whole.profile
 
     @cached_property
     def request(self) -> ReadOptions:
-        """Options as given, with a scale for verdicts such as yes and no if the table has verdicts and no forecasts."""
+        """Options as given; with a scale for verdicts such as yes and no if the table has verdicts but no forecasts."""
         asked = self.asked
         found = None if asked.rules.scales else self.profile.verdicts(asked.columns)
         if found is None:
@@ -117,7 +117,7 @@ class TableReader:
 
     @cached_property
     def layout(self) -> Layout:
-        """Layout of the table: the column of each role."""
+        """Layout of the table: the column of each role, such as event, expert or outcome."""
         if self.whole is not None:
             return self.whole.layout
         profile, request, other = self.profile, self.request, self.other
@@ -137,7 +137,7 @@ class TableReader:
         return found
 
     def _refuse_repeats(self, whole: Whole) -> None:
-        """Raise if experts repeat themselves in the first rows of a very large table, before all rows are in memory."""
+        """Raise if an expert has several forecasts on one event in the first rows of a very large table."""
         head = self.table.rows_from(self.table.first, _HEAD)
         try:
             TableReader(head, self.other, self.asked, whole).chosen  # noqa: B018 - for its error
@@ -151,7 +151,7 @@ class TableReader:
 
     @cached_property
     def rules(self) -> NumberRules:
-        """Rules for reading numbers; a scale given for the only column of forecasts applies to all experts in it."""
+        """Rules for reading numbers; in a long table, a scale for the column of forecasts applies to all experts."""
         rules, names = self.request.rules, self.table.names
         column = names[self.layout.roles["probability"]] if self.layout.long else ""
         others = {name: scale for name, scale in rules.scales.items() if name != column}
@@ -159,31 +159,31 @@ class TableReader:
 
     @cached_property
     def reading(self) -> Reading:
-        """Rules for reading cells, with a log of conversions."""
+        """Rules for reading cells, with a log of how numbers were converted to probabilities."""
         return Reading(self.request, self.rules)
 
     @cached_property
     def events(self) -> Words:
-        """Event of each row."""
+        """Event of each row of the table, as distinct names and a code for each row."""
         return row_events(self.table, self.layout)
 
     @cached_property
     def joined(self) -> Joined | None:
-        """Table of outcomes joined to the events; None if there is none."""
+        """Table of outcomes, with the event that each of its rows is about; None if no such table was given."""
         if self.other is None:
             return None
         header = self.table.names[self.layout.roles["event"]] if "event" in self.layout.roles else None
         return join_outcomes(self.other, self.request.keys, self.events.values, self.table.name, header)
 
     def columns(self, role: str) -> list[EventColumn]:
-        """Return the columns of a role in the table of forecasts, and in that of outcomes."""
+        """Return the columns with the role `role`, first of the table of forecasts, then of the table of outcomes."""
         here, joined = self.layout.roles.get(role), self.joined
         own = [] if here is None else [EventColumn.of(self.table, here, self.events.codes)]
         return own if joined is None or role not in joined.columns else [*own, joined.columns[role]]
 
     @cached_property
     def observed(self) -> list[EventColumn]:
-        """Columns of outcomes in both tables, with the class that happened where each row says whether its own did."""
+        """Columns of outcomes in both tables; if rows are about one class each, yes becomes that class, no a blank."""
         found, of_class = as_asked(self.columns("outcome"), self.request), self.layout.roles.get("class")
         if of_class is None or not found or found[0].table is not self.table:
             return found
@@ -195,7 +195,7 @@ class TableReader:
 
     @cached_property
     def melted(self) -> Melted:
-        """Long form of the table: a row for each number that experts gave."""
+        """Long form of the table: a row for each probability that an expert gave."""
         table, layout, names = self.table, self.layout, self.table.names
         if self.whole is None:
             refuse_totals(table, layout, self.events, [each.words for each in self.observed if each.table is table])
@@ -219,7 +219,7 @@ class TableReader:
 
     @cached_property
     def priors(self) -> dict[int, Array]:
-        """Prior probabilities, (rows,), by column of priors."""
+        """Prior probability in each row of the table, (rows,), by the position of the column of priors."""
         columns = [
             *self.layout.priors.values(),
             *([self.layout.roles["prior"]] if "prior" in self.layout.roles else []),
@@ -228,7 +228,7 @@ class TableReader:
 
     @cached_property
     def by(self) -> Distinctions:
-        """Columns that may say which forecasts count; of times only if the user declares none for them."""
+        """Columns that may say which of several forecasts counts; those of times only if none has the role time."""
         layout, names, unused = self.layout, self.table.names, self.layout.unused
         column, times = layout.roles.get("time"), list[int]()
         if column is None and "time" not in self.request.keys:
@@ -242,12 +242,12 @@ class TableReader:
 
     @cached_property
     def timed(self) -> tuple[LongRows, Sequence[Note]]:
-        """Rows of the forecasts made in time, and notes on the others."""
+        """Forecasts made before their event ended, by --as-of and --horizon, and notes on those left out as late."""
         return in_time(self.melted.long_rows, self.request, self.facts, self.by)
 
     @cached_property
     def options(self) -> EventOptions | None:
-        """Options of each event; None where all events share their classes."""
+        """Options of each event (the answers to choose from); None if all events share their classes."""
         timed, request = self.timed[0], self.request
         last = request.duplicates in {"last", "last-row"}
         counting = timed.select(latest_of_pair(timed)) if last else self.melted.long_rows
@@ -255,7 +255,7 @@ class TableReader:
 
     @cached_property
     def settled(self) -> Settled:
-        """Classes, outcomes and void events."""
+        """Classes, the outcome of each event, and which events are void."""
         request, written = self.request, self.melted.written
         classes = None if self.whole is None else self.whole.classes
         asked = as_listed(request.asked, written, long=self.layout.long)
@@ -274,13 +274,13 @@ class TableReader:
 
     @cached_property
     def placed(self) -> LongRows:
-        """Rows in time, with 1 - p in place of p where the order shown, or the scale, has the classes reversed."""
+        """Forecasts made in time; p becomes 1 - p where the order of two things shown, or the scale, is reversed."""
         rows = _by_place(self.timed[0], self.layout, self.settled.classes, self.request.duplicates)
         return _towards(rows, self.settled.classes, self.rules)
 
     @cached_property
     def chosen(self) -> tuple[LongRows, Array, tuple[Note, ...]]:
-        """One row for each expert and event, its probabilities of all classes, and notes."""
+        """One row for each expert and event, their probabilities, (M,) or (M, K) if K > 2, and notes on omissions."""
         request, facts = self.request, self.facts
         ends = facts.asked(request.as_of, self.settled.outcomes, request.horizon)
         rows, repeated = one_each(self.placed, request.duplicates, self.by, ends)
@@ -289,7 +289,7 @@ class TableReader:
         return rows, probabilities, (*repeated, *expired, *folded)
 
     def _ordered(self, rows: LongRows) -> tuple[LongRows, Array, Sequence[Note]]:
-        """Return one row per forecast, by event and expert, and its probability (M,) or probabilities (M, K)."""
+        """Return a row per forecast, sorted by event and expert, probabilities, (M,) or (M, K) if K > 2, and notes."""
         request, classes = self.request, len(self.settled.classes)
         if rows.classes:
             flags, written = (request.drop_incomplete, request.normalise), self.melted.written
@@ -302,19 +302,19 @@ class TableReader:
 
     @cached_property
     def known(self) -> tuple[Index, Mask, Sequence[Note]]:
-        """Outcomes and mask of the void events, as known at --as-of, and notes on both."""
+        """Outcome of each event and mask of void events, (events,), as known at --as-of, and notes on both."""
         return known_by(self.request.as_of, self.settled, self.facts)
 
     @cached_property
     def counts(self) -> ForecastCounts:
-        """Counts of extreme values in each expert's forecasts, on events that are not void."""
+        """Counts of extreme probabilities among each expert's forecasts on events that are not void."""
         rows, void = self.chosen[0], self.known[1]
         rows = rows.select(~void[rows.event]) if void.any() else rows
         return ForecastCounts.of(rows, self.request.percent, self.reading.log.marked)
 
     @cached_property
     def forecasts(self) -> Forecasts:
-        """Forecasts that count, with the facts on their events."""
+        """Forecasts of the table, one for each expert and event, with outcomes and facts on the events."""
         request, facts, (rows, probabilities, _) = self.request, self.facts, self.chosen
         outcomes, void, _ = self.known
         found = Forecasts(
@@ -350,11 +350,11 @@ class TableReader:
         return replace(found, notes=(*found.notes, covered))
 
     def _hint(self) -> str:
-        """Return the hint on how to read unused columns of verdicts as forecasts; empty without such columns."""
+        """Return the text that says how to read unused columns of verdicts as forecasts; empty if there are none."""
         return self.profile.hint([self.table.names[place] for place in self.layout.unused], known=True)
 
     def _notes(self) -> tuple[Note, ...]:
-        """Return all notes."""
+        """Return the notes of all stages."""
         (timed, late), rows = self.timed, self.chosen[0]
         column, scale = self.request.columns.get("probability"), self.request.scale.get("*")
         verdicts = [finding("verdicts", column=column, scale=scale)] if self.request is not self.asked else []
@@ -376,7 +376,7 @@ class TableReader:
         )
 
     def _history(self, forecasts: Forecasts) -> History:
-        """Return the active forecasts in every interval between two changes of the forecasts on an event."""
+        """Return the forecasts that were active in each interval between two changes of the forecasts on an event."""
         if self.options is not None:
             raise ArgumentError("--time-averaged is for events that share their classes, and these have options")
         stood = active_rows(self.placed, self.facts.ends)
@@ -403,7 +403,7 @@ class TableReader:
 
 
 def _of_events(options: EventOptions | None, forecasts: Forecasts, void: Mask) -> Forecasts:
-    """Return the forecasts on events with two or more options that are not void; those on void events as `void`."""
+    """Return `forecasts` without events of fewer than two options; those on void events go into its field `void`."""
     if options is not None:
         known = options.sizes >= 2
         notes = [options.note, *([] if known.all() else [finding("no-options", count=int((~known).sum()))])]
@@ -416,7 +416,7 @@ def _of_events(options: EventOptions | None, forecasts: Forecasts, void: Mask) -
 
 
 def _by_place(long_rows: LongRows, layout: Layout, classes: Sequence[object], rule: str | None) -> LongRows:
-    """Return the rows, with verdicts "first" and "second" exchanged where B was shown before A."""
+    """Return `long_rows`, 1 - p for p where the verdict is "first" or "second" and B was shown before A."""
     order, things = layout.roles.get("order"), {str(label).lower() for label in classes} == {"a", "b"}
     if order is None and not things:
         return long_rows
@@ -446,7 +446,7 @@ def _by_place(long_rows: LongRows, layout: Layout, classes: Sequence[object], ru
 
 
 def _exchanged(table: Table, unused: Sequence[int]) -> list[int]:
-    """Return the columns that hold the words of a later one, in no row the same."""
+    """Return the `unused` columns with the same set of words as a later one, but another word in every row."""
     of = {place: table.words(place) for place in unused}
     return [
         one
@@ -457,7 +457,7 @@ def _exchanged(table: Table, unused: Sequence[int]) -> list[int]:
 
 
 def _refuse_letters(long_rows: LongRows, by: int) -> None:
-    """Raise where most verdicts of one expert on one event contradict each other if a column differs."""
+    """Raise if most verdicts of one expert on one event contradict each other where cells of the column `by` differ."""
     at, pair, side = long_rows.table.words(by).codes[long_rows.row], long_rows.pair, np.sign(long_rows.value - 0.5)
     order = np.lexsort((at, pair))
     one, other = order[:-1], order[1:]
@@ -469,12 +469,12 @@ def _refuse_letters(long_rows: LongRows, by: int) -> None:
 
 
 def _names_place(words: Words) -> Mask:
-    """Return the mask of the cells of a column that are in `PLACES`, such as "first", (rows,)."""
+    """Return the mask (rows,) of the cells that name a place in the order shown, such as "first"."""
     return words.expand(np.array([word.strip().lower() in PLACES for word in words.values], dtype=bool), False)
 
 
 def _towards(long_rows: LongRows, classes: Sequence[object], rules: NumberRules) -> LongRows:
-    """Return the rows, with 1 - p in place of p for experts whose scale runs from the second class to the first."""
+    """Return `long_rows`, 1 - p for p of experts whose scale runs from the second class to the first."""
     turned, _ = facing(long_rows.experts, rules.scales, classes)
     if not turned.any():
         return long_rows

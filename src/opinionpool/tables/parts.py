@@ -1,4 +1,4 @@
-"""Tables too large for memory, read in parts: events that stand together, a bounded number of rows at a time.
+"""Tables too large for memory, read in parts of a bounded number of rows, which do not split events.
 
 The reading engine keeps the table on disk. What is decided for a whole table (its layout, experts and classes, how
 numbers are written) is decided first; then each part is read as a small table would be, by the same code, and several
@@ -34,9 +34,9 @@ from opinionpool.tables.read import open_tables
 from opinionpool.tables.remarks import ForecastCounts
 from opinionpool.tables.table import BLANK, Table, Words, place
 
-# Events that would fill the memory, and how many a byte of text may be, at most; and bytes that show it.
+# Number of events that would fill the memory; most events in a byte of text; first bytes that are looked at.
 MANY, EVENT, HEAD = 2_000_000, 1 / 8, 1 << 16
-# Forecasts in a part, about; rows whose events are compared at once; and events up to which that is done in memory.
+# Approximate forecasts of a part; rows whose events are compared at once; most runs of rows compared in memory.
 CELLS, ROWS, RUNS = 1 << 17, 1 << 18, 1 << 23
 
 
@@ -60,27 +60,27 @@ def wants_parts(source: object, request: ReadOptions) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class _Tally(Words):
-    """A whole column by a row for each distinct cell, with the number of its rows and the first of them."""
+    """Column of a whole table as one row for each word, with the word's number of rows (`tallies`) and first row."""
 
     tallies: Index = field(default_factory=lambda: np.empty(0, np.intp))
     firsts: Index = field(default_factory=lambda: np.empty(0, np.intp))
 
     def rows(self, code: int) -> Index:
-        """Return the first row with the word of this code, (1,)."""
+        """Return the first row whose word is `values[code]`, (1,)."""
         return self.firsts[super().rows(code)[:1]]
 
     @property
     def counts(self) -> Index:
-        """Number of rows with each word."""
+        """Number of rows with each word, (words,)."""
         return np.bincount(self.codes, self.tallies, len(self.values)).astype(np.intp)
 
     def rewritten(self, words: Sequence[str]) -> _Tally:
-        """Return the column with `words` in place of its own; words that become equal are merged."""
+        """Return a copy of the column with `words` in place of `values`; equal words are merged."""
         found = super().rewritten(words)
         return replace(self, codes=found.codes, values=found.values)
 
 
-# On columns, which all parts share: the note on the first part holds for all.
+# Codes of notes on columns, which all parts share, so that one note is for all.
 _SHARED = {
     "format",
     "layout",
@@ -94,7 +94,7 @@ _SHARED = {
 
 
 class PartNotes:
-    """Sums of the notes on the parts of a table.
+    """Notes on the parts of a table, added up to notes on the whole table.
 
     Examples
     --------
@@ -115,7 +115,7 @@ class PartNotes:
             self._found[key] = self._found[key] + note if key in self._found else note
 
     def all(self, **totals: int) -> tuple[Note, ...]:
-        """Return the notes on the whole; `totals` has, by a note's code, the number that its count is out of."""
+        """Return the notes on the whole table; `totals` has the number that a note's count is out of, by its code."""
         return tuple(note.out_of(totals[note.code]) if note.code in totals else note for note in self._found.values())
 
 
@@ -126,12 +126,12 @@ class Parts:
     table: Table
     request: ReadOptions
     whole: Whole
-    known: Mapping[int, Sequence[str]]  # the words of some columns, by column
+    known: Mapping[int, Sequence[str]]  # distinct words of the whole table in some columns, by column
     spans: list[tuple[int, int]]  # first row and number of rows of each part
     notes: tuple[Note, ...] = ()  # on the whole, beside those that the forecasts of a part have
     percent: dict[int, tuple[bool, int]] = field(default_factory=dict)
-    counts: ForecastCounts | None = None  # of the parts read so far, as the next
-    read: PartNotes = field(default_factory=PartNotes)
+    counts: ForecastCounts | None = None  # of the parts read so far
+    read: PartNotes = field(default_factory=PartNotes)  # notes on the parts read so far
 
     def forecasts(self, threads: int | None = None) -> Iterator[Forecasts]:
         """Yield the forecasts of each part, in the order of the parts."""
@@ -152,7 +152,7 @@ class Parts:
         return [] if self.counts is None else self.counts.notes(self.request.rules)
 
     def notes_of_all(self, events: int, cells: int) -> tuple[Note, ...]:
-        """Return the notes on all parts, once read; `events` and `cells` count all their events and forecasts."""
+        """Return the notes on the parts read; `events` and `cells` are the numbers of their events and forecasts."""
         return (*self.read.all(unresolved=events, normalised=cells), *self._counted(), *self.notes)
 
     def _read(self, span: tuple[int, int]) -> TableReader:
@@ -169,7 +169,7 @@ class Parts:
 def open_parts(source: object, request: ReadOptions, progress: Progress | None) -> Iterator[Parts | None]:
     """Open a file in parts, for the time of a with statement; yield None if it must be read as a whole.
 
-    That is so for tables with a class column, and for what is decided from all of a table at once.
+    It must if it has a class column, or if an option, such as `merge_names`, needs all rows at once.
     """
     with open_tables(source, None, request, progress, on_disk=True) as (table, _):
         reader = TableReader(table, None, request)
@@ -211,7 +211,7 @@ def _parts(table: Table, request: ReadOptions, layout: Layout, profile: Profile)
 
 
 def _with_dates(table: Table, request: ReadOptions, layout: Layout) -> ReadOptions:
-    """Return the options with the order of days and months that all dates show, as parts might show different ones."""
+    """Return the options with the order of days and months that the whole table shows, as parts might differ."""
     columns = [layout.roles[role] for role in ("time", "closes", "resolved_at", "expires") if role in layout.roles]
     if request.dates is not None:
         return request

@@ -1,7 +1,7 @@
-"""Forecasts from files and data frames: what is opened, loaded into the engine, and read with which options.
+"""Forecasts from files and data frames, which are opened, loaded into the engine, and read with the user's options.
 
-Everything of a text file comes in as text under the dialect that `files` decided, into a table inside the engine, JSON
-by its paths; columns are then taken from it as they are needed, those of Parquet from the file.
+Cells of text and JSON files are loaded as text, with the separator and header that `files` found; columns are taken
+from the engine when they are needed, those of Parquet from the file.
 """
 
 from __future__ import annotations
@@ -90,9 +90,9 @@ def read_forecasts(
     TableError
         If the table cannot be read: `LayoutError` for its columns, `CellError` for a cell, `DuplicateError`.
     ExpertError
-        If `include` or `exclude` names nobody.
+        If `include` or `exclude` names an expert who is not in the table.
     ArgumentError
-        If an option is none of those above.
+        If an option is unknown or has a wrong value.
 
     Notes
     -----
@@ -138,7 +138,7 @@ def open_tables(
     progress: Callable[[float], None] | None = None,
     on_disk: bool = False,
 ) -> Iterator[tuple[Table, Table | None]]:
-    """Open the tables of forecasts and outcomes; a condition of --where applies to the first with all its columns.
+    """Open the tables of forecasts and outcomes; a condition of --where applies to the first that has its columns.
 
     `on_disk` is as for `open_file`.
     """
@@ -267,7 +267,7 @@ def matching(table: Table, where: str) -> Table:
 
 
 def _kept(table: Table, query: str, parameters: object, note: Callable[..., Note]) -> Table:
-    """Return the rows that meet an SQL condition, with a note on the others, made from their count and the total."""
+    """Return the table of rows that meet the SQL condition `query`, with the note `note(count, total)` on the rest."""
     place = "t.place" if table.moved else "t.rowid"
     columns = ", ".join(f"c{i}" for i in range(len(table.types)))
     with readable(table.source):
@@ -429,14 +429,14 @@ def _pointer(path: Sequence[str]) -> str:
 
 
 def _structure(connection: duckdb.DuckDBPyConnection) -> dict[str, object]:
-    """Return the type of each key's values: its name, or an object or list of types."""
+    """Return the type of the values of each key in the JSON rows: a name, or an object or list of types."""
     row = connection.execute("SELECT json_group_structure(json) FROM t").fetchone()
     found = json.loads(row[0]) if row else None
     return found if isinstance(found, dict) else {}
 
 
 def _unnested(source: FileSource, connection: duckdb.DuckDBPyConnection, key: str) -> tuple[FileSource, int]:
-    """Return source and row count of a table with a row for each object in the list under `key`, beside outer keys."""
+    """Replace each JSON row by a row for each object in its list under `key`; return the source and number of rows."""
     at = f"json -> {_pointer([key])}"
     each = f"CASE WHEN json_array_length({at}) > 0 THEN CAST({at} AS JSON[]) ELSE [NULL] END"
     outer = f"json_merge_patch(json, json_object({literal(key)}, NULL))"
@@ -458,5 +458,5 @@ def _paths(path: tuple[str, ...], kind: object) -> Iterator[tuple[str, ...]]:
         yield path
 
 
-# All other formats are of JSON.
+# Loaders of files by format; all other formats are of JSON.
 _LOADERS = {"csv": _load_csv, "parquet": _load_parquet}

@@ -1,4 +1,4 @@
-"""Spreadsheets: the cells of the first sheet that has some, as text between commas."""
+"""Spreadsheets, whose first sheet that has cells is written as CSV for the engine."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from opinionpool.extras import install
 from opinionpool.findings import fault, finding
 from opinionpool.tables.engine import SAVE_AS, check_cells
 
-# What a workbook may unpack to.
+# Most bytes that a workbook may unpack to.
 LARGEST = 1 << 30
 
 
@@ -92,7 +92,7 @@ class _Cells:
 
 
 def _written_cells(path: str) -> dict[str, _Cells]:
-    """Return the cells that each sheet's XML writes, by name of sheet; empty for formats without XML."""
+    """Return size and per cent cells of each sheet, by its name, from the file's XML; empty for formats without XML."""
     if not zipfile.is_zipfile(path):
         return {}
     try:
@@ -134,7 +134,7 @@ def _office_parts(archive: zipfile.ZipFile) -> list[tuple[str, str]]:
 
 
 def _office(archive: zipfile.ZipFile, part: str) -> _Cells:
-    """Return the cells of one sheet of an Office workbook."""
+    """Return size and per cent cells of the sheet at the path `part` in an Office workbook."""
     percent, found, row = _percent_styles(archive), _Cells(), -1
     with archive.open(part) as file:
         for line in _elements(file, "row"):
@@ -171,7 +171,7 @@ def _percent_styles(archive: zipfile.ZipFile) -> set[str]:
 
 
 def _open_document(content: IO[bytes]) -> dict[str, _Cells]:
-    """Return the cells of each sheet of an OpenDocument file, in which repeated rows and cells are written once."""
+    """Return size and per cent cells of each sheet of an OpenDocument file, which writes repeated cells once."""
     sheets: dict[str, _Cells] = {}
     for table in _elements(content, "table"):
         found, row = _Cells(), 0

@@ -1,6 +1,6 @@
-"""Forecasts as they stand in a table, one number a time, and the rules that make them one per expert and event.
+"""Long form of a table, one number per row, and the rules that leave one forecast per expert and event.
 
-Where there are several, columns that distinguish them are named, and columns of times that play no role.
+Errors on several forecasts name the columns that distinguish them, and columns of times without a role.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from opinionpool.tables.units import written_numbers
 from opinionpool.tables.where import condition
 from opinionpool.text import listed, quoted, shown
 
-# Values of which a condition is offered for each, groups of rows that are looked at, and the share that has a value.
+# Most values that conditions are offered for; most groups of rows looked at; least share of groups with a value.
 _VALUES, _GROUPS, _SHARE = 3, 200, 0.5
-# How far probabilities over classes are off 1 by rounding, in how many groups they are not, and how long a name is.
+# Most that sums over classes differ from 1 by rounding; least share of groups with such sums; most letters of a name.
 _ROUNDED, _MOST, _SHORT = 0.02, 0.9, 40
 
 
@@ -37,9 +37,9 @@ class Distinctions:
 
     table: Table
     time: str | None = None  # the column of times of forecasts
-    unused: Sequence[int] = ()  # those without a role
-    unnamed: Sequence[int] = ()  # those of times among them, if there is no such column and rows on one event differ
-    keys: Mapping[str, str] = field(default_factory=dict)  # those of the names of event and expert
+    unused: Sequence[int] = ()  # positions of columns without a role
+    unnamed: Sequence[int] = ()  # those of `unused` with times, if `time` is None and rows on one event differ
+    keys: Mapping[str, str] = field(default_factory=dict)  # headers of the columns of event and expert, by role
     levels: bool = False  # whether forecasts are levels of a scale
 
     @property
@@ -49,11 +49,11 @@ class Distinctions:
 
     @property
     def option(self) -> str:
-        """The option that names the column of times, which is one of the unused ones."""
+        """Command-line option that makes an unused column of times the time of forecasts."""
         return f"--column time={quoted(self.names[0]) if len(self.names) == 1 else 'NAME'}"
 
     def by_time(self, **more: object) -> list[Remedy]:
-        """Return remedies that take an unused column of times for that of forecasts, with further options."""
+        """Return a remedy for each unused column of times: it becomes the time of forecasts, with options `more`."""
         return [Remedy({"columns": {"time": name}, **more}) for name in self.names]
 
     def wanted(self) -> OpinionPoolError:
@@ -67,7 +67,7 @@ class Distinctions:
         return fault("last-without-times", None, ways, **about)
 
     def tied(self, ordered: LongRows, starts: Index, tied: Mask) -> OpinionPoolError:
-        """Return the error for different numbers at one time, with the columns that distinguish them."""
+        """Return the error for an expert's different forecasts on one event at one time, with columns that differ."""
         ends = np.append(starts[1:], len(ordered.key))
         spans = list(zip(starts[tied].tolist(), ends[tied].tolist(), strict=True))
         each = []
@@ -117,7 +117,7 @@ class Distinctions:
         )
 
     def _stamps(self, long_rows: LongRows) -> list[Index]:
-        """Return the times of forecasts as integers, (M,), or those of each column that may hold them."""
+        """Return the times of forecasts as integers, (M,); if unknown, the codes of each unused column of times."""
         if self.time is not None and long_rows.time is not None:
             return [long_rows.time.astype(np.int64)]
         return [self.table.words(column).codes[long_rows.row] for column in self.unnamed]
@@ -125,9 +125,9 @@ class Distinctions:
     def distinguishing(
         self, long_rows: LongRows, groups: Sequence[Index], texts: bool = False
     ) -> tuple[list[str], list[Remedy]]:
-        """Return the unused columns (of `texts` if asked) that differ in any two rows of a group, and remedies by one.
+        """Return the unused columns (only of text if `texts`) that differ in any two rows of a group, and remedies.
 
-        A column of classes is named as one; another is part of what the event is called, or one value of it is kept.
+        A remedy gives the first of them the role of class, expert or order, makes it part of a key, or keeps one value.
         """
         sums = np.array([long_rows.value[group].sum() for group in groups])
         adds = bool(groups) and float((np.abs(sums - 1.0) < _ROUNDED).mean()) >= _MOST
@@ -144,7 +144,7 @@ class Distinctions:
     def _ways(
         self, name: str, words: Words, long_rows: LongRows, rows: Sequence[Index], adds: bool
     ) -> Iterator[Remedy]:
-        """Yield the remedies that the column `name` offers, which distinguishes the `rows` of each group."""
+        """Yield the remedies by the column `name`, which differs in the `rows` of a group; `adds`: values sum to 1."""
         roles, says, numbers = roles_of(name), words_of(name), written_numbers(words)
         text, again = bool(np.isnan(numbers).all()), _recurs(words)
         if PROBABILITY in roles_of(normal(name).removesuffix("_id")) and normal(name).endswith("_id"):
@@ -165,7 +165,7 @@ class Distinctions:
                 yield from (Remedy({"where": condition(name, "=", value)}) for value in _kept(words, rows))
 
     def _days(self, long_rows: LongRows) -> list[str]:
-        """Return the columns of days, each of which may have an event of its own, as what may have happened differs."""
+        """Return the columns of dates that may be part of an event's name, as a yes or no varies within events."""
         event = long_rows.event
         for words in map(self.table.words, self.unused):
             codes = words.codes[long_rows.row]
@@ -179,7 +179,7 @@ class Distinctions:
         return []
 
     def _parts(self, name: str, roles: Sequence[str]) -> list[Remedy]:
-        """Return the remedies that take a column for a part of what the event or expert is called."""
+        """Return a remedy for each of `roles`, event or expert, that makes the column `name` a part of its key."""
         return [
             Remedy({"columns": {role: (*self.keys[role].split(BETWEEN), name)}}) for role in roles if role in self.keys
         ]
@@ -191,14 +191,14 @@ def _distinguish(names: Sequence[str]) -> str:
 
 
 def _recurs(words: Words) -> bool:
-    """Return True if any word of a column comes again."""
+    """Return True if any word of a column is in several rows."""
     return len(words.values) < int((words.codes != BLANK).sum())
 
 
 def _is_key(name: str, words: Words, timed: bool, text: bool = False) -> bool:
-    """Return True if a column, of `text` if asked, may say what rows are about: no times, free text, or id of each row.
+    """Return True if a column (only of text if `text`) may say what rows are about: no times, free text or ids of rows.
 
-    What never comes again is a key only in rows that are not `timed`, under a name that is not that of something else.
+    A column in which no word is repeated may only if rows are not `timed` and its name has no other known meaning.
     """
     says, short = words_of(name), all(len(word) <= _SHORT for word in words.values)
     if "again" in says or BETWEEN in name or not words.values or (are_times(words.values[:50]) and "ends" not in says):
@@ -211,7 +211,7 @@ def _is_key(name: str, words: Words, timed: bool, text: bool = False) -> bool:
 
 
 def _kept(words: Words, groups: Sequence[Index]) -> list[str]:
-    """Return the values that occur in half of the groups, the middle one first; only the middle if they are many."""
+    """Return the values in at least half of the groups, the middle one first; only the middle one if they are many."""
     counts = np.bincount(np.concatenate([np.unique(words.codes[rows]) for rows in groups]), minlength=len(words.values))
     able = [value for value, count in zip(words.values, counts, strict=True) if count >= _SHARE * len(groups)]
     numbers = written_numbers(Words(np.arange(len(able)), able))
@@ -220,13 +220,13 @@ def _kept(words: Words, groups: Sequence[Index]) -> list[str]:
     return middle + [value for value in able if value not in middle and len(able) <= _VALUES]
 
 
-# Two samples by one judge correlate by so much at least, as few of them say little of that.
+# Least correlation assumed between two samples by one judge, as few samples do not show it well.
 LEAST_ALIKE = 0.3
-# Characters of examples in a message, about.
+# Approximate number of characters of examples in a message.
 _LONG = 120
 
 
-_BY_ROW = ("event", "expert", "label", "value", "rows", "column", "time", "expires")
+_BY_ROW = ("event", "expert", "label", "value", "rows", "column", "time", "expires")  # fields of `LongRows`, (M,)
 
 
 @dataclass(frozen=True, eq=False)
@@ -274,11 +274,11 @@ class LongRows:
         return bool((key[1:] > key[:-1]).all())
 
     def select(self, chosen: npt.NDArray[Any]) -> LongRows:
-        """Return the rows that `chosen` selects, as a mask or as positions."""
+        """Return a copy with only the rows that `chosen`, a mask or positions, selects."""
         return replace(self, **{name: of[chosen] for name, of in self._by_row().items()})
 
     def and_also(self, other: LongRows) -> LongRows:
-        """Return these rows followed by those of `other`, from the same table."""
+        """Return a copy with the rows of `other`, which is from the same table, after its own."""
         others = other._by_row()
         both: dict[str, Any] = {name: np.concatenate([of, others[name]]) for name, of in self._by_row().items()}
         return replace(self, **both)
@@ -298,7 +298,7 @@ class LongRows:
 
 
 def withdrawn_only(long_rows: LongRows) -> LongRows:
-    """Return the rows without blanks, but with withdrawals: blanks of experts who also have a forecast on the event."""
+    """Return the rows without blanks, except withdrawals: blanks of experts who also have a forecast on the event."""
     blank = np.isnan(long_rows.value)
     if not blank.any():
         return long_rows
@@ -351,7 +351,7 @@ def one_each(
 
 
 def _stamps(long_rows: LongRows) -> Index:
-    """Return times as integers; the smallest integer stands for no time."""
+    """Return the time of each row as an integer, (M,); the smallest integer stands for no time."""
     if long_rows.time is None:
         return np.full(len(long_rows.value), np.iinfo(np.int64).min)
     return np.where(np.isnat(long_rows.time), np.iinfo(np.int64).min, long_rows.time.astype(np.int64))
@@ -376,7 +376,7 @@ def _taken_back(long_rows: LongRows, blank: Mask) -> Mask:
 
 
 def _starts(long_rows: LongRows) -> Index:
-    """Return the first row of each expert, event and class, in rows sorted by key."""
+    """Return the position of the first row of each expert, event and class, in rows sorted by `key`."""
     return np.flatnonzero(np.append(True, np.diff(long_rows.key) != 0)[: len(long_rows.value)])
 
 
@@ -424,7 +424,7 @@ def _samples(long_rows: LongRows) -> LongRows:
 
 
 def _over_time(long_rows: LongRows, until: Times | None, by: Distinctions) -> LongRows:
-    """Return means of each expert's numbers by event and class, weighted by the time that each stood."""
+    """Return each expert's mean on each event and class, numbers weighted by the time for which they were active."""
     if long_rows.time is None or np.isnat(long_rows.time).any():
         what = "no column is known to hold times" if long_rows.time is None else "some forecasts have no time"
         way = f"{by.option}, or " if by.unnamed else ""
@@ -477,7 +477,7 @@ def latest_rows(long_rows: LongRows, by: Distinctions | None) -> LongRows:
 
 
 def _groups(long_rows: LongRows, stamps: Sequence[Index]) -> list[Index]:
-    """Return the positions of numbers of one expert, event, class and time where there are several, of some."""
+    """Return groups of positions of rows with the same expert, event, class and `stamps`, `_GROUPS` at most."""
     order = np.lexsort((*stamps, long_rows.key))
     change = [np.diff(of[order]) != 0 for of in (*stamps, long_rows.key)]
     starts = np.concatenate([[0], np.flatnonzero(np.any(change, axis=0)) + 1, [len(order)]])
@@ -489,7 +489,7 @@ def _groups(long_rows: LongRows, stamps: Sequence[Index]) -> list[Index]:
 EXACT = 1e-9
 # Sums that are so far from 1 may be meant to be 1.
 _NEARLY = 0.1
-# Below it --normalise would make up most of a forecast.
+# Least sum that --normalise takes; below it, division would make up most of a forecast.
 _LEAST = 0.5
 
 

@@ -1,6 +1,6 @@
-"""A table inside the engine, column by column: its cells as numbers, words and times, and where its rows stand.
+"""A table in the engine (DuckDB): its columns as numbers, words or times, and the places of its rows in the file.
 
-Whoever fills it (text, Parquet, JSON, a spreadsheet, a data frame), a table is columns c0, c1, ... of a relation t.
+Whether from text, Parquet, JSON, a spreadsheet or a data frame, a table is columns c0, c1, ... of a relation t.
 Frames, Arrow tables, dicts of columns and arrays become tables here, in the one place that knows narwhals.
 """
 
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
 
 BLANK = -1
-# Rows from which on the engine finds the words of a column, and reads times of this form.
+# Number of rows from which on the engine finds the distinct words of a column, and reads times of the form `_ISO`.
 _MANY = 20_000
-# Cells up to which all columns are fetched at once.
+# Number of cells up to which all columns are fetched at once.
 _FEW = 1 << 18
-# Distinct cells that few digits of their hashes tell from each other.
+# Number of distinct cells up to which 16 bits of their hashes may distinguish them.
 _FEW_WORDS = 512
 _ISO = r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?Z?)?"
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
@@ -45,11 +45,11 @@ _NUMERIC = (*_WHOLE, "FLOAT", "DOUBLE", "DECIMAL")
 
 @dataclass(frozen=True, eq=False)
 class Words:
-    """A column of text, as distinct words and the code of each row's word."""
+    """Column of text as its distinct cells (words) and the code of each row's word."""
 
-    codes: Index  # (rows,); the position of each row's cell in `values`, -1 where blank; of the least type for these
+    codes: Index  # (rows,); the position of each row's cell in `values`, -1 where blank; the smallest integer type
     values: list[str]  # the distinct cells in order of first appearance, trimmed
-    trimmed: int = 0  # cells that had white space around them
+    trimmed: int = 0  # number of cells that had white space around them
 
     @cached_property
     def blank(self) -> bool:
@@ -57,12 +57,12 @@ class Words:
         return bool(self.codes.min(initial=0) == BLANK)
 
     def rows(self, code: int) -> Index:
-        """Return the rows whose word has this code."""
+        """Return the positions of the rows whose word is `values[code]`."""
         return np.flatnonzero(self.codes == code)
 
     @cached_property
     def counts(self) -> Index:
-        """Number of rows with each word."""
+        """Number of rows with each word, (words,)."""
         found = np.zeros(len(self.values) + 1, np.intp)
         for cells in blocks(len(self.codes), 1):
             found += np.bincount(self.codes[cells] + 1, minlength=len(found))
@@ -74,52 +74,52 @@ class Words:
         return [words[code] for code in self.codes.tolist()]
 
     def rewritten(self, words: Sequence[str]) -> Words:
-        """Return the column with `words` in place of its own; words that become equal are merged."""
+        """Return a copy of the column with `words` in place of `values`; equal words are merged."""
         return replace(self, values=list(words)).among(list(dict.fromkeys(words)))
 
     def among(self, values: Sequence[str]) -> Words:
-        """Return the column with codes that are positions in `values`, a list with further words."""
+        """Return a copy of the column whose codes are positions in the list `values`, which has all of its words."""
         position = {word: i for i, word in enumerate(values)}
         found = np.array([position[word] for word in self.values], dtype=code_type(values))
         return Words(self.expand(found, BLANK), list(values), self.trimmed)
 
     def expand(self, values: npt.NDArray[Any], blank: object, rows: Index | None = None) -> npt.NDArray[Any]:
-        """Return one value per row, or for `rows` only, from one value per word; `blank` where the cell is blank."""
+        """Return the value of each row (of `rows` if given), from `values`, one per word; `blank` for blank cells."""
         codes = self.codes if rows is None else self.codes[rows]
         return np.append(values, np.array([blank], dtype=values.dtype)).take(codes)
 
 
 def code_type(words: Sized) -> np.dtype[Any]:
-    """Return the integer type for codes from -1 to the number of words: one or two bytes if they fit."""
+    """Return the integer type for codes from -1 to the number of `words`: of one or two bytes if that will do."""
     return np.dtype(np.min_scalar_type(-len(words) - 2) if len(words) < 1 << 15 else np.intp)
 
 
 class Numbers(NamedTuple):
-    """A column in which all cells are numbers, blank, or words for no answer."""
+    """Column of numbers; its other cells are blank or words for no answer, such as n/a."""
 
     values: Array  # (rows,); finite; NaN where blank, or where a word stands for no answer
-    words: int = 0  # how many such words there are
+    words: int = 0  # number of cells with a word for no answer
 
 
 @dataclass(frozen=True)
 class Table:
-    """A file or frame inside the engine, or consecutive rows of it; columns are identified by position."""
+    """Table in the engine, from a file or data frame, or consecutive rows of it; columns are identified by position."""
 
     source: FileSource
     connection: duckdb.DuckDBPyConnection
     names: tuple[str, ...]  # the columns' headers, trimmed; "" where there is none
     types: tuple[str, ...]
     rows: int
-    first: int = 0  # rows before these
-    part: bool = False  # whether there are others
-    copied: bool = True  # whether the engine has the rows in a table of its own, and does not read the file again
-    moved: bool = False  # whether rows are not those of the file in its order, their places in it kept beside them
-    keys: tuple[tuple[int, ...], ...] = ()  # columns beyond those of the file: each is several of them together
+    first: int = 0  # number of rows of the whole table before these rows
+    part: bool = False  # whether the whole table has other rows
+    copied: bool = True  # whether the engine has a copy of the rows, and does not read the file again
+    moved: bool = False  # whether rows were left out or sorted: a column `place` has their positions in the file
+    keys: tuple[tuple[int, ...], ...] = ()  # columns added to the file's: each joins several of them to one key
     # files that hold the rows, and where in the table each begins, if there are several
     pieces: tuple[tuple[FileSource, int], ...] = ()
-    # all the words of some columns, of which a part has some
+    # distinct words of the whole table in some columns, so that codes mean the same in all parts
     known: Mapping[int, Sequence[str]] = field(default_factory=dict)
-    seen: dict[int, Words] = field(default_factory=dict)
+    seen: dict[int, Words] = field(default_factory=dict)  # columns that were fetched as words
 
     @property
     def name(self) -> str:
@@ -132,7 +132,7 @@ class Table:
         return self.source.notes
 
     def numbers(self, columns: Sequence[int], missing: frozenset[str]) -> list[Numbers | None]:
-        """Return columns as numbers; None for a column with a cell that is neither a number nor in `missing`."""
+        """Return each of `columns` as numbers; None for one with a cell that is no number, not blank, not `missing`."""
         own = [i for i in columns if i < len(self.types)]
         found: dict[int, Numbers | None] = {}
         if self._is_small:
@@ -171,7 +171,7 @@ class Table:
         return kind.startswith(_NUMERIC) and "[" not in kind
 
     def words(self, column: int) -> Words:
-        """Return a column as text; whole numbers have no decimal point, so that ids look as they did."""
+        """Return a column as text; whole numbers have no decimal point, so that ids look as in the file."""
         if column not in self.seen:
             if self._is_small:
                 self._fetch_all()
@@ -181,7 +181,7 @@ class Table:
         return self.seen[column]
 
     def _fetch_all(self) -> None:
-        """Fetch the words of all columns at once."""
+        """Fetch all columns as words in one query, and keep them in `seen`."""
         own = range(len(self.types))
         with readable(self.source):
             rows = self.connection.execute(self._query(", ".join(map(self._cell, own)))).fetchall()
@@ -190,7 +190,7 @@ class Table:
             self.seen.setdefault(i, words if i not in self.known else words.among(self.known[i]))
 
     def _found(self, column: int) -> Words:
-        """Return a column as words; in a table of many rows, by the hashes of its distinct cells."""
+        """Return a column as words, which in a table of many rows are found from hashes of the cells."""
         cell = self._cell(column)
         place = None
         if self.rows >= _MANY:
@@ -210,7 +210,7 @@ class Table:
         return tidied(_as_meant(cells) if self._is_csv(column) else cells, place)
 
     def _places(self, cell: str, keys: npt.NDArray[np.uint64]) -> Index | None:
-        """Return each row's position in `keys`, the hashes of the distinct cells; None if two keys are equal."""
+        """Return the position of each row's hash in `keys`, the hashes of distinct cells; None if two are equal."""
         shifts = range(0, 48, 3) if len(keys) <= _FEW_WORDS else ()
         digits = ((shift, (keys >> np.uint64(shift)) & np.uint64(0xFFFF)) for shift in shifts)
         shift, slots = next((each for each in digits if len(np.unique(each[1])) == len(keys)), (None, keys))
@@ -225,7 +225,7 @@ class Table:
         return found
 
     def iso_times(self, column: int) -> npt.NDArray[np.datetime64] | None:
-        """Return a column as times in UTC, if cells are blank or ISO dates or times in UTC; else None."""
+        """Return a column as times in UTC, for a large table with ISO times in many different cells; else None."""
         if column >= len(self.types) or self.types[column] != "VARCHAR" or self.rows < _MANY:
             return None
         cell = f"trim(c{column})"
@@ -260,15 +260,15 @@ class Table:
         return f"rowid >= {self.first} AND rowid < {self.first + self.rows}" if self.part else ""
 
     def _is_csv(self, column: int) -> bool:
-        """Whether a column is from CSV, where an apostrophe may keep a cell from being taken for a formula."""
+        """Whether a column is from CSV, in which an apostrophe may mark a cell that is not meant as a formula."""
         return self.source.format == "csv" and column < len(self.types)
 
     def _cell(self, column: int) -> str:
-        """Return the SQL expression for a column as text; columns of text are unchanged."""
+        """Return the SQL expression for a column as text, with the apostrophes before formulas that CSV may have."""
         return f"c{column}" if column < len(self.types) and self.is_text(column) else self.text(column)
 
     def text(self, column: int) -> str:
-        """Return the SQL expression for a column as text."""
+        """Return the SQL expression for a column as text, without apostrophes before formulas; keys are joined."""
         if column >= len(self.types):
             parts = [f"trim({self.text(part)}, {SPACE})" for part in self.keys[column - len(self.types)]]
             blank = " OR ".join(f"coalesce({part}, '') = ''" for part in parts)
@@ -282,17 +282,17 @@ class Table:
         return f"CAST({cell} AS VARCHAR)"
 
     def changed(self, query: str, parameters: object = None) -> None:
-        """Replace the rows by the result of a query."""
+        """Replace the rows in the engine by the result of the SQL `query`."""
         self.connection.execute(f"CREATE TABLE s AS {query}", parameters)
         self.connection.execute(f"DROP {'TABLE' if self.copied else 'VIEW'} t; ALTER TABLE s RENAME TO t")
 
     def rows_from(self, first: int, rows: int, known: Mapping[int, Sequence[str]] | None = None) -> Table:
-        """Return `rows` rows of the whole table from row `first` on, for use in a thread of its own."""
+        """Return a table of `rows` rows of the whole table, from row `first` on, with a connection of its own."""
         cursor = self.connection.cursor()
         return replace(self, connection=cursor, rows=rows, first=first, part=True, known=known or {}, seen={})
 
     def looks(self, spans: Sequence[tuple[int, int]]) -> list[Table]:
-        """Return parts of the table from pairs of first row and number of rows, read once for many queries."""
+        """Return a table for each of `spans` (first row, number of rows), read from the file once for many queries."""
         parts = [self.rows_from(first, rows) for first, rows in spans]
         if self.copied:
             return parts
@@ -304,7 +304,7 @@ class Table:
         return [replace(part, connection=cursor) for part in parts]
 
     def with_key(self, columns: Sequence[int], name: str) -> Table:
-        """Return the table with a further column, `name`: the key that several columns form together."""
+        """Return a copy of the table with a further column `name`: the key that `columns` form together."""
         return replace(self, names=(*self.names, name), keys=(*self.keys, tuple(columns)), seen={})
 
     def is_text(self, column: int) -> bool:
@@ -322,7 +322,7 @@ class Table:
         return Words(np.searchsorted([start for _, start in self.pieces], rows, side="right") - 1, names)
 
     def place(self, rows: Sequence[int]) -> Place:
-        """Return the place of some rows: their lines in a text file, their row numbers in other files."""
+        """Return the place of `rows` for messages: lines of a text file, or row numbers in other files."""
         at = self.first + np.asarray(rows, dtype=np.intp)
         if self.moved:
             numbers = ", ".join(map(str, at.tolist()))
@@ -343,7 +343,7 @@ class Table:
 
 
 def place(table: Table, *rows: int) -> str:
-    """Return the place of some rows as text: ``"forecasts.csv, line 7"``."""
+    """Return the place of `rows` as text: ``"forecasts.csv, line 7"``."""
     return str(table.place(rows))
 
 
@@ -368,14 +368,14 @@ def _positions(hashes: npt.NDArray[np.uint64], keys: npt.NDArray[np.uint64]) -> 
 
 
 def _as_meant(cells: list[str | None]) -> list[str | None]:
-    """Return cells without the apostrophe that keeps a spreadsheet from taking text for a formula."""
+    """Return `cells` without the apostrophe that keeps spreadsheets from taking a cell for a formula."""
     if "'" not in "".join(filter(None, cells)):
         return cells
     return [cell if cell is None else without_apostrophe(cell) for cell in cells]
 
 
 def _plain(words: Words, missing: frozenset[str]) -> Numbers | None:
-    """Return the words as numbers, if each is a finite number or stands for no answer; else None."""
+    """Return a column of words as numbers; None if a word is neither a finite number nor in `missing`."""
     values, other = np.full(len(words.values), np.nan), 0
     for i, word in enumerate(words.values):
         if word.lower() in missing:
@@ -388,7 +388,7 @@ def _plain(words: Words, missing: frozenset[str]) -> Numbers | None:
 
 
 def encode(cells: Iterable[str | None]) -> Words:
-    """Return cells as distinct words and codes.
+    """Return `cells` as distinct words and the code of each cell's word.
 
     >>> encode(["b", None, "a ", "b", ""])
     Words(codes=array([ 0, -1,  1,  0, -1], dtype=int8), values=['b', 'a'], trimmed=1)
@@ -399,7 +399,7 @@ def encode(cells: Iterable[str | None]) -> Words:
 
 
 def tidied(cells: list[str | None], place: Index) -> Words:
-    """Return words and codes from the distinct cells, in order of first appearance, and each row's position in them."""
+    """Return a column as words from its distinct `cells`, by first appearance, and each row's position in these."""
     if None not in cells and "" not in cells and list(map(str.strip, cast("Sequence[str]", cells))) == cells:
         return Words(place, cast("list[str]", cells))
     words: dict[str, int] = {}
@@ -423,7 +423,7 @@ def cell_fault(
     count: int = 1,
     **params: Any,  # noqa: ANN401 - what the template quotes
 ) -> OpinionPoolError:
-    """Return the error that gives a faulty cell's place and the `count` of such cells."""
+    """Return the error `code` on a faulty cell, with its place and text; `count` is the number of such cells."""
     words = table.words(column)
     value = words.values[words.codes[row]] if words.codes[row] != BLANK else None
     where = replace(table.place([row]), column=table.names[column], value=value)

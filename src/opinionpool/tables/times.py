@@ -81,9 +81,9 @@ def _match(text: str) -> dict[str, str | None]:
 
 
 def _moment(text: str, order: str = "") -> datetime:
-    """Return the time in `text`, in UTC; `order`, of `ORDERS`, is that of days and months where numbers leave it open.
+    """Return the time in `text`, in UTC; `order` says whether days ("dmy") or months ("mdy") come first in 3/4/2025.
 
-    ValueError or OverflowError if it is no time, or can be read in two ways.
+    Raise a ValueError or OverflowError if `text` is no time, or can be read in two ways.
     """
     if text[4:5] == text[7:8] == "-" and text[10:11] in {"", "T", " "} and not _NAMED_ZONE.search(text, 11):
         moment = datetime.fromisoformat(text)
@@ -114,7 +114,7 @@ def read_times(
 ) -> Times:
     """Return a column as times in UTC, (rows,), NaT where blank.
 
-    `missing` are words for no value, in lower case; `notes` get one if the column is not in the usual form.
+    `missing` are words for no value, in lower case; a note on an unusual form of the column is added to `notes`.
     """
     plain = table.iso_times(column) if dates is None else None
     if plain is not None:
@@ -179,7 +179,7 @@ def _reader(cells: Sequence[str], dates: str | None) -> tuple[Callable[[str], da
 
 
 def _order(either: Sequence[str]) -> str:
-    """Return "dmy" or "mdy", by the one order that all these dates allow; raise if both orders are possible."""
+    """Return the order of days and months, "dmy" or "mdy", that all the dates allow; raise if both are possible."""
     parts = [re.split(r"[-/.]", word, maxsplit=2)[:2] for word in either]
     firsts, seconds = ([int(part[i]) for part in parts] for i in (0, 1))
     if all(word[len(first)] == "." for word, (first, _) in zip(either, parts, strict=True)) and max(seconds) <= 12:
@@ -202,7 +202,7 @@ def _formatted(word: str, form: str) -> datetime:
 
 
 def _counted(numbers: Sequence[str]) -> tuple[Callable[[str], datetime], str]:
-    """Return the function that reads numbers as times, on one scale or as dates without separators, and its name."""
+    """Return the function from a number to its time, as a count of units or a date like 20250301, and a description."""
     if all(len(word) == 8 and "19000101" <= word <= "21001231" for word in numbers):
         return (lambda word: datetime.strptime(word, "%Y%m%d")), "dates written as year, month, day"
     values = [float(word) for word in numbers]
@@ -252,12 +252,12 @@ def midnights(times: Times | np.datetime64) -> npt.NDArray[np.bool_]:
 
 
 def last_moments(days: Times | np.datetime64) -> Times:
-    """Return the last moment of each day, which is given by its first."""
+    """Return the last microsecond of each of `days`, which are given as midnights."""
     return np.asarray(days + np.timedelta64(86_400_000_000 - 1, "us"))
 
 
 def time_text(time: np.datetime64, as_date: bool | None = None) -> str:
-    """Return one time in UTC as text, `as_date` by default if it is midnight.
+    """Return one time in UTC as text, as a date if `as_date` (default: if it is midnight).
 
     >>> time_text(np.datetime64("2025-03-01T00:00", "us")), time_text(np.datetime64("2025-02-28T22:30", "us"))
     ('2025-03-01', '2025-02-28T22:30:00Z')
@@ -267,9 +267,9 @@ def time_text(time: np.datetime64, as_date: bool | None = None) -> str:
 
 
 def as_time(value: object, what: str, dates: str | None = None) -> np.datetime64:
-    """Return an argument as a time in UTC.
+    """Return the argument `value` as a time in UTC.
 
-    `what` is its name, for errors; dates are as for `read_times`.
+    `what` is the argument's name, for errors; `dates` is as for `read_times`.
     """
     text = value.isoformat() if isinstance(value, date) else str(value).strip()
     if isinstance(value, (date, np.datetime64)):
@@ -288,7 +288,7 @@ def as_time(value: object, what: str, dates: str | None = None) -> np.datetime64
     raise ArgumentError(f"{what} must be a time, and {value!r} is not: write times as 2025-03-01 or 2025-03-01T14:30Z")
 
 
-# Units of spans in seconds.
+# Seconds of each unit of time.
 _UNITS = {"": 86400, "d": 86400, "w": 604800, "h": 3600, "min": 60, "s": 1}
 _SPAN = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*?)\s*", re.IGNORECASE)
 # In microseconds: longer than all of history, and far from what 64 bits hold.

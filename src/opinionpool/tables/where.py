@@ -1,4 +1,4 @@
-"""Which rows count: a condition such as ``type <> 'bot' and rating >= 3``, as text and as the engine takes it.
+"""Conditions on rows, such as ``type <> 'bot' and rating >= 3``: from the text of --where to SQL for the engine.
 
 The language is columns, literals, comparisons, ``in``, ``is blank``, ``and``, ``or``, ``not`` and parentheses, which
 have the grammar of Python. What is handed to the engine is made anew from the parsed condition, with column numbers for
@@ -24,15 +24,15 @@ _TOKEN = re.compile(
     |(?P<word>[^\W\d]\w*))""",
     re.VERBOSE,
 )
-# Signs and words as Python has them; others are the same there.
+# Signs and words of a condition in Python's grammar; other signs are the same there.
 _IN_PYTHON = {"=": "==", "<>": "!=", "and": "and", "or": "or", "not": "not", "in": "in", "is": "is", "blank": "None"}
 _COMPARISONS = {ast.Eq: "=", ast.NotEq: "<>", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
-_LONGEST, _MOST = 4000, 99
+_LONGEST, _MOST = 4000, 99  # characters of a condition; parentheses and nots
 _FORM = "a condition compares columns with values, as in --where \"type <> 'bot' and rating >= 3\""
 
 
 def condition(name: str, sign: str, *values: str) -> str:
-    r"""Return a comparison of a column with a text, or with several, as ``--where`` takes it.
+    r"""Return the comparison of the column `name` with a text (with several if `sign` is in), as ``--where`` takes it.
 
     >>> condition("quantile", "=", "0.5"), condition("round no", "in", "1", "2")
     ("quantile = '0.5'", '"round no" in (\'1\', \'2\')')
@@ -47,8 +47,8 @@ def parse_where(
 ) -> tuple[str, list[str | float]]:
     """Return the condition that `text` puts on the rows of a table, as SQL with question marks, and its literals.
 
-    Blank cells differ from every value, and are neither below nor above one. A comparison with a number is one of
-    numbers, any other is one of text.
+    Blank cells differ from every value, and are neither below nor above one. Cells are compared with a number as
+    numbers, with anything else as text; `cell` gives the SQL of a column as text from its position.
 
     >>> parse_where("kind in ('a', 'b')", "t", ["kind"], "c{}".format)
     ("coalesce(trim(c0), '') IN (?, ?)", ['a', 'b'])
@@ -73,7 +73,7 @@ def parse_where(
 
 
 def conjuncts(text: str) -> list[str]:
-    """Return the conditions that must all hold, as written; a single one if some are joined by ``or``.
+    """Return the conditions that ``and`` joins in `text`, as written; all of `text` as one if ``or`` joins some.
 
     >>> conjuncts("a = 1 and not (b = 2 and c = 'x and y')"), conjuncts("a = 1 or b = 2 and c = 3")
     (['a = 1', "not (b = 2 and c = 'x and y')"], ['a = 1 or b = 2 and c = 3'])
@@ -113,7 +113,7 @@ class _Condition:
     parameters: list[str | float] = field(default_factory=list)
 
     def sql(self, node: ast.expr) -> str:
-        """Return the SQL of a condition."""
+        """Return the SQL of the condition in a node of its syntax tree."""
         match node:
             case ast.BoolOp(op, values):
                 return f"({(' OR ' if isinstance(op, ast.Or) else ' AND ').join(map(self.sql, values))})"
