@@ -1,5 +1,4 @@
-"""Forecasts, outcomes and void events as known at a given time, or at every moment until an event closed.
-"""
+"""Forecasts, outcomes and void events as known at a given time, or at every moment until an event closed."""
 
 from __future__ import annotations
 
