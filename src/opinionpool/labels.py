@@ -58,14 +58,14 @@ UNSETTLED = frozenset(
 
 
 def label_text(label: object) -> str:
-    """Text of a class label as a column or a file would spell it: 1.0 is "1"."""
+    """Return a class label as text, spelt as in a file: 1.0 becomes "1"."""
     if isinstance(label, (float, np.floating)) and float(label).is_integer():
         return str(int(label))
     return str(label)
 
 
 def read_labels(y: Labels, classes: Collection[object] = ()) -> tuple[Labels, npt.NDArray[np.bool_]]:
-    """The labels of resolved events in their own type, and which events are resolved.
+    """Return the labels of resolved events in their own type, and the mask of resolved events.
 
     Raises OutcomeError if the labels are not classes: fractions, infinities, mixed types, or spellings of one another.
     `classes` are known to be classes, whatever they look like.
@@ -93,7 +93,7 @@ def read_labels(y: Labels, classes: Collection[object] = ()) -> tuple[Labels, np
 
 
 def _native(values: Labels) -> Labels:
-    """Objects as an array of booleans or numbers if all are; text unchanged."""
+    """Return labels as an array of booleans or numbers if all are; an array of text is returned unchanged."""
     found = values.tolist()
     if all(isinstance(value, str) for value in found):
         return values if found else np.array([], dtype=np.int64)
@@ -104,7 +104,7 @@ def _native(values: Labels) -> Labels:
 
 
 def _check_spelling(labels: Sequence[str], classes: Collection[str]) -> None:
-    """Raise an error for labels that differ only in spelling, or that stand for no outcome."""
+    """Raise an OutcomeError for labels that differ only in spelling, or that mean that there is no outcome."""
     seen: dict[str, str] = {}
     for label in labels:
         plain = label.strip().casefold()
@@ -128,7 +128,7 @@ def _check_spelling(labels: Sequence[str], classes: Collection[str]) -> None:
 
 
 def says_open(label: object, classes: Collection[object]) -> bool:
-    """Return True if a label is -1 and so marks an unresolved event, as 0 is a class or all classes are words."""
+    """Return True if a label is -1 for an unresolved event: 0 is a class, or no class is a number."""
     number = isinstance(label, int | float | np.integer | np.floating) and not isinstance(label, bool)
     if not number or label != UNRESOLVED or label in classes:
         return False
@@ -136,7 +136,7 @@ def says_open(label: object, classes: Collection[object]) -> bool:
 
 
 def classes_of(labels: Labels, coded: bool = True) -> Labels:
-    """The sorted classes; numbers with one outcome only, or none, are taken to be 0 and 1.
+    """Return the sorted distinct labels as classes; if only 0, only 1 or none occurs, the classes are 0 and 1.
 
     Raises OutcomeError if there is a single label that does not tell what the other class is.
     `coded` says whether -1 beside 0 stands for an event that is not resolved, and is no class.
@@ -155,7 +155,7 @@ def classes_of(labels: Labels, coded: bool = True) -> Labels:
 
 
 def encode(labels: Labels, known: npt.NDArray[np.bool_], classes: Labels) -> Codes:
-    """Index in `classes` of every event's outcome, -1 where not resolved.
+    """Return the position in `classes` of each event's outcome, (T,), -1 for unresolved events.
 
     An OutcomeError names a label that is not among the classes, and its rows.
     """
@@ -186,7 +186,7 @@ def encode(labels: Labels, known: npt.NDArray[np.bool_], classes: Labels) -> Cod
 def encode_outcomes(
     outcomes: Sequence[object] | npt.ArrayLike | None, options: Iterable[Sequence[object]], events: Sequence[str]
 ) -> Codes:
-    """Outcomes as positions among each event's options, (T,), -1 where None, NaN or, where it is no option, -1.
+    """Return positions of outcomes among each event's options, (T,); -1 for None, NaN, and -1 if it is no option.
 
     An OutcomeError names the event whose outcome is none of its options. Raises ShapeError if there is not one outcome
     for each event.
@@ -215,7 +215,7 @@ def encode_outcomes(
 
 
 def halves(outcomes: Codes, tied: npt.NDArray[np.bool_]) -> tuple[Codes, Codes, npt.NDArray[np.float64]]:
-    """Return positions of events (S,), tied ones twice, with outcomes and shares: half an event of either class.
+    """Return event positions (S,) with each tied event twice, outcomes, and shares: ½ for both halves of a tie.
 
     >>> [each.tolist() for each in halves(np.array([1, -1, -1]), np.array([False, True, False]))]
     [[0, 1, 1, 2], [1, 0, 1, -1], [1.0, 0.5, 0.5, 1.0]]
@@ -226,7 +226,7 @@ def halves(outcomes: Codes, tied: npt.NDArray[np.bool_]) -> tuple[Codes, Codes, 
 
 
 def event_labels(given: object, events: int, what: str) -> npt.NDArray[np.str_]:
-    """A label for each event as text, from one for all or one for each; "" for None and NaN.
+    """Return each event's label as text, from one for all events or one for each; "" for None and NaN.
 
     Raises ShapeError if there is not one for each event.
 
@@ -240,7 +240,7 @@ def event_labels(given: object, events: int, what: str) -> npt.NDArray[np.str_]:
 
 
 def option_slots(options: Options) -> tuple[str, ...]:
-    """Names of the positions that options take, as many as the largest set has, and two at least.
+    """Return names of the positions of options: as many as the largest set of options has, at least two.
 
     >>> option_slots((("yes", "no"), ("red", "blue", "green")))
     ('option 1', 'option 2', 'option 3')
@@ -249,7 +249,7 @@ def option_slots(options: Options) -> tuple[str, ...]:
 
 
 def check_options(options: Options, events: Sequence[str]) -> None:
-    """Raise an error unless `options` are valid sets of options, one for each event.
+    """Raise an error unless `options` has, for each event, at least two different labels.
 
     Raises ShapeError unless there are two different labels or more for each event.
     """
@@ -264,7 +264,7 @@ def check_options(options: Options, events: Sequence[str]) -> None:
 
 
 def uniform_probabilities(sizes: Index, classes: int) -> Array:
-    """Equal probabilities of each event's first so many options, and 0 for the other positions, (T, K).
+    """Return equal probabilities of the first `sizes` positions of each event, and 0 for the others, (T, K).
 
     >>> uniform_probabilities(np.array([2, 3]), 3).round(3)
     array([[0.5  , 0.5  , 0.   ],
@@ -274,7 +274,7 @@ def uniform_probabilities(sizes: Index, classes: int) -> Array:
 
 
 def padded(q: Array, sizes: Index, events: Sequence[str]) -> Array:
-    """Forecasts (T, N, K) with 0 in positions that an event does not use, where they may come as NaN too.
+    """Return forecasts (T, N, K) with 0 in the positions beyond an event's `sizes`, where NaN is accepted too.
 
     Raises ProbabilityError if a position that the event does not use has more.
     """

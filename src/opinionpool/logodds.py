@@ -28,7 +28,7 @@ TINY = float(np.finfo(np.float64).tiny)
 
 
 def expit(x: npt.ArrayLike) -> Array:
-    """Probability of log-odds `x`, without overflow.
+    """Return the probability with log-odds `x`, computed without overflow.
 
     >>> expit([-1000.0, 0.0])
     array([0. , 0.5])
@@ -39,7 +39,7 @@ def expit(x: npt.ArrayLike) -> Array:
 
 
 def logit(p: npt.ArrayLike) -> Array:
-    """Log-odds of probability `p`; infinite at 0 and 1, NaN where `p` is NaN.
+    """Return the log-odds of probability `p`: infinite for 0 and 1, NaN for NaN.
 
     >>> logit([0.5, 0.0])
     array([  0., -inf])
@@ -50,7 +50,7 @@ def logit(p: npt.ArrayLike) -> Array:
 
 
 def check_probabilities(q: npt.ArrayLike, what: str = "probability") -> Array:
-    """`q` as float64, every value in [0, 1] or NaN, which is also what masked ones become.
+    """Return `q` as float64, checked to be NaN or in [0, 1]; masked values become NaN.
 
     A ProbabilityError names the first value outside [0, 1] and its position.
     """
@@ -69,7 +69,7 @@ def check_probabilities(q: npt.ArrayLike, what: str = "probability") -> Array:
 
 
 def check_all_or_none(q: Array) -> npt.NDArray[np.bool_]:
-    """Mask of the forecasts over the classes on the last axis that are missing, (...).
+    """Return the mask (...) of missing forecasts in `q` (..., K): those that are NaN for every class.
 
     Raises ShapeError if one gives a probability for some classes only.
     """
@@ -81,7 +81,7 @@ def check_all_or_none(q: Array) -> npt.NDArray[np.bool_]:
 
 
 def normalised(q: Array) -> tuple[Array, int]:
-    """Forecasts (..., K) whose rows sum to 1, and how many rows were off by more than 1e-4.
+    """Return forecasts (..., K) scaled to sum 1 over classes, and the number whose sum was off by more than 1e-4.
 
     A row may be off by half a unit of its last written digit per class, or by 1e-4. Raises ShapeError if a row gives a
     probability for some classes only. Raises ProbabilityError if a row is off by more.
@@ -110,7 +110,7 @@ def normalised(q: Array) -> tuple[Array, int]:
 
 
 def class_probabilities(p: npt.ArrayLike, classes: int = 2, what: str = "prior") -> Array:
-    """Checked prior as probabilities of all classes, (..., K).
+    """Return a prior, in the users' form, as checked probabilities of all classes, (..., K).
 
     Raises ProbabilityError unless 1e-300 <= p < 1 everywhere and, for K > 2, the rows sum to 1 within 1e-4 (then
     normalised). Raises ShapeError if the last axis of a K > 2 prior is not K long.
@@ -138,12 +138,12 @@ def class_probabilities(p: npt.ArrayLike, classes: int = 2, what: str = "prior")
 
 
 def prior_log_ratios(p: Array) -> Array:
-    """(..., K) class probabilities, the first above 0, to (..., K - 1) log-ratios; finite also where one is 0."""
+    """Return log-ratios (..., K - 1) of class probabilities (..., K), the first above 0; finite even for zeros."""
     return np.asarray(np.log(np.maximum(p[..., 1:] / p[..., :1], TINY)))
 
 
 def no_options(prior: Array) -> npt.NDArray[np.bool_] | None:
-    """Mask of the classes after the first with a prior (..., K) of 0 (no options), (..., K - 1); None if all False.
+    """Return the mask (..., K - 1) of classes after the first whose `prior` (..., K) is 0; None if there are none.
 
     >>> no_options(np.array([[0.5, 0.5, 0.0], [0.2, 0.3, 0.5]]))
     array([[False,  True],
@@ -154,7 +154,7 @@ def no_options(prior: Array) -> npt.NDArray[np.bool_] | None:
 
 
 def levelled(ratios: Array, absent: npt.NDArray[np.bool_]) -> Array:
-    """Contrasts as log-ratios (..., K - 1) that are 0, once centred, for classes `absent` among an event's options.
+    """Return log-ratios (..., K - 1) in which classes in `absent` have the options' mean log-probability.
 
     Centred contrasts of the options then are centred over all classes too, so that inner products are as without the
     others.
@@ -169,7 +169,7 @@ def levelled(ratios: Array, absent: npt.NDArray[np.bool_]) -> Array:
 
 
 def check_floor(floor: object, name: str = "a floor") -> None:
-    """Raise an error unless the floor is a number strictly between 0 and 1.
+    """Raise an ArgumentError unless `floor` is a number strictly between 0 and 1.
 
     Raises ProbabilityError unless it is a number from 1e-300 to below 1.
     """
@@ -180,7 +180,7 @@ def check_floor(floor: object, name: str = "a floor") -> None:
 
 
 def class_floors(floor: float, prior: Array, divisor: float) -> Array:
-    """min(floor, prior / divisor) for every class, (..., K)."""
+    """Return the floor of each class's probability, min(floor, prior / divisor), (..., K)."""
     check_floor(floor)
     floors = np.minimum(floor, prior / divisor)
     total = floors.sum(axis=-1)
@@ -190,7 +190,7 @@ def class_floors(floor: float, prior: Array, divisor: float) -> Array:
 
 
 def raise_to_floors(q: Array, floors: Array) -> Array:
-    """max(floor_k, lambda q_k), with the lambda that makes each row sum to 1 (model.md, section 4)."""
+    """Return max(floor_k, lambda q_k), with lambda such that probabilities sum to 1 (model.md, section 4)."""
     floors = np.broadcast_to(floors, q.shape)
     low = q < floors
     rows = low.any(axis=-1)
@@ -211,7 +211,7 @@ def raise_to_floors(q: Array, floors: Array) -> Array:
 
 
 def log_ratios(q: Array, prior: Array, floor: float = FLOOR) -> Array:
-    """Log-ratios (..., K - 1) of probabilities (..., K), or (...) of two classes, at least min(floor, prior / 100).
+    """Return log-ratios (..., K - 1) of `q`, (..., K) or (...) if K = 2, raised to floors min(floor, prior / 100).
 
     NaN where a forecast is missing. `prior` (..., K) is 0 for classes that are no options of an event, of which a
     forecast then says what it says on average beyond the prior.
@@ -234,7 +234,7 @@ def log_ratios(q: Array, prior: Array, floor: float = FLOOR) -> Array:
 
 
 def pooled_probabilities(ratios: Array, prior: Array, floor: float = POOL_FLOOR) -> Array:
-    """Pooled log-ratios (..., K - 1) to class probabilities (..., K), each at least min(floor, prior).
+    """Return class probabilities (..., K) of pooled log-ratios (..., K - 1), each at least min(floor, prior).
 
     >>> import numpy as np
     >>> pooled_probabilities(np.array([[-900.0], [0.0]]), np.array([0.5, 0.5])).tolist()
@@ -250,7 +250,7 @@ def pooled_probabilities(ratios: Array, prior: Array, floor: float = POOL_FLOOR)
 
 
 def softmax(ratios: Array) -> Array:
-    """Class probabilities (..., K) of finite log-ratios (..., K - 1), without floors."""
+    """Return class probabilities (..., K) of finite log-ratios (..., K - 1), without floors."""
     if ratios.shape[-1] == 1:
         p = np.empty((*ratios.shape[:-1], 2))
         p[..., 0], p[..., 1] = expit(-ratios[..., 0]), expit(ratios[..., 0])
@@ -262,39 +262,39 @@ def softmax(ratios: Array) -> Array:
 
 
 def centred(ratios: Array) -> Array:
-    """Log-ratios (..., K - 1) as log-probabilities centred over the classes, (..., K)."""
+    """Return log-probabilities (..., K), with mean 0 over classes, of log-ratios (..., K - 1)."""
     full = np.concatenate([np.zeros((*ratios.shape[:-1], 1)), ratios], axis=-1)
     return np.asarray(full - full.mean(axis=-1, keepdims=True))
 
 
 def public_probabilities(p: Array) -> Array:
-    """Class probabilities (..., K) as users give and get them: only of the second class, (...), when K = 2."""
+    """Return class probabilities (..., K) in the users' form: the second class's only, (...), if K = 2."""
     return np.asarray(p[..., 1]) if p.shape[-1] == 2 else p
 
 
 def all_classes(p: Array, classes: int) -> Array:
-    """Return class probabilities (..., K) of public answers, in which two classes are one number."""
+    """Return class probabilities (..., K) from the users' form, which has one number, (...), if K = 2."""
     return np.stack([1.0 - p, p], axis=-1) if classes == 2 else p
 
 
 def public_log_odds(ratios: Array) -> Array:
-    """Convert log-ratios to the users' form: log-odds (...) if K = 2, else centred log-probabilities (..., K)."""
+    """Return log-ratios in the users' form: log-odds (...) if K = 2, else centred log-probabilities (..., K)."""
     return np.asarray(ratios[..., 0]) if ratios.shape[-1] == 1 else centred(ratios)
 
 
 def uncentred(full: Array) -> Array:
-    """Log-probabilities up to a constant, (..., K), as log-ratios (..., K - 1)."""
+    """Return log-ratios (..., K - 1) of log-probabilities (..., K), which may be off by a constant."""
     return np.asarray(full[..., 1:] - full[..., :1])
 
 
 @lru_cache(maxsize=16)
 def metric(classes: int) -> Array:
-    """The (K - 1) x (K - 1) matrix 2 (I - 11'/K) of inner products between log-ratios."""
+    """Return the (K - 1) x (K - 1) matrix 2 (I - 11'/K) that defines inner products of log-ratios."""
     return read_only(2.0 * (np.eye(classes - 1) - 1.0 / classes))
 
 
 def inner_products(a: Array, b: Array) -> Array:
-    """Inner products of log-ratios on the last axis in that `metric`, (...), in time linear in the classes.
+    """Return inner products under `metric` of log-ratios on the last axis, (...), in time linear in K.
 
     >>> a, b = np.array([1.0, 2.0]), np.array([0.5, -1.0])
     >>> bool(np.isclose(inner_products(a, b), a @ metric(3) @ b))
@@ -306,7 +306,7 @@ def inner_products(a: Array, b: Array) -> Array:
 
 
 def whitened(ratios: Array) -> Array:
-    """Return log-ratios (..., K - 1) in coordinates whose inner product is that of the `metric`.
+    """Return coordinates (..., K - 1) of log-ratios whose ordinary inner product is that of the `metric`.
 
     >>> a = whitened(np.array([1.0, 2.0]))
     >>> bool(np.isclose(a @ a, inner_products(np.array([1.0, 2.0]), np.array([1.0, 2.0]))))
@@ -333,7 +333,7 @@ def _metric_root(classes: int) -> Array:
 
 @lru_cache(maxsize=16)
 def signature(classes: int) -> Array:
-    """Log-ratios of the indicator [k = c] in row c, the mean contrast of size 1 when class c happens, (K, K - 1).
+    """Return in row c the mean log-ratios, of size 1, of a forecast when class c happens, (K, K - 1).
 
     >>> signature(2).ravel()
     array([-1.,  1.])

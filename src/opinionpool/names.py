@@ -18,7 +18,7 @@ KEPT = 1 << 15
 
 
 def numbered(n: int, thing: str = "expert") -> tuple[str, ...]:
-    """N names where none are given.
+    """Return `n` made-up names, such as expert_1: `thing` with numbers from 1.
 
     >>> numbered(2)
     ('expert_1', 'expert_2')
@@ -33,7 +33,7 @@ def _made_names(n: int, thing: str) -> tuple[str, ...]:
 
 
 def repeated(names: Sequence[str]) -> str | None:
-    """First name that occurs twice; None if all names differ.
+    """Return the first name that occurs twice; None if all names are different.
 
     >>> repeated(["ann", "bob", "ann"]), repeated(["ann", "bob"])
     ('ann', None)
@@ -49,7 +49,7 @@ def repeated(names: Sequence[str]) -> str | None:
 
 
 def unknown_names(names: Iterable[str], known: Iterable[str]) -> list[str]:
-    """Return the names that are not among the known ones, in order.
+    """Return those of `names` that are not in `known`, in their order.
 
     >>> unknown_names(["ann", "bob", "cat"], ["cat", "ann"])
     ['bob']
@@ -59,7 +59,7 @@ def unknown_names(names: Iterable[str], known: Iterable[str]) -> list[str]:
 
 
 def places(names: Iterable[str], among: Sequence[str]) -> npt.NDArray[np.intp]:
-    """Position of each of `names` in `among`. An ExpertError names the first unknown expert.
+    """Return the position of each of `names` in `among`. An ExpertError names the first that `among` lacks.
 
     >>> places(["bob", "ann"], ["ann", "bob", "cat"])
     array([1, 0])
@@ -72,14 +72,14 @@ def places(names: Iterable[str], among: Sequence[str]) -> npt.NDArray[np.intp]:
 
 
 def check_distinct(names: Sequence[str]) -> None:
-    """Raise an `ExpertError` where two experts have one name."""
+    """Raise an `ExpertError` if two experts have the same name."""
     twice = repeated(names)
     if twice is not None:
         raise ExpertError(f"expert names must differ, and {twice!r} stands twice")
 
 
 def expert_names(names: Iterable[object] | None, n: int) -> tuple[str, ...]:
-    """N distinct expert names, made up if not given.
+    """Return `names`, checked to be N distinct names of experts, or made-up names if None.
 
     Raises ExpertError if there are not n of them, or two are the same.
     """
@@ -93,7 +93,7 @@ def expert_names(names: Iterable[object] | None, n: int) -> tuple[str, ...]:
 
 
 def position(expert: object, names: Sequence[str]) -> int:
-    """The position of an expert who is given by name or by position. Raises ExpertError if there is no such expert."""
+    """Return the position of an expert given by name or position. Raises ExpertError if there is no such expert."""
     if isinstance(expert, (int, np.integer)) and not isinstance(expert, bool):
         if not -len(names) <= expert < len(names):
             raise ExpertError(f"there are experts 0 to {len(names) - 1}, and no {expert}")
@@ -106,7 +106,7 @@ def position(expert: object, names: Sequence[str]) -> int:
 
 
 def name_key(name: str) -> str:
-    """Return the name without case, white space and differences of Unicode form.
+    """Return a name without differences of case, white space and Unicode form, to find names spelt differently.
 
     >>> name_key("Ann  Lee") == name_key("ANN LEE"), name_key("Anna") == name_key("Ann")
     (True, False)
@@ -118,7 +118,7 @@ def name_key(name: str) -> str:
 
 
 def alike(names: Iterable[str]) -> list[tuple[str, ...]]:
-    """Names that differ only in case, white space or the form of their letters, in groups.
+    """Return groups of names that differ only in case, white space or Unicode form.
 
     >>> alike(["Ann", "bob", "ann ", "B ob", "Ann", "Rob"])
     [('Ann', 'ann '), ('bob', 'B ob')]
@@ -130,7 +130,7 @@ def alike(names: Iterable[str]) -> list[tuple[str, ...]]:
 
 
 def by_name(values: npt.ArrayLike, names: Sequence[str]) -> npt.ArrayLike:
-    """Forecasts in the order of the experts, where the columns of a data frame or the index of a series name them.
+    """Return forecasts in the experts' order, found by the names of a data frame's columns or a series' index.
 
     Whatever names nobody is taken in its order. Raises ExpertError if some are named, and not all of them or others
     too.
@@ -158,7 +158,7 @@ def by_name(values: npt.ArrayLike, names: Sequence[str]) -> npt.ArrayLike:
 
 
 def chosen_positions(experts: Iterable[object], names: Sequence[str]) -> npt.NDArray[np.intp]:
-    """Index of the experts of a sub-panel, who are given by names or positions.
+    """Return positions of the experts of a sub-panel, who are given by name or position.
 
     Raises ExpertError if one is unknown, repeated, or none is given.
     """
@@ -170,5 +170,5 @@ def chosen_positions(experts: Iterable[object], names: Sequence[str]) -> npt.NDA
 
 
 def unknown_expert(name: str, names: Sequence[str]) -> ExpertError:
-    """Error for an unknown name, with the most similar name or all names."""
+    """Return the error for an unknown expert, which suggests the most similar name or lists all names."""
     return ExpertError(f"no expert is called {shown(name)}; {suggestion(name, names, 'there are')}")

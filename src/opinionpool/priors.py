@@ -17,7 +17,7 @@ from opinionpool.labels import uniform_probabilities
 
 
 def laplace_prior(events: Array) -> Array:
-    """Laplace's estimate (t_k + 1)/(t + K) of class probabilities from counts by outcome (5.4, as corrected).
+    """Return Laplace's estimate (t_k + 1)/(t + K) of class probabilities (K,) from numbers of events t_k by outcome.
 
     >>> import numpy as np
     >>> laplace_prior(np.array([9.0, 1.0])).round(5)
@@ -27,14 +27,14 @@ def laplace_prior(events: Array) -> Array:
 
 
 def shared_prior(forecasts: Forecasts, prior: npt.ArrayLike | None, weight: Array) -> Array:
-    """Prior for all events, (K,): the given one, or Laplace's estimate."""
+    """Return the prior of all events, (K,): the given one, or Laplace's estimate from the outcomes."""
     if prior is None:
         return laplace_prior(outcome_counts(forecasts, weight))
     return logodds.class_probabilities(prior, len(forecasts.classes))
 
 
 def spread_prior(prior: npt.ArrayLike, lead: tuple[int, ...], classes: int, what: str = "prior") -> Array:
-    """A prior for one or for all events as class probabilities of every event, (T, K)."""
+    """Return a prior, given once or for each event, as class probabilities of every event, (T, K)."""
     p = logodds.class_probabilities(prior, classes, what)
     events = int(np.prod(lead))
     if p.ndim == 1:
@@ -45,7 +45,7 @@ def spread_prior(prior: npt.ArrayLike, lead: tuple[int, ...], classes: int, what
 
 
 def prior_or_learned(prior: npt.ArrayLike | None, learned: Array | None) -> npt.ArrayLike:
-    """Prior to pool with, as pools take it: the given one, or the one of the fit, (K,).
+    """Return the prior for pooling in the users' form: `prior` if given, else `learned` (K,), the fit's.
 
     Raises ProbabilityError if each event had its own in the fit, and none is given.
     """
@@ -57,7 +57,7 @@ def prior_or_learned(prior: npt.ArrayLike | None, learned: Array | None) -> npt.
 
 
 def event_priors(forecasts: Forecasts, prior: npt.ArrayLike | None) -> Array | None:
-    """Class probabilities of each event's own prior, (T, K); None if one prior, or none, serves all.
+    """Return class probabilities of each event's own prior, (T, K); None if no event has a prior of its own.
 
     Where events have options of their own, these are equally probable unless something else is given for an event.
     """
@@ -83,19 +83,19 @@ def event_priors(forecasts: Forecasts, prior: npt.ArrayLike | None) -> Array | N
 
 
 def with_priors(forecasts: Forecasts, prior: npt.ArrayLike | None) -> tuple[Forecasts, npt.ArrayLike | None]:
-    """Forecasts with a prior for each event, if any event has its own, and the prior left to pass on, or None."""
+    """Return forecasts with a prior for each event, and None; if no event has its own, both arguments unchanged."""
     own = own_priors(forecasts, prior)
     return (forecasts, prior) if own is None else (replace(forecasts, prior=own), None)
 
 
 def own_priors(forecasts: Forecasts, prior: npt.ArrayLike | None) -> Array | None:
-    """Return priors in the pools' form, (T,), or (T, K) if K > 2."""
+    """Return each event's own prior, filled from `prior`: (T,), or (T, K) if K > 2; None if no event has one."""
     each = event_priors(forecasts, prior)
     return None if each is None else logodds.public_probabilities(each)
 
 
 def _option_priors(forecasts: Forecasts, even: Array, prior: npt.ArrayLike | None) -> Array:
-    """Return priors of options, 0 where an event lacks the option; the argument wins over the forecasts' own."""
+    """Return each event's prior over its options, 0 elsewhere; the forecasts' own priors, else `prior`, else `even`."""
     t, k = even.shape
     if prior is not None:
         if axes(prior, "prior") < (1 if k == 2 else 2):
@@ -115,14 +115,14 @@ def _option_priors(forecasts: Forecasts, even: Array, prior: npt.ArrayLike | Non
 
 
 def outcome_counts(forecasts: Forecasts, weight: Array) -> Array:
-    """Weight of the resolved events by outcome, (K,)."""
+    """Return the sum of the weights of resolved events by outcome, (K,)."""
     known = forecasts.resolved
     counts = np.bincount(forecasts.outcomes[known], weights=weight[known], minlength=len(forecasts.classes))
     return np.asarray(counts, dtype=np.float64)
 
 
 def one_outcome_notes(classes: Sequence[object], events: Array) -> tuple[Note, ...]:
-    """Return the note that only one class happened; `events` (K,) counts the resolved events of each class."""
+    """Return a note if only one class occurs as outcome; `events` (K,) has the number of events by outcome."""
     seen = np.flatnonzero(events)
     if len(seen) != 1:
         return ()

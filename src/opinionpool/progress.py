@@ -23,7 +23,7 @@ PATIENCE, UNWATCHED = 1.0, 30.0
 
 @contextmanager
 def advancing(progress: Progress, what: str) -> Iterator[Advance | None]:
-    """Give the function to call with the share of `what` that is done; None if no progress is wanted.
+    """Context with a function to call with the share of `what` that is done, from 0 to 1; None without progress.
 
     True shows a bar on standard error, or in a notebook, once there is something to wait for. Where standard error is
     neither, as in a log, it writes a line after half a minute, and after each time twice as long.
@@ -46,7 +46,7 @@ def advancing(progress: Progress, what: str) -> Iterator[Advance | None]:
 
 
 class _Lines:
-    """Callable that writes progress as lines of a log, at intervals that double."""
+    """Callable that writes the share done as a line of a log, each time after twice the interval."""
 
     def __init__(self, what: str) -> None:
         self._what = what
@@ -65,7 +65,7 @@ class _Lines:
 
 
 def _duration(seconds: float) -> str:
-    """Time as text, in seconds, minutes or hours.
+    """Return a time in seconds as text in seconds, minutes or hours.
 
     >>> [_duration(s) for s in (30.2, 125.0, 7384.0)]
     ['30 s', '2 min 5 s', '2 h 3 min']
@@ -100,6 +100,6 @@ class _Bar:
         self._shown.update(self._shown.task_ids[0], completed=share)
 
     def stop(self) -> None:
-        """Remove the bar."""
+        """Remove the progress bar from the screen."""
         if self._shown is not None:
             self._shown.stop()

@@ -51,7 +51,7 @@ ALL = "*"
 
 @dataclass(frozen=True)
 class Scale:
-    """M levels in order, the lowest first; level l is taken as the probability (l + ½)/M, l from 0.
+    """Scale of M levels in increasing order; level l, counted from 0, stands for the probability (l + ½)/M.
 
     Examples
     --------
@@ -66,7 +66,7 @@ class Scale:
 
     @classmethod
     def of(cls, given: object) -> Scale:
-        """The scale that is written as a range of whole numbers, or whose levels are given or stand between commas.
+        """Return the scale given as a range such as "1-5", as levels between commas, or as a sequence of levels.
 
         Raises ArgumentError if it has fewer than two levels, more than 101, or one twice.
         """
@@ -93,7 +93,7 @@ class Scale:
 
     @classmethod
     def of_verdicts(cls, words: Sequence[str], grades: bool = False) -> Scale | None:
-        """Scale of verdicts, such as yes and no or A, B and tie, or of `grades`; None for other words.
+        """Return the scale of verdicts such as yes and no, of A, B and tie, or of `grades`; None for other words.
 
         >>> [str(Scale.of_verdicts(words)) for words in (["no", "Yes", "YES"], ["A>B", "tie"], ["I", "P", "C"], ["7"])]
         ['no,yes', 'B,tie,A', 'I,P,C', 'None']
@@ -121,12 +121,12 @@ class Scale:
         return f"{self.levels[0]}-{self.levels[-1]}" if list(self.levels) == numbers else ",".join(self.levels)
 
     def place(self, word: object) -> int:
-        """Position of the level that a word or number is, from 0; -1 if it is no level."""
+        """Return the position of a level given as word or number, from 0; -1 if it is no level of the scale."""
         return self._places.get(_key(word), -1)
 
     @cached_property
     def _places(self) -> dict[str, int]:
-        """Positions by key of a level; 4/5 is 4 where 5 is the last, and no, false and 0 are one word."""
+        """Positions by key of a level; also 4/5 means 4 if 5 is the last level, and no, false and 0 mean the same."""
         keys = list(map(_key, self.levels))
         found = {f"{key}/{keys[-1]}": i for i, key in enumerate(keys)} | {key: i for i, key in enumerate(keys)}
         own = next((family for family in _VERDICTS if {*keys} == {*family}), None)
@@ -135,7 +135,7 @@ class Scale:
         return found
 
     def facing(self, classes: Sequence[object]) -> Scale:
-        """The scale, its levels turned round if its ends are the two classes in the other order.
+        """Return the scale, in reverse order if its first and last level are the second and first of two classes.
 
         >>> str(Scale.of("reject,accept").facing(["Accept", "Reject"])), str(Scale.of("1-5").facing([0, 1]))
         ('accept,reject', '1-5')
@@ -144,7 +144,7 @@ class Scale:
         return Scale(self.levels[::-1]) if turned else self
 
     def is_tie(self, outcome: object) -> bool:
-        """Whether the outcome of a preference for A or B is neither.
+        """Return True if an outcome of a preference between A and B means neither.
 
         >>> Scale.of("B,A").is_tie("A=B"), Scale.of("1-5").is_tie("tie")
         (True, False)
@@ -152,12 +152,12 @@ class Scale:
         return _key(outcome) == "tie" and {*map(_key, (self.levels[0], self.levels[-1]))} == {"a", "b"}
 
     def probability(self, place: npt.ArrayLike) -> Array:
-        """Probability (l + ½)/M of each level `place` = l, NaN for -1."""
+        """Return the probability (l + ½)/M of each level l in `place`; NaN for -1."""
         given = np.asarray(place, dtype=np.float64)
         return np.where(given < 0, np.nan, (given + 0.5) / len(self.levels))
 
     def probabilities(self, words: npt.ArrayLike, who: str = "") -> Array:
-        """Return the probabilities of levels; NaN where missing. Raises ProbabilityError where a value is no level."""
+        """Return the probability of each level in `words`; NaN if missing. Raises ProbabilityError for other words."""
         given = np.asarray(words)
         values, position = np.unique(given if given.dtype.kind in "fiu" else _texts(words), return_inverse=True)
         places, found = self._places, []
@@ -169,7 +169,7 @@ class Scale:
         return np.asarray(self.probability(found)[position.reshape(np.shape(words))])
 
     def as_classes(self, outcomes: Sequence[object]) -> tuple[object, ...]:
-        """The levels as classes in order, in the type of outcomes; () unless these are levels, and more than two.
+        """Return the levels as classes of the outcomes' type; () unless over two outcomes occur, and all are levels.
 
         >>> Scale.of("0-3").as_classes([0, 3, 2]), Scale.of("0-3").as_classes([0, 1])
         ((0, 1, 2, 3), ())
@@ -182,7 +182,7 @@ class Scale:
         return tuple(named.get(i, int(level) if numbers else level) for i, level in enumerate(self.levels))
 
     def over_classes(self, p: npt.ArrayLike) -> Array:
-        """Probabilities (..., M) of levels as classes, which fall exponentially with the distance from the forecast.
+        """Return probabilities (..., M) of the levels as classes, falling exponentially with distance from `p`.
 
         >>> Scale.of("1-3").over_classes([0.5]).round(2).tolist()
         [[0.09, 0.83, 0.09]]
@@ -193,7 +193,7 @@ class Scale:
         return np.asarray(found / found.sum(axis=-1, keepdims=True))
 
     def typical(self, p: float) -> str:
-        """Text of a mean probability: the level that it stands for or, of two levels, the share of the upper one.
+        """Return a mean probability as the text of a level or, if the scale has two levels, of the upper one's share.
 
         >>> Scale.of("1-10").typical(0.72), Scale.of("no,yes").typical(0.65), Scale.of("bad,fair,good").typical(0.7)
         ('7.7', '80% yes', 'good')
@@ -205,12 +205,12 @@ class Scale:
         return f"{int(self.levels[0]) + p * size - 0.5:.2g}" if numbers else self.nearest(p)
 
     def nearest(self, p: float) -> str:
-        """Level whose probability is nearest to `p`."""
+        """Return the level whose probability is nearest to `p`."""
         return self.levels[min(max(int(p * len(self.levels)), 0), len(self.levels) - 1)]
 
 
 def scales_given(given: object) -> dict[str, Scale]:
-    """Scales by expert, or of all experts as ``"*"``, from one scale or a mapping.
+    """Return scales by expert, or under ``"*"`` the scale of all experts, from one scale or a mapping.
 
     Raises ArgumentError if one is no scale.
     """
@@ -221,7 +221,7 @@ def scales_given(given: object) -> dict[str, Scale]:
 
 
 def scales_about(given: object, classes: Sequence[object]) -> Mapping[str, Scale]:
-    """Scales by expert, whose levels speak of two classes in their order, or are all of several classes.
+    """Return scales by expert, in the order of two classes; of more classes, the levels must be these classes.
 
     Raises ArgumentError if they are others than these.
     """
@@ -232,18 +232,18 @@ def scales_about(given: object, classes: Sequence[object]) -> Mapping[str, Scale
 
 
 def scale_texts(given: object) -> dict[str, str]:
-    """Scales by expert, or of all as "*", as they are written."""
+    """Return the text of each scale, by expert or under "*"."""
     return {name: str(scale) for name, scale in scales_given(given).items()}
 
 
 def written(given: object) -> object:
-    """One scale, or scales by expert, as text that `scales_given` reads; text and None as they are."""
+    """Return one scale, or scales by expert, as text that `scales_given` reads; text and None unchanged."""
     texts = scale_texts(given)
     return given if given is None or isinstance(given, str) else texts.get(ALL, "") if {*texts} == {ALL} else texts
 
 
 def scale_of(scales: Mapping[str, Scale], expert: str) -> Scale | None:
-    """The scale of an expert, whose name may be written otherwise there; None if it gives probabilities."""
+    """Return the scale of an expert, found by `name_key` if spelt differently; None if the expert has no scale."""
     found = scales.get(expert)
     if found is None and not scales.keys() <= {ALL}:
         key = name_key(expert)
@@ -252,13 +252,13 @@ def scale_of(scales: Mapping[str, Scale], expert: str) -> Scale | None:
 
 
 def level_of(scales: Mapping[str, Scale], expert: str, p: float) -> str:
-    """Return the level for an expert's probability, with its scale; "" for experts who give probabilities."""
+    """Return the level, with its scale, that an expert's probability means; "" for experts without a scale."""
     scale = scale_of(scales, expert)
     return "" if scale is None or p != p else f"{scale.nearest(p)} of {scale}"
 
 
 def own_scales(scales: Mapping[str, Scale], experts: Sequence[str]) -> dict[str, Scale]:
-    """Return the scales by expert, without the experts who give probabilities.
+    """Return the scale of each expert who has one, by name.
 
     Raises ArgumentError if a scale is of somebody who is not among the experts.
     """
@@ -271,7 +271,7 @@ def own_scales(scales: Mapping[str, Scale], experts: Sequence[str]) -> dict[str,
 
 
 def coded(values: object, experts: Sequence[str], scales: Mapping[str, Scale]) -> Array:
-    """Levels (T, N) as probabilities, by the scales of the experts; columns without one as they are.
+    """Return levels (T, N) as probabilities by the experts' scales; columns of experts without a scale are unchanged.
 
     Raises ShapeError or ProbabilityError if an array has another shape, or a value is no level.
     """
@@ -293,7 +293,7 @@ def coded(values: object, experts: Sequence[str], scales: Mapping[str, Scale]) -
 def towards(
     p: Array, experts: Sequence[str], scales: Mapping[str, Scale], classes: Sequence[object]
 ) -> tuple[Array, Sequence[object], dict[str, Scale]]:
-    """Return probabilities of coded levels, classes and scales, once it is known what happened.
+    """Return probabilities of levels, and the classes and scales, once the outcomes that occur are known.
 
     Levels that are names of the two classes speak of these, in whichever order they stand; (T, N). If all share a
     scale, and outcomes are on it, its levels are the classes; (T, N, K).
@@ -309,7 +309,7 @@ def towards(
 def facing(
     experts: Sequence[str], scales: Mapping[str, Scale], classes: Sequence[object]
 ) -> tuple[Mask, dict[str, Scale]]:
-    """Mask of experts whose levels are names of the two classes in the other order, (N,), and scales that face them."""
+    """Return the mask (N,) of experts whose scale has the two classes in reverse order, and scales in class order."""
     own = [scale_of(scales, name) for name in experts]
     faced = [None if scale is None else scale.facing(classes) for scale in own]
     turned = np.array([one != other for one, other in zip(own, faced, strict=True)], dtype=bool)
@@ -317,12 +317,12 @@ def facing(
 
 
 def in_classes(values: object, experts: Sequence[str], scales: Mapping[str, Scale], classes: Sequence[object]) -> Array:
-    """Probabilities of the upper of two classes, (T, N), or of all K, (T, N, K), that stand for levels (T, N)."""
+    """Return levels (T, N) as probabilities of the second of two classes, (T, N), or of all K classes, (T, N, K)."""
     return towards(coded(values, experts, scales), experts, scales, classes)[0]
 
 
 def without_ties(outcomes: Any, scales: Mapping[str, Scale]) -> tuple[Any, Mask | None]:  # noqa: ANN401 - as they are given
-    """Outcomes with None for ties of preferences, and the mask of these, (T,); None if there are none."""
+    """Return outcomes with None for ties of preferences, and the mask (T,) of ties, or None if there is no tie."""
     preferences = [scale for scale in scales.values() if scale.is_tie("tie")]
     if not preferences or outcomes is None:
         return outcomes, None
@@ -333,14 +333,14 @@ def without_ties(outcomes: Any, scales: Mapping[str, Scale]) -> tuple[Any, Mask 
 
 
 def _texts(words: npt.ArrayLike) -> npt.NDArray[np.str_]:
-    """Words and numbers as text, one axis."""
+    """Return words and numbers as a one-dimensional array of text; "" for None."""
     return np.array(
         ["" if word is None else label_text(word) for word in np.asarray(words, dtype=object).ravel()], dtype=np.str_
     )
 
 
 def _key(word: object) -> str:
-    """Key by which levels are compared: numbers by value, words without case and outer blanks."""
+    """Return the key that equal levels share: the value of a number, a word without case and outer blanks."""
     text = str(word).strip().lower()
     text = (_PREFERENCES | PLACES).get(text, text)
     try:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 
 def shown(value: object) -> str:
-    """A name or cell as messages quote it, cut when it is long.
+    """Return a name or cell in quotes for a message, cut if it is long.
 
     >>> shown("q1"), shown(0), len(shown("x" * 1000))
     ("'q1'", '0', 62)
@@ -16,7 +16,7 @@ def shown(value: object) -> str:
 
 
 def listed(names: Sequence[object], most: int = 8) -> str:
-    """Names one after the other, cut when there are many.
+    """Return names with commas between them, cut after `most` names.
 
     >>> listed(["a", "b", "c"], 2)
     "'a', 'b' and 1 more"
@@ -26,7 +26,7 @@ def listed(names: Sequence[object], most: int = 8) -> str:
 
 
 def suggestion(name: str, names: Sequence[str], else_say: str) -> str:
-    """Text that suggests the most similar name or, if none is most similar, lists all names.
+    """Return a text that suggests the most similar of `names` or, if none is similar enough, lists all names.
 
     >>> suggestion("bod", ["ann", "bob"], "there are"), suggestion("x", ["ann", "bob"], "there are")
     ("did you mean 'bob'?", "there are 'ann', 'bob'")
@@ -41,7 +41,7 @@ def suggestion(name: str, names: Sequence[str], else_say: str) -> str:
 
 
 def meant(name: str, names: Sequence[str]) -> str:
-    """Text to end a message with that suggests the most similar name; empty if none is.
+    """Return an end for a message that suggests the most similar of `names`; empty if none is similar enough.
 
     >>> meant("bod", ["ann", "bob"]), meant("x", ["ann", "bob"])
     ("; did you mean 'bob'?", '')
@@ -51,7 +51,7 @@ def meant(name: str, names: Sequence[str]) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """A number with its noun.
+    """Return a number with its noun, in the plural unless the number is 1.
 
     >>> counted(1, "event"), counted(2500, "event")
     ('1 event', '2,500 events')
@@ -60,12 +60,12 @@ def counted(number: int, noun: str) -> str:
 
 
 def are(number: int) -> str:
-    """Return the verb after a number of things."""
+    """Return "is" for the number 1, else "are"."""
     return "is" if number == 1 else "are"
 
 
 def quoted(value: str) -> str:
-    """Value as typed after an option on the command line, cut when it is long.
+    """Return a value quoted for use after an option on the command line, cut if it is long.
 
     >>> quoted("-1"), quoted("no idea")
     ('-1', "'no idea'")
@@ -77,7 +77,7 @@ def quoted(value: str) -> str:
 
 
 def typed(word: str) -> str:
-    r"""A word of a command as a shell takes it, in double quotes where it has single ones, with escapes in others.
+    r"""Return a word quoted for a shell if needed: in double quotes if it has single ones, as $'...' if unprintable.
 
     >>> print(typed("it's" + chr(27) + "[31m"))
     $'it\'s\x1b[31m'
@@ -97,7 +97,7 @@ def typed(word: str) -> str:
 
 
 def _bare(sign: str) -> str:
-    """Escape of a character between $' and ', where a backslash begins an escape."""
+    """Return a character as it is written between $' and ', where a backslash begins an escape."""
     if sign.isprintable():
         return f"\\{sign}" if sign in "\\'" else sign
     return "".join(f"\\x{byte:02x}" for byte in sign.encode("utf-8", "surrogateescape"))
@@ -110,7 +110,7 @@ APOSTROPHE = r"^''+[=+@\-\t\r]"
 
 
 def is_formula(text: str) -> bool:
-    """Return True if a spreadsheet may take the text for a formula.
+    """Return True if a spreadsheet may read the text as a formula.
 
     >>> [is_formula(text) for text in ("=1+1", "@SUM(A1)", "-1.32", "q1")]
     [True, True, False, False]
@@ -125,7 +125,7 @@ def is_formula(text: str) -> bool:
 
 
 def with_apostrophe(text: str) -> str:
-    """Text with an apostrophe before what a spreadsheet may take for a formula, so that it does not.
+    """Return the text, with an apostrophe in front if a spreadsheet would else read a formula.
 
     One apostrophe more, too, where some stand there already: reading takes one away.
 
@@ -137,7 +137,7 @@ def with_apostrophe(text: str) -> str:
 
 
 def without_apostrophe(text: str) -> str:
-    """Text as it was before `with_apostrophe`.
+    """Return the text without the apostrophe that `with_apostrophe` puts in front.
 
     >>> [without_apostrophe(text) for text in ("'=1+1", "''=1+1", "-1.32", "'quoted'")]
     ['=1+1', "'=1+1", '-1.32', "'quoted'"]
@@ -146,7 +146,7 @@ def without_apostrophe(text: str) -> str:
 
 
 def toml(values: Mapping[str, object]) -> str:
-    """Values by name as a TOML file: text, numbers and lists of them, and one level of tables.
+    """Return `values`, by name, as the text of a TOML file: texts, numbers, lists of both, and one level of tables.
 
     >>> print(toml({"percent": True, "column": {"event": "race"}}), end="")
     percent = true
@@ -165,7 +165,7 @@ def toml(values: Mapping[str, object]) -> str:
 
 
 def toml_value(value: object) -> str:
-    """A text, number, boolean or list of them as TOML, which is as JSON but for one control character."""
+    """Return a text, number, boolean or list as TOML, which is JSON except for one control character."""
     import json
 
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
