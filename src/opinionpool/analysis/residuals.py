@@ -88,7 +88,7 @@ class Residuals:
         )
 
     def each(self, least: int) -> list[tuple[str, slice]]:
-        """Yield name and slice of the residuals of each expert with at least `least` resolved forecasts."""
+        """Return name and slice of the residuals of each expert with at least `least` resolved forecasts."""
         enough = np.flatnonzero(np.diff(self.starts) >= least)
         return [(self.forecasts.experts[i], slice(int(self.starts[i]), int(self.starts[i + 1]))) for i in enough]
 

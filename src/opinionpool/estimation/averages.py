@@ -1,4 +1,4 @@
-"""Panels from sample averages (paper, section 5.4) in four structures, and experts about whom they say nothing."""
+"""Panels from sample averages (paper, section 5.4) in four structures, and experts who are uninformative in them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Means:
     contrast: Array  # (N,)
     square: Array  # (N,); residual sum of squares
     count: Array  # (K, N); weight of the forecasts by outcome
-    design: MeanDesign  # what is expected by outcome
+    design: MeanDesign  # expected contrasts by outcome, for a contrast of 1
 
     @property
     def terms(self) -> Array:
@@ -57,17 +57,17 @@ def fit_means(
 ) -> Means:
     """Bias and contrast by least squares, shrunken towards the given `bias` and `contrast`, worth `worth` events each.
 
-    Counts are (K, N), means of contrasts (K, N, K - 1), squares about these (N,); where neither the
-    data nor a worth determine a contrast, it is its centre, as is a bias that the design does not have.
+    Counts are (K, N), means of contrasts (K, N, K - 1), squares about these means (N,). A contrast that neither data
+    nor its worth determine, and a bias that the design leaves out, take the given value.
     """
     design = design or MeanDesign.by_outcome(len(count))
-    shape, length = design.signature, design.length
+    shape, length = design.signature, design.squares
     off = mean - bias
     total = count.sum(axis=0) + worth[0]
     safe = np.where(total > 0, total, 1.0) if design.biased else np.full(len(total), np.inf)
     shape_sum = np.einsum("cn,cd->nd", count, shape)
     mean_sum = np.einsum("cn,cnd->nd", count, off)
-    shrinkage = worth[1] * design.mean_length(count.sum(axis=1))
+    shrinkage = worth[1] * design.mean_square(count.sum(axis=1))
     bottom = length @ count - inner_products(shape_sum, shape_sum) / safe + shrinkage
     top = (count * inner_products(shape[:, None], off)).sum(axis=0)
     top = top - inner_products(shape_sum, mean_sum) / safe + shrinkage * contrast
@@ -108,7 +108,7 @@ def _rounding(level: Array, count: Array) -> Array:
 
 
 def residual_products(evidence: ResolvedEvents, means: Means) -> Array:
-    """Residual cross-products between experts, (N, N), from complete evidence."""
+    """Residual cross-products between experts, (N, N), if all experts answered each event of `evidence`."""
     misfit = evidence.marginals.mean[:-1] - means.expected
     n = misfit.shape[1]
     weighed = means.count[:, :1, None] * (misfit @ metric(evidence.classes))
@@ -152,7 +152,7 @@ def keep_in_range(rho: float, n: int) -> float:
 
 
 def full_parts(evidence: ResolvedEvents, means: Means) -> tuple[Parts, Array]:
-    """Parts with a correlation for each pair, from complete evidence, and R; a LearningError if events are too few."""
+    """Parts with a correlation for each pair, if all answered each event, and R; LearningError if events are few."""
     r = correlations(residual_products(evidence, means))
     different = len(distinct(r))
     terms = int(means.terms[0])
@@ -197,7 +197,7 @@ def exchangeable_parts(evidence: ResolvedEvents) -> tuple[Parts, Array]:
 
 
 def _exchangeable_complete(evidence: ResolvedEvents) -> tuple[Means, float, float]:
-    """Means, variance and correlation of exchangeable experts, from complete evidence (model.md, section 2.5)."""
+    """Means, variance and correlation of exchangeable experts, if all answered each event (model.md, section 2.5)."""
     marginals = evidence.marginals
     n = marginals.count.shape[1]
     count = marginals.count[:-1, :1]

@@ -49,7 +49,7 @@ LONG, USUAL, EACH, CUBED = 10.0, 100, 2e-6, 1e-9
 
 
 class Patterns(NamedTuple):
-    """P patterns: the n observed variables of each, and moments of the rows that have these, by group of regressors."""
+    """P sets of n observed variables, and moments of the rows with exactly these, by group of regressors."""
 
     columns: Index  # (P, n)
     weight: Array  # (P, G)
@@ -84,7 +84,7 @@ class NormalRegression:
 
     @classmethod
     def of(cls, evidence: ResolvedEvents, kept: Index, regressors: Array) -> NormalRegression:
-        """Regression of forecasts by the experts `kept`, on resolved events; groups are outcome x whitened class."""
+        """Regression of forecasts by experts `kept` on resolved events; groups are outcomes x whitened coordinates."""
         assert not isinstance(evidence, DenseEvents)
         found = _of_statistics(evidence, kept) if isinstance(evidence, Statistics) else _of_rows(evidence, kept)
         return cls(tuple(found), regressors, len(kept))
@@ -120,7 +120,7 @@ class NormalRegression:
         return np.concatenate([coefficients, np.diag(square / count.sum(axis=1))], axis=1)
 
     def sums(self, model: Array) -> tuple[Array, Array, float]:
-        """Curvature (N, N), score (N, q) and log-likelihood at a model (coefficients, covariance), (N, q + N)."""
+        """Curvature (N, N), gradient (N, q) and value of the log-likelihood at `model`: coefficients, covariance."""
         n, z = self.size, self.regressors
         coefficients, covariance = model[:, : z.shape[1]], np.ascontiguousarray(model[:, z.shape[1] :]).ravel()
         curvature, score, value = np.zeros(n * n), np.zeros_like(coefficients), 0.0
@@ -145,7 +145,7 @@ class NormalRegression:
         return curvature.reshape(n, n), score, value
 
     def step(self, model: Array, curvature: Array, score: Array) -> Array:
-        """Next model of EM, from `curvature` and `score` at `model`, (N, q + N)."""
+        """Next `model` (N, q + N) of EM, from the log-likelihood's curvature and gradient (`score`) at `model`."""
         q, rows = self.regressors.shape[1], self.weight.sum()
         covariance, design = model[:, q:], (self.regressors.T * self.weight) @ self.regressors
         change = covariance @ np.linalg.solve(design, score.T).T
@@ -219,7 +219,7 @@ def _of_statistics(statistics: Statistics, kept: Index) -> Iterator[Patterns]:
 
 
 def _pattern(part: PatternMoments, columns: Index, active: Index | slice) -> Patterns:
-    """`Patterns` of one set of experts, `columns`, from the moments `part`, by outcome and whitened class."""
+    """`Patterns` of one set of experts, `columns`, from the moments `part`, by outcome and whitened coordinate."""
     mean = np.moveaxis(whitened(part.mean[:-1, active]), 2, 1).reshape(-1, len(columns))
     weight = np.repeat(part.weight[:-1], part.mean.shape[2])
     return Patterns(columns[None], weight[None], mean[None], part.scatter[:1, active][:, :, active])

@@ -71,7 +71,7 @@ class Design:
         return len(self.features) * self.free + int(self.columns.shape[-3])
 
     def ratios(self, coefficients: Array, rows: slice = slice(None)) -> Array:
-        """Return the log-ratios of the events `rows` at `coefficients` (S, Q), (S, K - 1, T)."""
+        """Return the log-ratios (S, K - 1, T) of the events `rows` at `coefficients` (S, Q)."""
         s, d, first = len(coefficients), self.free, len(self.features) * self.free
         z, own = self.columns[..., rows], coefficients[:, :first].reshape(s, len(self.features), d)
         t = z.shape[-1]
@@ -162,7 +162,7 @@ def value(design: Design, coefficients: Array) -> Value:
 
 
 def gradient(design: Design, coefficients: Array) -> Array:
-    """Return the gradient of the loss at coefficients (S, Q), (S, Q)."""
+    """Return the gradient (S, Q) of the loss at `coefficients` (S, Q)."""
     found = np.zeros(coefficients.shape)
     for rows in _blocks(design, len(coefficients), _PASSES):
         up = design.happened(rows) * design.weight[rows]
@@ -171,7 +171,7 @@ def gradient(design: Design, coefficients: Array) -> Array:
 
 
 def products(design: Design, size: Array) -> Array:
-    """Return Σ_t size_t Z_t M Z_t', (S, Q, Q), for weights `size` (S, T) and the metric M of log-ratios."""
+    """Return Σ_t size_t Z_t M Z_t', (S, Q, Q), for weights `size` (S, T), regressors Z_t and log-ratios' metric M."""
     k, found = design.free + 1, np.zeros((len(size), design.size, design.size))
     for rows in _blocks(design, len(size), design.columns.shape[-3]):
         # The covariance of equally probable classes is the metric over 2 K.

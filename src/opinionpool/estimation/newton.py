@@ -68,8 +68,8 @@ def newton(loss: Loss, penalty: Array, start: Array, steps: int = STEPS, toleran
 class _Point(NamedTuple):
     """State of a subset of the searches: coefficients, cost, and the cost's derivatives."""
 
-    which: Index  # (s,); of the searches
-    penalty: Array  # (s, P, P); Λ of each
+    which: Index  # (s,); numbers of the searches
+    penalty: Array  # (s, P, P); Λ of each search
     theta: Array  # (s, P)
     value: Value  # of the likelihood
     cost: Array  # (s,)
@@ -138,7 +138,7 @@ def posterior_modes(
 ) -> list[Mode]:
     """Posterior modes of S regressions of the same outcomes, in θ ~ N(0, I); coefficients are prior mean + root θ.
 
-    The tolerance is what the cost would fall by in a last step; precisions and likelihoods are off by its root.
+    Searches end where a step would lower the cost by `tolerance`; precisions and likelihoods have errors of its root.
 
     >>> design = Design.of(np.ones((1, 1, 1)), np.array([1]))
     >>> (mode,) = posterior_modes(design)
@@ -163,7 +163,7 @@ class Near(NamedTuple):
     theta: Array  # (S, Q)
     pull: Array  # (S, Q); Λ (θ − prior mean)
     covariance: Array  # (S, Q, Q); (H + Λ)⁻¹
-    hessian: Array  # (Q, Q), or (S, Q, Q); H of the likelihoods hereabouts
+    hessian: Array  # (Q, Q), or (S, Q, Q); H of the likelihoods near `theta`
 
 
 class Modes(NamedTuple):
@@ -173,8 +173,8 @@ class Modes(NamedTuple):
     pull: Array  # (S, Q); Λ (θ − prior mean)
     loss: Array  # (S,); of the likelihood alone
     half_log_determinant: Array  # (S,); of the posterior precision relative to the start's
-    near: Array  # (S, Q, Q); posterior covariances for Hessians that are near
-    turn: Array  # (S, Q, Q); 1 + these times the differences of Hessians from those
+    near: Array  # (S, Q, Q); posterior covariances with Hessians near the modes
+    turn: Array  # (S, Q, Q); identity + `near` times the Hessians at the modes less those Hessians
 
     def covariance(self, some: Mask) -> Array:
         """Return posterior covariances of the regressions `some`, (s, Q, Q)."""

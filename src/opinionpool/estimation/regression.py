@@ -17,7 +17,7 @@ class ByTopic(NamedTuple):
     """Topics of T events."""
 
     names: tuple[str, ...]
-    member: Index  # (T,); the topic of each, -1 for none
+    member: Index  # (T,); number of each event's topic, -1 for none
     base: Array  # (K - 1,); L* − L° where no contrast and no coefficient adds to it
 
     def select(self, rows: Index | Mask) -> ByTopic:
@@ -41,7 +41,7 @@ class Observations:
         return int(self.contrasts.shape[2])
 
     def basis_with(self, directions: Array) -> Array | None:
-        """Orthonormal basis (N, M) of the span of contrasts and `directions` (B, N); None if that is no reduction."""
+        """Orthonormal basis (N, M) of the span of contrasts and `directions` (B, N); None if M would be about N."""
         t, n, d = self.contrasts.shape
         if n <= t * d + 1:
             return None

@@ -29,7 +29,7 @@ class ForecastRows:
     outcomes: Index  # (T,); -1 where not resolved
     weight: Array  # (T,); frequencies
     experts: int  # N
-    groups: MeanDesign | None = None  # what `outcomes` number, if not K classes
+    groups: MeanDesign | None = None  # the groups that `outcomes` number, if these are not the K classes
 
     @classmethod
     def of_array(cls, ratios: Array, outcomes: Index, weight: Array) -> ForecastRows:
@@ -82,7 +82,7 @@ class ForecastRows:
     def marginals(self) -> Marginals:
         """Moments of each expert's forecasts."""
         # The mean of a group without signature is known to be 0 where there is no bias.
-        fixed = np.append((self.design.length == 0) & (not self.design.biased), False)
+        fixed = np.append((self.design.squares == 0) & (not self.design.biased), False)
         weight, d = self.weight[self.event], self.classes - 1
         count = self._sum(weight)
         safe, mean = np.where(fixed[:, None] | (count == 0), np.inf, count), np.zeros((*count.shape, d))
@@ -100,7 +100,7 @@ class ForecastRows:
         return np.asarray(np.bincount(self._cell, weights=values, minlength=shape[0] * shape[1]).reshape(shape), float)
 
     def scatter(self) -> Array:
-        """Cross-products of experts about the means by outcome, (N, N), from complete resolved events."""
+        """Cross-products of experts about the means by outcome, (N, N), if all answered each resolved event."""
         counted = np.flatnonzero((self.outcomes[self.event] != UNRESOLVED) & (self.weight[self.event] > 0))
         d = self.classes - 1
         residual = whitened(self.ratios[counted] - self.marginals.mean.reshape(-1, d)[self._cell[counted]])
@@ -116,7 +116,7 @@ class ForecastRows:
         return pair_products(event, whitened(scaled), len(self.outcomes))
 
     def shared(self, expected: Array, spread: Array) -> tuple[float, float]:
-        """Sums over the events, weighted by frequency, of both results of `products`."""
+        """Both results of `products`, each summed over the events weighted by frequency."""
         products, pairs = self.products(expected, spread)
         return float(self.weight @ products), float(self.weight @ pairs)
 
@@ -208,7 +208,7 @@ class DenseEvents:
         return Marginals(self._count, mean + left, np.stack([square[:-1].sum(axis=0), square[-1]]))
 
     def scatter(self) -> Array:
-        """Cross-products of experts about the means by outcome, (N, N), from complete resolved events."""
+        """Cross-products of experts about the means by outcome, (N, N), if all answered each resolved event."""
         rows = np.swapaxes(whitened(self._less(self.marginals.mean)), 1, 2)
         weight = np.where(self.outcomes != UNRESOLVED, self.weight, 0.0)
         flat = (rows * np.sqrt(weight)[:, None, None]).reshape(-1, rows.shape[2])

@@ -55,7 +55,7 @@ def _places(of: Keys) -> Array:
 
 
 def cell_keys(values: Array, places: Array | float) -> Keys:
-    """Hash of each probability in `values`, 0 where missing; `places` makes it depend on the expert or class."""
+    """Hash of each probability in `values`, 0 where missing; `places`, a number per expert or class, enters it."""
     moved = values + places
     # The bits of a square depend on all those of a probability and on whose it is, in a way that sums do not undo.
     found = np.square(moved, out=moved).view(np.uint64)
@@ -172,7 +172,7 @@ SAME = 1e-9
 def given_keys(q: Floats, outcomes: Index, *, binary: bool) -> Keys:
     """Hash of each forecast's probability of the outcome or, if that is unknown, of the likeliest class.
 
-    They do not depend on the order of the classes, and are 0 where a forecast is missing.
+    Hashes do not depend on the order of the classes, and are 0 where a forecast is missing.
 
     Parameters
     ----------
@@ -210,9 +210,9 @@ def given_keys(q: Floats, outcomes: Index, *, binary: bool) -> Keys:
 
 
 def event_keys(forecasts: Forecasts) -> Keys:
-    """Hash of each event, (T,), from the probabilities given to its outcome by anybody; 0 without forecasts.
+    """Hash of each event, (T,), from the probabilities that forecasts give to its outcome; 0 without forecasts.
 
-    Neither names nor the order of experts and classes have a part in them.
+    Names, and the order of experts and classes, have no influence on it.
     """
     cells = given_keys(
         forecasts.probabilities, forecasts.outcomes[forecasts.event_index], binary=forecasts.probabilities.ndim == 1
@@ -248,13 +248,13 @@ def rooms(experts: int, classes: int) -> Index:
 class Draw(NamedTuple):
     """Weighted sample of the events, whose order does not depend on the order of the events.
 
-    Events that were likeliest to be drawn count once, so that no posterior is narrower than the sample allows.
+    Events with the largest probability of being drawn count once, so that posteriors are as wide as the sample allows.
     """
 
-    positions: Index  # (S,); of the events, of several that are the same it is one
-    times: Array  # (S,); how often each counts, times its weight and that of its copies
-    place: Index  # (T,); place of each event, or its copy, in the sample; S of those outside
-    complete: bool  # whether all resolved events with a forecast are inside
+    positions: Index  # (S,); positions of the sampled events, one of several equal events
+    times: Array  # (S,); factor on the summed weight of each event and its copies
+    place: Index  # (T,); place of each event, or of its copy, in the sample; S for events outside
+    complete: bool  # whether all resolved events with a forecast are in the sample
 
     def frequencies(self, weight: Array) -> Array:
         """Frequencies of the sampled events, (S,), from the weights of all events, (T,)."""
@@ -266,10 +266,10 @@ class Draw(NamedTuple):
     ) -> Draw:
         """Draw a sample, stratified by outcome, with frequencies that keep the share of each outcome.
 
-        Events of one key (0 of those without a forecast, which are left out) are drawn together, up to `TOGETHER`
-        different ones, the likelier the more they weigh, and count by the inverse of that probability. There is `room`
-        for so many different ones of each outcome, and of unresolved events, (K + 1,); `contents` gives numbers (T,)
-        that are equal for equal events.
+        Events with one key are drawn together, up to `TOGETHER` different ones, with probabilities that grow with their
+        weight and by which they are divided; the key 0 is that of events without forecasts, which are left out. `room`
+        (K + 1,) is the largest number of different events with each outcome, and of unresolved ones; `contents` gives
+        numbers (T,) that are equal for equal events.
 
         >>> keys = mixed(np.arange(1, 6, dtype=np.uint64))
         >>> found = Draw.of(keys, np.zeros(5, dtype=int), np.ones(5), np.array([3, 1]))
@@ -317,8 +317,8 @@ class Draw(NamedTuple):
 def least(priority: Array, taking: Index, mine: Index, room: Index) -> tuple[Index, float]:
     """Return the items of least priority among `mine` that find room, at least one, and the priority of the next.
 
-    Each takes `taking` (M, L) of the `room` of L kinds, at least 1 of the first. Of items with one priority all are
-    kept, or none.
+    Each item takes `taking` (M, L) of the `room` (L,) of L kinds, at least 1 of the first kind. Of items with equal
+    priority, all are kept, or none.
     """
     if len(mine) > room[0] + 1:
         # No more find room; sorting all would take longer.
@@ -332,8 +332,8 @@ def least(priority: Array, taking: Index, mine: Index, room: Index) -> tuple[Ind
 def standing_for(beyond: Array, own: Array, log_rate: Array, stratum: Index, totals: Array) -> Array:
     """Weight that each of S sampled items represents, (S,), with a sum of `totals` (G,) in each stratum.
 
-    `own` is the weight of each itself, `log_rate` the logarithm of its rate, `beyond` (G,) the least priority that
-    found no room. It counts by the inverse of the probability with which it is kept.
+    `own` is the weight of each item, `log_rate` the logarithm of its rate, `beyond` (G,) the least priority that
+    found no room. Weights are divided by the probability with which an item is kept.
     """
     found = own.copy()
     for group in np.flatnonzero(~np.isinf(beyond)).tolist():
@@ -347,7 +347,7 @@ def standing_for(beyond: Array, own: Array, log_rate: Array, stratum: Index, tot
 def _few_together(keys: Keys, same: Keys) -> Keys:
     """Return `keys`, replaced by hashes of contents where a key has more than `TOGETHER` different events.
 
-    Votes of many have few keys, those of so many who were right; whose they are distinguishes events.
+    Votes have few keys, one for each number of right votes; hashes of contents also depend on who voted.
     """
     order = np.lexsort((same, keys))
     starts = np.append(True, np.diff(keys[order]) != 0)
@@ -408,8 +408,8 @@ def size_ranks(size: Array) -> Index:
 def spread_evenly(size: Array, weight: Array, count: int) -> tuple[npt.NDArray[np.intp], Array]:
     """Systematic sample of about `count` events along `size`: positions, and the frequency of each.
 
-    It depends on neither the order and the frequencies in which events came nor on which class is named first: events
-    of one size, (T,), have what is drawn of them in common, however many they are.
+    The sample depends neither on the order and repetition of events nor on which class is named first: all events with
+    one value of `size` (T,) share the frequency that is drawn for it.
 
     >>> import numpy as np
     >>> spread_evenly(np.array([3.0, 1.0, 1.0, 4.0]), np.ones(4), 2)

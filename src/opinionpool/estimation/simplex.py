@@ -114,7 +114,7 @@ class _Point(NamedTuple):
 
 @dataclass(eq=False)
 class _Likelihood:
-    """Log loss of a linear pool, −Σ_t u_t log(Σ_i w_i q_ti / Σ_i w_i), u weights of events, q of what happened, by v.
+    """Log loss −Σ_t u_t log(Σ_i w_i q_ti / Σ_i w_i) of a linear pool; u event weights, q of the outcome, w by v.
 
     w = (1 − ε)v + ε mean(v); ε = 1e-6, or 0 if no q is missing. It is the same for any multiple of v, so v'∇ = 0, and
     the quadratic with ∇² + 11' has its minimum on v ≥ 0 at Σv = 1. With e = q/Σwq − [present]/Σw and g = [present]/Σw,
@@ -219,7 +219,7 @@ def _start(likelihood: _Likelihood) -> _Point:
 
 
 def _maximum(likelihood: _Likelihood, tolerance: float, max_iterations: int) -> _Point:
-    """Last point of Newton's method."""
+    """Maximum of the likelihood by Newton's method, or the last point after `max_iterations`."""
     here, (some, rows) = _start(likelihood), likelihood.sample
     seen, (exact, convex) = np.zeros(len(here.v), dtype=bool), np.empty((2, 0, 0))
     for _ in range(max_iterations):

@@ -46,14 +46,14 @@ FEW_EXPERTS = 500
 
 @dataclass(frozen=True, eq=False)
 class MeanDesign:
-    """Expected log-ratios for a contrast of 1 in each of G groups of events: outcomes, if events share classes."""
+    """Signatures: expected log-ratios for a contrast of 1 in each of G groups of events (by default, outcomes)."""
 
     signature: Array  # (G, K - 1)
     biased: bool = True  # whether experts may be biased towards one class
 
     @classmethod
     def by_outcome(cls, classes: int) -> MeanDesign:
-        """The design of events that share K classes."""
+        """The design of events that share K classes: one group for each outcome."""
         return cls(signature(classes))
 
     @property
@@ -62,17 +62,17 @@ class MeanDesign:
         return int(self.signature.shape[1]) + 1 if self.biased else 1
 
     @property
-    def length(self) -> Array:
-        """Squared lengths of the signatures, (G,)."""
+    def squares(self) -> Array:
+        """Squared norms of the signatures, (G,)."""
         return inner_products(self.signature, self.signature)
 
     def events(self, weight: Array) -> float:
-        """Number of events, from the weights (G,) of the groups: every event is in one group with a signature."""
-        return float(weight.sum() if self.biased else weight[self.length > 0].sum())
+        """Number of events: the sum of `weight` (G,) over groups with a signature, of which each event is in one."""
+        return float(weight.sum() if self.biased else weight[self.squares > 0].sum())
 
-    def mean_length(self, weight: Array) -> float:
-        """Mean squared length of the signatures of events."""
-        return float(self.length[0] if self.biased else self.length @ weight / max(self.events(weight), 1e-300))
+    def mean_square(self, weight: Array) -> float:
+        """Mean over events of the squared norm of the signature, from the groups' `weight` (G,)."""
+        return float(self.squares[0] if self.biased else self.squares @ weight / max(self.events(weight), 1e-300))
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +85,7 @@ class Marginals:
 
 
 class RawSums(NamedTuple):
-    """Sums over events by group, as in `Marginals`, of whitened log-ratios (levels)."""
+    """Sums over events, by group, of whitened log-ratios (levels), and sums of products of two experts' levels."""
 
     weight: Array  # (G + 1,)
     total: Array  # (K - 1, G + 1, N)
@@ -93,9 +93,9 @@ class RawSums(NamedTuple):
 
     @classmethod
     def of(cls, levels: Floats, member: Floats, weight: Array | None) -> RawSums:
-        """Sums of `levels` (K - 1, T, N); `member` (G + 1, T) has each event's weight in the row of its group.
+        """Sums of `levels` (K - 1, T, N); row g of `member` (G + 1, T) has the weights of the events of group g.
 
-        `weight` are the same weights, (T,), None where they are 1. Products are not made where a total is not finite.
+        `weight` has the same weights, (T,), None if all are 1. Products stay 0 if a sum is not finite.
         """
         total, cross = member @ levels, np.zeros((2, levels.shape[2], levels.shape[2]))
         left = member[-1] > 0
@@ -321,7 +321,7 @@ class Statistics:
 
     @property
     def design(self) -> MeanDesign:
-        """Expected log-ratios by outcome."""
+        """Expected log-ratios by outcome, for a contrast of 1."""
         return MeanDesign.by_outcome(self.classes)
 
     @property
@@ -342,7 +342,7 @@ class Statistics:
 
     @cached_property
     def marginals(self) -> Marginals:
-        """Moments of each expert's log-ratios, whoever else answered."""
+        """Moments of each expert's log-ratios, over all sets of experts who answered."""
         groups, n = self.classes + 1, len(self.experts)
         count, mean, square = np.zeros((groups, n)), np.zeros((groups, n, self.classes - 1)), np.zeros((2, n))
         for columns, part in self.patterns.items():
@@ -407,7 +407,7 @@ class _LogOdds:
         self.origin = origin if abs(origin) > NEAR else 0.0
 
     def buffer(self, events: int) -> Floats:
-        """Memory for a block of a number of events."""
+        """Uninitialised array for a block of so many `events`."""
         return np.empty((events, self.q.shape[1]))
 
     def read(self, rows: slice, buffer: Floats) -> Floats:
@@ -465,8 +465,8 @@ def dense_statistics(
 ) -> Statistics | None:
     """Statistics of the log-ratios of forecasts `q`, (T, N) or (T, N, K); None if unsuitable.
 
-    That is where too many different sets of experts answered, or sums are off 1. Outcomes are positions of classes, -1
-    where unresolved, of any integers; the prior, (K,), sets only the floors.
+    The result is None if too many different sets of experts answered, or probabilities do not add up to 1. Outcomes are
+    positions of classes, -1 if unresolved; the prior, (K,), only sets the floors.
     A ProbabilityError names the first value outside [0, 1]. The number of threads has no influence on the result.
 
     >>> q, outcomes = np.array([[0.6], [0.5], [0.7], [0.4]]), np.array([1, 0, 1, 0])
@@ -494,7 +494,7 @@ def dense_statistics(
 
 
 def _include(sums: dict[bytes, RawSums], key: bytes, more: RawSums, most: int) -> None:
-    """Add `more` to the `sums` by pattern (mask of the experts who answered, as bytes), of which there are `most`."""
+    """Add `more` to the `sums` by pattern (mask of the experts who answered, as bytes); at most `most` patterns."""
     if key in sums:
         sums[key].include(more)
     elif len(sums) < most:

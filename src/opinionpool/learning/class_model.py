@@ -37,7 +37,7 @@ ONE = "experts have one weight for all classes"
 
 
 class Fitted(NamedTuple):
-    """Posterior of coefficients that are believed to be standard normal ones times `roots` (P,)."""
+    """Posterior of coefficients whose independent normal priors have the standard deviations `roots` (P,)."""
 
     roots: Array
     mean: Array  # (P,)
@@ -46,7 +46,7 @@ class Fitted(NamedTuple):
 
     @classmethod
     def of(cls, about: Quadratic, roots: Array) -> Fitted:
-        """Posterior by the quadratic log-likelihood `about`."""
+        """Posterior by the quadratic log-likelihood `about`, with the prior standard deviations `roots`."""
         precision, slope = roots[:, None] * about.curvature * roots + np.eye(len(roots)), roots * about.slope
         mean = np.linalg.solve(precision, slope)
         evidence = about.constant + float(slope @ mean - np.linalg.slogdet(precision)[1]) / 2.0
@@ -140,7 +140,7 @@ def with_class_model(
 
 
 def _differing(learned: FittedPanel, weights: ClassWeights, coefficients: Array, covariance: Array) -> FittedPanel:
-    """Fit with a full panel, from the `coefficients` and their `covariance`."""
+    """Copy of `learned` with a full panel, made from the `coefficients` and their `covariance`."""
     posterior = learned.posterior
     if posterior is not None:
         common = {each.name: getattr(posterior, each.name) for each in fields(posterior)}
@@ -191,5 +191,5 @@ def _design(weights: ClassWeights, data: DenseContrasts, rows: Index, topics: To
 
 
 def _with(learned: FittedPanel, text: str) -> FittedPanel:
-    """Fit `learned` with the note `text` on whether weights differ between classes."""
+    """Copy of `learned` with the note `text` on whether weights differ between classes."""
     return replace(learned, notes=(*learned.notes, Note("class-model", text)))

@@ -29,8 +29,8 @@ from opinionpool.model.panel import Panel, PoolingPanel
 class ClassWeights:
     """Coefficients by which each expert's weight may differ between classes from its one weight for all classes.
 
-    There are P coefficients, K - 1 of each of the `features`, which are of the V distinct experts among those who say
-    something. Constant experts count as one.
+    There are P coefficients: K - 1 for each of the F `features`, which are made from the contrasts of the V distinct
+    ones among the informative experts.
     """
 
     panel: Panel
@@ -67,14 +67,14 @@ class ClassWeights:
         return (1 + len(self.first) * self.free) * self.free
 
     def pooled(self, contrasts: Array) -> Array:
-        """Log-ratios of the symmetric panel beyond the prior, (T, K - 1), from robust contrasts (T, N, K - 1)."""
+        """What the symmetric panel (one weight for all classes) adds to the prior's log-ratios, (T, K - 1)."""
         own = contrasts[:, self.informative]
         weights = self.panel.weights_for(~np.isnan(contrasts[..., 0]))[:, self.informative]
         deviation = np.where(np.isnan(own), 0.0, own - self.bias)
         return np.asarray(np.einsum("tn,tnd->td", weights, deviation))
 
     def roots(self, together: float, deviation: float) -> Array:
-        """Prior sds of the coefficients, (P,): `together` of the sum of all weights, relative to it, and of each."""
+        """Prior sds of the coefficients, (P,): 1 for the intercept, `together` for mean weights, else `deviation`."""
         d, own = self.free, (len(self.first) - 1) * self.free
         return np.repeat([1.0, together, deviation], [d, d * d, own * d])
 
@@ -113,7 +113,7 @@ class ClassWeights:
         return np.asarray(weights[:, None, None] * np.eye(d) + whitened(np.eye(d)) @ beyond @ self.turn)
 
     def full_panel(self, coefficients: Array) -> FullPanel:
-        """Full panel with these coefficients."""
+        """Full panel (weights that differ between classes) with the `coefficients` (P,)."""
         k, d, n = self.free + 1, self.free, len(self.first)
         sigma = self.panel.subset(self.informative[self.first].tolist()).covariance
         covariance = np.einsum("nm,ab->namb", sigma, np.linalg.inv(metric(k)))
@@ -127,7 +127,7 @@ class ClassWeights:
         return self._among_all(parts.subset(self.source), self.bias - shift.reshape(n, d)[self.source])
 
     def _among_all(self, parts: Discriminant, bias: Array) -> FullPanel:
-        """Full panel of all N experts; means and covariance of the uninformative experts are 0."""
+        """Full panel of all N experts; `parts` and `bias` are the informative ones', others' parts are 0."""
         n, d, kept = len(self.panel), self.free, self.informative
         means, covariance = np.zeros((d + 1, n, d)), np.zeros((n, d, n, d))
         means[:, kept] = parts.means

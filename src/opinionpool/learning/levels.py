@@ -33,21 +33,21 @@ ROUNDS, TOLERANCE = 20, 1e-10
 
 @dataclass(frozen=True, eq=False)
 class Coding:
-    """Probabilities that forecasts of N experts stand for.
+    """Rules that replace forecasts of N experts by the probabilities that these forecasts stand for.
 
     Attributes
     ----------
     experts : tuple of str
     levels : ndarray of int, shape (N,)
-        Number of levels of each expert who gives some, else 0.
+        Number of levels of the scale of each expert who gives levels, else 0.
     votes : ndarray of bool, shape (N,)
-        Who says 0 and 1, without a scale.
+        Which experts say only 0 and 1, without a scale.
     scale : ndarray of int, shape (N,)
         Number of the scale of each expert who gives levels, else -1.
     shift, leniency : ndarray, shape (N,)
         In log-odds; 0 for experts who give no levels.
     zero : ndarray, shape (N,), or (N, 1) when K > 2
-        What a 0 counts as; 0 for experts who do not round.
+        Probability that a 0 counts as; 0 for experts who do not round.
     """
 
     experts: tuple[str, ...]
@@ -60,7 +60,7 @@ class Coding:
 
     @classmethod
     def of(cls, problem: Problem, zero: Array) -> Coding:
-        """Coding with these zeros, and of votes and levels of two classes by all forecasts, resolved or not."""
+        """Coding with the zeros `zero`; votes and levels, of two classes, are found in all forecasts, open too."""
         forecasts, expert = problem.forecasts, problem.forecasts.expert_index
         scales, n = [forecasts.scales.get(name) for name in forecasts.experts], len(forecasts.experts)
         votes, given = np.zeros(n, dtype=bool), np.zeros(n, dtype=np.intp)
@@ -86,7 +86,7 @@ class Coding:
         return bool(self.levels.any() or self.zero.any())
 
     def array(self, q: npt.ArrayLike) -> Array:
-        """Probabilities (..., N), or (..., N, K), that `q` of all experts stands for; `q` itself in another shape."""
+        """Probabilities (..., N), or (..., N, K), that `q` of all experts stands for; `q` itself in other shapes."""
         found = np.asarray(q, dtype=np.float64)
         if found.shape[-self.zero.ndim :][:1] != self.zero.shape[:1]:
             return found
@@ -98,7 +98,7 @@ class Coding:
         return raised(found, self.zero)
 
     def forecasts(self, forecasts: Forecasts) -> Forecasts:
-        """Forecasts by some of the experts, of the probabilities that they stand for and without scales."""
+        """Copy of `forecasts` with the probabilities that they stand for, and without scales."""
         if not self.changes:
             return forecasts
         expert = places(forecasts.experts, self.experts)[forecasts.expert_index]
@@ -126,7 +126,7 @@ class Coding:
 
 
 def rounded_zeros(forecasts: Forecasts, floor: float) -> Array:
-    """What a 0 counts as, (N,), or (N, 1) when K > 2; 0 for experts who do not round, and where events have options."""
+    """Probability that a 0 counts as, (N,), or (N, 1) when K > 2; 0 for experts who do not round, and with options."""
     check_floor(floor, "floor")
     p, expert, least = forecasts.probabilities, forecasts.expert_index, np.full(len(forecasts.experts), np.inf)
     lower = np.minimum(p, 1.0 - p)[:, None] if p.ndim == 1 else p
@@ -148,7 +148,7 @@ def raised(p: Array, zero: Array) -> Array:
 
 
 def _entropy(u: Array) -> Array:
-    """-u ln u - (1 - u) ln(1 - u), by element."""
+    """Entropy of each element, -u ln u - (1 - u) ln(1 - u)."""
     u = np.clip(u, 0.0, 1.0)
     return np.asarray(sum(-each * np.log(np.where(each > 0, each, 1.0)) for each in (u, 1.0 - u)))
 
