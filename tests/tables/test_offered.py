@@ -165,9 +165,7 @@ CHURN = "customer_id,tenure,charges,proba_lr,proba_rf,proba_xgb,pred_xgb,Churn\n
     f"c{i},{3 * i + 1},{29.5 + i},.{2 + i},.{3 + i},.{1 + i},{i // 3},{('No', 'Yes')[i % 2]}\n" for i in range(5)
 )
 QUANTILES = "expert,question,p5,p50,p95,unit\n" + "".join(
-    f"{name},{question},.1,.{3 + k},.9,{unit}\n"
-    for k, name in enumerate("ab")
-    for question, unit in (("dose", "mg/L"), ("share", "fraction"))
+    f"{name},{question},.1,.{3 + k},.9,share\n" for k, name in enumerate("ab") for question in ("turnout", "wells")
 )
 CUSTOMERS = "city,shop,phone,lines,online,backup,Contract,model,probability\n" + "".join(
     f"{','.join(f'{word}{(i + k) % 3}' for k, word in enumerate('abcdef'))},month,{'xy'[i // 2]},.{i + 2}\n"

@@ -484,9 +484,8 @@ class Choice:
         elif "outcome" not in self.given and shape != RESPONDENTS:
             called = [look.columns[place] for place in self.called("outcome") if place not in reading.used]
             yield from (f"{shown(c.name)} is no outcome" for c in (*called, *self._answers(reading)))
-        open_ = PROBABILITY not in self.given
-        measures = [c.name for c in self.free if open_ and "measure" in c.says and c.distinct > 1]
-        yield from (f"numbers are probabilities, and no amounts in {shown(name)}" for name in measures)
+        measures = [] if PROBABILITY in self.given else [shown(c.name) for c in self.free if "measure" in c.says]
+        yield from (f"numbers are probabilities, and no amounts in {name}" for name in measures)
         votes = self.votes(reading)
         if self._sure(reading) and votes and "verdict" not in self.given:
             yield f"{shown(look.columns[reading.forecasts[0]].name)} is no matter of {shown(votes[0].name)}"
