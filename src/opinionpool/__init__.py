@@ -1,6 +1,6 @@
-"""opinionpool turns several probabilities for the same event into one.
+"""opinionpool combines several probabilities for one event into one.
 
-Importing it loads nothing: a name brings its module, and what that module needs, when it is first used.
+Importing it loads no other module: each public name loads its module on first use.
 """
 
 from importlib import import_module
@@ -10,7 +10,7 @@ from opinionpool.version import __version__ as __version__
 
 
 def _homes() -> dict[str, str]:
-    """The module of each public name, which the stub beside this file says, to type checkers and editors too."""
+    """Return the module of each public name, read from the stub file `__init__.pyi`, which type checkers read too."""
     with open(f"{__path__[0]}/__init__.pyi", encoding="utf-8") as stub:
         imports = [part.partition(" import ") for part in stub.read().split("from opinionpool.")[1:]]
     words = {module: names.replace(",", " ").split() for module, _, names in imports if module != "version"}

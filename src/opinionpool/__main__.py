@@ -1,4 +1,4 @@
-"""``python -m opinionpool`` is the command ``opinionpool``."""
+"""``python -m opinionpool`` runs the command ``opinionpool``."""
 
 from opinionpool.cli import main
 

@@ -1,6 +1,6 @@
-"""Arguments of one value, checked where they come in: types, numbers, names from a list, paths.
+"""Checks of arguments with one value: types, numbers, names from a list, paths.
 
-An ArgumentError names the argument, the rule and the value.
+Errors name the argument, the rule and the value.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _OF_FORECASTS = "; op.Forecasts.from_array(X, y) makes them of arrays, op.read_f
 
 
 def expect_type(value: object, kinds: type | tuple[type, ...], name: str) -> None:
-    """Refuse an argument of another type."""
+    """Raise an ArgumentError if the argument `name` is not of one of the types `kinds`."""
     if isinstance(value, kinds):
         return
     wanted = " or ".join(
@@ -46,7 +46,7 @@ def brief(value: object) -> str:
 
 
 def _scalar(value: object) -> Any:  # noqa: ANN401 - whatever is given
-    """Return the item of an array without axes; other values unchanged."""
+    """Return the number in an array without axes; other values unchanged."""
     item = getattr(value, "item", None)
     return item() if getattr(value, "shape", None) == () and callable(item) else value
 
@@ -60,7 +60,7 @@ def number(
     between: bool = False,
     error: type[ArgumentError] = ArgumentError,
 ) -> float:
-    """Return a finite number from `least` to `most`, or strictly between them.
+    """Return `value` as a finite number from `least` to `most`, or if `between` strictly between them; else an error.
 
     >>> number(1, "penalty", 0)
     1.0
@@ -86,7 +86,7 @@ def number(
 def whole_number(
     value: object, name: str, least: int = 0, most: int = 2**31, error: type[ArgumentError] = ArgumentError
 ) -> int:
-    """Return a whole number from `least` to `most` as an int; 3.0 is accepted, too.
+    """Return `value` as an int from `least` to `most`; 3.0 is accepted, too. Otherwise an error.
 
     >>> whole_number(3.0, "folds", 2)
     3
@@ -100,7 +100,7 @@ def whole_number(
 
 
 def one_of(value: object, name: str, choices: Iterable[str], error: type[ArgumentError] = ArgumentError) -> str:
-    """Return the value if it is among the allowed words.
+    """Return `value` if it is among the words `choices`; otherwise an error.
 
     >>> one_of("log", "score", ("brier", "log"))
     'log'
@@ -113,7 +113,7 @@ def one_of(value: object, name: str, choices: Iterable[str], error: type[Argumen
 
 
 def labels_given(values: object, name: str, error: type[ArgumentError] = ArgumentError) -> tuple[object, ...]:
-    """Return labels as a tuple; a text gives its letters, and sets are refused as they have no order."""
+    """Return labels as a tuple; a text becomes its letters, and a set is an error, as it has no order."""
     if not isinstance(values, (bytes, set, frozenset)) and isinstance(values, Iterable):
         try:
             found = tuple(values)
@@ -126,7 +126,7 @@ def labels_given(values: object, name: str, error: type[ArgumentError] = Argumen
 
 
 def several(values: object, name: str, error: type[ArgumentError] = ArgumentError) -> tuple[object, ...]:
-    """Like `labels_given`, for values that are not text. A single text is refused, too."""
+    """Return values as a tuple, like `labels_given`, but a text is an error."""
     if isinstance(values, str):
         raise _single(values, name, error)
     return labels_given(values, name, error)
@@ -137,7 +137,7 @@ def _single(value: object, name: str, error: type[ArgumentError]) -> ArgumentErr
 
 
 def names_given(values: object, name: str, error: type[ArgumentError] = ArgumentError) -> tuple[str, ...]:
-    """Return names as a tuple of text."""
+    """Return names as a tuple of texts."""
     found = several(values, name, error)
     bad = [each for each in found if not isinstance(each, str)]
     if bad:
@@ -146,7 +146,7 @@ def names_given(values: object, name: str, error: type[ArgumentError] = Argument
 
 
 def file_path(path: object, name: str = "path") -> str:
-    """The name of a file. Raises ArgumentError if it is no text and no path, empty, or one that no file can have."""
+    """Return the name of a file; an ArgumentError if it is neither text nor path, empty, or impossible as a name."""
     given = os.fspath(path) if isinstance(path, os.PathLike) else path
     if not isinstance(given, str):
         raise ArgumentError(f"{name} must be the name of a file, as text or pathlib.Path, and it is {brief(path)}")
@@ -156,13 +156,13 @@ def file_path(path: object, name: str = "path") -> str:
 
 
 def expect_function(value: object, name: str) -> None:
-    """Raise an error unless the argument is callable or None."""
+    """Raise an error unless `value` is callable or None."""
     if value is not None and not callable(value):
         raise ArgumentError(f"{name} must be a function, or None, and it is {brief(value)}")
 
 
 def chosen_name(value: object, what: str, names: Sequence[str]) -> str:
-    """Return the value if it is among the known names."""
+    """Return `value` if it is among the known `names`; otherwise an error that suggests one."""
     if isinstance(value, str) and value in names:
         return value
     if not isinstance(value, str):

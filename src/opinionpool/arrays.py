@@ -1,4 +1,4 @@
-"""Types of arrays, numbers as users give them, events grouped by who is present, and frequencies of events."""
+"""Types of arrays, numbers as users give them, rows grouped by pattern, times, and dataclasses of columns."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class NotANumberError(ProbabilityError, TypeError):
 
 
 def unmasked(values: object, missing: float | None = np.nan) -> Any:  # noqa: ANN401 - what is given, in any form
-    """Return the argument, with `missing` wherever a masked array hides a value.
+    """Return `values` with `missing` where a masked array hides a value.
 
     >>> unmasked(np.ma.array([0.5, 99.0], mask=[False, True]))
     array([0.5, nan])
@@ -56,11 +56,10 @@ def is_blank(value: object) -> bool:
 
 
 def as_numbers(values: object, what: str = "probability", error: type[ArgumentError] = ProbabilityError) -> Array:
-    """Numbers of any origin as float64, NaN where one is missing: None, NaN, pandas' NA, or masked.
+    """Return numbers from any container as float64, NaN where missing: None, NaN, pandas' NA, or masked.
 
-    True and False are no numbers here, as nobody can tell whether they are meant as 1 and 0; nor is text. An `error`
-    names the first value that is no number and its position, and says `what` each is. Raises ShapeError if rows are of
-    different lengths.
+    True, False and text are not accepted as numbers. An exception of the class `error` names the first such value and
+    its position, and calls it `what`. Raises ShapeError if rows have different lengths.
 
     >>> as_numbers([0.5, None])
     array([0.5, nan])
@@ -86,13 +85,13 @@ def as_numbers(values: object, what: str = "probability", error: type[ArgumentEr
 
 
 def read_only(values: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
-    """Return the array, which nobody may write to any more."""
+    """Return the array after making it read-only."""
     values.flags.writeable = False
     return values
 
 
 def as_array(values: object, what: str) -> npt.NDArray[Any]:
-    """Return an argument as an array, of any type. Raises ShapeError if its rows are of different lengths."""
+    """Return `values` as an array of any type; a ShapeError if rows have different lengths."""
     try:
         return np.asarray(unmasked(values))
     except ValueError:
@@ -100,7 +99,7 @@ def as_array(values: object, what: str) -> npt.NDArray[Any]:
 
 
 def axes(values: object, what: str) -> int:
-    """Number of axes of an argument; 0 for one number. Raises ShapeError if its rows are of different lengths."""
+    """Return the number of axes of `values`, 0 for one number; a ShapeError if rows have different lengths."""
     try:
         return np.ndim(values)  # type: ignore[arg-type]
     except ValueError:
@@ -108,9 +107,9 @@ def axes(values: object, what: str) -> int:
 
 
 def seeded(seed: object) -> np.random.Generator:
-    """NumPy's generator of a seed: a whole number, a generator, or None for any.
+    """Return NumPy's generator for a seed: a whole number, a generator, or None for a random one.
 
-    Raises ArgumentError if it is none of these.
+    Raises ArgumentError for any other seed.
     """
     if seed is None or isinstance(seed, np.random.Generator):
         return np.random.default_rng(seed)
@@ -128,7 +127,7 @@ def has_boolean(values: object) -> bool:
 
 
 def _number(cell: object) -> float | None:
-    """Value of a cell as a number, NaN where blank, None if it is no number."""
+    """Return the value of a cell as a number, NaN if blank; None if it is not a number."""
     if is_blank(cell):
         return float("nan")
     if isinstance(cell, (bool, np.bool_)) or not isinstance(cell, (Real, Decimal)):
@@ -154,7 +153,7 @@ def _not_a_number(cells: npt.NDArray[Any], i: int, what: str, error: type[Argume
 
 
 def _of_frame(frame: Any, what: str, error: type[ArgumentError]) -> Array:  # noqa: ANN401 - a frame of any library
-    """A data frame as numbers, (rows, columns)."""
+    """Return a data frame as numbers, (rows, columns)."""
     if hasattr(frame, "iloc"):
         array = np.asarray(frame)
         if array.dtype.kind in "fiu":
@@ -169,7 +168,7 @@ def _of_frame(frame: Any, what: str, error: type[ArgumentError]) -> Array:  # no
 
 
 def pairs_increase(first: Index, second: Index) -> bool:
-    """Return for each pair whether it is lexicographically greater than the pair before it.
+    """Return True if each pair (first, second) is lexicographically greater than the pair before it.
 
     >>> pairs_increase(np.array([0, 0, 1]), np.array([2, 3, 0])), pairs_increase(np.array([0, 0]), np.array([3, 3]))
     (True, False)
@@ -184,7 +183,7 @@ def pairs_increase(first: Index, second: Index) -> bool:
 
 
 def group_patterns(present: Mask) -> tuple[Mask, Index]:
-    """Distinct rows (P, N) of a mask (T, N) and, for every row, which of them it is, (T,).
+    """Return the distinct rows (P, N) of a mask (T, N) and, for each row, the position of its distinct row, (T,).
 
     >>> patterns, index = group_patterns(np.array([[True, True], [True, False], [True, True]]))
     >>> patterns.tolist(), index.tolist()
@@ -195,7 +194,7 @@ def group_patterns(present: Mask) -> tuple[Mask, Index]:
 
 
 def distinct_rows(rows: npt.NDArray[Any]) -> tuple[Index, Index]:
-    """Positions (P,) of the distinct rows of an array (T, N), and the distinct row of each row, (T,).
+    """Return the positions (P,) of distinct rows of an array (T, N), and the distinct row that each row equals, (T,).
 
     >>> distinct_rows(np.array([[1, 2], [0, 2], [1, 2]]))[1]
     array([1, 0, 1])
@@ -209,7 +208,7 @@ def distinct_rows(rows: npt.NDArray[Any]) -> tuple[Index, Index]:
 
 
 def each_pattern(present: Mask) -> Iterator[tuple[Index, Index]]:
-    """Pairs (rows, columns) by pattern of presence: positions of its events and of the experts present."""
+    """Yield positions of events and of experts for each set of experts who have forecasts for the same events."""
     if len(present) == 0:
         return
     patterns, index = group_patterns(present)
@@ -224,9 +223,9 @@ MOST, LEAST = 1e15, 1e-15
 
 
 def frequencies(sample_weight: npt.ArrayLike | None, events: int) -> Array:
-    """Frequencies of events, checked, (T,); 1 each if not given, 0 where masked.
+    """Return checked `sample_weight`, the number of times that each event counts, (T,); 1 if None, 0 where masked.
 
-    Raises ShapeError or ArgumentError if there is not one for each event, or one is not 0 and not from 1e-15 to 1e15.
+    Raises ShapeError or ArgumentError unless there is a weight for each event, 0 or from 1e-15 to 1e15.
     """
     if sample_weight is None:
         return np.ones(events)
@@ -245,7 +244,7 @@ def frequencies(sample_weight: npt.ArrayLike | None, events: int) -> Array:
 
 
 def _in_utc(time: Any) -> Any:  # noqa: ANN401 - whatever a user gives
-    """Time in UTC without its zone, None if blank."""
+    """Return a time in UTC, without time zone; None if blank."""
     if is_blank(time):
         return None
     return time.astimezone(UTC).replace(tzinfo=None) if getattr(time, "tzinfo", None) is not None else time
@@ -256,9 +255,9 @@ _MOST_DAYS = 100_000_000
 
 
 def times_of_cells(times: object, shape: tuple[int, ...]) -> npt.NDArray[np.datetime64]:
-    """Times at which forecasts were made, (T, N), from times or numbers of days; NaT where unknown.
+    """Return the times at which forecasts were made, (T, N), from times or numbers of days; NaT where unknown.
 
-    Raises ArgumentError or ShapeError if they are no times, or not one for each forecast.
+    Raises ArgumentError or ShapeError unless there is a time for each forecast.
 
     >>> times_of_cells([["2025-03-01", None]], (1, 2))
     array([['2025-03-01T00:00:00.000000',                        'NaT']],
@@ -289,7 +288,7 @@ EVENT, CELL = {"axis": "event"}, {"axis": "cell"}  # metadata of fields: along w
 
 
 def cells_at(sizes: Index, events: Index) -> Index:
-    """Positions of the forecasts on some events, from the number of forecasts on each of all events, (T,).
+    """Return positions of the forecasts for `events` (positions), from the number of forecasts for each of all events.
 
     >>> cells_at(np.array([2, 1, 3]), np.array([2, 0]))
     array([3, 4, 5, 0, 1])
@@ -299,7 +298,7 @@ def cells_at(sizes: Index, events: Index) -> Index:
 
 
 def taken(block: Any, **index: Index | Mask) -> dict[str, Any]:  # noqa: ANN401 - a dataclass
-    """Fields along some axes, by name, at the given positions of each axis; None stays None."""
+    """Fields of a dataclass by name, at the positions that `index` gives for the field's axis; None stays None."""
     found = {}
     for each in fields(block):
         at, values = index.get(each.metadata.get("axis", "")), getattr(block, each.name)
@@ -316,9 +315,9 @@ def taken(block: Any, **index: Index | Mask) -> dict[str, Any]:  # noqa: ANN401 
 
 
 def end_to_end(parts: Sequence[Any], **lengths: Sequence[int]) -> dict[str, Any]:
-    """Fields along axes of several dataclasses, by name, one after the other; `lengths` are those of each axis.
+    """Return concatenated fields of several dataclasses, by name; `lengths` by axis has the length of each part.
 
-    Arrays that some parts do not have are filled with missing values; tuples that some do not have become None.
+    Arrays that are None in some parts are filled with missing values there; tuples that are None in a part become None.
     """
     found: dict[str, Any] = {}
     for each in fields(parts[0]):

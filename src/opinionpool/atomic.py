@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all."""
+"""Files that appear completely or not at all."""
 
 from __future__ import annotations
 
@@ -19,9 +19,8 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Context manager of a binary stream that becomes the file at `path` if the block ends without an error.
 
-    Until then what was there stays, and nobody sees half of the new content, whenever the process ends. Links are
-    followed, permissions kept. Devices and pipes are written to as they are, and never replaced. Raises OSError if it
-    cannot be written; it names `path`.
+    Until then an earlier file stays, even if the process is killed. Links are followed, permissions kept. Devices and
+    pipes are written to directly. Raises an OSError that names `path` if the file cannot be written.
 
     >>> import pathlib, tempfile
     >>> folder = pathlib.Path(tempfile.mkdtemp())
@@ -43,7 +42,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 @contextmanager
 def _naming(path: str) -> Iterator[None]:
-    """Context manager that puts `path` into errors of writing, in place of the name of a draft or none."""
+    """Context manager that puts `path` into errors of writing, in place of a draft's name or no name."""
     try:
         yield
     except OSError as error:
@@ -55,7 +54,7 @@ def _naming(path: str) -> Iterator[None]:
 
 @contextmanager
 def _drafted(target: str) -> Iterator[BinaryIO]:
-    """Context manager of a binary stream into a draft, which replaces the file at `target` if all went well."""
+    """Context manager of a binary stream to a draft, which replaces the file at `target` if there is no error."""
     folder = os.path.dirname(target)
     for path in abandoned(folder):
         with suppress(OSError):
@@ -78,13 +77,13 @@ def _drafted(target: str) -> Iterator[BinaryIO]:
 
 
 def own_name(process: int | None = None) -> str:
-    """Prefix of the names of temporary files and folders of a process: ``opinionpool-HOST-PROCESS-``."""
+    """Return the prefix of names of temporary files and folders of a process: ``opinionpool-HOST-PROCESS-``."""
     host = hashlib.sha256(os.uname().nodename.encode() if hasattr(os, "uname") else b"").hexdigest()[:8]
     return f"opinionpool-{host}-{os.getpid() if process is None else process}-"
 
 
 def abandoned(folder: str) -> list[str]:
-    """Paths of temporary files and folders in a folder whose process, on this machine, no longer runs.
+    """Return paths of temporary files and folders in `folder` whose process, on this machine, no longer runs.
 
     >>> import tempfile
     >>> abandoned(tempfile.mkdtemp())
@@ -101,7 +100,7 @@ def abandoned(folder: str) -> list[str]:
 
 
 def _runs(process: int) -> bool:
-    """Return True if a process of this number runs, or if that cannot be determined."""
+    """Return True if a process with this number runs, or if that cannot be determined."""
     try:
         os.kill(process, 0) if os.name == "posix" else None
     except (OSError, OverflowError) as error:
@@ -110,7 +109,7 @@ def _runs(process: int) -> bool:
 
 
 def _draft(folder: str) -> tuple[int, str]:
-    """Handle and path of a new file with a short name that no other file has."""
+    """Return handle and path of a new file, whose short name no other file has."""
     for number in itertools.count():
         place = os.path.join(folder, f".{own_name()}{number}.draft")
         with suppress(FileExistsError):
@@ -119,7 +118,7 @@ def _draft(folder: str) -> tuple[int, str]:
 
 
 def _sync(folder: str) -> None:
-    """Flush a folder to disk, so that a new name in it lasts, where the system can."""
+    """Flush a folder to disk, if the system can, so that a new name in it survives a crash."""
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:

@@ -1,4 +1,4 @@
-"""Events in blocks that stay in the cache, the log-odds of binary forecasts in such a block, and work on threads."""
+"""Work on blocks of events that fit into the cache, and on threads; log-odds of forecasts in a block."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ SMALL = 1 << 12
 
 
 class Bounds(NamedTuple):
-    """Smallest and largest log-odds, at the floors of either class."""
+    """Smallest and largest log-odds of forecasts of two classes, which follow from the floors of the classes."""
 
     low: float | Array
     high: float | Array
 
     @classmethod
     def of(cls, prior: Array, floor: float) -> Bounds:
-        """Bounds for a prior of shape (2,)."""
+        """Return the bounds for a prior of two classes, of shape (2,)."""
         low, high = log_ratios(np.array([0.0, 1.0]), prior, floor)[:, 0].tolist()
         return cls(low, high)
 
 
 def floored_log_odds(q: Floats, bounds: Bounds, out: Floats) -> Floats:
-    """Write log-odds of probabilities, clipped to the floor, into `out`, which has the shape of `q`.
+    """Write log-odds of probabilities `q`, within `bounds`, into `out`, which has the shape of `q`, and return `out`.
 
-    NaN where q is NaN or is no probability.
+    They are NaN where `q` is NaN or outside [0, 1].
 
     >>> q = np.array([0.5, 0.0, 1.5])
     >>> floored_log_odds(q, Bounds(-9.0, 9.0), np.empty(3))
@@ -55,7 +55,7 @@ def floored_log_odds(q: Floats, bounds: Bounds, out: Floats) -> Floats:
 
 
 def within(values: Floats, low: float | Array, high: float | Array) -> Floats:
-    """`values` clipped in place to the range from `low` to `high`."""
+    """Return `values`, changed in place to lie between `low` and `high`."""
     if values.size > SMALL:
         return np.clip(values, low, high, out=values)
     np.maximum(values, low, out=values)
@@ -63,7 +63,7 @@ def within(values: Floats, low: float | Array, high: float | Array) -> Floats:
 
 
 def blocks(events: int | slice, numbers: int, least: int = 1) -> Iterator[slice]:
-    """Slices of a run of events, or the first so many, one for each block of at least so many.
+    """Yield slices of a run of `events` (or the first so many), blocks of at least `least` events of so many `numbers`.
 
     >>> list(blocks(5, 1 << 15))
     [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
@@ -74,12 +74,12 @@ def blocks(events: int | slice, numbers: int, least: int = 1) -> Iterator[slice]
 
 
 def pieces(events: int, experts: int) -> Iterator[slice]:
-    """Slices of events, `PIECE` blocks each."""
+    """Yield slices of `PIECE` blocks of events each."""
     return blocks(events, experts, PIECE * rows_of_block(experts))
 
 
 def rows_of_block(experts: int) -> int:
-    """Number of events in a block."""
+    """Return the number of events in a block if an event has a number for each of `experts` experts."""
     return max(1, BLOCK // max(experts, 1))
 
 
@@ -88,12 +88,12 @@ Result = TypeVar("Result")
 
 
 def processors() -> int:
-    """Number of processors that this process may use."""
+    """Return the number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def in_order(work: Callable[[Piece], Result], pieces: Iterable[Piece], threads: int | None = None) -> Iterator[Result]:
-    """Yield the results of `work` for each piece, in order; at most two pieces a thread are in progress.
+    """Yield the results of `work` for each piece, in order; at most two pieces per thread are in progress.
 
     >>> list(in_order(lambda x: x * x, range(4), threads=2))
     [0, 1, 4, 9]
@@ -121,7 +121,7 @@ def in_order(work: Callable[[Piece], Result], pieces: Iterable[Piece], threads: 
 
 @cache
 def _controller() -> ThreadpoolController:
-    """Cached controller of the threads of loaded BLAS libraries, which takes long to make; work has one of its own."""
+    """Return the cached controller of the threads of loaded BLAS libraries, which takes long to create."""
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()

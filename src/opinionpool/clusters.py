@@ -14,29 +14,29 @@ from opinionpool.forecasts import Forecasts
 class Clusters:
     """Partition of T events into clusters that share a group or a date."""
 
-    unit: str  # what they share: "group" or "date"
+    unit: str  # what events of a cluster share: "group" or "date"
     # (T,); a number for each event; those without a label, or date, are groups of their own, with the last numbers.
     # Later dates have larger numbers.
     member: npt.NDArray[np.intp]
-    shared: int  # how many labels, or dates, there are
+    shared: int  # number of different labels, or dates
 
 
 def by_group(forecasts: Forecasts) -> Clusters | None:
-    """Clusters of events by their group; None if no event has one."""
+    """Return the clusters of events by group; None if no event has a group."""
     if forecasts.groups is None:
         return None
     return Clusters("group", *_numbered(forecasts.groups, forecasts.groups == ""))
 
 
 def by_date(forecasts: Forecasts) -> Clusters | None:
-    """Clusters of events by their day; None if they have no times."""
+    """Return the clusters of events by day; None if events have no times."""
     if forecasts.times is None:
         return None
     return Clusters("date", *_numbered(forecasts.times.astype("datetime64[D]"), np.isnat(forecasts.times)))
 
 
 def by_settlement(forecasts: Forecasts) -> Clusters | None:
-    """Clusters of events by the day on which they closed or were resolved; None if no such day is known."""
+    """Return the clusters of events by the day on which they closed or were resolved; None if no such day is known."""
     if forecasts.times is None or forecasts.settled is None or not forecasts.settled.any():
         return None
     unknown = np.isnat(forecasts.times) | ~forecasts.settled

@@ -16,16 +16,16 @@ SHOWN = 20
 
 
 class Tabular:
-    """Base of objects with a table: `to_frame`, and a view in notebooks."""
+    """Base class of results with a table: `to_frame`, and a view in notebooks."""
 
     __slots__ = ()
 
     @abstractmethod
     def _table(self) -> Mapping[str, Sequence[Any]]:
-        """Columns of equally many values."""
+        """Return columns by name, all with the same number of values."""
 
     def to_frame(self) -> Any:  # noqa: ANN401 - of whichever library is installed
-        """The table as a data frame: of pandas if that is installed, else of polars.
+        """Return the table as a data frame, of pandas if it is installed, else of polars.
 
         Raises
         ------
@@ -41,7 +41,7 @@ class Tabular:
         raise OpinionPoolError("a data frame needs pandas or polars; get one with pip install pandas")
 
     def _repr_html_(self) -> str:
-        """The first rows, for notebooks."""
+        """Return the first rows as HTML, for notebooks."""
         columns = self._table()
         head = "".join(f"<th>{html.escape(name)}</th>" for name in columns)
         rows = list(zip(*columns.values(), strict=True))

@@ -34,7 +34,7 @@ class OpinionPoolError(ValueError):
     Attributes
     ----------
     finding : opinionpool.findings.Finding or None
-        What it is about: its code, place and remedies; None where the message says it all.
+        Code, place and remedies of what the error reports; None for errors that have only a message.
     """
 
     finding: Any = None
@@ -45,27 +45,27 @@ class ArgumentError(OpinionPoolError):
 
 
 class ShapeError(ArgumentError):
-    """Arrays whose shapes do not fit together."""
+    """Error for arrays whose shapes do not fit together."""
 
 
 class ProbabilityError(ArgumentError):
-    """A probability, prior or base rate outside its range."""
+    """Error for a probability, prior or base rate outside its range."""
 
 
 class OutcomeError(ArgumentError):
-    """Outcomes that are not classes of the event."""
+    """Error for outcomes that are not classes of the event."""
 
 
 class ExpertError(ArgumentError):
-    """An unknown, repeated or missing expert."""
+    """Error for an unknown, repeated or missing expert."""
 
 
 class PanelError(ArgumentError):
-    """Parameters or features that no panel can have."""
+    """Error for parameters or features that no panel can have."""
 
 
 class AccuracyUnknownError(OpinionPoolError):
-    """Error where an absolute accuracy is needed, and the panel knows relative ones only."""
+    """Error if an absolute accuracy is needed, and only relative accuracies of the panel are known."""
 
 
 class LearningError(OpinionPoolError):
@@ -73,7 +73,7 @@ class LearningError(OpinionPoolError):
 
 
 class SavedPoolError(OpinionPoolError):
-    """A saved pool that cannot be read, or something that cannot be saved."""
+    """Error for a saved pool that cannot be read, or an object that cannot be saved."""
 
 
 # Options of reading, each with its value, that together are a way out.
@@ -81,16 +81,16 @@ Remedy: TypeAlias = Mapping[str, object]
 
 
 class TableError(OpinionPoolError):
-    """A file or data frame that cannot be read as forecasts.
+    """Error for a file or data frame that cannot be read as forecasts.
 
     Parameters
     ----------
     message : str
     remedies : sequence of mapping
-        Options of `opinionpool.read_forecasts` with their values, any of which lets the table be read: one where that
-        is a way out, several where the user must choose.
+        Options of `opinionpool.read_forecasts` with their values. With any one of these mappings the table can be read;
+        if there are several, the user must choose.
     count : int
-        How many cells, rows or forecasts are concerned.
+        Number of cells, rows or forecasts concerned.
     """
 
     def __init__(self, message: str = "", *, remedies: Sequence[Remedy] = (), count: int = 1) -> None:
@@ -100,37 +100,37 @@ class TableError(OpinionPoolError):
 
 
 class MissingFileError(TableError, FileNotFoundError):
-    """There is no such file; also what Python raises then."""
+    """Error if a file does not exist; also a FileNotFoundError."""
 
 
 class LayoutError(TableError):
-    """Columns of a table whose roles are not known."""
+    """Error for columns of a table whose roles are not known."""
 
 
 class CellError(TableError):
-    """One cell of a table cannot be read."""
+    """Error for a cell of a table that cannot be read."""
 
 
 class DuplicateError(TableError):
-    """Several forecasts by one expert on one event, and no rule that says which one counts."""
+    """Error for several forecasts by one expert on one event, without a rule to choose one."""
 
 
 class OpinionPoolWarning(UserWarning):
-    """A warning that matters for an answer, short of an error."""
+    """Warning about something that matters for an answer but is not an error."""
 
 
 @dataclass(frozen=True)
 class Note:
-    """Something a user should know: what was coerced, dropped by a named rule, or assumed.
+    """Note for the user: what was converted, dropped by a named rule, or assumed.
 
     Attributes
     ----------
     code : str
-        Short and stable, for programs: ``"percent"``, ``"after-close"``, ``"clones"``, ...
+        Short, stable code for programs: ``"percent"``, ``"after-close"``, ``"clones"``, ...
     text : str
-        One sentence, for people.
+        One sentence for people.
     count : int
-        How many cells, rows or experts it concerns.
+        Number of cells, rows or experts concerned.
     serious : bool
         Whether Python raises it as an `OpinionPoolWarning`.
     """
@@ -142,13 +142,13 @@ class Note:
 
     @property
     def kind(self) -> str:
-        """Key of the notes on parts of a table that can be added up."""
+        """Key that is equal for notes on different parts of one table if they can be added up to one note."""
         return self.text
 
     def __add__(self, other: Note) -> Note:
-        """The note on two parts of a table; both are of one kind."""
+        """Return the note on two parts of a table, from the notes of one kind on each part."""
         return self
 
     def out_of(self, total: int) -> Note:  # noqa: ARG002 - of findings it matters
-        """The note with another total number."""
+        """Return the note with `total` as the number of rows in all."""
         return self

@@ -1,4 +1,4 @@
-"""Optional parts: the command that installs one from where opinionpool itself was installed from."""
+"""Optional dependencies: the command that installs them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ NAME = "opinionpool"
 
 
 def install(extra: str) -> str:
-    """Return the command that installs an extra of pyproject.toml, from where this was installed or the index."""
+    """Command that installs an extra of pyproject.toml, from the source of this installation or the index."""
     # Few need these, and they take as long to import as a quarter of NumPy.
     import json
     from importlib.metadata import PackageNotFoundError, distribution

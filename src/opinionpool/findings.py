@@ -22,18 +22,18 @@ from opinionpool.text import counted, listed, quoted, shown
 
 
 class Message(NamedTuple):
-    """A row of the table of messages."""
+    """Row of the table of messages in messages.md."""
 
     section: str
     code: str
     kind: str  # "" for a note, "serious" for one that is a Python warning, else the class of the error
     text: str  # template
-    do: str  # what a user does about it, a template too; errors end with it
+    do: str  # template of the advice to the user, with which errors end
 
 
 @cache
 def messages() -> dict[str, Message]:
-    """Return the table of messages, by code."""
+    """Return the rows of the table of messages, by code."""
     found, section = {}, ""
     with open(os.path.join(os.path.dirname(__file__), "messages.md"), encoding="utf-8") as file:
         table = file.read()
@@ -50,7 +50,7 @@ class Place:
     """A place in a table: rows, column and the value of the cell."""
 
     file: str
-    rows: tuple[int, ...] = ()  # as people count them: lines of a text file, rows of another
+    rows: tuple[int, ...] = ()  # from 1, as people count: lines of a text file, rows of other tables
     unit: str = "line"  # {"line", "row"}
     column: str | None = None
     value: str | None = None
@@ -74,7 +74,7 @@ class Remedy:
 
 
 def typed_options(options: Mapping[str, object]) -> list[str]:
-    """Return options of reading as the command line has them; what may be repeated is named in the singular there.
+    """Return options of reading as written on the command line; repeatable options have singular names there.
 
     >>> typed_options({"percent": True, "columns": {"event": "race", "time": None}, "missing_values": ("x", "-1")})
     ['--percent', '--column', 'event=race', '--column', 'time=', '--missing-value', 'x', '--missing-value', '-1']
@@ -99,12 +99,12 @@ def typed_options(options: Mapping[str, object]) -> list[str]:
 
 
 def _several(value: object) -> Sequence[object]:
-    """Return the parts of a value that has several, and any other as the only one."""
+    """Return the parts of a value that has several; any other value as a list of one."""
     return value if isinstance(value, tuple | list) else (value,)
 
 
 def option_name(name: str, repeated: bool) -> str:
-    """Return what an option is called on the command line, in the singular where it may be given several times.
+    """Return the name of an option on the command line, singular if `repeated` (it may be given several times).
 
     >>> option_name("missing_values", True), option_name("include", True), option_name("classes", False)
     ('missing-value', 'include', 'classes')
@@ -114,14 +114,14 @@ def option_name(name: str, repeated: bool) -> str:
 
 
 def _between_commas(label: str) -> str:
-    """Return a class as a list between commas has it."""
+    """Return a class label as written in a list between commas."""
     doubled = label.replace('"', '""')
     return f'"{doubled}"' if doubled != label or "," in label or label != label.strip() else label
 
 
 @dataclass(frozen=True)
 class Finding(Note):
-    """A note, or what an error is about: one of the codes in the table of messages, and what its text quotes."""
+    """Note or error with one of the codes in the table of messages, and the parameters that its text quotes."""
 
     params: Mapping[str, Any] = field(default_factory=dict, repr=False, hash=False)
     place: Place | None = None
@@ -129,21 +129,21 @@ class Finding(Note):
 
     @property
     def kind(self) -> str:
-        """Key of findings that can be added up: the place, and the parameters that are text or booleans."""
+        """Key that is equal for findings that can be added up: place, and parameters that are text or booleans."""
         return repr([*((k, v) for k, v in self.params.items() if isinstance(v, str | bool)), str(self.place)])
 
     def __add__(self, other: Note) -> Finding:
-        """Return the finding on two parts of a table: whole numbers add up, of others the largest counts."""
+        """Finding on two parts of a table: whole numbers are added up, of other parameters the largest is taken."""
         more = other.params if isinstance(other, Finding) else {}
         both = {name: _both(value, more[name]) for name, value in self.params.items()}
         return self if both == self.params else finding(self.code, self.place, self.remedies, **both)
 
     def out_of(self, total: int) -> Finding:
-        """Return the finding with another total number."""
+        """Return the finding with `total` as the number of rows in all."""
         return finding(self.code, self.place, self.remedies, **{**self.params, "total": total})
 
     def error(self) -> OpinionPoolError:
-        """Return the error to raise."""
+        """Return the error to raise, of the class that the table of messages names."""
         kind: type[OpinionPoolError] = getattr(errors, messages()[self.code].kind)
         made = kind(self.text)
         made.finding = self
@@ -160,7 +160,7 @@ def finding(
 ) -> Finding:
     """Return a finding with its text, which begins with its place and quotes `params`.
 
-    The first remedy is assumed where reading goes on; ``count`` is the number of cells, rows or names concerned.
+    If reading goes on, the first remedy is assumed; ``count`` is the number of cells, rows or names concerned.
 
     >>> finding("where", count=3, total=10).text
     '3 of 10 rows left out by --where'
@@ -179,7 +179,7 @@ def finding(
 
 
 def _advice(template: str, ways: Sequence[Remedy], params: Mapping[str, object]) -> Iterator[str]:
-    """Return sentences of advice, without sentences on remedies that are not offered."""
+    """Yield the sentences of advice, without sentences about remedies that are not among `ways`."""
     for sentence in template.split(". "):
         needed = [int(name) for _, name, _, _ in _TEMPLATES.parse(sentence) if name and name.isdigit()]
         if max(needed, default=-1) < len(ways) and (ways or "{ways" not in sentence):
@@ -197,7 +197,7 @@ def fault(
 
 
 def _both(one: Any, other: Any) -> Any:  # noqa: ANN401 - numbers, names, or text that is the same
-    """Return one parameter of the findings on two parts."""
+    """Return the value of one parameter for two parts of a table, from its value for each."""
     if isinstance(one, int) and not isinstance(one, bool):
         return one + other
     if isinstance(one, float):
@@ -208,7 +208,7 @@ def _both(one: Any, other: Any) -> Any:  # noqa: ANN401 - numbers, names, or tex
 
 
 def _count(params: Mapping[str, object]) -> int:
-    """Return how many things a finding is about: ``count``, else the length of its first list, else 1."""
+    """Return the number of things that a finding is about: ``count``, else the length of its first list, else 1."""
     given = params.get("count")
     if isinstance(given, int):
         return given
@@ -220,7 +220,7 @@ class _Templates(Formatter):
     """Formatter of the templates of messages."""
 
     def format_field(self, value: Any, spec: str) -> str:  # noqa: ANN401 - what a template quotes
-        """Return a value as a template has it."""
+        """Return `value` formatted by `spec`, as a template writes it."""
         if isinstance(value, str):
             return value if spec == "raw" else quoted(value) if spec == "typed" else shown(value)
         if "/" in spec:

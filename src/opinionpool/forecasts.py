@@ -1,8 +1,7 @@
-"""The container of forecasts: who forecast what about which event, and the outcomes.
+"""The container of forecasts: who forecast what for which event, and the outcomes.
 
-One cell is one forecast by one expert on one event. Cells are kept as they were given, exact 0 and 1
-included; events without a forecast and experts without one stay. A dense view, events x experts with NaN
-where a forecast is missing, is made on demand.
+A cell is one forecast by one expert for one event. Cells have the given values, including exact 0 and 1; events and
+experts without forecasts stay. A dense array, events x experts with NaN where a forecast is missing, is made on demand.
 """
 
 from __future__ import annotations
@@ -70,34 +69,34 @@ class Forecasts(Tabular):
     times : ndarray of datetime64 or None, shape (T,)
         When each outcome is known: when the event is resolved, else closes, else is forecast last; NaT where unknown.
     settled : ndarray of bool or None, shape (T,)
-        Where that is when the event closed or was resolved: events that share such a day may depend on each other. Else
-        it is when forecasts were made, which says nothing of outcomes. None: nowhere.
+        True if `times` is when the event closed or was resolved (events that share such a day may depend on each
+        other), False if it is when forecasts were made. None: False for all events.
     groups : ndarray of str or None, shape (T,)
-        A label that events may share, for grouped evaluation.
+        Group of each event, for grouped evaluation.
     texts : tuple of str or None, length T
-        What each event is called for people, such as the wording of a question; empty where nothing is given.
+        Text of each event for people, such as the wording of a question; empty if not given.
     topics : ndarray of str or None, shape (T,)
-        What each event is about, "" where unknown: pools may learn how topics differ.
+        Topic of each event, "" where unknown: pools may learn how topics differ.
     made : ndarray of datetime64 or None, shape (M,)
-        When each forecast was made, NaT where unknown.
+        Time when each forecast was made, NaT where unknown.
     asked : ndarray of datetime64 or None, shape (T,)
-        As of when each event is answered; NaT or None: of its newest forecast. Forward evaluation learns only from
-        outcomes known before that, or before `times` where that is earlier or `asked` unknown.
+        Time as of which each event is answered; NaT or None: time of its newest forecast. Forward evaluation learns
+        only from outcomes known before the earlier of `asked` and `times`.
     notes : tuple of Note
-        What was coerced or dropped on the way here.
+        Notes on values that were converted or dropped.
     options : tuple of tuple or None
-        Labels of each event's own options, two to K of them; None where all events have the same classes. An event with
-        fewer than K leaves the last positions at 0.
+        Labels of each event's own options, two to K of them; None if all events have the same classes. If an event has
+        fewer than K options, the last positions are 0.
     closes : ndarray of datetime64 or None, shape (T,)
-        When each event closes; NaT where unknown.
+        Time when each event closes; NaT where unknown.
     void : Forecasts or None
-        The events that were annulled, which are not among the T, with their forecasts.
+        Annulled events, which are not among the T events, with their forecasts.
     history : History or None
-        What was forecast at every moment until the events closed, where that was asked for.
+        Forecasts at every moment until the events closed, if requested.
     scales : mapping of str to Scale
-        The scales of experts who give levels; their probabilities are those that levels are taken as.
+        Scales of experts who give levels, which were converted to `probabilities`.
     ties : ndarray of bool or None, shape (T,)
-        Events not resolved for either of two classes, but as half an outcome of each, such as a preference for neither.
+        True if the outcome is half of each of two classes, such as a preference for neither of A and B.
 
     Examples
     --------
@@ -165,7 +164,7 @@ class Forecasts(Tabular):
             )
 
     def _table(self) -> dict[str, list[Any]]:
-        """A row for each forecast, or for each forecast and class."""
+        """Return columns with a row for each forecast, or if K > 2 for each forecast and class."""
         several = self.probabilities.ndim > 1
         k = self.probabilities.shape[1] if several else 1
         happened = self.happened
@@ -203,7 +202,7 @@ class Forecasts(Tabular):
         times: npt.ArrayLike | None = None,
         scale: object = None,
     ) -> Forecasts:
-        """Forecasts from a dense array.
+        """Return forecasts from a dense array.
 
         Parameters
         ----------
@@ -293,12 +292,12 @@ class Forecasts(Tabular):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """(T, N): events, experts."""
+        """Numbers of events and experts, (T, N)."""
         return len(self.events), len(self.experts)
 
     @property
     def resolved(self) -> npt.NDArray[np.bool_]:
-        """Mask of the events whose outcome is known, (T,)."""
+        """True for events whose outcome is known, (T,)."""
         return np.asarray(self.outcomes != UNRESOLVED)
 
     @property
@@ -310,12 +309,12 @@ class Forecasts(Tabular):
 
     @property
     def even(self) -> Array | None:
-        """Uniform probabilities of each event's own options, (T, K), 0 elsewhere; None for classes."""
+        """Uniform probabilities of each event's own options, (T, K), 0 elsewhere; None if events share classes."""
         return None if self.options is None else uniform_probabilities(self.sizes, len(self.classes))
 
     @property
     def happened(self) -> list[object]:
-        """The label of each event's outcome, None where not resolved."""
+        """Label of each event's outcome, None if not resolved."""
         codes = (self.outcomes if self.ties is None else np.where(self.ties, len(self.classes), self.outcomes)).tolist()
         if self.options is None:
             labels = [*self.classes, TIE, None]
@@ -324,11 +323,11 @@ class Forecasts(Tabular):
 
     @property
     def ended(self) -> Mask:
-        """Mask of the events that are resolved or tied, (T,)."""
+        """True for events that are resolved or tied, (T,)."""
         return self.resolved if self.ties is None else self.resolved | self.ties
 
     def halved(self) -> tuple[Forecasts, Index, Array]:
-        """Forecasts (S events) with each tied event as two of one outcome, their event among T, and share in it."""
+        """Forecasts for S events, with a tied event as two, one for each outcome; their events and weights, (S,)."""
         t = len(self.events)
         if self.ties is None or not self.ties.any():
             return self, np.arange(t), np.ones(t)
@@ -338,17 +337,17 @@ class Forecasts(Tabular):
         return self._on(event, events=names, outcomes=outcomes, ties=None), event, share
 
     def question(self, t: int) -> str:
-        """Return the text of an event, else its id."""
+        """Return the text of event `t`, or its id if it has no text."""
         return (self.texts[t] if self.texts else "") or self.events[t]
 
     @cached_property
     def counts(self) -> npt.NDArray[np.intp]:
-        """Forecasts of each expert, (N,)."""
+        """Number of forecasts by each expert, (N,)."""
         return read_only(np.bincount(self.expert_index, minlength=len(self.experts)))
 
     @cached_property
     def resolved_counts(self) -> npt.NDArray[np.intp]:
-        """Forecasts of each expert on resolved events, (N,)."""
+        """Number of forecasts by each expert for resolved events, (N,)."""
         found = np.zeros(len(self.experts), dtype=np.intp)
         resolved = self.resolved
         for cells in blocks(len(self.event_index), 1):
@@ -358,17 +357,17 @@ class Forecasts(Tabular):
 
     @cached_property
     def crowd(self) -> npt.NDArray[np.intp]:
-        """Forecasts on each event, (T,)."""
+        """Number of forecasts for each event, (T,)."""
         return read_only(np.bincount(self.event_index, minlength=len(self.events)))
 
     @property
     def starts(self) -> npt.NDArray[np.intp]:
-        """Index of the first forecast on each event, and the number of all forecasts, (T + 1,)."""
+        """Position of the first forecast for each event, and last the number of forecasts, (T + 1,)."""
         return np.append(0, np.cumsum(self.crowd))
 
     @property
     def ages(self) -> Array:
-        """Age in days of each forecast when its event is answered, (M,); NaN where unknown."""
+        """Age in days of each forecast at the time as of which its event is answered, (M,); NaN where unknown."""
         if self.made is None:
             return np.full(len(self.event_index), np.nan)
         newest = np.full(len(self.events), np.iinfo(np.int64).min)
@@ -385,7 +384,7 @@ class Forecasts(Tabular):
         return read_only(self.dense())
 
     def dense(self, rows: slice = slice(None), experts: Sequence[str] | None = None, *, ages: bool = False) -> Array:
-        """Return the array (T, N) or (T, N, K) of a run of events, by all experts or the given ones; or of `ages`."""
+        """Forecasts (or `ages`) of the events `rows` as an array (T, N) or (T, N, K), by all or the given experts."""
         expect_type(rows, slice, "rows")
         if rows.indices(len(self.events))[2] != 1:
             raise ShapeError(f"rows must be a run of events, one after the other, and it is {rows}")
@@ -413,9 +412,9 @@ class Forecasts(Tabular):
     def dense_blocks(
         self, experts: Sequence[str], *values: npt.ArrayLike | None, numbers: int = BLOCK
     ) -> Iterator[tuple[slice, Array, list[npt.ArrayLike | None]]]:
-        """Yield runs of events of at most so many numbers: slice, `dense` array and part of `values`.
+        """Yield runs of events with at most so many `numbers`: slice, `dense` array, and the run's part of `values`.
 
-        Each value is a prior or base rate: one for all events, one for each, or None.
+        Each of `values` is a prior or base rate: one for all events, one for each event, or None.
         """
         axes = self.probabilities.ndim
         size = max(1, numbers // (len(experts) * len(self.classes)))
@@ -426,7 +425,7 @@ class Forecasts(Tabular):
 
     @classmethod
     def joined(cls, parts: Sequence[Forecasts]) -> Forecasts:
-        """Concatenation of forecasts by the same experts on different events, without void events and histories."""
+        """Forecasts of `parts`, by the same experts for different events, without void events and histories."""
         events, cells = ([len(part.events) for part in parts], [len(part.event_index) for part in parts])
         found = end_to_end(parts, event=events, cell=cells)
         starts = np.repeat(np.cumsum([0, *events[:-1]]), cells)
@@ -434,22 +433,22 @@ class Forecasts(Tabular):
         return replace(parts[0], **found)
 
     def select_events(self, keep: npt.ArrayLike) -> Forecasts:
-        """The forecasts on some events: a mask, or positions in the order wanted."""
+        """Return the forecasts for the events `keep`: a mask, or positions in the order wanted."""
         return self._on(_kept(keep, len(self.events)))
 
     def _on(self, positions: Index, **changes: Any) -> Forecasts:  # noqa: ANN401 - fields
-        """The forecasts on the events at some positions, with other fields changed."""
+        """Return the forecasts for the events at `positions`, with other fields changed."""
         chosen = taken(self, event=positions, cell=cells_at(self.crowd, positions))
         index = np.repeat(np.arange(len(positions)), self.crowd[positions])
         return replace(self, **chosen | {"event_index": index} | changes)
 
     def select_experts(self, names: Sequence[str]) -> Forecasts:
-        """The forecasts by the experts `names`, in this order; all events stay.
+        """Return the forecasts by the experts `names`, in this order; all events stay.
 
         Raises
         ------
         ExpertError
-            If a name is not among the experts, or there is none.
+            If `names` is empty, or has an unknown expert.
         """
         names = names_given(names, "names", ExpertError)
         new = np.full(len(self.experts), -1)
@@ -460,25 +459,24 @@ class Forecasts(Tabular):
         return replace(self, experts=tuple(names), history=history, **chosen)
 
     def by_experts(self, names: Sequence[str]) -> Forecasts:
-        """Return the forecasts with more experts, in the order of `names`."""
+        """Return the forecasts with the experts `names`, in this order, some of whom may have no forecasts."""
         return replace(self, experts=tuple(names), expert_index=places(self.experts, names)[self.expert_index])
 
 
 @dataclass(frozen=True, eq=False)
 class History:
-    """Forecasts over time: S intervals of events, within which no forecast changes.
+    """Forecasts over time: S intervals of events' time, within each of which no forecast changes.
 
     Attributes
     ----------
     forecasts : Forecasts
-        A stretch is an event of it.
+        Forecasts in each interval; its "events" are the S intervals.
     event : ndarray of int, shape (S,)
-        The position of each stretch's event.
+        Position of the event of each interval.
     share : ndarray, shape (S,)
-        Which part of the event's life it is, from its first forecast until it closed or was resolved; these parts add
-        up to 1.
+        Length of each interval, as a share of the time from the event's first forecast until it closed or was resolved.
     begin : ndarray of datetime64, shape (S,)
-        When each stretch begins.
+        Time when each interval begins.
     """
 
     forecasts: Forecasts
@@ -487,7 +485,7 @@ class History:
     begin: npt.NDArray[np.datetime64]
 
     def select(self, positions: Index) -> History:
-        """History of some events, in the order of `positions`."""
+        """Return the history of the events at `positions`, in this order."""
         place = np.full(max(self.event.max(initial=-1), positions.max(initial=-1)) + 1, -1)
         place[positions] = np.arange(len(positions))
         kept = np.flatnonzero(place[self.event] >= 0)
@@ -497,7 +495,7 @@ class History:
 
 
 def cells_of(array: Array) -> tuple[Index, Index, Array]:
-    """Return event, expert and value of each forecast of an array (T, N) or (T, N, K), without missing ones.
+    """Return event, expert and value of each forecast in an array (T, N) or (T, N, K), without missing ones.
 
     >>> [each.tolist() for each in cells_of(np.array([[0.5, np.nan], [0.25, 0.75]]))]
     [[0, 1, 1], [0, 0, 1], [0.5, 0.25, 0.75]]
@@ -515,7 +513,7 @@ def _lengths(options: Options) -> Index:
 
 
 def _seen_classes(outcomes: Sequence[object] | npt.ArrayLike | None, axes: int) -> tuple[object, ...]:
-    """The sorted classes among outcomes, as in fits; 0 and 1 where they are these, or none are known."""
+    """Return the sorted classes among outcomes, as in fits; 0 and 1 if all outcomes are 0 or 1, or none is known."""
     if outcomes is None:
         return (0, 1)
     given = np.asarray(outcomes, dtype=object if isinstance(outcomes, list | tuple) else None).ravel()
@@ -525,7 +523,7 @@ def _seen_classes(outcomes: Sequence[object] | npt.ArrayLike | None, axes: int) 
 
 
 def _event_times(times: npt.ArrayLike, events: int) -> npt.NDArray[np.datetime64]:
-    """Times of the events as datetime64 in microseconds, (T,)."""
+    """Return the times of the events as datetime64 in microseconds, (T,)."""
     try:
         found = np.asarray(times, dtype="datetime64[us]")
     except (TypeError, ValueError) as error:
@@ -536,7 +534,7 @@ def _event_times(times: npt.ArrayLike, events: int) -> npt.NDArray[np.datetime64
 
 
 def _spread(prior: npt.ArrayLike, shape: tuple[int, ...]) -> Array:
-    """Prior as one per event, of the given shape; NaN is a blank."""
+    """Return the prior as one for each event, of the shape `shape`; NaN is a blank."""
     given = check_probabilities(prior, "prior")
     outside = ~(np.isnan(given) | ((given >= LEAST) & (given < 1)))
     if outside.any():
@@ -548,13 +546,13 @@ def _spread(prior: npt.ArrayLike, shape: tuple[int, ...]) -> Array:
 
 
 def _sets(options: object) -> Options:
-    """Labels of each event's own options, as tuples."""
+    """Return the labels of each event's own options, as tuples."""
     found = labels_given(options, "options", ShapeError) if not isinstance(options, (list, tuple)) else options
     return tuple(labels_given(labels, "options of each event", ShapeError) for labels in found)
 
 
 def _kept(keep: npt.ArrayLike, events: int) -> Index:
-    """Positions of the events to keep, from a mask or from positions."""
+    """Return the positions of the events to keep, from a mask or from positions."""
     try:
         chosen = np.asarray(keep)
         positions = np.arange(events)[chosen if chosen.size else chosen.astype(np.intp)]

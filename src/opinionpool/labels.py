@@ -1,4 +1,4 @@
-"""Labels: outcomes as positions among classes, or among an event's own options, and what events are about."""
+"""Labels: outcomes as positions among classes, or among an event's own options, and labels of events."""
 
 from __future__ import annotations
 
@@ -138,8 +138,8 @@ def says_open(label: object, classes: Collection[object]) -> bool:
 def classes_of(labels: Labels, coded: bool = True) -> Labels:
     """Return the sorted distinct labels as classes; if only 0, only 1 or none occurs, the classes are 0 and 1.
 
-    Raises OutcomeError if there is a single label that does not tell what the other class is.
-    `coded` says whether -1 beside 0 stands for an event that is not resolved, and is no class.
+    Raises OutcomeError if there is a single label that does not determine the other class. If `coded`, -1 beside 0
+    marks an unresolved event and is not a class.
     """
     classes = np.unique(labels)
     if coded and classes.dtype.kind in "if" and UNRESOLVED in classes and 0 in classes:
@@ -188,7 +188,7 @@ def encode_outcomes(
 ) -> Codes:
     """Return positions of outcomes among each event's options, (T,); -1 for None, NaN, and -1 if it is no option.
 
-    An OutcomeError names the event whose outcome is none of its options. Raises ShapeError if there is not one outcome
+    An OutcomeError names an event whose outcome is not among its options. Raises ShapeError if there is not one outcome
     for each event.
     """
     encoded = np.full(len(events), UNRESOLVED)
@@ -251,7 +251,7 @@ def option_slots(options: Options) -> tuple[str, ...]:
 def check_options(options: Options, events: Sequence[str]) -> None:
     """Raise an error unless `options` has, for each event, at least two different labels.
 
-    Raises ShapeError unless there are two different labels or more for each event.
+    Raises ShapeError unless each event has two or more different labels.
     """
     if len(options) != len(events):
         raise ShapeError(f"{len(events)} events need as many sets of options, not {len(options)}")
@@ -276,7 +276,7 @@ def uniform_probabilities(sizes: Index, classes: int) -> Array:
 def padded(q: Array, sizes: Index, events: Sequence[str]) -> Array:
     """Return forecasts (T, N, K) with 0 in the positions beyond an event's `sizes`, where NaN is accepted too.
 
-    Raises ProbabilityError if a position that the event does not use has more.
+    Raises ProbabilityError if such a position has a positive probability.
     """
     beyond = (np.arange(q.shape[2]) >= sizes[:, None])[:, None, :]
     strange = beyond & (q > 0)

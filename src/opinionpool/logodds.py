@@ -1,4 +1,4 @@
-"""Probabilities to log-ratios and back, with the floors (model.md, sections 3 and 4).
+"""Conversion of probabilities to log-ratios and back, with the floors (model.md, sections 3 and 4).
 
 Inside opinionpool a forecast is its K - 1 log-ratios ``log(q_k / q_0)``, k = 1 .. K - 1, on a last axis of
 that length. Binary forecasts are K = 2: one log-odds. Inner products use the metric 2 (I - 11'/K), which
@@ -71,7 +71,7 @@ def check_probabilities(q: npt.ArrayLike, what: str = "probability") -> Array:
 def check_all_or_none(q: Array) -> npt.NDArray[np.bool_]:
     """Return the mask (...) of missing forecasts in `q` (..., K): those that are NaN for every class.
 
-    Raises ShapeError if one gives a probability for some classes only.
+    Raises ShapeError if a forecast has probabilities for only some classes.
     """
     blank = np.isnan(q)
     missing = blank.all(axis=-1)
@@ -156,8 +156,8 @@ def no_options(prior: Array) -> npt.NDArray[np.bool_] | None:
 def levelled(ratios: Array, absent: npt.NDArray[np.bool_]) -> Array:
     """Return log-ratios (..., K - 1) in which classes in `absent` have the options' mean log-probability.
 
-    Centred contrasts of the options then are centred over all classes too, so that inner products are as without the
-    others.
+    Centred contrasts of the options are then centred over all classes too, so that inner products are as if there were
+    only the options.
 
     >>> levelled(np.array([[0.3, 99.0], [0.3, 0.6]]), np.array([[False, True], [False, False]]))
     array([[0.3 , 0.15],
@@ -213,8 +213,8 @@ def raise_to_floors(q: Array, floors: Array) -> Array:
 def log_ratios(q: Array, prior: Array, floor: float = FLOOR) -> Array:
     """Return log-ratios (..., K - 1) of `q`, (..., K) or (...) if K = 2, raised to floors min(floor, prior / 100).
 
-    NaN where a forecast is missing. `prior` (..., K) is 0 for classes that are no options of an event, of which a
-    forecast then says what it says on average beyond the prior.
+    NaN where a forecast is missing. `prior` (..., K) is 0 for classes that are no options of an event; their log-ratios
+    less the prior's are the mean over the options.
 
     >>> import numpy as np
     >>> log_ratios(np.array([0.8, 0.0, np.nan]), np.array([0.5, 0.5])).ravel().round(4)

@@ -1,4 +1,4 @@
-"""Names of experts: made up where there are none, checked, and looked up."""
+"""Names of experts: made up if not given, checked, and looked up."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def check_distinct(names: Sequence[str]) -> None:
 def expert_names(names: Iterable[object] | None, n: int) -> tuple[str, ...]:
     """Return `names`, checked to be N distinct names of experts, or made-up names if None.
 
-    Raises ExpertError if there are not n of them, or two are the same.
+    Raises ExpertError if there are not n names, or two are equal.
     """
     if names is None:
         return numbered(n)
@@ -132,8 +132,7 @@ def alike(names: Iterable[str]) -> list[tuple[str, ...]]:
 def by_name(values: npt.ArrayLike, names: Sequence[str]) -> npt.ArrayLike:
     """Return forecasts in the experts' order, found by the names of a data frame's columns or a series' index.
 
-    Whatever names nobody is taken in its order. Raises ExpertError if some are named, and not all of them or others
-    too.
+    Columns that name no expert keep their order. Raises ExpertError if they name only some experts, or others too.
     """
     if isinstance(values, np.ndarray):
         return values
@@ -160,7 +159,7 @@ def by_name(values: npt.ArrayLike, names: Sequence[str]) -> npt.ArrayLike:
 def chosen_positions(experts: Iterable[object], names: Sequence[str]) -> npt.NDArray[np.intp]:
     """Return positions of the experts of a sub-panel, who are given by name or position.
 
-    Raises ExpertError if one is unknown, repeated, or none is given.
+    Raises ExpertError if an expert is unknown or repeated, or there are no experts.
     """
     given = several(experts, "experts", ExpertError)
     positions = np.array([position(expert, names) for expert in given], dtype=np.intp)

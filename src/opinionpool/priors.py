@@ -1,4 +1,4 @@
-"""The reference prior: what was given for all events or for each, else Laplace's estimate (model.md, section 2.8)."""
+"""The prior of events: given for all events or for each, else Laplace's estimate (model.md, section 2.8)."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def spread_prior(prior: npt.ArrayLike, lead: tuple[int, ...], classes: int, what
 def prior_or_learned(prior: npt.ArrayLike | None, learned: Array | None) -> npt.ArrayLike:
     """Return the prior for pooling in the users' form: `prior` if given, else `learned` (K,), the fit's.
 
-    Raises ProbabilityError if each event had its own in the fit, and none is given.
+    Raises ProbabilityError if each event had its own prior in the fit, and none is given.
     """
     if prior is not None:
         return prior
@@ -59,7 +59,7 @@ def prior_or_learned(prior: npt.ArrayLike | None, learned: Array | None) -> npt.
 def event_priors(forecasts: Forecasts, prior: npt.ArrayLike | None) -> Array | None:
     """Return class probabilities of each event's own prior, (T, K); None if no event has a prior of its own.
 
-    Where events have options of their own, these are equally probable unless something else is given for an event.
+    If events have options of their own, these are equally probable unless an event has its own prior.
     """
     t, k = len(forecasts.events), len(forecasts.classes)
     if forecasts.even is not None:

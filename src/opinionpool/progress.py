@@ -1,4 +1,4 @@
-"""How far something long has come: a function that is called, or a bar or lines on standard error."""
+"""Progress of long work: a function that is called, or a bar or lines on standard error."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ PATIENCE, UNWATCHED = 1.0, 30.0
 def advancing(progress: Progress, what: str) -> Iterator[Advance | None]:
     """Context with a function to call with the share of `what` that is done, from 0 to 1; None without progress.
 
-    True shows a bar on standard error, or in a notebook, once there is something to wait for. Where standard error is
-    neither, as in a log, it writes a line after half a minute, and after each time twice as long.
+    If `progress` is True, a bar is shown on standard error, or in a notebook, if the work takes long. In a log, a line
+    is written after half a minute, and then at intervals that double.
     """
     if not isinstance(progress, bool):
         expect_function(progress, "progress")

@@ -1,4 +1,4 @@
-"""Scales: levels in order, such as 1 to 10 or no, unsure, yes, which judges give instead of probabilities."""
+"""Scales of ordered levels, such as 1 to 10 or no, unsure, yes, which experts give instead of probabilities."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Scale:
     def of(cls, given: object) -> Scale:
         """Return the scale given as a range such as "1-5", as levels between commas, or as a sequence of levels.
 
-        Raises ArgumentError if it has fewer than two levels, more than 101, or one twice.
+        Raises ArgumentError for fewer than two levels, more than 101, or a repeated level.
         """
         found = _RANGE.fullmatch(given) if isinstance(given, str) else None
         if isinstance(given, Scale):
@@ -212,7 +212,7 @@ class Scale:
 def scales_given(given: object) -> dict[str, Scale]:
     """Return scales by expert, or under ``"*"`` the scale of all experts, from one scale or a mapping.
 
-    Raises ArgumentError if one is no scale.
+    Raises ArgumentError for an invalid scale.
     """
     if given is None:
         return {}
@@ -223,7 +223,7 @@ def scales_given(given: object) -> dict[str, Scale]:
 def scales_about(given: object, classes: Sequence[object]) -> Mapping[str, Scale]:
     """Return scales by expert, in the order of two classes; of more classes, the levels must be these classes.
 
-    Raises ArgumentError if they are others than these.
+    Raises ArgumentError for other scales.
     """
     found = {name: scale.facing(classes) for name, scale in scales_given(given).items()}
     if len(classes) > 2 and any(scale.as_classes(classes) != tuple(classes) for scale in found.values()):
@@ -260,7 +260,7 @@ def level_of(scales: Mapping[str, Scale], expert: str, p: float) -> str:
 def own_scales(scales: Mapping[str, Scale], experts: Sequence[str]) -> dict[str, Scale]:
     """Return the scale of each expert who has one, by name.
 
-    Raises ArgumentError if a scale is of somebody who is not among the experts.
+    Raises ArgumentError for the scale of an unknown expert.
     """
     keys = {ALL, *map(name_key, experts)}
     for name in scales:
@@ -273,7 +273,7 @@ def own_scales(scales: Mapping[str, Scale], experts: Sequence[str]) -> dict[str,
 def coded(values: object, experts: Sequence[str], scales: Mapping[str, Scale]) -> Array:
     """Return levels (T, N) as probabilities by the experts' scales; columns of experts without a scale are unchanged.
 
-    Raises ShapeError or ProbabilityError if an array has another shape, or a value is no level.
+    Raises ShapeError or ProbabilityError for another shape, or a value that is no level.
     """
     values = unmasked(values, None)
     found = np.asarray(values)
@@ -295,8 +295,8 @@ def towards(
 ) -> tuple[Array, Sequence[object], dict[str, Scale]]:
     """Return probabilities of levels, and the classes and scales, once the outcomes that occur are known.
 
-    Levels that are names of the two classes speak of these, in whichever order they stand; (T, N). If all share a
-    scale, and outcomes are on it, its levels are the classes; (T, N, K).
+    Levels that are names of the two classes are put in the order of the classes; (T, N). If all experts share a scale,
+    and outcomes are levels of it, the levels are the classes; (T, N, K).
     """
     own = {name: scale for name in experts if (scale := scale_of(scales, name)) is not None}
     shared = next(iter(own.values())) if len(own) == len(experts) and len({*own.values()}) == 1 else None

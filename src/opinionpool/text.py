@@ -1,4 +1,4 @@
-"""Words in messages: numbers with their nouns, lists that are not too long, and what somebody may have meant."""
+"""Words in messages: numbers with nouns, lists of limited length, suggestions of similar names, quoting."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def is_formula(text: str) -> bool:
 def with_apostrophe(text: str) -> str:
     """Return the text, with an apostrophe in front if a spreadsheet would else read a formula.
 
-    One apostrophe more, too, where some stand there already: reading takes one away.
+    A text that already begins with apostrophes before a formula gets one more, as reading removes one.
 
     >>> [with_apostrophe(text) for text in ("=1+1", "'=1+1", "-1.32", "it's")]
     ["'=1+1", "''=1+1", '-1.32', "it's"]

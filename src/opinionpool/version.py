@@ -1,3 +1,3 @@
-"""The version, in a module of its own so that nobody imports all public names for it."""
+"""Version of opinionpool, in its own module so that reading it does not import all public names."""
 
 __version__ = "0.2.0"

@@ -1,1 +1,1 @@
-"""The paper reproduced, claim by claim; nothing imports it but its command."""
+"""The paper reproduced, claim by claim; only the command ``paper`` imports it."""

@@ -1,8 +1,8 @@
-"""Many fits at once: the five pools of the paper's section 5 on B training samples of the same size.
+"""Many fits at once: the five pools of the paper's section 5, each on B training samples of the same size.
 
-Every array has the samples on its first axis, so that one call to the linear algebra serves all of them. What is
-computed is what the pools of `opinionpool.pools.registry` compute, floors and the rule for separated outcomes included;
-the few samples on which a stacked search does not end are left to those.
+Every array has the samples on its first axis, so that one call to the linear algebra serves all of them. Results equal
+those of the pools of `opinionpool.pools.registry`, including floors and the rule for separated outcomes; the few
+samples on which the search for all samples does not converge are fitted by those pools.
 
 Log-odds are (B, T, N), outcomes (B, T) bool, and a pool that adds log-odds is a `LogPools`.
 """
@@ -30,30 +30,30 @@ FLAT, RIDGE = 1e-7, 1e-13
 
 @dataclass(frozen=True, eq=False)
 class LogPools:
-    """Pools L* = L° + a + Σ w_i (L_i − L°), one for each sample."""
+    """Pools L* = L° + a + Σ w_i (L_i − L°), one for each of B samples."""
 
     weights: Array  # (B, N)
     intercept: Array  # (B,)
-    reference: Array  # (B,); L°
+    reference: Array  # (B,); prior log-odds L°
 
     def pool(self, ratios: Array) -> Array:
-        """Pooled log-odds (B, T) of log-odds (B, T, N)."""
+        """Return pooled log-odds (B, T) of the log-odds `ratios` (B, T, N)."""
         constant = self.intercept + self.reference * (1.0 - self.weights.sum(axis=1))
         return np.asarray((ratios @ self.weights[:, :, None])[:, :, 0] + constant[:, None])
 
 
 @dataclass(frozen=True, eq=False)
 class LogisticPools:
-    """Pools by logistic regression, with the separated samples."""
+    """Logarithmic pools fitted by logistic regression, and which samples have separated outcomes."""
 
     pools: LogPools
-    separated: Mask  # (B,); where the likelihood has no maximum
-    # where it has none, coefficients that separate the outcomes: the likelihood grows as they are multiplied
+    separated: Mask  # (B,); True if the likelihood has no maximum
+    # coefficients that separate the outcomes of such samples: the likelihood grows as they are multiplied
     limit: LogPools
 
 
 def laplace_log_odds(y: Mask) -> Array:
-    """L° by Laplace's estimate (5.4, as corrected), (B,).
+    """Return prior log-odds L° by Laplace's estimate (paper, section 5.4, as corrected), (B,), of outcomes (B, T).
 
     >>> laplace_log_odds(np.array([[True, False, False, False]])).round(4)
     array([-0.6931])
@@ -63,7 +63,7 @@ def laplace_log_odds(y: Mask) -> Array:
 
 
 def mean_scores(log_odds: Array, y: Mask) -> Array:
-    """Mean log score (26) of pooled log-odds (..., B, T) for a uniform scoring prior, (..., B), with the floor.
+    """Return mean log scores (26), (..., B), of pooled log-odds (..., B, T) after floors, for a uniform scoring prior.
 
     >>> mean_scores(np.array([[0.0, 1e9]]), np.array([[True, False]])).round(3)
     array([-12.788])
@@ -74,7 +74,7 @@ def mean_scores(log_odds: Array, y: Mask) -> Array:
 
 
 def conditional_means(x: Array, y: Mask) -> tuple[Array, Array]:
-    """Means of the columns of (B, T, N) given each outcome, (B, N) each: Y = 0, Y = 1."""
+    """Return the means of the columns of `x` (B, T, N) for Y = 0 and for Y = 1, (B, N) each."""
     happened = y[:, None, :].astype(np.float64)
     one = (happened @ x)[:, 0] / y.sum(axis=1)[:, None]
     zero = ((1.0 - happened) @ x)[:, 0] / (~y).sum(axis=1)[:, None]
@@ -82,7 +82,7 @@ def conditional_means(x: Array, y: Mask) -> tuple[Array, Array]:
 
 
 def recalibrated(train: Array, y: Mask, test: Array) -> tuple[Array, Array]:
-    """Covariates (B, T, N) and (B, S, N) as calibrated, unbiased log-odds (section 4.1), learned from `train`."""
+    """Return covariates (B, T, N), (B, S, N) as calibrated, unbiased log-odds (section 4.1), learned from `train`."""
     zero, one = conditional_means(train, y)
     within = train - np.where(y[:, :, None], one[:, None], zero[:, None])
     variance = (within**2).sum(axis=1) / (y.shape[1] - 2.0)
@@ -93,7 +93,7 @@ def recalibrated(train: Array, y: Mask, test: Array) -> tuple[Array, Array]:
 
 
 def gaussian_pools(x: Array, y: Mask) -> LogPools:
-    """Log pools whose weights 2 Σ̂⁻¹ μ̂ are of sample averages, with full Σ̂ (section 5.4).
+    """Return log pools with weights 2 Σ̂⁻¹ μ̂, from sample means and the full sample covariance (section 5.4).
 
     Raises numpy.linalg.LinAlgError if a covariance is singular.
     """
@@ -108,16 +108,16 @@ def gaussian_pools(x: Array, y: Mask) -> LogPools:
 
 
 def independent_pools(x: Array, y: Mask) -> LogPools:
-    """IndOps (23): weights 1, with Laplace's prior."""
+    """Return IndOps (paper, equation 23) as log pools: weights 1, with Laplace's prior."""
     reference = laplace_log_odds(y)
     return LogPools(np.ones((len(x), x.shape[2])), np.zeros(len(x)), reference)
 
 
 def logistic_pools(x: Array, y: Mask, gaussian: LogPools) -> LogisticPools:
-    """Logarithmic pools fitted to each sample by logistic regression; separated samples get the limit of the weights.
+    """Return logarithmic pools fitted to each sample by logistic regression, and limits for separated samples.
 
-    The search starts from the Gaussian pools of the same samples, which have the same form and are near. A ridge too
-    small to matter gives it an end where the outcomes are separated, at weights that separate them.
+    The search starts from the Gaussian pools of the samples, which are near. A negligible ridge penalty lets it
+    converge for separated samples too, at weights that separate the outcomes.
     """
     b, t, n = x.shape
     reference = laplace_log_odds(y)
@@ -150,7 +150,7 @@ def logistic_pools(x: Array, y: Mask, gaussian: LogPools) -> LogisticPools:
 
 
 def _loss(design: Array, sign: Array, offset: Array) -> Loss:
-    """Losses Σ log(1 + exp(−s (offset + θ·z))) of samples of designs (B, P, T), with their derivatives."""
+    """Loss Σ log(1 + exp(−s (offset + θ·z))) of each sample with its derivatives; `design` z is (B, P, T)."""
 
     def loss(which: Index, theta: Array) -> Value:
         z, s = (design, sign) if len(which) == len(design) else (design[which], sign[which])
@@ -165,14 +165,14 @@ def _loss(design: Array, sign: Array, offset: Array) -> Loss:
 
 
 def _by_expert(x: Array) -> Array:
-    """Array (B, T, N) copied as (B, N, T), so that operations over events run along contiguous memory."""
+    """Return a copy (B, N, T) of `x` (B, T, N), so that operations over events run along contiguous memory."""
     return np.ascontiguousarray(np.swapaxes(x, 1, 2))
 
 
 def linear_weights(x: Array, y: Mask) -> Array:
-    """LinOps (1) by maximum likelihood on the simplex, (B, N): a primal-dual interior-point method on all samples.
+    """Return LinOps weights (equation 1), (B, N), by maximum likelihood: an interior-point method on all samples.
 
-    Least −mean log(q w) + Σ w over w ≥ 0 has Σ w = 1 by itself. The certificate is that of `simplex_weights`.
+    The minimum of −mean log(q w) + Σ w over w ≥ 0 has Σ w = 1. The bound on its error is that of `simplex_weights`.
     """
     q = expit(_by_expert(x) * np.where(y, 1.0, -1.0)[:, None, :])
     b, n, t = q.shape
@@ -207,13 +207,13 @@ def linear_weights(x: Array, y: Mask) -> Array:
 
 
 def _within(value: Array, step: Array) -> Array:
-    """Largest fraction of a step, at most 1, that keeps positive values positive, (B, 1)."""
+    """Return the largest fraction of a step, at most 1, that keeps positive values positive, (B, 1)."""
     with np.errstate(divide="ignore", invalid="ignore"):
         room = np.where(step < 0, -value / step, np.inf).min(axis=1, keepdims=True)
     return np.asarray(np.minimum(1.0, 0.995 * room))
 
 
 def linear_log_odds(weights: Array, q: Array) -> Array:
-    """Log-odds (B, T) of floored probabilities (B, T, N) averaged by weights (B, N)."""
+    """Return log-odds (B, T) of the averages of floored probabilities `q` (B, T, N) with weights (B, N)."""
     p = (q @ weights[:, :, None])[:, :, 0]
     return np.asarray(np.log(p / (1.0 - p)))

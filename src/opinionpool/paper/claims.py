@@ -1,9 +1,9 @@
-"""The paper's statements checked: a row of `claims.toml` for each, and here what is computed for it.
+"""Checks of the paper's statements, each of which has a row in `claims.toml` and a value that is computed here.
 
-Where two routes lead to a number, both are taken, on panels and forecasts drawn at random. The printed formulas that
-slip (model.md, section 7) are rows that do not hold. Differences between scores are paired: same experts, same
-halves. A difference counts as significant above `SIGNIFICANT` standard errors over the draws of experts and halves,
-which share one data set; beside each stands the same comparison at known parameters, where there is one.
+A number that can be computed in two ways is computed in both, for random panels and forecasts. Misprinted formulas
+(model.md, section 7) are rows that do not hold. Differences between scores are paired: same experts, same halves of the
+events. A difference is significant above `SIGNIFICANT` standard errors over the draws of experts and halves of a data
+set. If parameters are known, the expected difference is shown too.
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ NAMES = {
 
 @dataclass(frozen=True)
 class Claim:
-    """A statement of the paper beside what was found."""
+    """Statement of the paper with the computed result."""
 
-    name: str  # of its row
-    where: str  # section, equation or figure
-    says: str  # what the paper says, or prints
-    found: str  # the number that decides, and how it was found
+    name: str  # name of its row in `claims.toml`
+    where: str  # section, equation or figure of the paper
+    says: str  # statement of the paper
+    found: str  # computed number that decides, and how it was computed
     holds: bool
-    right: str = ""  # where it does not hold: what does
+    right: str = ""  # correct statement, if this one does not hold
     figure: str = ""  # figure of the model that it is about, "1" or "2"
 
 
 def claim(name: str, value: npt.ArrayLike, **facts: object) -> Claim:
-    """Claim of a row of the table, decided by the value or values computed for it.
+    """Return the claim in the row `name` of the table, decided by the value or values computed for it.
 
     >>> claim("half", 2e-16).holds, claim("valid", -0.2).right
     (True, '−1/(N−1) < ρ < 1.')
@@ -70,7 +70,7 @@ def claim(name: str, value: npt.ArrayLike, **facts: object) -> Claim:
 
 
 def model_claims(seed: int = 0) -> list[Claim]:
-    """Claims of sections 2 to 5.4, the model and its special cases, on panels drawn with a seed.
+    """Return claims of sections 2 to 5.4, the model and its special cases, for panels drawn with `seed`.
 
     >>> next(claim.found for claim in model_claims() if "0.51" in claim.says)
     'w = 0.4615, p* = 73.7 %'
@@ -81,7 +81,7 @@ def model_claims(seed: int = 0) -> list[Claim]:
 
 
 def _panel(rng: np.random.Generator, n: int = 5) -> Panel:
-    """A panel of any correlation, calibration and bias."""
+    """Return a random panel of `n` experts, with random correlations, calibrations and biases."""
     root = rng.normal(size=(n, n))
     return Panel(rng.uniform(0.3, 1.5, n), root @ root.T / n + 0.5 * np.eye(n), rng.normal(0.0, 0.5, n))
 
@@ -91,12 +91,12 @@ def _largest(*differences: Array | float) -> float:
 
 
 def _log_odds(panel: Panel, q: Array, prior: Array | float) -> Array:
-    """Pooled log-odds before the floor on aggregates."""
+    """Return pooled log-odds before the floor on answers."""
     return np.asarray(logit(prior) + panel.contributions(q, prior).sum(axis=1))
 
 
 def _log_density(x: Array, mean: Array, covariance: Array) -> Array:
-    """Normal log-density up to a constant that depends only on the covariance, (T,)."""
+    """Return the normal log-density up to a constant that depends only on the covariance, (T,)."""
     off = x - mean
     return np.asarray(-0.5 * np.einsum("ti,ij,tj->t", off, np.linalg.inv(covariance), off))
 
@@ -238,9 +238,9 @@ def _set_up(rng: np.random.Generator) -> Iterator[Claim]:
 
 
 def score_claims(pairs: Sequence[tuple[Curves, Expected | None]]) -> list[Claim]:
-    """Claims about figure 3 or 4: scores with what is expected at known parameters, None for data not simulated.
+    """Return claims about figure 3 or 4 from pairs of scores and expected scores (None if not simulated).
 
-    The simulated sets of a figure have one variance, and are in the order of their correlations.
+    The simulated data sets of a figure have equal variances, and are in the order of their correlations.
     """
     known = [(c, e) for c, e in pairs if e is not None]
     return [*(_simulated(known) if known else ()), *(each for c, e in pairs if e is None for each in _real(c))]
@@ -279,12 +279,12 @@ def _simulated(group: list[tuple[Curves, Expected]]) -> Iterator[Claim]:
 
 
 def _leads(c: Curves, method: str) -> tuple[Array, Array]:
-    """Significant gains of a method over the Gaussian and the logistic pool, (P,) each."""
+    """Return the significant gains of `method` over the Gaussian and over the logistic pool, (P,) each."""
     return _significant(*c.gain(method, "gaussian")), _significant(*c.gain(method, "logistic"))
 
 
 def _linear(c: Curves, e: Expected, *, par: bool) -> Iterator[Claim]:
-    """Claims on LinOps and AvgOps compared with the Gaussian pool at the largest N."""
+    """Yield claims on LinOps and AvgOps compared with the Gaussian pool at the largest N."""
     for method in ("linear", "average"):
         gain, error = (each[-1] for each in c.gain(method, "gaussian"))
         known = e.of(method)[-1] - e.gaussian[-1]
@@ -296,7 +296,7 @@ def _linear(c: Curves, e: Expected, *, par: bool) -> Iterator[Claim]:
 
 
 def _with_experts(c: Curves, e: Expected) -> Claim:
-    """Claim on the independent pool as experts are added."""
+    """Return the claim on the independent pool as the number of experts increases."""
     mean, peak, rho = c.mean("independent"), int(e.independent.argmax()), c.data.correlation or 0.0
     places = dict.fromkeys((0, peak, len(mean) - 1))
     text = ", ".join(f"{mean[i]:.2f} ({e.independent[i]:.2f}) at N = {i + 1}" for i in places)
@@ -329,7 +329,7 @@ def _real(c: Curves) -> Iterator[Claim]:
 
 
 def dependence(data: DataSet) -> float:
-    """Mean absolute correlation of two experts within an outcome.
+    """Return the mean absolute correlation of two experts given the outcome.
 
     >>> from opinionpool.paper.datasets import simulated
     >>> round(dependence(simulated(0.5, 2.0)), 1)
@@ -341,12 +341,12 @@ def dependence(data: DataSet) -> float:
 
 
 def _significant(gain: Array, error: Array) -> Array:
-    """Gains, 0 where they are not significant or may be rounding."""
+    """Return gains, with 0 for gains that are not significant or may be rounding errors."""
     return np.where(np.abs(gain) > np.maximum(SIGNIFICANT * error, ROUNDING), gain, 0.0)
 
 
 def _extreme(c: Curves, first: str, second: str) -> tuple[float, int]:
-    """The largest mean difference between two methods, and its N."""
+    """Return the largest mean difference between two methods, and the number of experts N at which it occurs."""
     gain, _ = c.gain(first, second)
     place = int(np.abs(gain).argmax())
     return float(gain[place]), int(c.numbers[place])

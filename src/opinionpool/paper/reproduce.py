@@ -39,25 +39,25 @@ STYLE = "\n" + Path(__file__).with_name("paper.css").read_text(encoding="utf-8")
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page."""
+    """Section of the page."""
 
     title: str
     text: tuple[str, ...] = ()  # paragraphs
     pictures: tuple[Html, ...] = ()
-    claims: tuple[Claim, ...] = ()  # what the paper says about them
-    # header, rows: a table of further numbers, the first column text
+    claims: tuple[Claim, ...] = ()  # statements of the paper about the pictures
+    # header, rows: table of further numbers, with text in the first column
     header: tuple[str, ...] = ()
     rows: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass(frozen=True)
 class Reproduction:
-    """The files written: the page and the number of figures, with the claims checked."""
+    """Result of `reproduce`: the page that was written, the number of figures, and the claims checked."""
 
     page: Path
     figures: int
     claims: tuple[Claim, ...]
-    missing: str | None  # what stands in the way of the rest, and how to get it
+    missing: str | None  # requirement of the part left out, and how to install it
 
 
 def reproduce(
@@ -67,9 +67,9 @@ def reproduce(
     workers: int = 1,
     progress: Callable[[float], None] | None = None,
 ) -> Reproduction:
-    """Run, draw and check everything, and write figures, numbers and the page to a folder.
+    """Run all experiments, check all claims, and write figures, numbers and a page to a folder.
 
-    The folder is made if it is not there, and files of the same names are replaced; the same seed gives the same ones.
+    The folder is created if necessary, and files of the same names are replaced; the same seed gives the same files.
     `workers` processes share the experiments, of which there are `iterations` for each number of experts, and
     `progress` is called with the share of the work that is done. Raises OpinionPoolError without Matplotlib.
     """
@@ -135,7 +135,7 @@ def _write_tables(folder: Path, curves: Sequence[Curves], claims: Sequence[Claim
 
 
 def model_sections(folder: Path, claims: Sequence[Claim]) -> list[Section]:
-    """Figures 1 and 2, drawn into a folder, with the claims about them."""
+    """Return sections with figures 1 and 2, drawn into a folder, and the claims about them."""
     q = np.linspace(0.0, 1.0, 401)
     pool = Recalibrated()
     curve = [(f"κ = {k:g}", 100 * pool.pool(q[:, None], slope=k, prior=PRIOR)) for k in CALIBRATIONS]
@@ -167,7 +167,7 @@ def _curves(
     folder: Path, stem: str, label: str, caption: str, x: Numbers, curves: Sequence[tuple[str, Array]],
     labels: tuple[str, str], legend: str, *, head: str, every: int = 1,
 ) -> Html:  # fmt: skip
-    """A figure of curves, drawn, and its numbers."""
+    """Draw a figure of curves into files, and return it as HTML with its numbers."""
     names = [name.replace(" = ", "_").replace("κ", "kappa").replace("ρ", "rho") for name, _ in curves]
     rows = zip(x.tolist(), *(y.tolist() for _, y in curves), strict=True)
 
@@ -181,7 +181,7 @@ def _drawn(
     folder: Path, stem: str, label: str, caption: str, draw: Callable[[Any], object], header: list[str],
     rows: Iterable[Sequence[object]],
 ) -> Html:  # fmt: skip
-    """A figure, drawn into files with its numbers."""
+    """Draw a figure into files by `draw`, with its numbers as a table, and return it as HTML."""
     drawing, axes = plots.figure()
     draw(axes)
     paths = plots.save(drawing, folder / stem)
@@ -190,7 +190,7 @@ def _drawn(
 
 
 def score_sections(folder: Path, curves: Sequence[Curves]) -> Iterator[Section]:
-    """Figure 3 with either variance, and figure 4, drawn into a folder, with the claims about them."""
+    """Yield sections with figure 3 for either variance and with figure 4, drawn into a folder, and their claims."""
     pairs = [(c, expectations(c.data)) for c in curves]
     bands = (
         f"Bands reach {BAND:g} standard error to either side, over the draws of experts and halves. These share one "
@@ -218,7 +218,7 @@ def _score_section(
 
 
 def _scored(folder: Path, number: str, c: Curves, e: Expected | None) -> Html:
-    """A figure of scores, drawn, and its numbers."""
+    """Draw a figure of scores into files, and return it as HTML with its numbers."""
     lines, rows = [], []
     for method in (*METHODS, DEFAULT):
         known = None if e is None or method in {DEFAULT, "logistic", "linear"} else e.of(method)
@@ -237,10 +237,10 @@ def _scored(folder: Path, number: str, c: Curves, e: Expected | None) -> Html:
 
 
 def separation_rows(curves: Sequence[Curves]) -> list[tuple[str, int, float, float, float, float]]:
-    """Rows on separated halves: data, N, share, and the scores of the rule, its limit and the Gaussian pool.
+    """Return rows on separated halves: data, N, share, and scores of the rule, the limit and the Gaussian pool.
 
-    The rule is that of `opinionpool.estimation.logistic.logistic_fit`: the most probable coefficients under normal
-    beliefs. The limit is that of separating weights multiplied without end, every answer at a floor.
+    The rule is that of `opinionpool.estimation.logistic.logistic_fit`: posterior mode of the coefficients with a normal
+    prior. The limit is that of infinite coefficients, with every answer at a floor.
     """
     rows = []
     for c in curves:
@@ -256,7 +256,7 @@ def separation_rows(curves: Sequence[Curves]) -> list[tuple[str, int, float, flo
 
 
 def separation_section(curves: Sequence[Curves]) -> Section:
-    """Section on separated samples, where the likelihood has no maximum: the rule for them and its scores."""
+    """Return the section on separated samples, whose likelihood has no maximum: the rule for them and its scores."""
     rows = tuple(
         (title, f"{n}", f"{100 * share:.0f} %", f"{rule:.3f}", f"{limit:.3f}", f"{gaussian:.3f}")
         for title, n, share, rule, limit, gaussian in separation_rows(curves)
@@ -275,7 +275,7 @@ def separation_section(curves: Sequence[Curves]) -> Section:
 
 
 def closing_section(claims: Sequence[Claim]) -> Section:
-    """The claims about the model that no figure shows, and what words mean."""
+    """Return the section with the claims about the model that have no figure, and the meaning of words."""
     rest = tuple(c for c in claims if not c.figure)
     par = TABLE["on-par"]["tolerance"]
     words = (
@@ -287,7 +287,7 @@ def closing_section(claims: Sequence[Claim]) -> Section:
 
 
 def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Write a table."""
+    """Write a table as a CSV file."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(header)
@@ -297,7 +297,7 @@ def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]
 
 
 def default_section(curves: Sequence[Curves]) -> Section:
-    """Section on the default pool with all experts, compared with the Gaussian pool and the best of the five."""
+    """Return the section on the default pool with all experts, compared with the Gaussian pool and the best of five."""
     text = (
         "The paper compares five methods: its Gaussian model in the full structure, logistic regression (LogOps), the "
         "independent pool (IndOps), the linear pool of maximum likelihood (LinOps) and the average (AvgOps). The sixth "
@@ -320,7 +320,7 @@ def default_section(curves: Sequence[Curves]) -> Section:
 
 
 def page(title: str, lead: Sequence[str], sections: Sequence[Section]) -> str:
-    """The page as one text that needs no other file.
+    """Return the page as one HTML text that needs no other file.
 
     Examples
     --------
@@ -346,7 +346,7 @@ def _section(section: Section) -> Iterator[Html]:
 
 
 def picture(label: str, caption: str, svg: bytes, files: Sequence[str]) -> Html:
-    """Return a figure of the page, such as "Figure 3a", with links to the files that hold it and its numbers."""
+    """Return a figure of the page, such as "Figure 3a", with links to the files of its picture and its numbers."""
     source = base64.b64encode(svg).decode("ascii")
     links = joined([markup('<a href="{}">{}</a>', name, name) for name in files], ", ")
     return markup(

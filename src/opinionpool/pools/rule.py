@@ -61,7 +61,7 @@ class Pool(ABC):
 
     @abstractmethod
     def combine(self, contrast: Contrasts, *given: Any, **parameters: Any) -> Array:  # noqa: ANN401
-        """Return log-ratios (T, K - 1) of the pooled probabilities of T events with at least one forecast each."""
+        """Log-ratios (T, K - 1) of pooled probabilities of T events with forecasts; `parameters` come from `check`."""
 
     def fit(self, sample: TrainingEvents, *given: Any, **options: Any) -> Parameters:  # noqa: ANN401, ARG002
         """Return the parameters of `pool` learned from `sample`; in this class, the options, as nothing is learned."""
