@@ -35,7 +35,7 @@ def expect_type(value: object, kinds: type | tuple[type, ...], name: str) -> Non
 
 
 def brief(value: object) -> str:
-    """Return any value as text for messages, even if its own `repr` fails."""
+    """Return any value as a short text for messages, even if its own `repr` fails."""
     if isinstance(value, str):
         return shown(value)
     try:

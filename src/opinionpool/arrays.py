@@ -27,7 +27,7 @@ _ROWS = 1 << 14
 
 
 class NotANumberError(ProbabilityError, TypeError):
-    """Error for an object in place of a number; also a TypeError, as scikit-learn expects of a cell that is a dict."""
+    """Error for an object that is no number; also a TypeError, as scikit-learn expects for a dict in a cell."""
 
 
 def unmasked(values: object, missing: float | None = np.nan) -> Any:  # noqa: ANN401 - what is given, in any form
@@ -117,7 +117,7 @@ def seeded(seed: object) -> np.random.Generator:
 
 
 def has_boolean(values: object) -> bool:
-    """Return True if nested lists contain True or False, which conversion to an array would hide."""
+    """Return True if nested lists contain True or False, which an array of numbers would show as 1 or 0."""
     if not isinstance(values, (list, tuple)):
         return getattr(values, "dtype", None) == np.bool_
     kinds = set(map(type, values))

@@ -17,7 +17,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Context manager of a binary stream that becomes the file at `path` if the block ends without an error.
+    """Context with a binary stream whose content becomes the file at `path` if the block ends without an error.
 
     Until then an earlier file stays, even if the process is killed. Links are followed, permissions kept. Devices and
     pipes are written to directly. Raises an OSError that names `path` if the file cannot be written.

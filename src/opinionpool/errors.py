@@ -41,7 +41,7 @@ class OpinionPoolError(ValueError):
 
 
 class ArgumentError(OpinionPoolError):
-    """Error for an argument that breaks a rule."""
+    """An argument that breaks a documented rule."""
 
 
 class ShapeError(ArgumentError):
@@ -69,7 +69,7 @@ class AccuracyUnknownError(OpinionPoolError):
 
 
 class LearningError(OpinionPoolError):
-    """Error if the resolved events do not determine a result."""
+    """Resolved events that do not suffice to determine a result."""
 
 
 class SavedPoolError(OpinionPoolError):

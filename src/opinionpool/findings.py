@@ -47,7 +47,7 @@ def messages() -> dict[str, Message]:
 
 @dataclass(frozen=True)
 class Place:
-    """A place in a table: rows, column and the value of the cell."""
+    """Place in a table: file, rows, column and the value of the cell."""
 
     file: str
     rows: tuple[int, ...] = ()  # from 1, as people count: lines of a text file, rows of other tables
@@ -65,7 +65,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Remedy:
-    """Remedy of a finding: options of `opinionpool.read_forecasts` by name."""
+    """Remedy of a finding: options of `opinionpool.read_forecasts`, by name, that solve the problem."""
 
     options: Mapping[str, object]
 
@@ -158,7 +158,7 @@ def finding(
     remedies: Iterable[Remedy] = (),
     **params: Any,  # noqa: ANN401 - what a template quotes
 ) -> Finding:
-    """Return a finding with its text, which begins with its place and quotes `params`.
+    """Return the finding of a code, whose text begins with the place and quotes `params`.
 
     If reading goes on, the first remedy is assumed; ``count`` is the number of cells, rows or names concerned.
 
@@ -192,7 +192,7 @@ def fault(
     remedies: Iterable[Remedy] = (),
     **params: Any,  # noqa: ANN401 - as above
 ) -> OpinionPoolError:
-    """Return the error to raise; parameters as for `finding`."""
+    """Return the error for a code, to be raised; parameters as for `finding`."""
     return finding(code, place, remedies, **params).error()
 
 
@@ -217,7 +217,7 @@ def _count(params: Mapping[str, object]) -> int:
 
 
 class _Templates(Formatter):
-    """Formatter of the templates of messages."""
+    """String formatter for the templates of messages, which also formats nouns, lists and quotes."""
 
     def format_field(self, value: Any, spec: str) -> str:  # noqa: ANN401 - what a template quotes
         """Return `value` formatted by `spec`, as a template writes it."""

@@ -380,7 +380,7 @@ class Forecasts(Tabular):
 
     @cached_property
     def X(self) -> Array:
-        """Dense forecasts, (T, N), or (T, N, K) when K > 2; NaN where missing."""
+        """Forecasts as a dense array (T, N), or (T, N, K) if K > 2; NaN where missing."""
         return read_only(self.dense())
 
     def dense(self, rows: slice = slice(None), experts: Sequence[str] | None = None, *, ages: bool = False) -> Array:

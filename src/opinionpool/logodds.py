@@ -154,7 +154,7 @@ def no_options(prior: Array) -> npt.NDArray[np.bool_] | None:
 
 
 def levelled(ratios: Array, absent: npt.NDArray[np.bool_]) -> Array:
-    """Return log-ratios (..., K - 1) in which classes in `absent` have the options' mean log-probability.
+    """Return contrasts (..., K - 1) in which each class in `absent` has the mean over the event's options.
 
     Centred contrasts of the options are then centred over all classes too, so that inner products are as if there were
     only the options.
