@@ -22,7 +22,7 @@ _OF_FORECASTS = "; op.Forecasts.from_array(X, y) makes them of arrays, op.read_f
 
 
 def expect_type(value: object, kinds: type | tuple[type, ...], name: str) -> None:
-    """Raise an ArgumentError if the argument `name` is not of one of the types `kinds`."""
+    """Raise an ArgumentError if `value`, the argument called `name`, is of none of the types `kinds`."""
     if isinstance(value, kinds):
         return
     wanted = " or ".join(

@@ -208,7 +208,7 @@ def distinct_rows(rows: npt.NDArray[Any]) -> tuple[Index, Index]:
 
 
 def each_pattern(present: Mask) -> Iterator[tuple[Index, Index]]:
-    """Yield positions of events and of experts for each set of experts who have forecasts for the same events."""
+    """Yield, for each pattern of `present` experts, the positions of its events and the positions of these experts."""
     if len(present) == 0:
         return
     patterns, index = group_patterns(present)
@@ -288,7 +288,7 @@ EVENT, CELL = {"axis": "event"}, {"axis": "cell"}  # metadata of fields: along w
 
 
 def cells_at(sizes: Index, events: Index) -> Index:
-    """Return positions of the forecasts for `events` (positions), from the number of forecasts for each of all events.
+    """Return positions of the forecasts on `events`, from the number of forecasts on every event, `sizes` (T,).
 
     >>> cells_at(np.array([2, 1, 3]), np.array([2, 0]))
     array([3, 4, 5, 0, 1])
@@ -298,7 +298,7 @@ def cells_at(sizes: Index, events: Index) -> Index:
 
 
 def taken(block: Any, **index: Index | Mask) -> dict[str, Any]:  # noqa: ANN401 - a dataclass
-    """Fields of a dataclass by name, at the positions that `index` gives for the field's axis; None stays None."""
+    """Return a dataclass's fields that lie along the given axes, by name, at the given positions; None stays None."""
     found = {}
     for each in fields(block):
         at, values = index.get(each.metadata.get("axis", "")), getattr(block, each.name)
@@ -315,7 +315,7 @@ def taken(block: Any, **index: Index | Mask) -> dict[str, Any]:  # noqa: ANN401 
 
 
 def end_to_end(parts: Sequence[Any], **lengths: Sequence[int]) -> dict[str, Any]:
-    """Return concatenated fields of several dataclasses, by name; `lengths` by axis has the length of each part.
+    """Return fields of several dataclasses joined along their axes, by name; `lengths` has each part's length by axis.
 
     Arrays that are None in some parts are filled with missing values there; tuples that are None in a part become None.
     """

@@ -42,7 +42,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 @contextmanager
 def _naming(path: str) -> Iterator[None]:
-    """Context manager that puts `path` into errors of writing, in place of a draft's name or no name."""
+    """Context in which errors of writing name `path`, not a temporary file."""
     try:
         yield
     except OSError as error:
@@ -54,7 +54,7 @@ def _naming(path: str) -> Iterator[None]:
 
 @contextmanager
 def _drafted(target: str) -> Iterator[BinaryIO]:
-    """Context manager of a binary stream to a draft, which replaces the file at `target` if there is no error."""
+    """Context with a binary stream to a temporary file, which replaces `target` if the block ends without an error."""
     folder = os.path.dirname(target)
     for path in abandoned(folder):
         with suppress(OSError):

@@ -63,7 +63,7 @@ def within(values: Floats, low: float | Array, high: float | Array) -> Floats:
 
 
 def blocks(events: int | slice, numbers: int, least: int = 1) -> Iterator[slice]:
-    """Yield slices of a run of `events` (or the first so many), blocks of at least `least` events of so many `numbers`.
+    """Yield slices of events, given as slice or number, in blocks of about `BLOCK` numbers, `numbers` for each event.
 
     >>> list(blocks(5, 1 << 15))
     [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
@@ -74,7 +74,7 @@ def blocks(events: int | slice, numbers: int, least: int = 1) -> Iterator[slice]
 
 
 def pieces(events: int, experts: int) -> Iterator[slice]:
-    """Yield slices of `PIECE` blocks of events each."""
+    """Yield slices of events, each of `PIECE` blocks."""
     return blocks(events, experts, PIECE * rows_of_block(experts))
 
 
@@ -121,7 +121,7 @@ def in_order(work: Callable[[Piece], Result], pieces: Iterable[Piece], threads: 
 
 @cache
 def _controller() -> ThreadpoolController:
-    """Return the cached controller of the threads of loaded BLAS libraries, which takes long to create."""
+    """Return the controller that limits BLAS to 1 thread while work runs on threads; cached, as it is slow to make."""
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()

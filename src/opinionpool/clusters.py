@@ -15,7 +15,7 @@ class Clusters:
     """Partition of T events into clusters that share a group or a date."""
 
     unit: str  # what events of a cluster share: "group" or "date"
-    # (T,); a number for each event; those without a label, or date, are groups of their own, with the last numbers.
+    # (T,); number of each event's cluster. An event without a group, or date, is a cluster of its own, numbered last.
     # Later dates have larger numbers.
     member: npt.NDArray[np.intp]
     shared: int  # number of different labels, or dates

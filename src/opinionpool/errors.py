@@ -41,7 +41,7 @@ class OpinionPoolError(ValueError):
 
 
 class ArgumentError(OpinionPoolError):
-    """An argument that breaks a documented rule."""
+    """Error for an argument that breaks a rule."""
 
 
 class ShapeError(ArgumentError):
@@ -69,7 +69,7 @@ class AccuracyUnknownError(OpinionPoolError):
 
 
 class LearningError(OpinionPoolError):
-    """Resolved events that do not suffice to determine a result."""
+    """Error if the resolved events do not determine a result."""
 
 
 class SavedPoolError(OpinionPoolError):
@@ -142,13 +142,13 @@ class Note:
 
     @property
     def kind(self) -> str:
-        """Key that is equal for notes on different parts of one table if they can be added up to one note."""
+        """Key that notes on different parts of one table share if they say the same, so that they can be added."""
         return self.text
 
     def __add__(self, other: Note) -> Note:
-        """Return the note on two parts of a table, from the notes of one kind on each part."""
+        """Return one note for two parts of a table; both notes have the same kind."""
         return self
 
     def out_of(self, total: int) -> Note:  # noqa: ARG002 - of findings it matters
-        """Return the note with `total` as the number of rows in all."""
+        """Return the note unchanged; a `Finding` gives a copy with another total number."""
         return self

@@ -8,7 +8,7 @@ NAME = "opinionpool"
 
 
 def install(extra: str) -> str:
-    """Command that installs an extra of pyproject.toml, from the source of this installation or the index."""
+    """Return the pip command that installs an extra from where the package was installed, else from the index."""
     # Few need these, and they take as long to import as a quarter of NumPy.
     import json
     from importlib.metadata import PackageNotFoundError, distribution

@@ -74,7 +74,7 @@ class Remedy:
 
 
 def typed_options(options: Mapping[str, object]) -> list[str]:
-    """Return options of reading as written on the command line; repeatable options have singular names there.
+    """Return options of reading as words of a command line; repeatable options have their names in the singular.
 
     >>> typed_options({"percent": True, "columns": {"event": "race", "time": None}, "missing_values": ("x", "-1")})
     ['--percent', '--column', 'event=race', '--column', 'time=', '--missing-value', 'x', '--missing-value', '-1']
@@ -99,12 +99,12 @@ def typed_options(options: Mapping[str, object]) -> list[str]:
 
 
 def _several(value: object) -> Sequence[object]:
-    """Return the parts of a value that has several; any other value as a list of one."""
+    """Return a tuple or list unchanged, and any other value as a tuple with this value only."""
     return value if isinstance(value, tuple | list) else (value,)
 
 
 def option_name(name: str, repeated: bool) -> str:
-    """Return the name of an option on the command line, singular if `repeated` (it may be given several times).
+    """Return an option's name on the command line, in the singular if the option can be repeated.
 
     >>> option_name("missing_values", True), option_name("include", True), option_name("classes", False)
     ('missing-value', 'include', 'classes')
@@ -129,17 +129,17 @@ class Finding(Note):
 
     @property
     def kind(self) -> str:
-        """Key that is equal for findings that can be added up: place, and parameters that are text or booleans."""
+        """Key shared by findings that can be added: the place, and the parameters that are text or booleans."""
         return repr([*((k, v) for k, v in self.params.items() if isinstance(v, str | bool)), str(self.place)])
 
     def __add__(self, other: Note) -> Finding:
-        """Finding on two parts of a table: whole numbers are added up, of other parameters the largest is taken."""
+        """Return one finding for two parts of a table: integers are added, lists joined, floats give the largest."""
         more = other.params if isinstance(other, Finding) else {}
         both = {name: _both(value, more[name]) for name, value in self.params.items()}
         return self if both == self.params else finding(self.code, self.place, self.remedies, **both)
 
     def out_of(self, total: int) -> Finding:
-        """Return the finding with `total` as the number of rows in all."""
+        """Return a copy of the finding with another value of the parameter `total`."""
         return finding(self.code, self.place, self.remedies, **{**self.params, "total": total})
 
     def error(self) -> OpinionPoolError:
@@ -197,7 +197,7 @@ def fault(
 
 
 def _both(one: Any, other: Any) -> Any:  # noqa: ANN401 - numbers, names, or text that is the same
-    """Return the value of one parameter for two parts of a table, from its value for each."""
+    """Return the value of a parameter for two parts together, from its values for each part."""
     if isinstance(one, int) and not isinstance(one, bool):
         return one + other
     if isinstance(one, float):
@@ -220,7 +220,7 @@ class _Templates(Formatter):
     """String formatter for the templates of messages, which also formats nouns, lists and quotes."""
 
     def format_field(self, value: Any, spec: str) -> str:  # noqa: ANN401 - what a template quotes
-        """Return `value` formatted by `spec`, as a template writes it."""
+        """Return a value as text by a template's `spec`: quoted, counted with a noun, or as a list."""
         if isinstance(value, str):
             return value if spec == "raw" else quoted(value) if spec == "typed" else shown(value)
         if "/" in spec:

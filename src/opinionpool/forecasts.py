@@ -327,7 +327,7 @@ class Forecasts(Tabular):
         return self.resolved if self.ties is None else self.resolved | self.ties
 
     def halved(self) -> tuple[Forecasts, Index, Array]:
-        """Forecasts for S events, with a tied event as two, one for each outcome; their events and weights, (S,)."""
+        """Return forecasts in which each tie is two events of weight ½, and each event's position and weight, (S,)."""
         t = len(self.events)
         if self.ties is None or not self.ties.any():
             return self, np.arange(t), np.ones(t)
@@ -384,7 +384,7 @@ class Forecasts(Tabular):
         return read_only(self.dense())
 
     def dense(self, rows: slice = slice(None), experts: Sequence[str] | None = None, *, ages: bool = False) -> Array:
-        """Forecasts (or `ages`) of the events `rows` as an array (T, N) or (T, N, K), by all or the given experts."""
+        """Return forecasts on the events `rows`, or their `ages`, as an array (T, N) or (T, N, K); NaN if missing."""
         expect_type(rows, slice, "rows")
         if rows.indices(len(self.events))[2] != 1:
             raise ShapeError(f"rows must be a run of events, one after the other, and it is {rows}")
@@ -412,7 +412,7 @@ class Forecasts(Tabular):
     def dense_blocks(
         self, experts: Sequence[str], *values: npt.ArrayLike | None, numbers: int = BLOCK
     ) -> Iterator[tuple[slice, Array, list[npt.ArrayLike | None]]]:
-        """Yield runs of events with at most so many `numbers`: slice, `dense` array, and the run's part of `values`.
+        """Yield blocks of events, of at most `numbers` values: their slice, `dense` array, and part of `values`.
 
         Each of `values` is a prior or base rate: one for all events, one for each event, or None.
         """
@@ -425,7 +425,7 @@ class Forecasts(Tabular):
 
     @classmethod
     def joined(cls, parts: Sequence[Forecasts]) -> Forecasts:
-        """Forecasts of `parts`, by the same experts for different events, without void events and histories."""
+        """Return `parts`, by the same experts on different events, as one object, without void events and history."""
         events, cells = ([len(part.events) for part in parts], [len(part.event_index) for part in parts])
         found = end_to_end(parts, event=events, cell=cells)
         starts = np.repeat(np.cumsum([0, *events[:-1]]), cells)
@@ -437,7 +437,7 @@ class Forecasts(Tabular):
         return self._on(_kept(keep, len(self.events)))
 
     def _on(self, positions: Index, **changes: Any) -> Forecasts:  # noqa: ANN401 - fields
-        """Return the forecasts for the events at `positions`, with other fields changed."""
+        """Return the forecasts on the events at `positions`, with the fields in `changes` replaced."""
         chosen = taken(self, event=positions, cell=cells_at(self.crowd, positions))
         index = np.repeat(np.arange(len(positions)), self.crowd[positions])
         return replace(self, **chosen | {"event_index": index} | changes)
@@ -465,7 +465,7 @@ class Forecasts(Tabular):
 
 @dataclass(frozen=True, eq=False)
 class History:
-    """Forecasts over time: S intervals of events' time, within each of which no forecast changes.
+    """Forecasts over time: S intervals in the lives of events, during which no forecast on the event changes.
 
     Attributes
     ----------
@@ -513,7 +513,7 @@ def _lengths(options: Options) -> Index:
 
 
 def _seen_classes(outcomes: Sequence[object] | npt.ArrayLike | None, axes: int) -> tuple[object, ...]:
-    """Return the sorted classes among outcomes, as in fits; 0 and 1 if all outcomes are 0 or 1, or none is known."""
+    """Return the sorted classes among outcomes; 0 and 1 if no outcome is known, or all are 0 or 1."""
     if outcomes is None:
         return (0, 1)
     given = np.asarray(outcomes, dtype=object if isinstance(outcomes, list | tuple) else None).ravel()
@@ -534,7 +534,7 @@ def _event_times(times: npt.ArrayLike, events: int) -> npt.NDArray[np.datetime64
 
 
 def _spread(prior: npt.ArrayLike, shape: tuple[int, ...]) -> Array:
-    """Return the prior as one for each event, of the shape `shape`; NaN is a blank."""
+    """Return a prior, given once or for each event, as an array of the given shape; NaN for an event without one."""
     given = check_probabilities(prior, "prior")
     outside = ~(np.isnan(given) | ((given >= LEAST) & (given < 1)))
     if outside.any():
