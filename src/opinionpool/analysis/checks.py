@@ -1,8 +1,8 @@
 """Checks of the forecasts and of the model's assumptions, each with a number and a text.
 
-Each check is a family of tests, by expert or by pair, corrected for how many there are (Holm) and made at a level of
-1%, so that where the model holds one of them alarms in about 1 of 20 files. What is too small to matter is in order,
-however significant it is. Leakage is a rule and no test. `benchmarks/checks.py` measures false alarms and detection.
+Each check is a family of tests, by expert or by pair, corrected for their number (Holm), at a level of 1%, so that if
+the model holds there is an alarm in about 1 of 20 files. A departure that is too small to matter is in order, however
+significant it is. Leakage is a rule and no test. `benchmarks/checks.py` measures false alarms and detection.
 """
 
 from __future__ import annotations
@@ -392,9 +392,9 @@ def check_model(
     ----------
     forecasts : Forecasts
     state : FittedPanel, optional
-        Its prior and its floor are used; else Laplace's estimate, and the usual floor.
+        Fit whose prior and floor are used; without it, Laplace's estimate and the default floor.
     prior : optional
-        As it was given to the fit, if there is one.
+        The prior that was given to the fit, if any.
 
     Examples
     --------

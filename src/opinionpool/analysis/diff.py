@@ -90,9 +90,9 @@ class Diff(Tabular):
         Answers about events that are open in both, the largest move first; one for each class where there are more than
         two. Empty where there are no forecasts.
     corrections, gone, outcomes, opened : tuple of str
-        Events with corrections, annulled or no longer there, resolved since, and new.
+        Events that were corrected; that were annulled or are missing; that were resolved since; and new open events.
     resolved : tuple of Resolved
-        Those of `outcomes` of which the old pool keeps forecasts.
+        The events in `outcomes` whose forecasts the old pool keeps.
     notes : tuple of Note
     """
 
@@ -138,9 +138,9 @@ def diff(
     Parameters
     ----------
     old, new
-        What `load` gives: trained pools, streams, fitted estimators, or what a fit learned.
+        Trained pools, streams, fitted estimators (all as returned by `load`), or results of a fit.
     old_forecasts, new_forecasts : Forecasts, optional
-        As they were pooled; the open events that each pool keeps, if not given.
+        Forecasts as they were pooled; by default, the open events that each pool keeps.
 
     Returns
     -------
@@ -397,7 +397,7 @@ class Stages:
 def stages_between(old: Stream, new: Stream) -> Stages | None:
     """Stages between two streams; None if a sample is incomplete, or only one stream has priors for each event.
 
-    Raises ArgumentError if they are about other classes.
+    Raises an ArgumentError if the streams have different classes.
     """
     if tuple(map(str, old.classes)) != tuple(map(str, new.classes)):
         raise ArgumentError(f"the classes of one pool are {old.classes}, and those of the other {new.classes}")

@@ -1,6 +1,6 @@
 """Explanation of a pool's answer on one event: each forecast, its contribution, and the answer without it.
 
-The Gaussian pool's answer is a sum (11): the prior's log-odds, what the panel adds on its own account, and w_i C_i of
+The Gaussian pool's answer is a sum (paper, equation 11): the prior's log-odds, the panel's intercept, and w_i C_i of
 every expert who answered. Pools that are sums of log-odds or of probabilities are decomposed the same way.
 """
 
@@ -51,7 +51,7 @@ class Explanation(Tabular):
     scale : {"log-odds", "probability"}
         Unit of contributions, start, intercept, shift and total; probabilities in linear pools.
     classes : tuple
-        K labels.
+        Labels of the K classes.
     experts : tuple of str
         The n experts who answered, in the panel's order.
     probabilities : ndarray, shape (n,), or (n, K)
@@ -157,10 +157,10 @@ def explain_event(
     event : str or int
         Name or position of the event.
     state : Fitted
-        What a fit learned from forecasts by the same experts, in the same order
+        Result of a fit to forecasts by the same experts, in the same order
         (`opinionpool.pools.fit.fit_pool`).
     prior, base_rate : optional
-        As they were given to the fit and to pooling; the event's own prior wins.
+        As given to the fit and to pooling; the event's own prior is used before `prior`.
     level : float, default 0.9
         Level of the interval.
 
@@ -229,23 +229,23 @@ def explain(
     Parameters
     ----------
     state : Fitted or Panel
-        What a fit learned, or a panel as it was assessed.
+        Result of a fit, or an assessed panel.
     q : array_like, shape (N,), or (N, K) when K > 2
-        NaN where an expert did not answer.
+        Forecasts, NaN where an expert did not answer.
     prior : float, or array_like (K,) when K > 2, optional
-        Unless given, that of the fit; uniform for a panel.
+        By default the prior of the fit; uniform for a panel.
     base_rate : float, or array_like (K,) when K > 2, optional
     event : str, optional
-        Its name.
+        Name of the event.
     level : float, default 0.9
-        Of the interval.
+        Level of the interval.
     topic : str, optional
-        What the event is about.
+        Topic of the event.
 
     Raises
     ------
     ArgumentError
-        If the pool is not a sum of what experts say: median, trimmed and beta-linear.
+        If the pool is not a sum over experts: median, trimmed and beta-linear.
     ProbabilityError, ShapeError
         If the forecasts do not fit.
 

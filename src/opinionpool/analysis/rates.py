@@ -57,17 +57,17 @@ class Rates(Tabular):
         G groups, sorted.
     classes : tuple
     rate_ : ndarray
-        Posterior means.
+        Posterior mean of each share.
     interval_ : tuple of two ndarrays
         Equal-tailed credible intervals, whose ends are whole numbers of events.
     total_ : RateDifference
         The share among all events, or None when K > 2.
     events_, resolved_ : ndarray, shape (G,)
-        How many events there are, and how many of them are resolved.
+        Number of all events, and of resolved events.
     rivals_ : dict of str to Rate
         Other estimates with confidence intervals: mean of answers, majority, Rogan-Gladen, PPI++.
     unlike_ : ndarray, shape (G,)
-        P-value of a test of the assumption that experts err in the group as in the others, given the outcome.
+        P-value of a test of the assumption that experts err in the group as in the other groups, given the outcome.
     by_outcomes_ : float
         Probability that this assumption does not hold, so that base rates follow from resolved events only.
     level : float
@@ -101,7 +101,7 @@ class Rates(Tabular):
     def difference(self, a: str, b: str, of: object = None) -> RateDifference:
         """Difference between the shares of groups `a` and `b`, of class `of` when K > 2.
 
-        Events of both that share a group of dependent events, such as an item, are paired.
+        Events of both groups that are dependent, such as events on one item, are paired.
 
         Raises
         ------
@@ -158,7 +158,7 @@ def rates(
 
     Parameters
     ----------
-    pool : fitted GaussianPool, what its fit leaves, or a loaded pool
+    pool : fitted GaussianPool, its `state_`, or a loaded pool
     forecasts : Forecasts, or a file or table as `read_forecasts` takes it
     by : str or sequence of str, optional
         With forecasts "topic" or "group", or a label for each event, (T,); with a file or table the name of a column,
@@ -178,7 +178,7 @@ def rates(
     Raises
     ------
     ArgumentError, LearningError
-        If there are no such groups, events have options of their own, or the pool does not say how sure it is.
+        If there are no such groups, events have options of their own, or the pool has no posterior.
 
     Notes
     -----

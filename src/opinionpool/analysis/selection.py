@@ -1,8 +1,8 @@
 """Selection of experts: the gain from one more expert, and the best k experts of a panel.
 
 The accuracy of a panel is μ* = 2 s'R⁻¹s with s = μ/σ (model.md, section 2.1), so an expert with signal t, correlated r
-with the others, makes it larger by 2 (t − r'R⁻¹s)²/(1 − r'R⁻¹r): never smaller, and by nothing where the others say it
-already. All of it needs an absolute accuracy, and holds if the panel's parameters are true.
+with the others, makes it larger by 2 (t − r'R⁻¹s)²/(1 − r'R⁻¹r): never smaller, and by 0 if the others' forecasts imply
+the expert's. An absolute accuracy is needed, and the panel's parameters are taken as true.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ class Gain:
     before, after : float
         Joint accuracy mu*.
     auc, score, brier : float
-        By how much the area under the curve, the expected score and the expected Brier score (less than 0: better)
-        change. Score and Brier are None for more than two classes.
+        Changes of the area under the curve, the expected score and the expected Brier score (below 0: better).
+        Score and Brier are None for more than two classes.
     weight : float or None
-        Of the new expert, where it is a certain one.
+        Weight of the new expert; None from `gain_from_one_more`.
     """
 
     before: float
@@ -53,8 +53,8 @@ class Gain:
 def gain_from_one_more(panel: Panel, prior: float = 0.5, correlation: float | None = None) -> Gain:
     """Gain from one more expert, as accurate and as dependent as the panel's experts are on average.
 
-    How dependent they are is what makes their effective number N/(1 + (N − 1)ρ) (24), at least 0: that experts
-    complete each other is not taken to go on.
+    The correlation ρ is by default that of the effective number N/(1 + (N − 1)ρ) (paper, equation 24), or 0 if that
+    is negative.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ def gain_from(
     accuracy : float
         mu* of the new expert by itself, at least 0.
     correlation : float or array_like, shape (N,)
-        With each of the panel's experts, within an outcome.
+        Correlation with each of the panel's experts, within an outcome.
     calibration : float, default 1.0
         kappa. It changes the new expert's weight, not what it adds.
     prior : float, default 0.5
@@ -113,7 +113,7 @@ def gain_from(
     AccuracyUnknownError
         If the panel knows relative accuracies only.
     PanelError, ShapeError
-        If no expert can be correlated with these in that way, or a value is out of range.
+        If no expert can have these correlations, or a value is out of range.
 
     Examples
     --------
@@ -161,11 +161,11 @@ class Subset:
     Attributes
     ----------
     experts : tuple of str
-        The best first, as far as they were chosen one by one.
+        Experts, the best first if they were chosen one by one.
     accuracy : float
         Their joint accuracy mu*.
     share : float
-        That as a part of the whole panel's.
+        Their joint accuracy as a share of the whole panel's.
     exact : bool
         Whether all subsets of this size were tried.
     """
@@ -185,14 +185,14 @@ def best_subset(panel: Panel, k: int, method: str = "auto") -> Subset:
     k : int
         From 1 to the number of experts.
     method : {"auto", "exhaustive", "greedy"}
-        All subsets, or one expert after the other, each the one that adds most. "auto" tries all of up to 15 experts.
+        All subsets, or the best next expert, one by one; "auto" is "exhaustive" for panels of up to 15 experts.
 
     Raises
     ------
     AccuracyUnknownError
         If the panel knows relative accuracies only.
     ArgumentError
-        If there is no such number or method.
+        If `k` or `method` has no such value.
 
     Examples
     --------
@@ -223,7 +223,7 @@ def best_subset(panel: Panel, k: int, method: str = "auto") -> Subset:
 def subset_path(panel: Panel, most: int | None = None) -> list[Subset]:
     """Greedy subsets of 1, 2, ... `most` experts; each adds the expert that increases joint accuracy most.
 
-    In O(N k²) operations and the k columns of the correlation that are needed.
+    It takes O(N k²) operations, k being `most`, and k columns of the correlation matrix.
     """
     expect_type(panel, Panel, "panel")
     panel.parts.check_scale("the best subset")

@@ -1,8 +1,8 @@
 """Sensitivity of one answer to each belief about the experts, over the range that the belief's worth allows.
 
-A belief worth n events is known as from n resolved events: the logarithms of calibration and accuracy to variances
-(2/μ* + 2)/n and (8/μ* + 2)/n, and a common correlation to 2(1 − ρ)²(1 + (N − 1)ρ)²/(nN(N − 1)) (model.md, section 2.5).
-What nobody assessed is varied over what is assumed of any panel.
+A belief worth n events is as uncertain as after n resolved events: the logarithms of calibration and accuracy have the
+variances (2/μ* + 2)/n and (8/μ* + 2)/n, and a common correlation 2(1 − ρ)²(1 + (N − 1)ρ)²/(nN(N − 1)) (model.md, 2.5).
+Features without a belief are varied over the range that is assumed for any panel.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def sensitivity(
 ) -> list[Effect]:
     """Effects of each belief on one binary answer, at both ends of the belief's range, the largest effect first.
 
-    The prior is varied where none is given.
+    The prior is varied, too, if none is given and no event is resolved.
 
     >>> f = Forecasts.from_array([[0.7, 0.6, 0.8]], [None])
     >>> effects = sensitivity(f, 0, prior=0.5)

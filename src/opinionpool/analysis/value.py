@@ -36,7 +36,7 @@ class PanelValue:
     prior : float or None
         Prior of the events; None for more than two classes.
     accuracy, auc : ndarray, shape (N,)
-        mu* (15), and the area under the ROC curve (K > 2: between two classes).
+        mu* (paper, equation 15), and the area under the ROC curve (K > 2: between two classes).
     score, brier, hit_rate : ndarray, shape (N,), or None
         Expected normalised log score with uniform scoring prior, Brier score, and share of answers on the right side of
         50%; None for more than two classes, where they take K - 1 dimensions.

@@ -7,10 +7,10 @@ Steps are combined by Anderson's acceleration, and EM's own is taken where that 
 never falls (Walker and Ni, SIAM J. Numer. Anal. 49, 2011; Henderson and Varadhan, J. Comput. Graph. Stat. 28, 2019).
 
 It is assumed that who answers does not depend on missing forecasts, given those made and the outcome (missing at
-random). Where experts answer when they know, as in tournaments with a free choice of questions, what is learned about
-an expert holds for the questions of that choice. Where answering depends on the outcome, that somebody is silent is
-evidence, which the pool leaves unused; and where it depends on the missing forecast itself, b and mu are off by what
-that does to the mean of the forecasts. `benchmarks/missing.py` shows how far.
+random). If experts choose the questions that they know about, as in tournaments, what is learned about an expert holds
+for the questions of that choice. If answering depends on the outcome, a missing forecast is evidence, which the pool
+leaves unused; if it depends on the missing forecast itself, b and mu are biased with the mean of the forecasts made.
+`benchmarks/missing.py` shows how far.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ def full_fit(
 ) -> tuple[Discriminant, Array, list[Note]]:
     """Discriminant, biases (N, K - 1) and notes by contrasts L − L°, (T, N, K - 1), NaN where missing.
 
-    A LearningError if the events do not determine them.
+    Raises a LearningError if the events do not determine means and covariance.
     """
     used = (outcomes != UNRESOLVED) & (weight > 0) & ~np.isnan(contrasts[..., 0]).all(axis=1)
     contrasts, outcomes, weight = contrasts[used], outcomes[used], weight[used]

@@ -1,8 +1,8 @@
 """Newton's method for many regressions of the same outcomes at once, and Laplace's approximation about the modes.
 
 A cost is the loss of a multinomial likelihood plus θ'Λθ/2, where Λ is 0 for maximum likelihood, a ridge, or the
-precision of a normal prior. Steps that do not lower it are halved, and the method ends one
-whole step after the cost would fall by less than a tolerance, when that step squares what is left.
+precision of a normal prior. Steps that do not lower the cost are halved. The method ends with one whole step when the
+cost would fall by less than a tolerance; this step squares the remaining error.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Optimum(NamedTuple):
 def newton(loss: Loss, penalty: Array, start: Array, steps: int = STEPS, tolerance: float = _TOLERANCE) -> Optimum:
     """Minimise S convex losses plus quadratic penalties (S, P, P); `start` (S, P) does not change the answer.
 
-    A LinAlgError says that a Hessian is singular: directions without curvature must be left out beforehand.
+    Raises a LinAlgError if a Hessian is singular: directions without curvature must be left out beforehand.
     """
     s = len(start)
     found = Optimum(start.copy(), np.zeros(s), np.zeros(penalty.shape), np.zeros(s))
@@ -184,7 +184,7 @@ class Modes(NamedTuple):
 def modes_near(design: Design, start: Near) -> Modes:
     """Modes of S regressions by steps with the Hessian at `start`, recomputed where steps converge slowly.
 
-    The start is overwritten.
+    The arrays of `start` are overwritten.
     """
     (s, q), at, which = start.theta.shape, start, np.arange(len(start.theta))
     found = Modes(start.theta, start.pull, np.empty(s), np.zeros(s), start.covariance, np.empty((s, q, q)))

@@ -1,7 +1,7 @@
 """Resolved events as rows, one per forecast, with the estimates of `Statistics` in time linear in the forecasts.
 
-However many different sets of experts answered, memory and time are those of the forecasts. Events with options of
-their own become rows of one coordinate each.
+Memory and time are linear in the number of forecasts, however many different sets of experts answered. Forecasts on
+events with options of their own become rows of one coordinate each.
 """
 
 from __future__ import annotations

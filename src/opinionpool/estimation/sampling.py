@@ -1,8 +1,8 @@
 """Samples of events that represent all events, and do not depend on the order or the parts in which events came.
 
-Whether an event is drawn depends on a hash of what its forecasts gave to what happened: not on its id or place, and not
-on who made which of the forecasts, how experts and classes are called and in which order they stand. Of each outcome
-there is room for as many events; these count so that outcomes are as frequent as they were.
+Whether an event is drawn depends on a hash of its forecasts' probabilities of the outcome: not on its id or position,
+who made which forecast, or the names and order of experts and classes. The sample has room for equally many events with
+each outcome, which are weighted so that outcomes are as frequent as in all events.
 """
 
 from __future__ import annotations
@@ -266,10 +266,10 @@ class Draw(NamedTuple):
     ) -> Draw:
         """Draw a sample, stratified by outcome, with frequencies that keep the share of each outcome.
 
-        Events with one key are drawn together, up to `TOGETHER` different ones, with probabilities that grow with their
-        weight and by which they are divided; the key 0 is that of events without forecasts, which are left out. `room`
-        (K + 1,) is the largest number of different events with each outcome, and of unresolved ones; `contents` gives
-        numbers (T,) that are equal for equal events.
+        Events with one key are drawn together, up to `TOGETHER` different ones, with a probability that grows with
+        their weight; frequencies are divided by it. The key 0, for events without forecasts, is left out. `room`
+        (K + 1,) is the largest number of different events with each outcome, and of unresolved ones; `contents`
+        returns numbers (T,) that are equal for equal events.
 
         >>> keys = mixed(np.arange(1, 6, dtype=np.uint64))
         >>> found = Draw.of(keys, np.zeros(5, dtype=int), np.ones(5), np.array([3, 1]))

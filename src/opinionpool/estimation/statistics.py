@@ -1,9 +1,9 @@
 """Sufficient statistics of resolved events: weights, means and centred cross-products by who answered (model.md, 2.5).
 
-One kind serves batch, stream and distributed learning. Events are grouped by the set of experts who answered them,
-their pattern, so that adding, merging and removing are exact when experts are absent, join or leave. Arrays
-of forecasts are read in blocks: one logarithm and one product per forecast, and no copy. Forecasts over K classes are
-K - 1 levels, log-ratios in coordinates in which inner products are plain; of two classes there is one, the log-odds.
+The same class serves batch, stream and distributed learning. Events are grouped by their pattern, the set of experts
+who answered them, so that adding, merging and removing are exact when experts are absent, join or leave. Arrays of
+forecasts are read in blocks: one logarithm and one product per forecast, and no copy. Forecasts over K classes are
+K - 1 levels: log-ratios in coordinates in which inner products are plain; for two classes, the one level is log-odds.
 """
 
 from __future__ import annotations
@@ -234,8 +234,8 @@ class Statistics:
     def add(self, ratios: Array, outcomes: Index, weight: Array | None = None) -> Statistics:
         """Statistics of the events so far and of further ones.
 
-        Log-ratios are (T, N, K - 1), less their reference where it differs from event to event, NaN where missing;
-        outcomes 0 .. K - 1, -1 where not resolved; weights are frequencies, which may have decayed: 0 is no event.
+        `ratios` (T, N, K - 1) are log-ratios, less the prior's if each event has its own, NaN where missing; `outcomes`
+        (T,) are 0 .. K - 1, -1 if unresolved; `weight` (T,) are frequencies, not only integers; 0 leaves an event out.
         """
         shape = (len(outcomes), len(self.experts), self.classes - 1)
         if ratios.shape != shape:

@@ -1,14 +1,13 @@
 """Accuracy of experts by their agreement with each other, before any event is resolved.
 
-If what experts have in common is mostly what is true, then who agrees more with the others knows more (Romney, Weller &
-Batchelder, *American Anthropologist* 88, 1986; a model of one factor). Forecasts on open events tell this as those on
-resolved ones do. The correlation r_i of what an expert says with the mean of what the others say, drawn towards the
-panel's as if seen on `AGREEMENT_WORTH` events more, stands for an accuracy m_i ∝ (r²/(1 − r²))^`GUIDE`, r² being its
-mean square given its error, of which the share (N − 2)/(N + 4) is believed: two experts agree equally with each other,
-whoever knows more.
+If experts agree mostly because they are right, an expert who agrees more with the others is more accurate (Romney,
+Weller & Batchelder, *American Anthropologist* 88, 1986; a model of one factor). This holds for open events, too. The
+correlation r_i of an expert's contrasts with the mean contrasts of the others is shrunken towards the panel's, which
+counts as `AGREEMENT_WORTH` events; it implies an accuracy m_i ∝ (r²/(1 − r²))^`GUIDE`, r² being the posterior mean of
+r_i². Of the exponent the share (N − 2)/(N + 4) is used, as two experts agree equally with each other.
 
-Another guide is sharpness: calibrated experts who say more know more. And forecasts that agree nearly always do so by
-sharing errors, unless all of them know nearly everything.
+Another guide is sharpness: calibrated experts with more extreme forecasts are more accurate. And nearly perfect
+agreement comes from shared errors, unless all experts are nearly certain of the truth.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Beliefs of a decision maker about a panel before any outcome, each with its worth in resolved events.
 
-A belief of worth n weighs as n resolved events would on which the panel turned out as believed, beside what is assumed
-of any panel (`opinionpool.learning.prior`). What is not given is assumed as of any panel, and learned.
+A belief of worth n counts as n resolved events on which the panel was found to be as believed, in addition to the
+assumptions about any panel (`opinionpool.learning.prior`), which also hold for features without a belief.
 """
 
 from __future__ import annotations

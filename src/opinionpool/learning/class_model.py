@@ -1,8 +1,8 @@
 """Weights that differ between classes, averaged with equal ones by posterior probability.
 
-That they differ has half of the prior probability, and both kinds are averaged. What the full model adds to the
-symmetric panel's answers has normal coefficients (`opinionpool.learning.class_weights`), whose evidence is averaged
-over how far weights may differ, an intercept being there in any case.
+The prior probability that weights differ is one half, and both models are averaged. What the full model adds to the
+symmetric panel's answers has coefficients with normal priors (`opinionpool.learning.class_weights`); evidence is
+averaged over the prior's standard deviations of differences, and an intercept is always included.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def with_class_model(
     learned : FittedPanel
         The default pool.
     data : DenseContrasts
-        What it was learned from; weights say how many independent events each is worth.
+        The data of `learned`; weights are the numbers of independent events that each event counts as.
     class_model : {"auto", "full"}
     every : callable or None
         Returns all resolved events in blocks where the data are a sample.

@@ -9,10 +9,10 @@ with each expert's features as other forecasts show them, so an expert does not 
 from the event. Weights follow for whoever is present (model.md, sections 2.2, 2.3 and 8). Every step is linear in the
 number of forecasts.
 
-Open events tell of features too: for each expert such an event stands for one of every class, as probable as the others
-on it say (EM, Dempster, Laird and Rubin, JRSS B 39, 1977), for `ROUNDS` rounds; without its own forecast, which would
-agree with itself. The panel is then used for the same events, whose forecasts had a part in it: its slope is lowered as
-far as answers are larger than they would be if experts were known from their other forecasts.
+Open events are used to learn features, too (EM, Dempster, Laird and Rubin, JRSS B 39, 1977, `ROUNDS` rounds): for each
+expert, an open event counts as one event of every class, weighted by the probabilities that the other experts'
+forecasts imply. As the panel then answers the same events, its slope is lowered by the factor by which answers are
+larger than answers with features that are learned from experts' other forecasts.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Information in dependent events: those in one group, or those that closed or were resolved on the same day.
 
-n events tell as much as n / (1 + (m − 1) r) independent ones, m of a group each, where what is learned from them has a
-correlation of r within groups: surprises, for the pool's coefficients, and differences of log losses where answers are
-compared.
+n events in groups of m count as n / (1 + (m − 1) r) independent ones, r being the correlation within groups of what is
+learned from: score residuals for the pool's coefficients, and differences of log losses for comparisons of answers.
 """
 
 from __future__ import annotations

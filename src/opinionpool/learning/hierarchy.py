@@ -1,9 +1,9 @@
 """Bias, contrast and spread of each expert of a crowd, shrunken towards the crowd's bias, contrast and spread.
 
-The crowd counts as so many forecasts beside each expert's own, so an expert with few forecasts has nearly the crowd's
-features, and one with many its own. Experts are compared with those who answered the same events: what all on an event
-share is taken out first, as far as their correlation says. Time and memory are linear in the number of forecasts:
-everything is sums by expert and sums by event. Log-ratios are whitened over the classes (model.md, section 3).
+The crowd's features count as a number of forecasts beside each expert's own, so an expert with few forecasts has nearly
+the crowd's features, and an expert with many has its own. The errors that forecasts on an event share, given their
+correlation, are subtracted first. Time and memory are linear in the number of forecasts: everything is sums by expert
+and sums by event. Log-ratios are whitened over the classes (model.md, section 3).
 """
 
 from __future__ import annotations

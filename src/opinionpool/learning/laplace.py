@@ -1,8 +1,8 @@
 """The posterior of intercept and weights, by Laplace's approximation at each node of the prior (docs/model.md, 10).
 
-The quadratic function about one point finds the nodes that matter (`opinionpool.learning.quadratic`). Of few events
-these are then fitted, each to its own mode; of many, where all modes are near the mean, the quadratic function about
-that is enough. Intercepts and slopes of topics are further coefficients of the same fit.
+A quadratic expansion about one point finds the probable nodes (`opinionpool.learning.quadratic`). With little
+information each of these nodes is then expanded about its own mode; with much, all modes are near the mean, and the
+expansion about the mean is used. Intercepts and slopes of topics are further coefficients of the same fit.
 """
 
 from __future__ import annotations

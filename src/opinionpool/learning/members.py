@@ -1,9 +1,9 @@
 """Mixture of the log pool, the simple average and one expert to follow, whoever that is.
 
-P(Y | forecasts) = s₀ P_pool + s₁ Σ_i c_i q_i / Σ_i c_i + s₂ Σ_i e_i q_i, over the experts present; who is missing says
-what the average says. Copies of an expert count once together, c = 1 / copies, and who always says the same does not.
-The shares s are the prior ones, `constants.MEMBERS`, times the marginal likelihood of what happened under each member;
-e_i is c_i times the likelihood of expert i by itself (model.md, 9).
+P(Y | forecasts) = s₀ P_pool + s₁ Σ_i c_i q_i / Σ_i c_i + s₂ Σ_i e_i q_i, over the experts present; a missing forecast
+is replaced by the average. Duplicates have c_i = 1 / (number of duplicates), constant experts c_i = 0. The shares s are
+proportional to the prior ones, `constants.MEMBERS`, times the marginal likelihood of the outcomes under each member;
+e_i is proportional to c_i times the likelihood of expert i by itself (model.md, 9).
 """
 
 from __future__ import annotations

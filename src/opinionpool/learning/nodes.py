@@ -1,6 +1,6 @@
 """The prior of intercept and weights: a mixture of normals (docs/model.md, section 10).
 
-A node says how experts depend on each other, how far agreement tells who is better, and how far weights differ:
+A node is one assumption on how experts depend, how much accuracy goes with agreement, and how much weights differ:
 
     w = s v + τ (I − v v'/v'v) ζ,   ζ ~ N(0, I),   a ~ N(0, (β s₀)²)    (10.3)
 

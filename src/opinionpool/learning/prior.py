@@ -1,8 +1,8 @@
 """Beliefs about a panel before any outcome: the defaults for any panel, and those that a decision maker gives.
 
-The defaults are those of docs/model.md, section 10, with the values of `opinionpool.learning.constants`. What a
-decision maker believes (`opinionpool.learning.beliefs`) takes the place of these centres, and its worth narrows what is
-open about them: a belief worth n counts as n events on which the panel showed just that (model.md, section 2.6).
+The defaults are those of docs/model.md, section 10, with the values of `opinionpool.learning.constants`. A decision
+maker's beliefs (`opinionpool.learning.beliefs`) replace the default means, and their worth narrows the prior: a belief
+worth n counts as n events on which the panel was found to be as believed (model.md, section 2.6).
 """
 
 from __future__ import annotations

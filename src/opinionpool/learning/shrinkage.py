@@ -1,8 +1,8 @@
 """Marginal features of experts, shrunken towards the panel's, which are shrunken towards the prior.
 
-The panel's values leave the believed ones as resolved events arrive, which count against `PANEL_WORTH` events;
-each expert's leave the panel's against `EXPERT_WORTH` of its own forecasts. A belief about an expert adds
-its worth, and moves the centre: experts differ from the panel as they are believed to.
+The panel's features are shrunken towards the believed ones, which count as `PANEL_WORTH` events; each expert's are
+shrunken towards the panel's, which count as `EXPERT_WORTH` forecasts. A belief about an expert adds its worth to that
+number, and its difference from the panel's belief to the centre.
 """
 
 from __future__ import annotations

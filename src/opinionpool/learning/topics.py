@@ -2,7 +2,7 @@
 
 To the common answer of an event on topic g comes a_g + s_g (L* − L°), L* the answer if topics did not differ, and in
 pools of release 0.1 Σ v_gi u_i, u_i the debiased contrast of expert i: L° stays the reference, so that the pool is
-externally Bayesian within each topic. How they are learned says `opinionpool.learning.quadratic`.
+externally Bayesian within each topic. `opinionpool.learning.quadratic` describes how they are learned.
 """
 
 from __future__ import annotations
