@@ -12,7 +12,7 @@ from opinionpool.forecasts import Forecasts
 
 @dataclass(frozen=True, eq=False)
 class Clusters:
-    """Partition of T events into clusters that share a group or a date."""
+    """Partition of T events into clusters of events that share a group or a date."""
 
     unit: str  # what events of a cluster share: "group" or "date"
     # (T,); number of each event's cluster. An event without a group, or date, is a cluster of its own, numbered last.

@@ -69,7 +69,7 @@ class AccuracyUnknownError(OpinionPoolError):
 
 
 class LearningError(OpinionPoolError):
-    """Error if the resolved events do not determine a result."""
+    """Error if the resolved events do not determine the result."""
 
 
 class SavedPoolError(OpinionPoolError):

@@ -1,10 +1,10 @@
-"""Findings: what was noticed, converted, left out or refused, each by its code; their texts are in messages.md.
+"""Findings: what was noticed, converted, left out or refused, each with a code; their texts are in messages.md.
 
-A template quotes what it is given: text as messages quote names, ``{name:raw}`` as it is and ``{name:typed}`` as an
-option has it; ``{count:row}`` is "1 row" or "2,500 rows", ``{count:is/are}`` a verb; ``{names}`` a list that is cut
-when it is long, ``{names:5}`` after 5, ``{names:column}`` after its noun. ``{more:raw}`` tells how many are like the
-one that is shown. What to do quotes remedies by their number, ``{0}``, or all as ``{ways:raw}``; a sentence that names
-one that is not offered is left out. ``{names:, but not }`` is nothing where there are no names.
+A template quotes parameters: ``{name}`` in quotes, ``{name:raw}`` unchanged, ``{name:typed}`` as written on the command
+line; ``{count:row}`` is "1 row" or "2,500 rows", ``{count:is/are}`` a verb; ``{names}`` a list that is cut if it is
+long, ``{names:5}`` after 5 names, ``{names:column}`` after its noun; ``{more:raw}`` the number of cases like the one
+shown. Advice quotes remedies by number, ``{0}``, or all as ``{ways:raw}``; a sentence about a remedy that is not
+offered is left out. ``{names:, but not }`` is empty if there are no names.
 """
 
 from __future__ import annotations

@@ -126,7 +126,7 @@ class FittedAttributes(BaseEstimator):  # type: ignore[misc]
 
     @property
     def n_features_in_(self) -> int:
-        """Number of columns."""
+        """Number of columns of X in the fit."""
         return self._columns_known().count
 
     @property

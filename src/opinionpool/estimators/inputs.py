@@ -140,7 +140,7 @@ class ExpertColumns:
 
     @property
     def count(self) -> int:
-        """Number of columns."""
+        """Number of columns of X."""
         return len(self.experts) * self.width
 
     def arrange(self, q: Array, names: tuple[str, ...] | None, who: str) -> Array:
@@ -312,7 +312,7 @@ def flattened(q: Array, classes: int) -> tuple[Array, bool]:
 
 
 def without(**given: Given) -> None:
-    """Raise an ArgumentError if an argument is given together with `op.Forecasts`, which contain it."""
+    """Raise an ArgumentError if one of `given` is not None, as X is an `op.Forecasts`, which has it already."""
     for name, value in given.items():
         if value is not None:
             raise ArgumentError(f"op.Forecasts bring their own {'outcomes' if name == 'y' else name}; leave out {name}")

@@ -24,7 +24,7 @@ FEWEST = 64
 
 
 def contrasts(q: Array, prior: Array, floor: float, reference: Array | None = None) -> Array:
-    """Floored log-ratios of `q` less `reference` (by default those of the prior), (..., K - 1), NaN where missing."""
+    """Return floored log-ratios of `q` less `reference` (None: the prior's), (..., K - 1), NaN where missing."""
     ratios = logodds.log_ratios(q, prior, floor)
     ratios -= logodds.prior_log_ratios(prior) if reference is None else reference
     return ratios
@@ -245,7 +245,7 @@ class Contrasts:
 
     @cached_property
     def probabilities(self) -> Array:
-        """Floored probabilities of all classes, (T, N, K), 0 where missing."""
+        """Floored probabilities of all classes, (T, N, K), 0 where a forecast is missing."""
         p = logodds.softmax(np.where(self.present[..., None], self.ratios, 0.0))
         p[~self.present] = 0.0
         return p

@@ -166,7 +166,7 @@ class Parts:
             )
 
     def check_spread(self, names: Sequence[str]) -> None:
-        """Raise an `AccuracyUnknownError` if the spread of an expert's log-odds is unknown."""
+        """Raise an `AccuracyUnknownError` that names an expert, if its log-odds have an unknown standard deviation."""
         unknown = np.flatnonzero(np.isnan(self.spread))
         if len(unknown):
             raise AccuracyUnknownError(

@@ -253,7 +253,7 @@ class FullPanel(PoolingPanel):
 
 
 def _checked_covariance(covariance: npt.ArrayLike, n: int, d: int) -> Array:
-    """Checked covariance (N, K - 1, N, K - 1), symmetric and positive definite."""
+    """Return `covariance` as (N, K - 1, N, K - 1), after checking that it is symmetric and semi-definite."""
     omega = numbers(covariance, "covariance")
     if omega.shape not in {(n, d, n, d), (n * d, n * d)}:
         raise ShapeError(

@@ -174,7 +174,7 @@ def _steps(level: Array) -> tuple[Array, Array]:
 
 
 def _ratio(a: Array, b: Array, otherwise: float = 0.0) -> Array:
-    """`a` / `b`, or `otherwise` where `b` is 0."""
+    """Return `a` / `b`, or `otherwise` where `b` is 0."""
     return np.asarray(np.divide(a, b, out=np.full(b.shape, otherwise), where=b > 0))
 
 

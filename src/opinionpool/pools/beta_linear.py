@@ -39,7 +39,7 @@ _TINY = np.finfo(np.float64).tiny
 
 
 class BetaLinear(Pool):
-    """Linear pool transformed by the distribution function of a beta distribution, for two classes."""
+    """Linear pool of two classes, transformed by the distribution function of a beta distribution."""
 
     title = "Beta-transformed linear pool"
     options = MappingProxyType(

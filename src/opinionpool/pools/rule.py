@@ -32,7 +32,7 @@ NO_INTERCEPT = np.zeros(1)
 
 
 class Option(NamedTuple):
-    """Option of a pool: default and description."""
+    """Option of a pool: its default and description."""
 
     default: Any
     text: str
@@ -111,7 +111,7 @@ class Pool(ABC):
 
 
 class LogOddsPool(Pool):
-    """A pool whose answer is L* = L° + a + Σ_i w_i (L_i − L°)."""
+    """Base class of pools with the answer L* = L° + a + Σ_i w_i (L_i − L°), with weights w and intercept a."""
 
     scale: ClassVar[str | None] = "log-odds"
 
@@ -132,7 +132,7 @@ class LogOddsPool(Pool):
 
 
 class ProbabilityPool(Pool):
-    """A pool whose answer is a weighted mean of probabilities."""
+    """Base class of pools whose answer is a weighted mean of the experts' probabilities."""
 
     uses_prior = False
     scale = "probability"

@@ -93,7 +93,7 @@ class TrainingEvents:
 
     @property
     def offset(self) -> Array:
-        """Log-ratios L° of the prior, (T, K - 1)."""
+        """Log-ratios L° of each event's prior, (T, K - 1)."""
         return np.broadcast_to(logodds.prior_log_ratios(self.priors), (len(self.rows), self.classes - 1))
 
     def check_binary(self, pool: str) -> None:

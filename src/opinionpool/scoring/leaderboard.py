@@ -78,15 +78,15 @@ def _base_rate(some: Forecasts) -> Array:
 
 
 class RaterAgreement(NamedTuple):
-    """Agreement of judges on events that at least two of them judged; NaN if all levels are equal."""
+    """Agreement of judges on events that at least two of them judged; NaN if all judgements are equal."""
 
-    alpha: float  # Krippendorff's, for ordered levels
-    kappa: float  # Cohen's for two judges who have judged all of these, else Fleiss', for levels without an order
+    alpha: float  # Krippendorff's alpha, for ordered levels
+    kappa: float  # for unordered levels: Cohen's if two judges judged all these events, else Fleiss'
     events: int
 
 
 def rater_agreement(forecasts: Forecasts) -> RaterAgreement | None:
-    """Agreement of the judges who give levels of one scale; None unless two of them judged the same event.
+    """Return the agreement of experts who give levels of one scale; None unless two of them judged the same event.
 
     >>> f = Forecasts.from_array([[1, 1], [2, 2], [3, 3], [3, 2]], scale="1-3")
     >>> found = rater_agreement(f)
@@ -116,7 +116,7 @@ def rater_agreement(forecasts: Forecasts) -> RaterAgreement | None:
 
 
 def _alpha(count: Array) -> float:
-    """Krippendorff's (2011) ordinal alpha, 1 − D_o/D_e, from counts by event and level."""
+    """Return Krippendorff's (2011) ordinal alpha, 1 − D_o/D_e, from counts of judges by event and level."""
     total = count.sum(axis=0)
     rank = np.cumsum(total) - total / 2.0
     judges, number = count.sum(axis=1), count.sum()
@@ -127,7 +127,7 @@ def _alpha(count: Array) -> float:
 
 
 def _fleiss(count: Array) -> float:
-    """Fleiss' (1971) kappa, (P − P_e)/(1 − P_e), from counts by event and level, for any numbers of judges."""
+    """Return Fleiss' (1971) kappa, (P − P_e)/(1 − P_e), from counts of judges by event and level."""
     judges = count.sum(axis=1)
     agree = float((((count**2).sum(axis=1) - judges) / (judges * (judges - 1.0))).mean())
     random = float(np.square(count.sum(axis=0) / count.sum()).sum())
@@ -135,7 +135,7 @@ def _fleiss(count: Array) -> float:
 
 
 def _cohen(judge: Index, level: Index, size: int) -> float:
-    """Cohen's kappa (1960) of two judges, each with its own frequencies of levels; cells are ordered by event."""
+    """Return Cohen's kappa (1960) of two judges; `judge` and `level` are of one rating each, ordered by event."""
     one, two = level[judge == 0], level[judge == 1]
     random = float(np.bincount(one, minlength=size) @ np.bincount(two, minlength=size)) / len(one) ** 2
     return (float((one == two).mean()) - random) / (1.0 - random) if random < 1 else float("nan")

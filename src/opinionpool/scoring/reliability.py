@@ -53,7 +53,7 @@ class Groups:
         return np.asarray(self.outcomes / self.count)
 
     def merged(self, starts: Index) -> Groups:
-        """Coarser groups: each joins the groups from one position in `starts` (increasing, from 0) up to the next."""
+        """Coarser groups: the groups from each position in `starts` (increasing, from 0) to the next become one."""
         ends = np.append(starts[1:], len(self.low)) - 1
         return Groups(
             low=self.low[starts],
@@ -402,7 +402,7 @@ class ReliabilityCurve:
 def reliability_curve(
     p: npt.ArrayLike, y: npt.ArrayLike, *, level: float = 0.9, draws: int = DRAWS, seed: int = SEED
 ) -> ReliabilityCurve:
-    """Frequencies by forecast probability, over (T,) or all classes of (T, K) forecasts, with a simulated band."""
+    """Return the reliability curve of (T,) forecasts, or of all classes of (T, K) forecasts, with a simulated band."""
     level = number(level, "level", 0, 1, between=True)
     probability, outcomes = np.asarray(p, dtype=np.float64), np.asarray(y)
     known = (outcomes >= 0) & ~np.isnan(probability.reshape(len(probability), -1)).all(axis=1)

@@ -239,19 +239,19 @@ def event_scores(p: Array, events: Forecasts, floor: float = POOL_FLOOR) -> Arra
 
 
 def brier(p: Array, y: npt.ArrayLike) -> Array:
-    """`brier_score` of binary answers, `brier_sum` of others, (T,)."""
+    """Return the Brier score of each event, (T,): `brier_score` for two classes, else `brier_sum`."""
     return (brier_score if p.ndim == 1 else brier_sum)(p, y)
 
 
 def mean_score(scores: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None) -> MeanScore:
-    """Mean of scores over the resolved events, with its standard error and their number.
+    """Return the mean of scores over the resolved events, with its standard error and the number of events.
 
     Parameters
     ----------
     scores : array_like, shape (T,)
-        NaN where not resolved.
+        Scores of events; NaN where not resolved.
     sample_weight : array_like, shape (T,), optional
-        Frequencies: weight 2 counts as the event twice, weight 0 as never.
+        Number of times that each event counts.
 
     Raises
     ------
@@ -282,7 +282,7 @@ def mean_score(scores: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
 
 
 def checked(p: npt.ArrayLike, y: npt.ArrayLike) -> tuple[Array, Outcomes]:
-    """Checked forecasts, (T,) if binary or (T, K), NaN if missing, and outcomes, (T,), class numbers or NaN.
+    """Return checked forecasts `p`, (T,) if K = 2 or (T, K), and outcomes `y` as class numbers, (T,); NaN if missing.
 
     Arrays of outcomes are not copied. Labels that are text are numbered in sorted order, as scikit-learn's columns.
     """
@@ -301,7 +301,7 @@ def checked(p: npt.ArrayLike, y: npt.ArrayLike) -> tuple[Array, Outcomes]:
 
 
 def check_binary(forecasts: Array, remedy: str) -> None:
-    """Raise a `ShapeError` that ends in `remedy` unless there are two classes."""
+    """Raise a `ShapeError`, whose text ends in `remedy`, unless forecasts have two classes."""
     if forecasts.ndim != 1:
         raise ShapeError(f"this is for binary events, and there are {forecasts.shape[1]} classes; {remedy}")
 
@@ -323,12 +323,12 @@ def check_classes(outcomes: Outcomes, classes: int) -> None:
 
 
 def unresolved(outcomes: Outcomes) -> Mask:
-    """Mask of events without an outcome, (T,)."""
+    """Return True for events without an outcome, (T,)."""
     return np.asarray(np.isnan(outcomes)) if outcomes.dtype.kind == "f" else np.zeros(outcomes.shape, dtype=bool)
 
 
 def of_outcome(table: Array, outcomes: Outcomes) -> Array:
-    """Entry of `table`, (K,) or (T, K), for the outcome of each event, (T,); NaN if not resolved."""
+    """Return the entry of `table`, (K,) or (T, K), for each event's outcome, (T,); NaN if not resolved."""
     absent = unresolved(outcomes)
     codes = np.where(absent, 0, outcomes).astype(np.intp) if absent.any() else outcomes.astype(np.intp, copy=False)
     entries = table[codes] if table.ndim == 1 else np.take_along_axis(table, codes[:, None], axis=1)[:, 0]

@@ -356,7 +356,7 @@ def scores(
 
 
 def _score_sums(batches: Iterable[Batch], *, layout: Layout, scoring_prior: npt.ArrayLike | None) -> Iterator[Batch]:
-    """Yield sums of scores, a row for each block, group and expert."""
+    """Yield sums of experts' scores, with a row for each block of events, group and expert."""
     import pyarrow as pa
 
     from opinionpool.spark.blocks import read_blocks

@@ -207,5 +207,5 @@ class _Columns:
 
 
 def _column(df: DataFrame, name: str) -> Any:  # noqa: ANN401 - a Column of whichever kind of session
-    """Column by its name, in which any characters are allowed."""
+    """Return the column with the name `name`, which may have any characters."""
     return df["`" + name.replace("`", "``") + "`"]

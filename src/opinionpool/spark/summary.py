@@ -43,7 +43,7 @@ class Summary:
         self.state = Stream(**self.settings)._state.joined(experts)[0]
 
     def add(self, block: Block) -> None:
-        """Add the resolved events of `block`."""
+        """Add the resolved events of `block` to the stream."""
         facts, all_given = block.halved()
         t = len(facts)
         own = np.zeros(t, dtype=bool)
@@ -88,7 +88,7 @@ class Tally:
         self.parts: list[tuple[Binned, Index]] = []
 
     def add(self, block: Block) -> None:
-        """Add the events of `block`."""
+        """Add the events of `block` to the counts."""
         q, y, classes = block.probabilities, block.facts.outcomes, self.state.classes
         wide = np.full((len(q), len(self.state.experts)), np.nan)
         wide[:, places(block.experts, self.state.experts)] = q

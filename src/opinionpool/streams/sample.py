@@ -72,7 +72,7 @@ class EventSample:
     def _join(
         self, contents: Keys, facts: EventBlock, first_number: int, chosen: Callable[[Index], EventBlock]
     ) -> EventSample:
-        """Return the sample with those events of a batch for which there is room; `contents` hash their forecasts."""
+        """Sample with those events of a batch for which there is room; `contents` are hashes of forecasts."""
         with np.errstate(over="ignore"):
             keys = mixed(contents + (facts.outcomes + 2).astype(np.uint64) * GOLDEN)
             keys = mixed(keys + np.uint64(self.seed))

@@ -97,7 +97,7 @@ class StreamState(NamedTuple):
 
     @property
     def resolved(self) -> int:
-        """Number of resolved events."""
+        """Number of resolved events, including pending changes."""
         waiting = sum((c.new is not None and c.new.outcome >= 0) - (c.old is not None) for c in self.pending.values())
         return int(self.totals.number.sum()) + waiting + sum(len(part.q) for part in self.waiting)
 

@@ -170,7 +170,7 @@ class Stream:
 
     @property
     def version(self) -> int:
-        """Number that differs after each change."""
+        """Number that is different after each change of the stream."""
         return self._state.version
 
     @property
@@ -208,7 +208,7 @@ class Stream:
         return self._settled().fingerprint()
 
     def knows(self, event: str) -> bool:
-        """Return True if a resolved event has been learned from."""
+        """Return True if the stream has learned from the resolved event with the id `event`."""
         return self._state.entry(_id(event)) is not None
 
     def copy(self) -> Stream:
@@ -232,7 +232,7 @@ class Stream:
         )
 
     def learn(self, structure: str = "auto", beliefs: Beliefs | str | None = "default", **options: Any) -> FittedPanel:  # noqa: ANN401
-        """Learn a Gaussian panel from all events so far; options as for `opinionpool.learning.learn.learn`.
+        """Return a Gaussian panel learned from all events so far; options as for `opinionpool.learning.learn.learn`.
 
         Raises
         ------
@@ -244,7 +244,7 @@ class Stream:
         return replace(found, notes=(*found.notes, *(NEWER if self.older else ())))
 
     def fit(self, pool: str = "gaussian", **options: Any) -> Fitted:  # noqa: ANN401 - each pool has its own
-        """Learn any pool from all events so far; arguments as for `opinionpool.pools.fit.fit_pool`."""
+        """Return the fit of any pool to all events so far; arguments as for `opinionpool.pools.fit.fit_pool`."""
         source = StreamSource(self._added_up(), self.scales)
         found = fit_from(source, pool, floor=self.floor, pool_floor=self.pool_floor, **options)
         return replace(found, notes=(*found.notes, *NEWER)) if self.older and pool == "gaussian" else found

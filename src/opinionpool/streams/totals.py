@@ -25,7 +25,7 @@ BLOCK, MOST_MOMENTS = 1 << 20, 1 << 23
 
 @dataclass(frozen=True, eq=False)
 class Totals:
-    """Sums over the resolved events of a stream; methods return new ones."""
+    """Immutable sums over the resolved events of a stream; methods return new ones."""
 
     floor: float
     prior: Array | None  # (K,); prior that all events share, if it is known
